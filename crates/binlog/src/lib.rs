@@ -1,0 +1,1 @@
+//! Reads and writes MySQL's binary log format: frames, checksums, events, GTID sets.

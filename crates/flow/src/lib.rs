@@ -1,0 +1,1 @@
+//! The one bounded pipeline: framing reader, workers on batches of events, ordered writer, spill.

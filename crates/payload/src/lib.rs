@@ -1,0 +1,1 @@
+//! Compresses and expands the transactions of a MySQL binary log.

@@ -1,0 +1,1 @@
+//! What binlogz's tests stand on: real servers, workloads, corpus, mutations.
