@@ -1,0 +1,139 @@
+//! The type byte of an event header: every type of MySQL 5.0 to 9.7, and room for tomorrow's.
+
+use std::fmt;
+
+/// What an event's body holds. A newtype, so that unknown types survive as frames.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventType(pub u8);
+
+macro_rules! event_types {
+    ($($(#[$doc:meta])* $constant:ident = $code:literal, $name:literal;)*) => {
+        impl EventType {
+            $($(#[$doc])* pub const $constant: Self = EventType($code);)*
+
+            /// The type's name in the manual, without underscores; `None` for unknown types.
+            pub fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($code => Some($name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+event_types! {
+    /// Never written.
+    UNKNOWN = 0, "Unknown";
+    /// The first event before format 4; dead.
+    START_V3 = 1, "StartV3";
+    /// A statement as text.
+    QUERY = 2, "Query";
+    /// The server shut down.
+    STOP = 3, "Stop";
+    /// The name of the next file.
+    ROTATE = 4, "Rotate";
+    /// `LAST_INSERT_ID` or `INSERT_ID` of the next statement.
+    INTVAR = 5, "Intvar";
+    /// `LOAD DATA` of 3.23; dead.
+    LOAD = 6, "Load";
+    /// Dead.
+    SLAVE = 7, "Slave";
+    /// `LOAD DATA` of 4.0; dead.
+    CREATE_FILE = 8, "CreateFile";
+    /// A block of a file loaded by statement.
+    APPEND_BLOCK = 9, "AppendBlock";
+    /// `LOAD DATA` of 4.0; dead.
+    EXEC_LOAD = 10, "ExecLoad";
+    /// The file loaded by statement is not needed.
+    DELETE_FILE = 11, "DeleteFile";
+    /// `LOAD DATA` of 4.0; dead.
+    NEW_LOAD = 12, "NewLoad";
+    /// Seeds of `RAND()` for the next statement.
+    RAND = 13, "Rand";
+    /// A user variable of the next statement.
+    USER_VAR = 14, "UserVar";
+    /// The first event of each file: how to read the others.
+    FORMAT_DESCRIPTION = 15, "FormatDescription";
+    /// Commit of a transactional engine.
+    XID = 16, "Xid";
+    /// The first block of a file loaded by statement.
+    BEGIN_LOAD_QUERY = 17, "BeginLoadQuery";
+    /// `LOAD DATA` as a statement.
+    EXECUTE_LOAD_QUERY = 18, "ExecuteLoadQuery";
+    /// Number, name and columns of a table.
+    TABLE_MAP = 19, "TableMap";
+    /// Rows of the 5.1 betas.
+    PRE_GA_WRITE_ROWS = 20, "PreGaWriteRows";
+    /// Rows of the 5.1 betas.
+    PRE_GA_UPDATE_ROWS = 21, "PreGaUpdateRows";
+    /// Rows of the 5.1 betas.
+    PRE_GA_DELETE_ROWS = 22, "PreGaDeleteRows";
+    /// Inserted rows, 5.1 to 5.5 and MariaDB.
+    WRITE_ROWS_V1 = 23, "WriteRowsV1";
+    /// Updated rows, 5.1 to 5.5 and MariaDB.
+    UPDATE_ROWS_V1 = 24, "UpdateRowsV1";
+    /// Deleted rows, 5.1 to 5.5 and MariaDB.
+    DELETE_ROWS_V1 = 25, "DeleteRowsV1";
+    /// The log may lack events here.
+    INCIDENT = 26, "Incident";
+    /// Sent on an idle connection; never stored.
+    HEARTBEAT = 27, "Heartbeat";
+    /// For readers to skip.
+    IGNORABLE = 28, "Ignorable";
+    /// The statement behind the rows that follow.
+    ROWS_QUERY = 29, "RowsQuery";
+    /// Inserted rows.
+    WRITE_ROWS = 30, "WriteRows";
+    /// Updated rows.
+    UPDATE_ROWS = 31, "UpdateRows";
+    /// Deleted rows.
+    DELETE_ROWS = 32, "DeleteRows";
+    /// Begins a transaction that has a GTID without tag.
+    GTID = 33, "Gtid";
+    /// Begins a transaction without GTID.
+    ANONYMOUS_GTID = 34, "AnonymousGtid";
+    /// The GTIDs of all files before this one.
+    PREVIOUS_GTIDS = 35, "PreviousGtids";
+    /// Certification data of Group Replication; never in a server's binary log.
+    TRANSACTION_CONTEXT = 36, "TransactionContext";
+    /// A view of Group Replication.
+    VIEW_CHANGE = 37, "ViewChange";
+    /// Ends the first phase of an XA transaction.
+    XA_PREPARE = 38, "XaPrepare";
+    /// Updated rows whose JSON columns carry differences.
+    PARTIAL_UPDATE_ROWS = 39, "PartialUpdateRows";
+    /// A whole transaction, compressed.
+    TRANSACTION_PAYLOAD = 40, "TransactionPayload";
+    /// Sent on an idle connection; never stored.
+    HEARTBEAT_V2 = 41, "HeartbeatV2";
+    /// Begins a transaction whose GTID has a tag.
+    GTID_TAGGED = 42, "GtidTagged";
+}
+
+impl EventType {
+    /// Whether the event begins a transaction: GTID, anonymous or tagged.
+    pub fn is_gtid(self) -> bool {
+        matches!(self, Self::GTID | Self::ANONYMOUS_GTID | Self::GTID_TAGGED)
+    }
+
+    /// Whether the event carries row images, of any generation.
+    pub fn is_rows(self) -> bool {
+        matches!(self.0, 20..=25 | 30..=32 | 39)
+    }
+}
+
+impl fmt::Display for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "type {:#04x}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

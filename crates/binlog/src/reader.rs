@@ -1,0 +1,194 @@
+//! Reads a binary log event by event from any `Read`: a file, a pipe, a slice.
+//!
+//! Holds one event in memory at a time (at most [`EventReader::event_size_max`] bytes; the server's
+//! own bound is 1 GiB). Several logs one behind the other, as `cat` makes them, are read as one
+//! stream: the magic is recognised wherever an event could begin. Programs that must not hold large
+//! events whole use `binlogz-flow`.
+
+use std::io::{self, Read};
+
+use crate::error::{Error, Result};
+use crate::event::FormatDescription;
+use crate::event_type::EventType;
+use crate::frame::{EventFrame, Framing};
+use crate::header::{EventHeader, HEADER_SIZE, HeaderFlags};
+use crate::{EVENT_SIZE_MAX, MAGIC, MAGIC_ENCRYPTED};
+
+/// Bytes asked of the reader underneath at a time; large enough that a system call costs nothing.
+const READ_SIZE: usize = 256 << 10;
+
+/// Reads events in order.
+#[derive(Debug)]
+pub struct EventReader<R> {
+    input: R,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    offset: u64,
+    framing: Framing,
+    verify: bool,
+    event_size_max: u32,
+    in_use: bool,
+    at_start: bool,
+}
+
+impl<R: Read> EventReader<R> {
+    /// A reader at the beginning of a log: the magic is expected first.
+    pub fn new(input: R) -> Self {
+        EventReader {
+            input,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            offset: 0,
+            framing: Framing::new(),
+            verify: true,
+            event_size_max: EVENT_SIZE_MAX,
+            in_use: false,
+            at_start: true,
+        }
+    }
+
+    /// Whether checksums are checked (they are, unless told otherwise).
+    #[must_use]
+    pub fn verify_checksums(mut self, verify: bool) -> Self {
+        self.verify = verify;
+        self
+    }
+
+    /// Refuses events above this many bytes; at most 1 GiB, the default.
+    #[must_use]
+    pub fn event_size_max(mut self, bytes: u32) -> Self {
+        self.event_size_max = bytes.min(EVENT_SIZE_MAX);
+        self
+    }
+
+    /// Offset of the next event in the (decrypted) stream, in bytes.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The framing in force: that of the last format description read.
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// Whether the last format description says that its file is in use (or was not closed).
+    pub fn in_use(&self) -> bool {
+        self.in_use
+    }
+
+    /// The next event with the offset at which it begins; `None` at the end of the log.
+    ///
+    /// # Errors
+    ///
+    /// An end inside an event is [`Error::Truncated`] with the event's offset, also for a log that
+    /// is [`EventReader::in_use`]: the caller decides whether that is only a warning.
+    pub fn next_event(&mut self) -> Result<Option<(u64, EventFrame<'_>)>> {
+        if !self.skip_magic()? {
+            return Ok(None);
+        }
+        let offset = self.offset;
+        let Some(size) = self.fill_event().map_err(|error| error.at(offset, None))? else {
+            return Ok(None);
+        };
+        let begin = self.start;
+        self.start += size;
+        self.offset += size as u64;
+        let bytes = self.buffer.get(begin..begin + size).unwrap_or_default();
+        let header = EventHeader::decode(bytes)?;
+        let at = |error: Error| error.at(offset, Some(header.event_type));
+        let unverified = self.framing.next_frame(bytes).map_err(at)?;
+        let unverified = unverified.ok_or(Error::Truncated { needed: size as u64, left: 0 }).map_err(at)?;
+        let frame = if self.verify { unverified.verify() } else { unverified.trust() }.map_err(at)?;
+        if header.event_type == EventType::FORMAT_DESCRIPTION {
+            let description = FormatDescription::decode_frame(&frame).map_err(at)?;
+            self.framing = Framing::of(&description);
+            self.in_use = header.flags.contains(HeaderFlags::IN_USE);
+        }
+        Ok(Some((offset, frame)))
+    }
+
+    /// Takes the magic where a log begins. `false` at the end of the stream.
+    fn skip_magic(&mut self) -> Result<bool> {
+        self.fill(MAGIC.len())?;
+        let head = self.buffered();
+        if head.starts_with(&MAGIC) {
+            self.start += MAGIC.len();
+            // A log behind another begins at its own offset 4.
+            self.offset = MAGIC.len() as u64;
+            self.at_start = false;
+            return Ok(true);
+        }
+        if self.at_start {
+            return Err(not_a_log(head));
+        }
+        Ok(!head.is_empty())
+    }
+
+    /// Brings the next event into the buffer; its size, or `None` at the end of the log.
+    fn fill_event(&mut self) -> Result<Option<usize>> {
+        let have = self.fill(HEADER_SIZE)?;
+        if have == 0 {
+            return Ok(None);
+        }
+        if have < HEADER_SIZE {
+            return Err(Error::Truncated { needed: HEADER_SIZE as u64, left: have as u64 });
+        }
+        let header = EventHeader::decode(self.buffered())?;
+        self.framing.check_header(&header)?;
+        if header.event_size > self.event_size_max {
+            return Err(Error::invalid(
+                "event header",
+                "event size",
+                header.event_size,
+                "at most the event size allowed here",
+            ));
+        }
+        let needed = header.event_size as usize;
+        let have = self.fill(needed)?;
+        if have < needed {
+            return Err(Error::Truncated { needed: needed as u64, left: have as u64 });
+        }
+        Ok(Some(needed))
+    }
+
+    fn buffered(&self) -> &[u8] {
+        self.buffer.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Reads until `wanted` bytes are buffered or the stream ends; how many are. The buffer grows
+    /// with what really arrives, not with what a header claims.
+    fn fill(&mut self, wanted: usize) -> Result<usize> {
+        while self.end - self.start < wanted {
+            if self.start > 0 {
+                self.buffer.copy_within(self.start..self.end, 0);
+                self.end -= self.start;
+                self.start = 0;
+            }
+            if self.buffer.len() < self.end + READ_SIZE {
+                self.buffer.resize(self.end + READ_SIZE, 0);
+            }
+            let free = self.buffer.get_mut(self.end..).unwrap_or_default();
+            match self.input.read(free) {
+                Ok(0) => break,
+                Ok(count) => self.end += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(self.end - self.start)
+    }
+}
+
+/// Why a stream that begins with these bytes is not a plain binary log.
+pub fn not_a_log(head: &[u8]) -> Error {
+    if head.starts_with(&MAGIC_ENCRYPTED) {
+        return Error::Encrypted;
+    }
+    if head.len() < MAGIC.len() {
+        return Error::Truncated { needed: MAGIC.len() as u64, left: head.len() as u64 }.at(0, None);
+    }
+    let found: Vec<String> = head.iter().take(MAGIC.len()).map(|byte| format!("{byte:02x}")).collect();
+    Error::Magic { found: found.join(" ") }
+}
