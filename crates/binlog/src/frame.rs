@@ -45,6 +45,12 @@ impl Framing {
         }
     }
 
+    /// Any type may come, with this checksum behind it: for streams whose format description was
+    /// looked at elsewhere.
+    pub const fn with_checksum(checksum: ChecksumAlgorithm) -> Self {
+        Framing { checksum, ..Framing::new() }
+    }
+
     /// The framing inside a transaction payload: the stream's, without checksums.
     #[must_use]
     pub fn inside_payload(self) -> Self {

@@ -22,6 +22,7 @@ pub mod event_type;
 pub mod frame;
 pub mod gtid;
 pub mod header;
+pub mod parser;
 pub mod put;
 pub mod reader;
 
@@ -30,6 +31,7 @@ pub use error::{Error, Result};
 pub use event_type::EventType;
 pub use frame::{EventFrame, Framing, UnverifiedFrame};
 pub use header::{EventHeader, HeaderFlags};
+pub use parser::{EventParser, EventVisitor};
 pub use reader::EventReader;
 
 /// The four bytes every plain binary log and relay log begins with.
