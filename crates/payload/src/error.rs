@@ -1,0 +1,52 @@
+//! What can go wrong when a transaction is compressed or expanded.
+
+use std::io;
+
+/// The result of compressing or expanding.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a transaction could not be compressed or expanded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes are not what the format asks for.
+    #[error(transparent)]
+    Binlog(#[from] binlogz_binlog::Error),
+    /// libzstd refused; for a payload from a file that means damage.
+    #[error("at {offset}: TransactionPayload event: {what}: {found}")]
+    Payload {
+        /// Offset at which the payload event begins.
+        offset: u64,
+        /// What was being done, for example "expand the payload".
+        what: &'static str,
+        /// What was found.
+        found: String,
+    },
+    /// libzstd failed for a reason that has nothing to do with the input.
+    #[error("zstd: {0}")]
+    Zstd(&'static str),
+    /// Reading or writing failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Error {
+    /// Turns an error code of libzstd into text.
+    pub(crate) fn zstd(code: usize) -> Self {
+        Error::Zstd(zstd_safe::get_error_name(code))
+    }
+
+    /// The offset at which the error happened, where known.
+    pub fn offset(&self) -> Option<u64> {
+        match self {
+            Error::Binlog(error) => error.offset(),
+            Error::Payload { offset, .. } => Some(*offset),
+            _ => None,
+        }
+    }
+
+    /// Whether the log simply ends inside an event.
+    pub fn is_truncation(&self) -> bool {
+        matches!(self, Error::Binlog(error) if error.is_truncation())
+    }
+}

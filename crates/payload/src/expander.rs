@@ -1,0 +1,150 @@
+//! Expands the zstd frames of a payload as a stream.
+//!
+//! Nothing the payload declares is trusted: neither the uncompressed size beside it nor the frame's
+//! own content size decides how much memory is taken. Several frames one behind the other are one
+//! stream, as for the server; a frame may ask for a window of 128 MiB (levels 20 to 22), not more.
+
+use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
+
+use crate::error::{Error, Result};
+
+/// log2 of the largest window a frame may ask for: level 22 on the largest transactions.
+const WINDOW_LOG_MAX: u32 = 27;
+
+/// Bytes expanded before they are handed on. Holds most transactions whole, for which libzstd then
+/// needs no window of its own.
+const OUTPUT_SIZE: usize = 256 << 10;
+
+/// A reusable decompression context.
+pub struct Expander {
+    context: DCtx<'static>,
+    output: Vec<u8>,
+    /// Whether the last frame is unfinished.
+    inside_frame: bool,
+}
+
+impl std::fmt::Debug for Expander {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Expander").finish_non_exhaustive()
+    }
+}
+
+impl Expander {
+    /// A context. Memory beyond it comes with the frames: their window.
+    pub fn new() -> Result<Self> {
+        let mut context = DCtx::try_create().ok_or(Error::Zstd("no memory for a decompression context"))?;
+        context.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).map_err(Error::zstd)?;
+        Ok(Expander { context, output: Vec::with_capacity(OUTPUT_SIZE), inside_frame: false })
+    }
+
+    /// Begins a payload.
+    pub fn begin(&mut self) -> Result<()> {
+        self.inside_frame = false;
+        self.context.reset(ResetDirective::SessionOnly).map_err(Error::zstd).map(drop)
+    }
+
+    /// Expands the next bytes of the payload; `sink` gets what they give, piece by piece.
+    pub fn push<E: From<Error>>(
+        &mut self,
+        compressed: &[u8],
+        mut sink: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut input = InBuffer::around(compressed);
+        loop {
+            self.output.clear();
+            let mut output = OutBuffer::around(&mut self.output);
+            let hint = self.context.decompress_stream(&mut output, &mut input).map_err(Error::zstd)?;
+            self.inside_frame = hint != 0;
+            let full = self.output.len() == self.output.capacity();
+            if !self.output.is_empty() {
+                sink(&self.output)?;
+            }
+            // A full output may hide more: only an output with room to spare shows that all was given.
+            if input.pos() == compressed.len() && !(full && self.inside_frame) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Ends the payload: a frame that was cut is an error.
+    pub fn finish(&self) -> Result<()> {
+        if self.inside_frame { Err(Error::Zstd("the payload ends inside a zstd frame")) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compressor::Compressor;
+    use crate::level::CompressionLevel;
+
+    fn expand(payload: &[u8], piece: usize) -> Result<Vec<u8>> {
+        let mut expander = Expander::new()?;
+        let mut all = Vec::new();
+        expander.begin()?;
+        for piece in payload.chunks(piece) {
+            expander.push(piece, |bytes| {
+                all.extend_from_slice(bytes);
+                Ok::<(), Error>(())
+            })?;
+        }
+        expander.finish()?;
+        Ok(all)
+    }
+
+    fn compressed(input: &[u8], level: i64) -> Vec<u8> {
+        let mut out = Vec::new();
+        Compressor::new(CompressionLevel::clamped(level)).unwrap().compress(input, &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn pieces_of_any_size_give_the_same() {
+        let input: Vec<u8> = (0..700_000u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
+        let payload = compressed(&input, 3);
+        for piece in [1, 1000, payload.len()] {
+            assert!(expand(&payload, piece).unwrap() == input);
+        }
+    }
+
+    #[test]
+    fn several_frames_are_one_stream() {
+        let payload = [compressed(b"first ", 3), compressed(b"second", 1)].concat();
+        assert_eq!(expand(&payload, payload.len()).unwrap(), b"first second");
+    }
+
+    #[test]
+    fn a_cut_or_damaged_frame_is_an_error() {
+        let payload = compressed(&[7; 1000], 3);
+        for length in 1..payload.len() {
+            assert!(expand(&payload[..length], length).is_err(), "cut at {length}");
+        }
+        let mut bad = payload.clone();
+        bad[0] ^= 1;
+        assert_eq!(expand(&bad, bad.len()).unwrap_err().to_string(), "zstd: Unknown frame descriptor");
+    }
+
+    #[test]
+    fn the_largest_window_of_level_22_is_read() {
+        // 130 MB of zeros: a window of 128 MiB, a payload of a few KB.
+        let mut compressor = Compressor::new(CompressionLevel::MAX).unwrap();
+        let (chunk, count) = (vec![0u8; 1 << 20], 130);
+        let mut payload = Vec::new();
+        compressor.begin((chunk.len() * count) as u64).unwrap();
+        for _ in 0..count {
+            compressor.write(&chunk, &mut payload).unwrap();
+        }
+        compressor.finish(&mut payload).unwrap();
+        let mut expander = Expander::new().unwrap();
+        let mut size = 0;
+        expander.begin().unwrap();
+        expander
+            .push(&payload, |bytes| {
+                size += bytes.len();
+                Ok::<(), Error>(())
+            })
+            .unwrap();
+        expander.finish().unwrap();
+        assert_eq!(size, chunk.len() * count);
+    }
+}
