@@ -17,6 +17,19 @@ use crate::{EVENT_SIZE_MAX, MAGIC, MAGIC_ENCRYPTED};
 /// Bytes asked of the reader underneath at a time; large enough that a system call costs nothing.
 const READ_SIZE: usize = 256 << 10;
 
+/// Bytes that show whether another log begins here: magic, event header, binlog version.
+pub const LOG_START_SIZE: usize = MAGIC.len() + HEADER_SIZE + 2;
+
+/// Whether a log begins here, behind another one. The magic alone would not do: it is also the
+/// timestamp of an event of September 2028.
+pub fn begins_log(bytes: &[u8]) -> bool {
+    let Some(event) = bytes.strip_prefix(&MAGIC) else { return false };
+    let described = EventHeader::decode(event).is_ok_and(|header| {
+        header.event_type == EventType::FORMAT_DESCRIPTION && header.event_size as usize > HEADER_SIZE
+    });
+    described && event.get(HEADER_SIZE..HEADER_SIZE + 2) == Some(&[4, 0])
+}
+
 /// Reads events in order.
 #[derive(Debug)]
 pub struct EventReader<R> {
@@ -111,9 +124,10 @@ impl<R: Read> EventReader<R> {
 
     /// Takes the magic where a log begins. `false` at the end of the stream.
     fn skip_magic(&mut self) -> Result<bool> {
-        self.fill(MAGIC.len())?;
+        self.fill(LOG_START_SIZE)?;
         let head = self.buffered();
-        if head.starts_with(&MAGIC) {
+        let begins = if self.at_start { head.starts_with(&MAGIC) } else { begins_log(head) };
+        if begins {
             self.start += MAGIC.len();
             // A log behind another begins at its own offset 4.
             self.offset = MAGIC.len() as u64;

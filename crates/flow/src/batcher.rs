@@ -1,0 +1,461 @@
+//! Cuts a log into the pieces that workers take: batches of whole transactions, or of events.
+//!
+//! Reads headers only: where an event ends, whether it begins a transaction, whether it describes
+//! the format. Bodies and checksums are looked at by the workers. What comes out, in the order of
+//! the log:
+//!
+//! ```text
+//! Start   a log begins: its format description
+//! Batch   whole events, in memory; a transaction (all from one GTID event to the next) is never split
+//! Large   one transaction, or one event, that is too large for a batch: where its bytes can be read
+//! Cut     the end of a log in use: the first bytes of an event that is still being written
+//! ```
+//!
+//! While no GTID event has been seen (servers before 5.6, MariaDB), any place between two events
+//! may end a batch: nothing of such a log is compressed.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use binlogz_binlog::event::FormatDescription;
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::reader::{LOG_START_SIZE, begins_log, not_a_log};
+use binlogz_binlog::{Error, EventHeader, EventType, Framing, HeaderFlags, MAGIC};
+
+use crate::input::{Input, PlacesReader, ReadAt};
+use crate::spool::Spool;
+
+/// What a batch may be cut between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Transactions: each begins with its GTID event.
+    Transaction,
+    /// Events.
+    Event,
+}
+
+/// How large batches are, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchSize {
+    /// A batch ends with the first unit that brings it to this size.
+    pub target: usize,
+    /// A unit above this size is not held in memory.
+    pub max: usize,
+}
+
+/// What all events of a piece have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct LogContext {
+    /// How its events are framed.
+    pub framing: Framing,
+    /// Whether the log is a relay log: positions of its events are the source's.
+    pub relay_log: bool,
+}
+
+/// A piece of a log.
+#[derive(Debug)]
+pub enum Piece {
+    /// A log, or another format description in it, begins.
+    Start(Start),
+    /// Whole events, one behind the other.
+    Batch(Batch),
+    /// A transaction (or event) too large to hold.
+    Large(Large),
+    /// The log is in use and ends inside an event.
+    Cut {
+        /// Where that event begins.
+        offset: u64,
+        /// How many bytes of it are there.
+        size: u64,
+    },
+}
+
+/// A format description.
+#[derive(Debug)]
+pub struct Start {
+    /// Where the event begins: 4, or later in relay logs.
+    pub offset: u64,
+    /// Whether the magic stands before it.
+    pub magic: bool,
+    /// The whole event, verified.
+    pub event: Vec<u8>,
+    /// The event decoded.
+    pub description: FormatDescription,
+    /// What it says of the events that follow.
+    pub context: LogContext,
+}
+
+/// Whole events in memory.
+#[derive(Debug)]
+pub struct Batch {
+    /// The events.
+    pub bytes: Vec<u8>,
+    /// Offset of the first one in its log.
+    pub offset: u64,
+    /// How to read them.
+    pub context: LogContext,
+}
+
+/// A unit too large to hold in memory.
+#[derive(Debug)]
+pub struct Large {
+    /// Offset of its first event in its log.
+    pub offset: u64,
+    /// Bytes of all its events.
+    pub size: u64,
+    /// How to read them.
+    pub context: LogContext,
+    source: LargeSource,
+}
+
+enum LargeSource {
+    Places { places: Arc<dyn ReadAt>, offset: u64 },
+    Spool(Spool),
+}
+
+impl std::fmt::Debug for LargeSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            LargeSource::Places { .. } => "LargeSource::Places",
+            LargeSource::Spool(_) => "LargeSource::Spool",
+        })
+    }
+}
+
+impl LargeSource {
+    /// Keeps bytes that could not be read again.
+    fn keep(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            LargeSource::Places { .. } => Ok(()),
+            LargeSource::Spool(spool) => spool.write_all(bytes),
+        }
+    }
+}
+
+impl Large {
+    /// Reads its bytes from the beginning, any number of times.
+    pub fn reader(&mut self) -> io::Result<Box<dyn Read + '_>> {
+        match &mut self.source {
+            LargeSource::Places { places, offset } => {
+                Ok(Box::new(PlacesReader { places: Arc::clone(places), offset: *offset, left: self.size }))
+            }
+            LargeSource::Spool(spool) => Ok(Box::new(spool.reader()?.take(self.size))),
+        }
+    }
+}
+
+/// Bytes read at a time.
+const READ_SIZE: usize = 256 << 10;
+
+/// The largest format description that is believed, in bytes; servers write 123.
+const FORMAT_DESCRIPTION_SIZE_MAX: u32 = 4096;
+
+/// Cuts a log into pieces; see the module.
+#[derive(Debug)]
+pub struct Batcher {
+    input: Input,
+    unit: Unit,
+    size: BatchSize,
+    /// Bytes read and not handed out; the first one begins a unit.
+    pending: Vec<u8>,
+    /// Where in `pending` the next event begins that was not looked at.
+    walked: usize,
+    /// The last place in `pending` at which a unit begins, if that is not its front.
+    boundary: usize,
+    /// Offset in the input of the first byte not read.
+    read_offset: u64,
+    /// Offset in the input at which the log begins.
+    log_begin: u64,
+    end_of_input: bool,
+    context: Option<LogContext>,
+    in_use: bool,
+    gtid_seen: bool,
+    /// What ends the log, once everything before it was handed out.
+    ending: Option<Result<Piece, Error>>,
+    done: bool,
+}
+
+impl Batcher {
+    /// Reads `input` from its beginning.
+    pub fn new(input: Input, unit: Unit, size: BatchSize) -> Self {
+        Batcher {
+            input,
+            unit,
+            size,
+            pending: Vec::new(),
+            walked: 0,
+            boundary: 0,
+            read_offset: 0,
+            log_begin: 0,
+            end_of_input: false,
+            context: None,
+            in_use: false,
+            gtid_seen: false,
+            ending: None,
+            done: false,
+        }
+    }
+
+    /// The next piece; `None` at the end of the log.
+    ///
+    /// # Errors
+    ///
+    /// Bad bytes with their offset, an input that can't be read, a log cut inside an event while
+    /// not in use. After an error there is no further piece.
+    pub fn next_piece(&mut self) -> Option<Result<Piece, Error>> {
+        if self.done {
+            return None;
+        }
+        if let Some(ending) = self.ending.take() {
+            self.done = true;
+            return Some(ending);
+        }
+        match self.advance() {
+            Ok(Some(piece)) => Some(Ok(piece)),
+            Ok(None) => {
+                self.done = true;
+                None
+            }
+            // What is whole before the bad bytes comes first.
+            Err(error) => self.end_with(Err(error)),
+        }
+    }
+
+    fn end_with(&mut self, ending: Result<Piece, Error>) -> Option<Result<Piece, Error>> {
+        if self.walked > 0 && self.context.is_some() {
+            self.ending = Some(ending);
+            let batch = self.cut_batch(self.walked);
+            return Some(Ok(batch));
+        }
+        self.done = true;
+        Some(ending)
+    }
+
+    fn advance(&mut self) -> Result<Option<Piece>, Error> {
+        loop {
+            self.fill(LOG_START_SIZE)?;
+            let head = self.ahead();
+            if head.is_empty() && self.context.is_some() {
+                return Ok((self.walked > 0).then(|| self.cut_batch(self.walked)));
+            }
+            if self.context.is_none() || begins_log(head) {
+                if self.walked > 0 {
+                    return Ok(Some(self.cut_batch(self.walked)));
+                }
+                return self.start_log().map(Some);
+            }
+            let Some(header) = self.header()? else { return self.cut_inside_event() };
+            if header.event_type == EventType::FORMAT_DESCRIPTION {
+                if self.walked > 0 {
+                    return Ok(Some(self.cut_batch(self.walked)));
+                }
+                return self.start(false).map(Some);
+            }
+            if self.begins_unit(&header) && self.walked > 0 {
+                self.boundary = self.walked;
+                if self.walked >= self.size.target {
+                    return Ok(Some(self.cut_batch(self.walked)));
+                }
+            }
+            let event_end = self.walked + header.event_size as usize;
+            if event_end > self.size.max {
+                if self.boundary > 0 {
+                    return Ok(Some(self.cut_batch(self.boundary)));
+                }
+                return self.large().map(Some);
+            }
+            if self.fill(header.event_size as usize)? < header.event_size as usize {
+                return self.cut_inside_event();
+            }
+            self.gtid_seen |= header.event_type.is_gtid();
+            self.walked = event_end;
+        }
+    }
+
+    /// Whether an event begins a unit of its own.
+    fn begins_unit(&self, header: &EventHeader) -> bool {
+        self.unit == Unit::Event || !self.gtid_seen || header.event_type.is_gtid()
+    }
+
+    /// A log begins here: its magic, then its format description.
+    fn start_log(&mut self) -> Result<Piece, Error> {
+        let head = self.ahead();
+        if !head.starts_with(&MAGIC) {
+            return Err(not_a_log(head));
+        }
+        self.log_begin += self.offset_of(0);
+        self.pending.drain(..MAGIC.len());
+        self.in_use = false;
+        self.gtid_seen = false;
+        self.context = None;
+        self.fill(HEADER_SIZE)?;
+        let offset = self.offset_of(0);
+        let Some(header) = self.header()? else {
+            let left = self.ahead().len() as u64;
+            return Err(Error::Truncated { needed: HEADER_SIZE as u64, left }.at(offset, None));
+        };
+        if header.event_type != EventType::FORMAT_DESCRIPTION {
+            let error =
+                Error::invalid("binary log", "first event", header.event_type, "a format description");
+            return Err(error.at(offset, Some(header.event_type)));
+        }
+        self.start(true)
+    }
+
+    /// The format description at the front of what is pending.
+    fn start(&mut self, magic: bool) -> Result<Piece, Error> {
+        let offset = self.offset_of(0);
+        let at = |error: Error| error.at(offset, Some(EventType::FORMAT_DESCRIPTION));
+        let header = EventHeader::decode(&self.pending)?;
+        if header.event_size > FORMAT_DESCRIPTION_SIZE_MAX {
+            let error = Error::invalid("event header", "event size", header.event_size, "at most 4096");
+            return Err(at(error));
+        }
+        let size = header.event_size as usize;
+        let left = self.fill(size)?;
+        if left < size {
+            return Err(at(Error::Truncated { needed: size as u64, left: left as u64 }));
+        }
+        let event: Vec<u8> = self.pending.drain(..size).collect();
+        let framing = Framing::new();
+        let frame = framing.next_frame(&event).map_err(at)?;
+        let frame = frame.ok_or(Error::Truncated { needed: size as u64, left: 0 }).map_err(at)?;
+        let frame = frame.verify().map_err(at)?;
+        let description = FormatDescription::decode_frame(&frame).map_err(at)?;
+        let relay_log = match self.context {
+            Some(context) => context.relay_log,
+            None => header.flags.contains(HeaderFlags::RELAY_LOG),
+        };
+        self.in_use |= header.flags.contains(HeaderFlags::IN_USE);
+        let context = LogContext { framing: Framing::of(&description), relay_log };
+        self.context = Some(context);
+        Ok(Piece::Start(Start { offset, magic, event, description, context }))
+    }
+
+    /// The log ends inside an event: an error, unless its writer is still at it.
+    fn cut_inside_event(&mut self) -> Result<Option<Piece>, Error> {
+        let offset = self.offset_of(self.walked);
+        let left = self.ahead().len() as u64;
+        let header = EventHeader::decode(self.ahead()).ok();
+        if !self.in_use {
+            let needed = header.map_or(HEADER_SIZE as u64, |header| u64::from(header.event_size));
+            let error = Error::Truncated { needed, left };
+            return Err(error.at(offset, header.map(|header| header.event_type)));
+        }
+        self.end_with(Ok(Piece::Cut { offset, size: left })).transpose()
+    }
+
+    /// A unit that does not fit into memory: looks for its end, keeping only what can't be read
+    /// again. On return the next unit stands at the front of what is pending.
+    fn large(&mut self) -> Result<Piece, Error> {
+        let offset = self.offset_of(0);
+        let mut source = match &self.input {
+            Input::Places(places) => {
+                LargeSource::Places { places: Arc::clone(places), offset: self.log_begin + offset }
+            }
+            Input::Stream(_) => LargeSource::Spool(Spool::new(0)),
+        };
+        let mut size = self.walked as u64;
+        let mut first = self.walked == 0;
+        loop {
+            // What was walked belongs to the unit and need not stay.
+            source.keep(self.pending.get(..self.walked).unwrap_or_default())?;
+            self.pending.drain(..self.walked);
+            self.walked = 0;
+            self.fill(LOG_START_SIZE)?;
+            if self.ahead().is_empty() || begins_log(self.ahead()) {
+                break;
+            }
+            let Some(header) = self.header()? else { break };
+            let ends = header.event_type == EventType::FORMAT_DESCRIPTION || self.begins_unit(&header);
+            if ends && !first {
+                break;
+            }
+            self.gtid_seen |= header.event_type.is_gtid();
+            first = false;
+            if !self.pass_event(header.event_size as usize, &mut source)? {
+                break;
+            }
+            size += u64::from(header.event_size);
+        }
+        Ok(Piece::Large(Large { offset, size, context: self.context(), source }))
+    }
+
+    /// Passes over an event of any size. `false`: the log ends inside it; the cut is then what
+    /// [`Batcher::next_piece`] tells next.
+    fn pass_event(&mut self, event_size: usize, source: &mut LargeSource) -> Result<bool, Error> {
+        let begin = self.offset_of(0);
+        let event_type = EventHeader::decode(&self.pending).ok().map(|header| header.event_type);
+        let mut left = event_size;
+        loop {
+            let count = left.min(self.pending.len());
+            left -= count;
+            if left == 0 {
+                self.walked = count;
+                return Ok(true);
+            }
+            source.keep(&self.pending)?;
+            self.pending.clear();
+            if self.fill(1)? == 0 {
+                let there = (event_size - left) as u64;
+                self.ending = Some(if self.in_use {
+                    Ok(Piece::Cut { offset: begin, size: there })
+                } else {
+                    Err(Error::Truncated { needed: event_size as u64, left: there }.at(begin, event_type))
+                });
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Hands out the first `size` bytes of what is pending.
+    fn cut_batch(&mut self, size: usize) -> Piece {
+        let offset = self.offset_of(0);
+        let rest = self.pending.split_off(size);
+        let bytes = std::mem::replace(&mut self.pending, rest);
+        self.walked -= size;
+        self.boundary = 0;
+        Piece::Batch(Batch { bytes, offset, context: self.context() })
+    }
+
+    fn context(&self) -> LogContext {
+        self.context.unwrap_or(LogContext { framing: Framing::new(), relay_log: false })
+    }
+
+    /// The bytes from the next event on.
+    fn ahead(&self) -> &[u8] {
+        self.pending.get(self.walked..).unwrap_or_default()
+    }
+
+    /// The next event's header; `None` if the log ends inside it.
+    fn header(&self) -> Result<Option<EventHeader>, Error> {
+        if self.ahead().len() < HEADER_SIZE {
+            return Ok(None);
+        }
+        let at = |error: Error| error.at(self.offset_of(self.walked), None);
+        let header = EventHeader::decode(self.ahead()).map_err(at)?;
+        self.context().framing.check_header(&header).map_err(at)?;
+        Ok(Some(header))
+    }
+
+    /// Offset in the log of a place in `pending`.
+    fn offset_of(&self, place: usize) -> u64 {
+        self.read_offset - self.pending.len() as u64 + place as u64 - self.log_begin
+    }
+
+    /// Reads until `wanted` bytes lie ahead or the input ends; how many do.
+    fn fill(&mut self, wanted: usize) -> Result<usize, Error> {
+        while self.ahead().len() < wanted && !self.end_of_input {
+            let have = self.pending.len();
+            self.pending.resize(have + READ_SIZE, 0);
+            let free = self.pending.get_mut(have..).unwrap_or_default();
+            let result = self.input.read(free, self.read_offset);
+            let count = *result.as_ref().unwrap_or(&0);
+            self.pending.truncate(have + count);
+            result?;
+            self.read_offset += count as u64;
+            self.end_of_input = count == 0;
+        }
+        Ok(self.ahead().len())
+    }
+}
