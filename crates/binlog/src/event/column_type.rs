@@ -131,13 +131,17 @@ impl ColumnType {
                 | Self::NEWDECIMAL
                 | Self::FLOAT
                 | Self::DOUBLE
-                | Self::YEAR
         )
     }
 
     /// Whether the type is a character string: the optional metadata tell its character set.
     pub fn is_character(self) -> bool {
         matches!(self, Self::STRING | Self::VAR_STRING | Self::VARCHAR | Self::BLOB)
+    }
+
+    /// Whether the type is ENUM or SET: the optional metadata tell its members.
+    pub fn is_enum_or_set(self) -> bool {
+        matches!(self, Self::ENUM | Self::SET)
     }
 }
 

@@ -2,24 +2,50 @@
 //! back into the same bytes.
 
 mod bitmap;
+mod column_definition;
 mod column_type;
 mod format_description;
+mod heartbeat;
+mod incident;
+mod load;
 mod query;
+mod rotate;
 mod rows;
+mod rows_query;
+mod session_variables;
 mod status_variables;
 mod table_id;
 mod table_map;
+pub mod table_map_metadata;
+mod transaction_context;
 pub mod transaction_payload;
+mod view_change;
+mod xa_prepare;
+mod xid;
 
 pub use bitmap::Bitmap;
+pub use column_definition::{ColumnDefinition, PrimaryKeyPart};
 pub use column_type::ColumnType;
 pub use format_description::{FormatDescription, POST_HEADER_LENGTHS, SERVER_VERSION_SIZE};
+pub use heartbeat::{HeartbeatEvent, HeartbeatV2Event};
+pub use incident::{Incident, IncidentEvent};
+pub use load::{DeleteFileEvent, DuplicateHandling, ExecuteLoadQueryEvent, LoadBlockEvent};
 pub use query::QueryEvent;
+pub use rotate::RotateEvent;
 pub use rows::{ExtraRowInfo, RowsEvent, RowsFlags, RowsKind};
+pub use rows_query::RowsQueryEvent;
+pub use session_variables::{
+    IntvarEvent, IntvarVariable, RandEvent, UserVarEvent, UserVarType, UserVarValue,
+};
 pub use status_variables::{Flags2, OVER_MAX_UPDATED_DBS, StatusVariable, StatusVariables, UpdatedDatabases};
 pub use table_id::TableId;
 pub use table_map::{Column, TableMapEvent, TableMapFlags};
+pub use table_map_metadata::{MetadataField, OptionalMetadata};
+pub use transaction_context::{DataSet, TransactionContextEvent};
 pub use transaction_payload::{CompressionType, TransactionPayloadEvent, TransactionPayloadHeader};
+pub use view_change::{VIEW_ID_SIZE, ViewChangeEvent};
+pub use xa_prepare::{XaId, XaPrepareEvent};
+pub use xid::XidEvent;
 
 use crate::error::{Error, Result};
 

@@ -14,10 +14,8 @@
 //!    9 table_map_for_update       u64
 //!   10 source_data_written        u32                       (5.x)
 //!   11 invoker                    length u8, user, length u8, host
-//!   12 updated_db_names           count u8, names each ended by 0; 254: too many, no names
+//!   12 updated_db_names           count u8, names each ended by 0; none if count is above 16
 //!   13 microseconds               u24
-//!   14 commit_ts                  8 bytes                   (never released)
-//!   15 commit_ts2                 8 bytes                   (never released)
 //!   16 explicit_defaults_ts       u8
 //!   17 ddl_xid                    u64
 //!   18 default_collation_utf8mb4  u16
@@ -38,7 +36,9 @@ use crate::put::Put;
 
 const WHAT: &str = "status variables";
 
-/// `count` of updated databases that stands for "too many to name".
+/// The most databases that are named.
+const UPDATED_DBS_MAX: u8 = 16;
+/// `count` of updated databases where there are more than can be named.
 pub const OVER_MAX_UPDATED_DBS: u8 = 254;
 
 /// The bytes of all status variables of an event; read by [`StatusVariables::iter`].
@@ -94,10 +94,6 @@ pub enum StatusVariable<'a> {
     UpdatedDatabases(UpdatedDatabases<'a>),
     /// Fraction of the event's timestamp.
     Microseconds(u32),
-    /// Of a logical clock that was never released.
-    CommitTs(u64),
-    /// Of a logical clock that was never released.
-    CommitTs2(u64),
     /// `explicit_defaults_for_timestamp`.
     ExplicitDefaultsForTimestamp(u8),
     /// The transaction number of atomic DDL, as an XID event would carry it.
@@ -141,7 +137,8 @@ impl Flags2 {
 /// The databases that a statement changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpdatedDatabases<'a> {
-    /// How many; [`OVER_MAX_UPDATED_DBS`] where there were more than 16.
+    /// How many; [`OVER_MAX_UPDATED_DBS`] where there were more than
+    /// 16: then there are no names.
     pub count: u8,
     names: &'a [u8],
 }
@@ -155,7 +152,7 @@ impl<'a> UpdatedDatabases<'a> {
 
     fn read(cursor: &mut Cursor<'a>) -> Result<Self> {
         let count = cursor.u8("number of updated databases")?;
-        let names = if count == OVER_MAX_UPDATED_DBS { 0 } else { count };
+        let names = if count > UPDATED_DBS_MAX { 0 } else { count };
         let start = cursor.peek();
         for _ in 0..names {
             let length = cursor.peek().iter().take_while(|&&byte| byte != 0).count();
@@ -215,8 +212,6 @@ impl<'a> StatusVariable<'a> {
             11 => Self::Invoker { user: read_short(cursor, "user")?, host: read_short(cursor, "host")? },
             12 => Self::UpdatedDatabases(UpdatedDatabases::read(cursor)?),
             13 => Self::Microseconds(cursor.u24("microseconds")?),
-            14 => Self::CommitTs(cursor.u64("commit timestamp")?),
-            15 => Self::CommitTs2(cursor.u64("commit timestamp")?),
             16 => Self::ExplicitDefaultsForTimestamp(cursor.u8("explicit_defaults_for_timestamp")?),
             17 => Self::DdlXid(cursor.u64("ddl xid")?),
             18 => Self::DefaultCollationForUtf8mb4(cursor.u16("default_collation_for_utf8mb4")?),
@@ -277,8 +272,6 @@ impl<'a> StatusVariable<'a> {
                 bytes.put(names);
             }
             Self::Microseconds(value) => put_coded(bytes, 13, u64::from(value), 3),
-            Self::CommitTs(value) => put_coded(bytes, 14, value, 8),
-            Self::CommitTs2(value) => put_coded(bytes, 15, value, 8),
             Self::ExplicitDefaultsForTimestamp(value) => put_coded(bytes, 16, u64::from(value), 1),
             Self::DdlXid(xid) => put_coded(bytes, 17, xid, 8),
             Self::DefaultCollationForUtf8mb4(collation) => put_coded(bytes, 18, u64::from(collation), 2),
@@ -329,8 +322,6 @@ mod tests {
         \x0b\x04root\x09localhost\
         \x0c\x02db1\x00db2\x00\
         \x0d\x40\xe2\x01\
-        \x0e\x01\x00\x00\x00\x00\x00\x00\x00\
-        \x0f\x02\x00\x00\x00\x00\x00\x00\x00\
         \x10\x01\
         \x11\x2a\x00\x00\x00\x00\x00\x00\x00\
         \x12\xff\x00\
@@ -347,10 +338,10 @@ mod tests {
     #[test]
     fn every_code_round_trips() {
         let variables = read(EVERY_CODE);
-        assert_eq!(variables.len(), 24);
+        assert_eq!(variables.len(), 22);
         assert_eq!(variables[11], StatusVariable::Invoker { user: b"root", host: b"localhost" });
         assert_eq!(variables[13], StatusVariable::Microseconds(123_456));
-        assert_eq!(variables[21], StatusVariable::EnableCascadeTriggers(1));
+        assert_eq!(variables[19], StatusVariable::EnableCascadeTriggers(1));
         let StatusVariable::Flags2(flags) = variables[0] else { panic!("flags2 first") };
         assert!(flags.contains(Flags2::AUTO_IS_NULL) && flags.contains(Flags2::NO_FOREIGN_KEY_CHECKS));
         let StatusVariable::UpdatedDatabases(databases) = variables[12] else { panic!("databases") };

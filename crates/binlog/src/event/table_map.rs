@@ -17,7 +17,7 @@
 //! (Facts of MySQL 9.7.4's `Table_map_event`.)
 
 use super::table_id::{TableId, table_id_width};
-use super::{Bitmap, ColumnType};
+use super::{Bitmap, ColumnType, OptionalMetadata};
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::frame::decode_whole;
@@ -61,7 +61,7 @@ pub struct TableMapEvent<'a> {
     /// Which columns may be NULL.
     pub null_bitmap: Bitmap<'a>,
     /// Fields that a reader may do without; empty before 8.0.1.
-    pub optional_metadata: &'a [u8],
+    pub optional_metadata: OptionalMetadata<'a>,
 }
 
 /// A column's type and the metadata that belong to it.
@@ -98,7 +98,7 @@ impl<'a> TableMapEvent<'a> {
             let metadata_size = cursor.lei("metadata size")?;
             let column_metadata = cursor.bytes_u64(metadata_size, "column metadata")?;
             let null_bitmap = Bitmap(cursor.bytes_u64(Bitmap::size(column_count), "null bitmap")?);
-            let optional_metadata = cursor.rest();
+            let optional_metadata = OptionalMetadata(cursor.rest());
             Ok(TableMapEvent {
                 table_id,
                 flags,
@@ -124,7 +124,7 @@ impl<'a> TableMapEvent<'a> {
     ///
     /// A post-header length that leaves no room for the table id.
     pub fn encode(&self, post_header_length: u8) -> Result<Vec<u8>> {
-        let mut body = Vec::with_capacity(64 + self.column_types.len() * 4 + self.optional_metadata.len());
+        let mut body = Vec::with_capacity(64 + self.column_types.len() * 4 + self.optional_metadata.0.len());
         self.table_id.write(&mut body, table_id_width(WHAT, post_header_length, 0)?);
         body.put_u16(self.flags.0);
         body.put_name_nul(self.database);
@@ -134,7 +134,7 @@ impl<'a> TableMapEvent<'a> {
         body.put_lei(self.column_metadata.len() as u64);
         body.put(self.column_metadata);
         body.put(self.null_bitmap.0);
-        body.put(self.optional_metadata);
+        body.put(self.optional_metadata.0);
         Ok(body)
     }
 
@@ -189,7 +189,7 @@ mod tests {
             column_types: &[3, 254, 20, 15],
             column_metadata: &[247, 1, 15, 5, 0, 0, 80],
             null_bitmap: Bitmap(&[0b1110]),
-            optional_metadata: &[1, 1, 0x80],
+            optional_metadata: OptionalMetadata(&[1, 1, 0x80]),
         }
     }
 
