@@ -2,7 +2,7 @@
 //!
 //! Every take names its field, so that an error says which one was cut. All integers are
 //! little-endian. `LEI` is MySQL's length-encoded integer (`net_store_length`), `VLI` the variable
-//! length integer of `mysql::serialization` (see [`crate::event::gtid_tagged`]):
+//! length integer of `mysql::serialization` (see [`crate::event::GtidTaggedEvent`]):
 //!
 //! ```text
 //! LEI  first byte 0..=250 the value · 252 +2 bytes · 253 +3 bytes · 254 +8 bytes · 251, 255 refused

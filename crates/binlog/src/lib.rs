@@ -25,6 +25,8 @@ pub mod header;
 pub mod parser;
 pub mod put;
 pub mod reader;
+pub mod statement;
+pub mod transaction;
 
 pub use checksum::ChecksumAlgorithm;
 pub use error::{Error, Result};
@@ -33,6 +35,8 @@ pub use frame::{EventFrame, Framing, UnverifiedFrame};
 pub use header::{EventHeader, HeaderFlags};
 pub use parser::{EventParser, EventVisitor};
 pub use reader::EventReader;
+pub use statement::StatementKind;
+pub use transaction::{Boundary, TransactionAssembler};
 
 /// The four bytes every plain binary log and relay log begins with.
 pub const MAGIC: [u8; 4] = *b"\xfebin";
