@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# Installs a private copy of a program that the tests and benchmarks run beside binlogz.
+#
+# usage: get-tool.sh mysql|mariadb|sysbench|zstd
+#
+# Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
+# system's own apt sources name, are unpacked (not installed) below
+#   ${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/binlogz}
+# and run through their own loader and libraries, so neither root nor the system's release matters.
+# MYSQL_BASEDIR names a MySQL of your own: it is used as it is, with its bin/ and sbin/.
+# BINLOGZ_NO_INSTALL=1: only what is installed already.
+# Running it again is cheap; runs at the same time wait for one another.
+set -euo pipefail
+
+usage() { sed -n '4p' "$0" | sed 's/^# //' >&2; exit 2; }
+say() { printf 'get-tool: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+[ $# -eq 1 ] || usage
+tool=$1
+
+# Suites are fixed, not the system's own: the versions are what the tests were written against.
+# Only sid has MySQL 9.7 and libzstd 1.5.7; MariaDB 10.11 and sysbench 1.0.20 are bookworm's.
+case $tool in
+    mysql) suite=sid packages='mysql-server-core mysql-client-core' ;;
+    mariadb) suite=bookworm packages='mariadb-server-core mariadb-client-core mariadb-server libmariadb3' ;;
+    sysbench) suite=bookworm packages='sysbench libmariadb3' ;;
+    zstd) suite=sid packages='zstd' ;;
+    *) usage ;;
+esac
+
+if [ "$tool" = mysql ] && [ -n "${MYSQL_BASEDIR:-}" ]; then
+    for dir in sbin bin; do
+        if [ -x "$MYSQL_BASEDIR/$dir/mysqld" ]; then
+            echo "$MYSQL_BASEDIR"
+            exit 0
+        fi
+    done
+    die "MYSQL_BASEDIR has neither bin/mysqld nor sbin/mysqld: $MYSQL_BASEDIR"
+fi
+
+cache=${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-${HOME:?is not set and neither is BINLOGZ_CACHE}/.cache}/binlogz}
+# Raised whenever the wrappers below change, so that old prefixes are made anew.
+recipe=1
+prefix=$cache/tools/$tool-$recipe
+
+if [ -f "$prefix/PACKAGES" ]; then
+    echo "$prefix"
+    exit 0
+fi
+
+[ "${BINLOGZ_NO_INSTALL:-}" != 1 ] || die "$tool isn't installed in $cache, and BINLOGZ_NO_INSTALL=1"
+for program in apt-get dpkg dpkg-deb flock; do
+    command -v "$program" >/dev/null ||
+        die "$tool can't be installed here: no $program (a Debian system has it)"
+done
+mkdir -p "$cache/tools"
+exec 9>"$cache/tools/$tool.lock"
+flock 9
+if [ -f "$prefix/PACKAGES" ]; then # another run made it while this one waited
+    echo "$prefix"
+    exit 0
+fi
+
+# apt resolves both forms of source lists itself; only the archive that carries this system's main
+# release is a mirror of all of Debian (security and third-party archives are not).
+# shellcheck disable=SC2016  # $(REPO_URI) and the like are apt's own placeholders
+mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
+    awk '$2 !~ /-/ && $3 == "main" && !found++ { print $1 }')
+[ -n "$mirror" ] || die "$tool can't be installed here: apt's sources name no Debian mirror"
+
+work=$(mktemp -d "$cache/tools/$tool.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work"/apt/{lists,archives}/partial "$work/root"
+
+arch=$(dpkg --print-architecture)
+options="arch=$arch"
+for keyring in /usr/share/keyrings/debian-archive-keyring.{pgp,gpg}; do
+    if [ -f "$keyring" ]; then
+        options="$options signed-by=$keyring"
+        break
+    fi
+done
+echo "deb [$options] $mirror $suite main" >"$work/apt/sources.list"
+: >"$work/apt/status"
+cat >"$work/apt/apt.conf" <<CONF
+#clear APT::Update::Post-Invoke;
+#clear DPkg::Post-Invoke;
+APT::Architecture "$arch";
+APT::Architectures { "$arch"; };
+APT::Get::Assume-Yes "true";
+APT::Install-Recommends "false";
+APT::Sandbox::User "$(id -un)";
+Acquire::Languages "none";
+Acquire::Retries "3";
+Debug::NoLocking "true";
+Dir::Etc::SourceList "$work/apt/sources.list";
+Dir::Etc::SourceParts "/dev/null";
+Dir::Etc::Preferences "/dev/null";
+Dir::Etc::PreferencesParts "/dev/null";
+Dir::State "$work/apt";
+Dir::State::Lists "$work/apt/lists";
+Dir::State::Status "$work/apt/status";
+Dir::Cache "$work/apt";
+Dir::Cache::Archives "$work/apt/archives";
+CONF
+apt() { apt-get --config-file "$work/apt/apt.conf" -qq "$@" >"$work/apt/log" 2>&1; }
+
+say "installing $tool from Debian $suite into $prefix"
+apt update || { cat "$work/apt/log" >&2; die "$tool can't be installed: apt can't read suite $suite"; }
+# shellcheck disable=SC2086  # a list of packages
+apt --download-only install $packages ||
+    { cat "$work/apt/log" >&2; die "$tool can't be installed: apt can't fetch $packages"; }
+for package in "$work"/apt/archives/*.deb; do
+    dpkg-deb --extract "$package" "$work/root"
+done
+
+# Programs of another release than the system's need their own loader and libraries.
+libc=$(cd "$work/root" && find . -name libc.so.6 -printf '%P\n' -quit)
+loader=$(cd "$work/root" && find . -name 'ld-linux*.so.*' -path '*-linux-gnu*' -printf '%P\n' -quit)
+[ -n "$libc" ] && [ -n "$loader" ] || die "$tool can't be installed: its packages hold no C library"
+triplet=$(basename "$(dirname "$libc")")
+loader=$prefix/root/$loader
+libraries=$prefix/root/usr/lib/$triplet:$prefix/root/lib/$triplet:$prefix/root/usr/lib/mysql/private
+share=$prefix/root/usr/share
+mkdir "$work/bin"
+
+# wrap NAME PATH [ARGUMENT…]: bin/NAME runs PATH, with ARGUMENTs after the caller's (where options that must
+# come first, such as --no-defaults, stay first).
+wrap() {
+    local name=$1 path=$2
+    shift 2
+    [ -x "$work/root/$path" ] || die "$tool can't be installed: its packages hold no $path"
+    {
+        echo '#!/bin/sh'
+        [ -z "${environment:-}" ] || echo "export $environment"
+        printf "exec '%s' --library-path '%s' '%s' \"\$@\"" "$loader" "$libraries" "$prefix/root/$path"
+        [ $# -eq 0 ] || printf " '%s'" "$@"
+        echo
+    } >"$work/bin/$name"
+    chmod +x "$work/bin/$name"
+}
+
+case $tool in
+    mysql)
+        wrap mysqld usr/sbin/mysqld "--lc-messages-dir=$share/mysql" \
+            "--character-sets-dir=$share/mysql/charsets" "--plugin-dir=$prefix/root/usr/lib/mysql/plugin"
+        for program in mysql mysqladmin mysqldump mysqlbinlog; do wrap $program usr/bin/$program; done
+        ;;
+    mariadb)
+        wrap mariadbd usr/sbin/mariadbd "--basedir=$prefix/root/usr" "--lc-messages-dir=$share/mysql" \
+            "--character-sets-dir=$share/mysql/charsets" \
+            "--plugin-dir=$prefix/root/usr/lib/mysql/plugin"
+        # As a replica of MySQL it needs the client's caching_sha2_password beside its own plugins.
+        cp "$work/root/usr/lib/$triplet"/libmariadb3/plugin/*.so "$work/root/usr/lib/mysql/plugin/"
+        for program in mariadb mariadb-admin mariadb-binlog; do wrap $program usr/bin/$program; done
+        ;;
+    sysbench)
+        environment="LUA_PATH='$share/sysbench/?.lua' MARIADB_PLUGIN_DIR='$prefix/root/usr/lib/$triplet/libmariadb3/plugin'" \
+            wrap sysbench usr/bin/sysbench
+        ;;
+    zstd) wrap zstd usr/bin/zstd ;;
+esac
+
+# PACKAGES, the last file made, marks a whole prefix.
+mkdir "$work/prefix"
+mv "$work/root" "$work/bin" "$work/prefix/"
+(cd "$work/apt/archives" && printf '%s\n' *.deb) >"$work/prefix/PACKAGES"
+rm -rf "$prefix"
+mv "$work/prefix" "$prefix"
+echo "$prefix"
