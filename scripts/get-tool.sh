@@ -55,6 +55,7 @@ for program in apt-get dpkg dpkg-deb flock; do
         die "$tool can't be installed here: no $program (a Debian system has it)"
 done
 mkdir -p "$cache/tools"
+cache=$(cd "$cache" && pwd) prefix=$cache/tools/$tool-$recipe
 exec 9>"$cache/tools/$tool.lock"
 flock 9
 if [ -f "$prefix/PACKAGES" ]; then # another run made it while this one waited
@@ -146,6 +147,9 @@ case $tool in
         wrap mysqld usr/sbin/mysqld "--lc-messages-dir=$share/mysql" \
             "--character-sets-dir=$share/mysql/charsets" "--plugin-dir=$prefix/root/usr/lib/mysql/plugin"
         for program in mysql mysqladmin mysqldump mysqlbinlog; do wrap $program usr/bin/$program; done
+        # Lets a data directory name its own keyring (for encrypted binlogs); without one nothing changes.
+        echo '{"read_local_manifest": true}' >"$work/root/usr/sbin/mysqld.my"
+        echo '{"read_local_config": true}' >"$work/root/usr/lib/mysql/plugin/component_keyring_file.cnf"
         ;;
     mariadb)
         wrap mariadbd usr/sbin/mariadbd "--basedir=$prefix/root/usr" "--lc-messages-dir=$share/mysql" \

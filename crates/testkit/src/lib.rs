@@ -1,1 +1,16 @@
 //! What binlogz's tests stand on: real servers, workloads, corpus, mutations.
+//!
+//! * [`tool`] finds (and installs) MySQL, MariaDB, sysbench and zstd in prefixes of their own;
+//! * [`server`] runs sandboxed servers from them, with replicas.
+//!
+//! Everything dear to make is kept in a [`cache`] outside the checkout. A test that needs a program which can't
+//! be had here says `SKIPPED` aloud and passes, unless `BINLOGZ_REQUIRE_SERVERS=1`; see [`require_tool!`].
+
+pub mod cache;
+mod error;
+pub mod server;
+pub mod tool;
+
+pub use error::{Error, IoContext, Result};
+pub use server::{MysqlSandbox, Server};
+pub use tool::{Installed, Tool};

@@ -1,0 +1,49 @@
+//! The testkit's one error: what can't be had here is told apart from what went wrong.
+
+use std::path::Path;
+use std::{fmt, io};
+
+/// Why the testkit could not do what a test asked for.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A program is not to be had on this machine: the test that needs it is skipped.
+    Unavailable(String),
+    /// Reading, writing or starting something: what was tried, and the system's answer.
+    Io(String, io::Error),
+    /// A program that ran and failed, with what it said.
+    Failed(String),
+}
+
+/// The testkit's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Unavailable(reason) | Error::Failed(reason) => f.write_str(reason),
+            Error::Io(what, source) => write!(f, "{what}: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io(_, source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// Says what was tried when the system refuses.
+pub trait IoContext<T> {
+    /// Adds a verb phrase ("copy data directory") and the path it was about.
+    fn at(self, verb: &str, path: &Path) -> Result<T>;
+}
+
+impl<T> IoContext<T> for io::Result<T> {
+    fn at(self, verb: &str, path: &Path) -> Result<T> {
+        self.map_err(|error| Error::Io(format!("{verb} {}", path.display()), error))
+    }
+}

@@ -1,0 +1,250 @@
+//! Real servers in sandboxes: a temporary directory, a port of their own on 127.0.0.1, gone when dropped.
+//!
+//! [`Server`] is what MySQL and MariaDB have in common: start, stop, kill, SQL through the real client, binary
+//! logs. [`mysql`] and [`mariadb`] add how each is initialised and replicates.
+
+mod mysql;
+mod process;
+mod replication;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+pub use mysql::{MysqlBuilder, MysqlSandbox};
+use process::{Guard, Process};
+pub use replication::StartAt;
+
+use crate::{Error, Installed, IoContext, Result};
+
+/// A server program in a sandbox.
+#[derive(Debug)]
+pub struct Server {
+    installed: &'static Installed,
+    program: &'static str,
+    client: &'static str,
+    /// Holds `data/`, `tmp/`, the socket and the log.
+    dir: PathBuf,
+    options: Vec<String>,
+    port: u16,
+    // Dropped in this order: the server ends before its directory goes.
+    process: Option<Process>,
+    guard: Arc<Guard>,
+}
+
+impl Server {
+    /// A sandbox with an empty directory; its `data/` is for the caller to fill before [`Server::start`].
+    fn new(installed: &'static Installed, program: &'static str, client: &'static str) -> Result<Server> {
+        let dir = tempfile::Builder::new()
+            .prefix("binlogz-")
+            .tempdir()
+            .map_err(|error| Error::Io("create temporary directory".into(), error))?;
+        let guard = Arc::new(Guard::new(dir.path())?);
+        let dir = dir.keep();
+        let tmp = dir.join("tmp");
+        fs::create_dir(&tmp).at("create", &tmp)?;
+        Ok(Server { installed, program, client, dir, options: Vec::new(), port: 0, process: None, guard })
+    }
+
+    /// Starts it again after [`Server::stop`] or [`Server::kill`], with its options as they are.
+    pub fn start(&mut self) -> Result<()> {
+        // The port is chosen before the server binds it: another program may be faster.
+        for _ in 0..5 {
+            let port = process::free_port()?;
+            let mut command = self.installed.command(self.program);
+            command.arg("--no-defaults").args(&self.options);
+            command
+                .arg(format!("--datadir={}", self.datadir().display()))
+                .arg(format!("--socket={}", self.socket().display()))
+                .arg(format!("--pid-file={}", self.dir.join("pid").display()))
+                .arg(format!("--log-error={}", self.log_path().display()))
+                .arg(format!("--tmpdir={}", self.dir.join("tmp").display()))
+                .args(["--bind-address=127.0.0.1", "--secure-file-priv=", "--skip-name-resolve"])
+                .arg(format!("--port={port}"));
+            match Process::start(command, &self.log_path(), &self.guard)? {
+                Some(process) => {
+                    self.port = port;
+                    self.process = Some(process);
+                    return Ok(());
+                }
+                None => continue,
+            }
+        }
+        Err(Error::Failed(format!("no port stayed free for {}", self.program)))
+    }
+
+    /// Sets an option for the next start; a later value of the same option wins. Dashes and underscores are alike.
+    pub fn set_option(&mut self, name: &str, value: &str) {
+        self.options.push(format!("--{name}={value}"));
+    }
+
+    /// Shuts it down as an administrator would, and waits until it is gone.
+    pub fn stop(&mut self) -> Result<()> {
+        if self.process.is_some() {
+            self.sql("SHUTDOWN")?;
+        }
+        match self.process.take() {
+            Some(process) => process.wait(),
+            None => Ok(()),
+        }
+    }
+
+    /// Kills it as a crash would; what the operating system had is on disk.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Its process id while it runs.
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    /// Its port on 127.0.0.1: another one after each start.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its Unix socket.
+    pub fn socket(&self) -> PathBuf {
+        self.dir.join("sock")
+    }
+
+    /// Its data directory.
+    pub fn datadir(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    /// What it has written to its error log so far.
+    pub fn log(&self) -> Result<String> {
+        fs::read_to_string(self.log_path()).at("read", &self.log_path())
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.dir.join("server.log") // mysqld would add .err to a name without extension
+    }
+
+    /// The programs it came from.
+    pub fn installed(&self) -> &'static Installed {
+        self.installed
+    }
+
+    /// Its own command-line client, connected as root over the socket.
+    pub fn client(&self) -> Command {
+        let mut command = self.installed.command(self.client);
+        command
+            .arg("--no-defaults")
+            .arg("--user=root")
+            .arg(format!("--socket={}", self.socket().display()))
+            .args(["--batch", "--skip-column-names", "--local-infile=1", "--default-character-set=utf8mb4"]);
+        command
+    }
+
+    /// Runs statements in one session through the client; gives what it printed: tab-separated, without headings.
+    pub fn sql(&self, statements: &str) -> Result<String> {
+        self.run_client(|stdin| stdin.write_all(statements.as_bytes()))
+    }
+
+    /// Runs a file of statements in one session; gives what the client printed.
+    pub fn sql_file(&self, path: &Path) -> Result<String> {
+        let mut file = fs::File::open(path).at("open", path)?;
+        self.run_client(|mut stdin| std::io::copy(&mut file, &mut stdin).map(drop))
+    }
+
+    /// Runs statements as `write` produces them, in one session: for more of them than memory should hold.
+    pub fn run_client(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> std::io::Result<()> + Send,
+    ) -> Result<String> {
+        let failed = |error| Error::Io(format!("run {}", self.client), error);
+        let mut child = self
+            .client()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let stdin = child.stdin.take();
+        let (written, output) = std::thread::scope(|scope| {
+            let writer = scope.spawn(move || match stdin {
+                Some(stdin) => {
+                    let mut stdin = std::io::BufWriter::new(stdin);
+                    write(&mut stdin).and_then(|()| stdin.flush())
+                }
+                None => Ok(()),
+            });
+            let output = child.wait_with_output();
+            (writer.join(), output)
+        });
+        let output = output.map_err(failed)?;
+        // A client that fails closes its input: its own message says more than the broken pipe.
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(Error::Failed(format!("{}: {said}", self.client)));
+        }
+        match written {
+            Ok(written) => written.map_err(failed)?,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Its binary logs in order, by its own index.
+    pub fn binlogs(&self) -> Result<Vec<PathBuf>> {
+        self.indexed_logs("binlog.index")
+    }
+
+    /// Its relay logs in order, by its own index.
+    pub fn relay_logs(&self) -> Result<Vec<PathBuf>> {
+        self.indexed_logs("relay.index")
+    }
+
+    fn indexed_logs(&self, index: &str) -> Result<Vec<PathBuf>> {
+        let path = self.datadir().join(index);
+        let listed = fs::read_to_string(&path).at("read", &path)?;
+        Ok(listed.lines().map(|line| self.datadir().join(line.trim_start_matches("./"))).collect())
+    }
+
+    /// Begins a new binary log; gives the one it closed.
+    pub fn flush_binary_logs(&self) -> Result<PathBuf> {
+        let last = self.binlogs()?.pop();
+        self.sql("FLUSH BINARY LOGS")?;
+        last.ok_or_else(|| Error::Failed(format!("{} has no binary log", self.program)))
+    }
+
+    /// Copies its binary logs to a directory; gives the copies.
+    pub fn copy_binlogs(&self, destination: &Path) -> Result<Vec<PathBuf>> {
+        copy_files(&self.binlogs()?, destination)
+    }
+
+    /// `CHECKSUM TABLE` of every base table of a schema: (schema.table, checksum), ordered by name.
+    pub fn checksum_tables(&self, schema: &str) -> Result<Vec<(String, String)>> {
+        let tables = self.sql(&format!(
+            "SELECT CONCAT('`', table_schema, '`.`', table_name, '`') FROM information_schema.tables \
+             WHERE table_schema = '{schema}' AND table_type = 'BASE TABLE' ORDER BY table_name"
+        ))?;
+        if tables.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names = tables.lines().collect::<Vec<_>>().join(", ");
+        let checksums = self.sql(&format!("CHECKSUM TABLE {names}"))?;
+        Ok(checksums
+            .lines()
+            .filter_map(|line| line.split_once('\t'))
+            .map(|(table, checksum)| (table.to_owned(), checksum.to_owned()))
+            .collect())
+    }
+}
+
+/// Copies files into a directory under their own names; gives the copies.
+fn copy_files(files: &[PathBuf], destination: &Path) -> Result<Vec<PathBuf>> {
+    fs::create_dir_all(destination).at("create", destination)?;
+    let mut copies = Vec::new();
+    for file in files {
+        let copy = destination.join(file.file_name().unwrap_or_default());
+        fs::copy(file, &copy).at("copy", file)?;
+        copies.push(copy);
+    }
+    Ok(copies)
+}

@@ -1,0 +1,200 @@
+//! Programs that tests run beside binlogz: MySQL, MariaDB, sysbench, zstd.
+//!
+//! `scripts/get-tool.sh` installs them; this module asks it once a process and runs what it installed.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use crate::{Error, IoContext, Result};
+
+/// A program, or a family of them, that `scripts/get-tool.sh` knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// MySQL 9.7: mysqld, mysql, mysqladmin, mysqldump, mysqlbinlog.
+    Mysql,
+    /// MariaDB 10.11: mariadbd, mariadb, mariadb-admin, mariadb-binlog.
+    Mariadb,
+    /// sysbench 1.0.20.
+    Sysbench,
+    /// The zstd command line of libzstd 1.5.7.
+    Zstd,
+}
+
+impl Tool {
+    /// The name `scripts/get-tool.sh` knows it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tool::Mysql => "mysql",
+            Tool::Mariadb => "mariadb",
+            Tool::Sysbench => "sysbench",
+            Tool::Zstd => "zstd",
+        }
+    }
+
+    /// The program whose `--version` speaks for the tool.
+    fn main_program(self) -> &'static str {
+        match self {
+            Tool::Mysql => "mysqld",
+            Tool::Mariadb => "mariadbd",
+            Tool::Sysbench => "sysbench",
+            Tool::Zstd => "zstd",
+        }
+    }
+
+    /// Where it is installed; installs it first if need be.
+    pub fn find(self) -> Result<&'static Installed> {
+        static FOUND: [OnceLock<std::result::Result<Installed, String>>; 4] = [const { OnceLock::new() }; 4];
+        FOUND[self as usize]
+            .get_or_init(|| install(self).map_err(|error| error.to_string()))
+            .as_ref()
+            .map_err(|reason| Error::Unavailable(reason.clone()))
+    }
+}
+
+/// An installed [`Tool`].
+#[derive(Debug)]
+pub struct Installed {
+    prefix: PathBuf,
+    version: String,
+}
+
+impl Installed {
+    /// Its directory: programs are in `bin` or `sbin`.
+    pub fn prefix(&self) -> &Path {
+        &self.prefix
+    }
+
+    /// The version its main program announces, as in `9.7.4`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// A command that runs `program` of this tool.
+    pub fn command(&self, program: &str) -> Command {
+        let sbin = self.prefix.join("sbin").join(program);
+        Command::new(if sbin.is_file() { sbin } else { self.prefix.join("bin").join(program) })
+    }
+
+    /// Runs `program` to its end; what it printed and its exit code are the caller's to judge.
+    pub fn run<A: AsRef<OsStr>>(&self, program: &str, args: impl IntoIterator<Item = A>) -> Result<Output> {
+        self.command(program).args(args).output().map_err(|error| Error::Io(format!("run {program}"), error))
+    }
+
+    /// Runs this MySQL's `mysqlbinlog`.
+    pub fn mysqlbinlog<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Result<Output> {
+        self.run("mysqlbinlog", args)
+    }
+
+    /// The release of the shared libzstd that came with it, as in `1.5.7`; `None` where it brought none
+    /// (a server of your own may have its libzstd built in).
+    pub fn libzstd_version(&self) -> Option<String> {
+        let lib = self.prefix.join("root/usr/lib");
+        let platforms = fs::read_dir(lib).ok()?;
+        let link =
+            platforms.flatten().map(|dir| dir.path().join("libzstd.so.1")).find(|path| path.exists())?;
+        let file = fs::canonicalize(link).ok()?;
+        file.file_name()?.to_str()?.strip_prefix("libzstd.so.").map(str::to_owned)
+    }
+}
+
+fn install(tool: Tool) -> Result<Installed> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/get-tool.sh");
+    let output = Command::new("bash").arg(&script).arg(tool.name()).output().at("run", &script)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(Error::Unavailable(said));
+    }
+    let prefix = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let mut installed = Installed { prefix, version: String::new() };
+    let output = installed.run(tool.main_program(), ["--version"])?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    installed.version = version_in(&printed).ok_or_else(|| {
+        Error::Failed(format!("no version in what {} prints: {printed}", tool.main_program()))
+    })?;
+    Ok(installed)
+}
+
+/// The first word that begins like a version: `mysqld  Ver 9.7.4-2 for Linux` gives `9.7.4`.
+fn version_in(printed: &str) -> Option<String> {
+    let word = printed
+        .split_whitespace()
+        .map(|word| word.trim_start_matches('v'))
+        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'))?;
+    let end = word.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(word.len());
+    Some(word[..end].to_owned())
+}
+
+/// The tool, or `None` after saying `SKIPPED` aloud; panics instead where `BINLOGZ_REQUIRE_SERVERS=1`.
+/// Used through [`require_tool!`](crate::require_tool).
+pub fn require(tool: Tool) -> Option<&'static Installed> {
+    match tool.find() {
+        Ok(installed) => Some(installed),
+        Err(error) => {
+            skip(&error.to_string());
+            None
+        }
+    }
+}
+
+/// Says `SKIPPED`, the test's name and the reason past the test runner's capture, so that it shows also when the
+/// test passes; panics instead where `BINLOGZ_REQUIRE_SERVERS=1`. The test returns after it.
+pub fn skip(reason: &str) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    assert!(
+        std::env::var("BINLOGZ_REQUIRE_SERVERS").as_deref() != Ok("1"),
+        "{test} may not be skipped (BINLOGZ_REQUIRE_SERVERS=1): {reason}"
+    );
+    // A closed stderr is no reason to fail.
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {reason}");
+}
+
+/// What a skipped test returns: [`require_tool!`](crate::require_tool) serves tests of either signature.
+pub trait Skipped {
+    /// The outcome of a test that did nothing.
+    fn skipped() -> Self;
+}
+
+impl Skipped for () {
+    fn skipped() {}
+}
+
+impl<E> Skipped for std::result::Result<(), E> {
+    fn skipped() -> Self {
+        Ok(())
+    }
+}
+
+/// `let mysql = require_tool!(Tool::Mysql);`: the installed tool, or the test ends here, saying `SKIPPED` aloud.
+#[macro_export]
+macro_rules! require_tool {
+    ($tool:expr) => {
+        match $crate::tool::require($tool) {
+            Some(installed) => installed,
+            None => return $crate::tool::Skipped::skipped(),
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version_in;
+
+    #[test]
+    fn versions_are_found_in_what_programs_print() {
+        let printed = [
+            ("/p/usr/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))", "9.7.4"),
+            ("mariadbd  Ver 10.11.18-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64", "10.11.18"),
+            ("sysbench 1.0.20\n", "1.0.20"),
+            ("*** Zstandard CLI (64-bit) v1.5.7, by Yann Collet ***\n", "1.5.7"),
+        ];
+        for (text, version) in printed {
+            assert_eq!(version_in(text).as_deref(), Some(version), "{text}");
+        }
+        assert_eq!(version_in("no number"), None);
+    }
+}
