@@ -1,7 +1,8 @@
 //! What binlogz's tests stand on: real servers, workloads, corpus, mutations.
 //!
 //! * [`tool`] finds (and installs) MySQL, MariaDB, sysbench and zstd in prefixes of their own;
-//! * [`server`] runs sandboxed servers from them, with replicas.
+//! * [`server`] runs sandboxed servers from them, with replicas;
+//! * [`workload`] makes binlogs of the five workloads that the public studies measure.
 //!
 //! Everything dear to make is kept in a [`cache`] outside the checkout. A test that needs a program which can't
 //! be had here says `SKIPPED` aloud and passes, unless `BINLOGZ_REQUIRE_SERVERS=1`; see [`require_tool!`].
@@ -10,6 +11,7 @@ pub mod cache;
 mod error;
 pub mod server;
 pub mod tool;
+pub mod workload;
 
 pub use error::{Error, IoContext, Result};
 pub use server::{MysqlSandbox, Server};

@@ -1,0 +1,235 @@
+//! The five workloads that the feature's public studies measure, at any scale, as binlogs of a real server.
+//!
+//! [`binlogs`] runs them, one binlog file each, once for each scale and [`Setting`], and keeps the files in the
+//! cache. Order and options are those of the public figures: at scale 1 the files have the same sizes.
+//! The same workload with compression on and off differs in times and, with two threads, in order; a compressed
+//! file's plain twin is what expanding it gives.
+
+mod employees;
+mod mersenne;
+mod sysbench;
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub use sysbench::sysbench;
+
+use crate::{Error, IoContext, MysqlSandbox, Result, Tool, cache};
+
+/// Part of the cache key: raised when a workload changes.
+const RECIPE: u32 = 1;
+
+/// Rows of each of sysbench's four tables at scale 1, and single-row deletes.
+const TABLE_ROWS: f64 = 100_000.0;
+/// Transactions of sysbench's run at scale 1.
+const RUN_EVENTS: f64 = 15_000.0;
+
+/// One of the five.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// Four tables loaded with multi-row INSERTs of about 1 MB: many large transactions.
+    Employees,
+    /// One UPDATE of every salary: one transaction.
+    BulkUpdate,
+    /// sysbench's tables loaded: many large transactions of digits.
+    SysbenchPrepare,
+    /// sysbench's OLTP transactions of two threads: many small ones.
+    SysbenchRun,
+    /// Single-row deletes, each its own transaction.
+    Delete,
+}
+
+impl Workload {
+    /// All five, in the order they run in.
+    pub const ALL: [Workload; 5] = [
+        Workload::Employees,
+        Workload::BulkUpdate,
+        Workload::SysbenchPrepare,
+        Workload::SysbenchRun,
+        Workload::Delete,
+    ];
+
+    /// Its name in file names and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Workload::Employees => "employees",
+            Workload::BulkUpdate => "bulk-update",
+            Workload::SysbenchPrepare => "sysbench-prepare",
+            Workload::SysbenchRun => "sysbench-run",
+            Workload::Delete => "delete",
+        }
+    }
+
+    fn run(self, server: &MysqlSandbox, scale: f64) -> Result<()> {
+        let rows = scaled(TABLE_ROWS, scale);
+        let table_size = format!("--table-size={rows}");
+        let oltp = ["oltp_read_write", "--tables=4", &table_size, "--rand-seed=7"];
+        match self {
+            Workload::Employees => {
+                let dir = tempfile::tempdir()
+                    .map_err(|error| Error::Io("create temporary directory".into(), error))?;
+                let count = scaled(f64::from(employees::EMPLOYEES), scale);
+                server.sql(employees::SCHEMA)?;
+                for file in employees::generate(count, dir.path())? {
+                    server.run_client(|stdin| {
+                        stdin.write_all(b"USE employees;\n")?;
+                        std::io::copy(&mut fs::File::open(&file)?, stdin).map(drop)
+                    })?;
+                }
+            }
+            Workload::BulkUpdate => {
+                server.sql("UPDATE employees.salaries SET salary = salary + 1")?;
+            }
+            Workload::SysbenchPrepare => {
+                server.sql("CREATE DATABASE sbtest")?;
+                sysbench(server, &[&oltp[..], &["--threads=1", "prepare"]].concat())?;
+            }
+            Workload::SysbenchRun => {
+                let events = format!("--events={}", scaled(RUN_EVENTS, scale));
+                sysbench(server, &[&oltp[..], &["--threads=2", "--time=0", &events, "run"]].concat())?;
+            }
+            Workload::Delete => {
+                server.run_client(|stdin| {
+                    (1..=rows)
+                        .try_for_each(|id| writeln!(stdin, "DELETE FROM sbtest.sbtest1 WHERE id = {id};"))
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn scaled(count: f64, scale: f64) -> u32 {
+    ((count * scale).round() as u32).max(1)
+}
+
+/// How the server writes its binlog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    level: Option<u32>,
+    options: Vec<(String, String)>,
+}
+
+impl Setting {
+    /// No compression, and the server's defaults.
+    pub fn plain() -> Setting {
+        Setting { level: None, options: Vec::new() }
+    }
+
+    /// Every transaction compressed at this level.
+    pub fn level(level: u32) -> Setting {
+        Setting { level: Some(level), options: Vec::new() }
+    }
+
+    /// With one more server option.
+    pub fn option(mut self, name: &str, value: &str) -> Setting {
+        self.options.push((name.to_owned(), value.to_owned()));
+        self
+    }
+}
+
+/// As in `plain`, `level3` and `level3+binlog-checksum=NONE`.
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.level {
+            None => f.write_str("plain")?,
+            Some(level) => write!(f, "level{level}")?,
+        }
+        self.options.iter().try_for_each(|(name, value)| write!(f, "+{name}={value}"))
+    }
+}
+
+/// The reverse of its `Display`.
+impl std::str::FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Setting, String> {
+        let mut parts = text.split('+');
+        let mut setting = match parts.next().unwrap_or_default() {
+            "plain" => Setting::plain(),
+            first => match first.strip_prefix("level").map(str::parse) {
+                Some(Ok(level @ 1..=22)) => Setting::level(level),
+                _ => {
+                    return Err(format!(
+                        "setting {first:?} is neither \"plain\" nor \"level1\" to \"level22\""
+                    ));
+                }
+            },
+        };
+        for part in parts {
+            let (name, value) =
+                part.split_once('=').ok_or_else(|| format!("option {part:?} has no value"))?;
+            setting = setting.option(name, value);
+        }
+        Ok(setting)
+    }
+}
+
+/// The binlog of one workload.
+#[derive(Clone, Debug)]
+pub struct WorkloadBinlog {
+    /// Which it is.
+    pub workload: Workload,
+    /// The file, in the cache: to be read, not changed.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// The five workloads' binlogs at a scale (1.0: the published size) and setting; runs them on a real server
+/// the first time, which takes minutes at scale 1.
+pub fn binlogs(scale: f64, setting: &Setting) -> Result<Vec<WorkloadBinlog>> {
+    let mysql = Tool::Mysql.find()?;
+    Tool::Sysbench.find()?; // missing: better known before the minutes of work
+    let key = format!("workloads-{RECIPE}/mysql-{}/scale-{scale}/{setting}", mysql.version());
+    let dir = cache::entry(&key, |dir| run_all(scale, setting, dir))?;
+    Workload::ALL
+        .iter()
+        .map(|&workload| {
+            let path = dir.join(file_name(workload));
+            let bytes = fs::metadata(&path).at("read", &path)?.len();
+            Ok(WorkloadBinlog { workload, path, bytes })
+        })
+        .collect()
+}
+
+fn file_name(workload: Workload) -> String {
+    format!("{}.000001", workload.name())
+}
+
+fn run_all(scale: f64, setting: &Setting, dir: &Path) -> Result<()> {
+    let mut builder = Tool::Mysql.find()?.sandbox();
+    if let Some(level) = setting.level {
+        builder = builder.compression(level);
+    }
+    for (name, value) in &setting.options {
+        builder = builder.option(name, value);
+    }
+    let server = builder.start()?;
+    server.sql("FLUSH BINARY LOGS")?; // its first file says when it was started: the others don't
+    for workload in Workload::ALL {
+        workload.run(&server, scale)?;
+        let closed = server.flush_binary_logs()?;
+        let kept = dir.join(file_name(workload));
+        fs::copy(&closed, &kept).at("copy", &closed)?;
+        server.sql("PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Setting;
+
+    #[test]
+    fn settings_are_read_as_they_are_written() {
+        let setting = Setting::level(19).option("binlog-checksum", "NONE");
+        assert_eq!(setting.to_string(), "level19+binlog-checksum=NONE");
+        assert_eq!(setting.to_string().parse(), Ok(setting));
+        assert_eq!("plain".parse(), Ok(Setting::plain()));
+        for wrong in ["", "level", "level0", "level23", "fast", "plain+binlog-checksum"] {
+            assert!(wrong.parse::<Setting>().is_err(), "{wrong}");
+        }
+    }
+}
