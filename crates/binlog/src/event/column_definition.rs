@@ -2,9 +2,10 @@
 //! to each column. For those who show or interpret rows; skipping over rows needs
 //! [`TableMapEvent::columns`] only.
 //!
-//! The optional fields speak of some columns only: signedness of the numeric ones, charsets of the
-//! character ones (CHAR, VARCHAR, BLOB and TEXT; a binary one has collation 63) and, in fields of
-//! their own, of ENUM and SET. What a field does not say stays `None`.
+//! The optional fields speak of some columns only: signedness of the numeric ones (YEAR counts),
+//! collations of the character ones (CHAR, VARCHAR, BLOB and TEXT, VECTOR; a binary one has 63) and,
+//! in fields of their own, of ENUM and SET. What a field does not say stays `None`.
+//! (Which columns count was read off a live MySQL 9.7.4.)
 
 use super::table_map_metadata::{DefaultCharset, HighFirstBits, MetadataField, Strings};
 use super::{Column, ColumnType, TableMapEvent};
@@ -204,10 +205,10 @@ mod tests {
             flags: TableMapFlags::default(),
             database: b"test",
             table: b"t",
-            // INT, VARCHAR, ENUM, SET, GEOMETRY, VECTOR, CHAR, TINYINT
-            column_types: &[3, 15, 254, 254, 255, 242, 254, 1],
+            // INT, VARCHAR, ENUM, SET, GEOMETRY, VECTOR, CHAR, YEAR, TINYINT
+            column_types: &[3, 15, 254, 254, 255, 242, 254, 13, 1],
             column_metadata: &[80, 0, 247, 1, 248, 1, 4, 4, 254, 10],
-            null_bitmap: Bitmap(&[0b0000_0010]),
+            null_bitmap: Bitmap(&[0b0000_0010, 0]),
             optional_metadata: OptionalMetadata(optional_metadata),
         }
     }
@@ -218,50 +219,50 @@ mod tests {
         let mut put = |field_type: u8, value: &[u8]| {
             MetadataField::Unknown { field_type, value }.encode(&mut metadata);
         };
-        put(1, &[0b0100_0000]);
-        put(2, &[45, 1, 63]);
-        put(4, b"\x01a\x01b\x01c\x01d\x01e\x01f\x01g\x01h");
+        put(1, &[0b0110_0000]);
+        put(2, &[45, 1, 63, 2, 8]);
+        put(4, b"\x01a\x01b\x01c\x01d\x01e\x01f\x01g\x01h\x01i");
         put(5, b"\x02\x01p\x01q");
         put(6, b"\x01\x01r");
         put(7, &[1]);
         put(9, &[1, 10, 0, 0]);
         put(11, &[8, 33]);
-        put(12, &[0b0111_1111]);
+        put(12, &[0b0111_1111, 0b1000_0000]);
         put(13, &[4]);
         put(99, b"tomorrow");
         let definitions = table(&metadata).column_definitions().unwrap();
         let column = |index: usize| definitions[index];
         assert_eq!(
-            (column(0).unsigned, column(7).unsigned, column(1).unsigned),
+            (column(0).unsigned, column(8).unsigned, column(1).unsigned),
             (Some(false), Some(true), None)
         );
         let collations: Vec<_> = definitions.iter().map(|definition| definition.collation).collect();
-        assert_eq!(collations, [None, Some(45), Some(8), Some(33), None, None, Some(63), None]);
-        assert_eq!((column(0).name, column(7).name), (Some(b"a".as_slice()), Some(b"h".as_slice())));
+        assert_eq!(collations, [None, Some(45), Some(8), Some(33), None, Some(63), Some(8), None, None]);
+        assert_eq!((column(0).name, column(8).name), (Some(b"a".as_slice()), Some(b"i".as_slice())));
         assert_eq!(column(2).members.unwrap().0, b"\x01r");
         assert_eq!(column(3).members.unwrap().0, b"\x01p\x01q");
         assert_eq!((column(4).geometry_type, column(5).dimensionality), (Some(1), Some(4)));
         assert_eq!(column(1).primary_key, Some(PrimaryKeyPart { place: 0, prefix: 10 }));
         assert_eq!(column(0).primary_key, Some(PrimaryKeyPart { place: 1, prefix: 0 }));
-        assert_eq!((column(0).visible, column(7).visible), (Some(false), Some(true)));
+        assert_eq!((column(0).visible, column(8).visible), (Some(false), Some(true)));
         assert_eq!((column(0).nullable, column(1).nullable), (false, true));
     }
 
     #[test]
     fn without_optional_metadata_only_types_are_known() {
         let definitions = table(&[]).column_definitions().unwrap();
-        assert_eq!(definitions.len(), 8);
+        assert_eq!(definitions.len(), 9);
         assert!(definitions.iter().all(|definition| definition.name.is_none()));
     }
 
     #[test]
     fn fields_that_speak_of_too_many_columns_are_errors() {
         for (field_type, value) in [
-            (2, [45, 2, 63].as_slice()),
-            (3, &[1, 2, 3]),
-            (4, &[0; 9]),
+            (2, [45, 3, 63].as_slice()),
+            (3, &[1, 2, 3, 4]),
+            (4, &[0; 10]),
             (6, &[0, 0]),
-            (8, &[8]),
+            (8, &[9]),
             (8, &[254, 255, 255, 255, 255, 255, 255, 255, 255]),
             (11, &[1, 2, 3]),
         ] {

@@ -43,7 +43,7 @@ column_types! {
     LONGLONG = 8;
     /// MEDIUMINT.
     INT24 = 9;
-    /// DATE in four bytes, before 5.0.
+    /// DATE.
     DATE = 10;
     /// TIME before 5.6.4.
     TIME = 11;
@@ -51,7 +51,7 @@ column_types! {
     DATETIME = 12;
     /// YEAR.
     YEAR = 13;
-    /// DATE.
+    /// DATE inside the server; a table map has 10.
     NEWDATE = 14;
     /// VARCHAR, VARBINARY.
     VARCHAR = 15;
@@ -119,7 +119,7 @@ impl ColumnType {
         }
     }
 
-    /// Whether the type is numeric: the optional metadata tell its signedness.
+    /// Whether the type counts as numeric: the optional metadata tell its signedness. YEAR does.
     pub fn is_numeric(self) -> bool {
         matches!(
             self,
@@ -131,12 +131,14 @@ impl ColumnType {
                 | Self::NEWDECIMAL
                 | Self::FLOAT
                 | Self::DOUBLE
+                | Self::YEAR
         )
     }
 
-    /// Whether the type is a character string: the optional metadata tell its character set.
+    /// Whether the type counts as a character string: the optional metadata tell its collation.
+    /// VECTOR does, with collation 63; MariaDB, unlike MySQL, counts GEOMETRY too.
     pub fn is_character(self) -> bool {
-        matches!(self, Self::STRING | Self::VAR_STRING | Self::VARCHAR | Self::BLOB)
+        matches!(self, Self::STRING | Self::VAR_STRING | Self::VARCHAR | Self::BLOB | Self::VECTOR)
     }
 
     /// Whether the type is ENUM or SET: the optional metadata tell its members.

@@ -1,6 +1,7 @@
 //! The bodies of events: each module reads one family of bodies into fields and writes the fields
 //! back into the same bytes.
 
+mod any_event;
 mod any_gtid;
 mod bitmap;
 mod column_definition;
@@ -11,6 +12,7 @@ mod gtid_tagged;
 mod heartbeat;
 mod incident;
 mod load;
+mod post_header_lengths;
 mod previous_gtids;
 mod query;
 mod rotate;
@@ -28,6 +30,7 @@ mod view_change;
 mod xa_prepare;
 mod xid;
 
+pub use any_event::Event;
 pub use any_gtid::AnyGtidEvent;
 pub use bitmap::Bitmap;
 pub use column_definition::{ColumnDefinition, PrimaryKeyPart};
@@ -38,6 +41,7 @@ pub use gtid_tagged::GtidTaggedEvent;
 pub use heartbeat::{HeartbeatEvent, HeartbeatV2Event};
 pub use incident::{Incident, IncidentEvent};
 pub use load::{DeleteFileEvent, DuplicateHandling, ExecuteLoadQueryEvent, LoadBlockEvent};
+pub use post_header_lengths::PostHeaderLengths;
 pub use previous_gtids::PreviousGtidsEvent;
 pub use query::QueryEvent;
 pub use rotate::RotateEvent;

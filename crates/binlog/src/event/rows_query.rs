@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! offset size field
-//!      0    1 length      of the statement, 255 where it is longer; readers ignore it
+//!      0    1 length      readers ignore it; 0 in the logs of MySQL 9.7
 //!      1      statement   the rest
 //! ```
 //!
-//! (Facts of MySQL 9.7.4's `Rows_query_event`.)
+//! (Facts of MySQL 9.7.4's `Rows_query_event` and its logs.)
 
 use crate::error::Result;
 use crate::frame::decode_whole;
@@ -15,6 +15,8 @@ use crate::put::Put;
 /// A decoded rows query event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowsQueryEvent<'a> {
+    /// Tells nothing; kept so that the event is written back as it was.
+    pub length: u8,
     /// The statement.
     pub statement: &'a [u8],
 }
@@ -23,15 +25,14 @@ impl<'a> RowsQueryEvent<'a> {
     /// Reads a body without its checksum.
     pub fn decode(body: &'a [u8]) -> Result<Self> {
         decode_whole(body, "rows query event", |cursor| {
-            cursor.u8("length")?;
-            Ok(RowsQueryEvent { statement: cursor.rest() })
+            Ok(RowsQueryEvent { length: cursor.u8("length")?, statement: cursor.rest() })
         })
     }
 
     /// The body as it stands in a file, without the checksum.
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::with_capacity(1 + self.statement.len());
-        body.put_u8(u8::try_from(self.statement.len()).unwrap_or(u8::MAX));
+        body.put_u8(self.length);
         body.put(self.statement);
         body
     }
@@ -42,12 +43,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_directions_agree_also_beyond_255_bytes() {
-        for (length, first) in [(0, 0), (7, 7), (255, 255), (256, 255), (70_000, 255)] {
-            let statement = vec![b'x'; length];
-            let event = RowsQueryEvent { statement: &statement };
+    fn both_directions_agree_whatever_the_length_byte_says() {
+        for (length, size) in [(0, 7), (7, 7), (255, 70_000)] {
+            let statement = vec![b'x'; size];
+            let event = RowsQueryEvent { length, statement: &statement };
             let body = event.encode();
-            assert_eq!((body[0], body.len()), (first, length + 1));
+            assert_eq!((body[0], body.len()), (length, size + 1));
             assert_eq!(RowsQueryEvent::decode(&body).unwrap(), event);
         }
         assert!(RowsQueryEvent::decode(&[]).is_err());
