@@ -147,7 +147,7 @@ impl<'a> Event<'a> {
             Event::Incident(event) => event.encode()?,
             Event::Heartbeat(event) => event.encode(),
             Event::RowsQuery(event) => event.encode(),
-            Event::Gtid(event) | Event::AnonymousGtid(event) => event.encode(),
+            Event::Gtid(event) | Event::AnonymousGtid(event) => event.encode()?,
             Event::PreviousGtids(event) => event.encode(),
             Event::TransactionContext(event) => event.encode()?,
             Event::ViewChange(event) => event.encode(),

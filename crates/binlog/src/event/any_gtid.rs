@@ -29,10 +29,10 @@ impl<'a> AnyGtidEvent<'a> {
     }
 
     /// The body as it stands in a log, without the checksum.
-    pub fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Result<Vec<u8>> {
         match self {
             AnyGtidEvent::Untagged(event) => event.encode(),
-            AnyGtidEvent::Tagged(event) => event.encode(),
+            AnyGtidEvent::Tagged(event) => Ok(event.encode()),
         }
     }
 
@@ -89,6 +89,123 @@ impl<'a> AnyGtidEvent<'a> {
         match self {
             AnyGtidEvent::Untagged(event) => event.commit_group_ticket,
             AnyGtidEvent::Tagged(event) => event.commit_group_ticket,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checksum::ChecksumAlgorithm;
+    use crate::event::{rewrite_transaction_length, transaction_length};
+    use crate::frame::{Framing, encode_event};
+    use crate::header::{EventHeader, HeaderFlags};
+
+    fn event(event_type: EventType, body: &[u8]) -> Vec<u8> {
+        let header = EventHeader {
+            timestamp: 1,
+            event_type,
+            server_id: 1,
+            event_size: 0,
+            end_log_pos: 4711,
+            flags: HeaderFlags::default(),
+        };
+        encode_event(header, body, ChecksumAlgorithm::NONE)
+    }
+
+    fn frame(event: &[u8]) -> EventFrame<'_> {
+        Framing::new().next_frame(event).unwrap().unwrap().trust().unwrap()
+    }
+
+    fn untagged() -> GtidEvent<'static> {
+        GtidEvent {
+            flags: GtidFlags(1),
+            uuid: "1410447f-e54d-11f1-848d-02fc00000001".parse().unwrap(),
+            gno: 9,
+            logical_clock: Some(LogicalClock { last_committed: 3, sequence_number: 4 }),
+            commit_timestamps: Some(CommitTimestamps { immediate: 6, original: Some(5) }),
+            transaction_length: Some(300),
+            server_versions: Some(ServerVersions { immediate: 90704, original: Some(80400) }),
+            commit_group_ticket: Some(7),
+            trailing: b"new",
+        }
+    }
+
+    fn tagged() -> GtidTaggedEvent<'static> {
+        GtidTaggedEvent {
+            last_non_ignorable_field: 0,
+            flags: GtidFlags(1),
+            gtid: "1410447f-e54d-11f1-848d-02fc00000001:tag:9".parse().unwrap(),
+            logical_clock: LogicalClock { last_committed: 3, sequence_number: 4 },
+            commit_timestamps: CommitTimestamps { immediate: 6, original: Some(5) },
+            transaction_length: 300,
+            server_versions: ServerVersions { immediate: 90704, original: Some(80400) },
+            commit_group_ticket: Some(7),
+            unknown_fields: b"\x18\x06",
+        }
+    }
+
+    #[test]
+    fn all_kinds_show_the_same() {
+        let (plain, with_tag) = (untagged().encode().unwrap(), tagged().encode());
+        let (plain, with_tag) = (event(EventType::GTID, &plain), event(EventType::GTID_TAGGED, &with_tag));
+        let [plain, with_tag] = [&plain, &with_tag].map(|event| {
+            let frame = frame(event);
+            let event = AnyGtidEvent::decode_frame(&frame).unwrap().unwrap();
+            assert_eq!(event.encode().unwrap(), frame.body());
+            event
+        });
+        assert_eq!(plain.gtid().unwrap().to_string(), "1410447f-e54d-11f1-848d-02fc00000001:9");
+        assert_eq!(with_tag.gtid().unwrap().to_string(), "1410447f-e54d-11f1-848d-02fc00000001:tag:9");
+        for event in [plain, with_tag] {
+            assert!(event.flags().may_have_sbr());
+            assert_eq!(event.logical_clock(), untagged().logical_clock);
+            assert_eq!(event.commit_timestamps(), untagged().commit_timestamps);
+            assert_eq!(event.transaction_length(), Some(300));
+            assert_eq!(event.server_versions(), untagged().server_versions);
+            assert_eq!(event.commit_group_ticket(), Some(7));
+        }
+    }
+
+    #[test]
+    fn other_events_are_none() {
+        let xid = event(EventType::XID, &[0; 8]);
+        assert_eq!(AnyGtidEvent::decode_frame(&frame(&xid)).unwrap(), None);
+    }
+
+    /// What must hold of any bytes: what can be read is written back as it was, and its rewritten
+    /// length is the one that was asked for.
+    fn check(event: &[u8]) {
+        let frame = frame(event);
+        let mut out = Vec::new();
+        let rewritten = rewrite_transaction_length(&frame, 100_000, &mut out);
+        assert_eq!(rewritten.is_ok(), transaction_length(&frame).is_ok());
+        if rewritten.is_ok() {
+            let length = transaction_length(&self::frame(&out)).unwrap();
+            assert!(length.is_none_or(|length| length == 100_000 + out.len() as u64));
+        }
+        if let Ok(decoded) = AnyGtidEvent::decode_frame(&frame) {
+            let decoded = decoded.unwrap();
+            assert_eq!(decoded.encode().unwrap(), frame.body());
+            assert_eq!(transaction_length(&frame).unwrap(), decoded.transaction_length());
+        }
+    }
+
+    #[test]
+    fn every_change_of_one_byte_is_an_error_or_comes_back() {
+        let (plain, with_tag) = (untagged().encode().unwrap(), tagged().encode());
+        for (event_type, body) in [
+            (EventType::GTID, &plain),
+            (EventType::ANONYMOUS_GTID, &plain),
+            (EventType::GTID_TAGGED, &with_tag),
+        ] {
+            for offset in 0..body.len() {
+                for byte in 0..=u8::MAX {
+                    let mut changed = body.clone();
+                    changed[offset] = byte;
+                    check(&event(event_type, &changed));
+                }
+            }
         }
     }
 }

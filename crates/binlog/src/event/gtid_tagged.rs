@@ -283,6 +283,12 @@ fn narrow<T: TryFrom<u64>>(value: u64, field: &'static str) -> Result<T> {
     T::try_from(value).map_err(|_| Error::invalid(WHAT, field, value, "a number that fits the field"))
 }
 
+fn skip_vli(cursor: &mut Cursor<'_>, field: &'static str) -> Result<()> {
+    let first = cursor.u8(field)?;
+    cursor.bytes(first.trailing_ones() as usize, field)?;
+    Ok(())
+}
+
 /// Finds the transaction length in a body, behind its head and the offset of the first field.
 pub(super) fn find_transaction_length(body: &[u8]) -> Result<(Head, usize, Option<LengthField>)> {
     let mut cursor = Cursor::new(body, WHAT);
@@ -295,16 +301,14 @@ pub(super) fn find_transaction_length(body: &[u8]) -> Result<(Head, usize, Optio
         match id {
             id::UUID => {
                 for _ in 0..UUID_SIZE {
-                    cursor.vli("uuid")?;
+                    skip_vli(&mut cursor, "uuid")?;
                 }
             }
             id::TAG => {
                 let length = cursor.vli("tag length")?;
                 cursor.bytes_u64(length, "tag")?;
             }
-            _ => {
-                cursor.vli("field")?;
-            }
+            _ => skip_vli(&mut cursor, "field")?,
         }
     }
     if !take_id(&mut cursor, id::TRANSACTION_LENGTH) {
@@ -314,4 +318,148 @@ pub(super) fn find_transaction_length(body: &[u8]) -> Result<(Head, usize, Optio
     let value = cursor.vli("transaction length")?;
     let size = body.len() - cursor.remaining() - offset;
     Ok((head, fields_offset, Some(LengthField { offset, size, value })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Written by 9.7.4; each line one field behind its id.
+    const BODY: &[u8; 56] = b"\
+        \x02\x70\x00\
+        \x00\x00\
+        \x02\x28\x20\x88\xfe\x95\x03\x9a\x22\xc5\x03\x11\x02\x35\x02\x04\xf1\x03\x00\x00\x00\x02\
+        \x04\x04\
+        \x06\x0atag_1\
+        \x08\x0c\
+        \x0a\x1c\
+        \x0c\x7f\xa5\x42\x3c\x82\xbf\x60\x06\
+        \x10\x05\x04\
+        \x12\x83\x12\x0b";
+
+    fn event() -> GtidTaggedEvent<'static> {
+        GtidTaggedEvent {
+            last_non_ignorable_field: 0,
+            flags: GtidFlags(0),
+            gtid: "1410447f-e54d-11f1-848d-02fc00000001:tag_1:1".parse().unwrap(),
+            logical_clock: LogicalClock { last_committed: 3, sequence_number: 7 },
+            commit_timestamps: CommitTimestamps { immediate: 1_795_225_500_271_269, original: None },
+            transaction_length: 257,
+            server_versions: ServerVersions { immediate: 90704, original: None },
+            commit_group_ticket: None,
+            unknown_fields: &[],
+        }
+    }
+
+    /// With every field, at the end of its range, and one that we do not know.
+    fn full() -> GtidTaggedEvent<'static> {
+        GtidTaggedEvent {
+            last_non_ignorable_field: 12,
+            flags: GtidFlags(0xff),
+            gtid: format!("ffffffff-ffff-ffff-ffff-ffffffffffff:{}:9223372036854775806", "t".repeat(32))
+                .parse()
+                .unwrap(),
+            logical_clock: LogicalClock { last_committed: i64::MIN, sequence_number: i64::MAX },
+            commit_timestamps: CommitTimestamps { immediate: u64::MAX, original: Some(0) },
+            transaction_length: u64::MAX,
+            server_versions: ServerVersions { immediate: u32::MAX, original: Some(0) },
+            commit_group_ticket: Some(u64::MAX),
+            unknown_fields: b"\x18\x06abc",
+        }
+    }
+
+    #[test]
+    fn both_directions_agree_with_the_server() {
+        assert_eq!(GtidTaggedEvent::decode(BODY).unwrap(), event());
+        assert_eq!(event().encode(), BODY);
+    }
+
+    #[test]
+    fn every_field_and_unknown_ones_survive() {
+        let body = full().encode();
+        assert_eq!(GtidTaggedEvent::decode(&body).unwrap(), full());
+    }
+
+    #[test]
+    fn cut_anywhere_it_is_an_error() {
+        for body in [BODY.to_vec(), full().encode()] {
+            for length in 0..body.len() {
+                assert!(GtidTaggedEvent::decode(&body[..length]).is_err(), "{length}");
+                assert!(find_transaction_length(&body[..length]).is_err(), "{length}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_byte_more_than_the_message_is_an_error() {
+        let error = GtidTaggedEvent::decode(&[&BODY[..], b"x"].concat()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "tagged GTID event: message size is 56 over 54 bytes of fields, expected the size of the body"
+        );
+    }
+
+    #[test]
+    fn the_length_is_found_where_it_stands() {
+        let (_, fields_offset, field) = find_transaction_length(BODY).unwrap();
+        assert_eq!((fields_offset, field), (3, Some(LengthField { offset: 50, size: 2, value: 257 })));
+        let body = full().encode();
+        assert_eq!(find_transaction_length(&body).unwrap().2.unwrap().value, u64::MAX);
+        // A message without the field: cut before it, its size put right.
+        let without = [b"\x02\x62\x00", &BODY[3..49]].concat();
+        assert_eq!(find_transaction_length(&without).unwrap().2, None);
+        let error = GtidTaggedEvent::decode(&without).unwrap_err();
+        assert_eq!(error.to_string(), "tagged GTID event: transaction length needs 1 bytes, 0 are left");
+    }
+
+    #[test]
+    fn the_message_size_is_the_servers_around_128_bytes() {
+        // From 125 to 127 bytes of fields the server's size is one less than the body.
+        let fill = [0x5a; 100];
+        let base = event().encode().len() - 3;
+        for fields_size in 100..140 {
+            let unknown_fields = &fill[..fields_size - base];
+            let event = GtidTaggedEvent { unknown_fields, ..event() };
+            let body = event.encode();
+            let size = Cursor::new(&body[1..], "test").vli("size").unwrap();
+            let short = u64::from((125..=127).contains(&fields_size));
+            assert_eq!(size + short, body.len() as u64, "{fields_size}");
+            assert_eq!(GtidTaggedEvent::decode(&body).unwrap(), event);
+        }
+    }
+
+    #[test]
+    fn other_messages_are_refused() {
+        let change = |offset: usize, byte: u8| {
+            let mut body = *BODY;
+            body[offset] = byte;
+            GtidTaggedEvent::decode(&body).unwrap_err().to_string()
+        };
+        assert_eq!(change(0, 4), "tagged GTID event: serialization version is 2, expected 1");
+        assert_eq!(
+            change(2, 26),
+            "tagged GTID event: last non-ignorable field is 12, expected at most 11, the last one known here"
+        );
+        assert_eq!(
+            change(3, 2),
+            "tagged GTID event: flags is missing: field 1 stands there, expected a field"
+        );
+        assert_eq!(change(28, 0), "GTID: gno is 0, expected 1 to 2^63 - 2");
+        assert_eq!(change(28, 2), "tagged GTID event: gno is -1, expected 1 to 2^63 - 2");
+        assert_eq!(
+            change(31, b'T'),
+            "GTID: tag is \"Tag_1\", expected 1 to 32 of a-z, 0-9 and _, no digit first"
+        );
+    }
+
+    #[test]
+    fn numbers_in_more_bytes_than_they_need_are_refused() {
+        // The flags, 0, in two bytes.
+        let padded = [b"\x02\x72\x00\x00\x01\x00", &BODY[5..]].concat();
+        let error = GtidTaggedEvent::decode(&padded).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "tagged GTID event: body is 57 bytes, expected all numbers in their shortest form"
+        );
+    }
 }

@@ -131,3 +131,109 @@ pub(crate) fn encode_tag(tag: Option<Tag>, out: &mut Vec<u8>) {
     out.put_vli(bytes.len() as u64);
     out.put(bytes);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encode(set: &GtidSet) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        set.encode(set.format(), &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn both_directions_agree() {
+        for (text, size) in [
+            ("", 8),
+            ("1410447f-e54d-11f1-848d-02fc00000001:1-5:7", 8 + 24 + 32),
+            ("1410447f-e54d-11f1-848d-02fc00000001:9223372036854775806", 8 + 24 + 16),
+            ("00000000-0000-0000-0000-000000000000:1,ffffffff-ffff-ffff-ffff-ffffffffffff:2", 8 + 2 * 40),
+            ("1410447f-e54d-11f1-848d-02fc00000001:1-5:tag_1:1-3", 8 + 2 * 41 + 5),
+        ] {
+            let set: GtidSet = text.parse().unwrap();
+            let bytes = encode(&set);
+            assert_eq!(bytes.len(), size, "{text}");
+            assert_eq!(GtidSet::decode(&bytes).unwrap(), (set.clone(), set.format()));
+            for length in 0..bytes.len() {
+                assert!(GtidSet::decode(&bytes[..length]).is_err(), "{text} {length}");
+            }
+            assert!(GtidSet::decode(&[&bytes[..], b"x"].concat()).is_err());
+        }
+    }
+
+    #[test]
+    fn the_untagged_form_leaves_tags_out() {
+        let set: GtidSet =
+            "1410447f-e54d-11f1-848d-02fc00000001:1-5:tag_1:1-3,2410447f-e54d-11f1-848d-02fc00000001:a:1"
+                .parse()
+                .unwrap();
+        let mut bytes = Vec::new();
+        set.encode(GtidSetFormat::Untagged, &mut bytes);
+        let (untagged, format) = GtidSet::decode(&bytes).unwrap();
+        assert_eq!(untagged.to_string(), "1410447f-e54d-11f1-848d-02fc00000001:1-5");
+        assert_eq!(format, GtidSetFormat::Untagged);
+    }
+
+    #[test]
+    fn unsorted_and_repeated_tsids_are_taken_as_the_server_does() {
+        let one = encode(&"2410447f-e54d-11f1-848d-02fc00000001:1-5".parse().unwrap());
+        let two = encode(&"1410447f-e54d-11f1-848d-02fc00000001:1".parse().unwrap());
+        let three = encode(&"2410447f-e54d-11f1-848d-02fc00000001:5-7".parse().unwrap());
+        let bytes = [b"\x03\0\0\0\0\0\0\0", &one[8..], &two[8..], &three[8..]].concat();
+        assert_eq!(
+            GtidSet::decode(&bytes).unwrap().0.to_string(),
+            "1410447f-e54d-11f1-848d-02fc00000001:1,2410447f-e54d-11f1-848d-02fc00000001:1-7"
+        );
+    }
+
+    #[test]
+    fn intervals_are_sorted_apart_and_in_bounds() {
+        let bytes = |first: (u64, u64), second: (u64, u64)| {
+            let mut bytes = Vec::new();
+            bytes.put_u64(1);
+            bytes.put(&[0; 16]);
+            bytes.put_u64(2);
+            for number in [first.0, first.1, second.0, second.1] {
+                bytes.put_u64(number);
+            }
+            bytes
+        };
+        assert!(GtidSet::decode(&bytes((1, 3), (4, 5))).is_ok());
+        let end = i64::MAX as u64;
+        assert!(GtidSet::decode(&bytes((1, 3), (4, end))).is_ok());
+        for (first, second) in [
+            ((1, 3), (3, 4)),
+            ((1, 3), (2, 4)),
+            ((4, 5), (1, 3)),
+            ((0, 1), (2, 3)),
+            ((1, 1), (2, 3)),
+            ((2, 1), (4, 5)),
+            ((1, 3), (4, end + 1)),
+            ((1, 3), (u64::MAX, 0)),
+        ] {
+            assert!(GtidSet::decode(&bytes(first, second)).is_err(), "{first:?} {second:?}");
+        }
+        let error = GtidSet::decode(&bytes((1, 3), (3, 4))).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "GTID set: interval start is 3 behind an interval that ends without 3, expected sorted \
+             intervals with gaps between them"
+        );
+    }
+
+    #[test]
+    fn counts_that_lie_end_with_the_bytes() {
+        for head in [u64::MAX >> 8, 1 << 56 | (u64::MAX >> 16) << 8 | 1] {
+            assert!(GtidSet::decode(&head.to_le_bytes()).is_err());
+        }
+        let mut bytes = [0; 32];
+        bytes[0] = 1;
+        bytes[24..].fill(0xff);
+        assert!(GtidSet::decode(&bytes).is_err());
+        for head in [2 << 56, 1 << 56, 1 << 56 | 2, u64::MAX] {
+            let error = GtidSet::decode(&u64::to_le_bytes(head)).unwrap_err().to_string();
+            assert!(error.starts_with("GTID set: format is "), "{error}");
+        }
+    }
+}

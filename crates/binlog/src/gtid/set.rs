@@ -119,3 +119,135 @@ impl Extend<Gtid> for GtidSet {
         gtids.into_iter().for_each(|gtid| self.add(gtid));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::gtid::GtidSetFormat;
+
+    const A: &str = "1410447f-e54d-11f1-848d-02fc00000001";
+
+    fn gtid(text: &str) -> Gtid {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_next_number_extends_the_last_interval() {
+        let mut set: GtidSet = (1..=1000).map(|gno| gtid(&format!("{A}:{gno}"))).collect();
+        assert_eq!(set.to_string(), format!("{A}:1-1000"));
+        set.add(gtid(&format!("{A}:tag:1")));
+        set.add(gtid(&format!("{A}:1002")));
+        assert_eq!(set.to_string(), format!("{A}:1-1000:1002:tag:1"));
+        assert_eq!(set.count(), 1002);
+        set.add(gtid(&format!("{A}:1001")));
+        assert_eq!(set.to_string(), format!("{A}:1-1002:tag:1"));
+    }
+
+    #[test]
+    fn counts_do_not_overflow() {
+        let mut set = GtidSet::new();
+        for last in 1..=4 {
+            let uuid = format!("{A}:1-9223372036854775806").replace("01:", &format!("0{last}:"));
+            set.union(&uuid.parse().unwrap());
+        }
+        assert_eq!(set.count(), 4 * (i64::MAX as u128 - 1));
+    }
+
+    #[test]
+    fn the_empty_set_is_a_subset_of_all() {
+        let some: GtidSet = format!("{A}:1").parse().unwrap();
+        assert!(GtidSet::new().is_subset(&GtidSet::new()));
+        assert!(GtidSet::new().is_subset(&some) && !some.is_subset(&GtidSet::new()));
+        assert!(GtidSet::new().is_disjoint(&some) && some.is_disjoint(&GtidSet::new()));
+    }
+
+    /// Marsaglia's xorshift64: enough to pick numbers, and the same everywhere.
+    struct Random(u64);
+
+    impl Random {
+        /// Seeded by `SEED`, or by this default. A failing test prints it.
+        fn new() -> Self {
+            let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
+            let seed = seed.unwrap_or(0x6274_6964).max(1);
+            println!("SEED={seed}");
+            Random(seed)
+        }
+
+        fn below(&mut self, end: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0 % end
+        }
+    }
+
+    /// The naive set that the real one is held against.
+    type Model = BTreeSet<Gtid>;
+
+    /// A set and its model: few tsids and small numbers, so that intervals touch and overlap.
+    fn random_set(random: &mut Random) -> (GtidSet, Model) {
+        let (mut set, mut model) = (GtidSet::new(), Model::new());
+        for _ in 0..random.below(12) {
+            let tail = ["", ":a", ":b"][random.below(3) as usize];
+            let tsid: Tsid =
+                format!("{}{tail}", A.replace("01", ["01", "02"][random.below(2) as usize])).parse().unwrap();
+            let start = 1 + random.below(40);
+            let end = start + 1 + random.below(10);
+            set.add_interval(tsid, GtidInterval::new(start, end).unwrap());
+            model.extend((start..end).map(|gno| Gtid::new(tsid, gno).unwrap()));
+        }
+        (set, model)
+    }
+
+    /// The set holds what the model holds, in its normal form.
+    fn check(set: &GtidSet, model: &Model) {
+        let mut listed = Model::new();
+        for (tsid, intervals) in set.iter() {
+            assert!(!intervals.is_empty());
+            assert!(intervals.windows(2).all(|pair| pair[0].end() < pair[1].start()), "{set}");
+            for interval in intervals {
+                listed.extend((interval.start()..interval.end()).map(|gno| Gtid::new(*tsid, gno).unwrap()));
+            }
+        }
+        assert_eq!(&listed, model);
+        assert_eq!(set.count(), model.len() as u128);
+        assert_eq!(set.is_empty(), model.is_empty());
+        assert_eq!(&model.iter().copied().collect::<GtidSet>(), set);
+    }
+
+    #[test]
+    fn the_algebra_agrees_with_a_naive_set() {
+        let mut random = Random::new();
+        for _ in 0..2_000 {
+            let ((a, model_a), (b, model_b)) = (random_set(&mut random), random_set(&mut random));
+            check(&a, &model_a);
+            assert_eq!(a.is_subset(&b), model_a.is_subset(&model_b), "{a} in {b}");
+            assert_eq!(a.is_disjoint(&b), model_a.is_disjoint(&model_b), "{a} and {b}");
+            for gtid in &model_b {
+                assert_eq!(a.contains(gtid), model_a.contains(gtid), "{gtid} in {a}");
+            }
+
+            let mut union = a.clone();
+            union.union(&b);
+            check(&union, &(&model_a | &model_b));
+            let mut difference = a.clone();
+            difference.subtract(&b);
+            check(&difference, &(&model_a - &model_b));
+            let mut intersection = a.clone();
+            intersection.intersect(&b);
+            check(&intersection, &(&model_a & &model_b));
+
+            assert!(a.is_subset(&union) && difference.is_disjoint(&b));
+            intersection.union(&difference);
+            assert_eq!(intersection, a);
+
+            assert_eq!(union.to_string().parse::<GtidSet>().unwrap(), union);
+            assert_eq!(format!("{union:#}").parse::<GtidSet>().unwrap(), union);
+            let mut bytes = Vec::new();
+            union.encode(GtidSetFormat::Tagged, &mut bytes);
+            assert_eq!(GtidSet::decode(&bytes).unwrap().0, union);
+        }
+    }
+}

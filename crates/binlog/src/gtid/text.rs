@@ -157,3 +157,92 @@ impl fmt::Debug for GtidSet {
         write!(f, "GtidSet({self})")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "1410447f-e54d-11f1-848d-02fc00000001";
+    const B: &str = "2410447f-e54d-11f1-848d-02fc00000001";
+
+    fn printed(text: &str) -> String {
+        text.parse::<GtidSet>().unwrap().to_string()
+    }
+
+    #[test]
+    fn the_servers_syntax_is_read_and_normalised() {
+        for (text, expected) in [
+            ("".into(), "".into()),
+            (" ,\n, ".into(), "".into()),
+            (A.into(), "".into()),
+            (format!("{A}:tag"), "".into()),
+            (format!("{A}:1"), format!("{A}:1")),
+            (format!("{A}:1-1"), format!("{A}:1")),
+            (format!("{A}:5-3"), "".into()),
+            (format!("{A}:1-5:7"), format!("{A}:1-5:7")),
+            (format!("{A}:7:1-5:6"), format!("{A}:1-7")),
+            (format!("{A}:0x10-0x1F:010"), format!("{A}:8:16-31")),
+            (format!(" {A} : 1 - 5 : 7 ,\n{B}:2\r\n"), format!("{A}:1-5:7,{B}:2")),
+            (format!("{B}:2,{A}:1,,{A}:2"), format!("{A}:1-2,{B}:2")),
+            (format!("{A}:Tag:1-3:TAG2:4"), format!("{A}:tag:1-3:tag2:4")),
+            (format!("{A}:1-5:7:tag:1-3:tag2:4"), format!("{A}:1-5:7:tag:1-3:tag2:4")),
+            (format!("{A}:tag2:4:tag:1-3,{A}:9"), format!("{A}:9:tag:1-3:tag2:4")),
+            (format!("{A}:a:1,{B}:a:1"), format!("{A}:a:1,{B}:a:1")),
+            (A.to_uppercase() + ":1", format!("{A}:1")),
+            (A.replace('-', "") + ":1", format!("{A}:1")),
+            (format!("{A}:1-9223372036854775806"), format!("{A}:1-9223372036854775806")),
+        ] {
+            assert_eq!(printed(&text), expected, "{text:?}");
+            assert_eq!(printed(&expected), expected);
+        }
+    }
+
+    #[test]
+    fn the_server_prints_a_line_for_each_uuid() {
+        let set: GtidSet = format!("{A}:1-5:tag:1,{B}:2").parse().unwrap();
+        assert_eq!(format!("{set:#}"), format!("{A}:1-5:tag:1,\n{B}:2"));
+        assert_eq!(format!("{set:#}").parse::<GtidSet>().unwrap(), set);
+        assert_eq!(format!("{:?}", GtidSet::new()), "GtidSet()");
+    }
+
+    #[test]
+    fn other_texts_are_refused_where_they_go_wrong() {
+        for (tail, found) in [
+            (":0", "gno is 0, expected 1 to 2^63 - 2"),
+            (":", "text is its end at byte 37, expected a number or a tag"),
+            (":1:", "text is its end at byte 39, expected a number or a tag"),
+            (":1-", "text is its end at byte 39, expected a number of at most 2^63 - 2"),
+            (":1--2", "text is \"-2\" at byte 39, expected a number of at most 2^63 - 2"),
+            (":-1", "text is \"-1\" at byte 37, expected a number or a tag"),
+            (":09", "gno is 0, expected 1 to 2^63 - 2"),
+            (":0x", "text is \"0x\" at byte 37, expected a number of at most 2^63 - 2"),
+            (":1 2", "text is \"2\" at byte 39, expected a comma, a colon or the end"),
+            (":1-2-3", "text is \"-3\" at byte 40, expected a comma, a colon or the end"),
+            (":1;", "text is \";\" at byte 38, expected a comma, a colon or the end"),
+            (":a-b", "text is \"a-b\" at byte 37, expected a number or a tag"),
+            (",x", "text is \"x\" at byte 37, expected a uuid"),
+            (":é", "text is \"é\" at byte 37, expected a number or a tag"),
+            (":1é", "text is \"é\" at byte 38, expected a comma, a colon or the end"),
+            (
+                ":9223372036854775807",
+                "text is \"9223372036854775807\" at byte 37, expected a number of at most 2^63 - 2",
+            ),
+            (
+                ":99999999999999999999999",
+                "text is \"99999999999999999999999\" at byte 37, expected a number of at most 2^63 - 2",
+            ),
+        ] {
+            let error = format!("{A}{tail}").parse::<GtidSet>().unwrap_err();
+            assert_eq!(error.to_string(), format!("GTID set: {found}"), "{tail}");
+        }
+    }
+
+    #[test]
+    fn cut_anywhere_it_does_not_panic() {
+        let text = format!("{A}:1-5 : tagé:0x1,\n{{{B}}}:7");
+        for (offset, _) in text.char_indices() {
+            let (front, back) = text.split_at(offset);
+            let _ = (front.parse::<GtidSet>(), back.parse::<GtidSet>());
+        }
+    }
+}
