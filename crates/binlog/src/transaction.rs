@@ -584,5 +584,9 @@ mod tests {
         assert_eq!(feed(&mut assembler, "gtid").boundary, Begin);
         assert_eq!(assembler.content().malformed, None);
         assert!(assembler.is_open());
+        assert_eq!(feed(&mut assembler, "payload").boundary, End);
+        assert_eq!(feed(&mut assembler, "incident").boundary, Single);
+        let expected = TransactionContent { with_incident: true, ..Default::default() };
+        assert_eq!(*assembler.content(), expected);
     }
 }

@@ -4,7 +4,6 @@
 //! set      = [entry] { "," [entry] }              whitespace, line ends too, around everything
 //! entry    = uuid { ":" ( tag | interval ) }      a tag holds for the intervals behind it
 //! interval = number [ "-" number ]                none if the second is the smaller
-//! number   = decimal, 0x hexadecimal, or octal behind a 0
 //! ```
 //!
 //! The server prints `uuid:1-5:7:tag:1-3`: sorted, a uuid once with all its tags, and a line end
@@ -96,19 +95,13 @@ impl<'a> Parser<'a> {
         Ok(GtidInterval::new(start, last + 1).ok())
     }
 
-    /// A number below [`GNO_END`], in C's notation.
+    /// A number below [`GNO_END`].
     fn number(&mut self) -> Result<u64> {
         self.peek();
-        let (radix, prefix) = match self.rest.as_bytes() {
-            [b'0', b'x' | b'X', ..] => (16, 2),
-            [b'0', ..] => (8, 0),
-            _ => (10, 0),
-        };
-        let digits = self.rest.get(prefix..).unwrap_or_default();
-        let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
-        match u64::from_str_radix(digits.get(..end).unwrap_or_default(), radix) {
+        let end = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
+        match self.rest.get(..end).unwrap_or_default().parse() {
             Ok(number) if number < GNO_END => {
-                self.skip(prefix + end);
+                self.skip(end);
                 Ok(number)
             }
             _ => Err(self.malformed("a number of at most 2^63 - 2")),
@@ -181,7 +174,7 @@ mod tests {
             (format!("{A}:5-3"), "".into()),
             (format!("{A}:1-5:7"), format!("{A}:1-5:7")),
             (format!("{A}:7:1-5:6"), format!("{A}:1-7")),
-            (format!("{A}:0x10-0x1F:010"), format!("{A}:8:16-31")),
+            (format!("{A}:010"), format!("{A}:10")),
             (format!(" {A} : 1 - 5 : 7 ,\n{B}:2\r\n"), format!("{A}:1-5:7,{B}:2")),
             (format!("{B}:2,{A}:1,,{A}:2"), format!("{A}:1-2,{B}:2")),
             (format!("{A}:Tag:1-3:TAG2:4"), format!("{A}:tag:1-3:tag2:4")),
@@ -214,8 +207,7 @@ mod tests {
             (":1-", "text is its end at byte 39, expected a number of at most 2^63 - 2"),
             (":1--2", "text is \"-2\" at byte 39, expected a number of at most 2^63 - 2"),
             (":-1", "text is \"-1\" at byte 37, expected a number or a tag"),
-            (":09", "gno is 0, expected 1 to 2^63 - 2"),
-            (":0x", "text is \"0x\" at byte 37, expected a number of at most 2^63 - 2"),
+            (":0x1F", "gno is 0, expected 1 to 2^63 - 2"),
             (":1 2", "text is \"2\" at byte 39, expected a comma, a colon or the end"),
             (":1-2-3", "text is \"-3\" at byte 40, expected a comma, a colon or the end"),
             (":1;", "text is \";\" at byte 38, expected a comma, a colon or the end"),
