@@ -2,17 +2,21 @@
 //!
 //! * [`tool`] finds (and installs) MySQL, MariaDB, sysbench and zstd in prefixes of their own;
 //! * [`server`] runs sandboxed servers from them, with replicas;
-//! * [`workload`] makes binlogs of the five workloads that the public studies measure.
+//! * [`workload`] makes binlogs of the five workloads that the public studies measure;
+//! * [`mixed`] makes binlogs of everything else that a server writes.
 //!
 //! Everything dear to make is kept in a [`cache`] outside the checkout. A test that needs a program which can't
 //! be had here says `SKIPPED` aloud and passes, unless `BINLOGZ_REQUIRE_SERVERS=1`; see [`require_tool!`].
 
 pub mod cache;
 mod error;
+pub mod mixed;
+pub mod real;
 pub mod server;
 pub mod tool;
 pub mod workload;
 
 pub use error::{Error, IoContext, Result};
+pub use real::{Compression, RealBinlog};
 pub use server::{MysqlSandbox, Server};
 pub use tool::{Installed, Tool};

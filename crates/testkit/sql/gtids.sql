@@ -1,0 +1,22 @@
+-- GTIDs of every kind: tagged, chosen, without content.
+USE mix;
+CREATE TABLE gtids (id INT PRIMARY KEY, v VARCHAR(300));
+SET gtid_next = 'AUTOMATIC:nightly';
+INSERT INTO gtids VALUES (1, 'tagged');
+INSERT INTO gtids VALUES (2, REPEAT('tagged and longer than 250 bytes ', 9));
+SET gtid_next = 'AUTOMATIC:a_tag_of_thirty_two_characters_';
+INSERT INTO gtids VALUES (3, 'the longest tag');
+CREATE TABLE made_under_a_tag (id INT PRIMARY KEY);
+SET gtid_next = 'AUTOMATIC';
+INSERT INTO gtids VALUES (4, 'no tag');
+SET gtid_next = 'aaaaaaaa-ffff-8888-0000-123456789abc:9223372036854775806';
+INSERT INTO gtids VALUES (5, 'the last number there is');
+SET gtid_next = 'aaaaaaaa-ffff-8888-0000-123456789abc:chosen:77';
+BEGIN;
+INSERT INTO gtids VALUES (6, 'chosen');
+UPDATE gtids SET v = 'chosen and changed' WHERE id = 6;
+COMMIT;
+SET gtid_next = 'aaaaaaaa-ffff-8888-0000-123456789abc:5';
+BEGIN; COMMIT;
+SET gtid_next = 'AUTOMATIC';
+DELETE FROM gtids WHERE id = 1;
