@@ -14,6 +14,7 @@
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::big_endian_bytes, clippy::host_endian_bytes)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
 
+pub mod charset;
 pub mod checksum;
 pub mod cursor;
 pub mod error;
