@@ -71,6 +71,14 @@ pub enum Error {
     /// The file is encrypted and no keyring was given.
     #[error("the binary log is encrypted: a keyring is needed to read it")]
     Encrypted,
+    /// Something about one column of a table is wrong.
+    #[error("column {number}: {source}")]
+    Column {
+        /// The column, counted from 1 as mysqlbinlog's `@1`.
+        number: usize,
+        /// What is wrong with it.
+        source: Box<Error>,
+    },
     /// Something at an offset of the log is wrong.
     #[error("at {offset}: {}{source}", event_prefix(*event_type))]
     At {
@@ -104,6 +112,12 @@ impl Error {
             Error::At { .. } | Error::Io(_) => self,
             other => Error::At { offset, event_type, source: Box::new(other) },
         }
+    }
+
+    /// Adds the column, counted from 0, that the error is about.
+    #[must_use]
+    pub(crate) fn in_column(self, index: usize) -> Self {
+        Error::Column { number: index + 1, source: Box::new(self) }
     }
 
     /// Whether the log simply ends inside an event, as a log still being written may.

@@ -14,6 +14,7 @@
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::big_endian_bytes, clippy::host_endian_bytes)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
 
+pub mod base64;
 pub mod charset;
 pub mod checksum;
 pub mod cursor;
@@ -26,6 +27,7 @@ pub mod header;
 pub mod parser;
 pub mod put;
 pub mod reader;
+pub mod row;
 pub mod statement;
 pub mod transaction;
 

@@ -1,0 +1,236 @@
+//! DECIMAL as rows and binary JSON hold it (`bin2decimal` in the server).
+//!
+//! ```text
+//! integer part: digits in front | groups of 9 digits      fraction: groups of 9 digits | digits behind
+//!
+//! digits of a group  1 2 3 4 5 6 7 8 9
+//! bytes, big-endian  1 1 2 2 3 3 4 4 4
+//! ```
+//!
+//! The top bit of the first byte is the sign, set for numbers from 0 up; it is not part of the first
+//! group. All bytes of a negative number are inverted.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+use crate::row::text::ShortText;
+
+const WHAT: &str = "decimal";
+/// Digits of a whole group.
+const GROUP_DIGITS: u8 = 9;
+/// Bytes of a group by its digits.
+const GROUP_SIZE: [u8; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
+
+/// The most digits of a DECIMAL column.
+pub const PRECISION_MAX: u8 = 65;
+/// The most digits behind its point.
+pub const SCALE_MAX: u8 = 30;
+/// Characters of the longest decimal: sign, a zero in front of the point, point and digits.
+pub const DECIMAL_TEXT_MAX: usize = 3 + PRECISION_MAX as usize;
+
+/// Digits in all and behind the point, of a DECIMAL column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecimalFormat {
+    precision: u8,
+    scale: u8,
+}
+
+impl DecimalFormat {
+    /// Checks the two numbers of `DECIMAL(precision, scale)`.
+    pub fn new(precision: u8, scale: u8) -> Result<Self> {
+        if !(1..=PRECISION_MAX).contains(&precision) {
+            return Err(Error::invalid(WHAT, "precision", precision, "1 to 65"));
+        }
+        if scale > SCALE_MAX.min(precision) {
+            return Err(Error::invalid(WHAT, "scale", scale, "at most 30 and at most the precision"));
+        }
+        Ok(DecimalFormat { precision, scale })
+    }
+
+    /// Digits in all.
+    pub fn precision(self) -> u8 {
+        self.precision
+    }
+
+    /// Digits behind the point.
+    pub fn scale(self) -> u8 {
+        self.scale
+    }
+
+    /// Bytes of a value, at most 30.
+    pub fn size(self) -> u8 {
+        self.groups().map(group_size).sum()
+    }
+
+    /// The digits of each group, in the order of their bytes. Empty groups are left out.
+    fn groups(self) -> impl Iterator<Item = u8> {
+        let integer = self.precision - self.scale;
+        let whole = |digits: u8| std::iter::repeat_n(GROUP_DIGITS, usize::from(digits / GROUP_DIGITS));
+        std::iter::once(integer % GROUP_DIGITS)
+            .chain(whole(integer))
+            .chain(whole(self.scale))
+            .chain(std::iter::once(self.scale % GROUP_DIGITS))
+            .filter(|&digits| digits > 0)
+    }
+}
+
+/// One exact number; its bytes were checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Decimal<'a> {
+    bytes: &'a [u8],
+    format: DecimalFormat,
+}
+
+impl<'a> Decimal<'a> {
+    /// Takes the bytes of a value and checks its length and each group of digits.
+    #[inline]
+    pub fn new(bytes: &'a [u8], format: DecimalFormat) -> Result<Self> {
+        if bytes.len() != usize::from(format.size()) {
+            return Err(Error::invalid(WHAT, "size", bytes.len(), "the size that its digits need"));
+        }
+        let decimal = Decimal { bytes, format };
+        for (digits, value) in decimal.groups() {
+            if value >= 10u32.pow(u32::from(digits)) {
+                return Err(Error::invalid(WHAT, "group of digits", value, "no more digits than it has"));
+            }
+        }
+        Ok(decimal)
+    }
+
+    /// Whether it is below 0. A zero may carry the sign too.
+    pub fn is_negative(self) -> bool {
+        self.bytes.first().is_some_and(|byte| byte & 0x80 == 0)
+    }
+
+    /// Digits in all and behind the point.
+    pub fn format(self) -> DecimalFormat {
+        self.format
+    }
+
+    /// The number as the server prints it: all digits behind the point, no needless zeros in front.
+    pub fn text(self) -> ShortText<DECIMAL_TEXT_MAX> {
+        let mut text = ShortText::new();
+        if self.is_negative() {
+            text.push(b'-');
+        }
+        let mut integer_digits = self.format.precision - self.format.scale;
+        let mut leading = true;
+        let mut point = false;
+        for (digits, value) in self.groups() {
+            if let Some(left) = integer_digits.checked_sub(digits) {
+                integer_digits = left;
+                if !leading {
+                    text.push_padded(value, usize::from(digits));
+                } else if value > 0 {
+                    text.push_padded(value, 1);
+                    leading = false;
+                }
+                continue;
+            }
+            if !point {
+                point = true;
+                if leading {
+                    text.push(b'0');
+                }
+                text.push(b'.');
+            }
+            text.push_padded(value, usize::from(digits));
+        }
+        if leading && !point {
+            text.push(b'0');
+        }
+        text
+    }
+
+    /// The value of each group of digits, sign taken off.
+    #[inline]
+    fn groups(self) -> impl Iterator<Item = (u8, u32)> {
+        let inverted = if self.is_negative() { 0xff } else { 0 };
+        let mut rest = self.bytes;
+        // The sign bit is set in what is left of a number from 0 up, whichever way it was stored.
+        let mut sign = 0x80;
+        self.format.groups().map(move |digits| {
+            let (group, after) =
+                rest.split_at_checked(usize::from(group_size(digits))).unwrap_or((rest, &[]));
+            rest = after;
+            let value = group.iter().fold(0, |value, &byte| {
+                let byte = byte ^ inverted ^ std::mem::take(&mut sign);
+                value << 8 | u32::from(byte)
+            });
+            (digits, value)
+        })
+    }
+}
+
+impl fmt::Display for Decimal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.text(), f)
+    }
+}
+
+impl fmt::Debug for Decimal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn group_size(digits: u8) -> u8 {
+    GROUP_SIZE.get(usize::from(digits)).copied().unwrap_or(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(precision: u8, scale: u8, bytes: &[u8]) -> String {
+        Decimal::new(bytes, DecimalFormat::new(precision, scale).unwrap()).unwrap().to_string()
+    }
+
+    #[test]
+    fn sizes_are_the_servers() {
+        for (precision, scale, size) in
+            [(1, 0, 1), (10, 0, 5), (10, 2, 5), (20, 5, 10), (65, 30, 30), (30, 30, 14), (18, 9, 8)]
+        {
+            assert_eq!(DecimalFormat::new(precision, scale).unwrap().size(), size);
+        }
+    }
+
+    #[test]
+    fn numbers_print_as_the_server_prints_them() {
+        // The example of the server's own comment: 1234567890.1234 and its negative.
+        assert_eq!(text(14, 4, &[0x81, 0x0d, 0xfb, 0x38, 0xd2, 0x04, 0xd2]), "1234567890.1234");
+        assert_eq!(text(14, 4, &[0x7e, 0xf2, 0x04, 0xc7, 0x2d, 0xfb, 0x2d]), "-1234567890.1234");
+        assert_eq!(text(10, 0, &[0x80, 0, 0, 0, 0]), "0");
+        assert_eq!(text(10, 0, &[0x80, 0, 0, 0, 5]), "5");
+        assert_eq!(text(10, 0, &[0x7f, 0xff, 0xff, 0xff, 0xfa]), "-5");
+        assert_eq!(text(4, 2, &[0x80, 0x07]), "0.07");
+        assert_eq!(text(2, 2, &[0x80 | 7]), "0.07");
+        assert_eq!(text(2, 2, &[0x7f]), "-0.00");
+        assert_eq!(text(19, 0, &[0x80 | 1, 0, 0, 0, 0, 0, 0, 0, 2]), "1000000000000000002");
+    }
+
+    #[test]
+    fn the_widest_number_fits_its_text() {
+        // 35 nines, a point and 30 nines, below zero.
+        let nine = b"\x3b\x9a\xc9\xff";
+        let groups = [&b"\x05\xf5\xe0\xff"[..], nine, nine, nine, nine, nine, nine, b"\x03\xe7"];
+        let mut bytes: Vec<u8> = groups.concat().iter().map(|byte| !byte).collect();
+        bytes[0] ^= 0x80;
+        let expected = format!("-{}.{}", "9".repeat(35), "9".repeat(30));
+        assert_eq!(text(65, 30, &bytes), expected);
+    }
+
+    #[test]
+    fn bytes_that_are_no_decimal_are_refused() {
+        let format = DecimalFormat::new(10, 2).unwrap();
+        assert!(Decimal::new(&[0x80, 0, 0, 0], format).is_err());
+        assert!(Decimal::new(&[0x80, 0, 0, 0, 0, 0], format).is_err());
+        // 100 in two digits, 1,000,000,000 in nine.
+        assert!(Decimal::new(&[0x80, 0, 0, 0, 100], format).is_err());
+        let whole = DecimalFormat::new(18, 0).unwrap();
+        assert!(Decimal::new(&[0x80, 0, 0, 0, 0x3b, 0x9a, 0xca, 0x00], whole).is_err());
+        for (precision, scale) in [(0, 0), (66, 0), (40, 31), (5, 6)] {
+            assert!(DecimalFormat::new(precision, scale).is_err(), "{precision},{scale}");
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Binary JSON, read in place.
+//!
+//! ```text
+//! document   type u8, value;  no bytes at all: null
+//! type       0, 1 object   2, 3 array   4 literal   5 int16   6 uint16   7 int32   8 uint32
+//!            9 int64   a uint64   b double   c string   f opaque
+//! container  count, size, [key entry of each member], value entry of each element, keys, values
+//! key entry  offset, length u16
+//! value entry  type u8, offset or the value itself: literal, int16, uint16; int32, uint32 in large ones
+//! string     length, bytes (utf8mb4)
+//! opaque     column type u8, length, bytes: decimal (precision u8, scale u8, digits), time or date
+//!            (u64, see temporal.rs), anything else
+//! literal    0 null   1 true   2 false
+//! ```
+//!
+//! Counts, sizes and offsets have two bytes in small containers (0, 2) and four in large ones (1, 3);
+//! an offset counts from the container's first byte behind its type. Lengths have seven bits a byte,
+//! low ones first, and at most five bytes. Members stand sorted by the length of their keys, then by
+//! their bytes. (`json_binary.h` in the server.)
+//!
+//! Every offset is held against its container before it is followed. Containers that point at the
+//! same bytes twice are not noticed here, but by who walks a whole document.
+
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+use crate::event::ColumnType;
+use crate::row::decimal::{Decimal, DecimalFormat};
+use crate::row::temporal::{Date, DateTime, Time};
+
+const WHAT: &str = "json document";
+
+const SMALL_OBJECT: u8 = 0x0;
+const LARGE_OBJECT: u8 = 0x1;
+const SMALL_ARRAY: u8 = 0x2;
+const LARGE_ARRAY: u8 = 0x3;
+const LITERAL: u8 = 0x4;
+const INT16: u8 = 0x5;
+const UINT16: u8 = 0x6;
+const INT32: u8 = 0x7;
+const UINT32: u8 = 0x8;
+const INT64: u8 = 0x9;
+const UINT64: u8 = 0xa;
+const DOUBLE: u8 = 0xb;
+const STRING: u8 = 0xc;
+const OPAQUE: u8 = 0xf;
+
+/// The bytes of a JSON column, unread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JsonDocument<'a>(&'a [u8]);
+
+/// One value of a document.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum JsonValue<'a> {
+    /// null.
+    Null,
+    /// true or false.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// An integer from 0 up.
+    Uint(u64),
+    /// A number with a fraction or an exponent.
+    Double(f64),
+    /// An exact number, from SQL.
+    Decimal(Decimal<'a>),
+    /// A string, in UTF-8.
+    String(&'a [u8]),
+    /// A DATE, from SQL.
+    Date(Date),
+    /// A TIME, from SQL.
+    Time(Time),
+    /// A DATETIME or TIMESTAMP, from SQL.
+    DateTime(DateTime),
+    /// Any other value of SQL, as bytes.
+    Opaque {
+        /// Its type.
+        column_type: ColumnType,
+        /// Its bytes.
+        bytes: &'a [u8],
+    },
+    /// An array.
+    Array(JsonArray<'a>),
+    /// An object.
+    Object(JsonObject<'a>),
+}
+
+/// The elements of an array, read one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JsonArray<'a>(Container<'a>);
+
+/// The members of an object, read one by one, in the order of the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JsonObject<'a>(Container<'a>);
+
+impl<'a> JsonDocument<'a> {
+    /// Takes the bytes of a column.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        JsonDocument(bytes)
+    }
+
+    /// The bytes, as they stand in the row.
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// The outermost value.
+    pub fn value(&self) -> Result<JsonValue<'a>> {
+        match self.0.split_first() {
+            // What a NULL becomes in a NOT NULL column outside of strict mode.
+            None => Ok(JsonValue::Null),
+            Some((&value_type, bytes)) => JsonValue::read(value_type, bytes),
+        }
+    }
+}
+
+impl<'a> JsonValue<'a> {
+    /// Reads a value at the front of `bytes`, which may hold more.
+    fn read(value_type: u8, bytes: &'a [u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes, WHAT);
+        Ok(match value_type {
+            SMALL_OBJECT => JsonValue::Object(JsonObject(Container::read(bytes, false, true)?)),
+            LARGE_OBJECT => JsonValue::Object(JsonObject(Container::read(bytes, true, true)?)),
+            SMALL_ARRAY => JsonValue::Array(JsonArray(Container::read(bytes, false, false)?)),
+            LARGE_ARRAY => JsonValue::Array(JsonArray(Container::read(bytes, true, false)?)),
+            LITERAL => match cursor.u8("literal")? {
+                0 => JsonValue::Null,
+                1 => JsonValue::Bool(true),
+                2 => JsonValue::Bool(false),
+                other => {
+                    return Err(Error::invalid(WHAT, "literal", other, "0 (null), 1 (true) or 2 (false)"));
+                }
+            },
+            INT16 => JsonValue::Int(i64::from(cursor.u16("int16")? as i16)),
+            UINT16 => JsonValue::Uint(u64::from(cursor.u16("uint16")?)),
+            INT32 => JsonValue::Int(i64::from(cursor.u32("int32")? as i32)),
+            UINT32 => JsonValue::Uint(u64::from(cursor.u32("uint32")?)),
+            INT64 => JsonValue::Int(cursor.i64("int64")?),
+            UINT64 => JsonValue::Uint(cursor.u64("uint64")?),
+            DOUBLE => match f64::from_bits(cursor.u64("double")?) {
+                number if number.is_finite() => JsonValue::Double(number),
+                other => return Err(Error::invalid(WHAT, "double", other, "a finite number")),
+            },
+            STRING => JsonValue::String(take_string(&mut cursor)?),
+            OPAQUE => {
+                let column_type = ColumnType(cursor.u8("opaque type")?);
+                opaque(column_type, take_string(&mut cursor)?)?
+            }
+            other => return Err(Error::invalid(WHAT, "type", format!("{other:#04x}"), "0 to c, or f")),
+        })
+    }
+}
+
+impl<'a> JsonArray<'a> {
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.0.count
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.count == 0
+    }
+
+    /// The elements in order.
+    pub fn iter(&self) -> impl Iterator<Item = Result<JsonValue<'a>>> + use<'a> {
+        let container = self.0;
+        (0..container.count).map(move |index| container.value(index))
+    }
+
+    pub(super) fn container(&self) -> &Container<'a> {
+        &self.0
+    }
+}
+
+impl<'a> JsonObject<'a> {
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        self.0.count
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.count == 0
+    }
+
+    /// Keys (UTF-8) and values, in the document's order.
+    pub fn iter(&self) -> impl Iterator<Item = Result<(&'a [u8], JsonValue<'a>)>> + use<'a> {
+        let container = self.0;
+        (0..container.count).map(move |index| Ok((container.key(index)?, container.value(index)?)))
+    }
+
+    pub(super) fn container(&self) -> &Container<'a> {
+        &self.0
+    }
+}
+
+/// What arrays and objects have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Container<'a> {
+    /// From its count to its end.
+    bytes: &'a [u8],
+    count: usize,
+    large: bool,
+    keyed: bool,
+}
+
+impl<'a> Container<'a> {
+    fn read(bytes: &'a [u8], large: bool, keyed: bool) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes, WHAT);
+        let width = number_width(large);
+        let count = cursor.uint(width, "element count")?;
+        let size = cursor.uint(width, "container size")?;
+        let bytes = Cursor::new(bytes, WHAT).bytes_u64(size, "container")?;
+        // A count that lies about the bytes is refused here, before anybody allocates by it.
+        let container = Container { bytes, count: count as usize, large, keyed };
+        if container.header_size() > bytes.len() as u64 {
+            return Err(Error::invalid(WHAT, "element count", count, "no more than fit the container"));
+        }
+        Ok(container)
+    }
+
+    fn key_entry_size(&self) -> usize {
+        if self.keyed { number_width(self.large) + 2 } else { 0 }
+    }
+
+    fn value_entry_size(&self) -> usize {
+        1 + number_width(self.large)
+    }
+
+    /// Bytes of the count, the size and all entries.
+    pub(super) fn header_size(&self) -> u64 {
+        let entries = self.count as u64 * (self.key_entry_size() + self.value_entry_size()) as u64;
+        2 * number_width(self.large) as u64 + entries
+    }
+
+    /// A cursor at one entry. The header lies inside the container, so the sum can't overflow.
+    fn entry(&self, index: usize, first: usize, size: usize) -> Cursor<'a> {
+        let at = 2 * number_width(self.large) + first + index * size;
+        Cursor::new(self.bytes.get(at..).unwrap_or_default(), WHAT)
+    }
+
+    pub(super) fn key(&self, index: usize) -> Result<&'a [u8]> {
+        let mut entry = self.entry(index, 0, self.key_entry_size());
+        let offset = entry.uint(number_width(self.large), "key offset")?;
+        let length = entry.u16("key length")?;
+        Cursor::new(self.behind_header(offset, "key offset")?, WHAT).bytes(usize::from(length), "key")
+    }
+
+    pub(super) fn value(&self, index: usize) -> Result<JsonValue<'a>> {
+        let first = self.count * self.key_entry_size();
+        let mut entry = self.entry(index, first, self.value_entry_size());
+        let value_type = entry.u8("value type")?;
+        let inlined = match value_type {
+            LITERAL | INT16 | UINT16 => true,
+            INT32 | UINT32 => self.large,
+            _ => false,
+        };
+        if inlined {
+            return JsonValue::read(value_type, entry.peek());
+        }
+        let offset = entry.uint(number_width(self.large), "value offset")?;
+        JsonValue::read(value_type, self.behind_header(offset, "value offset")?)
+    }
+
+    /// The container's bytes from an offset on. One into the header would allow a container inside
+    /// itself.
+    fn behind_header(&self, offset: u64, field: &'static str) -> Result<&'a [u8]> {
+        match self.bytes.get(offset as usize..) {
+            Some(bytes) if offset >= self.header_size() => Ok(bytes),
+            _ => Err(Error::invalid(WHAT, field, offset, "one behind the entries and inside the container")),
+        }
+    }
+}
+
+fn number_width(large: bool) -> usize {
+    if large { 4 } else { 2 }
+}
+
+/// Takes a length and as many bytes.
+fn take_string<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
+    let mut length = 0u64;
+    for shift in [0, 7, 14, 21, 28] {
+        let byte = cursor.u8("length")?;
+        length |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return cursor.bytes_u64(length, "string");
+        }
+    }
+    Err(Error::invalid(WHAT, "length", "longer than five bytes", "at most five"))
+}
+
+fn opaque(column_type: ColumnType, bytes: &[u8]) -> Result<JsonValue<'_>> {
+    let mut cursor = Cursor::new(bytes, "opaque json value");
+    let value = match column_type {
+        ColumnType::NEWDECIMAL => {
+            let format = DecimalFormat::new(cursor.u8("precision")?, cursor.u8("scale")?)?;
+            JsonValue::Decimal(Decimal::new(cursor.rest(), format)?)
+        }
+        ColumnType::DATE => JsonValue::Date(DateTime::decode_packed(cursor.i64("date")?)?.date),
+        ColumnType::TIME => JsonValue::Time(Time::decode_packed(cursor.i64("time")?)?),
+        ColumnType::DATETIME | ColumnType::TIMESTAMP => {
+            JsonValue::DateTime(DateTime::decode_packed(cursor.i64("datetime")?)?)
+        }
+        // Strings that the server wrapped on the way count as strings.
+        ColumnType::VAR_STRING => JsonValue::String(cursor.rest()),
+        column_type => JsonValue::Opaque { column_type, bytes: cursor.rest() },
+    };
+    cursor.finish()?;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(bytes: &[u8]) -> Result<JsonValue<'_>> {
+        JsonDocument::new(bytes).value()
+    }
+
+    #[test]
+    fn scalars() {
+        assert_eq!(value(b"").unwrap(), JsonValue::Null);
+        assert_eq!(value(b"\x04\x00").unwrap(), JsonValue::Null);
+        assert_eq!(value(b"\x04\x01").unwrap(), JsonValue::Bool(true));
+        assert_eq!(value(b"\x05\x00\x80").unwrap(), JsonValue::Int(-32768));
+        assert_eq!(value(b"\x06\xff\xff").unwrap(), JsonValue::Uint(65535));
+        assert_eq!(value(b"\x07\xff\xff\xff\xff").unwrap(), JsonValue::Int(-1));
+        assert_eq!(value(b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff").unwrap(), JsonValue::Uint(u64::MAX));
+        assert_eq!(value(b"\x0b\0\0\0\0\0\0\xf8\x3f").unwrap(), JsonValue::Double(1.5));
+        assert_eq!(value(b"\x0c\x03abc").unwrap(), JsonValue::String(b"abc"));
+        assert_eq!(value(b"\x0f\xfd\x01a").unwrap(), JsonValue::String(b"a"));
+        let opaque = JsonValue::Opaque { column_type: ColumnType::BIT, bytes: b"\x05" };
+        assert_eq!(value(b"\x0f\x10\x01\x05").unwrap(), opaque);
+        let JsonValue::Decimal(decimal) = value(b"\x0f\xf6\x04\x03\x02\x81\x32").unwrap() else {
+            panic!("no decimal")
+        };
+        assert_eq!(decimal.to_string(), "1.50");
+    }
+
+    #[test]
+    fn lengths_have_up_to_five_bytes() {
+        let mut bytes = b"\x0c\x80\x01".to_vec();
+        bytes.resize(3 + 128, b'x');
+        assert_eq!(value(&bytes).unwrap(), JsonValue::String(&[b'x'; 128]));
+        // 4 GiB in ten bytes.
+        let error = value(b"\x0c\xff\xff\xff\xff\x0fabcd").unwrap_err();
+        assert_eq!(error.to_string(), "json document: string needs 4294967295 bytes, 4 are left");
+        assert!(value(b"\x0c\x80\x80\x80\x80\x80\x01a").is_err());
+    }
+
+    /// `{"a": 1, "b": [true, "x"]}` as the server stores it.
+    const OBJECT: &[u8] = b"\x00\x02\x00\x20\x00\x12\x00\x01\x00\x13\x00\x01\x00\x05\x01\x00\x02\x14\x00ab\
+        \x02\x00\x0c\x00\x04\x01\x00\x0c\x0a\x00\x01x";
+
+    #[test]
+    fn containers_are_walked_in_place() {
+        let JsonValue::Object(object) = value(OBJECT).unwrap() else { panic!("no object") };
+        let members = object.iter().collect::<Result<Vec<_>>>().unwrap();
+        assert_eq!(members[0], (&b"a"[..], JsonValue::Int(1)));
+        assert_eq!(members[1].0, b"b");
+        let JsonValue::Array(array) = members[1].1 else { panic!("no array") };
+        let elements = array.iter().collect::<Result<Vec<_>>>().unwrap();
+        assert_eq!(elements, [JsonValue::Bool(true), JsonValue::String(b"x")]);
+    }
+
+    #[test]
+    fn every_cut_is_noticed() {
+        for length in 1..OBJECT.len() {
+            assert!(value(&OBJECT[..length]).is_err(), "{length}");
+        }
+    }
+
+    #[test]
+    fn offsets_and_counts_that_lie_are_noticed() {
+        let first = |bytes: &[u8]| match value(bytes).unwrap() {
+            JsonValue::Object(object) => object.iter().next().unwrap().map(|_| ()),
+            other => panic!("{other:?}"),
+        };
+        assert!(first(OBJECT).is_ok());
+        for (at, byte) in [(5, 0x11), (5, 0x20), (7, 0xff), (13, 0x0d)] {
+            let mut bytes = OBJECT.to_vec();
+            bytes[at] = byte;
+            assert!(first(&bytes).is_err(), "{at}");
+        }
+        // More elements than bytes, in both widths.
+        assert!(value(b"\x02\xff\xff\x04\x00").is_err());
+        assert!(value(b"\x03\xff\xff\xff\xff\x08\x00\x00\x00").is_err());
+        // An array whose element is the array itself.
+        let JsonValue::Array(array) = value(b"\x02\x01\x00\x07\x00\x02\x00\x00").unwrap() else { panic!() };
+        assert!(array.iter().next().unwrap().is_err());
+        assert!(value(b"\x0b\0\0\0\0\0\0\xf0\x7f").is_err(), "infinity");
+        assert!(value(b"\x04\x03").is_err() && value(b"\x0d\x00").is_err());
+    }
+}

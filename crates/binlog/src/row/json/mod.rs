@@ -1,0 +1,21 @@
+//! JSON columns: binary documents and the differences between two of them.
+//!
+//! [`JsonDocument`] is the column's bytes, unread; [`JsonValue`] one value in it, whose containers are
+//! read element by element as they are walked. [`JsonDiffs`] is what a partial update logs instead of
+//! a document; [`JsonTree`] a document with differences applied. Documents and trees write themselves
+//! as the server's own text.
+
+mod binary;
+mod diff;
+mod double;
+mod path;
+mod text;
+mod tree;
+
+pub use binary::{JsonArray, JsonDocument, JsonObject, JsonValue};
+pub use diff::{JsonDiff, JsonDiffOperation, JsonDiffs};
+pub use path::{JsonPath, JsonPathLeg};
+pub use tree::JsonTree;
+
+/// The deepest nesting that the server allows in a document.
+pub const JSON_DEPTH_MAX: usize = 100;

@@ -1,0 +1,226 @@
+//! A JSON document that differences were applied to. Only containers on a difference's path are taken
+//! apart; the rest stays in the bytes it came from.
+
+use std::borrow::Cow;
+
+use super::text::TextWriter;
+use super::{JsonDiff, JsonDiffOperation, JsonDocument, JsonPath, JsonPathLeg, JsonValue};
+use crate::error::{Error, Result};
+
+const WHAT: &str = "json difference";
+
+/// A document, taken apart where it was changed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JsonTree<'a> {
+    root: Node<'a>,
+    /// Bytes of all documents that its values come from.
+    size: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Node<'a> {
+    Value(JsonValue<'a>),
+    Array(Vec<Node<'a>>),
+    Object(Vec<Member<'a>>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Member<'a> {
+    key: Cow<'a, [u8]>,
+    value: Node<'a>,
+}
+
+impl<'a> JsonTree<'a> {
+    /// A document as it stands.
+    pub fn new(document: JsonDocument<'a>) -> Result<Self> {
+        Ok(JsonTree { root: Node::Value(document.value()?), size: document.as_bytes().len() })
+    }
+
+    /// Applies one difference, whose path was read already.
+    pub(super) fn apply(&mut self, diff: &JsonDiff<'a>, path: &JsonPath<'a>) -> Result<()> {
+        let value = match diff.value {
+            Some(document) => {
+                self.size += document.as_bytes().len();
+                Some(Node::Value(document.value()?))
+            }
+            None => None,
+        };
+        let nowhere = || Error::invalid(WHAT, "path", diff.path.escape_ascii(), "a place in the document");
+        // The whole document has no parent; a server that means it logs a document, not a difference.
+        let (last, legs) = path.legs().split_last().ok_or_else(nowhere)?;
+        let mut parent = &mut self.root;
+        for leg in legs {
+            parent = parent.child(leg)?.ok_or_else(nowhere)?;
+        }
+        match (diff.operation, value) {
+            (JsonDiffOperation::Replace, Some(value)) => *parent.child(last)?.ok_or_else(nowhere)? = value,
+            (JsonDiffOperation::Insert, Some(value)) => parent.insert(last, value)?.ok_or_else(nowhere)?,
+            _ => parent.remove(last)?.ok_or_else(nowhere)?,
+        }
+        Ok(())
+    }
+
+    /// Appends the document as the server prints it; see [`JsonDocument::write_text`].
+    pub fn write_text(&self, out: &mut Vec<u8>) -> Result<()> {
+        self.root.write(&mut TextWriter::new(out, self.size), true)
+    }
+
+    /// As [`JsonDocument::write_text_unquoted`].
+    pub fn write_text_unquoted(&self, out: &mut Vec<u8>) -> Result<()> {
+        self.root.write(&mut TextWriter::new(out, self.size), false)
+    }
+}
+
+impl<'a> Node<'a> {
+    /// Takes a container apart, if it is still in its bytes.
+    fn open(&mut self) -> Result<&mut Self> {
+        match self {
+            Node::Value(JsonValue::Array(array)) => {
+                *self = Node::Array(array.iter().map(|value| value.map(Node::Value)).collect::<Result<_>>()?);
+            }
+            Node::Value(JsonValue::Object(object)) => {
+                let member = |(key, value)| Member { key: Cow::Borrowed(key), value: Node::Value(value) };
+                *self = Node::Object(object.iter().map(|found| found.map(member)).collect::<Result<_>>()?);
+            }
+            _ => {}
+        }
+        Ok(self)
+    }
+
+    fn child(&mut self, leg: &JsonPathLeg<'_>) -> Result<Option<&mut Node<'a>>> {
+        Ok(match (self.open()?, leg) {
+            (Node::Array(elements), JsonPathLeg::Element(index)) => elements.get_mut(*index),
+            (Node::Object(members), JsonPathLeg::Member(key)) => {
+                members.iter_mut().find(|member| member.key == *key).map(|member| &mut member.value)
+            }
+            _ => None,
+        })
+    }
+
+    /// `None`: there is no such place.
+    fn insert(&mut self, leg: &JsonPathLeg<'a>, value: Node<'a>) -> Result<Option<()>> {
+        Ok(match (self.open()?, leg) {
+            (Node::Array(elements), JsonPathLeg::Element(index)) => {
+                elements.insert((*index).min(elements.len()), value);
+                Some(())
+            }
+            (Node::Object(members), JsonPathLeg::Member(key)) => {
+                // Sorted as in a binary document: short keys first, then by their bytes.
+                let order = |member: &Member<'_>| (member.key.len(), &*member.key).cmp(&(key.len(), key));
+                match members.binary_search_by(order) {
+                    Ok(_) => None,
+                    Err(at) => {
+                        members.insert(at, Member { key: key.clone(), value });
+                        Some(())
+                    }
+                }
+            }
+            _ => None,
+        })
+    }
+
+    /// `None`: there is no such place.
+    fn remove(&mut self, leg: &JsonPathLeg<'_>) -> Result<Option<()>> {
+        Ok(match (self.open()?, leg) {
+            (Node::Array(elements), JsonPathLeg::Element(index)) if *index < elements.len() => {
+                elements.remove(*index);
+                Some(())
+            }
+            (Node::Object(members), JsonPathLeg::Member(key)) => {
+                members.iter().position(|member| member.key == *key).map(|at| {
+                    members.remove(at);
+                })
+            }
+            _ => None,
+        })
+    }
+
+    fn write(&self, writer: &mut TextWriter<'_>, quoted: bool) -> Result<()> {
+        match self {
+            Node::Value(value) => return writer.value(value, quoted),
+            Node::Array(elements) => {
+                writer.descend()?;
+                writer
+                    .elements(b'[', elements.iter(), b']', |writer, element| element.write(writer, true))?;
+            }
+            Node::Object(members) => {
+                writer.descend()?;
+                writer.elements(b'{', members.iter(), b'}', |writer, member| {
+                    writer.key(&member.key);
+                    member.value.write(writer, true)
+                })?;
+            }
+        }
+        writer.leave();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::put::Put;
+    use crate::row::json::JsonDiffs;
+
+    /// `{"a": 1, "b": [true, "x"]}`
+    const OBJECT: &[u8] = b"\x00\x02\x00\x20\x00\x12\x00\x01\x00\x13\x00\x01\x00\x05\x01\x00\x02\x14\x00ab\
+        \x02\x00\x0c\x00\x04\x01\x00\x0c\x0a\x00\x01x";
+    const NULL: &[u8] = b"\x04\x00";
+    const X: &[u8] = b"\x0c\x01X";
+
+    fn after(diffs: &[(u8, &str, &[u8])]) -> Result<String> {
+        let mut bytes = Vec::new();
+        for (operation, path, value) in diffs {
+            bytes.put_u8(*operation);
+            bytes.put_lei(path.len() as u64);
+            bytes.put(path.as_bytes());
+            if *operation < 2 {
+                bytes.put_lei(value.len() as u64);
+                bytes.put(value);
+            }
+        }
+        let mut text = Vec::new();
+        JsonDiffs::new(&bytes).apply(JsonDocument::new(OBJECT))?.write_text(&mut text)?;
+        Ok(String::from_utf8(text).unwrap())
+    }
+
+    #[test]
+    fn differences_are_applied_in_order() {
+        assert_eq!(after(&[]).unwrap(), r#"{"a": 1, "b": [true, "x"]}"#);
+        assert_eq!(after(&[(0, "$.a", X)]).unwrap(), r#"{"a": "X", "b": [true, "x"]}"#);
+        assert_eq!(after(&[(0, "$.b[1]", NULL)]).unwrap(), r#"{"a": 1, "b": [true, null]}"#);
+        assert_eq!(after(&[(1, "$.b[0]", X)]).unwrap(), r#"{"a": 1, "b": ["X", true, "x"]}"#);
+        assert_eq!(after(&[(1, "$.b[9]", X)]).unwrap(), r#"{"a": 1, "b": [true, "x", "X"]}"#);
+        assert_eq!(after(&[(2, "$.b[0]", b"")]).unwrap(), r#"{"a": 1, "b": ["x"]}"#);
+        assert_eq!(after(&[(2, "$.b", b""), (1, "$.c", X)]).unwrap(), r#"{"a": 1, "c": "X"}"#);
+    }
+
+    #[test]
+    fn members_keep_the_order_of_a_document() {
+        let diffs = [(1, "$.aa", NULL), (1, "$.c", NULL), (1, "$.\"\"", NULL)];
+        let expected = r#"{"": null, "a": 1, "b": [true, "x"], "c": null, "aa": null}"#;
+        assert_eq!(after(&diffs).unwrap(), expected);
+    }
+
+    #[test]
+    fn paths_that_lead_nowhere_are_errors() {
+        for (operation, path) in [
+            (0, "$"),
+            (0, "$.c"),
+            (0, "$.a[0]"),
+            (0, "$.b[2]"),
+            (0, "$.a.b"),
+            (0, "$.b.a"),
+            (1, "$.a"),
+            (1, "$.a[0]"),
+            (1, "$"),
+            (2, "$.c"),
+            (2, "$.b[2]"),
+            (2, "$"),
+        ] {
+            assert!(after(&[(operation, path, X)]).is_err(), "{operation} {path}");
+        }
+        let error = after(&[(2, "$.c.d", b"")]).unwrap_err();
+        assert_eq!(error.to_string(), "json difference: path is $.c.d, expected a place in the document");
+    }
+}

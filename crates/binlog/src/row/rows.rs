@@ -1,0 +1,496 @@
+//! Walks the rows of an event: finds where each column of each image begins and ends.
+//!
+//! ```text
+//! rows     one or two images a row: write after, delete before, update before and after
+//! image    [value options LEI · if bit 0: a bit for each JSON column of the table] · null bits · values
+//! ```
+//!
+//! The part in brackets stands in the after-images of type 39 alone; its bits say which JSON columns
+//! hold differences. Null bits stand for the columns that the event's bitmap has, values for those
+//! of them that aren't NULL. (`Rows_log_event`, `unpack_row` in the server.)
+//!
+//! The rows of the 5.1 betas (types 20 to 22) have another layout, which needs the table's definition
+//! to be read: they are refused.
+
+use std::borrow::Cow;
+
+use super::json::{JsonDiffs, JsonDocument, JsonTree};
+use super::kind::ColumnSize;
+use super::schema::{ColumnSchema, TableSchema};
+use super::value::Value;
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+use crate::event::{Bitmap, RowsEvent, RowsKind};
+use crate::event_type::EventType;
+
+const WHAT: &str = "row image";
+/// The value option that says: JSON columns may hold differences.
+const PARTIAL_JSON_UPDATES: u64 = 1;
+
+/// Reads the rows of one event after another, in the same memory.
+#[derive(Debug, Default)]
+pub struct RowDecoder {
+    before: Vec<Span>,
+    after: Vec<Span>,
+}
+
+/// The rows of one event.
+#[derive(Debug)]
+pub struct Rows<'d, 'a> {
+    decoder: &'d mut RowDecoder,
+    schema: &'a TableSchema,
+    before: Option<ImageLayout<'a>>,
+    after: Option<ImageLayout<'a>>,
+    rows: &'a [u8],
+    /// Where the next row begins.
+    position: usize,
+    /// Whether no row was read yet.
+    first: bool,
+}
+
+/// One changed row.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'r, 'a> {
+    /// What it was; `None` for an inserted row.
+    pub before: Option<RowImage<'r, 'a>>,
+    /// What it became; `None` for a deleted row.
+    pub after: Option<RowImage<'r, 'a>>,
+}
+
+/// The columns of a row, before or after the change.
+#[derive(Debug, Clone, Copy)]
+pub struct RowImage<'r, 'a> {
+    columns: &'a [ColumnSchema],
+    spans: &'r [Span],
+    rows: &'a [u8],
+}
+
+/// A column of an image.
+#[derive(Debug, Clone, Copy)]
+pub struct Cell<'a> {
+    /// The column's place in the table, counted from 0.
+    pub index: usize,
+    /// The column.
+    pub column: &'a ColumnSchema,
+    /// What stands there for it.
+    pub content: CellContent<'a>,
+}
+
+/// What stands in an image for a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellContent<'a> {
+    /// NULL.
+    Null,
+    /// A value's bytes, without the length in front of them.
+    Value(&'a [u8]),
+    /// Differences from the JSON document of the before-image.
+    JsonDiffs(&'a [u8]),
+}
+
+/// A column's place in the rows.
+#[derive(Debug, Clone, Copy)]
+enum Span {
+    Absent,
+    Null,
+    Value(u32, u32),
+    JsonDiffs(u32, u32),
+}
+
+/// What the images of one side have in common.
+#[derive(Debug, Clone, Copy)]
+struct ImageLayout<'a> {
+    /// Columns in the image.
+    present: Bitmap<'a>,
+    /// Bytes of the null bits.
+    null_bytes: usize,
+    /// Whether value options stand in front.
+    has_options: bool,
+}
+
+impl RowDecoder {
+    /// A decoder without memory yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The rows of an event. `schema` is that of the event's table, see
+    /// [`super::TableSchemas::get`].
+    ///
+    /// # Errors
+    ///
+    /// An event of the 5.1 betas; another number of columns than the table map had; rows above 4 GiB,
+    /// which no log holds.
+    pub fn rows<'d, 'a>(
+        &'d mut self,
+        schema: &'a TableSchema,
+        event: &RowsEvent<'a>,
+    ) -> Result<Rows<'d, 'a>> {
+        if (EventType::PRE_GA_WRITE_ROWS..=EventType::PRE_GA_DELETE_ROWS).contains(&event.event_type) {
+            return Err(Error::invalid(
+                "rows event",
+                "event type",
+                event.event_type,
+                "one of 5.1.18 or later",
+            ));
+        }
+        let width = schema.columns().len();
+        if event.width != width as u64 {
+            return Err(Error::invalid("rows event", "width", event.width, "the table map's column count"));
+        }
+        if u32::try_from(event.rows.len()).is_err() {
+            return Err(Error::invalid("rows event", "size of the rows", event.rows.len(), "below 4 GiB"));
+        }
+        for spans in [&mut self.before, &mut self.after] {
+            spans.clear();
+            spans.resize(width, Span::Absent);
+        }
+        let layout = |present: Bitmap<'a>, has_options| {
+            Some(ImageLayout { present, null_bytes: present.count(width).div_ceil(8), has_options })
+        };
+        let kind = event.kind();
+        let after = event.columns_after.unwrap_or(event.columns);
+        Ok(Rows {
+            decoder: self,
+            schema,
+            before: if kind == RowsKind::Write { None } else { layout(event.columns, false) },
+            after: match kind {
+                RowsKind::Delete => None,
+                RowsKind::Write | RowsKind::Update => layout(after, false),
+                RowsKind::PartialUpdate => layout(after, true),
+            },
+            rows: event.rows,
+            position: 0,
+            first: true,
+        })
+    }
+}
+
+impl<'a> Rows<'_, 'a> {
+    /// The next row; `None` behind the last.
+    ///
+    /// # Errors
+    ///
+    /// A value that reaches beyond the event; value options that are not known.
+    #[inline]
+    pub fn next_row(&mut self) -> Result<Option<Row<'_, 'a>>> {
+        let mut cursor = Cursor::new(self.rows.get(self.position..).unwrap_or_default(), WHAT);
+        // An event without bytes has one row still: an insert of nothing but defaults, in minimal images.
+        if cursor.is_empty() && !(self.first && self.before.is_none()) {
+            return Ok(None);
+        }
+        let (schema, rows) = (self.schema, self.rows);
+        let mut read = |layout: &Option<ImageLayout<'a>>, spans| match layout {
+            Some(layout) => layout.read(schema, rows, &mut cursor, spans),
+            None => Ok(()),
+        };
+        read(&self.before, &mut self.decoder.before)?;
+        read(&self.after, &mut self.decoder.after)?;
+
+        let position = rows.len() - cursor.remaining();
+        if position == self.position && !self.first {
+            return Err(Error::LeftOver { what: "rows event", count: cursor.remaining() as u64 });
+        }
+        (self.position, self.first) = (position, false);
+        let columns = schema.columns();
+        let image = |spans| RowImage { columns, spans, rows };
+        Ok(Some(Row {
+            before: self.before.map(|_| image(&*self.decoder.before)),
+            after: self.after.map(|_| image(&*self.decoder.after)),
+        }))
+    }
+}
+
+impl<'a> ImageLayout<'a> {
+    /// Walks one image: notes where each column's content lies.
+    #[inline]
+    fn read(
+        &self,
+        schema: &TableSchema,
+        rows: &[u8],
+        cursor: &mut Cursor<'a>,
+        spans: &mut [Span],
+    ) -> Result<()> {
+        let diffs = if self.has_options { diff_bits(schema, cursor)? } else { None };
+        let nulls = Bitmap(cursor.bytes(self.null_bytes, "null bits")?);
+        let mut present_before = 0;
+        for (index, (size, span)) in schema.sizes().iter().zip(spans.iter_mut()).enumerate() {
+            if !self.present.is_set(index) {
+                *span = Span::Absent;
+                continue;
+            }
+            let is_null = nulls.is_set(present_before);
+            present_before += 1;
+            *span = if is_null { Span::Null } else { take(*size, rows, cursor, index)? };
+        }
+        if let Some(diffs) = diffs {
+            mark_diffs(schema, diffs, spans);
+        }
+        Ok(())
+    }
+}
+
+#[inline]
+fn take(size: ColumnSize, rows: &[u8], cursor: &mut Cursor<'_>, index: usize) -> Result<Span> {
+    match size.take(cursor) {
+        // Rows are below 4 GiB.
+        Ok(bytes) => {
+            let end = rows.len() - cursor.remaining();
+            Ok(Span::Value((end - bytes.len()) as u32, end as u32))
+        }
+        Err(error) => Err(error.in_column(index)),
+    }
+}
+
+/// Reads the value options; the bits behind them say which JSON columns hold differences.
+fn diff_bits<'a>(schema: &TableSchema, cursor: &mut Cursor<'a>) -> Result<Option<Bitmap<'a>>> {
+    match cursor.lei("value options")? {
+        0 => Ok(None),
+        PARTIAL_JSON_UPDATES => {
+            let size = schema.json_columns().div_ceil(8);
+            Ok(Some(Bitmap(cursor.bytes(size, "bits of partial columns")?)))
+        }
+        other => Err(Error::invalid(WHAT, "value options", other, "0 or 1 (partial JSON updates)")),
+    }
+}
+
+fn mark_diffs(schema: &TableSchema, diffs: Bitmap<'_>, spans: &mut [Span]) {
+    let columns = schema.columns().iter().zip(spans).filter(|(column, _)| column.is_json());
+    for (json_index, (_, span)) in columns.enumerate() {
+        if let Span::Value(start, end) = *span
+            && diffs.is_set(json_index)
+        {
+            *span = Span::JsonDiffs(start, end);
+        }
+    }
+}
+
+impl<'a> Row<'_, 'a> {
+    /// The JSON document that a column of the after-image holds, differences applied to the
+    /// before-image. `None`: the column is absent, NULL or no JSON.
+    ///
+    /// # Errors
+    ///
+    /// A document or difference that can't be read; a difference without a document before it, as in
+    /// minimal row images.
+    pub fn json_after(&self, index: usize) -> Result<Option<JsonTree<'a>>> {
+        let Some(cell) = self.after.and_then(|after| after.cell(index)) else { return Ok(None) };
+        let tree = match (cell.value()?, self.before.and_then(|before| before.cell(index))) {
+            (Value::Json(document), _) => JsonTree::new(document),
+            (Value::JsonDiffs(diffs), Some(Cell { content: CellContent::Value(before), .. })) => {
+                diffs.apply(JsonDocument::new(before))
+            }
+            (Value::JsonDiffs(_), _) => {
+                Err(Error::invalid(WHAT, "document of the before-image", "absent", "the one to change"))
+            }
+            _ => return Ok(None),
+        };
+        tree.map(Some).map_err(|error| error.in_column(index))
+    }
+}
+
+impl<'r, 'a> RowImage<'r, 'a> {
+    /// The columns that the image has, in the table's order.
+    #[inline]
+    pub fn cells(&self) -> impl Iterator<Item = Cell<'a>> + use<'r, 'a> {
+        let rows = self.rows;
+        let columns = self.columns.iter().zip(self.spans).enumerate();
+        columns.filter_map(move |(index, (column, span))| Cell::new(index, column, *span, rows))
+    }
+
+    /// A column by its place in the table, counted from 0. `None`: the image doesn't have it.
+    pub fn cell(&self, index: usize) -> Option<Cell<'a>> {
+        Cell::new(index, self.columns.get(index)?, *self.spans.get(index)?, self.rows)
+    }
+}
+
+impl<'a> Cell<'a> {
+    #[inline]
+    fn new(index: usize, column: &'a ColumnSchema, span: Span, rows: &'a [u8]) -> Option<Self> {
+        let bytes = |start: u32, end: u32| rows.get(start as usize..end as usize).unwrap_or_default();
+        let content = match span {
+            Span::Absent => return None,
+            Span::Null => CellContent::Null,
+            Span::Value(start, end) => CellContent::Value(bytes(start, end)),
+            Span::JsonDiffs(start, end) => CellContent::JsonDiffs(bytes(start, end)),
+        };
+        Some(Cell { index, column, content })
+    }
+
+    /// Decodes the content.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that the column's type can't have, see [`Value`].
+    #[inline]
+    pub fn value(&self) -> Result<Value<'a>> {
+        match self.content {
+            CellContent::Null => Ok(Value::Null),
+            CellContent::Value(bytes) => {
+                Value::decode(self.column.kind, bytes).map_err(|error| error.in_column(self.index))
+            }
+            CellContent::JsonDiffs(bytes) => Ok(Value::JsonDiffs(JsonDiffs::new(bytes))),
+        }
+    }
+
+    /// The content of a character column as text. `None`: it is NULL, or no text as far as its
+    /// collation is known; see [`crate::charset::Charset::decode`].
+    pub fn text(&self) -> Option<Cow<'a, str>> {
+        match self.content {
+            CellContent::Value(bytes) => self.column.charset()?.decode(bytes),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{OptionalMetadata, RowsFlags, TableId, TableMapEvent, TableMapFlags};
+
+    /// INT, VARCHAR(10), JSON.
+    fn schema() -> TableSchema {
+        let event = TableMapEvent {
+            table_id: TableId(90),
+            flags: TableMapFlags::default(),
+            database: b"test",
+            table: b"t",
+            column_types: &[3, 15, 245],
+            column_metadata: &[10, 0, 4],
+            null_bitmap: Bitmap(&[0b110]),
+            optional_metadata: OptionalMetadata(b"\x02\x01\x08"),
+        };
+        TableSchema::new(&event).unwrap()
+    }
+
+    fn event(event_type: EventType, columns: &'static [u8], rows: &'static [u8]) -> RowsEvent<'static> {
+        RowsEvent {
+            event_type,
+            table_id: TableId(90),
+            flags: RowsFlags::STMT_END,
+            extra_data: b"",
+            width: 3,
+            columns: Bitmap(columns),
+            columns_after: None,
+            rows,
+        }
+    }
+
+    /// Each row as `before -> after`, each column as `index=value`.
+    fn read(event: &RowsEvent<'_>) -> Result<Vec<String>> {
+        let schema = schema();
+        let mut decoder = RowDecoder::new();
+        let mut rows = decoder.rows(&schema, event)?;
+        let mut shown = Vec::new();
+        while let Some(row) = rows.next_row()? {
+            shown.push(format!("{} -> {}", show(row.before)?, show(row.after)?));
+        }
+        Ok(shown)
+    }
+
+    fn show(image: Option<RowImage<'_, '_>>) -> Result<String> {
+        let Some(image) = image else { return Ok("none".to_owned()) };
+        let cells = image.cells().map(|cell| {
+            Ok(match (cell.text(), cell.value()?) {
+                (Some(text), _) => format!("{}={text}", cell.index),
+                (None, Value::Int(number)) => format!("{}={number}", cell.index),
+                (None, value) => format!("{}={value:?}", cell.index),
+            })
+        });
+        Ok(cells.collect::<Result<Vec<_>>>()?.join(" "))
+    }
+
+    const TWO: &[u8] = b"\x04\x07\0\0\0\x02ab\x06\xff\xff\xff\xff";
+
+    #[test]
+    fn rows_are_read_one_behind_the_other() {
+        let write = event(EventType::WRITE_ROWS, &[0b111], TWO);
+        assert_eq!(read(&write).unwrap(), ["none -> 0=7 1=ab 2=Null", "none -> 0=-1 1=Null 2=Null"]);
+        let delete = event(EventType::DELETE_ROWS_V1, &[0b111], TWO);
+        assert_eq!(read(&delete).unwrap(), ["0=7 1=ab 2=Null -> none", "0=-1 1=Null 2=Null -> none"]);
+        for length in 1..TWO.len() {
+            let cut = RowsEvent { rows: &TWO[..length], ..write };
+            assert_eq!(read(&cut).is_ok(), length == 8, "{length}");
+        }
+        let long = event(EventType::WRITE_ROWS, &[0b111], b"\x04\x07\0\0\0\xffab");
+        let error = read(&long).unwrap_err().to_string();
+        assert_eq!(error, "column 2: row image: value needs 255 bytes, 2 are left");
+    }
+
+    #[test]
+    fn null_bits_stand_for_the_columns_that_are_there() {
+        // Before: column 0. After: column 1, NULL.
+        let update = RowsEvent {
+            columns_after: Some(Bitmap(&[0b010])),
+            ..event(EventType::UPDATE_ROWS, &[0b001], b"\0\x07\0\0\0\x01")
+        };
+        assert_eq!(read(&update).unwrap(), ["0=7 -> 1=Null"]);
+    }
+
+    #[test]
+    fn an_insert_of_nothing_is_one_row() {
+        assert_eq!(read(&event(EventType::WRITE_ROWS, &[0], b"")).unwrap(), ["none -> "]);
+        assert_eq!(read(&event(EventType::DELETE_ROWS, &[0b111], b"")).unwrap(), [""; 0]);
+        // Bytes that no column claims would be read for ever.
+        assert!(read(&event(EventType::WRITE_ROWS, &[0], b"x")).is_err());
+        assert!(read(&event(EventType::DELETE_ROWS, &[0], b"x")).is_err());
+    }
+
+    /// 7, NULL, [1] -> 7, NULL, with `$[0]` replaced by "X".
+    const PARTIAL: &[u8] = b"\x02\x07\0\0\0\x08\0\0\0\x02\x01\0\x07\0\x05\x01\0\
+        \x01\x01\x02\x07\0\0\0\x0a\0\0\0\0\x04$[0]\x03\x0c\x01X";
+
+    fn partial(rows: &'static [u8]) -> RowsEvent<'static> {
+        let columns_after = Some(Bitmap(&[0b111]));
+        RowsEvent { columns_after, ..event(EventType::PARTIAL_UPDATE_ROWS, &[0b111], rows) }
+    }
+
+    #[test]
+    fn differences_are_applied_to_the_before_image() {
+        let (schema, event) = (schema(), partial(PARTIAL));
+        let mut decoder = RowDecoder::new();
+        let mut rows = decoder.rows(&schema, &event).unwrap();
+        let row = rows.next_row().unwrap().unwrap();
+        let after = row.after.unwrap();
+        let Value::JsonDiffs(diffs) = after.cell(2).unwrap().value().unwrap() else { panic!("no diffs") };
+        assert_eq!(diffs.iter().next().unwrap().unwrap().path, b"$[0]");
+        let mut text = Vec::new();
+        row.json_after(2).unwrap().unwrap().write_text(&mut text).unwrap();
+        assert_eq!(text, b"[\"X\"]");
+        assert!(row.json_after(0).unwrap().is_none() && row.json_after(9).unwrap().is_none());
+        assert!(rows.next_row().unwrap().is_none());
+        for length in 1..PARTIAL.len() {
+            assert!(read(&partial(&PARTIAL[..length])).is_err(), "{length}");
+        }
+    }
+
+    #[test]
+    fn without_a_document_before_it_a_difference_stays_one() {
+        let rows: &[u8] = b"\0\x07\0\0\0\x01\x01\x02\x07\0\0\0\x0a\0\0\0\0\x04$[0]\x03\x0c\x01X";
+        let event = RowsEvent { columns: Bitmap(&[1]), ..partial(rows) };
+        let schema = schema();
+        let mut decoder = RowDecoder::new();
+        let mut rows = decoder.rows(&schema, &event).unwrap();
+        let row = rows.next_row().unwrap().unwrap();
+        let error = row.json_after(2).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "column 3: row image: document of the before-image is absent, expected the one to change"
+        );
+    }
+
+    #[test]
+    fn value_options() {
+        // None set: no bits follow, and documents are whole.
+        let whole: &[u8] = b"\x06\x07\0\0\0\0\x06\x07\0\0\0";
+        assert_eq!(read(&partial(whole)).unwrap(), ["0=7 1=Null 2=Null -> 0=7 1=Null 2=Null"]);
+        let unknown: &[u8] = b"\x06\x07\0\0\0\x02\x06\x07\0\0\0";
+        assert!(read(&partial(unknown)).unwrap_err().to_string().contains("value options is 2"));
+    }
+
+    #[test]
+    fn events_that_do_not_fit_their_table_are_refused() {
+        let wide = RowsEvent { width: 4, ..event(EventType::WRITE_ROWS, &[0b1111], TWO) };
+        assert!(read(&wide).is_err());
+        assert!(read(&event(EventType::PRE_GA_WRITE_ROWS, &[0b111], TWO)).is_err());
+    }
+}

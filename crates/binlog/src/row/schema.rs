@@ -1,0 +1,333 @@
+//! A table map compiled for reading rows: owned, so that it outlives the event, and shared by the
+//! threads that decode the statement's rows.
+//!
+//! [`TableSchemas`] keeps the table maps in force and spares compiling those that come again, as each
+//! transaction brings its own.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::kind::{ColumnKind, ColumnSize};
+use crate::charset::Charset;
+use crate::error::{Error, Result};
+use crate::event::{Column, ColumnDefinition, ColumnType, PrimaryKeyPart, TableId, TableMapEvent};
+
+const WHAT: &str = "table map event";
+/// The most columns of a table (`MAX_FIELDS` in the server).
+pub const COLUMNS_MAX: usize = 4096;
+/// Bytes that all remembered table maps may take: several hundred tables of usual width, or forty of the
+/// widest. No statement comes near it; a log that keeps on mapping tables must not fill the memory.
+const REMEMBERED_BYTES_MAX: usize = 32 << 20;
+
+/// A table as its map describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableSchema {
+    /// Name of the database.
+    pub database: Box<[u8]>,
+    /// Name of the table.
+    pub table: Box<[u8]>,
+    columns: Box<[ColumnSchema]>,
+    sizes: Box<[ColumnSize]>,
+    json_columns: usize,
+}
+
+/// A column as its table map describes it. What the map does not say is `None`: see
+/// `binlog_row_metadata` in the manual.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnSchema {
+    /// How its values are stored.
+    pub kind: ColumnKind,
+    /// The type, with ENUM and SET told from CHAR.
+    pub column_type: ColumnType,
+    /// The metadata as the number that the server (and mysqlbinlog) makes of its bytes.
+    pub metadata: u16,
+    /// Whether it may be NULL.
+    pub nullable: bool,
+    /// Whether a numeric column is unsigned.
+    pub unsigned: Option<bool>,
+    /// Collation id of a character, ENUM or SET column.
+    pub collation: Option<u64>,
+    /// Its name.
+    pub name: Option<Box<[u8]>>,
+    /// Members of an ENUM or SET column, in its character set.
+    pub members: Option<Box<[Box<[u8]>]>>,
+    /// Type of a geometry column, 0 to 7.
+    pub geometry_type: Option<u64>,
+    /// Dimensions of a VECTOR column.
+    pub dimensionality: Option<u64>,
+    /// Whether `SELECT *` shows it.
+    pub visible: Option<bool>,
+    /// Its part in the primary key.
+    pub primary_key: Option<PrimaryKeyPart>,
+}
+
+impl TableSchema {
+    /// Compiles a table map.
+    ///
+    /// # Errors
+    ///
+    /// More columns than a table can have, a type that rows can't hold, metadata that don't fit it.
+    pub fn new(event: &TableMapEvent<'_>) -> Result<Self> {
+        let count = event.column_count();
+        if count > COLUMNS_MAX {
+            return Err(Error::invalid(WHAT, "column count", count, "at most 4096"));
+        }
+        let columns = event
+            .column_definitions()?
+            .iter()
+            .enumerate()
+            .map(|(index, definition)| ColumnSchema::new(definition).map_err(|error| error.in_column(index)))
+            .collect::<Result<Box<[_]>>>()?;
+        Ok(TableSchema {
+            database: event.database.into(),
+            table: event.table.into(),
+            sizes: columns.iter().map(|column| column.kind.size()).collect(),
+            json_columns: columns.iter().filter(|column| column.is_json()).count(),
+            columns,
+        })
+    }
+
+    /// The columns in their order.
+    pub fn columns(&self) -> &[ColumnSchema] {
+        &self.columns
+    }
+
+    /// How values are skipped, column by column.
+    pub(super) fn sizes(&self) -> &[ColumnSize] {
+        &self.sizes
+    }
+
+    /// How many columns are JSON: each has a bit in a partial update's after-image.
+    pub(super) fn json_columns(&self) -> usize {
+        self.json_columns
+    }
+}
+
+impl ColumnSchema {
+    fn new(definition: &ColumnDefinition<'_>) -> Result<Self> {
+        let column = &definition.column;
+        let members = definition.members.map(|members| members.iter().map(|member| Ok(member?.into())));
+        Ok(ColumnSchema {
+            kind: ColumnKind::new(column, definition.unsigned)?,
+            column_type: column.real_type(),
+            metadata: metadata_number(column),
+            nullable: definition.nullable,
+            unsigned: definition.unsigned,
+            collation: definition.collation,
+            name: definition.name.map(Into::into),
+            members: members.map(|members| members.collect::<Result<_>>()).transpose()?,
+            geometry_type: definition.geometry_type,
+            dimensionality: definition.dimensionality,
+            visible: definition.visible,
+            primary_key: definition.primary_key,
+        })
+    }
+
+    /// The character set of a character, ENUM or SET column, where the map names its collation and
+    /// MySQL 9.7 knows it.
+    pub fn charset(&self) -> Option<Charset> {
+        self.collation.and_then(Charset::of_collation)
+    }
+
+    /// A member of an ENUM by its number from 1.
+    pub fn member(&self, number: u16) -> Option<&[u8]> {
+        let index = usize::from(number).checked_sub(1)?;
+        self.members.as_ref()?.get(index).map(AsRef::as_ref)
+    }
+
+    pub(super) fn is_json(&self) -> bool {
+        matches!(self.kind, ColumnKind::Json { .. })
+    }
+}
+
+fn metadata_number(column: &Column<'_>) -> u16 {
+    match (column.column_type, column.metadata) {
+        (_, [byte]) => u16::from(*byte),
+        (ColumnType::VARCHAR | ColumnType::VAR_STRING | ColumnType::BIT, [low, high]) => {
+            u16::from(*high) << 8 | u16::from(*low)
+        }
+        (_, [high, low]) => u16::from(*high) << 8 | u16::from(*low),
+        _ => 0,
+    }
+}
+
+/// The table maps in force in a stream, by the number that row events name them by.
+#[derive(Debug, Default)]
+pub struct TableSchemas {
+    tables: HashMap<TableId, Entry>,
+    /// What all entries weigh.
+    bytes: usize,
+    /// Counts statements, so that a map of an earlier one isn't taken for one in force.
+    statement: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// The event's body, to know it again.
+    body: Box<[u8]>,
+    schema: Arc<TableSchema>,
+    statement: u64,
+}
+
+impl TableSchemas {
+    /// No table maps.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Notes a table map, given the event's body (without checksum) and the format description's
+    /// post-header length for its type. It is in force up to [`TableSchemas::end_statement`].
+    ///
+    /// # Errors
+    ///
+    /// A map that can't be compiled; more maps in one statement than any has.
+    pub fn note(&mut self, body: &[u8], post_header_length: u8) -> Result<Arc<TableSchema>> {
+        let table_id = TableMapEvent::decode_table_id(body, post_header_length)?;
+        if let Some(entry) = self.tables.get_mut(&table_id)
+            && *entry.body == *body
+        {
+            entry.statement = self.statement;
+            return Ok(Arc::clone(&entry.schema));
+        }
+        let schema = Arc::new(TableSchema::new(&TableMapEvent::decode(body, post_header_length)?)?);
+        let entry = Entry { body: body.into(), schema: Arc::clone(&schema), statement: self.statement };
+        self.bytes += entry.weight();
+        if let Some(replaced) = self.tables.insert(table_id, entry) {
+            self.bytes -= replaced.weight();
+        }
+        if self.bytes > REMEMBERED_BYTES_MAX {
+            self.forget()?;
+        }
+        Ok(schema)
+    }
+
+    /// The table of a row event.
+    ///
+    /// # Errors
+    ///
+    /// No map of this statement has that number.
+    #[inline]
+    pub fn get(&self, table_id: TableId) -> Result<&Arc<TableSchema>> {
+        match self.tables.get(&table_id) {
+            Some(entry) if entry.statement == self.statement => Ok(&entry.schema),
+            _ => Err(unknown_table(table_id)),
+        }
+    }
+
+    /// Ends the statement: to be called behind a row event with the flag
+    /// [`crate::event::RowsFlags::STMT_END`].
+    pub fn end_statement(&mut self) {
+        self.statement += 1;
+    }
+
+    /// Drops the maps of earlier statements.
+    fn forget(&mut self) -> Result<()> {
+        self.tables.retain(|_, entry| entry.statement == self.statement);
+        self.bytes = self.tables.values().map(Entry::weight).sum();
+        if self.bytes > REMEMBERED_BYTES_MAX {
+            return Err(Error::invalid(WHAT, "size of the statement's maps", self.bytes, "at most 32 MiB"));
+        }
+        Ok(())
+    }
+}
+
+impl Entry {
+    /// About what the entry takes. Members of an ENUM may take 24 bytes for each of the body.
+    fn weight(&self) -> usize {
+        size_of::<Entry>() + self.schema.columns.len() * size_of::<ColumnSchema>() + 24 * self.body.len()
+    }
+}
+
+fn unknown_table(table_id: TableId) -> Error {
+    Error::invalid("rows event", "table id", table_id, "one that a table map of the statement gave")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Bitmap, OptionalMetadata, TableMapFlags};
+
+    fn event(column_types: &'static [u8]) -> TableMapEvent<'static> {
+        TableMapEvent {
+            table_id: TableId(90),
+            flags: TableMapFlags::default(),
+            database: b"test",
+            table: b"t",
+            column_types,
+            // VARCHAR(80), BIT(12), ENUM, TIME(3)
+            column_metadata: &[80, 0, 4, 1, 247, 1, 3],
+            null_bitmap: Bitmap(&[0b10]),
+            optional_metadata: OptionalMetadata(b"\x06\x05\x02\x01a\x01b\x0a\x01\x08\x02\x01\x2d"),
+        }
+    }
+
+    #[test]
+    fn columns_are_compiled() {
+        let schema = TableSchema::new(&event(&[15, 16, 254, 19])).unwrap();
+        let [varchar, bit, member, time] = schema.columns() else { panic!("four columns") };
+        assert_eq!((varchar.metadata, bit.metadata, member.metadata, time.metadata), (80, 260, 63233, 3));
+        assert_eq!(bit.kind, ColumnKind::Bit { bits: 12 });
+        assert_eq!((varchar.nullable, bit.nullable), (false, true));
+        assert_eq!(varchar.charset(), Some(Charset::Utf8mb4));
+        assert_eq!((member.column_type, member.charset()), (ColumnType::ENUM, Some(Charset::Latin1)));
+        assert_eq!(member.member(2), Some(&b"b"[..]));
+        assert_eq!((member.member(0), member.member(3), varchar.member(1)), (None, None, None));
+    }
+
+    #[test]
+    fn an_error_names_its_column() {
+        let old = TableMapEvent { optional_metadata: OptionalMetadata(b""), ..event(&[15, 16, 0]) };
+        let error = TableSchema::new(&old).unwrap_err().to_string();
+        assert_eq!(error, "column 3: table map event: column type is DECIMAL, expected one that rows hold");
+        let wide = TableMapEvent { column_types: &[3; COLUMNS_MAX + 1], ..event(&[]) };
+        assert!(TableSchema::new(&wide).unwrap_err().to_string().contains("at most 4096"));
+    }
+
+    #[test]
+    fn maps_are_in_force_for_one_statement_and_compiled_once() {
+        let body = event(&[15, 16, 254, 19]).encode(8).unwrap();
+        let mut schemas = TableSchemas::new();
+        assert!(schemas.get(TableId(90)).is_err());
+        let first = schemas.note(&body, 8).unwrap();
+        assert!(Arc::ptr_eq(&first, schemas.get(TableId(90)).unwrap()));
+        schemas.end_statement();
+        let error = schemas.get(TableId(90)).unwrap_err().to_string();
+        assert_eq!(error, "rows event: table id is 90, expected one that a table map of the statement gave");
+        assert!(Arc::ptr_eq(&first, &schemas.note(&body, 8).unwrap()));
+
+        let other = TableMapEvent { table: b"u", ..event(&[15, 16, 254, 19]) }.encode(8).unwrap();
+        assert_eq!(&*schemas.note(&other, 8).unwrap().table, b"u");
+        assert_eq!(&*first.table, b"t");
+    }
+
+    fn note_many(schemas: &mut TableSchemas, between: impl Fn(&mut TableSchemas)) -> Result<()> {
+        let types = [3; COLUMNS_MAX];
+        let nullable = [0; COLUMNS_MAX / 8];
+        for id in 0..200 {
+            let event = TableMapEvent {
+                table_id: TableId(id),
+                column_types: &types,
+                null_bitmap: Bitmap(&nullable),
+                optional_metadata: OptionalMetadata(b""),
+                ..event(&[])
+            };
+            schemas.note(&event.encode(8).unwrap(), 8)?;
+            between(schemas);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn old_maps_are_forgotten_when_there_are_many() {
+        let mut schemas = TableSchemas::new();
+        note_many(&mut schemas, TableSchemas::end_statement).unwrap();
+        assert!(schemas.tables.len() < 60 && schemas.bytes <= REMEMBERED_BYTES_MAX);
+        assert_eq!(schemas.bytes, schemas.tables.values().map(Entry::weight).sum());
+    }
+
+    #[test]
+    fn one_statement_may_not_map_tables_without_end() {
+        let error = note_many(&mut TableSchemas::new(), |_| {}).unwrap_err().to_string();
+        assert!(error.ends_with("expected at most 32 MiB"), "{error}");
+    }
+}

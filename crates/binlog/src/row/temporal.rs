@@ -1,0 +1,399 @@
+//! Dates and times as rows and binary JSON hold them.
+//!
+//! ```text
+//! DATE          3 bytes  year << 9 | month << 5 | day
+//! YEAR          1 byte   year - 1900; 0 is the year 0000
+//! TIME(n)       3 bytes  sign 1 | unused 1 | hours 10 | minutes 6 | seconds 6, then the fraction
+//! DATETIME(n)   5 bytes  sign 1 | year * 13 + month 17 | day 5 | hours 5 | minutes 6 | seconds 6, then the fraction
+//! TIMESTAMP(n)  4 bytes  seconds since 1970, then the fraction
+//! fraction      0, 1, 2 or 3 bytes for n = 0, 1..2, 3..4, 5..6 digits: hundredths, ten thousandths, millionths
+//! before 5.6.4  TIME 3 bytes hhmmss · DATETIME 8 bytes YYYYMMDDhhmmss · TIMESTAMP 4 bytes
+//! in JSON       8 bytes  (the integer part above without offset) << 24 | microseconds; negative as a whole
+//! ```
+//!
+//! DATE, the forms before 5.6.4 and those in JSON are little-endian; TIME(n), DATETIME(n) and
+//! TIMESTAMP(n) are big-endian, so that their bytes sort. The sign bit is set for values from 0 up; a
+//! negative TIME is the two's complement of integer part and fraction together.
+//! (`my_time_packed_from_binary` and its siblings in the server's `my_time.cc`.)
+//!
+//! The server stores zero dates, `2020-00-00` and `2020-02-31` when told to, so no calendar is
+//! checked here: fields are given as they stand.
+
+use std::fmt;
+
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+use crate::row::text::ShortText;
+
+/// The most digits of a fraction of a second.
+pub const FRACTION_DIGITS_MAX: u8 = 6;
+/// Characters of the longest date, time or both.
+pub const TEMPORAL_TEXT_MAX: usize = 32;
+
+/// A date or time as text.
+pub type TemporalText = ShortText<TEMPORAL_TEXT_MAX>;
+
+/// DATE.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Date {
+    /// 0 to 9999 in valid values; the format holds up to 32767.
+    pub year: u16,
+    /// 1 to 12; 0 for no month.
+    pub month: u8,
+    /// 1 to 31; 0 for no day.
+    pub day: u8,
+}
+
+/// TIME, between -838:59:59 and 838:59:59 in valid values.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Time {
+    /// Whether it is below 0.
+    pub negative: bool,
+    /// Hours.
+    pub hours: u16,
+    /// Minutes.
+    pub minutes: u8,
+    /// Seconds.
+    pub seconds: u8,
+    /// Microseconds.
+    pub microseconds: u32,
+    /// Digits of the fraction that the column keeps.
+    pub fraction_digits: u8,
+}
+
+/// DATETIME.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct DateTime {
+    /// The date.
+    pub date: Date,
+    /// Hours.
+    pub hours: u8,
+    /// Minutes.
+    pub minutes: u8,
+    /// Seconds.
+    pub seconds: u8,
+    /// Microseconds.
+    pub microseconds: u32,
+    /// Digits of the fraction that the column keeps.
+    pub fraction_digits: u8,
+}
+
+/// TIMESTAMP: a moment, whatever the time zone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Timestamp {
+    /// Seconds since 1970; 0 stands for the zero date.
+    pub seconds: u32,
+    /// Microseconds.
+    pub microseconds: u32,
+    /// Digits of the fraction that the column keeps.
+    pub fraction_digits: u8,
+}
+
+impl Date {
+    /// Reads the three bytes of a row.
+    #[inline]
+    pub(crate) fn decode(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let packed = cursor.u24("date")?;
+        Ok(Date { year: (packed >> 9) as u16, month: (packed >> 5 & 15) as u8, day: (packed & 31) as u8 })
+    }
+
+    /// `YYYY-MM-DD`.
+    pub fn text(self) -> TemporalText {
+        let mut text = ShortText::new();
+        self.push(&mut text);
+        text
+    }
+
+    fn push(self, text: &mut TemporalText) {
+        text.push_padded(u32::from(self.year), 4);
+        text.push(b'-');
+        text.push_padded(u32::from(self.month), 2);
+        text.push(b'-');
+        text.push_padded(u32::from(self.day), 2);
+    }
+}
+
+impl Time {
+    /// Reads the bytes of a TIME(n).
+    #[inline]
+    pub(crate) fn decode(cursor: &mut Cursor<'_>, fraction_digits: u8) -> Result<Self> {
+        let size = fraction_size(fraction_digits);
+        let bits = 8 * size as u32;
+        let packed = uint_be(cursor, 3 + size, "time")? as i64 - (0x80_0000 << bits);
+        let magnitude = packed.unsigned_abs();
+        let fraction = magnitude & ((1 << bits) - 1);
+        let microseconds = microseconds(fraction, size, "time")?;
+        Ok(Time::from_parts(packed < 0, magnitude >> bits, microseconds, fraction_digits))
+    }
+
+    /// Reads the three bytes that TIME had before 5.6.4: hhmmss as a number.
+    pub(crate) fn decode_old(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let packed = cursor.u24("time")?;
+        let value = ((packed << 8) as i32) >> 8;
+        let magnitude = value.unsigned_abs();
+        Ok(Time {
+            negative: value < 0,
+            hours: (magnitude / 10_000) as u16,
+            minutes: (magnitude / 100 % 100) as u8,
+            seconds: (magnitude % 100) as u8,
+            microseconds: 0,
+            fraction_digits: 0,
+        })
+    }
+
+    /// Reads the packed form that binary JSON holds.
+    pub(crate) fn decode_packed(packed: i64) -> Result<Self> {
+        let magnitude = packed.unsigned_abs();
+        let microseconds = microseconds(magnitude & 0xff_ffff, 3, "time")?;
+        Ok(Time::from_parts(packed < 0, magnitude >> 24, microseconds, FRACTION_DIGITS_MAX))
+    }
+
+    fn from_parts(negative: bool, packed: u64, microseconds: u32, fraction_digits: u8) -> Self {
+        Time {
+            negative,
+            hours: (packed >> 12 & 0x3ff) as u16,
+            minutes: (packed >> 6 & 63) as u8,
+            seconds: (packed & 63) as u8,
+            microseconds,
+            fraction_digits,
+        }
+    }
+
+    /// `[-]hh:mm:ss[.fraction]`.
+    pub fn text(self) -> TemporalText {
+        let mut text = ShortText::new();
+        if self.negative {
+            text.push(b'-');
+        }
+        text.push_padded(u32::from(self.hours), 2);
+        push_minutes(&mut text, self.minutes, self.seconds);
+        text.push_fraction(self.microseconds, self.fraction_digits);
+        text
+    }
+}
+
+impl DateTime {
+    /// Reads the bytes of a DATETIME(n).
+    #[inline]
+    pub(crate) fn decode(cursor: &mut Cursor<'_>, fraction_digits: u8) -> Result<Self> {
+        let size = fraction_size(fraction_digits);
+        let Some(packed) = uint_be(cursor, 5, "datetime")?.checked_sub(0x80_0000_0000) else {
+            return Err(Error::invalid("row value", "datetime", "below 0", "the year 0000 or later"));
+        };
+        let microseconds = microseconds(uint_be(cursor, size, "fraction")?, size, "datetime")?;
+        Ok(DateTime::from_parts(packed, microseconds, fraction_digits))
+    }
+
+    /// Reads the eight bytes that DATETIME had before 5.6.4: YYYYMMDDhhmmss as a number.
+    pub(crate) fn decode_old(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let value = cursor.u64("datetime")?;
+        let (date, time) = (value / 1_000_000, (value % 1_000_000) as u32);
+        let Ok(year) = u16::try_from(date / 10_000) else {
+            return Err(Error::invalid("row value", "datetime", value, "YYYYMMDDhhmmss"));
+        };
+        Ok(DateTime {
+            date: Date { year, month: (date / 100 % 100) as u8, day: (date % 100) as u8 },
+            hours: (time / 10_000) as u8,
+            minutes: (time / 100 % 100) as u8,
+            seconds: (time % 100) as u8,
+            microseconds: 0,
+            fraction_digits: 0,
+        })
+    }
+
+    /// Reads the packed form that binary JSON holds.
+    pub(crate) fn decode_packed(packed: i64) -> Result<Self> {
+        let Ok(magnitude) = u64::try_from(packed) else {
+            return Err(Error::invalid("json value", "datetime", "below 0", "the year 0000 or later"));
+        };
+        let microseconds = microseconds(magnitude & 0xff_ffff, 3, "datetime")?;
+        Ok(DateTime::from_parts(magnitude >> 24, microseconds, FRACTION_DIGITS_MAX))
+    }
+
+    fn from_parts(packed: u64, microseconds: u32, fraction_digits: u8) -> Self {
+        let months = packed >> 22;
+        DateTime {
+            date: Date {
+                year: (months / 13) as u16,
+                month: (months % 13) as u8,
+                day: (packed >> 17 & 31) as u8,
+            },
+            hours: (packed >> 12 & 31) as u8,
+            minutes: (packed >> 6 & 63) as u8,
+            seconds: (packed & 63) as u8,
+            microseconds,
+            fraction_digits,
+        }
+    }
+
+    /// `YYYY-MM-DD hh:mm:ss[.fraction]`.
+    pub fn text(self) -> TemporalText {
+        let mut text = ShortText::new();
+        self.date.push(&mut text);
+        text.push(b' ');
+        text.push_padded(u32::from(self.hours), 2);
+        push_minutes(&mut text, self.minutes, self.seconds);
+        text.push_fraction(self.microseconds, self.fraction_digits);
+        text
+    }
+}
+
+impl Timestamp {
+    /// Reads the bytes of a TIMESTAMP(n).
+    #[inline]
+    pub(crate) fn decode(cursor: &mut Cursor<'_>, fraction_digits: u8) -> Result<Self> {
+        let size = fraction_size(fraction_digits);
+        let seconds = uint_be(cursor, 4, "timestamp")? as u32;
+        let microseconds = microseconds(uint_be(cursor, size, "fraction")?, size, "timestamp")?;
+        Ok(Timestamp { seconds, microseconds, fraction_digits })
+    }
+
+    /// Reads the four bytes that TIMESTAMP had before 5.6.4.
+    pub(crate) fn decode_old(cursor: &mut Cursor<'_>) -> Result<Self> {
+        Ok(Timestamp { seconds: cursor.u32("timestamp")?, microseconds: 0, fraction_digits: 0 })
+    }
+
+    /// Seconds since 1970, with the fraction that the column keeps.
+    pub fn text(self) -> TemporalText {
+        let mut text = ShortText::new();
+        text.push_padded(self.seconds, 1);
+        text.push_fraction(self.microseconds, self.fraction_digits);
+        text
+    }
+}
+
+/// Bytes of a fraction of `digits` digits.
+pub(crate) fn fraction_size(digits: u8) -> usize {
+    usize::from(digits.min(FRACTION_DIGITS_MAX)).div_ceil(2)
+}
+
+/// A fraction of `size` bytes in microseconds.
+#[inline]
+fn microseconds(fraction: u64, size: usize, field: &'static str) -> Result<u32> {
+    let (unit, limit) = match size {
+        0 => (0, 1),
+        1 => (10_000, 100),
+        2 => (100, 10_000),
+        _ => (1, 1_000_000),
+    };
+    if fraction >= limit {
+        return Err(Error::invalid("fraction of a second", field, fraction, "less than a second"));
+    }
+    Ok(fraction as u32 * unit)
+}
+
+/// Takes `size` bytes, the highest first.
+#[inline]
+fn uint_be(cursor: &mut Cursor<'_>, size: usize, field: &'static str) -> Result<u64> {
+    let bytes = cursor.bytes(size, field)?;
+    Ok(bytes.iter().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+}
+
+fn push_minutes(text: &mut TemporalText, minutes: u8, seconds: u8) {
+    text.push(b':');
+    text.push_padded(u32::from(minutes), 2);
+    text.push(b':');
+    text.push_padded(u32::from(seconds), 2);
+}
+
+macro_rules! shown_as_text {
+    ($($type:ty),*) => {$(
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.text(), f)
+            }
+        }
+
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
+
+shown_as_text!(Date, Time, DateTime, Timestamp);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<T: ToString>(
+        bytes: &[u8],
+        decode: impl Fn(&mut Cursor<'_>) -> Result<T>,
+    ) -> Result<String, Error> {
+        for cut in 0..bytes.len() {
+            assert!(decode(&mut Cursor::new(&bytes[..cut], "test")).is_err(), "cut at {cut}");
+        }
+        let mut cursor = Cursor::new(bytes, "test");
+        let value = decode(&mut cursor)?;
+        cursor.finish()?;
+        Ok(value.to_string())
+    }
+
+    fn time(digits: u8, bytes: &[u8]) -> String {
+        read(bytes, |cursor| Time::decode(cursor, digits)).unwrap()
+    }
+
+    fn datetime(digits: u8, bytes: &[u8]) -> String {
+        read(bytes, |cursor| DateTime::decode(cursor, digits)).unwrap()
+    }
+
+    #[test]
+    fn dates() {
+        assert_eq!(read(&[0x5d, 0xc8, 0x0f], Date::decode).unwrap(), "2020-02-29");
+        assert_eq!(read(&[0, 0, 0], Date::decode).unwrap(), "0000-00-00");
+        assert_eq!(read(&[0x9f, 0x1f, 0x4e], Date::decode).unwrap(), "9999-12-31");
+    }
+
+    #[test]
+    fn times_of_both_signs_and_every_fraction() {
+        assert_eq!(time(0, &[0x80, 0, 0]), "00:00:00");
+        assert_eq!(time(0, &[0x7f, 0xff, 0xff]), "-00:00:01");
+        assert_eq!(time(0, &[0x4b, 0x91, 0x05]), "-838:59:59");
+        // -12:34:56.789, and one thousandth below zero.
+        assert_eq!(time(3, &[0x7f, 0x37, 0x47, 0xe1, 0x2e]), "-12:34:56.789");
+        assert_eq!(time(3, &[0x7f, 0xff, 0xff, 0xff, 0xf6]), "-00:00:00.001");
+        assert_eq!(time(1, &[0x7f, 0xff, 0xff, 0xce]), "-00:00:00.5");
+        assert_eq!(time(6, &[0xb4, 0x6e, 0xfa, 0x0f, 0x42, 0x3f]), "838:59:58.999999");
+    }
+
+    #[test]
+    fn datetimes_and_zero_dates() {
+        assert_eq!(datetime(0, &[0xfe, 0xf3, 0xff, 0x7e, 0xfb]), "9999-12-31 23:59:59");
+        assert_eq!(datetime(1, &[0x80, 0, 0, 0, 0, 0]), "0000-00-00 00:00:00.0");
+        assert_eq!(datetime(2, &[0x80, 0, 0, 0, 0, 99]), "0000-00-00 00:00:00.99");
+        assert!(read(&[0x7f, 0xff, 0xff, 0xff, 0xff], |cursor| DateTime::decode(cursor, 0)).is_err());
+        assert!(read(&[0x80, 0, 0, 0, 0, 100], |cursor| DateTime::decode(cursor, 2)).is_err());
+    }
+
+    #[test]
+    fn timestamps() {
+        let text = read(&[0x7f, 0xff, 0xff, 0xff], |cursor| Timestamp::decode(cursor, 0)).unwrap();
+        assert_eq!(text, "2147483647");
+        let text = read(&[0x5e, 0x0d, 0x5e, 0x05, 0, 0, 1], |cursor| Timestamp::decode(cursor, 6)).unwrap();
+        assert_eq!(text, "1577934341.000001");
+    }
+
+    #[test]
+    fn the_forms_before_5_6_4() {
+        assert_eq!(read(&(-8_385_959i32).to_le_bytes()[..3], Time::decode_old).unwrap(), "-838:59:59");
+        let value = 20_200_102_030_405u64;
+        assert_eq!(read(&value.to_le_bytes(), DateTime::decode_old).unwrap(), "2020-01-02 03:04:05");
+        assert!(read(&u64::MAX.to_le_bytes(), DateTime::decode_old).is_err());
+        assert_eq!(read(&1u32.to_le_bytes(), Timestamp::decode_old).unwrap(), "1");
+    }
+
+    #[test]
+    fn the_forms_in_json() {
+        let packed = |hours: i64, minutes: i64, seconds: i64| (hours << 12 | minutes << 6 | seconds) << 24;
+        assert_eq!(
+            Time::decode_packed(-(packed(12, 34, 56) + 789_000)).unwrap().to_string(),
+            "-12:34:56.789000"
+        );
+        let date = ((2020 * 13 + 1) << 5 | 2) << 41;
+        assert_eq!(DateTime::decode_packed(date).unwrap().to_string(), "2020-01-02 00:00:00.000000");
+        assert!(DateTime::decode_packed(-1).is_err());
+        assert!(Time::decode_packed(0xff_ffff).is_err());
+    }
+}
