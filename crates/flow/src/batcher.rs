@@ -15,6 +15,7 @@
 //! may end a batch: nothing of such a log is compressed.
 
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::sync::Arc;
 
 use binlogz_binlog::event::FormatDescription;
@@ -22,8 +23,9 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::reader::{LOG_START_SIZE, begins_log, not_a_log};
 use binlogz_binlog::{Error, EventHeader, EventType, Framing, HeaderFlags, MAGIC};
 
+use binlogz_payload::{LogContext, Spool};
+
 use crate::input::{Input, PlacesReader, ReadAt};
-use crate::spool::Spool;
 
 /// What a batch may be cut between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,15 +43,6 @@ pub struct BatchSize {
     pub target: usize,
     /// A unit above this size is not held in memory.
     pub max: usize,
-}
-
-/// What all events of a piece have in common.
-#[derive(Debug, Clone, Copy)]
-pub struct LogContext {
-    /// How its events are framed.
-    pub framing: Framing,
-    /// Whether the log is a relay log: positions of its events are the source's.
-    pub relay_log: bool,
 }
 
 /// A piece of a log.
@@ -133,13 +126,16 @@ impl LargeSource {
 }
 
 impl Large {
-    /// Reads its bytes from the beginning, any number of times.
-    pub fn reader(&mut self) -> io::Result<Box<dyn Read + '_>> {
-        match &mut self.source {
-            LargeSource::Places { places, offset } => {
-                Ok(Box::new(PlacesReader { places: Arc::clone(places), offset: *offset, left: self.size }))
-            }
-            LargeSource::Spool(spool) => Ok(Box::new(spool.reader()?.take(self.size))),
+    /// Reads a range of its bytes, counted from its first one.
+    pub fn reader(&self, range: Range<u64>) -> Box<dyn Read + '_> {
+        let end = range.end.min(self.size);
+        match &self.source {
+            LargeSource::Places { places, offset } => Box::new(PlacesReader {
+                places: places.as_ref(),
+                offset: offset + range.start,
+                left: end.saturating_sub(range.start),
+            }),
+            LargeSource::Spool(spool) => Box::new(spool.reader(range.start..end)),
         }
     }
 }

@@ -75,13 +75,13 @@ impl Input {
 }
 
 /// A part of an input, read in order.
-pub(crate) struct PlacesReader {
-    pub(crate) places: Arc<dyn ReadAt>,
+pub(crate) struct PlacesReader<'a> {
+    pub(crate) places: &'a dyn ReadAt,
     pub(crate) offset: u64,
     pub(crate) left: u64,
 }
 
-impl Read for PlacesReader {
+impl Read for PlacesReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         let count = self.places.read_at(buffer.get_mut(..wanted).unwrap_or_default(), self.offset)?;

@@ -5,13 +5,18 @@
 //! ```
 //!
 //! Every command that goes through a log goes through here, so that memory stays bounded
-//! whatever a log holds and every core is used.
+//! whatever a log holds and every core is used. [`rewrite()`] is the pipeline of compress and
+//! expand.
 
 pub mod batcher;
+pub mod error;
 pub mod input;
+pub mod memory;
 pub mod ordered;
-pub mod spool;
+pub mod rewrite;
 
-pub use batcher::{Batch, BatchSize, Batcher, Large, LogContext, Piece, Start, Unit};
+pub use batcher::{Batch, BatchSize, Batcher, Large, Piece, Start, Unit};
+pub use binlogz_payload::{LogContext, Spool};
+pub use error::Error;
 pub use input::{Input, ReadAt};
-pub use spool::Spool;
+pub use rewrite::{Moved, Rewrite, Summary, rewrite};

@@ -12,14 +12,12 @@ pub enum Error {
     /// The bytes are not what the format asks for.
     #[error(transparent)]
     Binlog(#[from] binlogz_binlog::Error),
-    /// libzstd refused; for a payload from a file that means damage.
-    #[error("at {offset}: TransactionPayload event: {what}: {found}")]
+    /// A payload does not hold what it should.
+    #[error("at {offset}: TransactionPayload event: the payload is damaged: {found}")]
     Payload {
         /// Offset at which the payload event begins.
         offset: u64,
-        /// What was being done, for example "expand the payload".
-        what: &'static str,
-        /// What was found.
+        /// What was found in it.
         found: String,
     },
     /// libzstd failed for a reason that has nothing to do with the input.

@@ -11,12 +11,27 @@
 #![deny(clippy::indexing_slicing, clippy::unwrap_used)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
 
+mod candidate;
+pub mod compress;
 pub mod compressor;
+pub mod eligibility;
 pub mod error;
+pub mod expand;
 pub mod expander;
+pub mod format_description;
 pub mod level;
+pub mod position_writer;
+pub mod rewritten;
+mod scan;
+pub mod spool;
 
+pub use compress::{CompressOptions, TransactionCompressor};
 pub use compressor::Compressor;
+pub use eligibility::{Ineligible, Tally};
 pub use error::{Error, Result};
+pub use expand::TransactionExpander;
 pub use expander::Expander;
 pub use level::CompressionLevel;
+pub use position_writer::{PieceBytes, PositionWriter};
+pub use rewritten::{LogContext, Rewritten};
+pub use spool::Spool;

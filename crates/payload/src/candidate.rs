@@ -1,0 +1,207 @@
+//! A transaction as it goes by: what must be known of it before it can be compressed.
+
+use std::ops::Range;
+
+use binlogz_binlog::event::{self, AnyGtidEvent};
+use binlogz_binlog::gtid::Gtid;
+use binlogz_binlog::transaction::TransactionContent;
+use binlogz_binlog::{EventFrame, EventHeader, EventType, Framing};
+
+use crate::eligibility::{self, Ineligible};
+use crate::error::Result;
+use crate::rewritten::{LogContext, Positions};
+
+/// The GTID event that a transaction begins with, kept until the rest is known.
+#[derive(Debug, Clone)]
+pub(crate) struct HeldGtid {
+    /// Where the event begins in the log.
+    pub(crate) offset: u64,
+    pub(crate) header: EventHeader,
+    /// The whole event; its checksum, if it has one, is not filled in.
+    pub(crate) event: Vec<u8>,
+}
+
+impl HeldGtid {
+    pub(crate) fn begin(offset: u64, header: &EventHeader) -> Self {
+        HeldGtid { offset, header: *header, event: header.encode().to_vec() }
+    }
+
+    pub(crate) fn body(&mut self, bytes: &[u8]) {
+        self.event.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.event.resize(self.header.event_size as usize, 0);
+    }
+
+    /// Whether the event's position is its own place in the log.
+    pub(crate) fn has_own_position(&self, context: LogContext) -> bool {
+        context.has_own_position(&self.header, self.offset + u64::from(self.header.event_size))
+    }
+
+    /// The position that the event gets when it is written anew.
+    pub(crate) fn positions(&self, context: LogContext) -> Positions {
+        if self.has_own_position(context) {
+            Positions::Own
+        } else {
+            Positions::Fixed(self.header.end_log_pos)
+        }
+    }
+
+    /// Appends the event with the length of a transaction in which `following` bytes come behind it.
+    pub(crate) fn rewrite(&self, framing: Framing, following: u64, out: &mut Vec<u8>) -> Result<()> {
+        Ok(event::rewrite_transaction_length(&self.frame(framing)?, following, out)?)
+    }
+
+    pub(crate) fn gtid(&self, framing: Framing) -> Result<Option<Gtid>> {
+        Ok(AnyGtidEvent::decode_frame(&self.frame(framing)?)?.and_then(|event| event.gtid()))
+    }
+
+    fn frame(&self, framing: Framing) -> Result<EventFrame<'_>> {
+        let short = binlogz_binlog::Error::Truncated {
+            needed: u64::from(self.header.event_size),
+            left: self.event.len() as u64,
+        };
+        Ok(framing.next_frame(&self.event)?.ok_or(short)?.trust()?)
+    }
+}
+
+/// A transaction that began with a GTID event.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    pub(crate) gtid: HeldGtid,
+    /// Where the event behind the last one begins in the log.
+    pub(crate) end: u64,
+    /// The last event's header.
+    pub(crate) last: EventHeader,
+    /// Bytes of all events behind the GTID event, without checksums.
+    pub(crate) inner_size: u64,
+    own: bool,
+    all_own: bool,
+    consecutive: bool,
+    all_equal: bool,
+}
+
+impl Candidate {
+    pub(crate) fn begin(gtid: HeldGtid, context: LogContext) -> Self {
+        Candidate {
+            end: gtid.offset + u64::from(gtid.header.event_size),
+            last: gtid.header,
+            inner_size: 0,
+            own: gtid.has_own_position(context),
+            all_own: true,
+            consecutive: true,
+            all_equal: true,
+            gtid,
+        }
+    }
+
+    /// An event behind the GTID event.
+    #[inline]
+    pub(crate) fn event(&mut self, offset: u64, header: &EventHeader, context: LogContext) {
+        self.end = offset + u64::from(header.event_size);
+        self.inner_size += u64::from(header.event_size) - context.framing.checksum().size() as u64;
+        let since_gtid = (self.end - self.gtid.offset) as u32;
+        let gtid_begin = self.gtid.header.end_log_pos.wrapping_sub(self.gtid.header.event_size);
+        self.all_own &= context.has_own_position(header, self.end);
+        self.consecutive &= header.end_log_pos == gtid_begin.wrapping_add(since_gtid);
+        self.all_equal &= self.last.event_type.is_gtid() || self.last.end_log_pos == header.end_log_pos;
+        self.last = *header;
+    }
+
+    /// Where the transaction stands in the log.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.gtid.offset..self.end
+    }
+
+    /// Whether it is to be compressed, and which positions the new events then get: GTID event and
+    /// payload event.
+    pub(crate) fn check(
+        &self,
+        content: &TransactionContent,
+        whole: bool,
+        announced: bool,
+        context: LogContext,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Result<[Positions; 2], Ineligible>> {
+        if !whole {
+            return Ok(Err(Ineligible::Incomplete));
+        }
+        if let Err(reason) = eligibility::check(content, self.last.event_type) {
+            return Ok(Err(reason));
+        }
+        if !announced {
+            return Ok(Err(Ineligible::FormatDescription));
+        }
+        let following = self.end - self.gtid.offset - u64::from(self.gtid.header.event_size);
+        scratch.clear();
+        self.gtid.rewrite(context.framing, following, scratch)?;
+        if !same_without_checksum(scratch, &self.gtid.event, context.framing) {
+            return Ok(Err(Ineligible::TransactionLength));
+        }
+        Ok(self.positions().ok_or(Ineligible::Positions))
+    }
+
+    /// The positions of the new events, if those of the old ones can be told from them again; see
+    /// [`inner_positions`].
+    fn positions(&self) -> Option<[Positions; 2]> {
+        if self.own {
+            return self.all_own.then_some([Positions::Own; 2]);
+        }
+        // Consecutive ones are recognised by filling the space between GTID event and payload event.
+        (self.consecutive || self.all_equal).then_some([
+            Positions::Fixed(self.gtid.header.end_log_pos),
+            Positions::Fixed(self.last.end_log_pos),
+        ])
+    }
+}
+
+fn same_without_checksum(a: &[u8], b: &[u8], framing: Framing) -> bool {
+    let covered = |event: &[u8]| event.len().saturating_sub(framing.checksum().size());
+    a.get(..covered(a)) == b.get(..covered(b))
+}
+
+/// The positions of the events of a payload.
+///
+/// Where the payload's position is its own place, so will theirs be. Else it is the source's
+/// coordinate: if the events fill the space between the GTID event and it, they stood there one
+/// behind the other; if not, the source sent them as a payload, and all of them have its position,
+/// as the server's applier sees it.
+pub(crate) fn inner_positions(own: bool, gtid_end: u32, payload_end: u32, size: u64) -> Positions {
+    if own {
+        Positions::Own
+    } else if gtid_end.wrapping_add(size as u32) == payload_end {
+        Positions::ConsecutiveFrom(gtid_end)
+    } else {
+        Positions::Fixed(payload_end)
+    }
+}
+
+/// Collects as much of a body as [`binlogz_binlog::transaction::TransactionAssembler`] looks at.
+#[derive(Debug, Default)]
+pub(crate) struct BodyPrefix {
+    bytes: Vec<u8>,
+    wanted: bool,
+}
+
+impl BodyPrefix {
+    #[inline]
+    pub(crate) fn begin(&mut self, event_type: EventType) {
+        /// MariaDB's GTID event, which the assembler looks into as well.
+        const MARIADB_GTID: EventType = EventType(162);
+        self.wanted = matches!(event_type, EventType::QUERY | MARIADB_GTID);
+        self.bytes.clear();
+    }
+
+    #[inline]
+    pub(crate) fn body(&mut self, bytes: &[u8]) {
+        if self.wanted {
+            let room = binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX - self.bytes.len();
+            self.bytes.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}

@@ -1,0 +1,407 @@
+//! Transactions into payloads.
+//!
+//! ```text
+//! in   GTID | BEGIN | table map | rows | ... | XID          each with its checksum
+//! out  GTID'| Transaction_payload( zstd( BEGIN | table map | rows | ... | XID ) )
+//! ```
+//!
+//! Inside, events have no checksum and position 0. The payload event has timestamp and server id of
+//! the transaction's last event, no flags; the GTID event gets the new length of the transaction.
+//! What does not qualify goes out as it came.
+
+use std::io::Read;
+use std::ops::Range;
+
+use binlogz_binlog::checksum::CHECKSUM_SIZE;
+use binlogz_binlog::event::transaction_payload::{HEADER_SIZE_MAX, PAYLOAD_SIZE_MAX};
+use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::transaction::TransactionContent;
+use binlogz_binlog::{EventHeader, EventParser, EventType, EventVisitor, HeaderFlags};
+
+use crate::candidate::Candidate;
+use crate::compressor::Compressor;
+use crate::eligibility::Ineligible;
+use crate::error::{Error, Result};
+use crate::level::CompressionLevel;
+use crate::rewritten::{LogContext, Positions, Rewritten};
+use crate::scan::{Scanner, Transactions};
+use crate::spool::Spool;
+
+/// Bytes of events collected before they go to the compressor.
+const STAGE_SIZE: usize = 128 << 10;
+
+/// How to compress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CompressOptions {
+    /// zstd's level.
+    pub level: CompressionLevel,
+    /// Whether frames are marked as made by binlogz, with zstd's content checksum. The server's
+    /// own frames never are.
+    pub mark_frames: bool,
+    /// Whether to note where each transaction was and where it goes.
+    pub marks: bool,
+}
+
+/// Compresses transactions, one piece of a log after the other, with one context.
+#[derive(Debug)]
+pub struct TransactionCompressor {
+    options: CompressOptions,
+    compressor: Compressor,
+    /// Buffers that are used again for each transaction.
+    inner: Vec<u8>,
+    payload: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+impl TransactionCompressor {
+    /// A compressor; one a thread.
+    pub fn new(options: CompressOptions) -> Result<Self> {
+        let mut compressor = Compressor::new(options.level)?;
+        compressor.mark_frames(options.mark_frames)?;
+        Ok(TransactionCompressor {
+            options,
+            compressor,
+            inner: Vec::new(),
+            payload: Vec::new(),
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Compresses the transactions of a batch that begins at `offset` of its log. What is made goes
+    /// into `spool`. `announced`: whether the format description allows payload events.
+    ///
+    /// # Errors
+    ///
+    /// Bad bytes, with their offset; a spool that can't spill.
+    pub fn batch(
+        &mut self,
+        batch: &[u8],
+        offset: u64,
+        context: LogContext,
+        announced: bool,
+        spool: Spool,
+    ) -> Result<Rewritten> {
+        let out = Rewritten::new(offset, context, spool, self.options.marks);
+        let handler = InMemory {
+            compressor: &mut self.compressor,
+            inner: Inner::new(&mut self.inner, context),
+            payload: &mut self.payload,
+            scratch: &mut self.scratch,
+            announced,
+            out,
+        };
+        let mut scanner = Scanner::new(handler, context);
+        let mut parser = EventParser::new(context.framing, offset);
+        parser.push(batch, &mut scanner)?;
+        parser.finish()?;
+        Ok(scanner.finish()?.out)
+    }
+
+    /// Compresses transactions that are not held in memory. `reader` gives any range of the piece,
+    /// counted from its first byte; it has `size` bytes.
+    ///
+    /// # Errors
+    ///
+    /// As for [`TransactionCompressor::batch`], and a reader that fails.
+    pub fn large<R: Read>(
+        &mut self,
+        mut reader: impl FnMut(Range<u64>) -> std::io::Result<R>,
+        size: u64,
+        offset: u64,
+        context: LogContext,
+        announced: bool,
+        spool: Spool,
+    ) -> Result<Rewritten> {
+        let mut out = Rewritten::new(offset, context, spool, self.options.marks);
+        let mut buffer = vec![0; STAGE_SIZE];
+        // The first time through: what is there, and is it to be compressed?
+        let mut scanner = Scanner::new(Findings::default(), context);
+        let mut parser = EventParser::new(context.framing, offset);
+        push_all(reader(0..size)?, &mut buffer, &mut parser, &mut scanner)?;
+        parser.finish()?;
+        let findings = scanner.finish()?;
+        for _ in 0..findings.without_gtid {
+            out.tally.count_left(Ineligible::NoGtid);
+        }
+        for found in findings.found {
+            let (candidate, content, whole) = match found {
+                Found::Outside(log) => {
+                    out.plain(log);
+                    continue;
+                }
+                Found::Transaction(candidate, content, whole) => (candidate, content, whole),
+            };
+            match candidate.check(&content, whole, announced, context, &mut self.scratch)? {
+                Ok(positions) => {
+                    // The second time: its events into the compressor.
+                    let log = candidate.range();
+                    let bytes = reader(log.start - offset..log.end - offset)?;
+                    self.stream(&candidate, bytes, &mut buffer, positions, &mut out)?;
+                }
+                Err(reason) => out.leave(&candidate, reason)?,
+            }
+        }
+        Ok(out)
+    }
+
+    fn stream(
+        &mut self,
+        candidate: &Candidate,
+        bytes: impl Read,
+        buffer: &mut [u8],
+        positions: [Positions; 2],
+        out: &mut Rewritten,
+    ) -> Result<()> {
+        let payload = PayloadEvent::begin(&mut out.spool)?;
+        self.compressor.begin(candidate.inner_size)?;
+        let mut feed = Feed {
+            compressor: &mut self.compressor,
+            out: &mut out.spool,
+            stage: Inner::new(&mut self.inner, out.context),
+            behind_gtid: false,
+        };
+        let mut parser = EventParser::unchecked(out.context.framing, candidate.range().start);
+        push_all(bytes, buffer, &mut parser, &mut feed)?;
+        feed.flush()?;
+        let payload_size = self.compressor.finish(&mut out.spool)?;
+        if payload_size > PAYLOAD_SIZE_MAX {
+            return out.leave(candidate, Ineligible::TooLarge);
+        }
+        payload.finish(candidate, positions, payload_size, &mut self.scratch, out)
+    }
+}
+
+/// Reads all of `reader` into a parser.
+pub(crate) fn push_all<V: EventVisitor<Error = Error>>(
+    mut reader: impl Read,
+    buffer: &mut [u8],
+    parser: &mut EventParser,
+    visitor: &mut V,
+) -> Result<()> {
+    loop {
+        let count = reader.read(buffer)?;
+        if count == 0 {
+            return Ok(());
+        }
+        parser.push(buffer.get(..count).unwrap_or_default(), visitor)?;
+    }
+}
+
+/// Events as they stand inside a payload: no checksum, position 0.
+struct Inner<'a> {
+    bytes: &'a mut Vec<u8>,
+    checksum_size: u32,
+}
+
+impl<'a> Inner<'a> {
+    fn new(bytes: &'a mut Vec<u8>, context: LogContext) -> Self {
+        bytes.clear();
+        Inner { bytes, checksum_size: context.framing.checksum().size() as u32 }
+    }
+
+    #[inline]
+    fn event(&mut self, header: &EventHeader) {
+        let event_size = header.event_size - self.checksum_size;
+        self.bytes.extend_from_slice(&EventHeader { event_size, end_log_pos: 0, ..*header }.encode());
+    }
+}
+
+/// Compresses transactions as they go by.
+struct InMemory<'a> {
+    compressor: &'a mut Compressor,
+    inner: Inner<'a>,
+    payload: &'a mut Vec<u8>,
+    scratch: &'a mut Vec<u8>,
+    announced: bool,
+    out: Rewritten,
+}
+
+impl Transactions for InMemory<'_> {
+    #[inline]
+    fn event(&mut self, header: &EventHeader) {
+        self.inner.event(header);
+    }
+
+    #[inline]
+    fn body(&mut self, bytes: &[u8]) {
+        self.inner.bytes.extend_from_slice(bytes);
+    }
+
+    fn transaction(&mut self, candidate: Candidate, content: &TransactionContent, whole: bool) -> Result<()> {
+        match candidate.check(content, whole, self.announced, self.out.context, self.scratch)? {
+            Ok(positions) => {
+                self.payload.clear();
+                self.compressor.compress(self.inner.bytes, self.payload)?;
+                // A batch is far below the 1 GiB that a payload may have.
+                let event = PayloadEvent::begin(&mut self.out.spool)?;
+                self.out.spool.append(self.payload)?;
+                event.finish(
+                    &candidate,
+                    positions,
+                    self.payload.len() as u64,
+                    self.scratch,
+                    &mut self.out,
+                )?;
+            }
+            Err(reason) => self.out.leave(&candidate, reason)?,
+        }
+        self.inner.bytes.clear();
+        Ok(())
+    }
+
+    fn without_gtid(&mut self) {
+        self.out.tally.count_left(Ineligible::NoGtid);
+    }
+
+    fn outside(&mut self, log: Range<u64>) {
+        self.out.plain(log);
+    }
+}
+
+/// What a piece holds that can't be kept in memory.
+#[derive(Default)]
+struct Findings {
+    found: Vec<Found>,
+    without_gtid: u64,
+}
+
+enum Found {
+    Outside(Range<u64>),
+    Transaction(Candidate, TransactionContent, bool),
+}
+
+impl Transactions for Findings {
+    fn event(&mut self, _: &EventHeader) {}
+
+    fn body(&mut self, _: &[u8]) {}
+
+    fn transaction(&mut self, candidate: Candidate, content: &TransactionContent, whole: bool) -> Result<()> {
+        self.found.push(Found::Transaction(candidate, *content, whole));
+        Ok(())
+    }
+
+    fn without_gtid(&mut self) {
+        self.without_gtid += 1;
+    }
+
+    fn outside(&mut self, log: Range<u64>) {
+        match self.found.last_mut() {
+            Some(Found::Outside(last)) if last.end == log.start => last.end = log.end,
+            _ => self.found.push(Found::Outside(log)),
+        }
+    }
+}
+
+/// Feeds the events behind a GTID event to a compressor.
+struct Feed<'a> {
+    compressor: &'a mut Compressor,
+    out: &'a mut Spool,
+    stage: Inner<'a>,
+    behind_gtid: bool,
+}
+
+impl Feed<'_> {
+    fn flush(&mut self) -> Result<()> {
+        self.compressor.write(self.stage.bytes, self.out)?;
+        self.stage.bytes.clear();
+        Ok(())
+    }
+}
+
+impl EventVisitor for Feed<'_> {
+    type Error = Error;
+
+    fn begin(&mut self, _: u64, header: &EventHeader) -> Result<()> {
+        if self.behind_gtid {
+            self.stage.event(header);
+        }
+        Ok(())
+    }
+
+    fn body(&mut self, bytes: &[u8]) -> Result<()> {
+        if !self.behind_gtid {
+            return Ok(());
+        }
+        if self.stage.bytes.len() + bytes.len() > STAGE_SIZE {
+            self.flush()?;
+        }
+        self.stage.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.behind_gtid = true;
+        Ok(())
+    }
+}
+
+/// A payload event that grows in a spool: room for its header, the payload, room for its checksum.
+struct PayloadEvent {
+    /// Where the room for the header begins.
+    start: u64,
+}
+
+/// Room for an event header and the largest payload fields that we write.
+const HEADER_ROOM: usize = HEADER_SIZE + HEADER_SIZE_MAX;
+
+impl PayloadEvent {
+    fn begin(spool: &mut Spool) -> Result<Self> {
+        let start = spool.size();
+        spool.append(&[0; HEADER_ROOM])?;
+        Ok(PayloadEvent { start })
+    }
+
+    /// The payload is in the spool: puts the header in front of it, the GTID event behind it, and
+    /// both into the order of the log.
+    fn finish(
+        self,
+        candidate: &Candidate,
+        [gtid_positions, payload_positions]: [Positions; 2],
+        payload_size: u64,
+        scratch: &mut Vec<u8>,
+        out: &mut Rewritten,
+    ) -> Result<()> {
+        let framing = out.context.framing;
+        let checksum_size = framing.checksum().size();
+        let first_span = out.spans.len();
+        let uncompressed_size = candidate.inner_size;
+        let fields =
+            TransactionPayloadHeader::new(CompressionType::ZSTD, payload_size, Some(uncompressed_size));
+        scratch.clear();
+        fields.encode(scratch);
+        // PAYLOAD_SIZE_MAX leaves room for the headers below 1 GiB.
+        let event_size = (HEADER_SIZE + scratch.len() + checksum_size) as u64 + payload_size;
+        let header = EventHeader {
+            timestamp: candidate.last.timestamp,
+            event_type: EventType::TRANSACTION_PAYLOAD,
+            server_id: candidate.last.server_id,
+            event_size: event_size as u32,
+            end_log_pos: 0,
+            flags: HeaderFlags::default(),
+        };
+        scratch.splice(..0, header.encode());
+        let event_start = self.start + (HEADER_ROOM - scratch.len()) as u64;
+        out.spool.overwrite(event_start, scratch)?;
+        out.spool.append([0; CHECKSUM_SIZE].get(..checksum_size).unwrap_or_default())?;
+        let gtid_start = out.spool.size();
+        scratch.clear();
+        candidate.gtid.rewrite(framing, event_size, scratch)?;
+        out.spool.append(scratch)?;
+        out.made(gtid_start..out.spool.size(), gtid_positions);
+        out.made(event_start..gtid_start, payload_positions);
+        out.tally.count_changed(uncompressed_size, payload_size);
+        out.mark(candidate.range(), first_span, || candidate.gtid.gtid(framing))
+    }
+}
+
+impl Rewritten {
+    /// A transaction stays as it is.
+    fn leave(&mut self, candidate: &Candidate, reason: Ineligible) -> Result<()> {
+        let first_span = self.spans.len();
+        let framing = self.context.framing;
+        self.tally.count_left(reason);
+        self.plain(candidate.range());
+        self.mark(candidate.range(), first_span, || candidate.gtid.gtid(framing))
+    }
+}

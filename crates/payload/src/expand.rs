@@ -1,0 +1,351 @@
+//! Payloads into transactions: the other direction of [`crate::compress`].
+//!
+//! ```text
+//! in   GTID | Transaction_payload( zstd( BEGIN | table map | rows | ... | XID ) )
+//! out  GTID'| BEGIN | table map | rows | ... | XID          each with its checksum
+//! ```
+//!
+//! Works as a stream: neither the payload nor what it holds stands in memory whole. Everything a
+//! payload says of itself may be a lie; what comes out of it must be whole events, none of them a
+//! payload again (such a file could hold itself).
+
+use std::io::Read;
+
+use binlogz_binlog::checksum::CHECKSUM_SIZE;
+use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
+use binlogz_binlog::{
+    EVENT_SIZE_MAX, Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor,
+};
+
+use crate::candidate::{HeldGtid, inner_positions};
+use crate::compress::push_all;
+use crate::error::{Error, Result};
+use crate::expander::Expander;
+use crate::rewritten::{LogContext, Rewritten};
+use crate::spool::Spool;
+
+/// Bytes of a large piece that are looked at a time.
+const STAGE_SIZE: usize = 128 << 10;
+
+/// Expands payloads, one piece of a log after the other, with one context.
+#[derive(Debug)]
+pub struct TransactionExpander {
+    expander: Expander,
+    scratch: Vec<u8>,
+}
+
+impl TransactionExpander {
+    /// An expander; one a thread.
+    pub fn new() -> Result<Self> {
+        Ok(TransactionExpander { expander: Expander::new()?, scratch: Vec::new() })
+    }
+
+    /// Expands the payloads of a batch that begins at `offset` of its log, into `spool`.
+    ///
+    /// # Errors
+    ///
+    /// Bad bytes, with their offset; payloads that are damaged, nested, or not where they belong; a
+    /// spool that can't spill.
+    pub fn batch(
+        &mut self,
+        batch: &[u8],
+        offset: u64,
+        context: LogContext,
+        spool: Spool,
+    ) -> Result<Rewritten> {
+        let mut visitor = self.visitor(offset, context, spool);
+        let mut parser = EventParser::new(context.framing, offset);
+        parser.push(batch, &mut visitor)?;
+        parser.finish()?;
+        visitor.finish(parser.offset())
+    }
+
+    /// Expands the payloads of a piece that is not held in memory.
+    ///
+    /// # Errors
+    ///
+    /// As for [`TransactionExpander::batch`], and a reader that fails.
+    pub fn large(
+        &mut self,
+        reader: impl Read,
+        offset: u64,
+        context: LogContext,
+        spool: Spool,
+    ) -> Result<Rewritten> {
+        let mut visitor = self.visitor(offset, context, spool);
+        let mut parser = EventParser::new(context.framing, offset);
+        push_all(reader, &mut vec![0; STAGE_SIZE], &mut parser, &mut visitor)?;
+        parser.finish()?;
+        visitor.finish(parser.offset())
+    }
+
+    fn visitor(&mut self, offset: u64, context: LogContext, spool: Spool) -> Visitor<'_> {
+        let out = Rewritten::new(offset, context, spool, false);
+        let expander = &mut self.expander;
+        Visitor { expander, scratch: &mut self.scratch, out, plain_from: offset, gtid: None, open: None }
+    }
+}
+
+/// Takes payloads apart as they go by.
+struct Visitor<'a> {
+    expander: &'a mut Expander,
+    scratch: &'a mut Vec<u8>,
+    out: Rewritten,
+    /// Where the events begin that stay as they are and are not in `out` yet.
+    plain_from: u64,
+    /// The event before this one, if it was a GTID event.
+    gtid: Option<HeldGtid>,
+    open: Option<Open>,
+}
+
+/// The event that is going by.
+enum Open {
+    Gtid(HeldGtid),
+    Payload(OpenPayload),
+    Other,
+}
+
+/// A payload event of which some bytes came.
+struct OpenPayload {
+    offset: u64,
+    header: EventHeader,
+    gtid: HeldGtid,
+    /// The fields in front of the payload, as far as they came.
+    front: Vec<u8>,
+    fields: Option<Fields>,
+    /// Finds the events in what the payload gives.
+    parser: EventParser,
+    /// Where in the spool its events begin.
+    start: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Fields {
+    compression_type: CompressionType,
+    payload_size: u64,
+    left: u64,
+}
+
+impl Visitor<'_> {
+    fn finish(mut self, end: u64) -> Result<Rewritten> {
+        self.drop_gtid();
+        self.out.plain(self.plain_from..end);
+        Ok(self.out)
+    }
+
+    /// The transaction of the GTID event held is not compressed.
+    fn drop_gtid(&mut self) {
+        if self.gtid.take().is_some() {
+            self.out.tally.untouched += 1;
+        }
+    }
+
+    /// Takes bytes of the open payload's body.
+    fn payload_body(&mut self, mut bytes: &[u8]) -> Result<()> {
+        let Some(Open::Payload(open)) = &mut self.open else { return Ok(()) };
+        if open.fields.is_none() {
+            let Some(rest) = open.read_fields(bytes, &self.out.context)? else { return Ok(()) };
+            bytes = rest;
+            self.expander.begin()?;
+        }
+        let Some(fields) = &mut open.fields else { return Ok(()) };
+        let taken = usize::try_from(fields.left).unwrap_or(usize::MAX).min(bytes.len());
+        // Bytes behind the payload are tolerated, as by the server.
+        let bytes = bytes.get(..taken).unwrap_or_default();
+        fields.left -= taken as u64;
+        let mut reframe =
+            Reframe { spool: &mut self.out.spool, checksum_size: self.out.context.framing.checksum().size() };
+        let parser = &mut open.parser;
+        let result = match fields.compression_type {
+            CompressionType::NONE => parser.push(bytes, &mut reframe),
+            _ => self.expander.push(bytes, |events| parser.push(events, &mut reframe)),
+        };
+        result.map_err(|error| open.error(error))
+    }
+
+    /// The open payload is whole: its events are, too, or it is damaged.
+    fn payload_end(&mut self, open: OpenPayload) -> Result<()> {
+        let Some(fields) = open.fields else {
+            return Err(open.error(BinlogError::Truncated { needed: 1, left: 0 }.into()));
+        };
+        if fields.compression_type != CompressionType::NONE {
+            self.expander.finish().map_err(|error| open.error(error))?;
+        }
+        open.parser.finish().map_err(|error| open.error(error.into()))?;
+        let uncompressed_size = open.parser.offset();
+        if uncompressed_size == 0 {
+            let error = BinlogError::invalid("transaction payload", "number of events", 0, "at least one");
+            return Err(open.error(error.into()));
+        }
+        let context = self.out.context;
+        let events = open.start..self.out.spool.size();
+        let size = events.end - events.start;
+        let own = context.has_own_position(&open.header, open.offset + u64::from(open.header.event_size));
+        let positions = inner_positions(own, open.gtid.header.end_log_pos, open.header.end_log_pos, size);
+        self.scratch.clear();
+        open.gtid.rewrite(context.framing, size, self.scratch)?;
+        self.out.spool.append(self.scratch)?;
+        let gtid = events.end..self.out.spool.size();
+        self.out.plain(self.plain_from..open.gtid.offset);
+        self.out.made(gtid, open.gtid.positions(context));
+        self.out.made(events, positions);
+        self.out.tally.count_changed(uncompressed_size, fields.payload_size);
+        self.plain_from = open.offset + u64::from(open.header.event_size);
+        Ok(())
+    }
+}
+
+impl EventVisitor for Visitor<'_> {
+    type Error = Error;
+
+    #[inline]
+    fn begin(&mut self, offset: u64, header: &EventHeader) -> Result<()> {
+        self.open = Some(match header.event_type {
+            EventType::TRANSACTION_PAYLOAD => {
+                let Some(gtid) = self.gtid.take() else { return Err(misplaced(offset)) };
+                Open::Payload(OpenPayload {
+                    offset,
+                    header: *header,
+                    gtid,
+                    front: Vec::new(),
+                    fields: None,
+                    parser: EventParser::new(self.out.context.framing.inside_payload(), 0),
+                    start: self.out.spool.size(),
+                })
+            }
+            event_type => {
+                self.drop_gtid();
+                if event_type.is_gtid() { Open::Gtid(HeldGtid::begin(offset, header)) } else { Open::Other }
+            }
+        });
+        Ok(())
+    }
+
+    #[inline]
+    fn body(&mut self, bytes: &[u8]) -> Result<()> {
+        match &mut self.open {
+            Some(Open::Gtid(gtid)) => gtid.body(bytes),
+            Some(Open::Payload(_)) => self.payload_body(bytes)?,
+            Some(Open::Other) | None => {}
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn end(&mut self) -> Result<()> {
+        match self.open.take() {
+            Some(Open::Gtid(mut gtid)) => {
+                gtid.end();
+                self.gtid = Some(gtid);
+                Ok(())
+            }
+            Some(Open::Payload(open)) => self.payload_end(open),
+            Some(Open::Other) | None => Ok(()),
+        }
+    }
+}
+
+impl OpenPayload {
+    /// Reads the fields in front of the payload; what follows them. `None`: they are not whole yet.
+    fn read_fields<'a>(&mut self, bytes: &'a [u8], context: &LogContext) -> Result<Option<&'a [u8]>> {
+        let headers = binlogz_binlog::header::HEADER_SIZE + context.framing.checksum().size();
+        let body_size = u64::from(self.header.event_size) - headers as u64;
+        let held = self.front.len();
+        let decoded = if held == 0 {
+            TransactionPayloadHeader::decode_front(bytes, body_size)
+        } else {
+            self.front.extend_from_slice(bytes);
+            TransactionPayloadHeader::decode_front(&self.front, body_size)
+        };
+        let at = |error: BinlogError| error.at(self.offset, Some(EventType::TRANSACTION_PAYLOAD));
+        let Some((header, size)) = decoded.map_err(at)? else {
+            if held == 0 {
+                self.front.extend_from_slice(bytes);
+            }
+            return Ok(None);
+        };
+        let compression_type = header.compression_type();
+        if !matches!(compression_type, CompressionType::ZSTD | CompressionType::NONE) {
+            let expected = "0 (ZSTD) or 255 (NONE)";
+            let error =
+                BinlogError::invalid("transaction payload", "compression type", compression_type, expected);
+            return Err(at(error).into());
+        }
+        let payload_size = header.payload_size();
+        self.fields = Some(Fields { compression_type, payload_size, left: payload_size });
+        Ok(bytes.get(size - held..))
+    }
+
+    /// What is wrong inside a payload, with the offset of the payload.
+    fn error(&self, error: Error) -> Error {
+        let found = match error {
+            Error::Binlog(BinlogError::At { offset, source, .. }) => {
+                format!("{source} ({offset} bytes into it)")
+            }
+            Error::Binlog(error) => error.to_string(),
+            Error::Zstd(message) => format!("zstd says {message:?}"),
+            other => return other,
+        };
+        Error::Payload { offset: self.offset, found }
+    }
+}
+
+/// Events of a payload become events of a log again.
+struct Reframe<'a> {
+    spool: &'a mut Spool,
+    checksum_size: usize,
+}
+
+impl EventVisitor for Reframe<'_> {
+    type Error = Error;
+
+    #[inline]
+    fn begin(&mut self, offset: u64, header: &EventHeader) -> Result<()> {
+        let event_size = header.event_size + self.checksum_size as u32;
+        if event_size > EVENT_SIZE_MAX
+            || header.event_type == EventType::TRANSACTION_PAYLOAD
+            || header.event_type.is_gtid()
+        {
+            return Err(unfit(header).at(offset, None).into());
+        }
+        // Position and checksum come with the place in the output.
+        Ok(self.spool.append(&EventHeader { event_size, end_log_pos: 0, ..*header }.encode())?)
+    }
+
+    #[inline]
+    fn body(&mut self, bytes: &[u8]) -> Result<()> {
+        Ok(self.spool.append(bytes)?)
+    }
+
+    #[inline]
+    fn end(&mut self) -> Result<()> {
+        Ok(self.spool.append([0; CHECKSUM_SIZE].get(..self.checksum_size).unwrap_or_default())?)
+    }
+}
+
+#[cold]
+fn misplaced(offset: u64) -> Error {
+    let error = BinlogError::invalid(
+        "transaction payload",
+        "place",
+        "not behind a GTID event",
+        "the GTID event of its transaction in front of it",
+    );
+    error.at(offset, Some(EventType::TRANSACTION_PAYLOAD)).into()
+}
+
+#[cold]
+fn unfit(header: &EventHeader) -> BinlogError {
+    match header.event_type {
+        EventType::TRANSACTION_PAYLOAD => BinlogError::invalid(
+            "transaction payload",
+            "event inside",
+            "another payload",
+            "no nested payload",
+        ),
+        event_type if event_type.is_gtid() => {
+            BinlogError::invalid("transaction payload", "event inside", event_type, "no GTID event")
+        }
+        _ => BinlogError::invalid("event header", "event size", header.event_size, "at most 1 GiB"),
+    }
+}

@@ -1,0 +1,288 @@
+//! Writes rewritten pieces one behind the other: the stage that knows where an event goes.
+//!
+//! Gives each event that moved, or was made anew, its `end_log_pos` and the checksum over it. Runs
+//! in the order of the log, so it does nothing else.
+
+use std::io::{Read, Write};
+
+use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32, crc32};
+use binlogz_binlog::header::END_LOG_POS_OFFSET;
+use binlogz_binlog::{Error as BinlogError, EventHeader, EventParser, EventVisitor, MAGIC};
+
+use crate::error::{Error, Result};
+use crate::rewritten::{LogContext, Positions, Rewritten, Span};
+
+/// Bytes read at a time of what does not stand in memory.
+const COPY_SIZE: usize = 256 << 10;
+
+/// The piece of the log that a [`Rewritten`] was made from.
+pub trait PieceBytes {
+    /// A range of it, if it stands in memory; the bytes may be changed.
+    fn in_memory(&mut self, range: std::ops::Range<u64>) -> Option<&mut [u8]>;
+
+    /// Reads a range of it.
+    fn reader(&mut self, range: std::ops::Range<u64>) -> std::io::Result<Box<dyn Read + '_>>;
+}
+
+impl PieceBytes for Vec<u8> {
+    fn in_memory(&mut self, range: std::ops::Range<u64>) -> Option<&mut [u8]> {
+        self.get_mut(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
+    }
+
+    fn reader(&mut self, range: std::ops::Range<u64>) -> std::io::Result<Box<dyn Read + '_>> {
+        match self.in_memory(range) {
+            Some(bytes) => Ok(Box::new(&*bytes)),
+            None => Ok(Box::new(std::io::empty())),
+        }
+    }
+}
+
+/// Writes a log.
+#[derive(Debug)]
+pub struct PositionWriter<W> {
+    out: W,
+    /// Where the next event goes in its log.
+    offset: u64,
+    /// Bytes written of all logs.
+    written: u64,
+    /// Whether positions of the input that mean no place must not come to look like one.
+    refuse_ambiguity: bool,
+}
+
+impl<W: Write> PositionWriter<W> {
+    /// Writes to `out`. With `reversible` set, an event whose foreign position happens to be its
+    /// new place is an error: the way back would take it for its own.
+    pub fn new(out: W, reversible: bool) -> Self {
+        PositionWriter { out, offset: 0, written: 0, refuse_ambiguity: reversible }
+    }
+
+    /// The same, in the middle of a log.
+    pub fn resume(out: W, offset: u64, reversible: bool) -> Self {
+        PositionWriter { offset, ..PositionWriter::new(out, reversible) }
+    }
+
+    /// Where the next event goes in its log.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Bytes written so far.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Begins a log.
+    pub fn magic(&mut self) -> Result<()> {
+        self.out.write_all(&MAGIC)?;
+        self.offset = MAGIC.len() as u64;
+        self.written += MAGIC.len() as u64;
+        Ok(())
+    }
+
+    /// Writes bytes that need nothing.
+    pub fn as_is(&mut self, bytes: &[u8]) -> Result<()> {
+        self.out.write_all(bytes)?;
+        self.advance(bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Writes a piece; where each of its spans begins, and where the last one ends, is told to
+    /// `placed`.
+    pub fn write(
+        &mut self,
+        rewritten: &mut Rewritten,
+        input: &mut dyn PieceBytes,
+        mut placed: impl FnMut(usize, u64),
+    ) -> Result<()> {
+        let Rewritten { offset, context, spool, spans, .. } = rewritten;
+        for (index, span) in spans.iter().enumerate() {
+            placed(index, self.offset);
+            let (range, in_memory, origin) = match span {
+                Span::Plain(range) => {
+                    (range, input.in_memory(range.clone()), Origin::Input { offset: *offset + range.start })
+                }
+                Span::New { range, positions } => {
+                    (range, spool.in_memory(range.clone()), Origin::Made(*positions))
+                }
+            };
+            let size = range.end - range.start;
+            if let Some(bytes) = in_memory {
+                self.place(bytes, origin, *context)?;
+                self.as_is(bytes)?;
+                continue;
+            }
+            match span {
+                Span::Plain(range) => self.stream(input.reader(range.clone())?, size, origin, *context)?,
+                Span::New { range, .. } => {
+                    self.stream(spool.reader(range.clone()), size, origin, *context)?
+                }
+            }
+        }
+        placed(spans.len(), self.offset);
+        Ok(())
+    }
+
+    /// Hands back what is written to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    fn advance(&mut self, size: u64) {
+        self.offset += size;
+        self.written += size;
+    }
+
+    /// Gives events in memory their positions and checksums.
+    fn place(&self, mut bytes: &mut [u8], origin: Origin, context: LogContext) -> Result<()> {
+        let checksum_size = context.framing.checksum().size();
+        let mut place = Place { origin, offset: self.offset, begun: 0 };
+        while !bytes.is_empty() {
+            let header = EventHeader::decode(bytes)?;
+            let Some((event, rest)) = bytes.split_at_mut_checked(header.event_size as usize) else {
+                return Err(our_mistake());
+            };
+            let end_log_pos = self.position(&mut place, &header, context)?;
+            if end_log_pos != header.end_log_pos || matches!(origin, Origin::Made(_)) {
+                put(event, END_LOG_POS_OFFSET, end_log_pos)?;
+                if checksum_size > 0 {
+                    let covered = event.len().checked_sub(CHECKSUM_SIZE).ok_or_else(our_mistake)?;
+                    let crc = crc32(event.get(..covered).unwrap_or_default());
+                    put(event, covered, crc)?;
+                }
+            }
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    /// Writes events that do not stand in memory.
+    fn stream(
+        &mut self,
+        mut reader: impl Read,
+        size: u64,
+        origin: Origin,
+        context: LogContext,
+    ) -> Result<()> {
+        let mut left = size;
+        let mut buffer = vec![0; COPY_SIZE.min(usize::try_from(size).unwrap_or(COPY_SIZE))];
+        let mut parser = EventParser::unchecked(context.framing, self.offset);
+        let place = Place { origin, offset: self.offset, begun: 0 };
+        let mut visitor = Placer { writer: self, place, context, crc: Crc32::new() };
+        while left > 0 {
+            let wanted = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let chunk = buffer.get_mut(..wanted).unwrap_or_default();
+            let count = reader.read(chunk)?;
+            if count == 0 {
+                let error = std::io::Error::new(
+                    std::io::ErrorKind::UnexpectedEof,
+                    format!("the log became shorter while it was read: {left} bytes are missing"),
+                );
+                return Err(error.into());
+            }
+            parser.push(chunk.get(..count).unwrap_or_default(), &mut visitor)?;
+            left -= count as u64;
+        }
+        parser.finish()?;
+        Ok(())
+    }
+
+    /// The position of the next event. One that is not to be its own place must not happen to look
+    /// like that.
+    fn position(&self, place: &mut Place, header: &EventHeader, context: LogContext) -> Result<u32> {
+        let (end_log_pos, own) = place.next(header, context);
+        let header = EventHeader { end_log_pos, ..*header };
+        if self.refuse_ambiguity && !own && context.has_own_position(&header, place.offset) {
+            let error = BinlogError::invalid(
+                "event header",
+                "end log pos",
+                end_log_pos,
+                "a position that does not happen to be the event's place in the compressed log",
+            );
+            return Err(error.at(place.offset, Some(header.event_type)).into());
+        }
+        Ok(end_log_pos)
+    }
+}
+
+/// Where events come from.
+#[derive(Debug, Clone, Copy)]
+enum Origin {
+    /// From this offset of the input's log.
+    Input { offset: u64 },
+    /// They were made anew.
+    Made(Positions),
+}
+
+/// Where the next event of a span goes.
+struct Place {
+    origin: Origin,
+    /// In the output.
+    offset: u64,
+    /// Bytes of the span's events before it.
+    begun: u64,
+}
+
+impl Place {
+    /// The position that the next event gets, and whether that is its own place.
+    #[inline]
+    fn next(&mut self, header: &EventHeader, context: LogContext) -> (u32, bool) {
+        let size = u64::from(header.event_size);
+        self.offset += size;
+        self.begun += size;
+        // Modulo 2^32, as the server writes positions beyond 4 GiB.
+        let own = self.offset as u32;
+        match self.origin {
+            Origin::Input { offset } if context.has_own_position(header, offset + self.begun) => (own, true),
+            Origin::Input { .. } => (header.end_log_pos, false),
+            Origin::Made(Positions::Own) => (own, true),
+            Origin::Made(Positions::ConsecutiveFrom(from)) => (from.wrapping_add(self.begun as u32), false),
+            Origin::Made(Positions::Fixed(position)) => (position, false),
+        }
+    }
+}
+
+/// Places events that come in pieces.
+struct Placer<'a, W> {
+    writer: &'a mut PositionWriter<W>,
+    place: Place,
+    context: LogContext,
+    crc: Crc32,
+}
+
+impl<W: Write> EventVisitor for Placer<'_, W> {
+    type Error = Error;
+
+    fn begin(&mut self, _: u64, header: &EventHeader) -> Result<()> {
+        let end_log_pos = self.writer.position(&mut self.place, header, self.context)?;
+        let header = EventHeader { end_log_pos, ..*header };
+        self.crc = Crc32::new();
+        self.body(&header.encode())
+    }
+
+    fn body(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.context.framing.checksum().size() > 0 {
+            self.crc.update(bytes);
+        }
+        self.writer.as_is(bytes)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if self.context.framing.checksum().size() > 0 {
+            let crc = std::mem::take(&mut self.crc).finish();
+            self.writer.as_is(&crc.to_le_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+fn put(event: &mut [u8], offset: usize, value: u32) -> Result<()> {
+    let place = event.get_mut(offset..offset + 4).ok_or_else(our_mistake)?;
+    place.copy_from_slice(&value.to_le_bytes());
+    Ok(())
+}
+
+/// Spans hold whole events: they were made by this crate.
+#[cold]
+fn our_mistake() -> Error {
+    BinlogError::invalid("rewritten transaction", "span", "cut inside an event", "whole events").into()
+}

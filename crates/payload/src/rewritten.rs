@@ -1,0 +1,133 @@
+//! What compressing or expanding made of a piece of a log, before its place in the output is known.
+//!
+//! Workers make these in any order; [`crate::position_writer`] puts them one behind the other and
+//! fills in what depends on the place: `end_log_pos` and the checksum over it.
+
+use std::ops::Range;
+
+use binlogz_binlog::gtid::Gtid;
+use binlogz_binlog::{EventHeader, Framing, HeaderFlags};
+
+use crate::eligibility::Tally;
+use crate::error::Result;
+use crate::spool::Spool;
+
+/// What all events of a piece of a log have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct LogContext {
+    /// How its events are framed.
+    pub framing: Framing,
+    /// Whether the log is a relay log: positions of its events are the source's.
+    pub relay_log: bool,
+}
+
+impl LogContext {
+    /// Whether an event that ends at `end` of this log gives that as its position: it then has to
+    /// move along. In a relay log only the relay log's own events do.
+    #[inline]
+    pub fn has_own_position(&self, header: &EventHeader, end: u64) -> bool {
+        self.may_have_own_position(header) && header.end_log_pos == end as u32
+    }
+
+    /// Whether an event's position, if it is the place where the event ends, means that place.
+    #[inline]
+    pub fn may_have_own_position(&self, header: &EventHeader) -> bool {
+        !self.relay_log || header.flags.contains(HeaderFlags::RELAY_LOG)
+    }
+}
+
+/// What `end_log_pos` new events get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Positions {
+    /// Where they end in the output.
+    Own,
+    /// Where they end when the first one begins at this place of the source's log.
+    ConsecutiveFrom(u32),
+    /// All the same.
+    Fixed(u32),
+}
+
+/// Whole events, one behind the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Span {
+    /// Events of the input, counted from its first byte: they go out as they came, but for those
+    /// whose position is their own place.
+    Plain(Range<u64>),
+    /// Events that were made anew: positions and checksums are missing.
+    New {
+        /// Which bytes of [`Rewritten::spool`].
+        range: Range<u64>,
+        /// The positions they get.
+        positions: Positions,
+    },
+}
+
+/// A transaction in the input, and where it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TransactionMark {
+    /// Its GTID; `None` for anonymous ones.
+    pub gtid: Option<Gtid>,
+    /// Where it stands in the input's log.
+    pub old: Range<u64>,
+    /// Its spans in [`Rewritten::spans`].
+    pub spans: Range<usize>,
+}
+
+/// The new form of a piece of a log.
+#[derive(Debug)]
+pub struct Rewritten {
+    /// Where the piece begins in the input's log.
+    pub offset: u64,
+    /// How the events are framed, in the input as in the output.
+    pub context: LogContext,
+    /// Events that were made anew.
+    pub spool: Spool,
+    /// What goes out, in order.
+    pub spans: Vec<Span>,
+    /// What was done and what not.
+    pub tally: Tally,
+    /// The transactions, if they were asked for.
+    pub marks: Option<Vec<TransactionMark>>,
+}
+
+impl Rewritten {
+    /// Nothing yet.
+    pub fn new(offset: u64, context: LogContext, spool: Spool, marks: bool) -> Self {
+        let marks = marks.then(Vec::new);
+        Rewritten { offset, context, spool, spans: Vec::new(), tally: Tally::default(), marks }
+    }
+
+    /// Events that stay as they are, by their place in the log.
+    #[inline]
+    pub(crate) fn plain(&mut self, log: Range<u64>) {
+        let range = log.start - self.offset..log.end - self.offset;
+        match self.spans.last_mut() {
+            Some(Span::Plain(last)) if self.marks.is_none() && last.end == range.start => {
+                last.end = range.end
+            }
+            _ if range.is_empty() => {}
+            _ => self.spans.push(Span::Plain(range)),
+        }
+    }
+
+    /// Events in the spool.
+    #[inline]
+    pub(crate) fn made(&mut self, range: Range<u64>, positions: Positions) {
+        if !range.is_empty() {
+            self.spans.push(Span::New { range, positions });
+        }
+    }
+
+    /// Notes the transaction whose spans begin at `first_span`, if that was asked for.
+    pub(crate) fn mark(
+        &mut self,
+        old: Range<u64>,
+        first_span: usize,
+        gtid: impl FnOnce() -> Result<Option<Gtid>>,
+    ) -> Result<()> {
+        if let Some(marks) = &mut self.marks {
+            marks.push(TransactionMark { gtid: gtid()?, old, spans: first_span..self.spans.len() });
+        }
+        Ok(())
+    }
+}
