@@ -94,7 +94,7 @@ SET foreign_key_checks = 1, unique_checks = 1;
 -- rows that don't compress, rows that do, and many rows events in one statement
 CREATE TABLE blobs (id INT PRIMARY KEY AUTO_INCREMENT, b LONGBLOB);
 INSERT INTO blobs (b) SELECT RANDOM_BYTES(1000) FROM account;
-INSERT INTO blobs (b) VALUES (REPEAT('compress me ', 30000));
+INSERT INTO blobs (b) VALUES (REPEAT('compress me ', 8000));
 INSERT INTO blobs (b) VALUES (''), (NULL), ('x');
 INSERT INTO entry (account_id, amount, at)
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) SELECT 1, i, NULL FROM n;

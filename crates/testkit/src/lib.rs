@@ -3,14 +3,19 @@
 //! * [`tool`] finds (and installs) MySQL, MariaDB, sysbench and zstd in prefixes of their own;
 //! * [`server`] runs sandboxed servers from them, with replicas;
 //! * [`workload`] makes binlogs of the five workloads that the public studies measure;
-//! * [`mixed`] makes binlogs of everything else that a server writes.
+//! * [`mixed`] makes binlogs of everything else that a server writes;
+//! * [`corpus`] has the real binlogs that the repository ships, and [`real::every_binlog`] all of these;
+//! * [`mutate`] damages them, from a seed that is printed.
 //!
 //! Everything dear to make is kept in a [`cache`] outside the checkout. A test that needs a program which can't
 //! be had here says `SKIPPED` aloud and passes, unless `BINLOGZ_REQUIRE_SERVERS=1`; see [`require_tool!`].
 
 pub mod cache;
+pub mod corpus;
 mod error;
 pub mod mixed;
+pub mod mutate;
+pub mod random;
 pub mod real;
 pub mod server;
 pub mod tool;

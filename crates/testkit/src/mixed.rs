@@ -10,7 +10,7 @@ use crate::real::{Compression, RealBinlog};
 use crate::{Error, IoContext, MysqlSandbox, Result, Tool, cache};
 
 /// Part of the cache key: raised when statements or runs change.
-const RECIPE: u32 = 1;
+const RECIPE: u32 = 2;
 
 const TRANSACTIONS: &str = include_str!("../sql/transactions.sql");
 const TYPES: &str = include_str!("../sql/types.sql");
@@ -163,7 +163,14 @@ fn sandbox(compression: Compression, options: &[(&str, &str)]) -> Result<MysqlSa
 impl Run {
     fn make(&self, dir: &Path) -> Result<()> {
         let mut source = sandbox(self.compression, self.options)?;
-        self.mix(&source)?;
+        put_through(&source, !self.options.contains(&NO_GTIDS[0]))?;
+        if self.compression == Compression::Mixed {
+            source.sql(TOGGLE)?;
+            // Two checksums in one set of files: the server begins a new one when it changes.
+            source.sql("SET GLOBAL binlog_checksum = NONE")?;
+            source.sql("CREATE DATABASE again")?;
+            source.sql(&TOGGLE.replace("USE mix", "USE again"))?;
+        }
         if let Some(replica) = &self.replica {
             let mut options = replica.options.to_vec();
             options.push(("relay-log-purge", "OFF"));
@@ -183,29 +190,21 @@ impl Run {
         }
         keep(&source.binlogs()?, &dir.join("source"))
     }
+}
 
-    /// Puts all statements through the server, with a new binlog now and then.
-    fn mix(&self, server: &MysqlSandbox) -> Result<()> {
-        let gtids = !self.options.contains(&NO_GTIDS[0]);
-        server.sql(TRANSACTIONS)?;
-        server.sql(TYPES)?;
-        server.sql("FLUSH BINARY LOGS")?;
-        server.sql(STATEMENTS)?;
-        load(server)?;
-        server.sql("FLUSH BINARY LOGS")?;
-        server.sql("FLUSH BINARY LOGS")?; // one without transactions
-        server.sql(XA)?;
-        server.sql(XA_AFTER)?;
-        server.sql(if gtids { GTIDS } else { NONTRANSACTIONAL })?;
-        if self.compression == Compression::Mixed {
-            server.sql(TOGGLE)?;
-            // Two checksums in one set of files: the server begins a new one when it changes.
-            server.sql("SET GLOBAL binlog_checksum = NONE")?;
-            server.sql("CREATE DATABASE again")?;
-            server.sql(&TOGGLE.replace("USE mix", "USE again"))?;
-        }
-        server.sql("INSERT INTO mix.xa VALUES (99, 'the last transaction')").map(drop)
-    }
+/// Puts all statements through a server, with a new binlog now and then; `gtids` says whether it has GTIDs on.
+pub fn put_through(server: &MysqlSandbox, gtids: bool) -> Result<()> {
+    server.sql(TRANSACTIONS)?;
+    server.sql(TYPES)?;
+    server.sql("FLUSH BINARY LOGS")?;
+    server.sql(STATEMENTS)?;
+    load(server)?;
+    server.sql("FLUSH BINARY LOGS")?;
+    server.sql("FLUSH BINARY LOGS")?; // one without transactions
+    server.sql(XA)?;
+    server.sql(XA_AFTER)?;
+    server.sql(if gtids { GTIDS } else { NONTRANSACTIONAL })?;
+    server.sql("INSERT INTO mix.xa VALUES (99, 'the last transaction')").map(drop)
 }
 
 fn load(server: &MysqlSandbox) -> Result<()> {

@@ -61,7 +61,8 @@ impl Workload {
         }
     }
 
-    fn run(self, server: &MysqlSandbox, scale: f64) -> Result<()> {
+    /// Runs it on a server, at a scale; each needs what those before it have made.
+    pub fn run(self, server: &MysqlSandbox, scale: f64) -> Result<()> {
         let rows = scaled(TABLE_ROWS, scale);
         let table_size = format!("--table-size={rows}");
         let oltp = ["oltp_read_write", "--tables=4", &table_size, "--rand-seed=7"];

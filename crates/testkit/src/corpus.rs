@@ -1,0 +1,100 @@
+//! The real files that the repository ships: the frozen corpus of 9.7.4 and the samples. No server is needed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::real::{Compression, RealBinlog};
+
+/// Names, and how they were written; `corpus/README.md` says what is in each.
+const FILES: [(&str, Compression); 9] = [
+    ("binlog.000001", Compression::Mixed),
+    ("binlog.000002", Compression::Mixed),
+    ("binlog.000003", Compression::Mixed),
+    ("binlog.000004", Compression::Mixed),
+    ("binlog.000005", Compression::Mixed),
+    ("binlog.000006", Compression::Off),
+    ("levels.000001", Compression::Off),
+    ("levels.000002", Compression::Mixed),
+    ("levels.000003", Compression::Mixed),
+];
+const RELAY_LOGS: [&str; 2] = ["relay.000012", "relay.000013"];
+
+/// The frozen corpus and the samples; encrypted files apart.
+pub fn binlogs() -> Vec<RealBinlog> {
+    let file = |name: &str, compression, relay_log| RealBinlog {
+        name: format!("corpus/{name}"),
+        path: path(name),
+        compression,
+        relay_log,
+    };
+    let mut files: Vec<_> = FILES.iter().map(|&(name, compression)| file(name, compression, false)).collect();
+    files.extend(RELAY_LOGS.iter().map(|name| file(name, Compression::Mixed, true)));
+    files.extend(samples());
+    files
+}
+
+/// The path of a file of the frozen corpus.
+pub fn path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/mysql-9.7.4").join(name)
+}
+
+/// The files of `samples/`, plain and compressed.
+///
+/// # Panics
+/// If the checkout has none.
+pub fn samples() -> Vec<RealBinlog> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
+    let mut files = Vec::new();
+    for (folder, compression) in [("plain", Compression::Off), ("compressed", Compression::Level(3))] {
+        let dir = root.join(folder);
+        let entries = fs::read_dir(&dir).unwrap_or_else(|error| panic!("read {}: {error}", dir.display()));
+        let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+        names.sort();
+        files.extend(names.iter().map(|name| RealBinlog {
+            name: format!("samples/{folder}/{}", name.to_string_lossy()),
+            path: dir.join(name),
+            compression,
+            relay_log: false,
+        }));
+    }
+    files
+}
+
+/// An encrypted binlog, its keyring file, and what it decrypts to.
+#[derive(Clone, Debug)]
+pub struct Encrypted {
+    /// The file as the server wrote it.
+    pub encrypted: PathBuf,
+    /// The keyring component's file, with its key.
+    pub keyring: PathBuf,
+    /// The plaintext.
+    pub plain: PathBuf,
+}
+
+/// The encrypted binlog of the frozen corpus.
+pub fn encrypted() -> Encrypted {
+    Encrypted {
+        encrypted: path("encrypted-binlog.000001"),
+        keyring: path("keyring.json"),
+        plain: path("encrypted-binlog.000001.plain"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{binlogs, encrypted};
+
+    #[test]
+    fn every_file_is_there_and_a_binlog() {
+        let files = binlogs();
+        assert_eq!(files.len(), 9 + 2 + 2 * 9);
+        for file in files {
+            assert!(file.read().starts_with(b"\xfebin"), "{}", file.name);
+        }
+        let read = |path| std::fs::read(path).expect("in the checkout");
+        let encrypted = encrypted();
+        assert!(read(encrypted.encrypted).starts_with(b"\xfdbin"));
+        assert!(read(encrypted.plain).starts_with(b"\xfebin"));
+        assert!(read(encrypted.keyring).starts_with(b"{"));
+    }
+}
