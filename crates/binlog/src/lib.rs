@@ -28,6 +28,7 @@ pub mod parser;
 pub mod put;
 pub mod reader;
 pub mod row;
+pub mod show_events;
 pub mod statement;
 pub mod transaction;
 

@@ -8,10 +8,12 @@
 //! ones of East Asia come from `encoding_rs`, whose tables are those of the web: they agree with the
 //! server's but for a few hundred rare characters.
 
+mod collation;
 mod single_byte;
 
 use std::borrow::Cow;
 
+pub use collation::collation_name;
 use encoding_rs::Encoding;
 
 use single_byte::{SWE7, UpperHalf};

@@ -16,7 +16,7 @@
 //! MySQL and MariaDB write the same body. (Facts of MySQL 9.7.4's `Query_event`.)
 
 use super::narrow;
-use super::status_variables::StatusVariables;
+use super::status_variables::{StatusVariable, StatusVariables};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::frame::decode_whole;
@@ -95,6 +95,15 @@ impl<'a> QueryEvent<'a> {
             status_variables: StatusVariables(status_variables),
             database,
             statement: cursor.rest(),
+        })
+    }
+
+    /// The transaction number of an atomic DDL statement, as an XID event would carry it.
+    pub fn ddl_xid(&self) -> Option<u64> {
+        self.status_variables.iter().find_map(|variable| match variable {
+            // The server writes the highest number for "none".
+            Ok(StatusVariable::DdlXid(xid)) if xid != u64::MAX => Some(xid),
+            _ => None,
         })
     }
 

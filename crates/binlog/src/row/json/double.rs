@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use crate::row::text::ShortText;
 
 /// Characters of the longest text.
-pub(super) const DOUBLE_TEXT_MAX: usize = 40;
+pub(crate) const DOUBLE_TEXT_MAX: usize = 40;
 /// The server's limit for digits in front of the point (and zeros behind it) without exponent.
 const PLAIN_DIGITS_MAX: i32 = 15;
 
 /// A finite number as text.
-pub(super) fn double_text(number: f64) -> ShortText<DOUBLE_TEXT_MAX> {
+pub(crate) fn double_text(number: f64) -> ShortText<DOUBLE_TEXT_MAX> {
     // Rust's shortest form, d.ddde-x, has the digits and the exponent wanted here.
     let mut scientific = ShortText::<DOUBLE_TEXT_MAX>::new();
     let written = write!(scientific, "{:e}", number.abs());

@@ -7,7 +7,7 @@
 
 mod binary;
 mod diff;
-mod double;
+pub(crate) mod double;
 mod path;
 mod text;
 mod tree;
