@@ -1,7 +1,7 @@
 //! Real servers in sandboxes: a temporary directory, a port of their own on 127.0.0.1, gone when dropped.
 //!
 //! [`Server`] is what MySQL and MariaDB have in common: start, stop, kill, SQL through the real client, binary
-//! logs. [`mysql`] and [`mariadb`] add how each is initialised and replicates.
+//! logs. [`MysqlSandbox`] adds how MySQL is initialised, and replicates.
 
 mod mysql;
 mod process;

@@ -1,0 +1,32 @@
+# What binlogz is built, tried and tested with. `make help` lists it.
+
+# The user's own binlogs for `make run`; samples/ without.
+FILES ?=
+
+.PHONY: help run test lint bench soak servers
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+run: ## compress and expand real binlogs, verify both, print what it saves: samples/, or FILES="…/binlog.*"
+	@scripts/run-demo.sh $(FILES)
+
+test: servers ## every test; installs the private servers it needs
+	cargo test --workspace
+
+lint: ## formatting, clippy and docs without warnings, scripts
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings --allow rustdoc::private-intra-doc-links" \
+		cargo doc --workspace --no-deps --document-private-items
+	scripts/lint-scripts.sh
+
+bench: servers ## full-scale measurements side by side with zstd and mysqlbinlog: tens of minutes
+	@scripts/run-all.sh scripts/bench
+
+soak: servers ## the long versions of what `make test` does briefly: hours; SEED=N repeats a run
+	@scripts/run-all.sh scripts/soak
+
+# First, so that a machine that can't have them says so once and at the top; tests then say SKIPPED.
+servers:
+	@for tool in mysql mariadb sysbench zstd; do scripts/get-tool.sh $$tool >/dev/null || true; done
