@@ -349,55 +349,66 @@ impl Batcher {
             Input::Places(places) => {
                 LargeSource::Places { places: Arc::clone(places), offset: self.log_begin + offset }
             }
-            Input::Stream(_) => LargeSource::Spool(Spool::new(0)),
+            Input::Stream(_) => LargeSource::Spool(Spool::on_disk()),
         };
-        let mut size = self.walked as u64;
         let mut first = self.walked == 0;
-        loop {
-            // What was walked belongs to the unit and need not stay.
-            source.keep(self.pending.get(..self.walked).unwrap_or_default())?;
-            self.pending.drain(..self.walked);
-            self.walked = 0;
-            self.fill(LOG_START_SIZE)?;
-            if self.ahead().is_empty() || begins_log(self.ahead()) {
-                break;
+        let end = loop {
+            // What was walked belongs to the unit; it goes when its room is needed.
+            if self.ahead().len() < LOG_START_SIZE {
+                source.keep(self.pending.get(..self.walked).unwrap_or_default())?;
+                self.pending.drain(..self.walked);
+                self.walked = 0;
+                self.fill(LOG_START_SIZE)?;
             }
-            let Some(header) = self.header()? else { break };
+            let begin = self.offset_of(self.walked);
+            if self.ahead().is_empty() || begins_log(self.ahead()) {
+                break begin;
+            }
+            let Some(header) = self.header()? else { break begin };
             let ends = header.event_type == EventType::FORMAT_DESCRIPTION || self.begins_unit(&header);
             if ends && !first {
-                break;
+                break begin;
             }
             self.gtid_seen |= header.event_type.is_gtid();
             first = false;
-            if !self.pass_event(header.event_size as usize, &mut source)? {
-                break;
+            if !self.pass_event(&header, &mut source)? {
+                break begin;
             }
-            size += u64::from(header.event_size);
-        }
+        };
+        let size = end - offset;
+        source.keep(self.pending.get(..self.walked).unwrap_or_default())?;
+        self.pending.drain(..self.walked);
+        self.walked = 0;
         Ok(Piece::Large(Large { offset, size, context: self.context(), source }))
     }
 
     /// Passes over an event of any size. `false`: the log ends inside it; the cut is then what
     /// [`Batcher::next_piece`] tells next.
-    fn pass_event(&mut self, event_size: usize, source: &mut LargeSource) -> Result<bool, Error> {
-        let begin = self.offset_of(0);
-        let event_type = EventHeader::decode(&self.pending).ok().map(|header| header.event_type);
-        let mut left = event_size;
+    fn pass_event(&mut self, header: &EventHeader, source: &mut LargeSource) -> Result<bool, Error> {
+        let event_size = header.event_size as usize;
+        if let Some(walked) = Some(self.walked + event_size).filter(|&walked| walked <= self.pending.len()) {
+            self.walked = walked;
+            return Ok(true);
+        }
+        let begin = self.offset_of(self.walked);
+        let mut left = event_size - self.ahead().len();
         loop {
-            let count = left.min(self.pending.len());
-            left -= count;
-            if left == 0 {
-                self.walked = count;
-                return Ok(true);
-            }
             source.keep(&self.pending)?;
             self.pending.clear();
-            if self.fill(1)? == 0 {
+            self.walked = 0;
+            let count = self.fill(1)?;
+            if count >= left {
+                self.walked = left;
+                return Ok(true);
+            }
+            left -= count;
+            if count == 0 {
                 let there = (event_size - left) as u64;
                 self.ending = Some(if self.in_use {
                     Ok(Piece::Cut { offset: begin, size: there })
                 } else {
-                    Err(Error::Truncated { needed: event_size as u64, left: there }.at(begin, event_type))
+                    let error = Error::Truncated { needed: event_size as u64, left: there };
+                    Err(error.at(begin, Some(header.event_type)))
                 });
                 return Ok(false);
             }

@@ -1,58 +1,66 @@
 //! How the memory of a run is shared out, and buffers that are used again.
 //!
-//! Law 5 allows 64 MiB whatever a log holds. Half of it is shared out among the pieces under way;
-//! what remains is for the workers' own buffers, the queue's unevenness and the program itself.
+//! Law 5 allows 64 MiB whatever a log holds: at most 16 for the batches under way, 24 for what they
+//! become (what is more spills to temporary files); the rest is for the workers' own buffers and the
+//! program itself.
 
 use std::sync::{Mutex, PoisonError};
 
-use binlogz_payload::Spool;
+use binlogz_payload::{Spool, SpoolMemory};
 
 use crate::batcher::BatchSize;
 use crate::ordered::in_flight_max;
 
-/// Bytes for all pieces under way, in all their forms.
-const PIECES_MEMORY: usize = 32 << 20;
+/// Bytes for all batches under way.
+const BATCHES_MEMORY: usize = 16 << 20;
 
-/// The largest batch, however few pieces are under way: more would not make zstd or the disk faster.
+/// Bytes for what they become.
+const SPOOLS_MEMORY: usize = 24 << 20;
+
+/// The largest batch, however few are under way: more would not make zstd or the disk faster.
 const BATCH_MAX: usize = 2 << 20;
 
 /// The smallest one, however many: below this the hand-over between threads begins to cost.
-const BATCH_MIN: usize = 256 << 10;
+const BATCH_MIN: usize = 128 << 10;
+
+/// How many times as large as compressed a transaction usually is. Batches of payloads are so much
+/// smaller that what they become fits into the spools' memory.
+const EXPANSION: usize = 4;
 
 /// The memory plan of a run.
 #[derive(Debug)]
 pub struct Memory {
     /// How batches are cut.
     pub batch: BatchSize,
-    spool_memory_max: usize,
+    spools: SpoolMemory,
     free: Mutex<Vec<Vec<u8>>>,
     free_max: usize,
 }
 
 impl Memory {
-    /// The plan for a run with so many workers.
-    pub fn for_workers(workers: usize) -> Self {
+    /// The plan for a run with so many workers; `expanding`: pieces become larger.
+    pub fn for_workers(workers: usize, expanding: bool) -> Self {
         let in_flight = in_flight_max(workers);
-        // A piece exists as input, as output, and in part as what its worker has in hand.
-        let max = (PIECES_MEMORY / in_flight / 4).clamp(BATCH_MIN, BATCH_MAX);
+        let max = (BATCHES_MEMORY / in_flight).clamp(BATCH_MIN, BATCH_MAX);
+        let target = if expanding { max / 2 / EXPANSION } else { max / 2 };
         Memory {
-            batch: BatchSize { target: max / 2, max },
-            spool_memory_max: max * 3 / 2,
+            batch: BatchSize { target, max },
+            spools: SpoolMemory::new(SPOOLS_MEMORY),
             free: Mutex::default(),
-            free_max: 2 * in_flight,
+            free_max: in_flight,
         }
     }
 
     /// A spool for the output of one piece.
     pub fn spool(&self) -> Spool {
-        let memory = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Spool::with_memory(memory.unwrap_or_default(), self.spool_memory_max)
+        let buffer = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        Spool::new(&self.spools, buffer.unwrap_or_default())
     }
 
     /// Keeps a buffer for the next spool.
     pub fn keep(&self, buffer: Vec<u8>) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.len() < self.free_max && buffer.capacity() <= 2 * self.spool_memory_max {
+        if free.len() < self.free_max && buffer.capacity() <= BATCH_MAX {
             free.push(buffer);
         }
     }

@@ -83,7 +83,7 @@ pub fn rewrite(
     mut moved: Option<&mut dyn FnMut(Moved) -> io::Result<()>>,
     progress: Progress<'_>,
 ) -> Result<Summary, Error> {
-    let memory = Memory::for_workers(workers);
+    let memory = Memory::for_workers(workers, !matches!(rewrite, Rewrite::Compress(_)));
     let mut batcher = Batcher::new(input, Unit::Transaction, memory.batch);
     let mut announced = true;
     let jobs = || {
@@ -133,7 +133,7 @@ pub fn rewrite(
                 summary.tally.add(&rewritten.tally);
                 summary.bytes_read += size_read;
                 let Rewritten { spool, .. } = *rewritten;
-                memory.keep(spool.into_memory());
+                memory.keep(spool.into_buffer());
                 if let PieceInput::Batch(bytes) = input {
                     memory.keep(bytes);
                 }
@@ -146,7 +146,7 @@ pub fn rewrite(
     let new_worker = || Worker::new(rewrite);
     ordered::run(workers, jobs, new_worker, |worker, job| worker.work(job, &memory), sink)?;
     summary.bytes_written = writer.written();
-    writer.into_inner().flush().map_err(|error| Error::Output(error.into()))?;
+    writer.finish().map_err(Error::Output)?;
     Ok(summary)
 }
 
@@ -306,8 +306,10 @@ fn expanded(
         return Ok(input);
     }
     let mut plain = memory.spool();
-    PositionWriter::resume(&mut plain, place.offset, false).write(&mut rewritten, &mut input, |_, _| {})?;
-    memory.keep(rewritten.spool.into_memory());
+    let mut writer = PositionWriter::resume(&mut plain, place.offset, false);
+    writer.write(&mut rewritten, &mut input, |_, _| {})?;
+    writer.finish()?;
+    memory.keep(rewritten.spool.into_buffer());
     Ok(PieceInput::Spool(plain))
 }
 

@@ -34,4 +34,4 @@ pub use expander::Expander;
 pub use level::CompressionLevel;
 pub use position_writer::{PieceBytes, PositionWriter};
 pub use rewritten::{LogContext, Rewritten};
-pub use spool::Spool;
+pub use spool::{Spool, SpoolMemory};

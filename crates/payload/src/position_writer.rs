@@ -3,7 +3,7 @@
 //! Gives each event that moved, or was made anew, its `end_log_pos` and the checksum over it. Runs
 //! in the order of the log, so it does nothing else.
 
-use std::io::{Read, Write};
+use std::io::{BufWriter, Read, Write};
 
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32, crc32};
 use binlogz_binlog::header::END_LOG_POS_OFFSET;
@@ -14,6 +14,9 @@ use crate::rewritten::{LogContext, Positions, Rewritten, Span};
 
 /// Bytes read at a time of what does not stand in memory.
 const COPY_SIZE: usize = 256 << 10;
+
+/// Bytes collected for one write: small transactions would cost a system call each.
+const WRITE_SIZE: usize = 256 << 10;
 
 /// The piece of the log that a [`Rewritten`] was made from.
 pub trait PieceBytes {
@@ -39,8 +42,8 @@ impl PieceBytes for Vec<u8> {
 
 /// Writes a log.
 #[derive(Debug)]
-pub struct PositionWriter<W> {
-    out: W,
+pub struct PositionWriter<W: Write> {
+    out: BufWriter<W>,
     /// Where the next event goes in its log.
     offset: u64,
     /// Bytes written of all logs.
@@ -53,12 +56,14 @@ impl<W: Write> PositionWriter<W> {
     /// Writes to `out`. With `reversible` set, an event whose foreign position happens to be its
     /// new place is an error: the way back would take it for its own.
     pub fn new(out: W, reversible: bool) -> Self {
+        let out = BufWriter::with_capacity(WRITE_SIZE, out);
         PositionWriter { out, offset: 0, written: 0, refuse_ambiguity: reversible }
     }
 
     /// The same, in the middle of a log.
     pub fn resume(out: W, offset: u64, reversible: bool) -> Self {
-        PositionWriter { offset, ..PositionWriter::new(out, reversible) }
+        let writer = PositionWriter::new(out, reversible);
+        PositionWriter { offset, ..writer }
     }
 
     /// Where the next event goes in its log.
@@ -122,9 +127,9 @@ impl<W: Write> PositionWriter<W> {
         Ok(())
     }
 
-    /// Hands back what is written to.
-    pub fn into_inner(self) -> W {
-        self.out
+    /// Ends the writing: hands everything on to what is written to.
+    pub fn finish(mut self) -> Result<()> {
+        Ok(self.out.flush()?)
     }
 
     fn advance(&mut self, size: u64) {
@@ -242,7 +247,7 @@ impl Place {
 }
 
 /// Places events that come in pieces.
-struct Placer<'a, W> {
+struct Placer<'a, W: Write> {
     writer: &'a mut PositionWriter<W>,
     place: Place,
     context: LogContext,

@@ -7,32 +7,60 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Memory that several spools share: each takes of it what it needs, until it is gone.
+#[derive(Debug, Clone)]
+pub struct SpoolMemory(Arc<AtomicUsize>);
+
+impl SpoolMemory {
+    /// So many bytes for all spools together.
+    pub fn new(bytes: usize) -> Self {
+        SpoolMemory(Arc::new(AtomicUsize::new(bytes)))
+    }
+
+    /// Takes bytes, if they are there.
+    fn take(&self, bytes: usize) -> bool {
+        // No other memory is published with the count: it is only a count.
+        self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Relaxed);
+    }
+}
+
+/// Memory is taken from the common store in steps of this size, so that appending stays cheap.
+const TAKE_SIZE: usize = 64 << 10;
 
 /// Is appended to, then read at any place.
 #[derive(Debug)]
 pub struct Spool {
     memory: Vec<u8>,
-    memory_max: usize,
+    /// What was taken of the common memory.
+    taken: usize,
+    common: SpoolMemory,
     /// What came when the memory was full, in the file from its beginning.
     file: Option<File>,
     file_size: u64,
 }
 
 impl Spool {
-    /// An empty spool that keeps up to `memory_max` bytes in memory.
-    pub fn new(memory_max: usize) -> Self {
-        Spool { memory: Vec::new(), memory_max, file: None, file_size: 0 }
+    /// An empty spool that takes its memory from `common`; `buffer` is used again.
+    pub fn new(common: &SpoolMemory, mut buffer: Vec<u8>) -> Self {
+        buffer.clear();
+        Spool { memory: buffer, taken: 0, common: common.clone(), file: None, file_size: 0 }
     }
 
-    /// The same, with memory that was used before.
-    pub fn with_memory(mut memory: Vec<u8>, memory_max: usize) -> Self {
-        memory.clear();
-        Spool { memory, memory_max, file: None, file_size: 0 }
+    /// A spool without memory: everything goes to the file.
+    pub fn on_disk() -> Self {
+        Spool::new(&SpoolMemory::new(0), Vec::new())
     }
 
-    /// Gives the memory back for another spool.
-    pub fn into_memory(self) -> Vec<u8> {
-        self.memory
+    /// Gives the buffer back for another spool.
+    pub fn into_buffer(mut self) -> Vec<u8> {
+        std::mem::take(&mut self.memory)
     }
 
     /// Bytes written.
@@ -44,11 +72,22 @@ impl Spool {
     /// Appends bytes.
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.file.is_none() && bytes.len() <= self.memory_max.saturating_sub(self.memory.len()) {
+        if self.file.is_none() && (self.memory.len() + bytes.len() <= self.taken || self.take(bytes.len())) {
             self.memory.extend_from_slice(bytes);
             return Ok(());
         }
         self.append_to_file(bytes)
+    }
+
+    /// Makes room for so many more bytes in memory, if there is any left.
+    #[cold]
+    fn take(&mut self, more: usize) -> bool {
+        let missing = (self.memory.len() + more).saturating_sub(self.taken).next_multiple_of(TAKE_SIZE);
+        let taken = self.common.take(missing);
+        if taken {
+            self.taken += missing;
+        }
+        taken
     }
 
     #[cold]
@@ -91,6 +130,12 @@ impl Spool {
     /// Reads a range of the bytes.
     pub fn reader(&self, range: Range<u64>) -> SpoolReader<'_> {
         SpoolReader { spool: self, offset: range.start, end: range.end.min(self.size()) }
+    }
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        self.common.give_back(self.taken);
     }
 }
 
@@ -141,6 +186,9 @@ fn spill_error(error: io::Error) -> io::Error {
 mod tests {
     use super::*;
 
+    /// Memory for nothing, a little and everything of what the tests write.
+    const MEMORIES: [usize; 4] = [0, TAKE_SIZE, 3 * TAKE_SIZE, 1 << 20];
+
     fn read(spool: &Spool, range: Range<u64>) -> Vec<u8> {
         let mut bytes = Vec::new();
         spool.reader(range).read_to_end(&mut bytes).unwrap();
@@ -150,27 +198,44 @@ mod tests {
     #[test]
     fn what_was_written_is_read_wherever_it_lies() {
         let all: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
-        for memory_max in [0, 1, 1000, 1 << 20] {
-            let mut spool = Spool::new(memory_max);
+        for bytes in MEMORIES {
+            let mut spool = Spool::new(&SpoolMemory::new(bytes), Vec::new());
             for piece in all.chunks(777) {
                 spool.write_all(piece).unwrap();
             }
             assert_eq!(spool.size(), all.len() as u64);
-            assert!(spool.memory.len() <= memory_max);
-            assert!(read(&spool, 0..u64::MAX) == all, "memory of {memory_max}");
-            assert_eq!(read(&spool, 500..1600), all[500..1600]);
+            assert!(spool.memory.len() <= bytes);
+            assert!(read(&spool, 0..u64::MAX) == all, "memory of {bytes}");
+            assert_eq!(read(&spool, 65_000..67_000), all[65_000..67_000]);
         }
     }
 
     #[test]
     fn bytes_are_replaced_wherever_they_lie() {
-        for memory_max in 0..=10 {
-            let mut spool = Spool::new(memory_max);
-            for byte in 0..10 {
-                spool.append(&[byte]).unwrap();
+        for bytes in MEMORIES {
+            let mut spool = Spool::new(&SpoolMemory::new(bytes), Vec::new());
+            let mut all = vec![7; TAKE_SIZE + 100];
+            for piece in all.chunks(10) {
+                spool.append(piece).unwrap();
             }
-            spool.overwrite(3, b"abcd").unwrap();
-            assert_eq!(read(&spool, 0..10), b"\x00\x01\x02abcd\x07\x08\x09", "memory of {memory_max}");
+            let place = TAKE_SIZE - 3;
+            spool.overwrite(place as u64, b"abcdef").unwrap();
+            all[place..place + 6].copy_from_slice(b"abcdef");
+            assert!(read(&spool, 0..u64::MAX) == all, "memory of {bytes}");
         }
+    }
+
+    #[test]
+    fn spools_share_their_memory_and_give_it_back() {
+        let common = SpoolMemory::new(TAKE_SIZE);
+        let mut first = Spool::new(&common, Vec::new());
+        first.append(&[1; 100]).unwrap();
+        let mut second = Spool::new(&common, Vec::new());
+        second.append(&[2; 100]).unwrap();
+        assert_eq!((first.memory.len(), second.memory.len()), (100, 0));
+        drop(first);
+        let mut third = Spool::new(&common, Vec::new());
+        third.append(&[3; 100]).unwrap();
+        assert_eq!(third.memory.len(), 100);
     }
 }

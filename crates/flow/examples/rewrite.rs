@@ -1,0 +1,26 @@
+//! `rewrite compress LEVEL WORKERS IN OUT` or `rewrite expand - WORKERS IN OUT`: the bare pipeline.
+
+use std::fs::File;
+use std::path::Path;
+
+use binlogz_flow::{Input, Rewrite, rewrite};
+use binlogz_payload::{CompressOptions, CompressionLevel};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args: Vec<String> = std::env::args().collect();
+    let [_, verb, level, workers, input, output] = args.as_slice() else {
+        return Err("usage: rewrite compress|expand LEVEL WORKERS IN OUT".into());
+    };
+    let how = match verb.as_str() {
+        "expand" => Rewrite::Expand,
+        _ => Rewrite::Compress(CompressOptions {
+            level: level.parse::<CompressionLevel>()?,
+            ..CompressOptions::default()
+        }),
+    };
+    let input = Input::open(Path::new(input))?;
+    let out = File::create(output)?;
+    let summary = rewrite(input, out, how, workers.parse()?, None, &mut |_| {})?;
+    eprintln!("{summary:?}");
+    Ok(())
+}
