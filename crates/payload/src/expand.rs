@@ -5,14 +5,12 @@
 //! out  GTID'| BEGIN | table map | rows | ... | XID          each with its checksum
 //! ```
 //!
-//! Works as a stream: neither the payload nor what it holds stands in memory whole. Everything a
-//! payload says of itself may be a lie; what comes out of it must be whole events, none of them a
-//! payload again (such a file could hold itself).
+//! Works as a stream (see [`crate::payload_stream`]). No payload may hold another: such a file could
+//! hold itself.
 
 use std::io::Read;
 
 use binlogz_binlog::checksum::CHECKSUM_SIZE;
-use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
 use binlogz_binlog::{
     EVENT_SIZE_MAX, Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor,
 };
@@ -21,6 +19,7 @@ use crate::candidate::{HeldGtid, inner_positions};
 use crate::compress::push_all;
 use crate::error::{Error, Result};
 use crate::expander::Expander;
+use crate::payload_stream::PayloadStream;
 use crate::rewritten::{LogContext, Rewritten};
 use crate::spool::Spool;
 
@@ -110,20 +109,9 @@ struct OpenPayload {
     offset: u64,
     header: EventHeader,
     gtid: HeldGtid,
-    /// The fields in front of the payload, as far as they came.
-    front: Vec<u8>,
-    fields: Option<Fields>,
-    /// Finds the events in what the payload gives.
-    parser: EventParser,
+    stream: PayloadStream,
     /// Where in the spool its events begin.
     start: u64,
-}
-
-#[derive(Clone, Copy)]
-struct Fields {
-    compression_type: CompressionType,
-    payload_size: u64,
-    left: u64,
 }
 
 impl Visitor<'_> {
@@ -140,43 +128,9 @@ impl Visitor<'_> {
         }
     }
 
-    /// Takes bytes of the open payload's body.
-    fn payload_body(&mut self, mut bytes: &[u8]) -> Result<()> {
-        let Some(Open::Payload(open)) = &mut self.open else { return Ok(()) };
-        if open.fields.is_none() {
-            let Some(rest) = open.read_fields(bytes, &self.out.context)? else { return Ok(()) };
-            bytes = rest;
-            self.expander.begin()?;
-        }
-        let Some(fields) = &mut open.fields else { return Ok(()) };
-        let taken = usize::try_from(fields.left).unwrap_or(usize::MAX).min(bytes.len());
-        // Bytes behind the payload are tolerated, as by the server.
-        let bytes = bytes.get(..taken).unwrap_or_default();
-        fields.left -= taken as u64;
-        let mut reframe =
-            Reframe { spool: &mut self.out.spool, checksum_size: self.out.context.framing.checksum().size() };
-        let parser = &mut open.parser;
-        let result = match fields.compression_type {
-            CompressionType::NONE => parser.push(bytes, &mut reframe),
-            _ => self.expander.push(bytes, |events| parser.push(events, &mut reframe)),
-        };
-        result.map_err(|error| open.error(error))
-    }
-
-    /// The open payload is whole: its events are, too, or it is damaged.
+    /// The open payload is whole: its events go where it stood.
     fn payload_end(&mut self, open: OpenPayload) -> Result<()> {
-        let Some(fields) = open.fields else {
-            return Err(open.error(BinlogError::Truncated { needed: 1, left: 0 }.into()));
-        };
-        if fields.compression_type != CompressionType::NONE {
-            self.expander.finish().map_err(|error| open.error(error))?;
-        }
-        open.parser.finish().map_err(|error| open.error(error.into()))?;
-        let uncompressed_size = open.parser.offset();
-        if uncompressed_size == 0 {
-            let error = BinlogError::invalid("transaction payload", "number of events", 0, "at least one");
-            return Err(open.error(error.into()));
-        }
+        let sizes = open.stream.end(self.expander)?;
         let context = self.out.context;
         let events = open.start..self.out.spool.size();
         let size = events.end - events.start;
@@ -189,7 +143,7 @@ impl Visitor<'_> {
         self.out.plain(self.plain_from..open.gtid.offset);
         self.out.made(gtid, open.gtid.positions(context));
         self.out.made(events, positions);
-        self.out.tally.count_changed(uncompressed_size, fields.payload_size);
+        self.out.tally.count_changed(sizes.uncompressed, sizes.compressed);
         self.plain_from = open.offset + u64::from(open.header.event_size);
         Ok(())
     }
@@ -207,9 +161,7 @@ impl EventVisitor for Visitor<'_> {
                     offset,
                     header: *header,
                     gtid,
-                    front: Vec::new(),
-                    fields: None,
-                    parser: EventParser::new(self.out.context.framing.inside_payload(), 0),
+                    stream: PayloadStream::begin(offset, header, self.out.context.framing),
                     start: self.out.spool.size(),
                 })
             }
@@ -225,7 +177,11 @@ impl EventVisitor for Visitor<'_> {
     fn body(&mut self, bytes: &[u8]) -> Result<()> {
         match &mut self.open {
             Some(Open::Gtid(gtid)) => gtid.body(bytes),
-            Some(Open::Payload(_)) => self.payload_body(bytes)?,
+            Some(Open::Payload(open)) => {
+                let checksum_size = self.out.context.framing.checksum().size();
+                let mut reframe = Reframe { spool: &mut self.out.spool, checksum_size };
+                open.stream.body(bytes, self.expander, &mut reframe)?;
+            }
             Some(Open::Other) | None => {}
         }
         Ok(())
@@ -242,51 +198,6 @@ impl EventVisitor for Visitor<'_> {
             Some(Open::Payload(open)) => self.payload_end(open),
             Some(Open::Other) | None => Ok(()),
         }
-    }
-}
-
-impl OpenPayload {
-    /// Reads the fields in front of the payload; what follows them. `None`: they are not whole yet.
-    fn read_fields<'a>(&mut self, bytes: &'a [u8], context: &LogContext) -> Result<Option<&'a [u8]>> {
-        let headers = binlogz_binlog::header::HEADER_SIZE + context.framing.checksum().size();
-        let body_size = u64::from(self.header.event_size) - headers as u64;
-        let held = self.front.len();
-        let decoded = if held == 0 {
-            TransactionPayloadHeader::decode_front(bytes, body_size)
-        } else {
-            self.front.extend_from_slice(bytes);
-            TransactionPayloadHeader::decode_front(&self.front, body_size)
-        };
-        let at = |error: BinlogError| error.at(self.offset, Some(EventType::TRANSACTION_PAYLOAD));
-        let Some((header, size)) = decoded.map_err(at)? else {
-            if held == 0 {
-                self.front.extend_from_slice(bytes);
-            }
-            return Ok(None);
-        };
-        let compression_type = header.compression_type();
-        if !matches!(compression_type, CompressionType::ZSTD | CompressionType::NONE) {
-            let expected = "0 (ZSTD) or 255 (NONE)";
-            let error =
-                BinlogError::invalid("transaction payload", "compression type", compression_type, expected);
-            return Err(at(error).into());
-        }
-        let payload_size = header.payload_size();
-        self.fields = Some(Fields { compression_type, payload_size, left: payload_size });
-        Ok(bytes.get(size - held..))
-    }
-
-    /// What is wrong inside a payload, with the offset of the payload.
-    fn error(&self, error: Error) -> Error {
-        let found = match error {
-            Error::Binlog(BinlogError::At { offset, source, .. }) => {
-                format!("{source} ({offset} bytes into it)")
-            }
-            Error::Binlog(error) => error.to_string(),
-            Error::Zstd(message) => format!("zstd says {message:?}"),
-            other => return other,
-        };
-        Error::Payload { offset: self.offset, found }
     }
 }
 

@@ -1,0 +1,149 @@
+//! A payload event that goes by in pieces: reads its fields, expands the payload, finds the events
+//! inside and tells them to a visitor.
+//!
+//! Neither the payload nor what it holds stands in memory whole. Everything a payload says of itself
+//! may be a lie; what comes out of it must be whole events.
+
+use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::{Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor, Framing};
+
+use crate::error::{Error, Result};
+use crate::expander::Expander;
+
+const WHAT: &str = "transaction payload";
+
+/// A payload event of which some bytes came.
+#[derive(Debug)]
+pub struct PayloadStream {
+    offset: u64,
+    body_size: u64,
+    /// The fields in front of the payload, as far as they came.
+    front: Vec<u8>,
+    fields: Option<Fields>,
+    /// Finds the events in what the payload gives.
+    parser: EventParser,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Fields {
+    compression_type: CompressionType,
+    payload_size: u64,
+    /// Bytes of the payload still to come.
+    left: u64,
+}
+
+/// What a whole payload was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PayloadSizes {
+    /// Bytes of the payload, as its header says and as there were.
+    pub compressed: u64,
+    /// Bytes of the events inside, without checksums, as they were (not as the header says).
+    pub uncompressed: u64,
+}
+
+impl PayloadStream {
+    /// A payload event begins at `offset` of a log with this framing.
+    pub fn begin(offset: u64, header: &EventHeader, framing: Framing) -> Self {
+        let around = (HEADER_SIZE + framing.checksum().size()) as u64;
+        PayloadStream {
+            offset,
+            body_size: u64::from(header.event_size).saturating_sub(around),
+            front: Vec::new(),
+            fields: None,
+            parser: EventParser::new(framing.inside_payload(), 0),
+        }
+    }
+
+    /// Takes the next bytes of the event's body. The offsets that `visitor` is told count the
+    /// uncompressed bytes of the payload.
+    ///
+    /// # Errors
+    ///
+    /// Damage, with the offset of the payload event; what `visitor` fails with.
+    pub fn body<V: EventVisitor<Error = Error>>(
+        &mut self,
+        mut bytes: &[u8],
+        expander: &mut Expander,
+        visitor: &mut V,
+    ) -> Result<()> {
+        if self.fields.is_none() {
+            let Some(rest) = self.read_fields(bytes)? else { return Ok(()) };
+            bytes = rest;
+            expander.begin()?;
+        }
+        let Some(fields) = &mut self.fields else { return Ok(()) };
+        let taken = usize::try_from(fields.left).unwrap_or(usize::MAX).min(bytes.len());
+        // Bytes behind the payload are tolerated, as by the server.
+        let bytes = bytes.get(..taken).unwrap_or_default();
+        fields.left -= taken as u64;
+        let parser = &mut self.parser;
+        let result = match fields.compression_type {
+            CompressionType::NONE => parser.push(bytes, visitor),
+            _ => expander.push(bytes, |events| parser.push(events, visitor)),
+        };
+        result.map_err(|error| self.error(error))
+    }
+
+    /// The event is whole: so must be its payload, and the events in it.
+    ///
+    /// # Errors
+    ///
+    /// A payload that ends too early, or holds nothing.
+    pub fn end(&self, expander: &Expander) -> Result<PayloadSizes> {
+        let Some(fields) = self.fields else {
+            return Err(self
+                .error(BinlogError::Truncated { needed: self.body_size + 1, left: self.body_size }.into()));
+        };
+        if fields.compression_type != CompressionType::NONE {
+            expander.finish().map_err(|error| self.error(error))?;
+        }
+        self.parser.finish().map_err(|error| self.error(error.into()))?;
+        if self.parser.offset() == 0 {
+            let error = BinlogError::invalid(WHAT, "number of events", 0, "at least one");
+            return Err(self.error(error.into()));
+        }
+        Ok(PayloadSizes { compressed: fields.payload_size, uncompressed: self.parser.offset() })
+    }
+
+    /// Reads the fields in front of the payload; what follows them. `None`: they are not whole yet.
+    fn read_fields<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>> {
+        let held = self.front.len();
+        let decoded = if held == 0 {
+            TransactionPayloadHeader::decode_front(bytes, self.body_size)
+        } else {
+            self.front.extend_from_slice(bytes);
+            TransactionPayloadHeader::decode_front(&self.front, self.body_size)
+        };
+        let at = |error: BinlogError| error.at(self.offset, Some(EventType::TRANSACTION_PAYLOAD));
+        let Some((header, size)) = decoded.map_err(at)? else {
+            if held == 0 {
+                self.front.extend_from_slice(bytes);
+            }
+            return Ok(None);
+        };
+        let compression_type = header.compression_type();
+        if !matches!(compression_type, CompressionType::ZSTD | CompressionType::NONE) {
+            let expected = "0 (ZSTD) or 255 (NONE)";
+            return Err(at(BinlogError::invalid(WHAT, "compression type", compression_type, expected)).into());
+        }
+        let payload_size = header.payload_size();
+        self.fields = Some(Fields { compression_type, payload_size, left: payload_size });
+        Ok(bytes.get(size - held..))
+    }
+
+    /// What is wrong inside a payload, with the offset of the payload.
+    fn error(&self, error: Error) -> Error {
+        let found = match error {
+            Error::Binlog(BinlogError::At { offset, event_type, source }) => {
+                let event = event_type.map(|event_type| format!("{event_type} event ")).unwrap_or_default();
+                format!("{event}{offset} bytes into it: {source}")
+            }
+            Error::Binlog(error @ BinlogError::Io(_)) => return error.into(),
+            Error::Binlog(error) => error.to_string(),
+            Error::Zstd(message) => format!("zstd: {message}"),
+            other => return other,
+        };
+        Error::Payload { offset: self.offset, found }
+    }
+}
