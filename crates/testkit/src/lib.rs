@@ -23,5 +23,5 @@ pub mod workload;
 
 pub use error::{Error, IoContext, Result};
 pub use real::{Compression, RealBinlog};
-pub use server::{MysqlSandbox, Server};
+pub use server::{MariadbSandbox, MysqlSandbox, Server};
 pub use tool::{Installed, Tool};

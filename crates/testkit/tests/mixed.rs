@@ -17,3 +17,14 @@ fn mysqlbinlog_reads_every_file_of_the_mix() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn the_big_transaction_is_one_of_100_mb() -> Result<()> {
+    require_tool!(Tool::Mysql);
+    let bytes = |compression| Ok(mixed::big_transaction(compression)?.read().len());
+    let plain: Result<usize> = bytes(Compression::Off);
+    let compressed: Result<usize> = bytes(Compression::Level(3));
+    assert!((100_000_000..110_000_000).contains(&plain?));
+    assert!((1_000_000..20_000_000).contains(&compressed?));
+    Ok(())
+}

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use binlogz_testkit::server::StartAt;
-use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
+use binlogz_testkit::{MariadbSandbox, MysqlSandbox, Result, Tool, require_tool};
 
 const CHANGES: &str = "\
 CREATE DATABASE shop; USE shop;
@@ -68,6 +68,25 @@ fn files_can_be_handed_over_as_binary_logs_or_relay_logs() -> Result<()> {
     replica.apply_relay_logs(&logs)?;
     assert_eq!(replica.gtid_executed()?, executed);
     assert_eq!(replica.checksum_tables("shop")?, checksums);
+    Ok(())
+}
+
+#[test]
+fn mariadb_follows_until_the_first_compressed_transaction() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    require_tool!(Tool::Mariadb);
+    let source = mysql.sandbox().readable_by_mariadb().start()?;
+    source.sql(CHANGES)?;
+    let replica = MariadbSandbox::start(&[])?;
+    replica.replicate_from_port(source.port(), "binlog.000001", 4)?;
+    let (file, offset) = source.position()?;
+    replica.wait_for_position(&file, offset)?;
+    assert_eq!(replica.checksum_tables("shop")?, source.checksum_tables("shop")?);
+
+    source.sql("SET binlog_transaction_compression = ON; INSERT INTO shop.item (name) VALUES ('milk')")?;
+    let (file, offset) = source.position()?;
+    let error = replica.wait_for_position(&file, offset).expect_err("it can't read that").to_string();
+    assert!(error.contains("Could not parse relay log event entry"), "{error}");
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! Real servers in sandboxes: a temporary directory, a port of their own on 127.0.0.1, gone when dropped.
 //!
 //! [`Server`] is what MySQL and MariaDB have in common: start, stop, kill, SQL through the real client, binary
-//! logs. [`MysqlSandbox`] adds how MySQL is initialised, and replicates.
+//! logs. [`MysqlSandbox`] and [`MariadbSandbox`] add how each is initialised and replicates.
 
+mod mariadb;
 mod mysql;
 mod process;
 mod replication;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+pub use mariadb::MariadbSandbox;
 pub use mysql::{MysqlBuilder, MysqlSandbox};
 use process::{Guard, Process};
 pub use replication::StartAt;
@@ -28,6 +30,8 @@ pub struct Server {
     /// Holds `data/`, `tmp/`, the socket and the log.
     dir: PathBuf,
     options: Vec<String>,
+    /// Run at the start of each of the client's sessions.
+    session_sql: Option<&'static str>,
     port: u16,
     // Dropped in this order: the server ends before its directory goes.
     process: Option<Process>,
@@ -45,7 +49,17 @@ impl Server {
         let dir = dir.keep();
         let tmp = dir.join("tmp");
         fs::create_dir(&tmp).at("create", &tmp)?;
-        Ok(Server { installed, program, client, dir, options: Vec::new(), port: 0, process: None, guard })
+        Ok(Server {
+            installed,
+            program,
+            client,
+            dir,
+            options: Vec::new(),
+            session_sql: None,
+            port: 0,
+            process: None,
+            guard,
+        })
     }
 
     /// Starts it again after [`Server::stop`] or [`Server::kill`], with its options as they are.
@@ -137,7 +151,8 @@ impl Server {
             .arg("--no-defaults")
             .arg("--user=root")
             .arg(format!("--socket={}", self.socket().display()))
-            .args(["--batch", "--skip-column-names", "--local-infile=1", "--default-character-set=utf8mb4"]);
+            .args(["--batch", "--skip-column-names", "--local-infile=1", "--default-character-set=utf8mb4"])
+            .args(self.session_sql.map(|sql| format!("--init-command={sql}")));
         command
     }
 

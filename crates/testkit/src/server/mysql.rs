@@ -43,6 +43,8 @@ pub struct MysqlBuilder {
     server_uuid: Option<String>,
     keyring: bool,
     binlogs: Vec<PathBuf>,
+    init_sql: String,
+    pub(super) session_sql: Option<&'static str>,
 }
 
 impl Installed {
@@ -54,6 +56,8 @@ impl Installed {
             server_uuid: None,
             keyring: false,
             binlogs: Vec::new(),
+            init_sql: String::new(),
+            session_sql: None,
         }
     }
 }
@@ -90,6 +94,12 @@ impl MysqlBuilder {
         self
     }
 
+    /// Runs these statements, one a line, at each of its starts, before anyone can connect.
+    pub fn init_sql(mut self, statements: &str) -> MysqlBuilder {
+        self.init_sql.push_str(statements);
+        self
+    }
+
     /// Starts it and waits until it accepts connections.
     pub fn start(self) -> Result<MysqlSandbox> {
         let template = template(self.installed)?;
@@ -111,11 +121,17 @@ impl MysqlBuilder {
             let index: String = names.map(|name| format!("./{name}\n")).collect();
             write(&datadir.join("binlog.index"), &index)?;
         }
+        if !self.init_sql.is_empty() {
+            let path = server.dir.join("init.sql");
+            write(&path, &self.init_sql)?;
+            server.set_option("init-file", &path.display().to_string());
+        }
         // Any id will do as long as a source and its replicas differ.
         server.options.push(format!("--server-id={}", super::process::free_port()?));
         server.options.extend(OPTIONS.map(str::to_owned));
         server.options.extend(run_as_root());
         server.options.extend(self.options);
+        server.session_sql = self.session_sql;
         server.start()?;
         Ok(MysqlSandbox { server })
     }
@@ -186,8 +202,8 @@ fn initialise(installed: &'static Installed, dir: &Path) -> Result<()> {
     fs::remove_file(&identity).at("remove", &identity)
 }
 
-/// mysqld refuses to run as root unless told so.
-fn run_as_root() -> Option<String> {
+/// Both servers refuse to run as root unless told so.
+pub(super) fn run_as_root() -> Option<String> {
     let root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     root.then(|| "--user=root".to_owned())
 }
@@ -197,7 +213,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
 }
 
 /// Copies a data directory: a third of it is blocks of zeros, which `cp` can leave out.
-fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     let mut command = Command::new("cp");
     command.args(["--archive", "--sparse=always", "--reflink=auto"]).arg(from).arg(to);
     let status = command.status().at("copy", from)?;

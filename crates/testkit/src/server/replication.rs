@@ -23,6 +23,16 @@ pub enum StartAt {
 }
 
 impl MysqlSandbox {
+    /// The end of its binary log: file and offset.
+    pub fn position(&self) -> Result<(String, u64)> {
+        let status = self.sql("SHOW BINARY LOG STATUS")?;
+        let mut fields = status.split('\t');
+        match (fields.next(), fields.next().map(str::parse)) {
+            (Some(file), Some(Ok(offset))) => Ok((file.to_owned(), offset)),
+            _ => Err(Error::Failed(format!("no position in {status:?}"))),
+        }
+    }
+
     /// Follows `source` by GTID.
     pub fn replicate_from(&self, source: &Server) -> Result<()> {
         self.replicate_from_port(source.port(), StartAt::Gtid)
@@ -47,9 +57,7 @@ impl MysqlSandbox {
             let executed = source.gtid_executed()?;
             format!("SELECT GTID_SUBSET('{executed}', @@GLOBAL.gtid_executed)")
         } else {
-            let status = source.sql("SHOW BINARY LOG STATUS")?;
-            let mut fields = status.split('\t');
-            let (file, offset) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
+            let (file, offset) = source.position()?;
             format!("SELECT SOURCE_POS_WAIT('{file}', {offset}, 1) >= 0")
         };
         self.wait_until(|| Ok(self.sql(&caught_up)?.trim() == "1"))
@@ -88,18 +96,20 @@ impl MysqlSandbox {
         let stopped = |status: BTreeMap<_, _>| status.get("Replica_SQL_Running").is_some_and(|on| on == "No");
         self.wait_until(|| self.replica_status().map(stopped))
     }
+}
 
+impl Server {
     /// `SHOW REPLICA STATUS` as field and value; empty where it is no replica.
     pub fn replica_status(&self) -> Result<BTreeMap<String, String>> {
         let mut client = self.client();
         client.args(["--vertical", "--column-names", "--execute=SHOW REPLICA STATUS"]);
-        let output = client.output().map_err(|error| Error::Io("run mysql".into(), error))?;
+        let output = client.output().map_err(|error| Error::Io("run client".into(), error))?;
         let status = String::from_utf8_lossy(&output.stdout);
         let fields = status.lines().filter_map(|line| line.split_once(": "));
         Ok(fields.map(|(field, value)| (field.trim().to_owned(), value.to_owned())).collect())
     }
 
-    fn wait_until(&self, done: impl Fn() -> Result<bool>) -> Result<()> {
+    pub(super) fn wait_until(&self, done: impl Fn() -> Result<bool>) -> Result<()> {
         let deadline = Instant::now() + CATCH_UP_MAX;
         loop {
             let finished = done()?;

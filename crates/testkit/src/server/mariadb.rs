@@ -1,0 +1,137 @@
+//! MariaDB in a sandbox: the replica that can't read compressed transactions.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use super::mysql::{copy_tree, run_as_root};
+use super::{MysqlBuilder, Server};
+use crate::{Error, Installed, IoContext, Result, Tool, cache};
+
+/// Part of the cache key of the initialised data directory: raised when [`initialise`] changes.
+const TEMPLATE_RECIPE: u32 = 1;
+
+/// What its bootstrap reads between [`BEFORE`] and [`AFTER`], in order.
+const SYSTEM_TABLES: [&str; 3] =
+    ["mysql_system_tables.sql", "mysql_performance_tables.sql", "mysql_system_tables_data.sql"];
+/// One statement a line: its bootstrap asks for that.
+const BEFORE: &str = "\
+CREATE DATABASE mysql;
+USE mysql;
+SET @auth_root_socket = NULL, @skip_auth_anonymous = 1;
+";
+const AFTER: &str = "\
+FLUSH PRIVILEGES;
+CREATE USER repl@'127.0.0.1' IDENTIFIED BY 'repl';
+GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO repl@'127.0.0.1';
+";
+
+const OPTIONS: [&str; 5] = [
+    "--log-bin=binlog",
+    "--relay-log=relay",
+    "--sync-binlog=0",
+    "--innodb-flush-log-at-trx-commit=2",
+    "--local-infile=ON",
+];
+
+impl MysqlBuilder {
+    /// Keeps its sessions off the collations that MariaDB doesn't know, so that it can follow this source.
+    pub fn readable_by_mariadb(mut self) -> MysqlBuilder {
+        self.session_sql = Some("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci");
+        self.option("character-set-server", "utf8mb4")
+            .option("collation-server", "utf8mb4_general_ci")
+            .init_sql("SET GLOBAL default_collation_for_utf8mb4 = utf8mb4_general_ci;\n")
+    }
+}
+
+/// A running MariaDB; what it shares with other servers is in [`Server`].
+#[derive(Debug)]
+pub struct MariadbSandbox {
+    server: Server,
+}
+
+impl Deref for MariadbSandbox {
+    type Target = Server;
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+impl DerefMut for MariadbSandbox {
+    fn deref_mut(&mut self) -> &mut Server {
+        &mut self.server
+    }
+}
+
+impl MariadbSandbox {
+    /// Starts it with these options beside its own, as in `("binlog-format", "ROW")`.
+    pub fn start(options: &[(&str, &str)]) -> Result<MariadbSandbox> {
+        let installed = Tool::Mariadb.find()?;
+        let mut server = Server::new(installed, "mariadbd", "mariadb")?;
+        copy_tree(&template(installed)?, &server.datadir())?;
+        server.options.push(format!("--server-id={}", super::process::free_port()?));
+        server.options.extend(OPTIONS.map(str::to_owned));
+        server.options.extend(run_as_root());
+        for (name, value) in options {
+            server.set_option(name, value);
+        }
+        server.start()?;
+        Ok(MariadbSandbox { server })
+    }
+
+    /// Follows whatever speaks for a MySQL source on a port of 127.0.0.1, from an offset of a file.
+    pub fn replicate_from_port(&self, port: u16, file: &str, offset: u64) -> Result<()> {
+        self.sql(&format!(
+            "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='repl', \
+             MASTER_PASSWORD='repl', MASTER_SSL=1, MASTER_SSL_VERIFY_SERVER_CERT=0, MASTER_CONNECT_RETRY=1, \
+             MASTER_USE_GTID=no, MASTER_LOG_FILE='{file}', MASTER_LOG_POS={offset}; START SLAVE;"
+        ))
+        .map(drop)
+    }
+
+    /// Waits until it has applied its source's log up to there, or fails with the replication error.
+    pub fn wait_for_position(&self, file: &str, offset: u64) -> Result<()> {
+        let probe = format!("SELECT MASTER_POS_WAIT('{file}', {offset}, 1) >= 0");
+        self.wait_until(|| Ok(self.sql(&probe)?.trim() == "1"))
+    }
+}
+
+fn template(installed: &'static Installed) -> Result<PathBuf> {
+    let key = format!("datadir/mariadb-{}-{TEMPLATE_RECIPE}", installed.version());
+    let entry = cache::entry(&key, |dir| initialise(installed, &dir.join("data")))?;
+    Ok(entry.join("data"))
+}
+
+fn initialise(installed: &'static Installed, data: &Path) -> Result<()> {
+    std::fs::create_dir(data).at("create", data)?;
+    let mut statements = BEFORE.to_owned();
+    for name in SYSTEM_TABLES {
+        let path = installed.prefix().join("root/usr/share/mysql").join(name);
+        File::open(&path).and_then(|mut file| file.read_to_string(&mut statements)).at("read", &path)?;
+    }
+    statements.push_str(AFTER);
+
+    let failed = |error| Error::Io("run mariadbd".into(), error);
+    let mut child = installed
+        .command("mariadbd")
+        .args(["--no-defaults", "--bootstrap", "--innodb-log-file-size=8M", "--log-warnings=0"])
+        .arg(format!("--datadir={}", data.display()))
+        .args(run_as_root())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // Should it end early, what it said is the better error.
+        let _ = stdin.write_all(statements.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(failed)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(Error::Failed(format!("mariadbd --bootstrap {}\n{said}", output.status)));
+    }
+    Ok(())
+}
