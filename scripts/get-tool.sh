@@ -94,6 +94,8 @@ APT::Install-Recommends "false";
 APT::Sandbox::User "$(id -un)";
 Acquire::Languages "none";
 Acquire::Retries "3";
+Acquire::http::Timeout "30";
+Acquire::https::Timeout "30";
 Debug::NoLocking "true";
 Dir::Etc::SourceList "$work/apt/sources.list";
 Dir::Etc::SourceParts "/dev/null";

@@ -22,13 +22,17 @@ pub fn dir() -> Result<PathBuf> {
 
 /// The directory of entry `key` (slashes make subdirectories); `make` fills an empty one if there is none yet.
 pub fn entry(key: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
-    let path = dir()?.join(key);
+    entry_in(&dir()?, key, make)
+}
+
+fn entry_in(cache: &Path, key: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    let path = cache.join(key);
     if path.is_dir() {
         return Ok(path);
     }
     let parent = path.parent().unwrap_or(&path);
     fs::create_dir_all(parent).at("create", parent)?;
-    let lock_path = dir()?.join(format!("{key}.lock"));
+    let lock_path = cache.join(format!("{key}.lock"));
     let lock = File::create(&lock_path).at("create", &lock_path)?;
     lock.lock().at("lock", &lock_path)?;
     if path.is_dir() {
@@ -40,4 +44,48 @@ pub fn entry(key: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBu
     let filled = filling.keep();
     fs::rename(&filled, &path).at("move into place", &path)?;
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::entry_in;
+    use crate::Error;
+
+    #[test]
+    fn an_entry_is_made_once_whoever_comes_first() {
+        let cache = tempfile::tempdir().expect("temporary directory");
+        let made = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let entry = entry_in(cache.path(), "a/b", |dir| {
+                        made.fetch_add(1, Ordering::Relaxed);
+                        fs::write(dir.join("file"), "whole").expect("writable");
+                        Ok(())
+                    });
+                    let file = entry.expect("made").join("file");
+                    assert_eq!(fs::read_to_string(file).expect("made"), "whole");
+                });
+            }
+        });
+        assert_eq!(made.into_inner(), 1);
+    }
+
+    #[test]
+    fn a_failure_leaves_nothing_behind_and_can_be_tried_again() {
+        let cache = tempfile::tempdir().expect("temporary directory");
+        let failing = entry_in(cache.path(), "a", |dir| {
+            fs::write(dir.join("half"), "").expect("writable");
+            Err(Error::Failed("no luck".into()))
+        });
+        assert!(failing.is_err());
+        let again = entry_in(cache.path(), "a", |_| Ok(())).expect("made");
+        assert_eq!(fs::read_dir(again).expect("a directory").count(), 0);
+        let mut names: Vec<_> = fs::read_dir(cache.path()).expect("a directory").flatten().collect();
+        names.sort_by_key(|entry| entry.file_name());
+        assert_eq!(names.iter().map(|entry| entry.file_name()).collect::<Vec<_>>(), ["a", "a.lock"]);
+    }
 }

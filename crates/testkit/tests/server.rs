@@ -124,6 +124,28 @@ fn encrypted_logs_begin_with_their_own_magic() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_test_without_its_server_says_so_and_passes_unless_it_must_run() {
+    let empty = tempfile::tempdir().expect("temporary directory");
+    let run = |required: &str| {
+        Command::new(std::env::current_exe().expect("this test"))
+            .args(["--exact", "a_failing_statement_says_why"])
+            .envs([("BINLOGZ_NO_INSTALL", "1"), ("BINLOGZ_REQUIRE_SERVERS", required)])
+            .env("BINLOGZ_CACHE", empty.path())
+            .env_remove("MYSQL_BASEDIR")
+            .output()
+            .expect("this test again")
+    };
+    let skipped = run("0");
+    assert!(skipped.status.success());
+    let said = String::from_utf8_lossy(&skipped.stderr).into_owned();
+    assert!(
+        said.contains("SKIPPED: a_failing_statement_says_why: get-tool: mysql isn't installed"),
+        "{said}"
+    );
+    assert!(!run("1").status.success());
+}
+
 /// The environment variable that makes [`a_server_dies_with_a_process_that_was_killed`] play the killed one.
 const VICTIM: &str = "BINLOGZ_TEST_VICTIM";
 
