@@ -5,7 +5,8 @@
 //! The optional fields speak of some columns only: signedness of the numeric ones (YEAR counts),
 //! collations of the character ones (CHAR, VARCHAR, BLOB and TEXT, VECTOR; a binary one has 63) and,
 //! in fields of their own, of ENUM and SET. What a field does not say stays `None`.
-//! (Which columns count was read off a live MySQL 9.7.4.)
+//! (Which columns count was read off a live MySQL 9.7.4. MariaDB counts geometry columns among the
+//! character ones: its collations of a table that has some are refused or shifted.)
 
 use super::table_map_metadata::{DefaultCharset, HighFirstBits, MetadataField, Strings};
 use super::{Column, ColumnType, TableMapEvent};

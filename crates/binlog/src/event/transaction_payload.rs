@@ -189,10 +189,10 @@ impl<'a> TransactionPayloadHeader<'a> {
 /// The value of a field: one length-encoded integer that fills it.
 fn read_value(value: &[u8], field: &'static str) -> Result<u64> {
     let mut cursor = Cursor::new(value, WHAT);
-    let number = cursor.lei(field)?;
-    match cursor.finish() {
-        Ok(()) => Ok(number),
-        Err(_) => Err(Error::invalid(WHAT, field, format!("{} bytes", value.len()), "one integer")),
+    match (cursor.lei(field), cursor.is_empty()) {
+        (Ok(number), true) => Ok(number),
+        // Not `Short`: more bytes of the body would not help.
+        _ => Err(Error::invalid(WHAT, field, format!("{} bytes", value.len()), "one integer")),
     }
 }
 
@@ -315,6 +315,8 @@ mod tests {
         assert!(TransactionPayloadEvent::decode(&[2, 1, 0, 0]).is_err());
         assert!(TransactionPayloadEvent::decode(&[2, 2, 0, 0, 1, 1, 0, 0]).is_err(), "type in two bytes");
         assert!(TransactionPayloadEvent::decode(&[2, 0, 1, 1, 0, 0]).is_err(), "type without bytes");
+        // A bad field is one also where the rest of the body is not at hand.
+        assert!(TransactionPayloadHeader::decode_front(&[2, 0, 1, 1], 1 << 20).is_err());
     }
 
     #[test]
