@@ -172,6 +172,16 @@ pub struct EventFrame<'a> {
 }
 
 impl<'a> EventFrame<'a> {
+    /// An event that came apart and was put together again: header and body, no checksum. The
+    /// header may still count one.
+    ///
+    /// # Errors
+    ///
+    /// Fewer bytes than a header has.
+    pub fn without_checksum_behind(bytes: &'a [u8]) -> Result<Self> {
+        EventFrame::new(EventHeader::decode(bytes)?, bytes, 0)
+    }
+
     fn new(header: EventHeader, bytes: &'a [u8], checksum_size: usize) -> Result<Self> {
         if bytes.len() < HEADER_SIZE + checksum_size {
             return Err(Error::Short {

@@ -18,7 +18,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-use binlogz_binlog::event::FormatDescription;
+use binlogz_binlog::event::{FormatDescription, PostHeaderLengths};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::reader::{LOG_START_SIZE, begins_log, not_a_log};
 use binlogz_binlog::{Error, EventHeader, EventType, Framing, HeaderFlags, MAGIC};
@@ -323,7 +323,11 @@ impl Batcher {
             None => header.flags.contains(HeaderFlags::RELAY_LOG),
         };
         self.in_use |= header.flags.contains(HeaderFlags::IN_USE);
-        let context = LogContext { framing: Framing::of(&description), relay_log };
+        let context = LogContext {
+            framing: Framing::of(&description),
+            post_header_lengths: PostHeaderLengths::from(&description),
+            relay_log,
+        };
         self.context = Some(context);
         Ok(Piece::Start(Start { offset, magic, event, description, context }))
     }
@@ -426,7 +430,11 @@ impl Batcher {
     }
 
     fn context(&self) -> LogContext {
-        self.context.unwrap_or(LogContext { framing: Framing::new(), relay_log: false })
+        self.context.unwrap_or(LogContext {
+            framing: Framing::new(),
+            post_header_lengths: PostHeaderLengths::default(),
+            relay_log: false,
+        })
     }
 
     /// The bytes from the next event on.

@@ -6,7 +6,7 @@
 //!
 //! Every command that goes through a log goes through here, so that memory stays bounded
 //! whatever a log holds and every core is used. [`rewrite()`] is the pipeline of compress and
-//! expand.
+//! expand, [`verify()`] that of verify.
 
 pub mod batcher;
 pub mod error;
@@ -14,9 +14,11 @@ pub mod input;
 pub mod memory;
 pub mod ordered;
 pub mod rewrite;
+pub mod verify;
 
 pub use batcher::{Batch, BatchSize, Batcher, Large, Piece, Start, Unit};
 pub use binlogz_payload::{LogContext, Spool};
 pub use error::Error;
 pub use input::{Input, ReadAt};
-pub use rewrite::{Moved, Rewrite, Summary, rewrite};
+pub use rewrite::{Cut, Moved, Rewrite, Summary, rewrite};
+pub use verify::{Verdict, verify};

@@ -57,7 +57,8 @@ impl HeldGtid {
         Ok(AnyGtidEvent::decode_frame(&self.frame(framing)?)?.and_then(|event| event.gtid()))
     }
 
-    fn frame(&self, framing: Framing) -> Result<EventFrame<'_>> {
+    /// The event as a frame; its checksum is not filled in.
+    pub(crate) fn frame(&self, framing: Framing) -> Result<EventFrame<'_>> {
         let short = binlogz_binlog::Error::Truncated {
             needed: u64::from(self.header.event_size),
             left: self.event.len() as u64,

@@ -246,7 +246,7 @@ fn misplaced(offset: u64) -> Error {
 }
 
 #[cold]
-fn unfit(header: &EventHeader) -> BinlogError {
+pub(crate) fn unfit(header: &EventHeader) -> BinlogError {
     match header.event_type {
         EventType::TRANSACTION_PAYLOAD => BinlogError::invalid(
             "transaction payload",

@@ -25,6 +25,7 @@ pub mod position_writer;
 pub mod rewritten;
 mod scan;
 pub mod spool;
+pub mod verify;
 
 pub use compress::{CompressOptions, TransactionCompressor};
 pub use compressor::Compressor;

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use binlogz_binlog::event::PostHeaderLengths;
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::{EventHeader, Framing, HeaderFlags};
 
@@ -17,6 +18,8 @@ use crate::spool::Spool;
 pub struct LogContext {
     /// How its events are framed.
     pub framing: Framing,
+    /// Where the variable parts of its events begin.
+    pub post_header_lengths: PostHeaderLengths,
     /// Whether the log is a relay log: positions of its events are the source's.
     pub relay_log: bool,
 }

@@ -1,0 +1,341 @@
+//! Checks a log to the last byte, payloads included, without writing anything.
+//!
+//! Bytes that can't be read as events are errors, as everywhere. What can be read but is not what a
+//! server writes is a [`Problem`]: a body or row that does not decode, an event where none belongs, a
+//! length or position that does not fit. Checksums are the parser's business.
+
+use std::fmt;
+use std::io::Read;
+
+use binlogz_binlog::event::{self, Event, RowsFlags};
+use binlogz_binlog::row::{RowDecoder, TableSchemas};
+use binlogz_binlog::transaction::{Boundary, Malformed, TransactionAssembler};
+use binlogz_binlog::{EventFrame, EventHeader, EventParser, EventType, EventVisitor};
+
+use crate::candidate::{BodyPrefix, HeldGtid};
+use crate::compress::push_all;
+use crate::error::{Error, Result};
+use crate::expander::Expander;
+use crate::payload_stream::PayloadStream;
+use crate::rewritten::LogContext;
+
+/// Bytes of a large piece that are looked at a time.
+const STAGE_SIZE: usize = 128 << 10;
+
+/// Bodies above this size are not held, and so not decoded: law 5.
+const DECODED_SIZE_MAX: usize = 8 << 20;
+
+/// Problems of one piece that are told one by one; the others are counted.
+const PROBLEMS_MAX: usize = 100;
+
+/// Something that no server writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where the event begins, or the payload that holds it.
+    pub offset: u64,
+    /// The event's type.
+    pub event_type: EventType,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {}: {} event: {}", self.offset, self.event_type, self.what)
+    }
+}
+
+/// What was checked, and what was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Events, those in payloads included.
+    pub events: u64,
+    /// Transactions that end.
+    pub transactions: u64,
+    /// Payload events.
+    pub payloads: u64,
+    /// Rows in row events; an updated row counts once.
+    pub rows: u64,
+    /// Events too large to be decoded: only their frame and checksum were checked.
+    pub not_decoded: u64,
+    /// The first problems.
+    pub problems: Vec<Problem>,
+    /// All problems.
+    pub problem_count: u64,
+    /// Whether the log ends inside a transaction.
+    pub ends_inside_transaction: bool,
+}
+
+impl Findings {
+    /// Adds what was found in the next piece.
+    pub fn add(&mut self, next: Findings) {
+        self.events += next.events;
+        self.transactions += next.transactions;
+        self.payloads += next.payloads;
+        self.rows += next.rows;
+        self.not_decoded += next.not_decoded;
+        let room = PROBLEMS_MAX.saturating_sub(self.problems.len());
+        self.problems.extend(next.problems.into_iter().take(room));
+        self.problem_count += next.problem_count;
+        self.ends_inside_transaction = next.ends_inside_transaction;
+    }
+
+    fn problem(&mut self, offset: u64, event_type: EventType, what: impl ToString) {
+        self.problem_count += 1;
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(Problem { offset, event_type, what: what.to_string() });
+        }
+    }
+}
+
+/// Checks pieces of a log, one after the other, with one context.
+#[derive(Debug)]
+pub struct Verifier {
+    expander: Expander,
+    event: Vec<u8>,
+    rows: RowDecoder,
+}
+
+impl Verifier {
+    /// A verifier; one a thread.
+    pub fn new() -> Result<Self> {
+        Ok(Verifier { expander: Expander::new()?, event: Vec::new(), rows: RowDecoder::new() })
+    }
+
+    /// Checks whole events from `reader` that begin at `offset` of their log, with a transaction or
+    /// between two.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that can't be read as events, with their offset; a reader that fails.
+    pub fn verify(&mut self, reader: impl Read, offset: u64, context: LogContext) -> Result<Findings> {
+        let mut visitor = self.visitor(context);
+        let mut parser = EventParser::new(context.framing, offset);
+        push_all(reader, &mut vec![0; STAGE_SIZE], &mut parser, &mut visitor)?;
+        parser.finish()?;
+        Ok(visitor.finish())
+    }
+
+    /// The same for bytes in memory.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Verifier::verify`].
+    pub fn verify_bytes(&mut self, bytes: &[u8], offset: u64, context: LogContext) -> Result<Findings> {
+        let mut visitor = self.visitor(context);
+        let mut parser = EventParser::new(context.framing, offset);
+        parser.push(bytes, &mut visitor)?;
+        parser.finish()?;
+        Ok(visitor.finish())
+    }
+
+    fn visitor(&mut self, context: LogContext) -> Visitor<'_> {
+        Visitor {
+            expander: &mut self.expander,
+            check: Check {
+                context,
+                findings: Findings::default(),
+                event: &mut self.event,
+                rows: &mut self.rows,
+                schemas: TableSchemas::new(),
+                payload_offset: None,
+                current: None,
+            },
+            assembler: TransactionAssembler::new(),
+            prefix: BodyPrefix::default(),
+            open: None,
+            gtid: None,
+        }
+    }
+}
+
+/// Checks the events outside of payloads.
+struct Visitor<'a> {
+    expander: &'a mut Expander,
+    check: Check<'a>,
+    assembler: TransactionAssembler,
+    prefix: BodyPrefix,
+    open: Option<Open>,
+    /// The GTID event of the open transaction.
+    gtid: Option<HeldGtid>,
+}
+
+struct Open {
+    offset: u64,
+    header: EventHeader,
+    payload: Option<PayloadStream>,
+}
+
+impl Visitor<'_> {
+    fn finish(mut self) -> Findings {
+        self.check.findings.ends_inside_transaction = self.assembler.is_open();
+        self.check.findings
+    }
+
+    /// A transaction ends at `end` of the log.
+    fn transaction_end(&mut self, end: u64) -> Result<()> {
+        self.check.findings.transactions += 1;
+        let Some(gtid) = self.gtid.take() else { return Ok(()) };
+        let found = event::transaction_length(&gtid.frame(self.check.context.framing)?)?;
+        let length = end - gtid.offset;
+        if let Some(found) = found.filter(|&found| found != length) {
+            let what = format!("transaction length is {found}, expected {length}");
+            self.check.findings.problem(gtid.offset, gtid.header.event_type, what);
+        }
+        Ok(())
+    }
+
+    /// In a log of its own coordinates every event says where it ends; artificial ones say 0.
+    fn check_position(&mut self, offset: u64, header: &EventHeader) {
+        let context = self.check.context;
+        let end = offset + u64::from(header.event_size);
+        let own = context.has_own_position(header, end);
+        if !own && header.end_log_pos != 0 && !context.relay_log {
+            let what = format!("end log pos is {}, expected {}", header.end_log_pos, end as u32);
+            self.check.findings.problem(offset, header.event_type, what);
+        }
+    }
+}
+
+impl EventVisitor for Visitor<'_> {
+    type Error = Error;
+
+    fn begin(&mut self, offset: u64, header: &EventHeader) -> Result<()> {
+        self.check_position(offset, header);
+        self.prefix.begin(header.event_type);
+        let is_payload = header.event_type == EventType::TRANSACTION_PAYLOAD;
+        let payload = is_payload.then(|| PayloadStream::begin(offset, header, self.check.context.framing));
+        if header.event_type.is_gtid() {
+            self.gtid = Some(HeldGtid::begin(offset, header));
+            self.check.schemas.end_statement();
+        }
+        self.check.payload_offset = None;
+        self.check.begin(offset, header)?;
+        self.open = Some(Open { offset, header: *header, payload });
+        Ok(())
+    }
+
+    fn body(&mut self, bytes: &[u8]) -> Result<()> {
+        self.prefix.body(bytes);
+        match &mut self.open {
+            Some(Open { payload: Some(payload), offset, .. }) => {
+                self.check.payload_offset = Some(*offset);
+                payload.body(bytes, self.expander, &mut self.check)
+            }
+            Some(Open { header, .. }) if header.event_type.is_gtid() => {
+                if let Some(gtid) = &mut self.gtid {
+                    gtid.body(bytes);
+                }
+                self.check.body(bytes)
+            }
+            _ => self.check.body(bytes),
+        }
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let Some(Open { offset, header, payload }) = self.open.take() else { return Ok(()) };
+        match payload {
+            Some(payload) => {
+                payload.end(self.expander)?;
+                self.check.findings.payloads += 1;
+                self.check.findings.events += 1;
+            }
+            None => self.check.end()?,
+        }
+        if header.event_type.is_gtid()
+            && let Some(gtid) = &mut self.gtid
+        {
+            gtid.end();
+        }
+        let placement = self.assembler.feed(&header, self.prefix.bytes());
+        // Logs without GTIDs are cut anywhere: what stands where can't be told there.
+        let told = self.assembler.content().gtid.is_some()
+            || placement.malformed == Some(Malformed::MissingStatement);
+        if let Some(malformed) = placement.malformed.filter(|_| told) {
+            self.check.findings.problem(offset, header.event_type, malformed);
+        }
+        if matches!(placement.boundary, Boundary::End | Boundary::Single) {
+            self.transaction_end(offset + u64::from(header.event_size))?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks what an event says, wherever it stands.
+struct Check<'a> {
+    context: LogContext,
+    findings: Findings,
+    /// The current event, without checksum.
+    event: &'a mut Vec<u8>,
+    rows: &'a mut RowDecoder,
+    schemas: TableSchemas,
+    /// The payload event that the current event stands in.
+    payload_offset: Option<u64>,
+    current: Option<(u64, EventHeader)>,
+}
+
+impl Check<'_> {
+    /// Decodes the current event.
+    fn decode(&mut self) -> std::result::Result<(), binlogz_binlog::Error> {
+        let frame = EventFrame::without_checksum_behind(self.event)?;
+        let lengths = self.context.post_header_lengths;
+        match Event::decode(&frame, &lengths)? {
+            Event::TableMap(_) => {
+                self.schemas.note(frame.body(), lengths.of(frame.event_type()))?;
+            }
+            // Those of the 5.1 betas are not decoded.
+            Event::Rows(event) if event.event_type > EventType::PRE_GA_DELETE_ROWS => {
+                // A row event without table ends a statement, and changes nothing.
+                if !event.rows.is_empty() {
+                    let schema = self.schemas.get(event.table_id)?;
+                    let mut rows = self.rows.rows(schema, &event)?;
+                    while rows.next_row()?.is_some() {
+                        self.findings.rows += 1;
+                    }
+                }
+                if event.flags.contains(RowsFlags::STMT_END) {
+                    self.schemas.end_statement();
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl EventVisitor for Check<'_> {
+    type Error = Error;
+
+    fn begin(&mut self, offset: u64, header: &EventHeader) -> Result<()> {
+        self.event.clear();
+        self.event.extend_from_slice(&header.encode());
+        self.current = Some((self.payload_offset.unwrap_or(offset), *header));
+        let unfit = header.event_type == EventType::TRANSACTION_PAYLOAD || header.event_type.is_gtid();
+        if self.payload_offset.is_some() && unfit {
+            return Err(crate::expand::unfit(header).at(offset, None).into());
+        }
+        Ok(())
+    }
+
+    fn body(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.event.len() + bytes.len() <= DECODED_SIZE_MAX {
+            self.event.extend_from_slice(bytes);
+        } else {
+            // No longer whole: `end` sees that its size is wrong.
+            self.event.clear();
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let Some((offset, header)) = self.current.take() else { return Ok(()) };
+        self.findings.events += 1;
+        let checksum = if self.payload_offset.is_some() { 0 } else { self.context.framing.checksum().size() };
+        if self.event.len() + checksum != header.event_size as usize {
+            self.findings.not_decoded += 1;
+        } else if let Err(error) = self.decode() {
+            self.findings.problem(offset, header.event_type, error);
+        }
+        Ok(())
+    }
+}
