@@ -14,6 +14,7 @@
 //! While no GTID event has been seen (servers before 5.6, MariaDB), any place between two events
 //! may end a batch: nothing of such a log is compressed.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::sync::Arc;
@@ -166,6 +167,8 @@ pub struct Batcher {
     context: Option<LogContext>,
     in_use: bool,
     gtid_seen: bool,
+    /// Parts of the log to be passed over, in order.
+    lost: VecDeque<Range<u64>>,
     /// What ends the log, once everything before it was handed out.
     ending: Option<Result<Piece, Error>>,
     done: bool,
@@ -187,9 +190,18 @@ impl Batcher {
             context: None,
             in_use: false,
             gtid_seen: false,
+            lost: VecDeque::new(),
             ending: None,
             done: false,
         }
+    }
+
+    /// Passes over these parts of the log as if they were not there; see [`crate::salvage`]. Each
+    /// begins and ends between two events.
+    #[must_use]
+    pub fn without(mut self, lost: impl IntoIterator<Item = Range<u64>>) -> Self {
+        self.lost = lost.into_iter().collect();
+        self
     }
 
     /// The next piece; `None` at the end of the log.
@@ -229,6 +241,13 @@ impl Batcher {
 
     fn advance(&mut self) -> Result<Option<Piece>, Error> {
         loop {
+            if self.lost.front().is_some_and(|lost| lost.start == self.offset_of(self.walked)) {
+                if self.walked > 0 {
+                    return Ok(Some(self.cut_batch(self.walked)));
+                }
+                self.pass_lost()?;
+                continue;
+            }
             self.fill(LOG_START_SIZE)?;
             let head = self.ahead();
             if head.is_empty() && self.context.is_some() {
@@ -266,6 +285,18 @@ impl Batcher {
             self.gtid_seen |= header.event_type.is_gtid();
             self.walked = event_end;
         }
+    }
+
+    /// Passes over the next lost part, which begins at the front of what is pending.
+    fn pass_lost(&mut self) -> Result<(), Error> {
+        let Some(lost) = self.lost.pop_front() else { return Ok(()) };
+        let mut left = lost.end - lost.start;
+        while left > 0 && self.fill(1)? > 0 {
+            let count = usize::try_from(left).unwrap_or(usize::MAX).min(self.pending.len());
+            self.pending.drain(..count);
+            left -= count as u64;
+        }
+        Ok(())
     }
 
     /// Whether an event begins a unit of its own.
@@ -365,6 +396,9 @@ impl Batcher {
                 self.fill(LOG_START_SIZE)?;
             }
             let begin = self.offset_of(self.walked);
+            if self.lost.front().is_some_and(|lost| lost.start == begin) {
+                break begin;
+            }
             if self.ahead().is_empty() || begins_log(self.ahead()) {
                 break begin;
             }

@@ -14,11 +14,13 @@ pub mod input;
 pub mod memory;
 pub mod ordered;
 pub mod rewrite;
+pub mod salvage;
 pub mod verify;
 
 pub use batcher::{Batch, BatchSize, Batcher, Large, Piece, Start, Unit};
 pub use binlogz_payload::{LogContext, Spool};
 pub use error::Error;
 pub use input::{Input, ReadAt};
-pub use rewrite::{Cut, Moved, Rewrite, Summary, rewrite};
+pub use rewrite::{Cut, Moved, Rewrite, Summary, rewrite, rewrite_without};
+pub use salvage::{Lost, survey};
 pub use verify::{Verdict, verify};

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::memory::Memory;
 use crate::ordered;
+use crate::salvage::Lost;
 
 /// What is done to a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,11 +81,29 @@ pub fn rewrite(
     out: impl Write,
     rewrite: Rewrite,
     workers: usize,
+    moved: Option<&mut dyn FnMut(Moved) -> io::Result<()>>,
+    progress: Progress<'_>,
+) -> Result<Summary, Error> {
+    rewrite_without(&[], input, out, rewrite, workers, moved, progress)
+}
+
+/// The same, as if the `lost` parts of the log were not there.
+///
+/// # Errors
+///
+/// As for [`rewrite()`].
+pub fn rewrite_without(
+    lost: &[Lost],
+    input: Input,
+    out: impl Write,
+    rewrite: Rewrite,
+    workers: usize,
     mut moved: Option<&mut dyn FnMut(Moved) -> io::Result<()>>,
     progress: Progress<'_>,
 ) -> Result<Summary, Error> {
     let memory = Memory::for_workers(workers, !matches!(rewrite, Rewrite::Compress(_)));
-    let mut batcher = Batcher::new(input, Unit::Transaction, memory.batch);
+    let mut batcher = Batcher::new(input, Unit::Transaction, memory.batch)
+        .without(lost.iter().map(|lost| lost.range.clone()));
     let mut announced = true;
     let jobs = || {
         let piece = batcher.next_piece()?;
