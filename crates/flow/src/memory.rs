@@ -1,6 +1,6 @@
 //! How the memory of a run is shared out, and buffers that are used again.
 //!
-//! Law 5 allows 64 MiB whatever a log holds: at most 16 for the batches under way, 24 for what they
+//! Law 5 allows 64 MiB whatever a log holds: at most 12 for the batches under way, 32 for what they
 //! become (what is more spills to temporary files); the rest is for the workers' own buffers and the
 //! program itself.
 
@@ -12,10 +12,10 @@ use crate::batcher::BatchSize;
 use crate::ordered::in_flight_max;
 
 /// Bytes for all batches under way.
-const BATCHES_MEMORY: usize = 16 << 20;
+const BATCHES_MEMORY: usize = 12 << 20;
 
 /// Bytes for what they become.
-const SPOOLS_MEMORY: usize = 24 << 20;
+const SPOOLS_MEMORY: usize = 32 << 20;
 
 /// The largest batch, however few are under way: more would not make zstd or the disk faster.
 const BATCH_MAX: usize = 2 << 20;

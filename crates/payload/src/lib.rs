@@ -4,7 +4,7 @@
 //! `Transaction_payload` event; `expand` takes them out again. Both rewrite what depends on the
 //! change: event sizes, positions, the transaction length in the GTID event, checksums. They are
 //! inverses: what would not come back byte for byte is left as it is, with the reason
-//! ([`Ineligible`](eligibility::Ineligible)). And they are canonical: our bytes are mysqld's.
+//! ([`Ineligible`]). And they are canonical: our bytes are mysqld's.
 //!
 //! Works on slices, readers and writers; files, threads and temporary files are `binlogz-flow`'s.
 
