@@ -1,3 +1,55 @@
-//! The command line of binlogz.
+//! The command line of binlogz: `binlogz COMMAND …`, one file a command in [`cmd`].
+//!
+//! A command is parsed without side effects, then resolves and checks everything it was given, then
+//! runs. What it finds out goes to stdout, trouble to stderr as one line each, and its answer is the
+//! exit code ([`Exit`]).
 
-fn main() {}
+mod cmd;
+mod failure;
+mod interrupt;
+mod log_path;
+mod output;
+mod progress;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use failure::{Failure, complain};
+
+/// Makes MySQL's binary log small, readable and portable.
+#[derive(Debug, Parser)]
+#[command(name = "binlogz", version, max_term_width = HELP_WIDTH)]
+#[command(after_help = "Exit codes: 0 done, 1 a negative answer, 2 bad usage, bad input or I/O trouble.")]
+struct Cli {
+    #[command(subcommand)]
+    command: cmd::Command,
+}
+
+/// Help is wrapped here on wider terminals: longer lines read badly.
+const HELP_WIDTH: usize = 100;
+
+/// What a command answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    /// It did what it was asked.
+    Done = 0,
+    /// It ran, and the answer is no.
+    #[expect(dead_code, reason = "the answer of verify")]
+    Negative = 1,
+    /// Bad usage, bad input or I/O trouble.
+    Trouble = 2,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let exit = interrupt::watch().and_then(|()| cli.command.run()).unwrap_or_else(|failure| match failure {
+        Failure::ClosedPipe => Exit::Done,
+        Failure::Line(line) => {
+            complain(&line);
+            Exit::Trouble
+        }
+    });
+    ExitCode::from(exit as u8)
+}

@@ -1,0 +1,25 @@
+//! `binlogz completions SHELL`: what a shell needs to complete binlogz's commands and options.
+
+use std::io::{self, Write};
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use crate::failure::{Failure, Result};
+use crate::{Cli, Exit};
+
+/// Print the completion script of a shell
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    shell: Shell,
+}
+
+impl Completions {
+    pub(super) fn run(self) -> Result<Exit> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "binlogz", &mut script);
+        let written = io::stdout().write_all(&script);
+        written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        Ok(Exit::Done)
+    }
+}

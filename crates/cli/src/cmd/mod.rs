@@ -1,0 +1,36 @@
+//! The commands, one a file.
+
+mod completions;
+mod compress;
+mod expand;
+mod man;
+mod rewrite;
+
+use clap::Subcommand;
+
+use crate::Exit;
+use crate::failure::Result;
+
+/// What binlogz is asked to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Compress(compress::Compress),
+    #[command(alias = "decompress")]
+    Expand(expand::Expand),
+    #[command(hide = true)]
+    Completions(completions::Completions),
+    #[command(hide = true)]
+    Man(man::Man),
+}
+
+impl Command {
+    /// Runs the command.
+    pub(crate) fn run(self) -> Result<Exit> {
+        match self {
+            Command::Compress(command) => command.run(),
+            Command::Expand(command) => command.run(),
+            Command::Completions(command) => command.run(),
+            Command::Man(command) => command.run(),
+        }
+    }
+}

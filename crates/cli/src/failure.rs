@@ -1,0 +1,81 @@
+//! Trouble as one line: `FILE at OFFSET: what: found, expected`.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use binlogz_binlog::Error as BinlogError;
+use binlogz_payload::Error as PayloadError;
+
+/// Why a command, or its work on one file, ended.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Nobody reads what is written any more: a quiet success.
+    ClosedPipe,
+    /// What is told on stderr.
+    Line(String),
+}
+
+/// The result of work on a file.
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    /// Trouble with a file.
+    pub(crate) fn of(name: &dyn Display, what: impl Display) -> Self {
+        Failure::Line(format!("{name}: {what}"))
+    }
+
+    /// Trouble with writing a file; a pipe that nobody reads any more is none.
+    pub(crate) fn writing(name: &dyn Display, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            _ => Failure::of(name, format_args!("write: {error}")),
+        }
+    }
+
+    /// Trouble with a log that goes through the pipeline from `input` to `output`.
+    pub(crate) fn rewriting(input: &dyn Display, output: &dyn Display, error: &binlogz_flow::Error) -> Self {
+        match error {
+            error if error.is_closed_pipe() => Failure::ClosedPipe,
+            binlogz_flow::Error::Output(PayloadError::Io(error)) => Failure::writing(output, error),
+            binlogz_flow::Error::Output(error) => Failure::in_log(output, error),
+            binlogz_flow::Error::Input(error) => Failure::in_log(input, error),
+            other => Failure::of(input, other),
+        }
+    }
+
+    /// What is wrong with a log. The error tells the offset, where it is about one.
+    pub(crate) fn in_log(name: &dyn Display, error: &PayloadError) -> Self {
+        let hint = match error {
+            PayloadError::Binlog(error) => hint(error),
+            _ => "",
+        };
+        match error.offset() {
+            Some(_) => Failure::Line(format!("{name} {error}{hint}")),
+            None => Failure::of(name, format_args!("{error}{hint}")),
+        }
+    }
+}
+
+/// What to do about it, where that is known.
+fn hint(error: &BinlogError) -> &'static str {
+    match error {
+        BinlogError::Encrypted => "; mysqlbinlog --read-from-remote-server --raw fetches it decrypted",
+        BinlogError::Magic { found } if found.starts_with("1f 8b") => {
+            "; this is gzip: zcat FILE | binlogz … -"
+        }
+        BinlogError::Magic { found } if found == "28 b5 2f fd" => {
+            "; this is a zstd file: zstdcat FILE | binlogz … -"
+        }
+        _ => "",
+    }
+}
+
+/// Tells trouble on stderr. Where even that is closed, the exit code has to do.
+pub(crate) fn complain(line: &str) {
+    let _ = writeln!(io::stderr(), "binlogz: {line}");
+}
+
+/// Tells something that is no trouble, but should be known.
+pub(crate) fn warn(line: &str) {
+    complain(&format!("warning: {line}"));
+}

@@ -1,0 +1,68 @@
+//! A log named on the command line: a file, or `-` for standard input.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{self, Metadata};
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+
+use binlogz_flow::Input;
+
+use crate::failure::{Failure, Result};
+
+/// Where a log is read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LogPath {
+    /// `-`
+    Stdin,
+    /// A file, FIFO or device.
+    File(PathBuf),
+}
+
+impl From<OsString> for LogPath {
+    fn from(argument: OsString) -> Self {
+        if argument == "-" { LogPath::Stdin } else { LogPath::File(argument.into()) }
+    }
+}
+
+impl fmt::Display for LogPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LogPath::Stdin => f.write_str("standard input"),
+            LogPath::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl LogPath {
+    /// Opens it for the pipeline.
+    pub(crate) fn open(&self) -> Result<Input> {
+        match self {
+            LogPath::Stdin if io::stdin().is_terminal() => {
+                Err(Failure::of(self, "is a terminal, expected a binary log"))
+            }
+            LogPath::Stdin => Ok(Input::stdin()),
+            LogPath::File(path) => Input::open(path).map_err(|error| self.failure(&error)),
+        }
+    }
+
+    /// What the file system knows of it; `None` for standard input.
+    pub(crate) fn metadata(&self) -> Result<Option<Metadata>> {
+        match self {
+            LogPath::Stdin => Ok(None),
+            LogPath::File(path) => fs::metadata(path).map(Some).map_err(|error| self.failure(&error)),
+        }
+    }
+
+    fn failure(&self, error: &io::Error) -> Failure {
+        Failure::of(self, error)
+    }
+}
+
+/// Refuses `-` in more than one place: it can be read only once.
+pub(crate) fn check_stdin_once<'a>(logs: impl IntoIterator<Item = &'a LogPath>) -> Result<()> {
+    match logs.into_iter().filter(|log| **log == LogPath::Stdin).count() {
+        0 | 1 => Ok(()),
+        count => Err(Failure::of(&LogPath::Stdin, format_args!("named {count} times, expected once"))),
+    }
+}
