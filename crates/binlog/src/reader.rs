@@ -96,7 +96,9 @@ impl<R: Read> EventReader<R> {
     /// # Errors
     ///
     /// An end inside an event is [`Error::Truncated`] with the event's offset, also for a log that
-    /// is [`EventReader::in_use`]: the caller decides whether that is only a warning.
+    /// is [`EventReader::in_use`]: the caller decides whether that is only a warning. A log that is
+    /// still being written may be asked again later, after `None` as after [`Error::Truncated`]: the
+    /// reader goes on where the log ended.
     pub fn next_event(&mut self) -> Result<Option<(u64, EventFrame<'_>)>> {
         if !self.skip_magic()? {
             return Ok(None);
@@ -205,4 +207,114 @@ pub fn not_a_log(head: &[u8]) -> Error {
     }
     let found: Vec<String> = head.iter().take(MAGIC.len()).map(|byte| format!("{byte:02x}")).collect();
     Error::Magic { found: found.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::checksum::ChecksumAlgorithm;
+    use crate::event::{POST_HEADER_LENGTHS, SERVER_VERSION_SIZE};
+    use crate::frame::encode_event;
+
+    fn header(event_type: EventType, flags: HeaderFlags) -> EventHeader {
+        EventHeader { timestamp: 1, event_type, server_id: 1, event_size: 0, end_log_pos: 0, flags }
+    }
+
+    /// A log in use: format description and two XID events.
+    fn log() -> Vec<u8> {
+        let mut server_version = [0; SERVER_VERSION_SIZE];
+        server_version[..5].copy_from_slice(b"9.7.4");
+        let description = FormatDescription {
+            binlog_version: 4,
+            server_version,
+            created: 0,
+            header_length: 19,
+            post_header_lengths: POST_HEADER_LENGTHS.to_vec(),
+            checksum_algorithm: ChecksumAlgorithm::CRC32,
+        };
+        let crc32 = ChecksumAlgorithm::CRC32;
+        let mut log = MAGIC.to_vec();
+        log.extend(encode_event(
+            header(EventType::FORMAT_DESCRIPTION, HeaderFlags::IN_USE),
+            &description.encode(),
+            crc32,
+        ));
+        for xid in [1u64, 2] {
+            log.extend(encode_event(
+                header(EventType::XID, HeaderFlags::default()),
+                &xid.to_le_bytes(),
+                crc32,
+            ));
+        }
+        log
+    }
+
+    /// A file that grows: only so many bytes of it are there.
+    struct Growing {
+        bytes: Vec<u8>,
+        read: usize,
+        there: Rc<Cell<usize>>,
+    }
+
+    impl Read for Growing {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let count = (&self.bytes[self.read..self.there.get()]).read(buffer)?;
+            self.read += count;
+            Ok(count)
+        }
+    }
+
+    #[test]
+    fn a_log_that_is_still_written_is_read_on() {
+        let bytes = log();
+        let there = Rc::new(Cell::new(127));
+        let mut reader =
+            EventReader::new(Growing { bytes: bytes.clone(), read: 0, there: Rc::clone(&there) });
+        let mut found = Vec::new();
+        while there.get() < bytes.len() {
+            match reader.next_event() {
+                Ok(Some((offset, frame))) => found.push((offset, frame.event_type())),
+                Ok(None) => there.set(there.get() + 1),
+                Err(error) => {
+                    assert!(error.is_truncation(), "{error}");
+                    there.set(there.get() + 1);
+                }
+            }
+        }
+        assert!(reader.in_use());
+        while let Some((offset, frame)) = reader.next_event().unwrap() {
+            found.push((offset, frame.event_type()));
+        }
+        let xid = EventType::XID;
+        assert_eq!(found, [(4, EventType::FORMAT_DESCRIPTION), (127, xid), (158, xid)]);
+    }
+
+    #[test]
+    fn logs_one_behind_the_other_are_one_stream() {
+        let both = [log(), log()].concat();
+        let mut reader = EventReader::new(both.as_slice());
+        let mut offsets = Vec::new();
+        while let Some((offset, _)) = reader.next_event().unwrap() {
+            offsets.push(offset);
+        }
+        assert_eq!(offsets, [4, 127, 158, 4, 127, 158]);
+    }
+
+    #[test]
+    fn what_is_no_log_is_told_from_what_is_encrypted_or_cut() {
+        let error = |bytes: &[u8]| EventReader::new(bytes).next_event().unwrap_err().to_string();
+        assert_eq!(error(b"#!/bin/sh"), "not a binary log: it begins with 23 21 2f 62, expected fe 62 69 6e");
+        assert_eq!(error(b"\xfdbin...."), "the binary log is encrypted: a keyring is needed to read it");
+        assert_eq!(error(b"\xfeb"), "at 0: the log ends inside an event: 4 bytes expected, 2 are there");
+    }
+
+    #[test]
+    fn an_event_above_the_limit_is_refused_before_it_is_read() {
+        let bytes = log();
+        let mut reader = EventReader::new(bytes.as_slice()).event_size_max(100);
+        assert!(reader.next_event().unwrap_err().to_string().contains("event size is 123"));
+    }
 }

@@ -1,6 +1,6 @@
 //! A mix of everything a server writes, under every setting that changes how it writes it.
 //!
-//! The statements are in `sql/`; each [`Run`] puts them through a real server once and the cache keeps its
+//! The statements are in `sql/`; each run puts them through a real server once and the cache keeps its
 //! binlogs, and those and the relay logs of its replica where it has one.
 
 use std::fs;
