@@ -8,7 +8,7 @@ use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::{EventFrame, Framing};
 use binlogz_payload::format_description::{Announcement, announce_payloads, withdraw_payloads};
 use binlogz_payload::{
-    CompressOptions, LogContext, PieceBytes, PositionWriter, Rewritten, Spool, Tally, TransactionCompressor,
+    CompressOptions, PieceBytes, Place, PositionWriter, Rewritten, Spool, Tally, TransactionCompressor,
     TransactionExpander,
 };
 
@@ -249,7 +249,7 @@ impl Worker {
             }
         };
         let size_read = input.size();
-        let place = PlaceInLog { offset, context, announced };
+        let place = Place { offset, context, announced };
         let (rewritten, input) = match (&mut self.compressor, &mut self.expander) {
             (Some(compressor), None) => (compress(compressor, &input, place, memory)?, input),
             (None, Some(expander)) => (expand(expander, &input, place, memory)?, input),
@@ -263,53 +263,35 @@ impl Worker {
     }
 }
 
-/// Where a piece stands, and in what log.
-#[derive(Clone, Copy)]
-struct PlaceInLog {
-    offset: u64,
-    context: LogContext,
-    announced: bool,
-}
-
 fn compress(
     compressor: &mut TransactionCompressor,
     input: &PieceInput,
-    PlaceInLog { offset, context, announced }: PlaceInLog,
+    place: Place,
     memory: &Memory,
 ) -> Result<Rewritten, Error> {
     let spool = memory.spool();
     Ok(match input {
-        PieceInput::Batch(bytes) => compressor.batch(bytes, offset, context, announced, spool)?,
-        PieceInput::Large(large) => compressor.large(
-            |range| Ok(large.reader(range)),
-            large.size,
-            offset,
-            context,
-            announced,
-            spool,
-        )?,
-        PieceInput::Spool(plain) => compressor.large(
-            |range| Ok(plain.reader(range)),
-            plain.size(),
-            offset,
-            context,
-            announced,
-            spool,
-        )?,
+        PieceInput::Batch(bytes) => compressor.batch(bytes, place, spool)?,
+        PieceInput::Large(large) => {
+            compressor.large(|range| Ok(large.reader(range)), large.size, place, spool)?
+        }
+        PieceInput::Spool(plain) => {
+            compressor.large(|range| Ok(plain.reader(range)), plain.size(), place, spool)?
+        }
     })
 }
 
 fn expand(
     expander: &mut TransactionExpander,
     input: &PieceInput,
-    PlaceInLog { offset, context, .. }: PlaceInLog,
+    place: Place,
     memory: &Memory,
 ) -> Result<Rewritten, Error> {
     let spool = memory.spool();
     Ok(match input {
-        PieceInput::Batch(bytes) => expander.batch(bytes, offset, context, spool)?,
-        PieceInput::Large(large) => expander.large(large.reader(0..large.size), offset, context, spool)?,
-        PieceInput::Spool(plain) => expander.large(plain.reader(0..plain.size()), offset, context, spool)?,
+        PieceInput::Batch(bytes) => expander.batch(bytes, place, spool)?,
+        PieceInput::Large(large) => expander.large(large.reader(0..large.size), place, spool)?,
+        PieceInput::Spool(plain) => expander.large(plain.reader(0..plain.size()), place, spool)?,
     })
 }
 
@@ -317,7 +299,7 @@ fn expand(
 fn expanded(
     expander: &mut TransactionExpander,
     mut input: PieceInput,
-    place: PlaceInLog,
+    place: Place,
     memory: &Memory,
 ) -> Result<PieceInput, Error> {
     let mut rewritten = expand(expander, &input, place, memory)?;

@@ -12,19 +12,17 @@
 use std::io::Read;
 use std::ops::Range;
 
-use binlogz_binlog::checksum::CHECKSUM_SIZE;
-use binlogz_binlog::event::transaction_payload::{HEADER_SIZE_MAX, PAYLOAD_SIZE_MAX};
-use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
-use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::event::transaction_payload::PAYLOAD_SIZE_MAX;
 use binlogz_binlog::transaction::TransactionContent;
-use binlogz_binlog::{EventHeader, EventParser, EventType, EventVisitor, HeaderFlags};
+use binlogz_binlog::{EventHeader, EventParser, EventVisitor};
 
 use crate::candidate::Candidate;
 use crate::compressor::Compressor;
 use crate::eligibility::Ineligible;
 use crate::error::{Error, Result};
 use crate::level::CompressionLevel;
-use crate::rewritten::{LogContext, Positions, Rewritten};
+use crate::payload_event::{Inner, PayloadEvent};
+use crate::rewritten::{Place, Positions, Rewritten};
 use crate::scan::{Scanner, Transactions};
 use crate::spool::Spool;
 
@@ -68,20 +66,13 @@ impl TransactionCompressor {
         })
     }
 
-    /// Compresses the transactions of a batch that begins at `offset` of its log. What is made goes
-    /// into `spool`. `announced`: whether the format description allows payload events.
+    /// Compresses the transactions of a batch. What is made goes into `spool`.
     ///
     /// # Errors
     ///
     /// Bad bytes, with their offset; a spool that can't spill.
-    pub fn batch(
-        &mut self,
-        batch: &[u8],
-        offset: u64,
-        context: LogContext,
-        announced: bool,
-        spool: Spool,
-    ) -> Result<Rewritten> {
+    pub fn batch(&mut self, batch: &[u8], place: Place, spool: Spool) -> Result<Rewritten> {
+        let Place { offset, context, announced } = place;
         let out = Rewritten::new(offset, context, spool, self.options.marks);
         let handler = InMemory {
             compressor: &mut self.compressor,
@@ -108,11 +99,10 @@ impl TransactionCompressor {
         &mut self,
         mut reader: impl FnMut(Range<u64>) -> std::io::Result<R>,
         size: u64,
-        offset: u64,
-        context: LogContext,
-        announced: bool,
+        place: Place,
         spool: Spool,
     ) -> Result<Rewritten> {
+        let Place { offset, context, announced } = place;
         let mut out = Rewritten::new(offset, context, spool, self.options.marks);
         let mut buffer = vec![0; STAGE_SIZE];
         // The first time through: what is there, and is it to be compressed?
@@ -180,30 +170,12 @@ pub(crate) fn push_all<V: EventVisitor<Error = Error>>(
     visitor: &mut V,
 ) -> Result<()> {
     loop {
-        let count = reader.read(buffer)?;
-        if count == 0 {
-            return Ok(());
+        match reader.read(buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => parser.push(buffer.get(..count).unwrap_or_default(), visitor)?,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
         }
-        parser.push(buffer.get(..count).unwrap_or_default(), visitor)?;
-    }
-}
-
-/// Events as they stand inside a payload: no checksum, position 0.
-struct Inner<'a> {
-    bytes: &'a mut Vec<u8>,
-    checksum_size: u32,
-}
-
-impl<'a> Inner<'a> {
-    fn new(bytes: &'a mut Vec<u8>, context: LogContext) -> Self {
-        bytes.clear();
-        Inner { bytes, checksum_size: context.framing.checksum().size() as u32 }
-    }
-
-    #[inline]
-    fn event(&mut self, header: &EventHeader) {
-        let event_size = header.event_size - self.checksum_size;
-        self.bytes.extend_from_slice(&EventHeader { event_size, end_log_pos: 0, ..*header }.encode());
     }
 }
 
@@ -333,65 +305,6 @@ impl EventVisitor for Feed<'_> {
     fn end(&mut self) -> Result<()> {
         self.behind_gtid = true;
         Ok(())
-    }
-}
-
-/// A payload event that grows in a spool: room for its header, the payload, room for its checksum.
-struct PayloadEvent {
-    /// Where the room for the header begins.
-    start: u64,
-}
-
-/// Room for an event header and the largest payload fields that we write.
-const HEADER_ROOM: usize = HEADER_SIZE + HEADER_SIZE_MAX;
-
-impl PayloadEvent {
-    fn begin(spool: &mut Spool) -> Result<Self> {
-        let start = spool.size();
-        spool.append(&[0; HEADER_ROOM])?;
-        Ok(PayloadEvent { start })
-    }
-
-    /// The payload is in the spool: puts the header in front of it, the GTID event behind it, and
-    /// both into the order of the log.
-    fn finish(
-        self,
-        candidate: &Candidate,
-        [gtid_positions, payload_positions]: [Positions; 2],
-        payload_size: u64,
-        scratch: &mut Vec<u8>,
-        out: &mut Rewritten,
-    ) -> Result<()> {
-        let framing = out.context.framing;
-        let checksum_size = framing.checksum().size();
-        let first_span = out.spans.len();
-        let uncompressed_size = candidate.inner_size;
-        let fields =
-            TransactionPayloadHeader::new(CompressionType::ZSTD, payload_size, Some(uncompressed_size));
-        scratch.clear();
-        fields.encode(scratch);
-        // PAYLOAD_SIZE_MAX leaves room for the headers below 1 GiB.
-        let event_size = (HEADER_SIZE + scratch.len() + checksum_size) as u64 + payload_size;
-        let header = EventHeader {
-            timestamp: candidate.last.timestamp,
-            event_type: EventType::TRANSACTION_PAYLOAD,
-            server_id: candidate.last.server_id,
-            event_size: event_size as u32,
-            end_log_pos: 0,
-            flags: HeaderFlags::default(),
-        };
-        scratch.splice(..0, header.encode());
-        let event_start = self.start + (HEADER_ROOM - scratch.len()) as u64;
-        out.spool.overwrite(event_start, scratch)?;
-        out.spool.append([0; CHECKSUM_SIZE].get(..checksum_size).unwrap_or_default())?;
-        let gtid_start = out.spool.size();
-        scratch.clear();
-        candidate.gtid.rewrite(framing, event_size, scratch)?;
-        out.spool.append(scratch)?;
-        out.made(gtid_start..out.spool.size(), gtid_positions);
-        out.made(event_start..gtid_start, payload_positions);
-        out.tally.count_changed(uncompressed_size, payload_size);
-        out.mark(candidate.range(), first_span, || candidate.gtid.gtid(framing))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::compress::push_all;
 use crate::error::{Error, Result};
 use crate::expander::Expander;
 use crate::payload_stream::PayloadStream;
-use crate::rewritten::{LogContext, Rewritten};
+use crate::rewritten::{Place, Rewritten};
 use crate::spool::Spool;
 
 /// Bytes of a large piece that are looked at a time.
@@ -39,21 +39,14 @@ impl TransactionExpander {
         Ok(TransactionExpander { expander: Expander::new()?, scratch: Vec::new() })
     }
 
-    /// Expands the payloads of a batch that begins at `offset` of its log, into `spool`.
+    /// Expands the payloads of a batch, into `spool`.
     ///
     /// # Errors
     ///
     /// Bad bytes, with their offset; payloads that are damaged, nested, or not where they belong; a
     /// spool that can't spill.
-    pub fn batch(
-        &mut self,
-        batch: &[u8],
-        offset: u64,
-        context: LogContext,
-        spool: Spool,
-    ) -> Result<Rewritten> {
-        let mut visitor = self.visitor(offset, context, spool);
-        let mut parser = EventParser::new(context.framing, offset);
+    pub fn batch(&mut self, batch: &[u8], place: Place, spool: Spool) -> Result<Rewritten> {
+        let (mut visitor, mut parser) = self.visitor(place, spool);
         parser.push(batch, &mut visitor)?;
         parser.finish()?;
         visitor.finish(parser.offset())
@@ -64,24 +57,25 @@ impl TransactionExpander {
     /// # Errors
     ///
     /// As for [`TransactionExpander::batch`], and a reader that fails.
-    pub fn large(
-        &mut self,
-        reader: impl Read,
-        offset: u64,
-        context: LogContext,
-        spool: Spool,
-    ) -> Result<Rewritten> {
-        let mut visitor = self.visitor(offset, context, spool);
-        let mut parser = EventParser::new(context.framing, offset);
+    pub fn large(&mut self, reader: impl Read, place: Place, spool: Spool) -> Result<Rewritten> {
+        let (mut visitor, mut parser) = self.visitor(place, spool);
         push_all(reader, &mut vec![0; STAGE_SIZE], &mut parser, &mut visitor)?;
         parser.finish()?;
         visitor.finish(parser.offset())
     }
 
-    fn visitor(&mut self, offset: u64, context: LogContext, spool: Spool) -> Visitor<'_> {
+    fn visitor(&mut self, place: Place, spool: Spool) -> (Visitor<'_>, EventParser) {
+        let Place { offset, context, .. } = place;
         let out = Rewritten::new(offset, context, spool, false);
-        let expander = &mut self.expander;
-        Visitor { expander, scratch: &mut self.scratch, out, plain_from: offset, gtid: None, open: None }
+        let visitor = Visitor {
+            expander: &mut self.expander,
+            scratch: &mut self.scratch,
+            out,
+            plain_from: offset,
+            gtid: None,
+            open: None,
+        };
+        (visitor, EventParser::new(context.framing, offset))
     }
 }
 

@@ -39,6 +39,18 @@ impl LogContext {
     }
 }
 
+/// A piece of a log: where it stands, and in what log.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// Where its first event begins in the log.
+    pub offset: u64,
+    /// How its events are to be read.
+    pub context: LogContext,
+    /// Whether the log's format description lets payload events follow, as far as it will be
+    /// written: see [`crate::format_description`].
+    pub announced: bool,
+}
+
 /// What `end_log_pos` new events get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Positions {

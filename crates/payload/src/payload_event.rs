@@ -1,0 +1,97 @@
+//! Makes a payload event: what stands inside it, and what stands around that.
+//!
+//! ```text
+//! event header (19) | fields: compression type, uncompressed size, payload size, end | payload | checksum
+//! ```
+//!
+//! How long the fields are is known only when the payload is whole, so the event grows in a spool
+//! behind room for the largest header, which is then filled from its end.
+
+use binlogz_binlog::checksum::CHECKSUM_SIZE;
+use binlogz_binlog::event::transaction_payload::HEADER_SIZE_MAX;
+use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::{EventHeader, EventType, HeaderFlags};
+
+use crate::candidate::Candidate;
+use crate::error::Result;
+use crate::rewritten::{LogContext, Positions, Rewritten};
+use crate::spool::Spool;
+
+/// Events as they stand inside a payload: no checksum, position 0.
+pub(crate) struct Inner<'a> {
+    pub(crate) bytes: &'a mut Vec<u8>,
+    checksum_size: u32,
+}
+
+impl<'a> Inner<'a> {
+    pub(crate) fn new(bytes: &'a mut Vec<u8>, context: LogContext) -> Self {
+        bytes.clear();
+        Inner { bytes, checksum_size: context.framing.checksum().size() as u32 }
+    }
+
+    #[inline]
+    pub(crate) fn event(&mut self, header: &EventHeader) {
+        let event_size = header.event_size - self.checksum_size;
+        self.bytes.extend_from_slice(&EventHeader { event_size, end_log_pos: 0, ..*header }.encode());
+    }
+}
+
+/// A payload event that grows in a spool: room for its header, the payload, room for its checksum.
+pub(crate) struct PayloadEvent {
+    /// Where the room for the header begins.
+    start: u64,
+}
+
+/// Room for an event header and the largest payload fields that we write.
+const HEADER_ROOM: usize = HEADER_SIZE + HEADER_SIZE_MAX;
+
+impl PayloadEvent {
+    pub(crate) fn begin(spool: &mut Spool) -> Result<Self> {
+        let start = spool.size();
+        spool.append(&[0; HEADER_ROOM])?;
+        Ok(PayloadEvent { start })
+    }
+
+    /// The payload is in the spool: puts the header in front of it, the GTID event behind it, and
+    /// both into the order of the log.
+    pub(crate) fn finish(
+        self,
+        candidate: &Candidate,
+        [gtid_positions, payload_positions]: [Positions; 2],
+        payload_size: u64,
+        scratch: &mut Vec<u8>,
+        out: &mut Rewritten,
+    ) -> Result<()> {
+        let framing = out.context.framing;
+        let checksum_size = framing.checksum().size();
+        let first_span = out.spans.len();
+        let uncompressed_size = candidate.inner_size;
+        let fields =
+            TransactionPayloadHeader::new(CompressionType::ZSTD, payload_size, Some(uncompressed_size));
+        scratch.clear();
+        fields.encode(scratch);
+        // PAYLOAD_SIZE_MAX leaves room for the headers below 1 GiB.
+        let event_size = (HEADER_SIZE + scratch.len() + checksum_size) as u64 + payload_size;
+        let header = EventHeader {
+            timestamp: candidate.last.timestamp,
+            event_type: EventType::TRANSACTION_PAYLOAD,
+            server_id: candidate.last.server_id,
+            event_size: event_size as u32,
+            end_log_pos: 0,
+            flags: HeaderFlags::default(),
+        };
+        scratch.splice(..0, header.encode());
+        let event_start = self.start + (HEADER_ROOM - scratch.len()) as u64;
+        out.spool.overwrite(event_start, scratch)?;
+        out.spool.append([0; CHECKSUM_SIZE].get(..checksum_size).unwrap_or_default())?;
+        let gtid_start = out.spool.size();
+        scratch.clear();
+        candidate.gtid.rewrite(framing, event_size, scratch)?;
+        out.spool.append(scratch)?;
+        out.made(gtid_start..out.spool.size(), gtid_positions);
+        out.made(event_start..gtid_start, payload_positions);
+        out.tally.count_changed(uncompressed_size, payload_size);
+        out.mark(candidate.range(), first_span, || candidate.gtid.gtid(framing))
+    }
+}
