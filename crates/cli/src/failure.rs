@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use binlogz_binlog::Error as BinlogError;
+use binlogz_flow::Cut;
 use binlogz_payload::Error as PayloadError;
 
 /// Why a command, or its work on one file, ended.
@@ -43,6 +44,11 @@ impl Failure {
         }
     }
 
+    /// Trouble with a log that is only read.
+    pub(crate) fn reading(log: &dyn Display, error: &binlogz_flow::Error) -> Self {
+        Failure::rewriting(log, log, error)
+    }
+
     /// What is wrong with a log. The error tells the offset, where it is about one.
     pub(crate) fn in_log(name: &dyn Display, error: &PayloadError) -> Self {
         let hint = match error {
@@ -78,4 +84,12 @@ pub(crate) fn complain(line: &str) {
 /// Tells something that is no trouble, but should be known.
 pub(crate) fn warn(line: &str) {
     complain(&format!("warning: {line}"));
+}
+
+/// Tells that a log in use ends inside an event, and what came of those bytes.
+pub(crate) fn warn_cut(log: &dyn Display, cut: Cut, came_of_it: &str) {
+    let Cut { offset, size } = cut;
+    warn(&format!(
+        "{log} at {offset}: the log is in use and ends inside an event, of which {size} bytes are there{came_of_it}"
+    ));
 }

@@ -54,6 +54,11 @@ impl LogPath {
         }
     }
 
+    /// Bytes to read; `None` where that can't be known before.
+    pub(crate) fn size(&self) -> Result<Option<u64>> {
+        Ok(self.metadata()?.filter(Metadata::is_file).map(|metadata| metadata.len()))
+    }
+
     fn failure(&self, error: &io::Error) -> Failure {
         Failure::of(self, error)
     }

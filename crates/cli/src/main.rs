@@ -30,13 +30,12 @@ struct Cli {
 /// Help is wrapped here on wider terminals: longer lines read badly.
 const HELP_WIDTH: usize = 100;
 
-/// What a command answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a command answers; of several, the worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Exit {
     /// It did what it was asked.
     Done = 0,
     /// It ran, and the answer is no.
-    #[expect(dead_code, reason = "the answer of verify")]
     Negative = 1,
     /// Bad usage, bad input or I/O trouble.
     Trouble = 2,

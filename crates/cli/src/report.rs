@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
-use binlogz_flow::Summary;
+use binlogz_flow::{Cut, Lost, Summary};
 use binlogz_payload::Tally;
 use clap::ValueEnum;
 use serde::Serialize;
@@ -50,14 +50,43 @@ struct FileReport {
     bytes_written: u64,
     #[serde(flatten)]
     transactions: Transactions,
-    /// The event that the end of a log in use cuts off, which is not in the output.
     cut: Option<CutReport>,
+    lost: Vec<LostReport>,
 }
 
+/// The event that the end of a log in use cuts off, for machines.
 #[derive(Debug, Serialize)]
-struct CutReport {
+pub(crate) struct CutReport {
     offset: u64,
     bytes: u64,
+}
+
+impl From<Cut> for CutReport {
+    fn from(cut: Cut) -> Self {
+        CutReport { offset: cut.offset, bytes: cut.size }
+    }
+}
+
+/// What was left out of a damaged log, for machines.
+#[derive(Debug, Serialize)]
+struct LostReport {
+    start: u64,
+    end: u64,
+    damage: u64,
+    gtid: Option<String>,
+    error: String,
+}
+
+impl From<&Lost> for LostReport {
+    fn from(lost: &Lost) -> Self {
+        LostReport {
+            start: lost.range.start,
+            end: lost.range.end,
+            damage: lost.damage,
+            gtid: lost.gtid.map(|gtid| gtid.to_string()),
+            error: lost.why.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -137,7 +166,13 @@ impl Report {
     }
 
     /// A log is done.
-    pub(crate) fn done(&mut self, name: &str, output: &dyn fmt::Display, summary: &Summary) -> Result<()> {
+    pub(crate) fn done(
+        &mut self,
+        name: &str,
+        output: &dyn fmt::Display,
+        summary: &Summary,
+        lost: &[Lost],
+    ) -> Result<()> {
         if self.total.files == 0 && self.format == Format::Text {
             self.heading()?;
         }
@@ -154,7 +189,8 @@ impl Report {
                     bytes_read: summary.bytes_read,
                     bytes_written: summary.bytes_written,
                     transactions: (&summary.tally).into(),
-                    cut: summary.cut.map(|cut| CutReport { offset: cut.offset, bytes: cut.size }),
+                    cut: summary.cut.map(CutReport::from),
+                    lost: lost.iter().map(LostReport::from).collect(),
                 });
                 Ok(())
             }
@@ -249,7 +285,7 @@ fn saved_percentage(compressed: u64, expanded: u64) -> String {
 }
 
 /// A number with a comma between groups of three digits.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {

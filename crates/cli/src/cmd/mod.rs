@@ -5,6 +5,10 @@ mod compress;
 mod expand;
 mod man;
 mod rewrite;
+mod verify;
+
+use std::num::NonZeroUsize;
+use std::thread;
 
 use clap::Subcommand;
 
@@ -17,6 +21,7 @@ pub(crate) enum Command {
     Compress(compress::Compress),
     #[command(alias = "decompress")]
     Expand(expand::Expand),
+    Verify(verify::Verify),
     #[command(hide = true)]
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -29,8 +34,14 @@ impl Command {
         match self {
             Command::Compress(command) => command.run(),
             Command::Expand(command) => command.run(),
+            Command::Verify(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),
         }
     }
+}
+
+/// Threads to work with: as many as were asked for, or one for each core.
+fn workers(jobs: Option<NonZeroUsize>) -> usize {
+    jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
 }

@@ -4,14 +4,15 @@ use std::fmt::Display;
 use std::fs::Metadata;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::PathBuf;
-use std::thread;
 
-use binlogz_flow::{Moved, Rewrite, Summary, rewrite};
+use binlogz_flow::{Input, Lost, Moved, Rewrite, Summary, rewrite_without, survey};
 use clap::Args;
 
+use super::workers;
 use crate::Exit;
-use crate::failure::{Failure, Result, complain, warn};
+use crate::failure::{Failure, Result, complain, warn, warn_cut};
 use crate::log_path::{LogPath, check_stdin_once};
 use crate::output::{Destination, Output, Target, target};
 use crate::progress::Progress;
@@ -29,6 +30,9 @@ pub(super) struct RewriteArgs {
     /// Replace files that exist; never those that a server's *.index beside them lists
     #[arg(long, short)]
     force: bool,
+    /// Save what is whole of a damaged log; what is left out is told, and the exit code is 1
+    #[arg(long)]
+    salvage: bool,
     /// How the report is written: to standard output, or to standard error with --output -
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -51,26 +55,26 @@ impl RewriteArgs {
         let jobs = self.resolve()?;
         let positions = positions.map(|path| positions_target(path, &jobs, self.force)).transpose()?;
         let mut positions = positions.as_ref().map(Positions::create).transpose()?;
-        let workers = self.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        let workers = workers(self.jobs);
         let names: Vec<_> = jobs.iter().map(|job| job.log.to_string()).collect();
         let out: Box<dyn Write> =
             if self.output.is_stdout() { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
         let mut report = Report::new(out, self.format, verb, &names);
         let mut exit = Exit::Done;
         for (job, name) in jobs.into_iter().zip(&names) {
-            match job.run(how, workers, positions.as_mut()) {
-                Ok((target, summary)) => {
+            match job.run(how, self.salvage, workers, positions.as_mut()) {
+                Ok(Rewritten { target, summary, lost }) => {
                     if let Some(cut) = summary.cut {
-                        let (offset, bytes) = (cut.offset, cut.size);
-                        warn(&format!(
-                            "{name} at {offset}: the log is in use and ends inside an event, of which {bytes} \
-                             bytes are there; they were left out"
-                        ));
+                        warn_cut(&name, cut, "; they are left out");
+                    }
+                    for lost in &lost {
+                        warn_lost(&name, lost);
+                        exit = exit.max(Exit::Negative);
                     }
                     if let Some(positions) = &mut positions {
                         positions.keep();
                     }
-                    report.done(name, &target, &summary)?;
+                    report.done(name, &target, &summary, &lost)?;
                 }
                 Err(Failure::Line(line)) => {
                     complain(&line);
@@ -97,17 +101,26 @@ impl RewriteArgs {
     }
 }
 
+/// What came of a log.
+struct Rewritten {
+    target: Target,
+    summary: Summary,
+    lost: Vec<Lost>,
+}
+
 impl Job {
     fn run(
         self,
         how: Rewrite,
+        salvage: bool,
         workers: usize,
         positions: Option<&mut Positions<'_>>,
-    ) -> Result<(Target, Summary)> {
+    ) -> Result<Rewritten> {
         let Job { log, metadata, target } = self;
         let metadata = metadata?;
         let target = target?;
         let input = log.open()?;
+        let lost = if salvage { lost_parts(&log, &input)? } else { Vec::new() };
         let mut output = target.create(metadata.as_ref())?;
         let size = metadata.filter(Metadata::is_file).map(|metadata| metadata.len());
         let progress = Progress::new(&log, size);
@@ -122,14 +135,30 @@ impl Job {
             }
         });
         let moved = note.as_mut().map(|note| note as &mut dyn FnMut(Moved) -> io::Result<()>);
-        let result = rewrite(input, &mut output, how, workers, moved, &mut |bytes| progress.at(bytes));
+        let result =
+            rewrite_without(&lost, input, &mut output, how, workers, moved, &mut |bytes| progress.at(bytes));
         let summary = match (result, position_trouble) {
             (Err(_), Some(failure)) => return Err(failure),
             (result, _) => result.map_err(|error| Failure::rewriting(&log, &target, &error))?,
         };
         output.finish()?;
-        Ok((target, summary))
+        Ok(Rewritten { target, summary, lost })
     }
+}
+
+fn lost_parts(log: &LogPath, input: &Input) -> Result<Vec<Lost>> {
+    match input {
+        Input::Places(places) => survey(places).map_err(|error| Failure::reading(log, &error)),
+        _ => Err(Failure::of(log, "can't be read twice, expected a file for --salvage")),
+    }
+}
+
+/// Tells what is not in the output.
+fn warn_lost(log: &dyn Display, Lost { range, damage, gtid, why }: &Lost) {
+    let place = if why.starts_with("at ") { String::new() } else { format!("at {damage}: ") };
+    let transaction = gtid.map(|gtid| format!(", with transaction {gtid}")).unwrap_or_default();
+    let Range { start, end } = range;
+    warn(&format!("{log} {place}{why}; the bytes from {start} to {end} are left out{transaction}"));
 }
 
 fn positions_target(path: PathBuf, jobs: &[Job], force: bool) -> Result<Target> {

@@ -1,0 +1,173 @@
+//! `binlogz verify`: is a log what a server writes, to the last byte?
+
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+
+use binlogz_flow::{Verdict, verify};
+use clap::Args;
+use serde::Serialize;
+
+use super::workers;
+use crate::Exit;
+use crate::failure::{Failure, Result, complain, warn_cut};
+use crate::log_path::{LogPath, check_stdin_once};
+use crate::progress::Progress;
+use crate::report::{CutReport, Format, grouped};
+
+/// Check that binary logs are what a server writes, to the last byte
+///
+/// Reads every event, those in payloads included: frames, checksums, fields, rows, transaction lengths and
+/// positions, the order of events.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Verify {
+    /// Threads that work at once [default: one for each core]
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// How the answer is written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Binary logs or relay logs; - is standard input
+    #[arg(required = true, value_name = "FILE|-")]
+    files: Vec<LogPath>,
+}
+
+const EXAMPLES: &str = "Examples:
+  binlogz verify binlog.0000*
+
+Exit code 1: a log can be read, but holds what no server writes. Exit code 2: a log can't be read: bytes are missing, or a \
+checksum is wrong.";
+
+impl Verify {
+    pub(super) fn run(self) -> Result<Exit> {
+        check_stdin_once(&self.files)?;
+        let workers = workers(self.jobs);
+        let mut answers = Vec::new();
+        let mut exit = Exit::Done;
+        for log in &self.files {
+            let name = log.to_string();
+            match check(log, workers) {
+                Ok(verdict) => {
+                    if verdict.findings.problem_count > 0 {
+                        exit = exit.max(Exit::Negative);
+                    }
+                    if let Some(cut) = verdict.cut {
+                        warn_cut(log, cut, "");
+                    }
+                    if self.format == Format::Text {
+                        print(|out| write_text(&name, &verdict, out))?;
+                    }
+                    answers.push(Answer::of(name, &verdict));
+                }
+                Err(Failure::Line(line)) => {
+                    complain(&line);
+                    exit = Exit::Trouble;
+                    answers.push(Answer { file: name, error: Some(line), ..Answer::default() });
+                }
+                Err(closed) => return Err(closed),
+            }
+        }
+        if self.format == Format::Json {
+            print(|out| writeln!(out, "{}", serde_json::to_string_pretty(&Document { files: &answers })?))?;
+        }
+        Ok(exit)
+    }
+}
+
+fn check(log: &LogPath, workers: usize) -> Result<Verdict> {
+    let size = log.size()?;
+    let input = log.open()?;
+    let progress = Progress::new(log, size);
+    let verdict = verify(input, workers, &mut |bytes| progress.at(bytes));
+    verdict.map_err(|error| Failure::reading(log, &error))
+}
+
+/// Writes to standard output.
+fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let mut out = io::stdout().lock();
+    write(&mut out).and_then(|()| out.flush()).map_err(|error| Failure::writing(&"standard output", &error))
+}
+
+fn write_text(name: &str, verdict: &Verdict, out: &mut dyn Write) -> io::Result<()> {
+    let findings = &verdict.findings;
+    for problem in verdict.problems() {
+        writeln!(out, "{name} {problem}")?;
+    }
+    let more = findings.problem_count - findings.problems.len() as u64;
+    if more > 0 {
+        writeln!(out, "{name}: {} more problems", grouped(more))?;
+    }
+    let answer = if findings.problem_count == 0 { "ok" } else { "bad" };
+    let [bytes, events, rows, transactions, payloads] =
+        [verdict.bytes, findings.events, findings.rows, findings.transactions, findings.payloads]
+            .map(grouped);
+    write!(
+        out,
+        "{name}: {answer}, {bytes} bytes, {events} events, {rows} rows, {transactions} transactions, \
+         {payloads} of them compressed"
+    )?;
+    if findings.ends_inside_transaction {
+        write!(out, ", ends inside a transaction")?;
+    }
+    if findings.not_decoded > 0 {
+        write!(out, ", {} events too large to decode", grouped(findings.not_decoded))?;
+    }
+    writeln!(out)
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    files: &'a [Answer],
+}
+
+/// What is said of a log, for machines.
+#[derive(Default, Serialize)]
+struct Answer {
+    file: String,
+    ok: bool,
+    /// Why the log can't be read.
+    error: Option<String>,
+    bytes: u64,
+    events: u64,
+    rows: u64,
+    transactions: u64,
+    payloads: u64,
+    not_decoded: u64,
+    ends_inside_transaction: bool,
+    cut: Option<CutReport>,
+    problem_count: u64,
+    problems: Vec<ProblemReport>,
+}
+
+#[derive(Serialize)]
+struct ProblemReport {
+    offset: u64,
+    event_type: String,
+    what: String,
+}
+
+impl Answer {
+    fn of(file: String, verdict: &Verdict) -> Self {
+        let findings = &verdict.findings;
+        let problem = |problem: &binlogz_payload::verify::Problem| ProblemReport {
+            offset: problem.offset,
+            event_type: problem.event_type.to_string(),
+            what: problem.what.clone(),
+        };
+        Answer {
+            file,
+            ok: findings.problem_count == 0,
+            error: None,
+            bytes: verdict.bytes,
+            events: findings.events,
+            rows: findings.rows,
+            transactions: findings.transactions,
+            payloads: findings.payloads,
+            not_decoded: findings.not_decoded,
+            ends_inside_transaction: findings.ends_inside_transaction,
+            cut: verdict.cut.map(CutReport::from),
+            problem_count: findings.problem_count,
+            problems: verdict.problems().iter().map(problem).collect(),
+        }
+    }
+}
