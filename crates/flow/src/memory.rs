@@ -41,7 +41,8 @@ impl Memory {
     /// The plan for a run with so many workers; `expanding`: pieces become larger.
     pub fn for_workers(workers: usize, expanding: bool) -> Self {
         let in_flight = in_flight_max(workers);
-        let max = (BATCHES_MEMORY / in_flight).clamp(BATCH_MIN, BATCH_MAX);
+        // A worker holds what it compresses a second time, as it stands inside the payload.
+        let max = (BATCHES_MEMORY / (in_flight + workers)).clamp(BATCH_MIN, BATCH_MAX);
         let target = if expanding { max / 2 / EXPANSION } else { max / 2 };
         Memory {
             batch: BatchSize { target, max },
