@@ -1,0 +1,113 @@
+//! Prints the rows of binary logs as `mysqlbinlog -vv --base64-output=decode-rows` does, without the
+//! events around them: `cargo run --example row_lines -- binlog.000001`
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use binlogz_binlog::event::{
+    CompressionType, FormatDescription, PostHeaderLengths, RowsEvent, RowsFlags, TableId,
+    TransactionPayloadEvent,
+};
+use binlogz_binlog::row::{RowDecoder, TableSchemas};
+use binlogz_binlog::{EventFrame, EventReader, EventType, Framing};
+use binlogz_payload::Expander;
+use binlogz_report::mysqlbinlog::{RowsPrinter, Verbosity};
+
+/// Text is written when it is this long.
+const TEXT_SIZE: usize = 1 << 20;
+
+type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
+
+#[allow(dead_code, reason = "tests use the rest of the file")]
+fn main() -> Result<()> {
+    for path in std::env::args_os().skip(1) {
+        print_rows(File::open(&path)?, Verbosity::Types, &mut io::stdout().lock())?;
+    }
+    Ok(())
+}
+
+/// Writes the lines of all rows of a log, those inside payloads too.
+pub fn print_rows(log: impl Read, verbosity: Verbosity, output: &mut impl Write) -> Result<()> {
+    let mut reader = EventReader::new(log);
+    let mut lines = RowLines {
+        verbosity,
+        text: Vec::new(),
+        lengths: PostHeaderLengths::default(),
+        schemas: TableSchemas::new(),
+        decoder: RowDecoder::new(),
+        printers: HashMap::new(),
+    };
+    let mut expander = Expander::new()?;
+    let mut transaction = Vec::new();
+    while let Some((offset, frame)) = reader.next_event()? {
+        if frame.event_type() == EventType::TRANSACTION_PAYLOAD {
+            expand(&mut expander, &frame, &mut transaction)?;
+            let mut rest = &transaction[..];
+            while let Some(frame) = Framing::new().next_frame(rest)? {
+                let frame = frame.verify()?;
+                rest = &rest[frame.bytes().len()..];
+                lines.event(&frame).map_err(|error| error.at(offset, Some(frame.event_type())))?;
+            }
+        } else {
+            lines.event(&frame).map_err(|error| error.at(offset, Some(frame.event_type())))?;
+        }
+        if lines.text.len() >= TEXT_SIZE {
+            output.write_all(&lines.text)?;
+            lines.text.clear();
+        }
+    }
+    Ok(output.write_all(&lines.text)?)
+}
+
+/// Expands the payload of a frame.
+fn expand(expander: &mut Expander, frame: &EventFrame<'_>, transaction: &mut Vec<u8>) -> Result<()> {
+    let event = TransactionPayloadEvent::decode(frame.body())?;
+    transaction.clear();
+    if event.header.compression_type() == CompressionType::NONE {
+        transaction.extend_from_slice(event.payload);
+        return Ok(());
+    }
+    expander.begin()?;
+    expander.push(event.payload, |bytes| {
+        transaction.extend_from_slice(bytes);
+        Ok::<(), binlogz_payload::Error>(())
+    })?;
+    Ok(expander.finish()?)
+}
+
+struct RowLines {
+    verbosity: Verbosity,
+    text: Vec<u8>,
+    lengths: PostHeaderLengths,
+    schemas: TableSchemas,
+    decoder: RowDecoder,
+    printers: HashMap<TableId, RowsPrinter>,
+}
+
+impl RowLines {
+    fn event(&mut self, frame: &EventFrame<'_>) -> binlogz_binlog::Result<()> {
+        let event_type = frame.event_type();
+        let length = self.lengths.of(event_type);
+        if event_type == EventType::FORMAT_DESCRIPTION {
+            self.lengths = PostHeaderLengths::from(&FormatDescription::decode_frame(frame)?);
+        } else if event_type == EventType::TABLE_MAP {
+            self.schemas.note(frame.body(), length)?;
+        } else if event_type.is_rows() {
+            let event = RowsEvent::decode(event_type, frame.body(), length)?;
+            let schema = self.schemas.get(event.table_id)?;
+            let printer = match self.printers.entry(event.table_id) {
+                Entry::Occupied(known) if Arc::ptr_eq(known.get().schema(), schema) => known.into_mut(),
+                entry => entry.insert_entry(RowsPrinter::new(Arc::clone(schema), self.verbosity)).into_mut(),
+            };
+            printer.print(&mut self.text, &mut self.decoder, &event)?;
+            if event.flags.contains(RowsFlags::STMT_END) {
+                self.schemas.end_statement();
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! The `###` lines of a row event: each row as a statement with its columns.
+//!
+//! ```text
+//! ### UPDATE `db`.`table`
+//! ### WHERE
+//! ###   @1=1
+//! ### SET
+//! ###   @1=2
+//! ```
+
+use std::sync::Arc;
+
+use binlogz_binlog::Result;
+use binlogz_binlog::event::{ExtraRowInfo, RowsEvent, RowsKind};
+use binlogz_binlog::row::{CellContent, RowDecoder, RowImage, TableSchema};
+
+use super::number::push_unsigned;
+use super::quote::push_identifier;
+use super::value::{push_comment, push_value};
+
+/// How much `-v` was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// `-v`: the values.
+    Values,
+    /// `-vv`: also the columns' types.
+    Types,
+}
+
+/// Prints row events of one table.
+#[derive(Debug)]
+pub struct RowsPrinter {
+    schema: Arc<TableSchema>,
+    /// `` `db`.`table` `` and the end of the line.
+    table: Vec<u8>,
+    columns: Vec<ColumnText>,
+}
+
+/// What stands around a column's values.
+#[derive(Debug)]
+struct ColumnText {
+    /// `###   @1=`
+    before: Vec<u8>,
+    /// The comment, if asked for, and the end of the line.
+    after: Vec<u8>,
+    after_null: Vec<u8>,
+}
+
+impl RowsPrinter {
+    /// A printer for the events of a table.
+    pub fn new(schema: Arc<TableSchema>, verbosity: Verbosity) -> Self {
+        let mut table = Vec::new();
+        push_identifier(&mut table, &schema.database);
+        table.push(b'.');
+        push_identifier(&mut table, &schema.table);
+        let columns = schema.columns().iter().enumerate().map(|(index, column)| {
+            let mut before = b"###   @".to_vec();
+            push_unsigned(&mut before, index as u64 + 1);
+            before.push(b'=');
+            let after = |is_null| {
+                let mut after = Vec::new();
+                if verbosity >= Verbosity::Types {
+                    push_comment(&mut after, column, is_null);
+                }
+                after.push(b'\n');
+                after
+            };
+            ColumnText { before, after: after(false), after_null: after(true) }
+        });
+        RowsPrinter { columns: columns.collect(), table, schema }
+    }
+
+    /// The table that it prints.
+    pub fn schema(&self) -> &Arc<TableSchema> {
+        &self.schema
+    }
+
+    /// Appends the lines of an event.
+    ///
+    /// # Errors
+    ///
+    /// Rows or values that can't be read. What was appended up to there stays.
+    pub fn print(&self, out: &mut Vec<u8>, decoder: &mut RowDecoder, event: &RowsEvent<'_>) -> Result<()> {
+        for info in event.extra_row_info() {
+            push_extra_row_info(out, &info?);
+        }
+        let (command, first, second): (&[u8], &[u8], &[u8]) = match event.kind() {
+            RowsKind::Write => (b"### INSERT INTO ", b"", b"### SET\n"),
+            RowsKind::Delete => (b"### DELETE FROM ", b"### WHERE\n", b""),
+            RowsKind::Update | RowsKind::PartialUpdate => (b"### UPDATE ", b"### WHERE\n", b"### SET\n"),
+        };
+        if event.kind() == RowsKind::Write && event.rows.is_empty() {
+            for part in [command, &self.table, b" VALUES ()\n"] {
+                out.extend_from_slice(part);
+            }
+            return Ok(());
+        }
+        let mut rows = decoder.rows(&self.schema, event)?;
+        while let Some(row) = rows.next_row()? {
+            for part in [command, &self.table, b"\n"] {
+                out.extend_from_slice(part);
+            }
+            if let Some(before) = row.before {
+                out.extend_from_slice(first);
+                self.image(out, &before)?;
+            }
+            if let Some(after) = row.after {
+                out.extend_from_slice(second);
+                self.image(out, &after)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn image(&self, out: &mut Vec<u8>, image: &RowImage<'_, '_>) -> Result<()> {
+        for cell in image.cells() {
+            let Some(text) = self.columns.get(cell.index) else { continue };
+            out.extend_from_slice(&text.before);
+            push_value(out, &cell)?;
+            let is_null = cell.content == CellContent::Null;
+            out.extend_from_slice(if is_null { &text.after_null } else { &text.after });
+        }
+        Ok(())
+    }
+}
+
+fn push_extra_row_info(out: &mut Vec<u8>, info: &ExtraRowInfo<'_>) {
+    let text = match *info {
+        ExtraRowInfo::Ndb { format, data } => {
+            let hexadecimal: String = data.iter().map(|byte| format!("{byte:02X}")).collect();
+            format!(
+                "### Extra row ndb info: data_format: {format}, len: {}, data: 0x{hexadecimal}\n",
+                data.len()
+            )
+        }
+        ExtraRowInfo::Partition { partition_id, source_partition_id: Some(source) } => format!(
+            "### Extra row info for partitioning: source_partition: {source} target_partition: {partition_id}\n"
+        ),
+        ExtraRowInfo::Partition { partition_id, .. } => {
+            format!("### Extra row info for partitioning: partition: {partition_id}\n")
+        }
+        _ => return,
+    };
+    out.extend_from_slice(text.as_bytes());
+}
