@@ -23,6 +23,6 @@ pub use decimal::Decimal;
 pub use kind::ColumnKind;
 pub use rows::{Cell, CellContent, Row, RowDecoder, RowImage, Rows};
 pub use schema::{COLUMNS_MAX, ColumnSchema, TableSchema, TableSchemas};
-pub use temporal::{Date, DateTime, Time, Timestamp};
+pub use temporal::{Date, DateTime, Fraction, Time, Timestamp};
 pub use value::Value;
 pub use vector::Vector;

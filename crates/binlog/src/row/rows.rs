@@ -15,7 +15,6 @@
 use std::borrow::Cow;
 
 use super::json::{JsonDiffs, JsonDocument, JsonTree};
-use super::kind::ColumnSize;
 use super::schema::{ColumnSchema, TableSchema};
 use super::value::Value;
 use crate::cursor::Cursor;
@@ -220,24 +219,23 @@ impl<'a> ImageLayout<'a> {
             }
             let is_null = nulls.is_set(present_before);
             present_before += 1;
-            *span = if is_null { Span::Null } else { take(*size, rows, cursor, index)? };
+            if is_null {
+                *span = Span::Null;
+                continue;
+            }
+            match size.take(cursor) {
+                // Rows are below 4 GiB.
+                Ok(bytes) => {
+                    let end = rows.len() - cursor.remaining();
+                    *span = Span::Value((end - bytes.len()) as u32, end as u32);
+                }
+                Err(error) => return Err(error.in_column(index)),
+            }
         }
         if let Some(diffs) = diffs {
             mark_diffs(schema, diffs, spans);
         }
         Ok(())
-    }
-}
-
-#[inline]
-fn take(size: ColumnSize, rows: &[u8], cursor: &mut Cursor<'_>, index: usize) -> Result<Span> {
-    match size.take(cursor) {
-        // Rows are below 4 GiB.
-        Ok(bytes) => {
-            let end = rows.len() - cursor.remaining();
-            Ok(Span::Value((end - bytes.len()) as u32, end as u32))
-        }
-        Err(error) => Err(error.in_column(index)),
     }
 }
 

@@ -23,7 +23,7 @@ use std::fmt;
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::row::text::ShortText;
+use crate::row::text::{ShortText, eight_digits};
 
 /// The most digits of a fraction of a second.
 pub const FRACTION_DIGITS_MAX: u8 = 6;
@@ -33,68 +33,72 @@ pub const TEMPORAL_TEXT_MAX: usize = 32;
 /// A date or time as text.
 pub type TemporalText = ShortText<TEMPORAL_TEXT_MAX>;
 
+// Values stay packed, in whole words: most are never taken apart, and words are copied faster.
+
 /// DATE.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Date {
-    /// 0 to 9999 in valid values; the format holds up to 32767.
-    pub year: u16,
-    /// 1 to 12; 0 for no month.
-    pub month: u8,
-    /// 1 to 31; 0 for no day.
-    pub day: u8,
+    /// year << 9 | month << 5 | day.
+    packed: u32,
 }
 
 /// TIME, between -838:59:59 and 838:59:59 in valid values.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Time {
-    /// Whether it is below 0.
-    pub negative: bool,
-    /// Hours.
-    pub hours: u16,
-    /// Minutes.
-    pub minutes: u8,
-    /// Seconds.
-    pub seconds: u8,
-    /// Microseconds.
-    pub microseconds: u32,
-    /// Digits of the fraction that the column keeps.
-    pub fraction_digits: u8,
+    /// negative << 31 | hours << 12 | minutes << 6 | seconds.
+    packed: u32,
+    fraction: Fraction,
 }
 
 /// DATETIME.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DateTime {
-    /// The date.
-    pub date: Date,
-    /// Hours.
-    pub hours: u8,
-    /// Minutes.
-    pub minutes: u8,
-    /// Seconds.
-    pub seconds: u8,
-    /// Microseconds.
-    pub microseconds: u32,
-    /// Digits of the fraction that the column keeps.
-    pub fraction_digits: u8,
+    /// (year * 13 + month) << 22 | day << 17 | hours << 12 | minutes << 6 | seconds.
+    packed: u64,
+    fraction: Fraction,
 }
 
 /// TIMESTAMP: a moment, whatever the time zone.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timestamp {
-    /// Seconds since 1970; 0 stands for the zero date.
-    pub seconds: u32,
-    /// Microseconds.
-    pub microseconds: u32,
-    /// Digits of the fraction that the column keeps.
-    pub fraction_digits: u8,
+    seconds: u32,
+    fraction: Fraction,
+}
+
+/// A fraction of a second, and how many digits of it the column keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fraction {
+    /// digits << 24 | microseconds.
+    packed: u32,
 }
 
 impl Date {
     /// Reads the three bytes of a row.
     #[inline]
     pub(crate) fn decode(cursor: &mut Cursor<'_>) -> Result<Self> {
-        let packed = cursor.u24("date")?;
-        Ok(Date { year: (packed >> 9) as u16, month: (packed >> 5 & 15) as u8, day: (packed & 31) as u8 })
+        Ok(Date { packed: cursor.u24("date")? })
+    }
+
+    fn new(year: u16, month: u8, day: u8) -> Self {
+        Date { packed: u32::from(year) << 9 | u32::from(month & 15) << 5 | u32::from(day & 31) }
+    }
+
+    /// 0 to 9999 in valid values; rows hold up to 32767.
+    #[inline]
+    pub fn year(self) -> u16 {
+        (self.packed >> 9) as u16
+    }
+
+    /// 1 to 12; 0 for no month.
+    #[inline]
+    pub fn month(self) -> u8 {
+        (self.packed >> 5 & 15) as u8
+    }
+
+    /// 1 to 31; 0 for no day.
+    #[inline]
+    pub fn day(self) -> u8 {
+        (self.packed & 31) as u8
     }
 
     /// `YYYY-MM-DD`.
@@ -104,70 +108,105 @@ impl Date {
         text
     }
 
+    #[inline]
     fn push(self, text: &mut TemporalText) {
-        text.push_padded(u32::from(self.year), 4);
-        text.push(b'-');
-        text.push_padded(u32::from(self.month), 2);
-        text.push(b'-');
-        text.push_padded(u32::from(self.day), 2);
+        match self.digits() {
+            Some([a, b, c, d, e, f, g, h]) => text.push_array(&[a, b, c, d, b'-', e, f, b'-', g, h]),
+            None => {
+                text.push_padded(u32::from(self.year()), 4);
+                for part in [self.month(), self.day()] {
+                    text.push(b'-');
+                    text.push_padded(u32::from(part), 2);
+                }
+            }
+        }
+    }
+
+    /// `YYYYMMDD`; `None` for years of more than four digits, which no server stores.
+    #[inline]
+    pub fn digits(self) -> Option<[u8; 8]> {
+        let year = u32::from(self.year());
+        let number = year * 10_000 + u32::from(self.month()) * 100 + u32::from(self.day());
+        (year <= 9999).then(|| eight_digits(number))
     }
 }
 
 impl Time {
+    const NEGATIVE: u32 = 1 << 31;
+
     /// Reads the bytes of a TIME(n).
     #[inline]
     pub(crate) fn decode(cursor: &mut Cursor<'_>, fraction_digits: u8) -> Result<Self> {
         let size = fraction_size(fraction_digits);
         let bits = 8 * size as u32;
-        let packed = uint_be(cursor, 3 + size, "time")? as i64 - (0x80_0000 << bits);
-        let magnitude = packed.unsigned_abs();
-        let fraction = magnitude & ((1 << bits) - 1);
-        let microseconds = microseconds(fraction, size, "time")?;
-        Ok(Time::from_parts(packed < 0, magnitude >> bits, microseconds, fraction_digits))
+        let value = uint_be(cursor, 3 + size, "time")? as i64 - (0x80_0000 << bits);
+        let magnitude = value.unsigned_abs();
+        let fraction = Fraction::new(magnitude & ((1 << bits) - 1), size, fraction_digits)?;
+        Ok(Time::new(value < 0, (magnitude >> bits) as u32, fraction))
     }
 
     /// Reads the three bytes that TIME had before 5.6.4: hhmmss as a number.
     pub(crate) fn decode_old(cursor: &mut Cursor<'_>) -> Result<Self> {
-        let packed = cursor.u24("time")?;
-        let value = ((packed << 8) as i32) >> 8;
+        let value = ((cursor.u24("time")? << 8) as i32) >> 8;
         let magnitude = value.unsigned_abs();
-        Ok(Time {
-            negative: value < 0,
-            hours: (magnitude / 10_000) as u16,
-            minutes: (magnitude / 100 % 100) as u8,
-            seconds: (magnitude % 100) as u8,
-            microseconds: 0,
-            fraction_digits: 0,
-        })
+        let (hours, minutes, seconds) = (magnitude / 10_000, magnitude / 100 % 100, magnitude % 100);
+        if minutes > 59 || seconds > 59 {
+            return Err(Error::invalid("row value", "time", value, "hhmmss"));
+        }
+        Ok(Time::new(value < 0, hours << 12 | minutes << 6 | seconds, Fraction::NONE))
     }
 
     /// Reads the packed form that binary JSON holds.
     pub(crate) fn decode_packed(packed: i64) -> Result<Self> {
         let magnitude = packed.unsigned_abs();
-        let microseconds = microseconds(magnitude & 0xff_ffff, 3, "time")?;
-        Ok(Time::from_parts(packed < 0, magnitude >> 24, microseconds, FRACTION_DIGITS_MAX))
+        let fraction = Fraction::new(magnitude & 0xff_ffff, 3, FRACTION_DIGITS_MAX)?;
+        Ok(Time::new(packed < 0, (magnitude >> 24) as u32, fraction))
     }
 
-    fn from_parts(negative: bool, packed: u64, microseconds: u32, fraction_digits: u8) -> Self {
-        Time {
-            negative,
-            hours: (packed >> 12 & 0x3ff) as u16,
-            minutes: (packed >> 6 & 63) as u8,
-            seconds: (packed & 63) as u8,
-            microseconds,
-            fraction_digits,
-        }
+    #[inline]
+    fn new(negative: bool, packed: u32, fraction: Fraction) -> Self {
+        let sign = if negative { Self::NEGATIVE } else { 0 };
+        Time { packed: sign | packed & 0x3f_ffff, fraction }
+    }
+
+    /// Whether it is below 0.
+    #[inline]
+    pub fn is_negative(self) -> bool {
+        self.packed & Self::NEGATIVE != 0
+    }
+
+    /// Hours, 0 to 838 in valid values.
+    #[inline]
+    pub fn hours(self) -> u16 {
+        (self.packed >> 12 & 0x3ff) as u16
+    }
+
+    /// Minutes.
+    #[inline]
+    pub fn minutes(self) -> u8 {
+        (self.packed >> 6 & 63) as u8
+    }
+
+    /// Seconds.
+    #[inline]
+    pub fn seconds(self) -> u8 {
+        (self.packed & 63) as u8
+    }
+
+    /// The rest of the second.
+    #[inline]
+    pub fn fraction(self) -> Fraction {
+        self.fraction
     }
 
     /// `[-]hh:mm:ss[.fraction]`.
     pub fn text(self) -> TemporalText {
         let mut text = ShortText::new();
-        if self.negative {
+        if self.is_negative() {
             text.push(b'-');
         }
-        text.push_padded(u32::from(self.hours), 2);
-        push_minutes(&mut text, self.minutes, self.seconds);
-        text.push_fraction(self.microseconds, self.fraction_digits);
+        push_clock(&mut text, self.hours(), self.minutes(), self.seconds());
+        self.fraction.push(&mut text);
         text
     }
 }
@@ -180,25 +219,22 @@ impl DateTime {
         let Some(packed) = uint_be(cursor, 5, "datetime")?.checked_sub(0x80_0000_0000) else {
             return Err(Error::invalid("row value", "datetime", "below 0", "the year 0000 or later"));
         };
-        let microseconds = microseconds(uint_be(cursor, size, "fraction")?, size, "datetime")?;
-        Ok(DateTime::from_parts(packed, microseconds, fraction_digits))
+        let fraction = Fraction::new(uint_be(cursor, size, "fraction")?, size, fraction_digits)?;
+        Ok(DateTime { packed, fraction })
     }
 
     /// Reads the eight bytes that DATETIME had before 5.6.4: YYYYMMDDhhmmss as a number.
     pub(crate) fn decode_old(cursor: &mut Cursor<'_>) -> Result<Self> {
         let value = cursor.u64("datetime")?;
-        let (date, time) = (value / 1_000_000, (value % 1_000_000) as u32);
-        let Ok(year) = u16::try_from(date / 10_000) else {
+        let (date, time) = (value / 1_000_000, value % 1_000_000);
+        let (hours, minutes, seconds) = (time / 10_000, time / 100 % 100, time % 100);
+        let (year, month, day) = (date / 10_000, date / 100 % 100, date % 100);
+        if year > 9999 || month > 12 || day > 31 || hours > 31 || minutes > 63 || seconds > 63 {
             return Err(Error::invalid("row value", "datetime", value, "YYYYMMDDhhmmss"));
-        };
-        Ok(DateTime {
-            date: Date { year, month: (date / 100 % 100) as u8, day: (date % 100) as u8 },
-            hours: (time / 10_000) as u8,
-            minutes: (time / 100 % 100) as u8,
-            seconds: (time % 100) as u8,
-            microseconds: 0,
-            fraction_digits: 0,
-        })
+        }
+        let months = year * 13 + month;
+        let packed = months << 22 | day << 17 | hours << 12 | minutes << 6 | seconds;
+        Ok(DateTime { packed, fraction: Fraction::NONE })
     }
 
     /// Reads the packed form that binary JSON holds.
@@ -206,34 +242,48 @@ impl DateTime {
         let Ok(magnitude) = u64::try_from(packed) else {
             return Err(Error::invalid("json value", "datetime", "below 0", "the year 0000 or later"));
         };
-        let microseconds = microseconds(magnitude & 0xff_ffff, 3, "datetime")?;
-        Ok(DateTime::from_parts(magnitude >> 24, microseconds, FRACTION_DIGITS_MAX))
+        let fraction = Fraction::new(magnitude & 0xff_ffff, 3, FRACTION_DIGITS_MAX)?;
+        Ok(DateTime { packed: magnitude >> 24, fraction })
     }
 
-    fn from_parts(packed: u64, microseconds: u32, fraction_digits: u8) -> Self {
-        let months = packed >> 22;
-        DateTime {
-            date: Date {
-                year: (months / 13) as u16,
-                month: (months % 13) as u8,
-                day: (packed >> 17 & 31) as u8,
-            },
-            hours: (packed >> 12 & 31) as u8,
-            minutes: (packed >> 6 & 63) as u8,
-            seconds: (packed & 63) as u8,
-            microseconds,
-            fraction_digits,
-        }
+    /// The date.
+    #[inline]
+    pub fn date(self) -> Date {
+        let months = self.packed >> 22;
+        Date::new((months / 13) as u16, (months % 13) as u8, (self.packed >> 17 & 31) as u8)
+    }
+
+    /// Hours.
+    #[inline]
+    pub fn hours(self) -> u8 {
+        (self.packed >> 12 & 31) as u8
+    }
+
+    /// Minutes.
+    #[inline]
+    pub fn minutes(self) -> u8 {
+        (self.packed >> 6 & 63) as u8
+    }
+
+    /// Seconds.
+    #[inline]
+    pub fn seconds(self) -> u8 {
+        (self.packed & 63) as u8
+    }
+
+    /// The rest of the second.
+    #[inline]
+    pub fn fraction(self) -> Fraction {
+        self.fraction
     }
 
     /// `YYYY-MM-DD hh:mm:ss[.fraction]`.
     pub fn text(self) -> TemporalText {
         let mut text = ShortText::new();
-        self.date.push(&mut text);
+        self.date().push(&mut text);
         text.push(b' ');
-        text.push_padded(u32::from(self.hours), 2);
-        push_minutes(&mut text, self.minutes, self.seconds);
-        text.push_fraction(self.microseconds, self.fraction_digits);
+        push_clock(&mut text, u16::from(self.hours()), self.minutes(), self.seconds());
+        self.fraction.push(&mut text);
         text
     }
 }
@@ -244,42 +294,74 @@ impl Timestamp {
     pub(crate) fn decode(cursor: &mut Cursor<'_>, fraction_digits: u8) -> Result<Self> {
         let size = fraction_size(fraction_digits);
         let seconds = uint_be(cursor, 4, "timestamp")? as u32;
-        let microseconds = microseconds(uint_be(cursor, size, "fraction")?, size, "timestamp")?;
-        Ok(Timestamp { seconds, microseconds, fraction_digits })
+        let fraction = Fraction::new(uint_be(cursor, size, "fraction")?, size, fraction_digits)?;
+        Ok(Timestamp { seconds, fraction })
     }
 
     /// Reads the four bytes that TIMESTAMP had before 5.6.4.
     pub(crate) fn decode_old(cursor: &mut Cursor<'_>) -> Result<Self> {
-        Ok(Timestamp { seconds: cursor.u32("timestamp")?, microseconds: 0, fraction_digits: 0 })
+        Ok(Timestamp { seconds: cursor.u32("timestamp")?, fraction: Fraction::NONE })
+    }
+
+    /// Seconds since 1970; 0 stands for the zero date.
+    #[inline]
+    pub fn seconds(self) -> u32 {
+        self.seconds
+    }
+
+    /// The rest of the second.
+    #[inline]
+    pub fn fraction(self) -> Fraction {
+        self.fraction
     }
 
     /// Seconds since 1970, with the fraction that the column keeps.
     pub fn text(self) -> TemporalText {
         let mut text = ShortText::new();
         text.push_padded(self.seconds, 1);
-        text.push_fraction(self.microseconds, self.fraction_digits);
+        self.fraction.push(&mut text);
         text
+    }
+}
+
+impl Fraction {
+    const NONE: Self = Fraction { packed: 0 };
+
+    /// A fraction that was stored in `size` bytes.
+    #[inline]
+    fn new(stored: u64, size: usize, digits: u8) -> Result<Self> {
+        let (unit, limit) = match size {
+            0 => (0, 1),
+            1 => (10_000, 100),
+            2 => (100, 10_000),
+            _ => (1, 1_000_000),
+        };
+        if stored >= limit {
+            return Err(Error::invalid("row value", "fraction", stored, "less than a second"));
+        }
+        Ok(Fraction { packed: u32::from(digits) << 24 | stored as u32 * unit })
+    }
+
+    /// Microseconds.
+    #[inline]
+    pub fn microseconds(self) -> u32 {
+        self.packed & 0xff_ffff
+    }
+
+    /// Digits that the column keeps: 0 to 6.
+    #[inline]
+    pub fn digits(self) -> u8 {
+        (self.packed >> 24) as u8
+    }
+
+    fn push(self, text: &mut TemporalText) {
+        text.push_fraction(self.microseconds(), self.digits());
     }
 }
 
 /// Bytes of a fraction of `digits` digits.
 pub(crate) fn fraction_size(digits: u8) -> usize {
     usize::from(digits.min(FRACTION_DIGITS_MAX)).div_ceil(2)
-}
-
-/// A fraction of `size` bytes in microseconds.
-#[inline]
-fn microseconds(fraction: u64, size: usize, field: &'static str) -> Result<u32> {
-    let (unit, limit) = match size {
-        0 => (0, 1),
-        1 => (10_000, 100),
-        2 => (100, 10_000),
-        _ => (1, 1_000_000),
-    };
-    if fraction >= limit {
-        return Err(Error::invalid("fraction of a second", field, fraction, "less than a second"));
-    }
-    Ok(fraction as u32 * unit)
 }
 
 /// Takes `size` bytes, the highest first.
@@ -289,11 +371,17 @@ fn uint_be(cursor: &mut Cursor<'_>, size: usize, field: &'static str) -> Result<
     Ok(bytes.iter().fold(0, |value, &byte| value << 8 | u64::from(byte)))
 }
 
-fn push_minutes(text: &mut TemporalText, minutes: u8, seconds: u8) {
-    text.push(b':');
-    text.push_padded(u32::from(minutes), 2);
-    text.push(b':');
-    text.push_padded(u32::from(seconds), 2);
+/// Appends `hh:mm:ss`, with as many digits of the hours as they have.
+#[inline]
+fn push_clock(text: &mut TemporalText, hours: u16, minutes: u8, seconds: u8) {
+    let clock = u32::from(hours) * 10_000 + u32::from(minutes) * 100 + u32::from(seconds);
+    let [_, _, a, b, c, d, e, f] = eight_digits(clock);
+    if hours < 100 {
+        text.push_array(&[a, b, b':', c, d, b':', e, f]);
+    } else {
+        text.push_padded(u32::from(hours), 2);
+        text.push_array(&[b':', c, d, b':', e, f]);
+    }
 }
 
 macro_rules! shown_as_text {
@@ -378,9 +466,11 @@ mod tests {
     #[test]
     fn the_forms_before_5_6_4() {
         assert_eq!(read(&(-8_385_959i32).to_le_bytes()[..3], Time::decode_old).unwrap(), "-838:59:59");
+        assert!(read(&[0xff, 0xff, 0x7f], Time::decode_old).is_err());
         let value = 20_200_102_030_405u64;
         assert_eq!(read(&value.to_le_bytes(), DateTime::decode_old).unwrap(), "2020-01-02 03:04:05");
         assert!(read(&u64::MAX.to_le_bytes(), DateTime::decode_old).is_err());
+        assert!(read(&20_201_302_030_405u64.to_le_bytes(), DateTime::decode_old).is_err());
         assert_eq!(read(&1u32.to_le_bytes(), Timestamp::decode_old).unwrap(), "1");
     }
 

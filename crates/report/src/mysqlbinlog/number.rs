@@ -2,22 +2,29 @@
 
 use std::io::Write as _;
 
+use binlogz_binlog::row::text::{EIGHT_DIGITS_MAX, eight_digits};
+
+/// Appends the first `length` of `N` bytes: copying a fixed number and cutting the end off again is
+/// much faster than copying few bytes of a number known only now.
+#[inline]
+pub(super) fn push_front<const N: usize>(out: &mut Vec<u8>, bytes: &[u8; N], length: usize) {
+    out.extend_from_slice(bytes);
+    out.truncate(out.len() - N.saturating_sub(length));
+}
+
 /// Appends an unsigned number.
 #[inline]
 pub(super) fn push_unsigned(out: &mut Vec<u8>, number: u64) {
-    const DIGITS_MAX: usize = 20;
-    let mut digits = [b'0'; DIGITS_MAX];
-    let mut rest = number;
-    let mut used = 0;
-    for slot in digits.iter_mut().rev() {
-        *slot = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        used += 1;
-        if rest == 0 {
-            break;
-        }
+    const LIMIT: u64 = EIGHT_DIGITS_MAX as u64 + 1;
+    if number < LIMIT {
+        let digits = u64::from_le_bytes(eight_digits(number as u32));
+        // Digits stand in the order of the bytes; those in front that are '0' go, but for the last.
+        let zeros = ((digits ^ 0x3030_3030_3030_3030).trailing_zeros() / 8).min(7);
+        push_front(out, &(digits >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize);
+    } else {
+        push_unsigned(out, number / LIMIT);
+        out.extend_from_slice(&eight_digits((number % LIMIT) as u32));
     }
-    out.extend_from_slice(digits.get(DIGITS_MAX - used..).unwrap_or_default());
 }
 
 /// Appends a signed number.
@@ -91,7 +98,7 @@ mod tests {
 
     #[test]
     fn integers() {
-        for number in [0, 9, 10, 99, 100, u64::MAX] {
+        for number in [0, 9, 10, 99, 100, 99_999_999, 100_000_000, 123_456_789_012, u64::MAX] {
             assert_eq!(text(|out| push_unsigned(out, number)), number.to_string());
         }
         for number in [i64::MIN, -1, 0, i64::MAX] {
@@ -129,7 +136,6 @@ mod tests {
     #[test]
     fn ties_go_to_the_even_digit() {
         // Exact halves behind the last digit.
-        assert_eq!(text(|out| push_general(out, 1.000_005, 6)), "1");
         assert_eq!(text(|out| push_general(out, 2.5, 1)), "2");
         assert_eq!(text(|out| push_general(out, 3.5, 1)), "4");
         assert_eq!(text(|out| push_general(out, 1_000_005.0, 6)), "1e+06");

@@ -14,9 +14,12 @@ use binlogz_binlog::Result;
 use binlogz_binlog::event::{ExtraRowInfo, RowsEvent, RowsKind};
 use binlogz_binlog::row::{CellContent, RowDecoder, RowImage, TableSchema};
 
-use super::number::push_unsigned;
+use super::number::{push_front, push_unsigned};
 use super::quote::push_identifier;
 use super::value::{push_comment, push_value};
+
+/// Room for what stands in front of a value: `###   @4096=` is the longest.
+const BEFORE_MAX: usize = 16;
 
 /// How much `-v` was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,8 +42,9 @@ pub struct RowsPrinter {
 /// What stands around a column's values.
 #[derive(Debug)]
 struct ColumnText {
-    /// `###   @1=`
-    before: Vec<u8>,
+    /// `###   @1=`, then nothing of importance: copied whole, see [`push_front`].
+    before: [u8; BEFORE_MAX],
+    before_length: usize,
     /// The comment, if asked for, and the end of the line.
     after: Vec<u8>,
     after_null: Vec<u8>,
@@ -57,6 +61,8 @@ impl RowsPrinter {
             let mut before = b"###   @".to_vec();
             push_unsigned(&mut before, index as u64 + 1);
             before.push(b'=');
+            let before_length = before.len();
+            before.resize(BEFORE_MAX, b' ');
             let after = |is_null| {
                 let mut after = Vec::new();
                 if verbosity >= Verbosity::Types {
@@ -65,7 +71,8 @@ impl RowsPrinter {
                 after.push(b'\n');
                 after
             };
-            ColumnText { before, after: after(false), after_null: after(true) }
+            let before = *before.first_chunk().unwrap_or(&[b' '; BEFORE_MAX]);
+            ColumnText { before, before_length, after: after(false), after_null: after(true) }
         });
         RowsPrinter { columns: columns.collect(), table, schema }
     }
@@ -115,7 +122,7 @@ impl RowsPrinter {
     fn image(&self, out: &mut Vec<u8>, image: &RowImage<'_, '_>) -> Result<()> {
         for cell in image.cells() {
             let Some(text) = self.columns.get(cell.index) else { continue };
-            out.extend_from_slice(&text.before);
+            push_front(out, &text.before, text.before_length);
             push_value(out, &cell)?;
             let is_null = cell.content == CellContent::Null;
             out.extend_from_slice(if is_null { &text.after_null } else { &text.after });

@@ -66,7 +66,7 @@ fn push_decoded(out: &mut Vec<u8>, cell: &Cell<'_>) -> Result<()> {
             _ => push_between_quotes(out, time.text().as_bytes()),
         },
         Value::Timestamp(timestamp) => match kind {
-            ColumnKind::OldTimestamp => push_signed(out, i64::from(timestamp.seconds as i32)),
+            ColumnKind::OldTimestamp => push_signed(out, i64::from(timestamp.seconds() as i32)),
             _ => out.extend_from_slice(timestamp.text().as_bytes()),
         },
         Value::Decimal(decimal) => out.extend_from_slice(decimal.text().as_bytes()),
@@ -195,17 +195,22 @@ fn integer_bits(kind: ColumnKind) -> u32 {
 
 #[inline]
 fn push_date(out: &mut Vec<u8>, date: Date) {
-    let text = date.text();
-    let colons = |byte: &u8| if *byte == b'-' { b':' } else { *byte };
-    out.push(b'\'');
-    out.extend(text.as_bytes().iter().map(colons));
-    out.push(b'\'');
+    match date.digits() {
+        Some([a, b, c, d, e, f, g, h]) => {
+            out.extend_from_slice(&[b'\'', a, b, c, d, b':', e, f, b':', g, h, b'\'']);
+        }
+        None => {
+            let text = date.text().to_string().replace('-', ":");
+            push_between_quotes(out, text.as_bytes());
+        }
+    }
 }
 
 /// The three bytes as an unsigned number, whatever their sign.
 fn push_old_time(out: &mut Vec<u8>, time: Time) {
-    let packed = i64::from(time.hours) * 10_000 + i64::from(time.minutes) * 100 + i64::from(time.seconds);
-    let unsigned = (if time.negative { -packed } else { packed }) & 0xff_ffff;
+    let packed =
+        i64::from(time.hours()) * 10_000 + i64::from(time.minutes()) * 100 + i64::from(time.seconds());
+    let unsigned = (if time.is_negative() { -packed } else { packed }) & 0xff_ffff;
     let text = format!("'{:02}:{:02}:{:02}'", unsigned / 10_000, unsigned / 100 % 100, unsigned % 100);
     out.extend_from_slice(text.as_bytes());
 }

@@ -296,7 +296,7 @@ fn opaque(column_type: ColumnType, bytes: &[u8]) -> Result<JsonValue<'_>> {
             let format = DecimalFormat::new(cursor.u8("precision")?, cursor.u8("scale")?)?;
             JsonValue::Decimal(Decimal::new(cursor.rest(), format)?)
         }
-        ColumnType::DATE => JsonValue::Date(DateTime::decode_packed(cursor.i64("date")?)?.date),
+        ColumnType::DATE => JsonValue::Date(DateTime::decode_packed(cursor.i64("date")?)?.date()),
         ColumnType::TIME => JsonValue::Time(Time::decode_packed(cursor.i64("time")?)?),
         ColumnType::DATETIME | ColumnType::TIMESTAMP => {
             JsonValue::DateTime(DateTime::decode_packed(cursor.i64("datetime")?)?)
