@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::error::Error;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::sync::Arc;
 
 use binlogz_binlog::event::{
@@ -17,21 +17,23 @@ use binlogz_binlog::{EventFrame, EventReader, EventType, Framing};
 use binlogz_payload::Expander;
 use binlogz_report::mysqlbinlog::{RowsPrinter, Verbosity};
 
-/// Text is written when it is this long.
-const TEXT_SIZE: usize = 1 << 20;
-
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
 #[allow(dead_code, reason = "tests use the rest of the file")]
 fn main() -> Result<()> {
+    let mut output = BufWriter::with_capacity(1 << 20, io::stdout().lock());
     for path in std::env::args_os().skip(1) {
-        print_rows(File::open(&path)?, Verbosity::Types, &mut io::stdout().lock())?;
+        each_event(File::open(&path)?, Verbosity::Types, |lines| Ok(output.write_all(lines)?))?;
     }
-    Ok(())
+    Ok(output.flush()?)
 }
 
-/// Writes the lines of all rows of a log, those inside payloads too.
-pub fn print_rows(log: impl Read, verbosity: Verbosity, output: &mut impl Write) -> Result<()> {
+/// Hands on the lines of each row event of a log, those inside payloads too.
+pub(crate) fn each_event(
+    log: impl Read,
+    verbosity: Verbosity,
+    mut sink: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
     let mut reader = EventReader::new(log);
     let mut lines = RowLines {
         verbosity,
@@ -44,23 +46,20 @@ pub fn print_rows(log: impl Read, verbosity: Verbosity, output: &mut impl Write)
     let mut expander = Expander::new()?;
     let mut transaction = Vec::new();
     while let Some((offset, frame)) = reader.next_event()? {
-        if frame.event_type() == EventType::TRANSACTION_PAYLOAD {
-            expand(&mut expander, &frame, &mut transaction)?;
-            let mut rest = &transaction[..];
-            while let Some(frame) = Framing::new().next_frame(rest)? {
-                let frame = frame.verify()?;
-                rest = &rest[frame.bytes().len()..];
-                lines.event(&frame).map_err(|error| error.at(offset, Some(frame.event_type())))?;
-            }
-        } else {
-            lines.event(&frame).map_err(|error| error.at(offset, Some(frame.event_type())))?;
+        let at = |error: binlogz_binlog::Error| error.at(offset, Some(frame.event_type()));
+        if frame.event_type() != EventType::TRANSACTION_PAYLOAD {
+            sink(lines.event(&frame).map_err(at)?)?;
+            continue;
         }
-        if lines.text.len() >= TEXT_SIZE {
-            output.write_all(&lines.text)?;
-            lines.text.clear();
+        expand(&mut expander, &frame, &mut transaction)?;
+        let mut rest = &transaction[..];
+        while let Some(inner) = Framing::new().next_frame(rest).map_err(at)? {
+            let inner = inner.verify().map_err(at)?;
+            rest = &rest[inner.bytes().len()..];
+            sink(lines.event(&inner).map_err(at)?)?;
         }
     }
-    Ok(output.write_all(&lines.text)?)
+    Ok(())
 }
 
 /// Expands the payload of a frame.
@@ -89,7 +88,9 @@ struct RowLines {
 }
 
 impl RowLines {
-    fn event(&mut self, frame: &EventFrame<'_>) -> binlogz_binlog::Result<()> {
+    /// The lines of an event; none for others than row events.
+    fn event(&mut self, frame: &EventFrame<'_>) -> binlogz_binlog::Result<&[u8]> {
+        self.text.clear();
         let event_type = frame.event_type();
         let length = self.lengths.of(event_type);
         if event_type == EventType::FORMAT_DESCRIPTION {
@@ -108,6 +109,6 @@ impl RowLines {
                 self.schemas.end_statement();
             }
         }
-        Ok(())
+        Ok(&self.text)
     }
 }

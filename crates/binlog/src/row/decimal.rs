@@ -21,8 +21,9 @@ const GROUP_DIGITS: u8 = 9;
 /// Bytes of a group by its digits.
 const GROUP_SIZE: [u8; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
 
-/// The most digits of a DECIMAL column.
-pub const PRECISION_MAX: u8 = 65;
+/// The most digits that the server's decimals hold: nine groups. A column has 65 at most; a value in JSON
+/// counts its first group whole, so that one of 65 digits comes as one of 66.
+pub const PRECISION_MAX: u8 = 9 * GROUP_DIGITS;
 /// The most digits behind its point.
 pub const SCALE_MAX: u8 = 30;
 /// Characters of the longest decimal: sign, a zero in front of the point, point and digits.
@@ -39,7 +40,7 @@ impl DecimalFormat {
     /// Checks the two numbers of `DECIMAL(precision, scale)`.
     pub fn new(precision: u8, scale: u8) -> Result<Self> {
         if !(1..=PRECISION_MAX).contains(&precision) {
-            return Err(Error::invalid(WHAT, "precision", precision, "1 to 65"));
+            return Err(Error::invalid(WHAT, "precision", precision, "1 to 81"));
         }
         if scale > SCALE_MAX.min(precision) {
             return Err(Error::invalid(WHAT, "scale", scale, "at most 30 and at most the precision"));
@@ -57,7 +58,7 @@ impl DecimalFormat {
         self.scale
     }
 
-    /// Bytes of a value, at most 30.
+    /// Bytes of a value, at most 36.
     pub fn size(self) -> u8 {
         self.groups().map(group_size).sum()
     }
@@ -218,6 +219,7 @@ mod tests {
         bytes[0] ^= 0x80;
         let expected = format!("-{}.{}", "9".repeat(35), "9".repeat(30));
         assert_eq!(text(65, 30, &bytes), expected);
+        assert_eq!(text(66, 30, &bytes), expected);
     }
 
     #[test]
@@ -229,7 +231,7 @@ mod tests {
         assert!(Decimal::new(&[0x80, 0, 0, 0, 100], format).is_err());
         let whole = DecimalFormat::new(18, 0).unwrap();
         assert!(Decimal::new(&[0x80, 0, 0, 0, 0x3b, 0x9a, 0xca, 0x00], whole).is_err());
-        for (precision, scale) in [(0, 0), (66, 0), (40, 31), (5, 6)] {
+        for (precision, scale) in [(0, 0), (82, 0), (40, 31), (5, 6)] {
             assert!(DecimalFormat::new(precision, scale).is_err(), "{precision},{scale}");
         }
     }

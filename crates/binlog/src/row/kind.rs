@@ -283,8 +283,6 @@ fn string(metadata: &mut Cursor<'_>) -> Result<ColumnKind> {
         ColumnType::SET => {
             Ok(ColumnKind::Set { size: one_of(low, "size of a set", &[1, 2, 3, 4, 8], "1 to 4, or 8")? })
         }
-        // Written without a type byte by the first servers that logged rows.
-        ColumnType(0) => Ok(ColumnKind::Char { length_max: u16::from(low) }),
         ColumnType(byte) if byte | LENGTH_BITS == ColumnType::STRING.0 => {
             let high = u16::from(!byte & LENGTH_BITS) << 4;
             Ok(ColumnKind::Char { length_max: high | u16::from(low) })
@@ -319,7 +317,7 @@ mod tests {
     #[test]
     fn long_chars_hide_two_bits_of_their_length_in_the_type() {
         for (metadata, length_max) in
-            [([0xfe, 0x14], 20), ([0xfe, 0xff], 255), ([0xee, 0xff], 511), ([0xce, 0xfc], 1020), ([0, 9], 9)]
+            [([0xfe, 0x14], 20), ([0xfe, 0xff], 255), ([0xee, 0xff], 511), ([0xce, 0xfc], 1020)]
         {
             assert_eq!(kind(ColumnType::STRING, &metadata).unwrap(), ColumnKind::Char { length_max });
         }
@@ -333,11 +331,12 @@ mod tests {
             (ColumnType::STRING, &[0xf7, 3][..]),
             (ColumnType::STRING, &[0xf8, 5]),
             (ColumnType::STRING, &[0x0f, 5]),
+            (ColumnType::STRING, &[0, 5]),
             (ColumnType::STRING, &[0xfe]),
             (ColumnType::BIT, &[0, 0]),
             (ColumnType::BIT, &[1, 8]),
             (ColumnType::BIT, &[8, 0]),
-            (ColumnType::NEWDECIMAL, &[66, 0]),
+            (ColumnType::NEWDECIMAL, &[82, 0]),
             (ColumnType::FLOAT, &[8]),
             (ColumnType::DOUBLE, &[4]),
             (ColumnType::TIME2, &[7]),

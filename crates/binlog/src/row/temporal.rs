@@ -339,7 +339,7 @@ impl Fraction {
         if stored >= limit {
             return Err(Error::invalid("row value", "fraction", stored, "less than a second"));
         }
-        Ok(Fraction { packed: u32::from(digits) << 24 | stored as u32 * unit })
+        Ok(Fraction { packed: (u32::from(digits) << 24) | (stored as u32 * unit) })
     }
 
     /// Microseconds.
