@@ -6,7 +6,7 @@
 //!
 //! Every command that goes through a log goes through here, so that memory stays bounded
 //! whatever a log holds and every core is used. [`rewrite()`] is the pipeline of compress and
-//! expand, [`verify()`] that of verify.
+//! expand, [`verify()`] that of verify; [`walk()`] goes through a log on one thread.
 
 pub mod batcher;
 pub mod error;
@@ -16,6 +16,7 @@ pub mod ordered;
 pub mod rewrite;
 pub mod salvage;
 pub mod verify;
+pub mod walk;
 
 pub use batcher::{Batch, BatchSize, Batcher, Large, Piece, Start, Unit};
 pub use binlogz_payload::{LogContext, Spool};
@@ -24,3 +25,4 @@ pub use input::{Input, ReadAt};
 pub use rewrite::{Cut, Moved, Rewrite, Summary, rewrite, rewrite_without};
 pub use salvage::{Lost, survey};
 pub use verify::{Verdict, verify};
+pub use walk::{Place, Walked, Walker, walk};

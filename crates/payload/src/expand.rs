@@ -207,11 +207,10 @@ impl EventVisitor for Reframe<'_> {
     #[inline]
     fn begin(&mut self, offset: u64, header: &EventHeader) -> Result<()> {
         let event_size = header.event_size + self.checksum_size as u32;
-        if event_size > EVENT_SIZE_MAX
-            || header.event_type == EventType::TRANSACTION_PAYLOAD
-            || header.event_type.is_gtid()
-        {
-            return Err(unfit(header).at(offset, None).into());
+        if event_size > EVENT_SIZE_MAX {
+            let error =
+                BinlogError::invalid("event header", "event size", header.event_size, "at most 1 GiB");
+            return Err(error.at(offset, None).into());
         }
         // Position and checksum come with the place in the output.
         Ok(self.spool.append(&EventHeader { event_size, end_log_pos: 0, ..*header }.encode())?)
@@ -237,20 +236,4 @@ fn misplaced(offset: u64) -> Error {
         "the GTID event of its transaction in front of it",
     );
     error.at(offset, Some(EventType::TRANSACTION_PAYLOAD)).into()
-}
-
-#[cold]
-pub(crate) fn unfit(header: &EventHeader) -> BinlogError {
-    match header.event_type {
-        EventType::TRANSACTION_PAYLOAD => BinlogError::invalid(
-            "transaction payload",
-            "event inside",
-            "another payload",
-            "no nested payload",
-        ),
-        event_type if event_type.is_gtid() => {
-            BinlogError::invalid("transaction payload", "event inside", event_type, "no GTID event")
-        }
-        _ => BinlogError::invalid("event header", "event size", header.event_size, "at most 1 GiB"),
-    }
 }

@@ -2,7 +2,8 @@
 //! inside and tells them to a visitor.
 //!
 //! Neither the payload nor what it holds stands in memory whole. Everything a payload says of itself
-//! may be a lie; what comes out of it must be whole events.
+//! may be a lie; what comes out of it must be whole events, none of them a payload again (such a log
+//! could hold itself) or the beginning of another transaction.
 
 use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
 use binlogz_binlog::header::HEADER_SIZE;
@@ -29,6 +30,7 @@ pub struct PayloadStream {
 struct Fields {
     compression_type: CompressionType,
     payload_size: u64,
+    uncompressed_size: Option<u64>,
     /// Bytes of the payload still to come.
     left: u64,
 }
@@ -55,6 +57,28 @@ impl PayloadStream {
         }
     }
 
+    /// What the fields in front of the payload say, once they came.
+    pub fn fields(&self) -> Option<TransactionPayloadHeader<'static>> {
+        let fields = self.fields?;
+        let Fields { compression_type, payload_size, uncompressed_size, .. } = fields;
+        Some(TransactionPayloadHeader::new(compression_type, payload_size, uncompressed_size))
+    }
+
+    /// Takes the next bytes of the event's body as far as they belong to the fields in front of the
+    /// payload; what follows them.
+    ///
+    /// # Errors
+    ///
+    /// Fields that are damaged or claim what can't be, with the offset of the payload event.
+    pub fn front<'a>(&mut self, bytes: &'a [u8], expander: &mut Expander) -> Result<&'a [u8]> {
+        if self.fields.is_some() {
+            return Ok(bytes);
+        }
+        let Some(rest) = self.read_fields(bytes)? else { return Ok(&[]) };
+        expander.begin()?;
+        Ok(rest)
+    }
+
     /// Takes the next bytes of the event's body. The offsets that `visitor` is told count the
     /// uncompressed bytes of the payload.
     ///
@@ -63,21 +87,18 @@ impl PayloadStream {
     /// Damage, with the offset of the payload event; what `visitor` fails with.
     pub fn body<V: EventVisitor<Error = Error>>(
         &mut self,
-        mut bytes: &[u8],
+        bytes: &[u8],
         expander: &mut Expander,
         visitor: &mut V,
     ) -> Result<()> {
-        if self.fields.is_none() {
-            let Some(rest) = self.read_fields(bytes)? else { return Ok(()) };
-            bytes = rest;
-            expander.begin()?;
-        }
+        let bytes = self.front(bytes, expander)?;
         let Some(fields) = &mut self.fields else { return Ok(()) };
         let taken = usize::try_from(fields.left).unwrap_or(usize::MAX).min(bytes.len());
         // Bytes behind the payload are tolerated, as by the server.
         let bytes = bytes.get(..taken).unwrap_or_default();
         fields.left -= taken as u64;
         let parser = &mut self.parser;
+        let visitor = &mut Inside(visitor);
         let result = match fields.compression_type {
             CompressionType::NONE => parser.push(bytes, visitor),
             _ => expander.push(bytes, |events| parser.push(events, visitor)),
@@ -128,7 +149,8 @@ impl PayloadStream {
             return Err(at(BinlogError::invalid(WHAT, "compression type", compression_type, expected)).into());
         }
         let payload_size = header.payload_size();
-        self.fields = Some(Fields { compression_type, payload_size, left: payload_size });
+        let uncompressed_size = header.uncompressed_size();
+        self.fields = Some(Fields { compression_type, payload_size, uncompressed_size, left: payload_size });
         Ok(bytes.get(size - held..))
     }
 
@@ -145,5 +167,41 @@ impl PayloadStream {
             other => return other,
         };
         Error::Payload { offset: self.offset, found }
+    }
+}
+
+/// Lets only those events through that may stand in a payload.
+struct Inside<'a, V>(&'a mut V);
+
+impl<V: EventVisitor<Error = Error>> EventVisitor for Inside<'_, V> {
+    type Error = Error;
+
+    #[inline]
+    fn begin(&mut self, offset: u64, header: &EventHeader) -> Result<()> {
+        if header.event_type == EventType::TRANSACTION_PAYLOAD || header.event_type.is_gtid() {
+            return Err(unfit(header).at(offset, None).into());
+        }
+        self.0.begin(offset, header)
+    }
+
+    #[inline]
+    fn body(&mut self, bytes: &[u8]) -> Result<()> {
+        self.0.body(bytes)
+    }
+
+    #[inline]
+    fn end(&mut self) -> Result<()> {
+        self.0.end()
+    }
+}
+
+#[cold]
+fn unfit(header: &EventHeader) -> BinlogError {
+    const EVENT: &str = "event inside";
+    match header.event_type {
+        EventType::TRANSACTION_PAYLOAD => {
+            BinlogError::invalid(WHAT, EVENT, "another payload", "no nested payload")
+        }
+        event_type => BinlogError::invalid(WHAT, EVENT, event_type, "no GTID event"),
     }
 }
