@@ -41,7 +41,7 @@ impl LogPath {
             LogPath::Stdin if io::stdin().is_terminal() => {
                 Err(Failure::of(self, "is a terminal, expected a binary log"))
             }
-            LogPath::Stdin => Ok(Input::stdin()),
+            LogPath::Stdin => Input::stdin().map_err(|error| self.failure(&error)),
             LogPath::File(path) => Input::open(path).map_err(|error| self.failure(&error)),
         }
     }

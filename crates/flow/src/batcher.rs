@@ -384,7 +384,7 @@ impl Batcher {
             Input::Places(places) => {
                 LargeSource::Places { places: Arc::clone(places), offset: self.log_begin + offset }
             }
-            Input::Stream(_) => LargeSource::Spool(Spool::on_disk()),
+            Input::Stream(_) | Input::Pipe(_) => LargeSource::Spool(Spool::on_disk()),
         };
         let mut first = self.walked == 0;
         let end = loop {

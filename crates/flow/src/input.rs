@@ -1,10 +1,15 @@
 //! Where a log's bytes come from: a file that can be read at any place, or a stream that can't.
+//!
+//! The bytes of a pipe may never come. When a run fails meanwhile, its [`Stop`] ends the waiting.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, PipeReader, PipeWriter, Read, Seek};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, poll};
 
 /// Bytes that can be read at any offset, from several threads at once.
 pub trait ReadAt: Send + Sync {
@@ -30,8 +35,10 @@ impl ReadAt for Vec<u8> {
 pub enum Input {
     /// A file, or bytes in memory: what is too large to keep is read a second time.
     Places(Arc<dyn ReadAt>),
-    /// A pipe: what is too large to keep is spilled to a temporary file.
+    /// Bytes in order: what is too large to keep is spilled to a temporary file.
     Stream(Box<dyn Read + Send>),
+    /// The same from a file descriptor that may keep a reader waiting.
+    Pipe(Pipe),
 }
 
 impl std::fmt::Debug for Input {
@@ -39,24 +46,43 @@ impl std::fmt::Debug for Input {
         f.write_str(match self {
             Input::Places(_) => "Input::Places",
             Input::Stream(_) => "Input::Stream",
+            Input::Pipe(_) => "Input::Pipe",
         })
     }
 }
 
 impl Input {
-    /// Opens a file; a FIFO or device becomes a stream.
+    /// Opens a file; a FIFO or device becomes a pipe.
+    ///
+    /// # Errors
+    ///
+    /// A file that can't be opened, a folder.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let kind = file.metadata()?.file_type();
         if kind.is_dir() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory, expected a binary log"));
         }
-        if kind.is_file() { Ok(Input::Places(Arc::new(file))) } else { Ok(Input::Stream(Box::new(file))) }
+        if kind.is_file() { Ok(Input::Places(Arc::new(file))) } else { Pipe::new(file).map(Input::Pipe) }
     }
 
-    /// Standard input: a file where the shell redirected one, else a stream.
-    pub fn stdin() -> Self {
-        Input::Stream(Box::new(io::stdin()))
+    /// Standard input: a file where the shell redirected one that nobody read from yet, else a pipe.
+    ///
+    /// # Errors
+    ///
+    /// A standard input that is closed.
+    pub fn stdin() -> io::Result<Self> {
+        let mut file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let unread = file.metadata()?.is_file() && file.stream_position()? == 0;
+        if unread { Ok(Input::Places(Arc::new(file))) } else { Pipe::new(file).map(Input::Pipe) }
+    }
+
+    /// What ends the waiting for bytes. Once it is dropped, reading from a pipe is an error.
+    pub(crate) fn stop(&mut self) -> Stop {
+        match self {
+            Input::Pipe(pipe) => Stop(pipe.stop.take()),
+            Input::Places(_) | Input::Stream(_) => Stop(None),
+        }
     }
 
     /// Reads the bytes at `offset`, which a stream can do only in order.
@@ -65,12 +91,47 @@ impl Input {
             let result = match self {
                 Input::Places(places) => places.read_at(buffer, offset),
                 Input::Stream(stream) => stream.read(buffer),
+                Input::Pipe(pipe) => pipe.read(buffer),
             };
             match result {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => return other,
             }
         }
+    }
+}
+
+/// A file descriptor whose bytes come when they come.
+#[derive(Debug)]
+pub struct Pipe {
+    file: File,
+    /// Ends when the other end is dropped.
+    stopped: PipeReader,
+    /// The other end, until a run takes it.
+    stop: Option<PipeWriter>,
+}
+
+/// Ends the waiting for the bytes of a [`Pipe`] when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Stop(#[expect(dead_code, reason = "to be dropped is all it is for")] Option<PipeWriter>);
+
+impl Pipe {
+    fn new(file: File) -> io::Result<Self> {
+        let (stopped, stop) = io::pipe()?;
+        Ok(Pipe { file, stopped, stop: Some(stop) })
+    }
+}
+
+impl Read for Pipe {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut waited_for =
+            [PollFd::new(&self.file, PollFlags::IN), PollFd::new(&self.stopped, PollFlags::IN)];
+        poll(&mut waited_for, None)?;
+        let [_, stopped] = waited_for;
+        if !stopped.revents().is_empty() {
+            return Err(io::Error::other("the run is over"));
+        }
+        self.file.read(buffer)
     }
 }
 
@@ -88,5 +149,36 @@ impl Read for PlacesReader<'_> {
         self.offset += count as u64;
         self.left -= count as u64;
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::OwnedFd;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_gives_its_bytes_and_its_end() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let mut pipe = Pipe::new(OwnedFd::from(reader).into()).unwrap();
+        writer.write_all(b"bytes").unwrap();
+        drop(writer);
+        let mut got = Vec::new();
+        pipe.read_to_end(&mut got).unwrap();
+        assert_eq!(got, b"bytes");
+    }
+
+    #[test]
+    fn a_pipe_without_bytes_waits_until_it_is_stopped() {
+        let (reader, writer) = io::pipe().unwrap();
+        let mut input = Input::Pipe(Pipe::new(OwnedFd::from(reader).into()).unwrap());
+        let stop = input.stop();
+        let waiting = thread::spawn(move || input.read(&mut [0; 10], 0));
+        drop(stop);
+        assert_eq!(waiting.join().unwrap().unwrap_err().to_string(), "the run is over");
+        drop(writer);
     }
 }

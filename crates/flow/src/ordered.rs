@@ -24,12 +24,15 @@ pub fn in_flight_max(workers: usize) -> usize {
 /// `sink` in the order of the jobs. `new_worker` makes what a worker keeps from job to job, such as
 /// a compression context. With one worker everything runs on the caller's thread.
 ///
+/// `stop` is dropped as soon as the run is over: it ends what `jobs` may be waiting for.
+///
 /// # Errors
 ///
 /// The first error of `jobs`, `new_worker`, `work` or `sink`, in the order of the jobs.
 pub fn run<J, W, R, E>(
     workers: usize,
     mut jobs: impl FnMut() -> Option<Result<J, E>> + Send,
+    stop: impl Sized,
     new_worker: impl Fn() -> Result<W, E> + Sync,
     work: impl Fn(&mut W, J) -> Result<R, E> + Sync,
     mut sink: impl FnMut(R) -> Result<(), E>,
@@ -86,6 +89,8 @@ where
                 }
             }
         });
+        // Dropped before the scope waits for the reader.
+        let _stop = stop;
         for awaited in in_order {
             // A slot without an answer is a worker that panicked: the scope passes its panic on.
             let Ok(result) = awaited.recv() else { break };
@@ -120,6 +125,7 @@ mod tests {
             run(
                 workers,
                 numbers(50),
+                (),
                 || Ok(()),
                 slow_evens,
                 |n| {
@@ -147,6 +153,7 @@ mod tests {
             let result = run(
                 workers,
                 numbers(1000),
+                (),
                 || Ok(()),
                 work,
                 |n| {
@@ -173,6 +180,7 @@ mod tests {
         run(
             3,
             jobs,
+            (),
             || Ok(()),
             |(), n| Ok(n),
             |_| {
@@ -191,6 +199,7 @@ mod tests {
         let result = run(
             2,
             numbers(1000),
+            (),
             || Ok(()),
             |(), n| Ok(n),
             |n| {
@@ -198,5 +207,20 @@ mod tests {
             },
         );
         assert_eq!(result, Err("closed".to_string()));
+    }
+
+    #[test]
+    fn a_failed_run_does_not_wait_for_jobs_that_never_come() {
+        let (stop, stopped) = bounded::<()>(0);
+        let mut first = true;
+        let jobs = || {
+            if !std::mem::take(&mut first) {
+                let _ = stopped.recv();
+                return None;
+            }
+            Some(Ok(()))
+        };
+        let result = run(2, jobs, stop, || Ok(()), |(), ()| Err::<(), _>("damaged".to_string()), |()| Ok(()));
+        assert_eq!(result, Err("damaged".to_string()));
     }
 }

@@ -94,7 +94,7 @@ pub fn rewrite(
 /// As for [`rewrite()`].
 pub fn rewrite_without(
     lost: &[Lost],
-    input: Input,
+    mut input: Input,
     out: impl Write,
     rewrite: Rewrite,
     workers: usize,
@@ -102,6 +102,7 @@ pub fn rewrite_without(
     progress: Progress<'_>,
 ) -> Result<Summary, Error> {
     let memory = Memory::for_workers(workers, !matches!(rewrite, Rewrite::Compress(_)));
+    let stop = input.stop();
     let mut batcher = Batcher::new(input, Unit::Transaction, memory.batch)
         .without(lost.iter().map(|lost| lost.range.clone()));
     let mut announced = true;
@@ -163,7 +164,7 @@ pub fn rewrite_without(
         Ok(())
     };
     let new_worker = || Worker::new(rewrite);
-    ordered::run(workers, jobs, new_worker, |worker, job| worker.work(job, &memory), sink)?;
+    ordered::run(workers, jobs, stop, new_worker, |worker, job| worker.work(job, &memory), sink)?;
     summary.bytes_written = writer.written();
     writer.finish().map_err(Error::Output)?;
     Ok(summary)

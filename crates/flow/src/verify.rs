@@ -25,13 +25,15 @@ pub struct Verdict {
 /// # Errors
 ///
 /// Bytes that can't be read as events, with their offset; an input that fails.
-pub fn verify(input: Input, workers: usize, progress: Progress<'_>) -> Result<Verdict, Error> {
+pub fn verify(mut input: Input, workers: usize, progress: Progress<'_>) -> Result<Verdict, Error> {
     let memory = Memory::for_workers(workers, true);
+    let stop = input.stop();
     let mut batcher = Batcher::new(input, Unit::Transaction, memory.batch);
     let mut verdict = Verdict::default();
     ordered::run(
         workers,
         || Some(batcher.next_piece()?.map_err(Error::from)),
+        stop,
         || Ok(Verifier::new()?),
         |verifier, piece| {
             Ok(match piece {
