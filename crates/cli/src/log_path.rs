@@ -37,12 +37,17 @@ impl fmt::Display for LogPath {
 impl LogPath {
     /// Opens it for the pipeline.
     pub(crate) fn open(&self) -> Result<Input> {
+        self.open_input().map_err(|error| self.failure(&error))
+    }
+
+    /// The same for callers that tell themselves which log it was.
+    pub(crate) fn open_input(&self) -> io::Result<Input> {
         match self {
             LogPath::Stdin if io::stdin().is_terminal() => {
-                Err(Failure::of(self, "is a terminal, expected a binary log"))
+                Err(io::Error::other("is a terminal, expected a binary log"))
             }
-            LogPath::Stdin => Input::stdin().map_err(|error| self.failure(&error)),
-            LogPath::File(path) => Input::open(path).map_err(|error| self.failure(&error)),
+            LogPath::Stdin => Input::stdin(),
+            LogPath::File(path) => Input::open(path),
         }
     }
 

@@ -6,7 +6,8 @@
 //!
 //! Every command that goes through a log goes through here, so that memory stays bounded
 //! whatever a log holds and every core is used. [`rewrite()`] is the pipeline of compress and
-//! expand, [`verify()`] that of verify; [`walk()`] goes through a log on one thread.
+//! expand, [`verify()`] that of verify; [`walk()`] goes through a log on one
+//! thread, [`same()`] through two at once.
 
 pub mod batcher;
 pub mod error;
@@ -15,6 +16,7 @@ pub mod memory;
 pub mod ordered;
 pub mod rewrite;
 pub mod salvage;
+pub mod same;
 pub mod verify;
 pub mod walk;
 
@@ -24,5 +26,6 @@ pub use error::Error;
 pub use input::{Input, ReadAt};
 pub use rewrite::{Cut, Moved, Rewrite, Summary, rewrite, rewrite_without};
 pub use salvage::{Lost, survey};
+pub use same::{Comparison, same};
 pub use verify::{Verdict, verify};
 pub use walk::{Place, Walked, Walker, walk};

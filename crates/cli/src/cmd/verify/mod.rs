@@ -1,4 +1,7 @@
-//! `binlogz verify`: is a log what a server writes, to the last byte?
+//! `binlogz verify`: is a log what a server writes, to the last byte? Or, with `--same` ([`same`]), do two
+//! sequences of logs mean the same?
+
+mod same;
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -14,15 +17,21 @@ use crate::log_path::{LogPath, check_stdin_once};
 use crate::progress::Progress;
 use crate::report::{CutReport, Format, grouped};
 
-/// Check that binary logs are what a server writes, to the last byte
+/// Check binary logs to the last byte, or whether they mean the same
 ///
 /// Reads every event, those in payloads included: frames, checksums, fields, rows, transaction lengths and
 /// positions, the order of events.
+///
+/// With --same, compares two sequences of logs: the same transactions with the same events, however they are
+/// compressed and cut into files. Tells the first difference.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Verify {
+    /// Compare the logs before -- with those behind it
+    #[arg(long, requires = "against")]
+    same: bool,
     /// Threads that work at once [default: one for each core]
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", conflicts_with = "same")]
     jobs: Option<NonZeroUsize>,
     /// How the answer is written
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -30,16 +39,23 @@ pub(crate) struct Verify {
     /// Binary logs or relay logs; - is standard input
     #[arg(required = true, value_name = "FILE|-")]
     files: Vec<LogPath>,
+    /// What to compare with
+    #[arg(last = true, requires = "same", value_name = "FILE|-")]
+    against: Vec<LogPath>,
 }
 
 const EXAMPLES: &str = "Examples:
   binlogz verify binlog.0000*
+  binlogz verify --same binlog.000041 binlog.000042 -- small/binlog.000041 small/binlog.000042
 
-Exit code 1: a log can be read, but holds what no server writes. Exit code 2: a log can't be read: bytes are missing, or a \
-checksum is wrong.";
+Exit code 1: a log can be read, but holds what no server writes; the logs differ.
+Exit code 2: a log can't be read: bytes are missing, or a checksum is wrong.";
 
 impl Verify {
     pub(super) fn run(self) -> Result<Exit> {
+        if self.same {
+            return same::run([&self.files, &self.against], self.format);
+        }
         check_stdin_once(&self.files)?;
         let workers = workers(self.jobs);
         let mut answers = Vec::new();
