@@ -134,9 +134,8 @@ impl Candidate {
         if !announced {
             return Ok(Err(Ineligible::FormatDescription));
         }
-        let following = self.end - self.gtid.offset - u64::from(self.gtid.header.event_size);
         scratch.clear();
-        self.gtid.rewrite(context.framing, following, scratch)?;
+        self.gtid.rewrite(context.framing, self.following(), scratch)?;
         if !same_without_checksum(scratch, &self.gtid.event, context.framing) {
             return Ok(Err(Ineligible::TransactionLength));
         }
@@ -149,11 +148,17 @@ impl Candidate {
         if self.own {
             return self.all_own.then_some([Positions::Own; 2]);
         }
-        // Consecutive ones are recognised by filling the space between GTID event and payload event.
-        (self.consecutive || self.all_equal).then_some([
-            Positions::Fixed(self.gtid.header.end_log_pos),
-            Positions::Fixed(self.last.end_log_pos),
-        ])
+        let (gtid_end, end) = (self.gtid.header.end_log_pos, self.last.end_log_pos);
+        let come_back = match inner_positions(false, gtid_end, end, self.following()) {
+            Positions::ConsecutiveFrom(_) => self.consecutive,
+            Positions::Own | Positions::Fixed(_) => self.all_equal,
+        };
+        come_back.then_some([Positions::Fixed(gtid_end), Positions::Fixed(end)])
+    }
+
+    /// Bytes of the events behind the GTID event, as they stand in the log.
+    fn following(&self) -> u64 {
+        self.end - self.gtid.offset - u64::from(self.gtid.header.event_size)
     }
 }
 
