@@ -163,6 +163,8 @@ pub struct Batcher {
     read_offset: u64,
     /// Offset in the input at which the log begins.
     log_begin: u64,
+    /// What is read into: filled with zeros once, not for each of a pipe's small reads.
+    chunk: Box<[u8]>,
     end_of_input: bool,
     context: Option<LogContext>,
     in_use: bool,
@@ -186,6 +188,7 @@ impl Batcher {
             boundary: 0,
             read_offset: 0,
             log_begin: 0,
+            chunk: vec![0; READ_SIZE].into(),
             end_of_input: false,
             context: None,
             in_use: false,
@@ -495,13 +498,8 @@ impl Batcher {
     /// Reads until `wanted` bytes lie ahead or the input ends; how many do.
     fn fill(&mut self, wanted: usize) -> Result<usize, Error> {
         while self.ahead().len() < wanted && !self.end_of_input {
-            let have = self.pending.len();
-            self.pending.resize(have + READ_SIZE, 0);
-            let free = self.pending.get_mut(have..).unwrap_or_default();
-            let result = self.input.read(free, self.read_offset);
-            let count = *result.as_ref().unwrap_or(&0);
-            self.pending.truncate(have + count);
-            result?;
+            let count = self.input.read(&mut self.chunk, self.read_offset)?;
+            self.pending.extend_from_slice(self.chunk.get(..count).unwrap_or_default());
             self.read_offset += count as u64;
             self.end_of_input = count == 0;
         }

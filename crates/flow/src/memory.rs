@@ -30,6 +30,8 @@ const EXPANSION: usize = 4;
 /// The memory plan of a run.
 #[derive(Debug)]
 pub struct Memory {
+    /// Threads that share it.
+    pub workers: usize,
     /// How batches are cut.
     pub batch: BatchSize,
     spools: SpoolMemory,
@@ -40,15 +42,20 @@ pub struct Memory {
 impl Memory {
     /// The plan for a run with so many workers; `expanding`: pieces become larger.
     pub fn for_workers(workers: usize, expanding: bool) -> Self {
-        let in_flight = in_flight_max(workers);
         // A worker holds what it compresses a second time, as it stands inside the payload.
-        let max = (BATCHES_MEMORY / (in_flight + workers)).clamp(BATCH_MIN, BATCH_MAX);
+        let max = (BATCHES_MEMORY / (in_flight_max(workers) + workers)).clamp(BATCH_MIN, BATCH_MAX);
         let target = if expanding { max / 2 / EXPANSION } else { max / 2 };
+        Memory::new(workers, BatchSize { target, max }, SPOOLS_MEMORY)
+    }
+
+    /// A plan with batches of this size, and so many bytes for all that they become.
+    pub fn new(workers: usize, batch: BatchSize, spools: usize) -> Self {
         Memory {
-            batch: BatchSize { target, max },
-            spools: SpoolMemory::new(SPOOLS_MEMORY),
+            workers,
+            batch,
+            spools: SpoolMemory::new(spools),
             free: Mutex::default(),
-            free_max: in_flight,
+            free_max: in_flight_max(workers),
         }
     }
 

@@ -94,14 +94,31 @@ pub fn rewrite(
 /// As for [`rewrite()`].
 pub fn rewrite_without(
     lost: &[Lost],
-    mut input: Input,
+    input: Input,
     out: impl Write,
     rewrite: Rewrite,
     workers: usize,
-    mut moved: Option<&mut dyn FnMut(Moved) -> io::Result<()>>,
+    moved: Option<&mut dyn FnMut(Moved) -> io::Result<()>>,
     progress: Progress<'_>,
 ) -> Result<Summary, Error> {
     let memory = Memory::for_workers(workers, !matches!(rewrite, Rewrite::Compress(_)));
+    rewrite_within(&memory, lost, input, out, rewrite, moved, progress)
+}
+
+/// The same with a memory plan of the caller's, which changes no byte of the output.
+///
+/// # Errors
+///
+/// As for [`rewrite()`].
+pub fn rewrite_within(
+    memory: &Memory,
+    lost: &[Lost],
+    mut input: Input,
+    out: impl Write,
+    rewrite: Rewrite,
+    mut moved: Option<&mut dyn FnMut(Moved) -> io::Result<()>>,
+    progress: Progress<'_>,
+) -> Result<Summary, Error> {
     let stop = input.stop();
     let mut batcher = Batcher::new(input, Unit::Transaction, memory.batch)
         .without(lost.iter().map(|lost| lost.range.clone()));
@@ -164,7 +181,7 @@ pub fn rewrite_without(
         Ok(())
     };
     let new_worker = || Worker::new(rewrite);
-    ordered::run(workers, jobs, stop, new_worker, |worker, job| worker.work(job, &memory), sink)?;
+    ordered::run(memory.workers, jobs, stop, new_worker, |worker, job| worker.work(job, memory), sink)?;
     summary.bytes_written = writer.written();
     writer.finish().map_err(Error::Output)?;
     Ok(summary)
