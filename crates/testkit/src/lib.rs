@@ -5,11 +5,13 @@
 //! * [`workload`] makes binlogs of the five workloads that the public studies measure;
 //! * [`mixed`] makes binlogs of everything else that a server writes;
 //! * [`corpus`] has the real binlogs that the repository ships, and [`real::every_binlog`] all of these;
+//! * [`builder`] builds logs by hand: of servers that can't be had here, and with any lie in them;
 //! * [`mutate`] damages them, from a seed that is printed.
 //!
 //! Everything dear to make is kept in a [`cache`] outside the checkout. A test that needs a program which can't
 //! be had here says `SKIPPED` aloud and passes, unless `BINLOGZ_REQUIRE_SERVERS=1`; see [`require_tool!`].
 
+pub mod builder;
 pub mod cache;
 pub mod corpus;
 mod error;

@@ -1,0 +1,391 @@
+//! Builds logs by hand: those of servers that can't be had here, and those that no server would write.
+//!
+//! ```text
+//! LogBuilder   magic | format description | events, with sizes, positions and checksums that fit
+//! Payload      the body of a transaction payload event, each field of which may lie or be missing
+//! ```
+//!
+//! Bodies are encoded by `binlogz-binlog`, which is held against real logs elsewhere. The one table is
+//! `shop.item (v BLOB)`. Whatever a test wants wrong it says itself, with [`LogBuilder::event`] or a [`Payload`].
+
+use binlogz_binlog::event::{
+    Bitmap, ColumnType, CommitTimestamps, CompressionType, FormatDescription, GtidEvent, GtidFlags,
+    LogicalClock, OptionalMetadata, POST_HEADER_LENGTHS, QueryEvent, RowsEvent, RowsFlags,
+    SERVER_VERSION_SIZE, ServerVersions, StatusVariables, TableId, TableMapEvent, TableMapFlags, XidEvent,
+    rewrite_transaction_length,
+};
+use binlogz_binlog::frame::encode_event;
+use binlogz_binlog::gtid::ServerUuid;
+use binlogz_binlog::put::{Put, lei_size};
+use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, Framing, HeaderFlags, MAGIC};
+
+const TIMESTAMP: u32 = 1_700_000_000;
+const SERVER_ID: u32 = 7;
+const TABLE_ID: TableId = TableId(90);
+const UUID: ServerUuid = ServerUuid(*b"a server's uuid!");
+/// Post-header lengths of the events of a transaction: those of 5.6 and everything since.
+const TABLE_MAP_LENGTH: u8 = 8;
+const ROWS_LENGTH: u8 = 10;
+
+/// A release, as far as its logs differ from those of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// As its format description gives it.
+    pub version: &'static str,
+    /// Event types that it announces.
+    pub types: usize,
+    /// How its GTID events end.
+    pub gtid: GtidForm,
+}
+
+/// What a GTID event holds behind its GTID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GtidForm {
+    /// Nothing.
+    Mysql56,
+    /// The logical clock.
+    Mysql57,
+    /// Commit timestamps, transaction length and server versions as well.
+    Mysql80,
+}
+
+impl Release {
+    /// MySQL 5.6.
+    pub const MYSQL_5_6: Release = Release::new("5.6.51-log", 35, GtidForm::Mysql56);
+    /// MySQL 5.7.
+    pub const MYSQL_5_7: Release = Release::new("5.7.44-log", 38, GtidForm::Mysql57);
+    /// The last release without transaction payloads.
+    pub const MYSQL_8_0_19: Release = Release::new("8.0.19", 39, GtidForm::Mysql80);
+    /// The first release with them.
+    pub const MYSQL_8_0_20: Release = Release::new("8.0.20", 40, GtidForm::Mysql80);
+    /// The release that the corpus comes from.
+    pub const MYSQL_9_7: Release = Release::new("9.7.4", 42, GtidForm::Mysql80);
+
+    const fn new(version: &'static str, types: usize, gtid: GtidForm) -> Release {
+        Release { version, types, gtid }
+    }
+}
+
+/// What `end_log_pos` the next events get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Positions {
+    /// Where each ends.
+    Own,
+    /// Where each ended in a source's log, in which the first one began here.
+    Source(u32),
+    /// All the same.
+    Fixed(u32),
+}
+
+/// A log that grows event by event.
+#[derive(Clone, Debug)]
+pub struct LogBuilder {
+    release: Release,
+    checksum: ChecksumAlgorithm,
+    positions: Positions,
+    flags: HeaderFlags,
+    /// Where the next event begins in its log.
+    offset: u64,
+    gno: u64,
+    bytes: Vec<u8>,
+}
+
+impl LogBuilder {
+    /// A log of `release` whose events have checksums.
+    pub fn new(release: Release) -> LogBuilder {
+        LogBuilder::with(release, ChecksumAlgorithm::CRC32, HeaderFlags::default())
+    }
+
+    /// A log whose format description has these flags: in use, or a relay log's.
+    pub fn with(release: Release, checksum: ChecksumAlgorithm, flags: HeaderFlags) -> LogBuilder {
+        let mut log = LogBuilder {
+            release,
+            checksum,
+            positions: Positions::Own,
+            flags,
+            offset: MAGIC.len() as u64,
+            gno: 0,
+            bytes: MAGIC.to_vec(),
+        };
+        log.format_description(release);
+        log.flags = HeaderFlags::default();
+        log
+    }
+
+    /// What positions the next events get.
+    pub fn positions(&mut self, positions: Positions) -> &mut LogBuilder {
+        self.positions = positions;
+        self
+    }
+
+    /// What flags the next events get.
+    pub fn flags(&mut self, flags: HeaderFlags) -> &mut LogBuilder {
+        self.flags = flags;
+        self
+    }
+
+    /// The next event begins so many bytes further on: what lies between is the caller's.
+    pub fn skip(&mut self, bytes: u64) -> &mut LogBuilder {
+        self.offset += bytes;
+        self
+    }
+
+    /// A format description, as stands at the beginning and, of the source, in relay logs.
+    pub fn format_description(&mut self, release: Release) -> &mut LogBuilder {
+        let mut server_version = [0; SERVER_VERSION_SIZE];
+        server_version[..release.version.len()].copy_from_slice(release.version.as_bytes());
+        let body = FormatDescription {
+            binlog_version: 4,
+            server_version,
+            created: 0,
+            header_length: 19,
+            post_header_lengths: POST_HEADER_LENGTHS[..release.types].to_vec(),
+            checksum_algorithm: self.checksum,
+        }
+        .encode();
+        // Its own checksum is there also where the others have none.
+        self.event_with(EventType::FORMAT_DESCRIPTION, &body, ChecksumAlgorithm::CRC32)
+    }
+
+    /// An event of any type with any body.
+    pub fn event(&mut self, event_type: EventType, body: &[u8]) -> &mut LogBuilder {
+        self.event_with(event_type, body, self.checksum)
+    }
+
+    fn event_with(
+        &mut self,
+        event_type: EventType,
+        body: &[u8],
+        checksum: ChecksumAlgorithm,
+    ) -> &mut LogBuilder {
+        let size = (19 + body.len() + checksum.size()) as u64;
+        let end_log_pos = match &mut self.positions {
+            Positions::Own => (self.offset + size) as u32,
+            Positions::Source(position) => {
+                *position = position.wrapping_add(size as u32);
+                *position
+            }
+            Positions::Fixed(position) => *position,
+        };
+        self.offset += size;
+        let header = EventHeader { end_log_pos, flags: self.flags, ..header(event_type) };
+        self.bytes.extend(encode_event(header, body, checksum));
+        self
+    }
+
+    /// A transaction that inserts values, each with a rows event of its own.
+    pub fn transaction(&mut self, values: &[&[u8]]) -> &mut LogBuilder {
+        let events = transaction_events(values);
+        let sizes = events.iter().map(|(_, body)| 19 + body.len() + self.checksum.size());
+        self.gtid(sizes.sum::<usize>() as u64);
+        for (event_type, body) in &events {
+            self.event(*event_type, body);
+        }
+        self
+    }
+
+    /// A transaction in a payload, honest or not.
+    pub fn payload(&mut self, payload: &Payload) -> &mut LogBuilder {
+        let body = payload.encode();
+        self.gtid((19 + body.len() + self.checksum.size()) as u64);
+        self.event(EventType::TRANSACTION_PAYLOAD, &body)
+    }
+
+    /// The GTID event of a transaction in which so many bytes follow it.
+    pub fn gtid(&mut self, following: u64) -> &mut LogBuilder {
+        self.gno += 1;
+        let body = gtid_event(self.release.gtid, self.gno).encode().expect("no part is missing");
+        let event = encode_event(header(EventType::GTID), &body, self.checksum);
+        let framing = Framing::with_checksum(self.checksum);
+        let frame = framing.next_frame(&event).ok().flatten().expect("whole").trust().expect("framed");
+        let mut rewritten = Vec::new();
+        rewrite_transaction_length(&frame, following, &mut rewritten).expect("a GTID event");
+        let body = &rewritten[19..rewritten.len() - self.checksum.size()];
+        self.event(EventType::GTID, body)
+    }
+
+    /// Where the next event begins in its log.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The bytes of the log so far.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes since the last time; for logs that are put together elsewhere.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+}
+
+fn header(event_type: EventType) -> EventHeader {
+    EventHeader {
+        timestamp: TIMESTAMP,
+        event_type,
+        server_id: SERVER_ID,
+        event_size: 0,
+        end_log_pos: 0,
+        flags: HeaderFlags::default(),
+    }
+}
+
+fn gtid_event(form: GtidForm, gno: u64) -> GtidEvent<'static> {
+    let since = |first: GtidForm| form >= first;
+    let clock = LogicalClock { last_committed: gno as i64 - 1, sequence_number: gno as i64 };
+    GtidEvent {
+        flags: GtidFlags::default(),
+        uuid: UUID,
+        gno,
+        logical_clock: since(GtidForm::Mysql57).then_some(clock),
+        commit_timestamps: since(GtidForm::Mysql80)
+            .then_some(CommitTimestamps { immediate: 1_700_000_000_000_000, original: None }),
+        transaction_length: since(GtidForm::Mysql80).then_some(0),
+        server_versions: since(GtidForm::Mysql80)
+            .then_some(ServerVersions { immediate: 80_019, original: None }),
+        commit_group_ticket: None,
+        trailing: &[],
+    }
+}
+
+/// The events behind a GTID event that insert values, with their bodies.
+pub fn transaction_events(values: &[&[u8]]) -> Vec<(EventType, Vec<u8>)> {
+    let mut events = vec![(EventType::QUERY, query("BEGIN")), (EventType::TABLE_MAP, table_map())];
+    events.extend(values.iter().map(|value| (EventType::WRITE_ROWS, write_row(value))));
+    events.push((EventType::XID, XidEvent { xid: 1 }.encode()));
+    events
+}
+
+/// The same events as they stand inside a payload: no checksum, position 0.
+pub fn inner_transaction(values: &[&[u8]]) -> Vec<u8> {
+    transaction_events(values).iter().flat_map(|(event_type, body)| inner_event(*event_type, body)).collect()
+}
+
+/// An event as it stands inside a payload.
+pub fn inner_event(event_type: EventType, body: &[u8]) -> Vec<u8> {
+    encode_event(header(event_type), body, ChecksumAlgorithm::NONE)
+}
+
+/// The body of a query event.
+pub fn query(statement: &str) -> Vec<u8> {
+    let event = QueryEvent {
+        thread_id: 1,
+        exec_time: 0,
+        error_code: 0,
+        status_variables: StatusVariables(&[]),
+        database: b"shop",
+        statement: statement.as_bytes(),
+    };
+    event.encode().expect("a short database name")
+}
+
+fn table_map() -> Vec<u8> {
+    let event = TableMapEvent {
+        table_id: TABLE_ID,
+        flags: TableMapFlags::BIT_LEN_EXACT,
+        database: b"shop",
+        table: b"item",
+        column_types: &[ColumnType::BLOB.0],
+        column_metadata: &[4], // bytes of a value's length
+        null_bitmap: Bitmap(&[0]),
+        optional_metadata: OptionalMetadata(&[]),
+    };
+    event.encode(TABLE_MAP_LENGTH).expect("a post-header of 8 bytes")
+}
+
+fn write_row(value: &[u8]) -> Vec<u8> {
+    let mut row = vec![0]; // no NULL
+    row.put_u32(value.len() as u32);
+    row.put(value);
+    let event = RowsEvent {
+        event_type: EventType::WRITE_ROWS,
+        table_id: TABLE_ID,
+        flags: RowsFlags::default(),
+        extra_data: &[],
+        width: 1,
+        columns: Bitmap(&[1]),
+        columns_after: None,
+        rows: &row,
+    };
+    event.encode(ROWS_LENGTH).expect("a post-header of 10 bytes")
+}
+
+/// The body of a transaction payload event. `None` leaves a field out; nothing has to be true.
+#[derive(Clone, Debug)]
+pub struct Payload {
+    /// 0 zstd, 255 none.
+    pub compression_type: Option<u64>,
+    /// Bytes of the events inside.
+    pub uncompressed_size: Option<u64>,
+    /// Bytes of `payload`.
+    pub payload_size: Option<u64>,
+    /// What stands behind the fields.
+    pub payload: Vec<u8>,
+    /// What stands behind the payload.
+    pub trailing: Vec<u8>,
+}
+
+impl Payload {
+    /// Events in one zstd frame, as the server writes them.
+    pub fn zstd(events: &[u8]) -> Payload {
+        Payload::of(CompressionType::ZSTD, Some(events.len() as u64), zstd_frame(events, ContentSize::Told))
+    }
+
+    /// Events as they are.
+    pub fn none(events: &[u8]) -> Payload {
+        Payload::of(CompressionType::NONE, None, events.to_vec())
+    }
+
+    /// Any bytes.
+    pub fn of(
+        compression_type: CompressionType,
+        uncompressed_size: Option<u64>,
+        payload: Vec<u8>,
+    ) -> Payload {
+        Payload {
+            compression_type: Some(compression_type.0),
+            uncompressed_size,
+            payload_size: Some(payload.len() as u64),
+            payload,
+            trailing: Vec::new(),
+        }
+    }
+
+    /// The body, its fields in the server's order.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        let fields = [(2, self.compression_type), (3, self.uncompressed_size), (1, self.payload_size)];
+        for (field_type, value) in fields {
+            let Some(value) = value else { continue };
+            body.put_lei(field_type);
+            body.put_lei(lei_size(value) as u64);
+            body.put_lei(value);
+        }
+        body.put_lei(0);
+        body.put(&self.payload);
+        body.put(&self.trailing);
+        body
+    }
+}
+
+/// Whether a zstd frame says how large its content is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentSize {
+    /// As since 8.0.35.
+    Told,
+    /// As before.
+    Unknown,
+}
+
+/// One zstd frame at level 3.
+pub fn zstd_frame(content: &[u8], size: ContentSize) -> Vec<u8> {
+    let mut context = zstd_safe::CCtx::create();
+    let told = size == ContentSize::Told;
+    context
+        .set_parameter(zstd_safe::CParameter::ContentSizeFlag(told))
+        .expect("a parameter of every release");
+    let mut frame = Vec::with_capacity(zstd_safe::compress_bound(content.len()));
+    context.compress2(&mut frame, content).expect("room for the bound");
+    frame
+}
