@@ -13,7 +13,7 @@
 //! strings     'it\'s'               CHAR, VARCHAR, TEXT, BLOB: bytes, escaped
 //! JSON        '{"a": 1}'            a string document without its own quotes
 //! VECTOR      [1.00000e+00,...]
-//! GEOMETRY    x'0000…'              ours: mysqlbinlog gives up on the event
+//! GEOMETRY    '\x00…'               as MariaDB's mysqlbinlog; MySQL's gives up on the event
 //! ```
 
 use binlogz_binlog::Result;
@@ -55,7 +55,7 @@ fn push_decoded(out: &mut Vec<u8>, cell: &Cell<'_>) -> Result<()> {
     match cell.value()? {
         Value::Int(number) => push_integer(out, number, kind),
         Value::Uint(number) => push_integer(out, sign_extended(number, kind), kind),
-        Value::Bytes(bytes) => push_quoted(out, bytes),
+        Value::Bytes(bytes) | Value::Geometry(bytes) => push_quoted(out, bytes),
         Value::Date(date) => push_date(out, date),
         Value::DateTime(datetime) => match kind {
             ColumnKind::OldDateTime => out.extend_from_slice(datetime.text().as_bytes()),
@@ -91,7 +91,6 @@ fn push_decoded(out: &mut Vec<u8>, cell: &Cell<'_>) -> Result<()> {
             }
             out.push(b']');
         }
-        Value::Geometry(bytes) => push_hexadecimal(out, bytes),
         // NULL, BIT and SET are dealt with; tomorrow's types are no values yet.
         _ => out.extend_from_slice(b"NULL"),
     }
@@ -239,14 +238,5 @@ fn push_set(out: &mut Vec<u8>, bytes: &[u8]) {
 fn push_between_quotes(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'\'');
     out.extend_from_slice(text);
-    out.push(b'\'');
-}
-
-fn push_hexadecimal(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(b"x'");
-    for byte in bytes {
-        let digit = |nibble: u8| nibble + if nibble < 10 { b'0' } else { b'a' - 10 };
-        out.extend_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
-    }
     out.push(b'\'');
 }
