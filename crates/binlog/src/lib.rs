@@ -2,11 +2,11 @@
 //!
 //! The crate does no I/O beyond the `Read` it is handed, keeps no clock and starts no thread. The
 //! path of a byte: [`reader::EventReader`] finds whole events ([`frame::EventFrame`]), a module of
-//! [`event`] reads a body into fields and writes fields back into the same bytes,
-//! [`transaction::TransactionAssembler`] says where a transaction begins and ends. What is done
+//! [`event`] reads a body into fields and writes fields back into the same bytes, [`row`] reads the
+//! rows inside it as values, [`transaction::TransactionAssembler`] says where a transaction begins and ends. What is done
 //! with a transaction (compress, expand) is the business of `binlogz-payload`.
 //!
-//! Every number on the wire is little-endian; every length is treated as a lie until it has been
+//! Every number on the wire is little-endian (but for some inside rows); every length is treated as a lie until it has been
 //! held against the bytes that are there. Facts about the format were verified against the sources
 //! and a live server of MySQL 9.7.4; each module names the part of the server's manual or source
 //! tree that it follows.

@@ -135,6 +135,13 @@ impl ColumnSchema {
         self.members.as_ref()?.get(index).map(AsRef::as_ref)
     }
 
+    /// The members of a SET that a value has, in the column's order; none where they are not known.
+    pub fn set_members(&self, bits: u64) -> impl Iterator<Item = &[u8]> {
+        let members = self.members.iter().flatten().enumerate();
+        let has = move |index: usize| index < 64 && bits >> index & 1 == 1;
+        members.filter(move |(index, _)| has(*index)).map(|(_, member)| &**member)
+    }
+
     pub(super) fn is_json(&self) -> bool {
         matches!(self.kind, ColumnKind::Json { .. })
     }
@@ -272,6 +279,8 @@ mod tests {
         assert_eq!((member.column_type, member.charset()), (ColumnType::ENUM, Some(Charset::Latin1)));
         assert_eq!(member.member(2), Some(&b"b"[..]));
         assert_eq!((member.member(0), member.member(3), varchar.member(1)), (None, None, None));
+        assert_eq!(member.set_members(0b110).collect::<Vec<_>>(), [b"b"]);
+        assert_eq!(varchar.set_members(u64::MAX).count(), 0);
     }
 
     #[test]
