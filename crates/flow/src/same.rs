@@ -16,7 +16,7 @@ use std::thread;
 
 use binlogz_binlog::event::{AnyGtidEvent, TransactionPayloadHeader};
 use binlogz_binlog::gtid::Gtid;
-use binlogz_binlog::{Error as BinlogError, EventFrame, EventHeader, EventType, HeaderFlags};
+use binlogz_binlog::{Error as BinlogError, EventFrame, EventHeader, EventType};
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::batcher::Start;
@@ -179,14 +179,15 @@ impl Difference {
     /// The first thing in which the two events differ.
     pub fn what(&self) -> &'static str {
         let [Some(a), Some(b)] = &self.found else { return "one side has no more events" };
-        let HeaderFlags(flags) = a.header.flags;
         if a.header.event_type != b.header.event_type {
             "the types differ"
+        } else if a.header.event_type.is_gtid() && a.gtid != b.gtid {
+            "the GTIDs differ"
         } else if a.header.timestamp != b.header.timestamp {
             "the timestamps differ"
         } else if a.header.server_id != b.header.server_id {
             "the server ids differ"
-        } else if flags != b.header.flags.0 {
+        } else if a.header.flags != b.header.flags {
             "the flags differ"
         } else if a.body_size != b.body_size {
             "the bodies differ in size"

@@ -134,7 +134,7 @@ fn a_missing_transaction_is_a_difference() {
     let without_second = [&log[..second], &log[third..]].concat();
     let difference = compare(&[&log], &[&without_second]).unwrap().difference.unwrap();
     let [Some(a), Some(b)] = &difference.found else { panic!("one side ended") };
-    assert_eq!(difference.what(), "the bodies differ");
+    assert_eq!(difference.what(), "the GTIDs differ");
     assert_eq!((a.place.offset, b.place.offset), (second as u64, second as u64));
     assert_ne!(a.gtid, b.gtid);
 }

@@ -2,6 +2,7 @@
 
 mod completions;
 mod compress;
+mod events;
 mod expand;
 mod man;
 mod rewrite;
@@ -22,6 +23,7 @@ pub(crate) enum Command {
     #[command(alias = "decompress")]
     Expand(expand::Expand),
     Verify(verify::Verify),
+    Events(events::Events),
     #[command(hide = true)]
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -35,6 +37,7 @@ impl Command {
             Command::Compress(command) => command.run(),
             Command::Expand(command) => command.run(),
             Command::Verify(command) => command.run(),
+            Command::Events(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),
         }
