@@ -3,48 +3,62 @@
 #
 # usage: run-demo.sh [FILE…]      samples/ without FILEs; they are only read
 #
-# A file without compressed transactions must come back byte for byte; one that has some must expand to the same
-# bytes before and after.
+# What was compressed must expand to the very bytes that the file itself expands to (a file without compressed
+# transactions: its own); what a server compressed at level 3 must, expanded and compressed again, be its bytes.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 
 cargo build --quiet --release --manifest-path "$root/Cargo.toml" --package binlogz
-binlogz=${CARGO_TARGET_DIR:-$root/target}/release/binlogz
+binlogz=$(realpath "${CARGO_TARGET_DIR:-$root/target}/release/binlogz")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# job TITLE FILE…: all of them, in one table.
-job() {
-    local title=$1 plain=0 compressed=0 before=0 file name
-    shift
-    mkdir "$work/compressed" "$work/expanded" "$work/once"
-    "$binlogz" compress --output "$work/compressed" "$@"
-    "$binlogz" expand --output "$work/expanded" "$work"/compressed/*
-    "$binlogz" expand --output "$work/once" "$@"
-    "$binlogz" verify "$work"/compressed/* "$work"/expanded/* >/dev/null
-    "$binlogz" verify --same "$@" -- "$work"/compressed/*
+# say WORD…: the command as a user would type it.
+say() { printf '\n$ binlogz %s\n' "$*"; }
 
-    printf '\n%s\n%-20s %12s %12s %12s %8s\n' "$title" file bytes expanded compressed saved
-    for file in "$@"; do
-        name=$(basename "$file")
-        cmp "$work/once/$name" "$work/expanded/$name"
-        row "$name" "$(size "$file")" "$(size "$work/expanded/$name")" "$(size "$work/compressed/$name")"
-        before=$((before + $(size "$file")))
-        plain=$((plain + $(size "$work/expanded/$name")))
-        compressed=$((compressed + $(size "$work/compressed/$name")))
+# identical FOLDER FOLDER: every file of the one is in the other, byte for byte.
+identical() {
+    local file
+    for file in "$1"/*; do
+        cmp "$file" "$2/$(basename "$file")"
     done
-    row total "$before" "$plain" "$compressed"
-    rm -r "$work"/{compressed,expanded,once}
+    echo "$3"
 }
 
-row() { printf '%-20s %12d %12d %12d %7d%%\n' "$1" "$2" "$3" "$4" $((100 - 100 * $4 / $3)); }
-size() { stat --format %s "$1"; }
+# there_and_back SHOWN FILE…: compress, expand, compare, verify.
+there_and_back() {
+    local shown=$1
+    shift
+    mkdir "$work"/{small,back,plain}
+    say "compress --output small/ $shown"
+    "$binlogz" compress --output "$work/small" "$@"
+    say "expand --output back/ small/*"
+    "$binlogz" expand --output "$work/back" "$work"/small/* >/dev/null
+    "$binlogz" expand --output "$work/plain" "$@" >/dev/null
+    identical "$work/back" "$work/plain" "every file came back, byte for byte"
+    say "verify small/* back/*"
+    (cd "$work" && "$binlogz" verify small/* back/* | sed -n '1,2p;$p')
+    say "verify --same $shown -- small/*"
+    "$binlogz" verify --same "$@" -- "$work"/small/*
+    rm -r "$work"/{small,back,plain}
+}
+
+# as_the_server FILE…: files that a server compressed at level 3.
+as_the_server() {
+    mkdir "$work"/{plain,again,server}
+    cp "$@" "$work/server"
+    say "expand --output plain/ samples/compressed/binlog.*"
+    "$binlogz" expand --output "$work/plain" "$@"
+    say "compress --level 3 --output again/ plain/*"
+    "$binlogz" compress --level 3 --output "$work/again" "$work"/plain/* >/dev/null
+    identical "$work/server" "$work/again" "every file has the bytes that MySQL wrote"
+    rm -r "$work"/{plain,again,server}
+}
 
 if [ $# -gt 0 ]; then
-    job "your files" "$@"
+    there_and_back 'FILE…' "$@"
 else
-    job "samples/plain: a server without compression" "$root"/samples/plain/binlog.*
-    job "samples/compressed: a server with compression at level 3" "$root"/samples/compressed/binlog.*
+    cd "$root"
+    there_and_back 'samples/plain/binlog.*' samples/plain/binlog.*
+    as_the_server samples/compressed/binlog.*
 fi
-echo
-echo "Every file came back: expanding what was compressed gives the same bytes, and both verify."
