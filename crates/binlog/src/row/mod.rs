@@ -11,7 +11,7 @@
 //! use binlogz_binlog::{EventReader, EventType};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/corpus/mysql-9.7.4/binlog.000005");
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/corpus/mysql-9.7.4/binlog.000001");
 //! let mut reader = EventReader::new(std::fs::File::open(path)?);
 //! let mut lengths = PostHeaderLengths::default();
 //! let (mut schemas, mut decoder) = (TableSchemas::new(), RowDecoder::new());
@@ -42,6 +42,8 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! The rows of a compressed transaction are read alike, once `binlogz-payload` has expanded it.
 //!
 //! MySQL keeps decimals, bits and the newer times with their highest byte first; they are the one
 //! exception from the format's little-endian rule.

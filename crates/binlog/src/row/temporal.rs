@@ -4,9 +4,10 @@
 //! DATE          3 bytes  year << 9 | month << 5 | day
 //! YEAR          1 byte   year - 1900; 0 is the year 0000
 //! TIME(n)       3 bytes  sign 1 | unused 1 | hours 10 | minutes 6 | seconds 6, then the fraction
-//! DATETIME(n)   5 bytes  sign 1 | year * 13 + month 17 | day 5 | hours 5 | minutes 6 | seconds 6, then the fraction
+//! DATETIME(n)   5 bytes  sign 1 | year * 13 + month 17 | day 5 | hours 5 | minutes 6 | seconds 6, then
+//!                        the fraction
 //! TIMESTAMP(n)  4 bytes  seconds since 1970, then the fraction
-//! fraction      0, 1, 2 or 3 bytes for n = 0, 1..2, 3..4, 5..6 digits: hundredths, ten thousandths, millionths
+//! fraction      0 to 3 bytes for n = 0, 1..2, 3..4, 5..6: hundredths, ten thousandths, millionths
 //! before 5.6.4  TIME 3 bytes hhmmss · DATETIME 8 bytes YYYYMMDDhhmmss · TIMESTAMP 4 bytes
 //! in JSON       8 bytes  (the integer part above without offset) << 24 | microseconds; negative as a whole
 //! ```
