@@ -1,0 +1,93 @@
+//! What can go wrong on the way to a server.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use binlogz_wire::ServerError;
+
+/// The result of talking to a server.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a server could not be reached or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An option that can't be followed.
+    #[error("{0}")]
+    Option(String),
+    /// A file that an option names.
+    #[error("{verb} {}: {source}", path.display())]
+    File {
+        /// What was tried, as in "read".
+        verb: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A line of an option file.
+    #[error("{} line {line}: {problem}", path.display())]
+    OptionFile {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The server could not be reached.
+    #[error("connect to {server}: {source}")]
+    Connect {
+        /// Host and port, or the socket.
+        server: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// TLS could not be agreed on, or the server is not who it should be.
+    #[error("TLS with {server}: {source}")]
+    Tls {
+        /// Host and port, or the socket.
+        server: String,
+        /// What TLS found.
+        source: io::Error,
+    },
+    /// The connection broke.
+    #[error("connection to {server} broke while {doing}: {source}")]
+    Io {
+        /// Host and port, or the socket.
+        server: String,
+        /// What the session was doing.
+        doing: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The conversation failed.
+    #[error("{server}: {source}")]
+    Wire {
+        /// Host and port, or the socket.
+        server: String,
+        /// What was said.
+        source: binlogz_wire::Error,
+    },
+}
+
+impl Error {
+    /// The server's own error, where it refused.
+    pub fn server_error(&self) -> Option<&ServerError> {
+        match self {
+            Error::Wire { source: binlogz_wire::Error::Server { error, .. }, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Says what was tried with a file when the system refuses.
+pub(crate) trait FileContext<T> {
+    fn at(self, verb: &'static str, path: &Path) -> Result<T>;
+}
+
+impl<T> FileContext<T> for io::Result<T> {
+    fn at(self, verb: &'static str, path: &Path) -> Result<T> {
+        self.map_err(|source| Error::File { verb, path: path.to_owned(), source })
+    }
+}

@@ -1,0 +1,23 @@
+//! Connects to MySQL servers and receives their binary logs: sockets, TLS, time-outs.
+//!
+//! * [`ConnectOptions`] says where a server is and how to log in, in the mysql client's own options;
+//! * [`Connection`] asks a server small things;
+//! * [`RemoteLog`] receives a binary log, event by event or in pieces.
+//!
+//! What is said on the wire is decided in `binlogz-wire`; this crate carries bytes, blocking, and tells
+//! the time. It prints nothing.
+
+mod connect_options;
+mod connection;
+mod error;
+mod link;
+mod remote_log;
+mod socket;
+mod tls;
+
+pub use binlogz_wire as wire;
+pub use connect_options::{ConnectOptions, PasswordOption, Protocol};
+pub use connection::Connection;
+pub use error::{Error, Result};
+pub use remote_log::{DumpOptions, RemoteEvent, RemoteLog};
+pub use tls::{SslMode, TlsOptions};

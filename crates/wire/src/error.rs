@@ -1,0 +1,113 @@
+//! What can go wrong between two peers, sorted by who is to blame.
+
+use std::time::Duration;
+
+use crate::response::ErrPacket;
+
+/// The result of speaking the protocol.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why the conversation can't go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A message or an event does not read as what it claims to be.
+    #[error("malformed answer while {doing}: {source}")]
+    Malformed {
+        /// What the session was doing, as in "logging in".
+        doing: String,
+        /// What is wrong with the bytes.
+        source: binlogz_binlog::Error,
+    },
+    /// The peer sent something well-formed that has no place here.
+    #[error("protocol broken while {doing}: found {found}, expected {expected}")]
+    Protocol {
+        /// What the session was doing.
+        doing: String,
+        /// What the peer sent.
+        found: String,
+        /// What may come here.
+        expected: &'static str,
+    },
+    /// The peer refused, with an error of its own.
+    #[error("{doing}: server says {error}")]
+    Server {
+        /// What the session was doing.
+        doing: String,
+        /// The peer's own words.
+        error: ServerError,
+    },
+    /// The peer lacks, or wants, something that we don't share.
+    #[error("{0}")]
+    Unsupported(String),
+    /// What the caller asked for can't be said in the protocol.
+    #[error("{0}")]
+    Usage(String),
+    /// The peer was silent for too long.
+    #[error("no answer within {} s while {doing}", after.as_secs_f32())]
+    Timeout {
+        /// What the session was doing.
+        doing: String,
+        /// How long it waited.
+        after: Duration,
+    },
+    /// The peer ended the connection without a word.
+    #[error("connection ended by the server while {doing}")]
+    Closed {
+        /// What the session was doing.
+        doing: String,
+    },
+}
+
+/// An error that a server reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerError {
+    /// The server's error number, as in 1045 for a refused login.
+    pub code: u16,
+    /// SQLSTATE; absent in errors sent before the client has named its capabilities.
+    pub sqlstate: Option<[u8; 5]>,
+    /// The server's message.
+    pub message: String,
+}
+
+impl ServerError {
+    /// Access denied: wrong user or password.
+    pub const ACCESS_DENIED: u16 = 1045;
+    /// A system variable that this server does not know.
+    pub const UNKNOWN_SYSTEM_VARIABLE: u16 = 1193;
+    /// A privilege is missing.
+    pub const SPECIFIC_ACCESS_DENIED: u16 = 1227;
+    /// The source can't send what was asked for.
+    pub const SOURCE_FATAL_ERROR_READING_BINLOG: u16 = 1236;
+}
+
+impl std::fmt::Display for ServerError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.code)?;
+        if let Some(sqlstate) = &self.sqlstate {
+            write!(f, " ({})", sqlstate.escape_ascii())?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+impl From<ErrPacket<'_>> for ServerError {
+    fn from(packet: ErrPacket<'_>) -> Self {
+        ServerError {
+            code: packet.code,
+            sqlstate: packet.sqlstate,
+            message: String::from_utf8_lossy(packet.message).into_owned(),
+        }
+    }
+}
+
+/// Says what the session was doing when a decoder found bad bytes.
+pub(crate) trait While<T> {
+    fn during(self, doing: &str) -> Result<T>;
+}
+
+impl<T> While<T> for binlogz_binlog::Result<T> {
+    fn during(self, doing: &str) -> Result<T> {
+        self.map_err(|source| Error::Malformed { doing: doing.to_owned(), source })
+    }
+}

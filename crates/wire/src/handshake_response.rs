@@ -1,0 +1,210 @@
+//! The client's answer to the greeting, and the request to go over to TLS in front of it.
+//!
+//! ```text
+//! size field
+//!    4 capabilities
+//!    4 packet_size_max
+//!    1 collation
+//!   23 filler         0; MariaDB: 19 zeros and 4 bytes of capabilities of its own
+//!                     the request for TLS ends here
+//!    + user           NUL
+//!    + proof          LEI length and bytes; one byte of length without PLUGIN_AUTH_LENENC_DATA
+//!    + database       NUL; with CONNECT_WITH_DB
+//!    + plugin         NUL; with PLUGIN_AUTH
+//!    + attributes     with CONNECT_ATTRS: LEI size of all, then name and value, LEI length and bytes each
+//!    1 zstd_level     with ZSTD_COMPRESSION
+//! ```
+
+use binlogz_binlog::Result;
+use binlogz_binlog::cursor::Cursor;
+use binlogz_binlog::put::{Put, lei_size};
+
+use crate::capabilities::Capabilities;
+use crate::fields::{
+    put_lei_text, put_nul_text, put_short_text, take_lei_text, take_nul_text, take_short_text,
+};
+
+const WHAT: &str = "handshake response";
+const FILLER_SIZE: usize = 23;
+
+/// The fixed front of the answer; alone it asks for TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SslRequest {
+    /// What the client can do and the server offered.
+    pub capabilities: Capabilities,
+    /// The largest packet that the client takes, in bytes.
+    pub packet_size_max: u32,
+    /// The collation for what the client sends.
+    pub collation: u8,
+    /// See the table.
+    pub filler: [u8; FILLER_SIZE],
+}
+
+impl SslRequest {
+    /// Reads the message.
+    pub fn decode(message: &[u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(message, WHAT);
+        let request = Self::take(&mut cursor)?;
+        cursor.finish()?;
+        Ok(request)
+    }
+
+    /// Appends the message.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.capabilities.0);
+        out.put_u32(self.packet_size_max);
+        out.put_u8(self.collation);
+        out.put(&self.filler);
+    }
+
+    fn take(cursor: &mut Cursor<'_>) -> Result<Self> {
+        Ok(SslRequest {
+            capabilities: Capabilities(cursor.u32("capabilities")?),
+            packet_size_max: cursor.u32("packet size max")?,
+            collation: cursor.u8("collation")?,
+            filler: cursor.array("filler")?,
+        })
+    }
+}
+
+/// Who the client is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandshakeResponse<'a> {
+    /// What stands in front.
+    pub head: SslRequest,
+    /// The account's name.
+    pub user: &'a [u8],
+    /// The plugin's proof that the client knows the password.
+    pub proof: &'a [u8],
+    /// The default database.
+    pub database: Option<&'a [u8]>,
+    /// The plugin that made the proof.
+    pub plugin: Option<&'a [u8]>,
+    /// What the client tells of itself: names and values.
+    pub attributes: Vec<(&'a [u8], &'a [u8])>,
+    /// The level that packets are to be compressed at.
+    pub zstd_level: Option<u8>,
+}
+
+impl<'a> HandshakeResponse<'a> {
+    /// Reads the message.
+    pub fn decode(message: &'a [u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(message, WHAT);
+        let head = SslRequest::take(&mut cursor)?;
+        let has = |capability| head.capabilities.contains(capability);
+        let user = take_nul_text(&mut cursor, "user")?;
+        let proof = if has(Capabilities::PLUGIN_AUTH_LENENC_DATA) {
+            take_lei_text(&mut cursor, "proof")?
+        } else {
+            take_short_text(&mut cursor, "proof")?
+        };
+        let database =
+            has(Capabilities::CONNECT_WITH_DB).then(|| take_nul_text(&mut cursor, "database")).transpose()?;
+        let plugin =
+            has(Capabilities::PLUGIN_AUTH).then(|| take_nul_text(&mut cursor, "plugin")).transpose()?;
+        let attributes = if has(Capabilities::CONNECT_ATTRS) {
+            decode_attributes(take_lei_text(&mut cursor, "attributes")?)?
+        } else {
+            Vec::new()
+        };
+        let zstd_level = has(Capabilities::ZSTD_COMPRESSION).then(|| cursor.u8("zstd level")).transpose()?;
+        cursor.finish()?;
+        Ok(HandshakeResponse { head, user, proof, database, plugin, attributes, zstd_level })
+    }
+
+    /// Appends the message. What [`SslRequest::capabilities`] does not announce is left out.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let has = |capability| self.head.capabilities.contains(capability);
+        self.head.encode(out);
+        put_nul_text(out, self.user);
+        if has(Capabilities::PLUGIN_AUTH_LENENC_DATA) {
+            put_lei_text(out, self.proof);
+        } else {
+            put_short_text(out, self.proof);
+        }
+        if has(Capabilities::CONNECT_WITH_DB) {
+            put_nul_text(out, self.database.unwrap_or_default());
+        }
+        if has(Capabilities::PLUGIN_AUTH) {
+            put_nul_text(out, self.plugin.unwrap_or_default());
+        }
+        if has(Capabilities::CONNECT_ATTRS) {
+            let size = |text: &[u8]| lei_size(text.len() as u64) + text.len();
+            let total: usize = self.attributes.iter().map(|(name, value)| size(name) + size(value)).sum();
+            out.put_lei(total as u64);
+            for (name, value) in &self.attributes {
+                put_lei_text(out, name);
+                put_lei_text(out, value);
+            }
+        }
+        if has(Capabilities::ZSTD_COMPRESSION) {
+            out.put_u8(self.zstd_level.unwrap_or_default());
+        }
+    }
+}
+
+fn decode_attributes(bytes: &[u8]) -> Result<Vec<(&[u8], &[u8])>> {
+    let mut cursor = Cursor::new(bytes, WHAT);
+    let mut attributes = Vec::new();
+    while !cursor.is_empty() {
+        let name = take_lei_text(&mut cursor, "attribute name")?;
+        attributes.push((name, take_lei_text(&mut cursor, "attribute value")?));
+    }
+    Ok(attributes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::assert_every_cut_is_an_error;
+
+    fn response(capabilities: Capabilities) -> HandshakeResponse<'static> {
+        HandshakeResponse {
+            head: SslRequest {
+                capabilities,
+                packet_size_max: 1 << 24,
+                collation: 255,
+                filler: [0; FILLER_SIZE],
+            },
+            user: b"repl",
+            proof: b"\x01\x02\x03",
+            database: None,
+            plugin: None,
+            attributes: Vec::new(),
+            zstd_level: None,
+        }
+    }
+
+    #[test]
+    fn both_directions_agree() {
+        let all = Capabilities::PLUGIN_AUTH
+            | Capabilities::PLUGIN_AUTH_LENENC_DATA
+            | Capabilities::CONNECT_ATTRS
+            | Capabilities::CONNECT_WITH_DB
+            | Capabilities::ZSTD_COMPRESSION;
+        let full = HandshakeResponse {
+            proof: &[7; 300],
+            database: Some(b"shop"),
+            plugin: Some(b"sha256_password"),
+            attributes: vec![(b"_client_name", b"binlogz"), (b"", b"")],
+            zstd_level: Some(3),
+            ..response(all)
+        };
+        for response in [full, response(Capabilities::PROTOCOL_41)] {
+            let mut bytes = Vec::new();
+            response.encode(&mut bytes);
+            assert_eq!(HandshakeResponse::decode(&bytes).unwrap(), response);
+            assert_every_cut_is_an_error(&bytes, |bytes| HandshakeResponse::decode(bytes).map(drop));
+        }
+    }
+
+    #[test]
+    fn the_request_for_tls_is_the_front_alone() {
+        let request = response(Capabilities::SSL).head;
+        let mut bytes = Vec::new();
+        request.encode(&mut bytes);
+        assert_eq!(bytes.len(), 32);
+        assert_eq!(SslRequest::decode(&bytes).unwrap(), request);
+        assert_every_cut_is_an_error(&bytes, |bytes| SslRequest::decode(bytes).map(drop));
+    }
+}

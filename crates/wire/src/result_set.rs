@@ -1,0 +1,284 @@
+//! The answer to a query that gives rows, in text form.
+//!
+//! ```text
+//! column count     LEI
+//! columns          catalog · schema · table · original table · name · original name, each LEI length
+//!                  and bytes · LEI 12 · collation 2 · length 4 · type 1 · flags 2 · decimals 1 · 2 × 0
+//! EOF              absent with DEPRECATE_EOF
+//! rows             for each column LEI length and bytes, or fb for NULL
+//! EOF              an OK packet with DEPRECATE_EOF; an error can end the rows early
+//! ```
+//!
+//! Only what a replica asks its source is read this way: answers are small and are collected whole.
+
+use binlogz_binlog::cursor::Cursor;
+use binlogz_binlog::put::Put;
+use binlogz_binlog::{Error, Result};
+
+use crate::error::ServerError;
+use crate::fields::{put_lei_text, take_lei_text};
+use crate::packet::MESSAGE_SIZE_MAX;
+use crate::response::{EOF, ERR, EofPacket, ErrPacket, OK, OkPacket};
+
+/// In place of a length: NULL.
+const NULL: u8 = 0xfb;
+/// In place of a column count: the server wants a file of the client's.
+const LOCAL_INFILE: u8 = 0xfb;
+/// Bytes of the fields behind the names of a column.
+const FIXED_FIELDS_SIZE: u64 = 12;
+/// A server allows 4096 columns in a table.
+const COLUMN_COUNT_MAX: u64 = 4096;
+
+/// A column of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ColumnDefinition<'a> {
+    /// The database of the table it is from.
+    pub schema: &'a [u8],
+    /// The table, as the query calls it.
+    pub table: &'a [u8],
+    /// The table's own name.
+    pub original_table: &'a [u8],
+    /// The column, as the query calls it.
+    pub name: &'a [u8],
+    /// The column's own name.
+    pub original_name: &'a [u8],
+    /// Of its text.
+    pub collation: u16,
+    /// Of the longest value, in bytes.
+    pub length: u32,
+    /// As in the binary log's column types.
+    pub column_type: u8,
+    /// NOT NULL, UNSIGNED and the like.
+    pub flags: u16,
+    /// Digits behind the point.
+    pub decimals: u8,
+}
+
+const COLUMN: &str = "column definition";
+
+impl<'a> ColumnDefinition<'a> {
+    /// Reads the message.
+    pub fn decode(message: &'a [u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(message, COLUMN);
+        take_lei_text(&mut cursor, "catalog")?;
+        let [schema, table, original_table] = [
+            take_lei_text(&mut cursor, "schema")?,
+            take_lei_text(&mut cursor, "table")?,
+            take_lei_text(&mut cursor, "original table")?,
+        ];
+        let name = take_lei_text(&mut cursor, "name")?;
+        let original_name = take_lei_text(&mut cursor, "original name")?;
+        let size = cursor.lei("size of fixed fields")?;
+        if size != FIXED_FIELDS_SIZE {
+            return Err(Error::invalid(COLUMN, "size of fixed fields", size, "12"));
+        }
+        let column = ColumnDefinition {
+            schema,
+            table,
+            original_table,
+            name,
+            original_name,
+            collation: cursor.u16("collation")?,
+            length: cursor.u32("length")?,
+            column_type: cursor.u8("type")?,
+            flags: cursor.u16("flags")?,
+            decimals: cursor.u8("decimals")?,
+        };
+        cursor.u16("filler")?;
+        cursor.finish()?;
+        Ok(column)
+    }
+
+    /// Appends the message.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_lei_text(out, b"def");
+        for name in [self.schema, self.table, self.original_table, self.name, self.original_name] {
+            put_lei_text(out, name);
+        }
+        out.put_lei(FIXED_FIELDS_SIZE);
+        out.put_u16(self.collation);
+        out.put_u32(self.length);
+        out.put_u8(self.column_type);
+        out.put_u16(self.flags);
+        out.put_u8(self.decimals);
+        out.put_u16(0);
+    }
+}
+
+/// A row: the text of each column, or NULL.
+pub type Row = Vec<Option<Vec<u8>>>;
+
+/// Reads a row of `columns` columns.
+pub fn decode_row(message: &[u8], columns: usize) -> Result<Row> {
+    let mut cursor = Cursor::new(message, "row");
+    let row = (0..columns).map(|_| {
+        if cursor.peek().first() == Some(&NULL) {
+            cursor.u8("column")?;
+            return Ok(None);
+        }
+        take_lei_text(&mut cursor, "column").map(|text| Some(text.to_vec()))
+    });
+    let row = row.collect::<Result<Row>>()?;
+    cursor.finish()?;
+    Ok(row)
+}
+
+/// Appends a row.
+pub fn encode_row(row: &[Option<Vec<u8>>], out: &mut Vec<u8>) {
+    for column in row {
+        match column {
+            Some(text) => put_lei_text(out, text),
+            None => out.put_u8(NULL),
+        }
+    }
+}
+
+/// What a server answers to a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It was done and has no rows.
+    Ok,
+    /// Its rows.
+    Rows(Vec<Row>),
+    /// It was refused.
+    Refused(ServerError),
+}
+
+/// Collects the answer to a statement; the client has not announced DEPRECATE_EOF.
+#[derive(Debug, Default)]
+pub struct AnswerReader {
+    state: State,
+    rows: Vec<Row>,
+    /// Bytes of all rows.
+    size: usize,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Begin,
+    Columns {
+        left: u64,
+        count: usize,
+    },
+    Rows {
+        count: usize,
+    },
+}
+
+const WHAT: &str = "answer";
+
+impl AnswerReader {
+    /// Takes the next message; gives the answer when it is whole.
+    pub fn message(&mut self, message: &[u8]) -> Result<Option<Answer>> {
+        if message.first() == Some(&ERR) {
+            return ErrPacket::decode(message).map(|error| Some(Answer::Refused(error.into())));
+        }
+        match self.state {
+            State::Begin => match message.first() {
+                Some(&OK) => OkPacket::decode(message).map(|_| Some(Answer::Ok)),
+                Some(&LOCAL_INFILE) => {
+                    Err(Error::invalid(WHAT, "first byte", "fb: a wish for a local file", "rows"))
+                }
+                _ => {
+                    let mut cursor = Cursor::new(message, WHAT);
+                    let count = cursor.lei("column count")?;
+                    cursor.finish()?;
+                    if count > COLUMN_COUNT_MAX {
+                        return Err(Error::invalid(WHAT, "column count", count, "at most 4096"));
+                    }
+                    self.state = State::Columns { left: count, count: count as usize };
+                    Ok(None)
+                }
+            },
+            State::Columns { left: 0, count } => {
+                EofPacket::decode(message)?;
+                self.state = State::Rows { count };
+                Ok(None)
+            }
+            State::Columns { left, count } => {
+                ColumnDefinition::decode(message)?;
+                self.state = State::Columns { left: left - 1, count };
+                Ok(None)
+            }
+            State::Rows { .. } if message.first() == Some(&EOF) && EofPacket::is(message) => {
+                EofPacket::decode(message)?;
+                Ok(Some(Answer::Rows(std::mem::take(&mut self.rows))))
+            }
+            State::Rows { count } => {
+                self.size += message.len();
+                if self.size > MESSAGE_SIZE_MAX {
+                    return Err(Error::invalid(WHAT, "size of all rows", self.size, "at most 16 MiB"));
+                }
+                self.rows.push(decode_row(message, count)?);
+                Ok(None)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::assert_every_cut_is_an_error;
+
+    /// The column of `SELECT @@GLOBAL.SERVER_ID`.
+    const SERVER_ID: ColumnDefinition<'_> = ColumnDefinition {
+        schema: b"",
+        table: b"",
+        original_table: b"",
+        name: b"@@GLOBAL.SERVER_ID",
+        original_name: b"",
+        collation: 63,
+        length: 21,
+        column_type: 8,
+        flags: 0xa0,
+        decimals: 0,
+    };
+
+    #[test]
+    fn columns_round_trip() {
+        let mut bytes = Vec::new();
+        SERVER_ID.encode(&mut bytes);
+        assert_eq!(bytes, b"\x03def\0\0\0\x12@@GLOBAL.SERVER_ID\0\x0c\x3f\0\x15\0\0\0\x08\xa0\0\0\0\0");
+        assert_eq!(ColumnDefinition::decode(&bytes).unwrap(), SERVER_ID);
+        assert_every_cut_is_an_error(&bytes, |bytes| ColumnDefinition::decode(bytes).map(drop));
+    }
+
+    #[test]
+    fn rows_round_trip() {
+        let row: Row = vec![Some(b"1".to_vec()), None, Some(Vec::new())];
+        let mut bytes = Vec::new();
+        encode_row(&row, &mut bytes);
+        assert_eq!(bytes, b"\x011\xfb\0");
+        assert_eq!(decode_row(&bytes, 3).unwrap(), row);
+        assert_every_cut_is_an_error(&bytes, |bytes| decode_row(bytes, 3).map(drop));
+    }
+
+    #[test]
+    fn an_answer_is_collected() {
+        let mut column = Vec::new();
+        SERVER_ID.encode(&mut column);
+        let mut reader = AnswerReader::default();
+        for message in [b"\x01", column.as_slice(), b"\xfe\0\0\x02\0", b"\x0233"] {
+            assert_eq!(reader.message(message).unwrap(), None);
+        }
+        let answer = reader.message(b"\xfe\0\0\x02\0").unwrap().unwrap();
+        assert_eq!(answer, Answer::Rows(vec![vec![Some(b"33".to_vec())]]));
+    }
+
+    #[test]
+    fn answers_without_rows() {
+        let ok = AnswerReader::default().message(b"\0\0\0\x02\0\0\0").unwrap();
+        assert_eq!(ok, Some(Answer::Ok));
+        let refused = AnswerReader::default().message(b"\xff\xa9\x04#HY000Unknown").unwrap();
+        assert!(matches!(refused, Some(Answer::Refused(error)) if error.code == 1193));
+    }
+
+    #[test]
+    fn lies_are_refused() {
+        assert!(AnswerReader::default().message(b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff").is_err(), "columns");
+        assert!(AnswerReader::default().message(b"\xfb/etc/passwd").is_err(), "local file");
+        assert!(AnswerReader::default().message(b"").is_err());
+    }
+}

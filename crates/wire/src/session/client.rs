@@ -1,0 +1,256 @@
+//! A client's conversation: log in, then statements and their answers, one at a time.
+//!
+//! Time is a `Duration` since any moment the caller likes, the same for all calls.
+
+use std::time::Duration;
+
+use super::login::{LOGGING_IN, Login, LoginOptions, LoginStep, ServerGreeting};
+use crate::command::Command;
+use crate::error::{Error, Result, While};
+use crate::packet::{MessageReader, PacketReader, PacketWriter, Piece};
+use crate::result_set::{Answer, AnswerReader};
+use crate::semi_sync::SemiSyncAck;
+
+/// How long a session waits before it gives up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// From the beginning until logged in.
+    pub login: Duration,
+    /// From a statement until its answer is whole.
+    pub answer: Duration,
+    /// Without a byte while events may come. `None`: for ever.
+    pub silence: Option<Duration>,
+}
+
+impl Default for Timeouts {
+    /// The server's own defaults: `connect_timeout` is 10 s, `net_write_timeout` and
+    /// `replica_net_timeout` are 60 s.
+    fn default() -> Self {
+        Timeouts {
+            login: Duration::from_secs(10),
+            answer: Duration::from_secs(60),
+            silence: Some(Duration::from_secs(60)),
+        }
+    }
+}
+
+/// What a [`ClientSession`] needs or gives next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientStep {
+    /// Send what is pending, then come back with more bytes, or at the deadline.
+    NeedInput,
+    /// Send what is pending, go over to TLS, then call [`ClientSession::tls_started`].
+    StartTls,
+    /// Logged in: statements may be sent.
+    LoggedIn,
+    /// The answer to the last statement.
+    Answer(Answer),
+}
+
+/// A client's side of a connection.
+#[derive(Debug)]
+pub struct ClientSession {
+    login: Login,
+    state: State,
+    packets: PacketReader,
+    messages: MessageReader,
+    out: PacketWriter,
+    timeouts: Timeouts,
+    /// When waiting began; what `deadline` counts from.
+    waiting_since: Duration,
+    doing: String,
+}
+
+#[derive(Debug)]
+enum State {
+    LoggingIn,
+    StartingTls,
+    Idle,
+    Asking(AnswerReader),
+    /// A dump was requested: messages are events now.
+    Streaming,
+}
+
+impl ClientSession {
+    /// A session on a connection that was just made.
+    pub fn new(options: LoginOptions, timeouts: Timeouts, now: Duration) -> Self {
+        ClientSession {
+            login: Login::new(options),
+            state: State::LoggingIn,
+            packets: PacketReader::default(),
+            messages: MessageReader::default(),
+            out: PacketWriter::default(),
+            timeouts,
+            waiting_since: now,
+            doing: LOGGING_IN.into(),
+        }
+    }
+
+    /// What the server told of itself first, once it did.
+    pub fn greeting(&self) -> Option<&ServerGreeting> {
+        self.login.greeting()
+    }
+
+    /// What is to be sent. Whoever sends it calls [`ClientSession::sent`].
+    pub fn pending(&self) -> &[u8] {
+        self.out.pending()
+    }
+
+    /// The first `count` bytes that were pending are on their way.
+    pub fn sent(&mut self, count: usize) {
+        self.out.sent(count);
+    }
+
+    /// When the session gives up unless more arrives; `None`: never.
+    pub fn deadline(&self) -> Option<Duration> {
+        self.patience().map(|patience| self.waiting_since.saturating_add(patience))
+    }
+
+    /// Takes bytes from the front of `input`, all of them where it answers [`ClientStep::NeedInput`].
+    ///
+    /// # Errors
+    ///
+    /// Every error ends the session: the connection is of no further use.
+    pub fn poll(&mut self, input: &mut &[u8], now: Duration) -> Result<ClientStep> {
+        loop {
+            let message = self.messages.next(&mut self.packets, input).during(&self.doing)?;
+            let Some(message) = message else {
+                self.check_deadline(now, || self.doing.clone())?;
+                return Ok(ClientStep::NeedInput);
+            };
+            self.out.set_sequence(self.packets.next_sequence());
+            match &mut self.state {
+                State::LoggingIn => {
+                    let step = self.login.message(message, &mut self.out)?;
+                    self.packets.expect_sequence(self.out.next_sequence());
+                    match step {
+                        LoginStep::Wait => {}
+                        LoginStep::StartTls => {
+                            // What came in the clear behind the greeting is not the server's word.
+                            if !input.is_empty() {
+                                return Err(
+                                    self.broken("bytes behind the greeting", "silence until TLS stands")
+                                );
+                            }
+                            self.state = State::StartingTls;
+                            return Ok(ClientStep::StartTls);
+                        }
+                        LoginStep::Done => {
+                            self.state = State::Idle;
+                            return Ok(ClientStep::LoggedIn);
+                        }
+                    }
+                }
+                State::Asking(answer) => {
+                    if let Some(answer) = answer.message(message).during(&self.doing)? {
+                        self.state = State::Idle;
+                        return Ok(ClientStep::Answer(answer));
+                    }
+                }
+                State::Idle if message.first() == Some(&crate::response::ERR) => {
+                    let error = crate::response::ErrPacket::decode(message).during(&self.doing)?.into();
+                    return Err(Error::Server { doing: self.doing.clone(), error });
+                }
+                State::StartingTls | State::Idle | State::Streaming => {
+                    return Err(self.broken("a message nobody asked for", "silence"));
+                }
+            }
+        }
+    }
+
+    /// TLS stands: all that follows goes through it.
+    pub fn tls_started(&mut self) -> Result<()> {
+        self.login.tls_started(&mut self.out)?;
+        self.packets.expect_sequence(self.out.next_sequence());
+        self.state = State::LoggingIn;
+        Ok(())
+    }
+
+    /// Sends a command whose answer is OK, an error or rows; the session must be logged in and idle.
+    /// `doing` says in errors what it is for.
+    pub fn ask(&mut self, command: &Command<'_>, doing: impl Into<String>, now: Duration) -> Result<()> {
+        self.command(command, doing, now)?;
+        self.state = State::Asking(AnswerReader::default());
+        Ok(())
+    }
+
+    /// Says goodbye; nothing answers it.
+    pub fn quit(&mut self, now: Duration) -> Result<()> {
+        self.command(&Command::Quit, "leaving", now)
+    }
+
+    /// Requests a dump: what follows are events.
+    pub(super) fn dump(&mut self, command: &Command<'_>, doing: String, now: Duration) -> Result<()> {
+        self.command(command, doing, now)?;
+        self.state = State::Streaming;
+        Ok(())
+    }
+
+    /// The next bytes of an event's message; `doing` tells errors where the stream is.
+    pub(super) fn next_piece<'a>(
+        &mut self,
+        input: &mut &'a [u8],
+        now: Duration,
+        doing: impl Fn() -> String,
+    ) -> Result<Option<Piece<'a>>> {
+        if !input.is_empty() {
+            self.waiting_since = now;
+        }
+        match self.packets.next(input) {
+            Ok(Some(piece)) => Ok(Some(piece)),
+            Ok(None) => self.check_deadline(now, doing).map(|()| None),
+            Err(source) => Err(Error::Malformed { doing: doing(), source }),
+        }
+    }
+
+    pub(super) fn acknowledge(&mut self, ack: &SemiSyncAck<'_>) {
+        self.out.set_sequence(0);
+        self.out.message(|payload| ack.encode(payload));
+    }
+
+    pub(super) fn expect_sequence(&mut self, sequence: u8) {
+        self.packets.expect_sequence(sequence);
+    }
+
+    /// The connection ended: says what that means now.
+    pub fn closed(&self) -> Error {
+        Error::Closed { doing: self.doing.clone() }
+    }
+
+    /// What the session is doing, for errors.
+    pub fn doing(&self) -> &str {
+        &self.doing
+    }
+
+    fn command(&mut self, command: &Command<'_>, doing: impl Into<String>, now: Duration) -> Result<()> {
+        if !matches!(self.state, State::Idle) {
+            return Err(Error::Usage(format!("a command was given while {}", self.doing)));
+        }
+        self.out.set_sequence(0);
+        self.out.message(|payload| command.encode(payload));
+        self.packets.expect_sequence(self.out.next_sequence());
+        self.doing = doing.into();
+        self.waiting_since = now;
+        Ok(())
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        match self.state {
+            State::LoggingIn | State::StartingTls => Some(self.timeouts.login),
+            State::Asking(_) => Some(self.timeouts.answer),
+            State::Streaming => self.timeouts.silence,
+            State::Idle => None,
+        }
+    }
+
+    fn check_deadline(&self, now: Duration, doing: impl Fn() -> String) -> Result<()> {
+        match (self.deadline(), self.patience()) {
+            (Some(deadline), Some(after)) if now >= deadline => Err(Error::Timeout { doing: doing(), after }),
+            _ => Ok(()),
+        }
+    }
+
+    fn broken(&self, found: &str, expected: &'static str) -> Error {
+        Error::Protocol { doing: self.doing.clone(), found: found.into(), expected }
+    }
+}

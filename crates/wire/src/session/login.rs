@@ -1,0 +1,232 @@
+//! From the greeting to OK: capabilities, the turn to TLS, authentication.
+
+use crate::auth::{
+    AUTH_MORE_DATA, AUTH_NEXT_FACTOR, AUTH_SWITCH, AuthPlugin, AuthSwitch, Channel, ClientAuth, Credentials,
+};
+use crate::capabilities::Capabilities;
+use crate::error::{Error, Result, While};
+use crate::greeting::{Greeting, NONCE_SIZE};
+use crate::handshake_response::{HandshakeResponse, SslRequest};
+use crate::packet::PacketWriter;
+use crate::response::{ERR, ErrPacket, OK};
+
+pub(super) const LOGGING_IN: &str = "logging in";
+/// utf8mb4_general_ci: every server since 5.5.3 knows it, and MariaDB.
+const COLLATION: u8 = 45;
+/// What replicas and mysqlbinlog announce: events are as large as this.
+const PACKET_SIZE_MAX: u32 = 1 << 30;
+
+/// Without these nothing here works; servers have them since 5.6, MariaDB since 10.0.
+const REQUIRED: Capabilities = Capabilities(
+    Capabilities::PROTOCOL_41.0
+        | Capabilities::SECURE_CONNECTION.0
+        | Capabilities::PLUGIN_AUTH.0
+        | Capabilities::PLUGIN_AUTH_LENENC_DATA.0,
+);
+/// What is used where the server has it.
+const WANTED: Capabilities = Capabilities(
+    Capabilities::LONG_PASSWORD.0 | Capabilities::TRANSACTIONS.0 | Capabilities::CONNECT_ATTRS.0,
+);
+
+/// Whether the connection goes over to TLS. Whom TLS trusts is the caller's business.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsPolicy {
+    /// Never.
+    Disabled,
+    /// If the server can, except over a Unix socket.
+    Preferred,
+    /// Or not at all.
+    Required,
+}
+
+/// How to log in.
+#[derive(Debug, Clone)]
+pub struct LoginOptions {
+    /// Who, and with which password.
+    pub credentials: Credentials,
+    /// The plugin to begin with; by default the server's, where binlogz speaks it.
+    pub default_auth: Option<AuthPlugin>,
+    /// Whether the connection goes over to TLS.
+    pub tls: TlsPolicy,
+    /// Whether the connection is a Unix socket, on which nobody can listen.
+    pub local_socket: bool,
+    /// What the client tells of itself: names and values, as in `_client_name`.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// What a server told of itself first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerGreeting {
+    /// As in `9.7.4`; MariaDB writes `5.5.5-10.11.6-MariaDB`.
+    pub server_version: String,
+    /// The number of the connection at the server, low 32 bits.
+    pub connection_id: u32,
+    /// What the server can do.
+    pub capabilities: Capabilities,
+}
+
+/// What the login needs next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LoginStep {
+    Wait,
+    StartTls,
+    Done,
+}
+
+#[derive(Debug)]
+pub(super) struct Login {
+    options: LoginOptions,
+    channel: Channel,
+    greeting: Option<ServerGreeting>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Greeting,
+    Tls { nonce: [u8; NONCE_SIZE], plugin: AuthPlugin, head: SslRequest },
+    Authenticating { auth: ClientAuth, switched: bool },
+}
+
+impl Login {
+    pub(super) fn new(options: LoginOptions) -> Self {
+        let channel = if options.local_socket { Channel::LocalSocket } else { Channel::Plain };
+        Login { options, channel, greeting: None, state: State::Greeting }
+    }
+
+    pub(super) fn greeting(&self) -> Option<&ServerGreeting> {
+        self.greeting.as_ref()
+    }
+
+    /// Takes the server's next message.
+    pub(super) fn message(&mut self, message: &[u8], out: &mut PacketWriter) -> Result<LoginStep> {
+        if message.first() == Some(&ERR) {
+            let error = ErrPacket::decode(message).during(LOGGING_IN)?.into();
+            return Err(Error::Server { doing: LOGGING_IN.into(), error });
+        }
+        match &mut self.state {
+            State::Greeting => self.greet(message, out),
+            State::Tls { .. } => Err(unexpected(message, "TLS, which this client asked for")),
+            State::Authenticating { auth, switched } => match message {
+                [OK, ..] => Ok(LoginStep::Done),
+                [AUTH_MORE_DATA, data @ ..] => {
+                    if let Some(answer) = auth.more_data(data, &self.options.credentials, self.channel)? {
+                        out.message(|payload| payload.extend_from_slice(&answer));
+                    }
+                    Ok(LoginStep::Wait)
+                }
+                [AUTH_SWITCH, ..] if !*switched => {
+                    let switch = AuthSwitch::decode(message).during(LOGGING_IN)?;
+                    let plugin = known_plugin(switch.plugin)?;
+                    let nonce = switch.nonce().during(LOGGING_IN)?;
+                    let (auth, proof) =
+                        ClientAuth::begin(plugin, nonce, &self.options.credentials, self.channel)?;
+                    out.message(|payload| payload.extend_from_slice(&proof));
+                    self.state = State::Authenticating { auth, switched: true };
+                    Ok(LoginStep::Wait)
+                }
+                [AUTH_NEXT_FACTOR, ..] => Err(Error::Unsupported(
+                    "the account has a second factor of authentication, which binlogz can't give".into(),
+                )),
+                _ => Err(unexpected(message, "OK, an error or a step of authentication")),
+            },
+        }
+    }
+
+    /// TLS stands: all that follows goes through it.
+    pub(super) fn tls_started(&mut self, out: &mut PacketWriter) -> Result<()> {
+        let State::Tls { nonce, plugin, head } = self.state else {
+            return Err(Error::Usage("TLS was started without being asked for".into()));
+        };
+        self.channel = Channel::Tls;
+        self.authenticate(nonce, plugin, head, out)
+    }
+
+    fn greet(&mut self, message: &[u8], out: &mut PacketWriter) -> Result<LoginStep> {
+        let greeting = Greeting::decode(message).during(LOGGING_IN)?;
+        let version = String::from_utf8_lossy(greeting.server_version).into_owned();
+        if !greeting.capabilities.contains(REQUIRED) {
+            let message =
+                format!("server {version} is too old: it has capabilities {:?}", greeting.capabilities);
+            return Err(Error::Unsupported(message));
+        }
+        let offers_tls = greeting.capabilities.contains(Capabilities::SSL);
+        let use_tls = match self.options.tls {
+            TlsPolicy::Disabled => false,
+            TlsPolicy::Preferred => offers_tls && !self.options.local_socket,
+            TlsPolicy::Required if offers_tls => true,
+            TlsPolicy::Required => {
+                return Err(Error::Unsupported("TLS is required, and the server offers none".into()));
+            }
+        };
+        let tls = if use_tls { Capabilities::SSL } else { Capabilities::default() };
+        let head = SslRequest {
+            capabilities: REQUIRED | (WANTED & greeting.capabilities) | tls,
+            packet_size_max: PACKET_SIZE_MAX,
+            collation: COLLATION,
+            filler: [0; 23],
+        };
+        let plugin = self
+            .options
+            .default_auth
+            .or_else(|| AuthPlugin::from_name(greeting.plugin))
+            .unwrap_or(AuthPlugin::CachingSha2Password);
+        self.greeting = Some(ServerGreeting {
+            server_version: version,
+            connection_id: greeting.connection_id,
+            capabilities: greeting.capabilities,
+        });
+        if use_tls {
+            out.message(|payload| head.encode(payload));
+            self.state = State::Tls { nonce: greeting.nonce, plugin, head };
+            return Ok(LoginStep::StartTls);
+        }
+        self.authenticate(greeting.nonce, plugin, head, out)?;
+        Ok(LoginStep::Wait)
+    }
+
+    fn authenticate(
+        &mut self,
+        nonce: [u8; NONCE_SIZE],
+        plugin: AuthPlugin,
+        head: SslRequest,
+        out: &mut PacketWriter,
+    ) -> Result<()> {
+        let credentials = &self.options.credentials;
+        if credentials.user.contains('\0') {
+            return Err(Error::Usage("user name holds a NUL".into()));
+        }
+        let (auth, proof) = ClientAuth::begin(plugin, nonce, credentials, self.channel)?;
+        let attributes = &self.options.attributes;
+        let response = HandshakeResponse {
+            head,
+            user: credentials.user.as_bytes(),
+            proof: &proof,
+            database: None,
+            plugin: Some(plugin.name().as_bytes()),
+            attributes: attributes.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect(),
+            zstd_level: None,
+        };
+        out.message(|payload| response.encode(payload));
+        self.state = State::Authenticating { auth, switched: false };
+        Ok(())
+    }
+}
+
+fn known_plugin(name: &[u8]) -> Result<AuthPlugin> {
+    AuthPlugin::from_name(name).ok_or_else(|| {
+        Error::Unsupported(format!(
+            "authentication plugin {} is not one of caching_sha2_password, sha256_password and \
+             mysql_native_password",
+            name.escape_ascii()
+        ))
+    })
+}
+
+fn unexpected(message: &[u8], expected: &'static str) -> Error {
+    let found = match message.first() {
+        Some(first) => format!("a message of {} bytes that begins with {first:02x}", message.len()),
+        None => "an empty message".into(),
+    };
+    Error::Protocol { doing: LOGGING_IN.into(), found, expected }
+}

@@ -1,0 +1,283 @@
+//! What is said between login and dump: the statements, in the order in which a 9.7 replica or
+//! mysqlbinlog says them, and what their answers tell.
+//!
+//! ```text
+//! replica                                            mysqlbinlog
+//! SELECT UNIX_TIMESTAMP()                            SELECT VERSION()
+//! SELECT @@GLOBAL.SERVER_ID                          SET @master_binlog_checksum = 'NONE', …
+//! SET @master_heartbeat_period = N, …
+//! SET @master_binlog_checksum = @@global.binlog_checksum, …
+//! SELECT @source_binlog_checksum
+//! SELECT @@GLOBAL.GTID_MODE
+//! SELECT @@GLOBAL.SERVER_UUID
+//! SET @slave_uuid = 'U', @replica_uuid = 'U'
+//! with semi-sync: SELECT @@global.rpl_semi_sync_source_enabled
+//!                 SET @rpl_semi_sync_replica = 1
+//! COM_REGISTER_SLAVE
+//! ```
+//!
+//! A source that does not know a variable (error 1193) does without it; semi-sync is then asked for
+//! once more by its name before 8.0.26.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use binlogz_binlog::ChecksumAlgorithm;
+use binlogz_binlog::gtid::ServerUuid;
+
+use super::login::ServerGreeting;
+use crate::command::Command;
+use crate::error::{Error, Result, ServerError};
+use crate::register_replica::RegisterReplica;
+use crate::result_set::{Answer, Row};
+
+/// Whom the source believes it is talking to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Profile {
+    /// mysqlbinlog: says little, is not listed among the replicas.
+    Mysqlbinlog,
+    /// A replica of 9.7.
+    Replica(ReplicaProfile),
+}
+
+/// What a replica tells of itself, and asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplicaProfile {
+    /// The replica's own identity: a second connection with the same one ends the first.
+    pub server_uuid: ServerUuid,
+    /// A heartbeat after so long without an event; zero for none.
+    pub heartbeat_period: Duration,
+    /// Whether events are to be acknowledged, where the source wants that.
+    pub semi_sync: bool,
+    /// Where the replica says it can be reached; empty unless configured (`report_host`).
+    pub host: String,
+    /// Where the replica says it can be reached (`report_port`).
+    pub port: u16,
+}
+
+/// What the source told of itself before the dump.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceIdentity {
+    /// What it told first.
+    pub greeting: ServerGreeting,
+    /// Its server id; asked by replicas only.
+    pub server_id: Option<u32>,
+    /// Its identity; asked by replicas only, told since 5.6.
+    pub server_uuid: Option<ServerUuid>,
+    /// Its `gtid_mode`; asked by replicas only, told since 5.6.
+    pub gtid_mode: Option<String>,
+    /// Its clock, in seconds since 1970; asked by replicas only.
+    pub clock: Option<u64>,
+    /// The algorithm that was announced to it.
+    pub announced_checksum: ChecksumAlgorithm,
+    /// Whether it will want acknowledgements: each event then has a prefix.
+    pub semi_sync: bool,
+}
+
+/// What an answer is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// It must be OK, or rows that nobody looks at.
+    Nothing,
+    Clock,
+    ServerId,
+    /// SET of the checksum: sources before 5.6 don't know the variable.
+    AnnounceChecksum,
+    AnnouncedChecksum,
+    GtidMode,
+    ServerUuid,
+    /// Whether semi-sync is there, and the name of the variable that asks for it.
+    SemiSync {
+        since_8_0_26: bool,
+    },
+}
+
+#[derive(Debug)]
+enum Ask {
+    Statement(String, Purpose),
+    Register,
+}
+
+/// The statements still to be said.
+#[derive(Debug)]
+pub(super) struct Setup {
+    asks: VecDeque<Ask>,
+    current: Purpose,
+    server_id: u32,
+    own_uuid: Option<ServerUuid>,
+    host: String,
+    port: u16,
+}
+
+impl Setup {
+    pub(super) fn new(profile: &Profile, server_id: u32) -> Self {
+        let mut setup = Setup {
+            asks: VecDeque::new(),
+            current: Purpose::Nothing,
+            server_id,
+            own_uuid: None,
+            host: String::new(),
+            port: 0,
+        };
+        let asks = match profile {
+            Profile::Mysqlbinlog => mysqlbinlog_asks(),
+            Profile::Replica(replica) => {
+                setup.own_uuid = Some(replica.server_uuid);
+                setup.host = replica.host.clone();
+                setup.port = replica.port;
+                replica_asks(replica)
+            }
+        };
+        setup.asks.extend(asks);
+        setup
+    }
+
+    /// The next command and what it is for, in words; `None`: the dump may begin.
+    pub(super) fn next(&mut self) -> Option<(OwnedCommand, String)> {
+        Some(match self.asks.pop_front()? {
+            Ask::Statement(sql, purpose) => {
+                self.current = purpose;
+                let doing = format!("asking {sql}");
+                (OwnedCommand::Query(sql), doing)
+            }
+            Ask::Register => {
+                self.current = Purpose::Nothing;
+                let command = OwnedCommand::Register {
+                    server_id: self.server_id,
+                    host: self.host.clone(),
+                    port: self.port,
+                };
+                (command, "registering as a replica".into())
+            }
+        })
+    }
+
+    /// Takes the answer to the last command.
+    pub(super) fn answer(
+        &mut self,
+        answer: Answer,
+        doing: &str,
+        identity: &mut SourceIdentity,
+    ) -> Result<()> {
+        let rows = match answer {
+            Answer::Ok => Vec::new(),
+            Answer::Rows(rows) => rows,
+            Answer::Refused(error) => return self.refused(error, doing),
+        };
+        let text = rows.first().and_then(first_text);
+        let found = text.clone().unwrap_or_else(|| "NULL".into());
+        let bad = |expected| Error::Protocol { doing: doing.into(), found: found.clone(), expected };
+        match self.current {
+            Purpose::Nothing | Purpose::AnnounceChecksum => {}
+            Purpose::Clock => identity.clock = text.and_then(|text| text.parse().ok()),
+            Purpose::ServerId => {
+                let id = text.and_then(|text| text.parse().ok()).ok_or_else(|| bad("a server id"))?;
+                if id == self.server_id {
+                    return Err(Error::Usage(format!("source and replica have the same server id {id}")));
+                }
+                identity.server_id = Some(id);
+            }
+            Purpose::AnnouncedChecksum => {
+                identity.announced_checksum = match text.as_deref() {
+                    None | Some("NONE") => ChecksumAlgorithm::NONE,
+                    Some("CRC32") => ChecksumAlgorithm::CRC32,
+                    Some(_) => return Err(bad("NONE or CRC32")),
+                };
+            }
+            Purpose::GtidMode => identity.gtid_mode = text,
+            Purpose::ServerUuid => {
+                let uuid = text.and_then(|text| text.parse().ok()).ok_or_else(|| bad("a server uuid"))?;
+                if Some(uuid) == self.own_uuid {
+                    return Err(Error::Usage(format!("source and replica have the same server uuid {uuid}")));
+                }
+                identity.server_uuid = Some(uuid);
+            }
+            Purpose::SemiSync { since_8_0_26 } => {
+                identity.semi_sync = true;
+                let variable = if since_8_0_26 { "rpl_semi_sync_replica" } else { "rpl_semi_sync_slave" };
+                self.asks.push_front(Ask::Statement(format!("SET @{variable} = 1"), Purpose::Nothing));
+            }
+        }
+        Ok(())
+    }
+
+    fn refused(&mut self, error: ServerError, doing: &str) -> Result<()> {
+        let unknown = error.code == ServerError::UNKNOWN_SYSTEM_VARIABLE;
+        match self.current {
+            Purpose::GtidMode | Purpose::ServerUuid | Purpose::AnnounceChecksum if unknown => Ok(()),
+            Purpose::SemiSync { since_8_0_26: false } if unknown => Ok(()),
+            Purpose::SemiSync { since_8_0_26: true } if unknown => {
+                let sql = "SELECT @@global.rpl_semi_sync_master_enabled".into();
+                self.asks.push_front(Ask::Statement(sql, Purpose::SemiSync { since_8_0_26: false }));
+                Ok(())
+            }
+            _ => Err(Error::Server { doing: doing.into(), error }),
+        }
+    }
+}
+
+/// A command that owns its text.
+#[derive(Debug)]
+pub(super) enum OwnedCommand {
+    Query(String),
+    Register { server_id: u32, host: String, port: u16 },
+}
+
+impl OwnedCommand {
+    pub(super) fn borrow(&self) -> Command<'_> {
+        match self {
+            OwnedCommand::Query(sql) => Command::Query(sql.as_bytes()),
+            OwnedCommand::Register { server_id, host, port } => Command::RegisterReplica(RegisterReplica {
+                server_id: *server_id,
+                host: host.as_bytes(),
+                port: *port,
+                ..RegisterReplica::default()
+            }),
+        }
+    }
+}
+
+fn mysqlbinlog_asks() -> Vec<Ask> {
+    vec![
+        Ask::Statement("SELECT VERSION()".into(), Purpose::Nothing),
+        Ask::Statement(
+            "SET @master_binlog_checksum = 'NONE', @source_binlog_checksum = 'NONE'".into(),
+            Purpose::Nothing,
+        ),
+    ]
+}
+
+fn replica_asks(replica: &ReplicaProfile) -> Vec<Ask> {
+    let ask = |sql: &str, purpose| Ask::Statement(sql.to_owned(), purpose);
+    let period = replica.heartbeat_period.as_nanos();
+    let uuid = replica.server_uuid;
+    let mut asks = vec![
+        ask("SELECT UNIX_TIMESTAMP()", Purpose::Clock),
+        ask("SELECT @@GLOBAL.SERVER_ID", Purpose::ServerId),
+        ask(
+            &format!("SET @master_heartbeat_period = {period}, @source_heartbeat_period = {period}"),
+            Purpose::Nothing,
+        ),
+        ask(
+            "SET @master_binlog_checksum = @@global.binlog_checksum, \
+             @source_binlog_checksum = @@global.binlog_checksum",
+            Purpose::AnnounceChecksum,
+        ),
+        ask("SELECT @source_binlog_checksum", Purpose::AnnouncedChecksum),
+        ask("SELECT @@GLOBAL.GTID_MODE", Purpose::GtidMode),
+        ask("SELECT @@GLOBAL.SERVER_UUID", Purpose::ServerUuid),
+        ask(&format!("SET @slave_uuid = '{uuid}', @replica_uuid = '{uuid}'"), Purpose::Nothing),
+    ];
+    if replica.semi_sync {
+        asks.push(ask(
+            "SELECT @@global.rpl_semi_sync_source_enabled",
+            Purpose::SemiSync { since_8_0_26: true },
+        ));
+    }
+    asks.push(Ask::Register);
+    asks
+}
+
+fn first_text(row: &Row) -> Option<String> {
+    row.first()?.as_deref().map(|text| String::from_utf8_lossy(text).into_owned())
+}

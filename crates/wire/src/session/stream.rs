@@ -1,0 +1,500 @@
+//! The stream of a dump: messages in, events out, and where in the source's log each stands.
+//!
+//! ```text
+//! event   00 · [semi-sync prefix 2] · event
+//! error   ff … (see response.rs)
+//! end     fe … (a dump that does not wait, at the end of the log)
+//! ```
+//!
+//! In front of each file comes a rotate event that is in no file and names it, then the file's format
+//! description. The checksum of that rotate is what makes the stream awkward: the first has one if
+//! the client announced CRC32, every later one if the last format description says so; so have
+//! heartbeats. (Facts of MySQL 9.7.4's `Binlog_sender`.)
+//!
+//! Events are handed on in the pieces they arrive in; only those that steer the stream are held whole.
+
+use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32};
+use binlogz_binlog::event::{FormatDescription, HeartbeatEvent, HeartbeatV2Event, RotateEvent};
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::{
+    ChecksumAlgorithm, Error as BinlogError, EventFrame, EventHeader, EventType, Framing, HeaderFlags,
+    Result as BinlogResult,
+};
+
+use crate::error::{Error, Result, ServerError, While};
+use crate::packet::Piece;
+use crate::response::{EOF, ERR, ErrPacket, OK};
+use crate::semi_sync::{SEMI_SYNC_PREFIX_SIZE, decode_prefix};
+
+/// The largest event that steers the stream: names have at most 512 bytes, format descriptions 255 types.
+const STEERING_EVENT_SIZE_MAX: u32 = 64 << 10;
+/// The largest error or end that is collected, in bytes.
+const FAREWELL_SIZE_MAX: usize = 64 << 10;
+/// Where the first event of every file begins.
+const FIRST_EVENT_OFFSET: u64 = 4;
+
+/// The next bytes of an event.
+#[derive(Debug, Clone, Copy)]
+pub struct EventPiece<'a> {
+    /// The event's header.
+    pub header: EventHeader,
+    /// How the event is framed: of use once it is whole.
+    pub framing: Framing,
+    /// The source's file that the stream is in, without directory.
+    pub name: &'a [u8],
+    /// Where in that file the event begins. For what is in no file (see
+    /// [`HeaderFlags::ARTIFICIAL`]; heartbeats): where the stream stands.
+    pub offset: u64,
+    /// Whether the source wants this event acknowledged.
+    pub wants_ack: bool,
+    /// The next bytes; header and checksum are part of the event.
+    pub bytes: &'a [u8],
+    /// Whether the event begins here.
+    pub begins: bool,
+    /// Whether the event ends here; its checksum was then right, if it was to be checked.
+    pub ends: bool,
+}
+
+impl EventPiece<'_> {
+    /// Whether the event stands in the source's file: neither made by the sender nor a heartbeat.
+    pub fn is_stored(&self) -> bool {
+        is_stored(&self.header)
+    }
+
+    /// Where the source's next event begins, once this one is whole.
+    pub fn end_offset(&self) -> u64 {
+        if self.is_stored() { self.offset + u64::from(self.header.event_size) } else { self.offset }
+    }
+}
+
+fn is_stored(header: &EventHeader) -> bool {
+    !header.flags.contains(HeaderFlags::ARTIFICIAL) && !is_heartbeat(header.event_type)
+}
+
+fn is_heartbeat(event_type: EventType) -> bool {
+    event_type == EventType::HEARTBEAT || event_type == EventType::HEARTBEAT_V2
+}
+
+/// What became of a message's piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fed {
+    /// It is kept until more comes.
+    Nothing,
+    /// Bytes of an event can be handed on.
+    Event(Delivery),
+    /// The end of the log.
+    End,
+}
+
+/// Bytes of an event that can be handed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Delivery {
+    from: From,
+    pub(super) begins: bool,
+    pub(super) ends: bool,
+}
+
+/// Where they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    /// In what was kept, behind the message's prefix.
+    Held,
+    /// The last so many bytes of the input.
+    Input(usize),
+}
+
+#[derive(Debug)]
+pub(super) struct Stream {
+    /// Skipped events leave gaps: positions then follow the headers.
+    has_gaps: bool,
+    prefix_size: usize,
+    verify: bool,
+    framing: Framing,
+    name: Vec<u8>,
+    /// Where the next event of the file begins.
+    position: u64,
+    /// The beginning of a message that can't be judged yet.
+    held: Vec<u8>,
+    state: State,
+    event: Current,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    BetweenMessages,
+    /// The header is not whole.
+    Header,
+    /// The event steers the stream: it is held until whole.
+    Steering,
+    /// The event is handed on.
+    Body,
+    /// An error or the end.
+    Farewell,
+}
+
+/// The event that the stream is in.
+#[derive(Debug)]
+struct Current {
+    header: EventHeader,
+    framing: Framing,
+    offset: u64,
+    wants_ack: bool,
+    /// Bytes of it that were seen.
+    seen: u64,
+    crc: Crc32,
+    /// The last bytes: the checksum, as far as it came.
+    stored: [u8; CHECKSUM_SIZE],
+    stored_count: usize,
+}
+
+impl Stream {
+    pub(super) fn new(announced: ChecksumAlgorithm, semi_sync: bool, has_gaps: bool, verify: bool) -> Self {
+        Stream {
+            has_gaps,
+            prefix_size: 1 + if semi_sync { SEMI_SYNC_PREFIX_SIZE } else { 0 },
+            verify,
+            framing: Framing::with_checksum(announced),
+            name: Vec::new(),
+            position: 0,
+            held: Vec::new(),
+            state: State::BetweenMessages,
+            event: Current::none(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Whether the event in hand is to be acknowledged.
+    pub(super) fn wants_ack(&self) -> bool {
+        self.event.wants_ack
+    }
+
+    /// The bytes that [`Stream::feed`] spoke of; `input` ends with the piece it was given.
+    pub(super) fn view<'a>(&'a self, delivery: Delivery, input: &'a [u8]) -> EventPiece<'a> {
+        let bytes = match delivery.from {
+            From::Held => self.held.get(self.prefix_size..),
+            From::Input(count) => input.get(input.len().saturating_sub(count)..),
+        };
+        EventPiece {
+            header: self.event.header,
+            framing: self.event.framing,
+            name: &self.name,
+            offset: self.event.offset,
+            wants_ack: self.event.wants_ack,
+            bytes: bytes.unwrap_or_default(),
+            begins: delivery.begins,
+            ends: delivery.ends,
+        }
+    }
+
+    /// Takes the next piece of a message.
+    pub(super) fn feed(&mut self, piece: Piece<'_>) -> Result<Fed> {
+        if piece.begins {
+            self.held.clear();
+            self.state = match piece.bytes.first() {
+                Some(&OK) => State::Header,
+                Some(&(ERR | EOF)) => State::Farewell,
+                other => return Err(self.unknown_message(other)),
+            };
+        }
+        if self.state == State::Farewell {
+            return self.feed_farewell(piece);
+        }
+        let delivery = match self.feed_event(piece) {
+            Ok(delivery) => delivery,
+            Err(source) => return Err(Error::Malformed { doing: self.doing(), source }),
+        };
+        Ok(delivery.map_or(Fed::Nothing, Fed::Event))
+    }
+
+    fn feed_event(&mut self, piece: Piece<'_>) -> BinlogResult<Option<Delivery>> {
+        let delivery = match self.state {
+            State::Header => self.feed_header(piece)?,
+            State::Steering => self.feed_steering(piece)?,
+            State::Body => {
+                self.event.take(piece.bytes, self.verify)?;
+                Some(Delivery { from: From::Input(piece.bytes.len()), begins: false, ends: piece.ends })
+            }
+            State::BetweenMessages | State::Farewell => None,
+        };
+        if piece.ends {
+            self.state = State::BetweenMessages;
+            self.end_event()?;
+        }
+        Ok(delivery)
+    }
+
+    fn feed_header(&mut self, piece: Piece<'_>) -> BinlogResult<Option<Delivery>> {
+        // Nearly always the piece has it all, and nothing is copied.
+        let fits = self.held.is_empty() && piece.bytes.len() >= self.prefix_size + HEADER_SIZE;
+        if fits {
+            self.begin_event(piece.bytes)?;
+        } else {
+            self.held.extend_from_slice(piece.bytes);
+            if self.held.len() < self.prefix_size + HEADER_SIZE && !piece.ends {
+                return Ok(None);
+            }
+            let held = std::mem::take(&mut self.held);
+            let begun = self.begin_event(&held);
+            self.held = held;
+            begun?;
+        }
+        if steers(self.event.header.event_type) {
+            if fits {
+                self.held.extend_from_slice(piece.bytes);
+            }
+            self.state = State::Steering;
+            return self.steer(piece.ends);
+        }
+        self.state = State::Body;
+        let message = if fits { piece.bytes } else { &self.held };
+        let bytes = message.get(self.prefix_size..).unwrap_or_default();
+        self.event.take(bytes, self.verify)?;
+        let from = if fits { From::Input(bytes.len()) } else { From::Held };
+        Ok(Some(Delivery { from, begins: true, ends: piece.ends }))
+    }
+
+    fn feed_steering(&mut self, piece: Piece<'_>) -> BinlogResult<Option<Delivery>> {
+        if self.held.len() + piece.bytes.len() > self.prefix_size + STEERING_EVENT_SIZE_MAX as usize {
+            return Err(too_long(self.held.len() + piece.bytes.len()));
+        }
+        self.held.extend_from_slice(piece.bytes);
+        self.steer(piece.ends)
+    }
+
+    /// Follows the held event, once it is whole.
+    fn steer(&mut self, ends: bool) -> BinlogResult<Option<Delivery>> {
+        if !ends {
+            return Ok(None);
+        }
+        let held = std::mem::take(&mut self.held);
+        let event = held.get(self.prefix_size..).unwrap_or_default();
+        let followed = self.event.take(event, false).and_then(|()| self.follow(event));
+        self.held = held;
+        followed?;
+        Ok(Some(Delivery { from: From::Held, begins: true, ends: true }))
+    }
+
+    fn feed_farewell(&mut self, piece: Piece<'_>) -> Result<Fed> {
+        if self.held.len() + piece.bytes.len() > FAREWELL_SIZE_MAX {
+            return Err(too_long(self.held.len() + piece.bytes.len())).during(&self.doing());
+        }
+        self.held.extend_from_slice(piece.bytes);
+        if !piece.ends {
+            return Ok(Fed::Nothing);
+        }
+        self.state = State::BetweenMessages;
+        if self.held.first() == Some(&ERR) {
+            let error: ServerError = ErrPacket::decode(&self.held).during(&self.doing())?.into();
+            return Err(Error::Server { doing: self.doing(), error });
+        }
+        // An EOF packet, or an OK packet in its place: neither says more than that this is the end.
+        Ok(Fed::End)
+    }
+
+    /// Judges prefix and header; `message` begins with them.
+    fn begin_event(&mut self, message: &[u8]) -> BinlogResult<()> {
+        let (prefix, event) = message.split_at_checked(self.prefix_size).unwrap_or((message, &[]));
+        let wants_ack = match prefix.get(1..) {
+            Some(&[mark, flag]) => decode_prefix([mark, flag])?,
+            _ => false,
+        };
+        let header = EventHeader::decode(event)?;
+        // Heartbeats are in no file: the file's format description needn't announce them.
+        let framing = match is_heartbeat(header.event_type) {
+            true => Framing::with_checksum(self.framing.checksum()),
+            false => self.framing,
+        };
+        framing.check_header(&header)?;
+        if steers(header.event_type) && header.event_size > STEERING_EVENT_SIZE_MAX {
+            return Err(too_long(header.event_size as usize));
+        }
+        let offset = self.offset_of(&header);
+        self.event = Current { header, framing, offset, wants_ack, ..Current::none() };
+        Ok(())
+    }
+
+    /// Where an event stands in the file.
+    fn offset_of(&self, header: &EventHeader) -> u64 {
+        if header.event_type == EventType::FORMAT_DESCRIPTION {
+            return FIRST_EVENT_OFFSET;
+        }
+        if !is_stored(header) || !self.has_gaps {
+            return self.position;
+        }
+        // Headers hold the low 32 bits of the end: the first place at or behind the position that fits.
+        let end_at_least = self.position + u64::from(header.event_size);
+        self.position + u64::from(header.end_log_pos.wrapping_sub(end_at_least as u32))
+    }
+
+    /// The message ended: so must the event. Moves the position on.
+    fn end_event(&mut self) -> BinlogResult<()> {
+        let event = &self.event;
+        event.finish(self.verify).map_err(|error| error.at(event.offset, Some(event.header.event_type)))?;
+        if is_stored(&event.header) && event.header.event_type != EventType::FORMAT_DESCRIPTION {
+            self.position = event.offset + u64::from(event.header.event_size);
+        }
+        Ok(())
+    }
+
+    /// Follows an event that steers: the next file, its framing, a position. Checksums of these are
+    /// always checked: all that comes is read by them.
+    fn follow(&mut self, event: &[u8]) -> BinlogResult<()> {
+        let header = self.event.header;
+        let frame = match self.event.framing.next_frame(event)? {
+            Some(frame) => {
+                frame.verify().map_err(|error| error.at(self.position, Some(header.event_type)))?
+            }
+            None => {
+                return Err(BinlogError::Truncated {
+                    needed: u64::from(header.event_size),
+                    left: event.len() as u64,
+                });
+            }
+        };
+        match header.event_type {
+            EventType::ROTATE if header.flags.contains(HeaderFlags::ARTIFICIAL) => {
+                let rotate = RotateEvent::decode(frame.body())?;
+                self.name = rotate.name.to_vec();
+                self.position = rotate.position;
+                self.event.offset = rotate.position;
+                Ok(())
+            }
+            EventType::FORMAT_DESCRIPTION => {
+                self.framing = Framing::of(&FormatDescription::decode_frame(&frame)?);
+                self.event.framing = self.framing;
+                // Where the stream starts behind it, it is sent all the same, without a position.
+                if header.end_log_pos != 0 {
+                    self.position = self.position.max(u64::from(header.end_log_pos));
+                }
+                Ok(())
+            }
+            EventType::HEARTBEAT | EventType::HEARTBEAT_V2 => self.follow_heartbeat(&frame),
+            _ => Ok(()),
+        }
+    }
+
+    /// The source is further on, in what it skips or where it has nothing new.
+    fn follow_heartbeat(&mut self, frame: &EventFrame<'_>) -> BinlogResult<()> {
+        let (name, position) = if frame.event_type() == EventType::HEARTBEAT {
+            let heartbeat = HeartbeatEvent::decode(frame.body())?;
+            // Version 1 has the low 32 bits: the first place at or behind the position that fits.
+            let ahead = frame.header().end_log_pos.wrapping_sub(self.position as u32);
+            (heartbeat.name, self.position + u64::from(ahead))
+        } else {
+            let heartbeat = HeartbeatV2Event::decode(frame.body())?;
+            (heartbeat.name, heartbeat.position)
+        };
+        if name != self.name.as_slice() {
+            let found = name.escape_ascii().to_string();
+            return Err(BinlogError::invalid(
+                "heartbeat event",
+                "name",
+                found,
+                "the file that is being sent",
+            ));
+        }
+        if position < self.position {
+            return Err(BinlogError::invalid(
+                "heartbeat event",
+                "position",
+                position,
+                "a position not before what was sent",
+            ));
+        }
+        self.position = position;
+        self.event.offset = position;
+        Ok(())
+    }
+
+    /// For errors: where the stream is.
+    pub(super) fn doing(&self) -> String {
+        if self.name.is_empty() {
+            return "waiting for the first event".into();
+        }
+        format!("reading {} at {}", self.name.escape_ascii(), self.position)
+    }
+
+    fn unknown_message(&self, first: Option<&u8>) -> Error {
+        let found = match first {
+            Some(first) => format!("a message that begins with {first:02x}"),
+            None => "an empty message".into(),
+        };
+        Error::Protocol { doing: self.doing(), found, expected: "an event, an error or the end" }
+    }
+}
+
+impl Current {
+    fn none() -> Self {
+        Current {
+            header: EventHeader {
+                timestamp: 0,
+                event_type: EventType(0),
+                server_id: 0,
+                event_size: 0,
+                end_log_pos: 0,
+                flags: HeaderFlags::default(),
+            },
+            framing: Framing::new(),
+            offset: 0,
+            wants_ack: false,
+            seen: 0,
+            crc: Crc32::new(),
+            stored: [0; CHECKSUM_SIZE],
+            stored_count: 0,
+        }
+    }
+
+    /// Sees the next bytes: their number, and for the checksum.
+    fn take(&mut self, bytes: &[u8], verify: bool) -> BinlogResult<()> {
+        let size = u64::from(self.header.event_size);
+        if self.seen + bytes.len() as u64 > size {
+            return Err(BinlogError::invalid(
+                "event header",
+                "event size",
+                size,
+                "the size of the message that the event came in",
+            ));
+        }
+        if verify {
+            let covered = size.saturating_sub(self.framing.checksum().size() as u64);
+            let left = usize::try_from(covered.saturating_sub(self.seen)).unwrap_or(usize::MAX);
+            let (body, stored) = bytes.split_at_checked(left).unwrap_or((bytes, &[]));
+            self.crc.update(body);
+            let free = self.stored.iter_mut().skip(self.stored_count);
+            self.stored_count += free.zip(stored).map(|(slot, byte)| *slot = *byte).count();
+        }
+        self.seen += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Whether it came whole, with the checksum that its bytes give.
+    fn finish(&self, verify: bool) -> BinlogResult<()> {
+        let needed = u64::from(self.header.event_size);
+        if self.seen < needed {
+            return Err(BinlogError::Truncated { needed, left: self.seen });
+        }
+        // What steers was checked when it was followed.
+        if verify && self.framing.checksum().size() > 0 && !steers(self.header.event_type) {
+            let (stored, computed) = (u32::from_le_bytes(self.stored), self.crc.clone().finish());
+            if stored != computed {
+                return Err(BinlogError::Checksum { stored, computed });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn steers(event_type: EventType) -> bool {
+    event_type == EventType::ROTATE || event_type == EventType::FORMAT_DESCRIPTION || is_heartbeat(event_type)
+}
+
+fn too_long(found: usize) -> BinlogError {
+    BinlogError::invalid("message", "size", found, "at most 64 KiB, as it is no event of a transaction")
+}
