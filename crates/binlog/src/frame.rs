@@ -194,6 +194,12 @@ impl<'a> EventFrame<'a> {
         Ok(EventFrame { header, bytes, checksum_size })
     }
 
+    /// An event that was framed and checked before, of which only the bytes were kept.
+    #[inline]
+    pub fn from_checked(bytes: &'a [u8], checksum_size: usize) -> Result<Self> {
+        EventFrame::new(EventHeader::decode(bytes)?, bytes, checksum_size)
+    }
+
     /// The event's header.
     #[inline]
     pub fn header(&self) -> &EventHeader {

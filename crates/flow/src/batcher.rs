@@ -405,7 +405,16 @@ impl Batcher {
             if self.ahead().is_empty() || begins_log(self.ahead()) {
                 break begin;
             }
-            let Some(header) = self.header()? else { break begin };
+            let header = match self.header() {
+                Ok(Some(header)) => header,
+                Ok(None) => break begin,
+                Err(error) if first => return Err(error),
+                // What is whole before the bad bytes comes first.
+                Err(error) => {
+                    self.ending = Some(Err(error));
+                    break begin;
+                }
+            };
             let ends = header.event_type == EventType::FORMAT_DESCRIPTION || self.begins_unit(&header);
             if ends && !first {
                 break begin;

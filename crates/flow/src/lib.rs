@@ -6,11 +6,12 @@
 //!
 //! Every command that goes through a log goes through here, so that memory stays bounded
 //! whatever a log holds and every core is used. [`rewrite()`] is the pipeline of compress and
-//! expand, [`verify()`] that of verify; [`walk()`] goes through a log on one
-//! thread, [`same()`] through two at once.
+//! expand, [`verify()`] that of verify, [`events`] that of everything else that looks at events;
+//! [`walk()`] goes through a log on one thread, [`same()`] through two at once.
 
 pub mod batcher;
 pub mod error;
+pub mod events;
 pub mod input;
 pub mod memory;
 pub mod ordered;

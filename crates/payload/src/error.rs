@@ -2,6 +2,8 @@
 
 use std::io;
 
+use binlogz_binlog::Error as BinlogError;
+
 /// The result of compressing or expanding.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -32,6 +34,23 @@ impl Error {
     /// Turns an error code of libzstd into text.
     pub(crate) fn zstd(code: usize) -> Self {
         Error::Zstd(zstd_safe::get_error_name(code))
+    }
+
+    /// What is wrong inside the payload of the event at `offset`; offsets of the error itself count the
+    /// payload's uncompressed bytes.
+    #[must_use]
+    pub fn in_payload(self, offset: u64) -> Self {
+        let found = match self {
+            Error::Binlog(BinlogError::At { offset, event_type, source }) => {
+                let event = event_type.map(|event_type| format!("{event_type} event ")).unwrap_or_default();
+                format!("{event}{offset} bytes into it: {source}")
+            }
+            Error::Binlog(error @ BinlogError::Io(_)) => return error.into(),
+            Error::Binlog(error) => error.to_string(),
+            Error::Zstd(message) => format!("zstd: {message}"),
+            other => return other,
+        };
+        Error::Payload { offset, found }
     }
 
     /// The offset at which the error happened, where known.

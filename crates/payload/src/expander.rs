@@ -40,6 +40,7 @@ impl Expander {
     /// Begins a payload.
     pub fn begin(&mut self) -> Result<()> {
         self.inside_frame = false;
+        self.output.clear();
         self.context.reset(ResetDirective::SessionOnly).map_err(Error::zstd).map(drop)
     }
 
@@ -49,27 +50,55 @@ impl Expander {
         compressed: &[u8],
         mut sink: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
+        let mut taken = 0;
+        while let Some(piece) = self.next_piece(compressed, &mut taken)? {
+            sink(piece)?;
+        }
+        Ok(())
+    }
+
+    /// Expands bytes of the payload from `taken` on, which moves along, until a piece is full or they
+    /// are used up. `None`: they were, and gave nothing more.
+    pub fn next_piece(&mut self, compressed: &[u8], taken: &mut usize) -> Result<Option<&[u8]>> {
         let mut input = InBuffer::around(compressed);
-        loop {
-            self.output.clear();
+        input.set_pos((*taken).min(compressed.len()));
+        // A full output may hide more: only one with room to spare shows that all was given. At the end
+        // of a frame libzstd would take another call for the beginning of the next.
+        let mut more_hidden = self.output.len() == self.output.capacity() && self.inside_frame;
+        self.output.clear();
+        while self.output.is_empty() && (more_hidden || input.pos() < compressed.len()) {
             let mut output = OutBuffer::around(&mut self.output);
             let hint = self.context.decompress_stream(&mut output, &mut input).map_err(Error::zstd)?;
             self.inside_frame = hint != 0;
-            let full = self.output.len() == self.output.capacity();
-            if !self.output.is_empty() {
-                sink(&self.output)?;
-            }
-            // A full output may hide more: only an output with room to spare shows that all was given.
-            if input.pos() == compressed.len() && !(full && self.inside_frame) {
-                return Ok(());
-            }
+            more_hidden = false;
         }
+        *taken = input.pos();
+        Ok((!self.output.is_empty()).then_some(&self.output))
+    }
+
+    /// Expands a payload that is at hand whole into `out`, whose capacity it may not exceed. Much
+    /// faster than piece by piece where payloads are small.
+    pub fn expand_whole(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        self.begin()?;
+        let Err(code) = self.context.decompress(out, payload) else { return Ok(()) };
+        // What libzstd says of a bad frame depends on the capacity: piece by piece it doesn't.
+        self.begin()?;
+        self.push(payload, |_| Ok::<(), Error>(()))?;
+        self.finish()?;
+        Err(Error::zstd(code))
     }
 
     /// Ends the payload: a frame that was cut is an error.
     pub fn finish(&self) -> Result<()> {
         if self.inside_frame { Err(Error::Zstd("the payload ends inside a zstd frame")) } else { Ok(()) }
     }
+}
+
+/// How many bytes a payload gives at the most: what its frames say, or, where they don't (servers up
+/// to 8.0), what their blocks can hold. libzstd refuses frames that give more. `None`: it is damaged.
+pub fn expanded_size_max(payload: &[u8]) -> Option<u64> {
+    zstd_safe::decompress_bound(payload).ok()
 }
 
 #[cfg(test)]
@@ -122,6 +151,27 @@ mod tests {
         let mut bad = payload.clone();
         bad[0] ^= 1;
         assert_eq!(expand(&bad, bad.len()).unwrap_err().to_string(), "zstd: Unknown frame descriptor");
+    }
+
+    #[test]
+    fn pieces_and_the_whole_are_the_same() {
+        let input: Vec<u8> = (0..700_000u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
+        let payload = compressed(&input, 3);
+        assert!(expanded_size_max(&payload).unwrap() >= input.len() as u64);
+        let mut expander = Expander::new().unwrap();
+        let mut whole = Vec::with_capacity(input.len());
+        expander.expand_whole(&payload, &mut whole).unwrap();
+        assert!(whole == input);
+        assert!(expand(&payload, 999).unwrap() == input);
+    }
+
+    #[test]
+    fn a_payload_gives_no_more_than_its_bound() {
+        let payload = compressed(&[7; 100_000], 3);
+        let mut out = Vec::with_capacity(99_999);
+        assert!(Expander::new().unwrap().expand_whole(&payload, &mut out).is_err());
+        assert_eq!(expanded_size_max(&payload), Some(100_000));
+        assert_eq!(expanded_size_max(&payload[..payload.len() - 1]), None);
     }
 
     #[test]

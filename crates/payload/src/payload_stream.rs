@@ -154,19 +154,9 @@ impl PayloadStream {
         Ok(bytes.get(size - held..))
     }
 
-    /// What is wrong inside a payload, with the offset of the payload.
+    /// What is wrong inside the payload.
     fn error(&self, error: Error) -> Error {
-        let found = match error {
-            Error::Binlog(BinlogError::At { offset, event_type, source }) => {
-                let event = event_type.map(|event_type| format!("{event_type} event ")).unwrap_or_default();
-                format!("{event}{offset} bytes into it: {source}")
-            }
-            Error::Binlog(error @ BinlogError::Io(_)) => return error.into(),
-            Error::Binlog(error) => error.to_string(),
-            Error::Zstd(message) => format!("zstd: {message}"),
-            other => return other,
-        };
-        Error::Payload { offset: self.offset, found }
+        error.in_payload(self.offset)
     }
 }
 
@@ -178,9 +168,7 @@ impl<V: EventVisitor<Error = Error>> EventVisitor for Inside<'_, V> {
 
     #[inline]
     fn begin(&mut self, offset: u64, header: &EventHeader) -> Result<()> {
-        if header.event_type == EventType::TRANSACTION_PAYLOAD || header.event_type.is_gtid() {
-            return Err(unfit(header).at(offset, None).into());
-        }
+        check_inside(header).map_err(|error| error.at(offset, None))?;
         self.0.begin(offset, header)
     }
 
@@ -195,13 +183,18 @@ impl<V: EventVisitor<Error = Error>> EventVisitor for Inside<'_, V> {
     }
 }
 
-#[cold]
-fn unfit(header: &EventHeader) -> BinlogError {
-    const EVENT: &str = "event inside";
-    match header.event_type {
-        EventType::TRANSACTION_PAYLOAD => {
-            BinlogError::invalid(WHAT, EVENT, "another payload", "no nested payload")
-        }
-        event_type => BinlogError::invalid(WHAT, EVENT, event_type, "no GTID event"),
-    }
+/// Refuses what no payload may hold: another payload, since it could hold itself; a GTID event, since
+/// the transaction has its own in front; a format description.
+///
+/// # Errors
+///
+/// The event's type, with what is allowed there.
+pub fn check_inside(header: &EventHeader) -> Result<(), BinlogError> {
+    let expected = match header.event_type {
+        EventType::TRANSACTION_PAYLOAD => "no nested payload",
+        EventType::FORMAT_DESCRIPTION => "an event of a transaction",
+        event_type if event_type.is_gtid() => "no GTID event",
+        _ => return Ok(()),
+    };
+    Err(BinlogError::invalid(WHAT, "event inside", header.event_type, expected))
 }

@@ -1,0 +1,163 @@
+//! What a batch that begins inside a transaction needs of the events before it.
+//!
+//! The thread that reads must know this at the end of each batch, but is not to look at every event:
+//! an earlier transaction's events can't matter any more once two GTID events stand behind them, table
+//! maps not once their statement has ended.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use binlogz_binlog::event::{PostHeaderLengths, RowsEvent, RowsFlags, TableId, TableMapEvent};
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::{Error, EventHeader, EventType, Framing, TransactionAssembler};
+
+/// Bytes of table maps that a statement may have. The widest table of 4096 columns has some 100 KB.
+const TABLE_MAPS_SIZE_MAX: usize = 8 << 20;
+
+/// What the events before a batch leave behind.
+#[derive(Debug, Clone, Default)]
+pub struct Carried {
+    /// The GTID event of the transaction that is open, or whose payload the batch stands in.
+    pub gtid: Option<Arc<HeldEvent>>,
+    /// Bodies (without checksum) of the table maps in force, the last of each table id.
+    pub table_maps: Vec<Arc<[u8]>>,
+    /// Where in a transaction the batch begins.
+    pub transaction: TransactionAssembler,
+}
+
+/// An event kept beyond its batch.
+#[derive(Debug, PartialEq, Eq)]
+pub struct HeldEvent {
+    /// Where it begins in its log.
+    pub offset: u64,
+    /// The whole event, its checksum included and not looked at.
+    pub bytes: Box<[u8]>,
+}
+
+/// Keeps [`Carried`] as the events go by.
+#[derive(Debug, Default)]
+pub(super) struct Tracker {
+    gtid: Option<Arc<HeldEvent>>,
+    table_maps: Vec<(TableId, Arc<[u8]>)>,
+    transaction: TransactionAssembler,
+    /// Whether the events are those of a payload: for the log its transaction is over.
+    in_payload: bool,
+}
+
+/// Whole events, one behind the other, and how to read them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Events<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Where the first one begins in its log.
+    pub(super) offset: u64,
+    pub(super) framing: Framing,
+    pub(super) lengths: &'a PostHeaderLengths,
+}
+
+impl<'a> Events<'a> {
+    /// Each header with the place of the whole event in the bytes.
+    fn headers(self) -> impl Iterator<Item = (EventHeader, Range<usize>)> + use<'a> {
+        let mut begin = 0;
+        std::iter::from_fn(move || {
+            let header = EventHeader::decode(self.bytes.get(begin..)?).ok()?;
+            let event = begin..begin + (header.event_size as usize).max(HEADER_SIZE);
+            begin = event.end;
+            Some((header, event))
+        })
+    }
+
+    fn body(self, event: &Range<usize>) -> &'a [u8] {
+        let end = event.end.saturating_sub(self.framing.checksum().size());
+        self.bytes.get(event.start + HEADER_SIZE..end).unwrap_or_default()
+    }
+}
+
+impl Tracker {
+    /// What the next batch carries.
+    pub(super) fn carried(&self) -> Carried {
+        let is_its = self.in_payload || self.transaction.is_open();
+        let has_one = self.transaction.content().gtid.is_some();
+        Carried {
+            gtid: self.gtid.clone().filter(|_| is_its && has_one),
+            table_maps: self.table_maps.iter().map(|(_, body)| Arc::clone(body)).collect(),
+            transaction: self.transaction.clone(),
+        }
+    }
+
+    /// For the events of the payload that just passed.
+    pub(super) fn inside_payload(&self) -> Self {
+        Tracker {
+            gtid: self.gtid.clone(),
+            table_maps: Vec::new(),
+            transaction: self.transaction.clone(),
+            in_payload: true,
+        }
+    }
+
+    /// Lets events of the log pass.
+    ///
+    /// # Errors
+    ///
+    /// A statement with more table maps than any has.
+    pub(super) fn pass(&mut self, events: Events<'_>) -> Result<(), Error> {
+        let (mut last_gtid, mut last_but_one) = (None, None);
+        for (header, event) in events.headers() {
+            if header.event_type.is_gtid() {
+                (last_gtid, last_but_one) = (Some(event), last_gtid);
+            }
+        }
+        // A GTID event begins a transaction whatever came before, but what came before decides whether
+        // that is as it should be.
+        let from = last_but_one.map_or(0, |event: Range<usize>| event.start);
+        let rest = Events { bytes: events.bytes.get(from..).unwrap_or_default(), ..events };
+        for (header, event) in rest.headers() {
+            self.transaction.feed(&header, rest.body(&event));
+        }
+        if let Some(event) = last_gtid {
+            let offset = events.offset + event.start as u64;
+            let bytes = events.bytes.get(event).unwrap_or_default().into();
+            self.gtid = Some(Arc::new(HeldEvent { offset, bytes }));
+        }
+        self.pass_table_maps(events)
+    }
+
+    /// Lets events pass of which only the table maps matter: those of a payload.
+    pub(super) fn pass_table_maps(&mut self, events: Events<'_>) -> Result<(), Error> {
+        let mut noted = Vec::new();
+        for (header, event) in events.headers() {
+            match header.event_type {
+                EventType::TABLE_MAP => noted.push(event),
+                event_type if ends_statement(events, event_type, &event) => {
+                    noted.clear();
+                    self.table_maps.clear();
+                }
+                _ => {}
+            }
+        }
+        for event in noted {
+            let body = events.body(&event);
+            // One that can't be read is reported where its rows are.
+            let length = events.lengths.of(EventType::TABLE_MAP);
+            let Ok(table_id) = TableMapEvent::decode_table_id(body, length) else { continue };
+            self.table_maps.retain(|(id, _)| *id != table_id);
+            self.table_maps.push((table_id, body.into()));
+        }
+        let size: usize = self.table_maps.iter().map(|(_, body)| body.len()).sum();
+        if size > TABLE_MAPS_SIZE_MAX {
+            let error =
+                Error::invalid("statement", "size of its table maps", size, "at most 8 MiB of table maps");
+            return Err(error.at(events.offset, Some(EventType::TABLE_MAP)));
+        }
+        Ok(())
+    }
+}
+
+/// Whether no table map is in force behind an event.
+fn ends_statement(events: Events<'_>, event_type: EventType, event: &Range<usize>) -> bool {
+    if event_type.is_gtid() || event_type == EventType::TRANSACTION_PAYLOAD {
+        return true;
+    }
+    event_type.is_rows()
+        && RowsEvent::decode(event_type, events.body(event), events.lengths.of(event_type))
+            .is_ok_and(|rows| rows.flags.contains(RowsFlags::STMT_END))
+}

@@ -1,0 +1,360 @@
+//! Expands a large payload event into batches of the events inside, as its bytes come.
+//!
+//! Neither payload nor transaction stand in memory whole, only the batch that is being filled, and the
+//! largest event. Nothing the payload says of itself is trusted; its checksum is checked when its last
+//! byte came, behind the last batch.
+
+use std::collections::TryReserveError;
+use std::io::Read;
+use std::ops::Range;
+use std::sync::Arc;
+
+use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32};
+use binlogz_binlog::event::transaction_payload::HEADER_SIZE_LIMIT;
+use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::{Error as BinlogError, EventHeader, EventType, Framing};
+use binlogz_payload::{Error as PayloadError, Expander, PayloadSizes, check_inside};
+
+use super::batch::{Batch, Content, PayloadEnd, PayloadPlace};
+use super::carried::{Carried, Events, Tracker};
+use super::permit::{Permit, Permits};
+use super::source::{Log, no_memory};
+use crate::batcher::Large;
+use crate::error::Error;
+
+/// Compressed bytes read at a time.
+const STAGE_SIZE: u64 = 128 << 10;
+/// About how much comes out of the expander at a time.
+const PIECE_MAX: usize = 256 << 10;
+
+/// Where the bytes of a payload event are.
+#[derive(Debug)]
+pub(super) enum PayloadBytes {
+    Memory { bytes: Arc<Vec<u8>>, range: Range<usize> },
+    Large(Large),
+}
+
+impl PayloadBytes {
+    /// Appends a range of the event's bytes to `out`.
+    fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), BinlogError> {
+        match self {
+            PayloadBytes::Memory { bytes, range: event } => {
+                let event = bytes.get(event.clone()).unwrap_or_default();
+                out.extend_from_slice(
+                    event.get(range.start as usize..range.end as usize).unwrap_or_default(),
+                );
+            }
+            PayloadBytes::Large(large) => {
+                large.reader(range.clone()).read_to_end(out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A payload that is being expanded.
+#[derive(Debug)]
+pub(super) struct LargePayload {
+    log: Arc<Log>,
+    place: Arc<PayloadPlace>,
+    source: PayloadBytes,
+    compression_type: CompressionType,
+    /// The payload's bytes in the event that were not read yet.
+    payload: Range<u64>,
+    payload_size: u64,
+    crc: Crc32,
+    /// Compressed bytes in memory, and how many of them were taken.
+    stage: Vec<u8>,
+    taken: usize,
+    /// The beginning of the next batch.
+    expanded: Vec<u8>,
+    permit: Option<Permit>,
+    /// Events inside that were handed out: how many, and their bytes.
+    events: u64,
+    bytes: u64,
+    /// What the next batch carries.
+    carried: Carried,
+    tracker: Tracker,
+    /// What is wrong behind the last whole event.
+    broken: Option<Error>,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The payload event itself was not told of yet.
+    Begin,
+    Inside,
+    Done,
+}
+
+impl LargePayload {
+    pub(super) fn begin(
+        log: Arc<Log>,
+        header: EventHeader,
+        offset: u64,
+        source: PayloadBytes,
+        carried: Carried,
+        tracker: Tracker,
+    ) -> Result<Self, Error> {
+        let at = |error: BinlogError| error.at(offset, Some(header.event_type));
+        let size = u64::from(header.event_size);
+        let body_size = size.saturating_sub((HEADER_SIZE + log.context.framing.checksum().size()) as u64);
+        let mut front = Vec::new();
+        let front_end = HEADER_SIZE as u64 + body_size.min(HEADER_SIZE_LIMIT as u64);
+        source.read(0..front_end, &mut front).map_err(at)?;
+        let fields = front.get(HEADER_SIZE..).unwrap_or_default();
+        let decoded = TransactionPayloadHeader::decode_front(fields, body_size).map_err(at)?;
+        let short = || at(BinlogError::Truncated { needed: body_size + 1, left: body_size });
+        let (fields, fields_size) = decoded.ok_or_else(short)?;
+        let compression_type = fields.compression_type();
+        if !matches!(compression_type, CompressionType::ZSTD | CompressionType::NONE) {
+            let expected = "0 (ZSTD) or 255 (NONE)";
+            let what = "transaction payload";
+            return Err(at(BinlogError::invalid(what, "compression type", compression_type, expected)).into());
+        }
+        let payload_size = fields.payload_size();
+        let begin = (HEADER_SIZE + fields_size) as u64;
+        front.truncate(HEADER_SIZE + fields_size);
+        let mut crc = Crc32::new();
+        crc.update(&front);
+        Ok(LargePayload {
+            log,
+            place: Arc::new(PayloadPlace { offset, header, front: front.into() }),
+            source,
+            compression_type,
+            payload: begin..begin + payload_size,
+            payload_size,
+            crc,
+            stage: Vec::new(),
+            taken: 0,
+            expanded: Vec::new(),
+            permit: None,
+            events: 0,
+            bytes: 0,
+            carried,
+            tracker,
+            broken: None,
+            state: State::Begin,
+        })
+    }
+
+    /// The next batch of about `target` bytes; `None` when all were handed out.
+    pub(super) fn next_batch(
+        &mut self,
+        expander: &mut Expander,
+        target: usize,
+        permits: &Permits,
+    ) -> Result<Option<Batch>, Error> {
+        let opens = match self.state {
+            State::Begin => {
+                expander.begin()?;
+                self.state = State::Inside;
+                true
+            }
+            State::Inside => false,
+            State::Done => return Ok(None),
+        };
+        if let Some(error) = self.broken.take() {
+            return Err(error);
+        }
+        // Room for a batch and what comes out beyond it, so that only large events make it grow.
+        self.expanded.reserve_exact((target + PIECE_MAX).saturating_sub(self.expanded.len()));
+        let (mut whole, mut events) = (0, 0);
+        let end = loop {
+            let more = match self.expand(expander, whole) {
+                Ok(more) => more,
+                Err(error) => break Err(error),
+            };
+            if let Err(error) = self.find_events(&mut whole, &mut events) {
+                break Err(PayloadError::from(error).in_payload(self.place.offset).into());
+            }
+            if !more {
+                break self.finish(expander, whole, events).map(Some);
+            }
+            if whole >= target {
+                break Ok(None);
+            }
+            if self.expanded.len() > 2 * (target + PIECE_MAX) && self.permit.is_none() {
+                self.permit = Some(permits.take());
+            }
+        };
+        let end = end.unwrap_or_else(|error| {
+            self.broken = Some(error);
+            None
+        });
+        if end.is_none() && whole == 0 && !opens {
+            // Nothing whole before what is wrong.
+            return self.broken.take().map_or(Ok(None), Err);
+        }
+        self.cut(whole, events, opens, end).map(Some)
+    }
+
+    /// Hands out the first `whole` bytes of what was expanded.
+    fn cut(
+        &mut self,
+        whole: usize,
+        events: u64,
+        opens: bool,
+        end: Option<PayloadSizes>,
+    ) -> Result<Batch, Error> {
+        let rest = self.expanded.get(whole..).unwrap_or_default().to_vec();
+        let mut bytes = std::mem::replace(&mut self.expanded, rest);
+        bytes.truncate(whole);
+        let content = Content::Payload {
+            place: Arc::clone(&self.place),
+            opens,
+            first_index: self.events,
+            first_offset: self.bytes,
+            end: end.map(|sizes| PayloadEnd { offset: self.place.offset, sizes }),
+        };
+        self.tracker.pass_table_maps(Events {
+            bytes: &bytes,
+            offset: self.place.offset,
+            framing: self.log.context.framing.inside_payload(),
+            lengths: &self.log.lengths,
+        })?;
+        let carried = std::mem::replace(&mut self.carried, self.tracker.carried());
+        self.events += events;
+        self.bytes += whole as u64;
+        let mut bytes_read = 0;
+        if end.is_some() {
+            self.state = State::Done;
+            bytes_read = u64::from(self.place.header.event_size);
+        }
+        let log = Arc::clone(&self.log);
+        let permit = self.permit.take();
+        Ok(Batch { log, range: 0..whole, bytes: Arc::new(bytes), content, carried, bytes_read, permit })
+    }
+
+    /// Expands the next piece. `false`: the payload has no more.
+    fn expand(&mut self, expander: &mut Expander, whole: usize) -> Result<bool, Error> {
+        let offset = self.place.offset;
+        loop {
+            let piece = if self.compression_type == CompressionType::NONE {
+                let rest = self.stage.get(self.taken..).unwrap_or_default();
+                self.taken = self.stage.len();
+                Some(rest).filter(|rest| !rest.is_empty())
+            } else {
+                expander.next_piece(&self.stage, &mut self.taken).map_err(|error| error.in_payload(offset))?
+            };
+            if let Some(piece) = piece {
+                if reserve(&mut self.expanded, piece.len(), whole).is_err() {
+                    return Err(no_memory(&self.place.header, self.place.offset));
+                }
+                self.expanded.extend_from_slice(piece);
+                return Ok(true);
+            }
+            if self.payload.is_empty() {
+                return Ok(false);
+            }
+            self.read_stage()?;
+        }
+    }
+
+    /// Reads the next compressed bytes.
+    fn read_stage(&mut self) -> Result<(), Error> {
+        self.stage.clear();
+        self.taken = 0;
+        let range = self.payload.start..self.payload.end.min(self.payload.start + STAGE_SIZE);
+        self.source.read(range.clone(), &mut self.stage)?;
+        if self.stage.len() as u64 != range.end - range.start {
+            let found = "the file became shorter while it was read".to_owned();
+            return Err(PayloadError::Payload { offset: self.place.offset, found }.into());
+        }
+        self.payload.start = range.end;
+        self.crc.update(&self.stage);
+        Ok(())
+    }
+
+    /// Looks for whole events behind the first `whole` bytes.
+    fn find_events(&self, whole: &mut usize, events: &mut u64) -> Result<(), BinlogError> {
+        let framing = self.log.context.framing.inside_payload();
+        while let Some(size) = whole_event(framing, self.expanded.get(*whole..).unwrap_or_default())
+            .map_err(|error| error.at(self.bytes + *whole as u64, None))?
+        {
+            *whole += size;
+            *events += 1;
+        }
+        Ok(())
+    }
+
+    /// The payload is over: so must be its frame, its last event, and what the checksum covers.
+    fn finish(&mut self, expander: &Expander, whole: usize, events: u64) -> Result<PayloadSizes, Error> {
+        let offset = self.place.offset;
+        if self.compression_type != CompressionType::NONE {
+            expander.finish().map_err(|error| error.in_payload(offset))?;
+        }
+        let rest = self.expanded.get(whole..).unwrap_or_default();
+        if !rest.is_empty() {
+            let error = cut_event(rest).at(self.bytes + whole as u64, None);
+            return Err(PayloadError::from(error).in_payload(offset).into());
+        }
+        if self.events + events == 0 {
+            return Err(PayloadError::from(no_events()).in_payload(offset).into());
+        }
+        self.check_checksum()?;
+        Ok(PayloadSizes { compressed: self.payload_size, uncompressed: self.bytes + whole as u64 })
+    }
+
+    fn check_checksum(&mut self) -> Result<(), Error> {
+        let size = u64::from(self.place.header.event_size);
+        let checksum_size = self.log.context.framing.checksum().size();
+        let covered = size.saturating_sub(checksum_size as u64);
+        // Bytes behind the payload are tolerated, as by the server.
+        while self.payload.start < covered {
+            self.stage.clear();
+            let range = self.payload.start..covered.min(self.payload.start + STAGE_SIZE);
+            self.source.read(range.clone(), &mut self.stage)?;
+            self.crc.update(&self.stage);
+            self.payload.start = range.end;
+        }
+        self.stage.clear();
+        self.source.read(covered..size, &mut self.stage)?;
+        if let Some(stored) = self.stage.first_chunk::<CHECKSUM_SIZE>() {
+            let (stored, computed) = (u32::from_le_bytes(*stored), std::mem::take(&mut self.crc).finish());
+            if stored != computed {
+                let error = BinlogError::Checksum { stored, computed };
+                return Err(error.at(self.place.offset, Some(EventType::TRANSACTION_PAYLOAD)).into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes room for `more` bytes. An event that begins behind the first `whole` bytes and is large bounds
+/// the growth by what it says of its size, but is not believed at once.
+fn reserve(expanded: &mut Vec<u8>, more: usize, whole: usize) -> Result<(), TryReserveError> {
+    let held = expanded.len();
+    if expanded.capacity() - held >= more {
+        return Ok(());
+    }
+    let header = EventHeader::decode(expanded.get(whole..).unwrap_or_default());
+    let event_end = header.map_or(0, |header| whole + header.event_size as usize);
+    let goal = (2 * held).min(event_end).max(held + more);
+    expanded.try_reserve_exact(goal - held)
+}
+
+/// The size of the event at the front of a payload's bytes; `None`: it is not there whole.
+pub(super) fn whole_event(framing: Framing, bytes: &[u8]) -> Result<Option<usize>, BinlogError> {
+    if bytes.len() < HEADER_SIZE {
+        return Ok(None);
+    }
+    let header = EventHeader::decode(bytes)?;
+    framing.check_header(&header)?;
+    check_inside(&header)?;
+    let size = header.event_size as usize;
+    Ok((size <= bytes.len()).then_some(size))
+}
+
+/// What is wrong with a payload that ends with these bytes.
+pub(super) fn cut_event(rest: &[u8]) -> BinlogError {
+    let needed = EventHeader::decode(rest).map_or(HEADER_SIZE as u64, |header| u64::from(header.event_size));
+    BinlogError::Truncated { needed, left: rest.len() as u64 }
+}
+
+/// What is wrong with a payload that holds nothing.
+pub(super) fn no_events() -> BinlogError {
+    BinlogError::invalid("transaction payload", "number of events", 0, "at least one")
+}

@@ -1,0 +1,55 @@
+//! Leave to hold an event that is larger than a batch: only one at a time has it.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// Hands out the one [`Permit`].
+#[derive(Debug, Clone, Default)]
+pub(super) struct Permits(Arc<(Mutex<bool>, Condvar)>);
+
+/// Given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Permit(Permits);
+
+impl Permits {
+    /// Waits until nobody else has the permit.
+    ///
+    /// Only the thread that reads may wait: what it waits for is then with a worker, who needs nothing
+    /// more to be done with it.
+    pub(super) fn take(&self) -> Permit {
+        let (taken, freed) = &*self.0;
+        let guard = taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = freed.wait_while(guard, |taken| *taken).unwrap_or_else(PoisonError::into_inner);
+        *guard = true;
+        Permit(self.clone())
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let (taken, freed) = &*self.0.0;
+        *taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn one_at_a_time() {
+        let permits = Permits::default();
+        let first = permits.take();
+        let waiting = thread::spawn({
+            let permits = permits.clone();
+            move || drop(permits.take())
+        });
+        thread::sleep(Duration::from_millis(20));
+        assert!(!waiting.is_finished());
+        drop(first);
+        waiting.join().unwrap();
+    }
+}

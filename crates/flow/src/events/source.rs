@@ -1,0 +1,358 @@
+//! Cuts a log into batches of events and expands its large payloads: the thread that reads.
+//!
+//! ```text
+//! piece of the log (see crate::batcher)     becomes
+//! Start   a format description              a batch of this one event
+//! Batch   events in memory                  batches, cut where a payload is too large for a worker,
+//!                                           or where enough work is together
+//! Large   one event                         a batch of this one event; a payload is expanded into
+//!                                           batches of the events inside
+//! Cut     the end of a log in use           passed on
+//! ```
+//!
+//! Whether a payload is small is told from what its zstd frames can give, never from what the payload
+//! event says of itself. Small ones, nearly always all, are left to the workers: a hundred thousand of
+//! them keep all cores busy. A large one is expanded here as a stream, about as fast as the cores can
+//! decode its rows.
+
+use std::io::Read;
+use std::ops::Range;
+use std::sync::Arc;
+
+use binlogz_binlog::event::{CompressionType, FormatDescription, PostHeaderLengths, TransactionPayloadEvent};
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::{Error as BinlogError, EventHeader, EventType};
+use binlogz_payload::{Expander, LogContext, expanded_size_max};
+
+use super::batch::{Batch, Content};
+use super::carried::{Events, Tracker};
+use super::large_payload::{LargePayload, PayloadBytes};
+use super::permit::Permits;
+use crate::batcher::{BatchSize, Batcher, Large, Piece, Start, Unit};
+use crate::error::Error;
+use crate::input::Input;
+use crate::ordered::in_flight_max;
+use crate::rewrite::Cut;
+
+/// Bytes for all batches under way.
+const BATCHES_MEMORY: usize = 16 << 20;
+/// Payloads that are no larger and can't give more than this are expanded by a worker, each into a
+/// buffer of its own.
+const SMALL_PAYLOAD_MAX: u64 = 1 << 20;
+/// The largest batch: more would not make anything faster.
+const BATCH_MAX: usize = 1 << 20;
+/// The smallest: below this the hand-over between threads begins to cost.
+const BATCH_MIN: usize = 64 << 10;
+/// How much larger than compressed a small payload is taken for, at the most, when the work of a batch
+/// is estimated: frames without a size (servers up to 8.0) may give whole blocks as far as one can see.
+const EXPANSION_MAX: u64 = 64;
+
+/// The memory plan of a run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plan {
+    /// How the log is read.
+    pub(super) batch: BatchSize,
+    /// Payloads that are larger, or may give more, are large.
+    pub(super) small_payload_max: u64,
+    /// A batch ends where its events, payloads expanded, reach this size.
+    pub(super) work_max: u64,
+}
+
+impl Plan {
+    pub(super) fn for_workers(workers: usize) -> Self {
+        let max = (BATCHES_MEMORY / in_flight_max(workers) / 2).clamp(BATCH_MIN, BATCH_MAX);
+        Plan {
+            batch: BatchSize { target: max / 2, max },
+            small_payload_max: SMALL_PAYLOAD_MAX,
+            work_max: 2 * max as u64,
+        }
+    }
+}
+
+/// A log of the input: its last format description, and what follows from it.
+#[derive(Debug)]
+pub struct Log {
+    /// Which log of the input, counted from 0. Several may stand one behind the other, as `cat` makes
+    /// them; offsets begin anew in each.
+    pub number: u64,
+    /// The format description in force.
+    pub description: FormatDescription,
+    /// How events are framed, and whether this is a relay log.
+    pub context: LogContext,
+    /// Lengths of post-headers, for decoding bodies.
+    pub lengths: PostHeaderLengths,
+}
+
+/// A piece of work.
+#[derive(Debug)]
+pub(super) enum Job {
+    Batch(Batch),
+    Cut(Cut),
+}
+
+/// Reads a log; see the module.
+pub(super) struct Source {
+    batcher: Batcher,
+    plan: Plan,
+    permits: Permits,
+    expander: Option<Expander>,
+    log: Option<Arc<Log>>,
+    tracker: Tracker,
+    piece: Option<Uncut>,
+    payload: Option<LargePayload>,
+}
+
+/// Events in memory that are still to be cut into batches.
+struct Uncut {
+    bytes: Arc<Vec<u8>>,
+    /// Where the next batch begins.
+    next: usize,
+    /// Offset of the first byte in the log.
+    offset: u64,
+}
+
+/// What the next batch of a piece is to be.
+enum Next {
+    Events(Range<usize>),
+    Payload(EventHeader, Range<usize>),
+}
+
+impl Source {
+    pub(super) fn new(input: Input, plan: Plan) -> Self {
+        Source {
+            batcher: Batcher::new(input, Unit::Event, plan.batch),
+            plan,
+            permits: Permits::default(),
+            expander: None,
+            log: None,
+            tracker: Tracker::default(),
+            piece: None,
+            payload: None,
+        }
+    }
+
+    /// The next piece of work; `None` at the end of the log.
+    pub(super) fn next_job(&mut self) -> Option<Result<Job, Error>> {
+        self.advance().transpose()
+    }
+
+    fn advance(&mut self) -> Result<Option<Job>, Error> {
+        loop {
+            if let Some(batch) = self.payload_batch()? {
+                return Ok(Some(Job::Batch(batch)));
+            }
+            if let Some(batch) = self.piece_batch()? {
+                return Ok(Some(Job::Batch(batch)));
+            }
+            let Some(piece) = self.batcher.next_piece().transpose()? else { return Ok(None) };
+            match piece {
+                Piece::Start(start) => return self.start(start).map(|batch| Some(Job::Batch(batch))),
+                Piece::Batch(batch) => {
+                    self.piece = Some(Uncut { bytes: Arc::new(batch.bytes), next: 0, offset: batch.offset });
+                }
+                Piece::Large(large) => {
+                    if let Some(batch) = self.large(large)? {
+                        return Ok(Some(Job::Batch(batch)));
+                    }
+                }
+                Piece::Cut { offset, size } => return Ok(Some(Job::Cut(Cut { offset, size }))),
+            }
+        }
+    }
+
+    /// The next events of the large payload that is being expanded, if there is one.
+    fn payload_batch(&mut self) -> Result<Option<Batch>, Error> {
+        let (Some(payload), Some(expander)) = (&mut self.payload, &mut self.expander) else {
+            return Ok(None);
+        };
+        let batch = payload.next_batch(expander, self.plan.batch.target, &self.permits)?;
+        if batch.is_none() {
+            self.payload = None;
+        }
+        Ok(batch)
+    }
+
+    /// The next batch of the piece that is in memory, if there is one.
+    fn piece_batch(&mut self) -> Result<Option<Batch>, Error> {
+        let (Some(log), Some(piece)) = (&self.log, &mut self.piece) else { return Ok(None) };
+        let bytes = Arc::clone(&piece.bytes);
+        let next = match next_of(&bytes, piece.next, log, self.plan) {
+            Some(next) => next,
+            None => {
+                self.piece = None;
+                return Ok(None);
+            }
+        };
+        let (log, offset) = (Arc::clone(log), piece.offset);
+        match next {
+            Next::Events(range) => {
+                piece.next = range.end;
+                self.log_batch(log, bytes, range, offset).map(Some)
+            }
+            Next::Payload(header, range) => {
+                piece.next = range.end;
+                let offset = offset + range.start as u64;
+                self.begin_payload(&log, header, offset, PayloadBytes::Memory { bytes, range })?;
+                self.payload_batch()
+            }
+        }
+    }
+
+    /// Events of the log, `range` of `bytes`; the first of `bytes` stands at `offset`.
+    fn log_batch(
+        &mut self,
+        log: Arc<Log>,
+        bytes: Arc<Vec<u8>>,
+        range: Range<usize>,
+        offset: u64,
+    ) -> Result<Batch, Error> {
+        let carried = self.tracker.carried();
+        let offset = offset + range.start as u64;
+        self.tracker.pass(Events {
+            bytes: bytes.get(range.clone()).unwrap_or_default(),
+            offset,
+            framing: log.context.framing,
+            lengths: &log.lengths,
+        })?;
+        let bytes_read = range.len() as u64;
+        let content = Content::Log { offset };
+        Ok(Batch { log, bytes, range, content, carried, bytes_read, permit: None })
+    }
+
+    fn start(&mut self, start: Start) -> Result<Batch, Error> {
+        let number = match &self.log {
+            Some(log) => log.number + u64::from(start.magic),
+            None => 0,
+        };
+        if start.magic {
+            self.tracker = Tracker::default();
+        }
+        let lengths = PostHeaderLengths::from(&start.description);
+        let log = Log { number, description: start.description, context: start.context, lengths };
+        let log = Arc::new(log);
+        self.log = Some(Arc::clone(&log));
+        let range = 0..start.event.len();
+        let mut batch = self.log_batch(log, Arc::new(start.event), range, start.offset)?;
+        if start.magic {
+            batch.bytes_read += binlogz_binlog::MAGIC.len() as u64;
+        }
+        Ok(batch)
+    }
+
+    /// An event that does not fit into a batch. `None`: a payload, which is expanded next.
+    fn large(&mut self, large: Large) -> Result<Option<Batch>, Error> {
+        let Some(log) = self.log.clone() else { return Ok(None) };
+        // A log that ends inside the event: the error, or the cut, follows.
+        if large.size == 0 {
+            return Ok(None);
+        }
+        let mut head = Vec::with_capacity(HEADER_SIZE);
+        large.reader(0..HEADER_SIZE as u64).read_to_end(&mut head).map_err(BinlogError::from)?;
+        let header = EventHeader::decode(&head)?;
+        let offset = large.offset;
+        if header.event_type == EventType::TRANSACTION_PAYLOAD {
+            if large.size <= self.plan.small_payload_max {
+                let bytes = Arc::new(whole(&large, &header)?);
+                self.piece = Some(Uncut { bytes, next: 0, offset });
+            } else {
+                self.begin_payload(&log, header, offset, PayloadBytes::Large(large))?;
+            }
+            return Ok(None);
+        }
+        let permit = self.permits.take();
+        let bytes = whole(&large, &header)?;
+        let range = 0..bytes.len();
+        let mut batch = self.log_batch(log, Arc::new(bytes), range, offset)?;
+        batch.permit = Some(permit);
+        Ok(Some(batch))
+    }
+
+    fn begin_payload(
+        &mut self,
+        log: &Arc<Log>,
+        header: EventHeader,
+        offset: u64,
+        bytes: PayloadBytes,
+    ) -> Result<(), Error> {
+        let carried = self.tracker.carried();
+        // The header is all that matters of a payload event to the events behind it.
+        self.tracker.pass(Events {
+            bytes: &header.encode(),
+            offset,
+            framing: log.context.framing,
+            lengths: &log.lengths,
+        })?;
+        let tracker = self.tracker.inside_payload();
+        if self.expander.is_none() {
+            self.expander = Some(Expander::new()?);
+        }
+        self.payload = Some(LargePayload::begin(Arc::clone(log), header, offset, bytes, carried, tracker)?);
+        Ok(())
+    }
+}
+
+/// The bytes of a large event.
+fn whole(large: &Large, header: &EventHeader) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    // So many bytes were there when the batcher passed over them.
+    let reserved = bytes.try_reserve_exact(header.event_size as usize);
+    reserved.map_err(|_| no_memory(header, large.offset))?;
+    large.reader(0..large.size).read_to_end(&mut bytes).map_err(BinlogError::from)?;
+    if bytes.len() as u64 != large.size {
+        // The file became shorter since.
+        let error = BinlogError::Truncated { needed: large.size, left: bytes.len() as u64 };
+        return Err(error.at(large.offset, Some(header.event_type)).into());
+    }
+    Ok(bytes)
+}
+
+/// The next batch of events in memory, from `begin` on; `None` behind the last event.
+fn next_of(bytes: &[u8], begin: usize, log: &Log, plan: Plan) -> Option<Next> {
+    let mut end = begin;
+    let mut work = 0;
+    while work < plan.work_max
+        && let Some(rest) = bytes.get(end..).filter(|rest| !rest.is_empty())
+    {
+        let header = EventHeader::decode(rest).ok()?;
+        let event = end..end + header.event_size as usize;
+        work += u64::from(header.event_size);
+        if header.event_type == EventType::TRANSACTION_PAYLOAD {
+            let event_bytes = bytes.get(event.clone()).unwrap_or_default();
+            match small_payload_size(event_bytes, log.context, plan) {
+                Some(size) => work += size.min(EXPANSION_MAX * u64::from(header.event_size)),
+                None if end == begin => return Some(Next::Payload(header, event)),
+                None => break,
+            }
+        }
+        end = event.end;
+    }
+    (end > begin).then_some(Next::Events(begin..end))
+}
+
+/// How much a payload can give, if a worker may expand it. Nothing depends on how much of the log is in
+/// memory, so that a damaged payload fails alike for any number of workers. Payloads that can't be read are large: the
+/// stream finds out what is wrong, and where.
+fn small_payload_size(event: &[u8], context: LogContext, plan: Plan) -> Option<u64> {
+    if event.len() as u64 > plan.small_payload_max {
+        return None;
+    }
+    let end = event.len().checked_sub(context.framing.checksum().size())?;
+    let payload = TransactionPayloadEvent::decode(event.get(HEADER_SIZE..end)?).ok()?;
+    let size = match payload.header.compression_type() {
+        CompressionType::ZSTD => expanded_size_max(payload.payload)?,
+        CompressionType::NONE => payload.payload.len() as u64,
+        _ => return None,
+    };
+    (size <= plan.small_payload_max).then_some(size)
+}
+
+#[cold]
+pub(super) fn no_memory(header: &EventHeader, offset: u64) -> Error {
+    let error = BinlogError::invalid(
+        "event header",
+        "event size",
+        header.event_size,
+        "an event that fits into the memory there is",
+    );
+    error.at(offset, Some(header.event_type)).into()
+}

@@ -1,0 +1,79 @@
+//! Finds the table of each row event: keeps the table maps in force as the events of a batch go by.
+
+use std::sync::Arc;
+
+use binlogz_binlog::EventType;
+use binlogz_binlog::event::{RowsEvent, RowsFlags};
+use binlogz_binlog::row::{TableSchema, TableSchemas};
+
+use super::batch::{Event, EventBatch};
+use crate::error::Error;
+
+/// A worker's table maps. One for all batches: a table that comes again is not compiled again.
+#[derive(Debug, Default)]
+pub struct Tables {
+    schemas: TableSchemas,
+    /// The last row event ended its statement.
+    ended: bool,
+}
+
+/// A row event and its table.
+#[derive(Debug, Clone)]
+pub struct TableRows<'a> {
+    /// The table as its table map described it.
+    pub schema: Arc<TableSchema>,
+    /// The event; its rows stay unread.
+    pub event: RowsEvent<'a>,
+}
+
+impl Tables {
+    /// No tables.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the table maps that are in force where a batch begins.
+    ///
+    /// # Errors
+    ///
+    /// A table map that can't be read.
+    pub fn begin(&mut self, batch: &EventBatch<'_>) -> Result<(), Error> {
+        self.schemas.end_statement();
+        self.ended = false;
+        let length = batch.log().lengths.of(EventType::TABLE_MAP);
+        for body in &batch.carried().table_maps {
+            let noted = self.schemas.note(body, length);
+            noted.map_err(|error| error.at(batch.offset(), Some(EventType::TABLE_MAP)))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the next event of the batch; what it says of rows, if it is a row event.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that can't be read, with the event's position; a row event without its table map.
+    #[inline]
+    pub fn event<'a>(&mut self, event: &Event<'a>) -> Result<Option<TableRows<'a>>, Error> {
+        self.read(event).map_err(|error| event.error(error))
+    }
+
+    fn read<'a>(&mut self, event: &Event<'a>) -> Result<Option<TableRows<'a>>, binlogz_binlog::Error> {
+        let event_type = event.header.event_type;
+        let begins_anew = event_type.is_gtid() || event_type == EventType::TRANSACTION_PAYLOAD;
+        if std::mem::take(&mut self.ended) || begins_anew {
+            self.schemas.end_statement();
+        }
+        if event_type == EventType::TABLE_MAP {
+            self.schemas.note(event.body, event.log.lengths.of(event_type))?;
+            return Ok(None);
+        }
+        if !event_type.is_rows() {
+            return Ok(None);
+        }
+        let rows = RowsEvent::decode(event_type, event.body, event.log.lengths.of(event_type))?;
+        let schema = Arc::clone(self.schemas.get(rows.table_id)?);
+        self.ended = rows.flags.contains(RowsFlags::STMT_END);
+        Ok(Some(TableRows { schema, event: rows }))
+    }
+}
