@@ -82,7 +82,7 @@ pub fn run<W, R: Send>(
 }
 
 fn run_planned<W, R: Send>(
-    input: Input,
+    mut input: Input,
     workers: usize,
     plan: Plan,
     new_worker: impl Fn() -> Result<W, Error> + Sync,
@@ -94,11 +94,13 @@ fn run_planned<W, R: Send>(
         Batch { result: R, failed: Option<Error>, bytes_read: u64 },
         Cut(Cut),
     }
+    let stop = input.stop();
     let mut source = Source::new(input, plan);
     let mut summary = ReadSummary::default();
     ordered::run(
         workers,
         || source.next_job(),
+        stop,
         || Ok((new_worker()?, PayloadBuffer::default())),
         |(worker, payloads), job| {
             Ok(match job {
