@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use binlogz_binlog::MAGIC;
 use binlogz_report::mysqlbinlog::Verbosity;
 use binlogz_testkit::random::Random;
-use binlogz_testkit::{Installed, MariadbSandbox, Tool, mutate, real, require_tool, tool};
+use binlogz_testkit::{Installed, MariadbSandbox, Tool, corpus, mutate, real, require_tool, tool};
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
@@ -112,6 +112,20 @@ fn logs_of_older_servers_print_as_mysqlbinlog_prints_them() -> Result<()> {
 /// Whether mysqlbinlog reads a log to its end and finds its checksums right.
 fn is_read_by(mysql: &Installed, binlog: &Path) -> Result<bool> {
     Ok(mysql.mysqlbinlog(["--verify-binlog-checksum".as_ref(), binlog.as_os_str()])?.status.success())
+}
+
+#[test]
+fn damaged_logs_are_errors_or_lines() {
+    let seed = mutate::seed();
+    let mut whole = 0;
+    for name in ["binlog.000001", "binlog.000004", "binlog.000005", "relay.000012"] {
+        let original = std::fs::read(corpus::path(name)).unwrap();
+        for index in 0..500 {
+            let (log, _) = mutate::mutate(&original, seed, index);
+            whole += usize::from(row_lines::each_event(&log[..], Verbosity::Types, |_| Ok(())).is_ok());
+        }
+    }
+    assert!(whole > 0, "every damage was noticed, even where nothing is read");
 }
 
 /// What the statements must have led to; a server that logs otherwise would make the test an empty one.

@@ -18,7 +18,12 @@ use super::quote::push_quoted;
 const NEW_LINE: &[u8] = b"\n###      ";
 
 /// Appends the differences of a column, by its number from 1.
-pub(super) fn push_json_diffs(out: &mut Vec<u8>, number: usize, diffs: &JsonDiffs<'_>) -> Result<()> {
+pub(super) fn push_json_diffs(
+    out: &mut Vec<u8>,
+    number: usize,
+    diffs: &JsonDiffs<'_>,
+    scratch: &mut Vec<u8>,
+) -> Result<()> {
     let diffs = diffs.iter().collect::<Result<Vec<_>>>()?;
     // Runs of differences with the same function, in the order in which they apply.
     let calls: Vec<&[JsonDiff<'_>]> = diffs.chunk_by(|a, b| function(a) == function(b)).collect();
@@ -41,7 +46,7 @@ pub(super) fn push_json_diffs(out: &mut Vec<u8>, number: usize, diffs: &JsonDiff
             push_quoted(out, diff.path);
             if let Some(value) = diff.value {
                 out.extend_from_slice(b", ");
-                push_json_value(out, value)?;
+                push_json_value(out, value, scratch)?;
             }
         }
         out.push(b')');
@@ -59,26 +64,26 @@ fn function(diff: &JsonDiff<'_>) -> &'static str {
 }
 
 /// Numbers, booleans and null stand bare, containers in a cast, the rest as a string.
-fn push_json_value(out: &mut Vec<u8>, document: JsonDocument<'_>) -> Result<()> {
-    let mut text = Vec::new();
-    document.write_text_unquoted(&mut text)?;
+fn push_json_value(out: &mut Vec<u8>, document: JsonDocument<'_>, text: &mut Vec<u8>) -> Result<()> {
+    text.clear();
+    document.write_text_unquoted(text)?;
     match document.value()? {
         JsonValue::Array(_) | JsonValue::Object(_) => {
             out.extend_from_slice(b"CAST(");
-            push_quoted(out, &text);
+            push_quoted(out, text);
             out.extend_from_slice(b" AS JSON)");
         }
         JsonValue::String(_)
         | JsonValue::Date(_)
         | JsonValue::Time(_)
         | JsonValue::DateTime(_)
-        | JsonValue::Opaque { .. } => push_quoted(out, &text),
+        | JsonValue::Opaque { .. } => push_quoted(out, text),
         JsonValue::Null
         | JsonValue::Bool(_)
         | JsonValue::Int(_)
         | JsonValue::Uint(_)
         | JsonValue::Double(_)
-        | JsonValue::Decimal(_) => out.extend_from_slice(&text),
+        | JsonValue::Decimal(_) => out.extend_from_slice(text),
     }
     Ok(())
 }
@@ -89,7 +94,7 @@ mod tests {
 
     fn text(bytes: &[u8]) -> String {
         let mut out = Vec::new();
-        push_json_diffs(&mut out, 2, &JsonDiffs::new(bytes)).unwrap();
+        push_json_diffs(&mut out, 2, &JsonDiffs::new(bytes), &mut Vec::new()).unwrap();
         String::from_utf8(out).unwrap()
     }
 

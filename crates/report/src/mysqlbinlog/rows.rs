@@ -10,9 +10,9 @@
 
 use std::sync::Arc;
 
-use binlogz_binlog::Result;
 use binlogz_binlog::event::{ExtraRowInfo, RowsEvent, RowsKind};
 use binlogz_binlog::row::{CellContent, RowDecoder, RowImage, TableSchema};
+use binlogz_binlog::{Error, Result};
 
 use super::number::{push_front, push_unsigned};
 use super::quote::push_identifier;
@@ -88,6 +88,22 @@ impl RowsPrinter {
     ///
     /// Rows or values that can't be read. What was appended up to there stays.
     pub fn print(&self, out: &mut Vec<u8>, decoder: &mut RowDecoder, event: &RowsEvent<'_>) -> Result<()> {
+        self.print_by_row(out, decoder, event, |_| Ok(()))
+    }
+
+    /// As [`RowsPrinter::print`], but calls `after_row` behind each row, which may take what was
+    /// appended: the text of an event can be many times as long as the event.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RowsPrinter::print`], and those of `after_row`.
+    pub fn print_by_row<E: From<Error>>(
+        &self,
+        out: &mut Vec<u8>,
+        decoder: &mut RowDecoder,
+        event: &RowsEvent<'_>,
+        mut after_row: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
         for info in event.extra_row_info() {
             push_extra_row_info(out, &info?);
         }
@@ -97,38 +113,40 @@ impl RowsPrinter {
             RowsKind::Update | RowsKind::PartialUpdate => (b"### UPDATE ", b"### WHERE\n", b"### SET\n"),
         };
         if event.kind() == RowsKind::Write && event.rows.is_empty() {
-            for part in [command, &self.table, b" VALUES ()\n"] {
-                out.extend_from_slice(part);
-            }
-            return Ok(());
+            push_all(out, &[command, &self.table, b" VALUES ()\n"]);
+            return after_row(out);
         }
+        let mut scratch = Vec::new();
         let mut rows = decoder.rows(&self.schema, event)?;
         while let Some(row) = rows.next_row()? {
-            for part in [command, &self.table, b"\n"] {
-                out.extend_from_slice(part);
-            }
+            push_all(out, &[command, &self.table, b"\n"]);
             if let Some(before) = row.before {
                 out.extend_from_slice(first);
-                self.image(out, &before)?;
+                self.image(out, &before, &mut scratch)?;
             }
             if let Some(after) = row.after {
                 out.extend_from_slice(second);
-                self.image(out, &after)?;
+                self.image(out, &after, &mut scratch)?;
             }
+            after_row(out)?;
         }
         Ok(())
     }
 
-    fn image(&self, out: &mut Vec<u8>, image: &RowImage<'_, '_>) -> Result<()> {
+    fn image(&self, out: &mut Vec<u8>, image: &RowImage<'_, '_>, scratch: &mut Vec<u8>) -> Result<()> {
         for cell in image.cells() {
             let Some(text) = self.columns.get(cell.index) else { continue };
             push_front(out, &text.before, text.before_length);
-            push_value(out, &cell)?;
+            push_value(out, &cell, scratch)?;
             let is_null = cell.content == CellContent::Null;
             out.extend_from_slice(if is_null { &text.after_null } else { &text.after });
         }
         Ok(())
     }
+}
+
+fn push_all(out: &mut Vec<u8>, parts: &[&[u8]]) {
+    parts.iter().for_each(|part| out.extend_from_slice(part));
 }
 
 fn push_extra_row_info(out: &mut Vec<u8>, info: &ExtraRowInfo<'_>) {

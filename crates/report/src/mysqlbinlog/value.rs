@@ -29,28 +29,28 @@ const DOUBLE_DIGITS: usize = 20;
 /// What a FLOAT is padded to.
 const FLOAT_WIDTH: usize = 20;
 
-/// Appends a cell's value.
+/// Appends a cell's value. `scratch` is memory for what is written twice.
 ///
 /// # Errors
 ///
 /// Bytes that the column's type can't have. What was appended up to there stays.
 #[inline]
-pub(super) fn push_value(out: &mut Vec<u8>, cell: &Cell<'_>) -> Result<()> {
+pub(super) fn push_value(out: &mut Vec<u8>, cell: &Cell<'_>, scratch: &mut Vec<u8>) -> Result<()> {
     match cell.content {
         // Before all others: these need no decoding.
         CellContent::Null => out.extend_from_slice(b"NULL"),
         CellContent::Value(bytes) => match cell.column.kind {
             ColumnKind::Bit { bits } => push_bits(out, bytes, usize::from(bits)),
             ColumnKind::Set { .. } => push_set(out, bytes),
-            _ => push_decoded(out, cell)?,
+            _ => push_decoded(out, cell, scratch)?,
         },
-        CellContent::JsonDiffs(_) => push_decoded(out, cell)?,
+        CellContent::JsonDiffs(_) => push_decoded(out, cell, scratch)?,
     }
     Ok(())
 }
 
 #[inline]
-fn push_decoded(out: &mut Vec<u8>, cell: &Cell<'_>) -> Result<()> {
+fn push_decoded(out: &mut Vec<u8>, cell: &Cell<'_>, scratch: &mut Vec<u8>) -> Result<()> {
     let kind = cell.column.kind;
     match cell.value()? {
         Value::Int(number) => push_integer(out, number, kind),
@@ -76,11 +76,11 @@ fn push_decoded(out: &mut Vec<u8>, cell: &Cell<'_>) -> Result<()> {
         Value::Year(0) => out.extend_from_slice(b"1900"),
         Value::Year(year) => push_unsigned(out, u64::from(year)),
         Value::Json(document) => {
-            let mut text = Vec::new();
-            document.write_text_unquoted(&mut text)?;
-            push_quoted(out, &text);
+            scratch.clear();
+            document.write_text_unquoted(scratch)?;
+            push_quoted(out, scratch);
         }
-        Value::JsonDiffs(diffs) => push_json_diffs(out, cell.index + 1, &diffs)?,
+        Value::JsonDiffs(diffs) => push_json_diffs(out, cell.index + 1, &diffs, scratch)?,
         Value::Vector(vector) => {
             out.push(b'[');
             for (index, number) in vector.iter().enumerate() {
