@@ -28,6 +28,9 @@ use crate::walk::{Place, Walked, Walker, walk};
 /// Fingerprints that are handed over at a time.
 const CHUNK_SIZE: usize = 4096;
 
+/// Or fewer, of so many bytes of events: a difference in what comes slowly is to be told soon.
+const CHUNK_BYTES: u64 = 1 << 20;
+
 /// Chunks of a side that wait for the other side.
 const CHUNKS_AHEAD: usize = 4;
 
@@ -277,6 +280,8 @@ struct Printer {
     log: usize,
     prints: Vec<Print>,
     current: Option<Current>,
+    /// Bytes of the events in `prints`.
+    prints_bytes: u64,
     /// Bytes of this log, and of all logs before it.
     bytes: u64,
     bytes_before: u64,
@@ -301,6 +306,7 @@ impl Printer {
             log: 0,
             prints: Vec::with_capacity(CHUNK_SIZE),
             current: None,
+            prints_bytes: 0,
             bytes: 0,
             bytes_before: 0,
             gtid_event: Vec::new(),
@@ -312,6 +318,7 @@ impl Printer {
     }
 
     fn flush(&mut self) {
+        self.prints_bytes = 0;
         let prints = std::mem::replace(&mut self.prints, Vec::with_capacity(CHUNK_SIZE));
         self.tell(Message::Prints(prints, self.bytes_before + self.bytes));
     }
@@ -393,7 +400,8 @@ impl Walker for Printer {
         let Current { place, header, body_size, hasher } = current;
         let body_hash = hasher.finish();
         self.prints.push(Print { log: self.log, place, header, body_size, body_hash, gtid });
-        if self.prints.len() == CHUNK_SIZE {
+        self.prints_bytes += u64::from(header.event_size);
+        if self.prints.len() == CHUNK_SIZE || self.prints_bytes >= CHUNK_BYTES {
             self.flush();
         }
         if self.unwanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

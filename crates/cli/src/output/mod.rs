@@ -108,7 +108,7 @@ impl Output<'_> {
     pub(crate) fn truncate(&mut self, size: u64) -> io::Result<()> {
         let Inner::Temporary(file) = &mut self.inner else { return Ok(()) };
         file.as_file().set_len(size)?;
-        file.seek(SeekFrom::Start(size)).map(drop)
+        file.as_file().seek(SeekFrom::Start(size)).map(drop)
     }
 
     /// All is written: a file takes its place now.
@@ -150,7 +150,8 @@ impl Write for Output<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.inner {
             Inner::Direct(file) => file.write(bytes),
-            Inner::Temporary(file) => file.write(bytes),
+            // Not the temporary file's own: that adds its name to errors.
+            Inner::Temporary(file) => file.as_file().write(bytes),
         }
     }
 

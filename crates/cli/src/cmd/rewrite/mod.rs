@@ -1,20 +1,23 @@
-//! What compress and expand have in common: logs in, logs out, a report.
+//! What compress and expand have in common: logs in, logs out, a report; and the [`positions`] that moved.
+
+mod positions;
 
 use std::fmt::Display;
 use std::fs::Metadata;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 
 use binlogz_flow::{Input, Lost, Moved, Rewrite, Summary, rewrite_without, survey};
 use clap::Args;
+use positions::Positions;
 
 use super::workers;
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn, warn_cut};
 use crate::log_path::{LogPath, check_stdin_once};
-use crate::output::{Destination, Output, Target, target};
+use crate::output::{Destination, Target};
 use crate::progress::Progress;
 use crate::report::{Format, Report, Verb};
 
@@ -53,7 +56,7 @@ impl RewriteArgs {
     pub(super) fn run(self, verb: Verb, how: Rewrite, positions: Option<PathBuf>) -> Result<Exit> {
         check_stdin_once(&self.files)?;
         let jobs = self.resolve()?;
-        let positions = positions.map(|path| positions_target(path, &jobs, self.force)).transpose()?;
+        let positions = positions.map(|path| positions::target(path, &jobs, self.force)).transpose()?;
         let mut positions = positions.as_ref().map(Positions::create).transpose()?;
         let workers = workers(self.jobs);
         let names: Vec<_> = jobs.iter().map(|job| job.log.to_string()).collect();
@@ -77,10 +80,10 @@ impl RewriteArgs {
                     report.done(name, &target, &summary, &lost)?;
                 }
                 Err(Failure::Line(line)) => {
-                    complain(&line);
                     if let Some(positions) = &mut positions {
                         positions.forget()?;
                     }
+                    complain(&line);
                     report.failed(name, &line);
                     exit = Exit::Trouble;
                 }
@@ -124,23 +127,11 @@ impl Job {
         let mut output = target.create(metadata.as_ref())?;
         let size = metadata.filter(Metadata::is_file).map(|metadata| metadata.len());
         let progress = Progress::new(&log, size);
-        let mut position_trouble = None;
-        let mut note = positions.map(|positions| {
-            |moved| {
-                positions.note(&log, &moved).map_err(|error| {
-                    let kind = error.kind();
-                    position_trouble = Some(Failure::writing(positions.target, &error));
-                    kind.into()
-                })
-            }
-        });
+        let mut note = positions.map(|positions| |moved| positions.note(&log, &moved));
         let moved = note.as_mut().map(|note| note as &mut dyn FnMut(Moved) -> io::Result<()>);
-        let result =
+        let summary =
             rewrite_without(&lost, input, &mut output, how, workers, moved, &mut |bytes| progress.at(bytes));
-        let summary = match (result, position_trouble) {
-            (Err(_), Some(failure)) => return Err(failure),
-            (result, _) => result.map_err(|error| Failure::rewriting(&log, &target, &error))?,
-        };
+        let summary = summary.map_err(|error| Failure::rewriting(&log, &target, &error))?;
         output.finish()?;
         Ok(Rewritten { target, summary, lost })
     }
@@ -159,69 +150,4 @@ fn warn_lost(log: &dyn Display, Lost { range, damage, gtid, why }: &Lost) {
     let transaction = gtid.map(|gtid| format!(", with transaction {gtid}")).unwrap_or_default();
     let Range { start, end } = range;
     warn(&format!("{log} {place}{why}; the bytes from {start} to {end} are left out{transaction}"));
-}
-
-fn positions_target(path: PathBuf, jobs: &[Job], force: bool) -> Result<Target> {
-    let taken = |job: &Job| matches!(&job.target, Ok(Target::File { path: taken, .. }) if *taken == path);
-    if jobs.iter().any(taken) {
-        return Err(Failure::of(&path.display(), "is the output, too; --positions needs a file of its own"));
-    }
-    let inputs: Vec<_> = jobs.iter().filter_map(|job| job.metadata.as_ref().ok()?.clone()).collect();
-    target(path, &inputs, force)
-}
-
-/// The file that says where each transaction was and is.
-struct Positions<'a> {
-    target: &'a Target,
-    out: BufWriter<Output<'a>>,
-    /// Bytes of all lines.
-    size: u64,
-    /// Bytes of the lines of logs that are done.
-    kept: u64,
-}
-
-/// Its first line.
-const POSITIONS_HEADING: &str = "file\tgtid\told_start\told_end\tnew_start\tnew_end";
-
-/// What stands for the GTID of a transaction that has none.
-const ANONYMOUS: &str = "ANONYMOUS";
-
-impl<'a> Positions<'a> {
-    fn create(target: &'a Target) -> Result<Self> {
-        let mut positions = Positions { target, out: BufWriter::new(target.create(None)?), size: 0, kept: 0 };
-        positions.line(POSITIONS_HEADING).map_err(|error| Failure::writing(target, &error))?;
-        positions.keep();
-        Ok(positions)
-    }
-
-    fn note(&mut self, log: &dyn Display, Moved { gtid, old, new }: &Moved) -> io::Result<()> {
-        let gtid: &dyn Display = match gtid {
-            Some(gtid) => gtid,
-            None => &ANONYMOUS,
-        };
-        self.line(&format!("{log}\t{gtid}\t{}\t{}\t{}\t{}", old.start, old.end, new.start, new.end))
-    }
-
-    fn line(&mut self, line: &str) -> io::Result<()> {
-        self.size += line.len() as u64 + 1;
-        writeln!(self.out, "{line}")
-    }
-
-    /// The log noted last is done.
-    fn keep(&mut self) {
-        self.kept = self.size;
-    }
-
-    /// The log noted last failed: it has no new positions.
-    fn forget(&mut self) -> Result<()> {
-        self.size = self.kept;
-        let taken_back = self.out.flush().and_then(|()| self.out.get_mut().truncate(self.kept));
-        taken_back.map_err(|error| Failure::writing(self.target, &error))
-    }
-
-    fn finish(self) -> Result<()> {
-        let Positions { target, out, .. } = self;
-        let output = out.into_inner().map_err(|error| Failure::writing(target, error.error()))?;
-        output.finish()
-    }
 }
