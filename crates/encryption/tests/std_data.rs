@@ -1,0 +1,44 @@
+//! The encrypted log of MySQL 8.0.14 that the server's own test suite ships (Debian's `mysql-testsuite`,
+//! `std_data` folder), with its keyring: a file of the keyring_file plugin.
+//!
+//! They are the server's and not part of this tree: `BINLOGZ_STD_DATA` names a folder that holds
+//! them.
+
+use std::fs;
+use std::path::Path;
+
+use binlogz_binlog::EventReader;
+use binlogz_binlog::event::FormatDescription;
+use binlogz_encryption::{DecryptingReader, EncryptionHeader, Keyring};
+use binlogz_testkit::tool::skip;
+
+const LOG: &str = "rpl_nogtid_encryption_master-bin.000002";
+const KEYRING: &str = "rpl_nogtid_encryption_keyring_master";
+const OTHER_KEYRING: &str = "plugin_keyring_file_data";
+
+#[test]
+fn a_log_of_8_0_opens_with_a_keyring_of_the_plugin() {
+    let Ok(folder) = std::env::var("BINLOGZ_STD_DATA") else {
+        return skip("BINLOGZ_STD_DATA names no folder with the server's std_data");
+    };
+    let folder = Path::new(&folder);
+    let log = fs::read(folder.join(LOG)).unwrap();
+    let header = EncryptionHeader::decode(&log).unwrap();
+    assert_eq!(header.encode().unwrap(), log[..512]);
+    let keyring = Keyring::open(&folder.join(KEYRING)).unwrap();
+    assert_eq!(keyring.current_key(None).unwrap().id(), header.key_id);
+    let mut reader = EventReader::new(DecryptingReader::new(log.as_slice(), &keyring).unwrap());
+    let (_, first) = reader.next_event().unwrap().unwrap();
+    assert!(FormatDescription::decode_frame(&first).unwrap().server_version().starts_with("8.0."));
+    // Its server was killed while it wrote.
+    let end = loop {
+        match reader.next_event() {
+            Ok(event) => assert!(event.is_some(), "it ends behind an event"),
+            Err(error) => break error,
+        }
+    };
+    assert!(end.is_truncation() && reader.in_use(), "{end}");
+    assert_eq!(end.offset(), Some(987));
+    // Keys of users only.
+    assert!(Keyring::open(&folder.join(OTHER_KEYRING)).unwrap().servers().is_empty());
+}
