@@ -91,7 +91,7 @@ impl Input {
             let result = match self {
                 Input::Places(places) => places.read_at(buffer, offset),
                 Input::Stream(stream) => stream.read(buffer),
-                Input::Pipe(pipe) => pipe.read(buffer),
+                Input::Pipe(pipe) => pipe.bytes.read(buffer),
             };
             match result {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -101,13 +101,10 @@ impl Input {
     }
 }
 
-/// A file descriptor whose bytes come when they come.
-#[derive(Debug)]
+/// The bytes of a file descriptor, which come when they come.
 pub struct Pipe {
-    file: File,
-    /// Ends when the other end is dropped.
-    stopped: PipeReader,
-    /// The other end, until a run takes it.
+    pub(crate) bytes: Box<dyn Read + Send>,
+    /// Ends the waiting, until a run takes it.
     stop: Option<PipeWriter>,
 }
 
@@ -116,13 +113,20 @@ pub struct Pipe {
 pub(crate) struct Stop(#[expect(dead_code, reason = "to be dropped is all it is for")] Option<PipeWriter>);
 
 impl Pipe {
-    fn new(file: File) -> io::Result<Self> {
+    pub(crate) fn new(file: File) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
-        Ok(Pipe { file, stopped, stop: Some(stop) })
+        Ok(Pipe { bytes: Box::new(Waiting { file, stopped }), stop: Some(stop) })
     }
 }
 
-impl Read for Pipe {
+/// Waits for the bytes of a file descriptor, or for the [`Stop`].
+struct Waiting {
+    file: File,
+    /// Ends when the other end is dropped.
+    stopped: PipeReader,
+}
+
+impl Read for Waiting {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut waited_for =
             [PollFd::new(&self.file, PollFlags::IN), PollFd::new(&self.stopped, PollFlags::IN)];
@@ -167,7 +171,7 @@ mod tests {
         writer.write_all(b"bytes").unwrap();
         drop(writer);
         let mut got = Vec::new();
-        pipe.read_to_end(&mut got).unwrap();
+        pipe.bytes.read_to_end(&mut got).unwrap();
         assert_eq!(got, b"bytes");
     }
 

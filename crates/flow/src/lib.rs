@@ -10,6 +10,7 @@
 //! [`walk()`] goes through a log on one thread, [`same()`] through two at once.
 
 pub mod batcher;
+mod decrypted;
 pub mod error;
 pub mod events;
 pub mod input;
