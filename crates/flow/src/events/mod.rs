@@ -43,7 +43,7 @@ mod tests;
 pub use batch::{Event, EventBatch, EventPosition, InsidePayload, Item, PayloadEnd};
 pub use carried::{Carried, HeldEvent};
 pub use source::Log;
-pub use tables::{TableRows, Tables};
+pub use tables::{TableEvent, Tables};
 
 use crate::error::Error;
 use crate::input::Input;

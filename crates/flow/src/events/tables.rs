@@ -17,13 +17,13 @@ pub struct Tables {
     ended: bool,
 }
 
-/// A row event and its table.
+/// What an event says of a table.
 #[derive(Debug, Clone)]
-pub struct TableRows<'a> {
-    /// The table as its table map described it.
-    pub schema: Arc<TableSchema>,
-    /// The event; its rows stay unread.
-    pub event: RowsEvent<'a>,
+pub enum TableEvent<'a> {
+    /// Its table map.
+    Map(Arc<TableSchema>),
+    /// Rows of it, unread, with the table as its table map described it.
+    Rows(Arc<TableSchema>, RowsEvent<'a>),
 }
 
 impl Tables {
@@ -48,25 +48,25 @@ impl Tables {
         Ok(())
     }
 
-    /// Takes the next event of the batch; what it says of rows, if it is a row event.
+    /// Takes the next event of the batch; what it says of a table, if it is a table map or row event.
     ///
     /// # Errors
     ///
     /// Bytes that can't be read, with the event's position; a row event without its table map.
     #[inline]
-    pub fn event<'a>(&mut self, event: &Event<'a>) -> Result<Option<TableRows<'a>>, Error> {
+    pub fn event<'a>(&mut self, event: &Event<'a>) -> Result<Option<TableEvent<'a>>, Error> {
         self.read(event).map_err(|error| event.error(error))
     }
 
-    fn read<'a>(&mut self, event: &Event<'a>) -> Result<Option<TableRows<'a>>, binlogz_binlog::Error> {
+    fn read<'a>(&mut self, event: &Event<'a>) -> Result<Option<TableEvent<'a>>, binlogz_binlog::Error> {
         let event_type = event.header.event_type;
         let begins_anew = event_type.is_gtid() || event_type == EventType::TRANSACTION_PAYLOAD;
         if std::mem::take(&mut self.ended) || begins_anew {
             self.schemas.end_statement();
         }
         if event_type == EventType::TABLE_MAP {
-            self.schemas.note(event.body, event.log.lengths.of(event_type))?;
-            return Ok(None);
+            let schema = self.schemas.note(event.body, event.log.lengths.of(event_type))?;
+            return Ok(Some(TableEvent::Map(schema)));
         }
         if !event_type.is_rows() {
             return Ok(None);
@@ -74,6 +74,6 @@ impl Tables {
         let rows = RowsEvent::decode(event_type, event.body, event.log.lengths.of(event_type))?;
         let schema = Arc::clone(self.schemas.get(rows.table_id)?);
         self.ended = rows.flags.contains(RowsFlags::STMT_END);
-        Ok(Some(TableRows { schema, event: rows }))
+        Ok(Some(TableEvent::Rows(schema, rows)))
     }
 }

@@ -158,9 +158,9 @@ fn count_rows(
     decoder: &mut RowDecoder,
     event: &Event<'_>,
 ) -> Result<Option<u64>, Error> {
-    let Some(table) = tables.event(event)? else { return Ok(None) };
+    let Some(TableEvent::Rows(schema, rows)) = tables.event(event)? else { return Ok(None) };
     let located = |error| event.error(error);
-    let mut rows = decoder.rows(&table.schema, &table.event).map_err(located)?;
+    let mut rows = decoder.rows(&schema, &rows).map_err(located)?;
     let mut count = 0;
     while rows.next_row().map_err(located)?.is_some() {
         count += 1;
