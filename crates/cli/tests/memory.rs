@@ -1,0 +1,117 @@
+//! Law 5: memory does not grow with what a log holds. A log of a few kB that holds 512 MiB goes through every
+//! command, and what it expands to through a pipe, in at most 64 MiB.
+
+mod common;
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use binlogz_binlog::EventType;
+use binlogz_binlog::event::CompressionType;
+use binlogz_payload::{CompressionLevel, Compressor};
+use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_event, transaction_events};
+use common::Folder;
+
+/// What the bomb holds, in bytes.
+const INSIDE: u64 = 512 << 20;
+
+/// What a command may take, in KiB as the kernel counts.
+const MEMORY_MAX: u64 = 64 << 10;
+
+/// The window of the bombs' frames, which comes on top: 2 MiB at level 3.
+const WINDOW: u64 = 2 << 10;
+
+/// How often the memory of a process is looked at; the kernel keeps the highest.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// A log with one payload that holds [`INSIDE`] bytes of rows, in row events of `value_size` bytes.
+fn bomb(value_size: usize) -> Vec<u8> {
+    let value = vec![0; value_size];
+    let events: Vec<_> = transaction_events(&[&value])
+        .into_iter()
+        .map(|(event_type, body)| (event_type, inner_event(event_type, &body)))
+        .collect();
+    let count = |event_type| if event_type == EventType::WRITE_ROWS { INSIDE / value_size as u64 } else { 1 };
+    let size = events.iter().map(|(event_type, event)| count(*event_type) * event.len() as u64).sum();
+    let mut compressor = Compressor::new(CompressionLevel::DEFAULT).unwrap();
+    let mut frame = Vec::new();
+    compressor.begin(size).unwrap();
+    for (event_type, event) in &events {
+        for _ in 0..count(*event_type) {
+            compressor.write(event, &mut frame).unwrap();
+        }
+    }
+    compressor.finish(&mut frame).unwrap();
+    let payload = Payload::of(CompressionType::ZSTD, Some(size), frame);
+    LogBuilder::new(Release::MYSQL_9_7).payload(&payload).bytes().to_vec()
+}
+
+/// Waits for a process; the most memory that it took, in KiB.
+#[track_caller]
+fn memory_of(mut child: Child) -> u64 {
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    loop {
+        let now = fs::read_to_string(&status).unwrap_or_default();
+        let high_water = now.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = high_water.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        most = most.max(kib.unwrap_or(0));
+        if let Some(status) = child.try_wait().unwrap() {
+            let output = child.wait_with_output().unwrap();
+            assert!(status.success(), "{status}: {}", String::from_utf8_lossy(&output.stderr));
+            return most;
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+#[track_caller]
+fn within_bounds(what: &str, mut command: Command) {
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let memory = memory_of(child);
+    println!("{what}: {} MiB", memory >> 10);
+    assert!(memory > 1 << 10, "{what}: no memory was measured");
+    assert!(
+        memory <= MEMORY_MAX + WINDOW,
+        "{what} took {memory} KiB, expected at most {MEMORY_MAX} and {WINDOW}"
+    );
+}
+
+fn goes_through(folder: &Folder) {
+    within_bounds("expand", folder.binlogz(["expand", "--force", "--output", "/dev/null", "bomb"]));
+    within_bounds("verify", folder.binlogz(["verify", "bomb"]));
+    within_bounds("verify --same", folder.binlogz(["verify", "--same", "bomb", "--", "bomb"]));
+    within_bounds("events", folder.binlogz(["events", "bomb"]));
+    within_bounds(
+        "recompress",
+        folder.binlogz(["compress", "--recompress", "--output", "/dev/null", "bomb"]),
+    );
+    for command in [&["compress", "--output", "/dev/null", "-"][..], &["verify", "-"], &["events", "-"]] {
+        let mut expand = folder.binlogz(["expand", "--output", "-", "bomb"]);
+        let mut expand = expand.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut reader = folder.binlogz(command);
+        reader.stdin(expand.stdout.take().unwrap());
+        within_bounds(&format!("{} of what it holds", command[0]), reader);
+        assert!(expand.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn many_events_in_a_few_kilobytes() {
+    let folder = Folder::new();
+    let bomb = bomb(8000);
+    assert!(bomb.len() < 100_000, "{} bytes", bomb.len());
+    folder.put("bomb", bomb);
+    goes_through(&folder);
+}
+
+#[test]
+fn one_event_of_half_a_gigabyte_in_a_few_kilobytes() {
+    let folder = Folder::new();
+    let bomb = bomb(INSIDE as usize);
+    assert!(bomb.len() < 100_000, "{} bytes", bomb.len());
+    folder.put("bomb", bomb);
+    goes_through(&folder);
+}
