@@ -1,6 +1,7 @@
-//! Connects to MySQL servers and receives their binary logs: sockets, TLS, time-outs.
+//! Connects to MySQL servers and receives their binary logs: sockets, TLS, time-outs, option files.
 //!
 //! * [`ConnectOptions`] says where a server is and how to log in, in the mysql client's own options;
+//!   [`option_files`] reads them where MySQL's programs keep them;
 //! * [`Connection`] asks a server small things;
 //! * [`RemoteLog`] receives a binary log, event by event or in pieces.
 //!
@@ -11,6 +12,7 @@ mod connect_options;
 mod connection;
 mod error;
 mod link;
+pub mod option_files;
 mod remote_log;
 mod socket;
 mod tls;

@@ -5,8 +5,8 @@
 //! caching_sha2_password  SHA256(password) xor SHA256(SHA256(SHA256(password)) · nonce)
 //! ```
 
-use rsa::sha2::{Digest, Sha256};
 use sha1::Sha1;
+use sha2::{Digest, Sha256};
 
 use crate::greeting::NONCE_SIZE;
 
