@@ -76,6 +76,11 @@ impl FormatDescription {
         if count > usize::from(u8::MAX) {
             return Err(Error::invalid(WHAT, "number of event types", count, "at most 255"));
         }
+        // The version alone says whether checksums follow: a damaged one must not make us pass over them.
+        if !has_algorithm && count >= usize::from(EventType::GTID.0) {
+            let version = String::from_utf8_lossy(trim_nul(&server_version));
+            return Err(Error::invalid(WHAT, "server version", version, "one that knows GTID events"));
+        }
         let post_header_lengths = cursor.bytes(count, "post-header lengths")?.to_vec();
         let checksum_algorithm = if has_algorithm {
             ChecksumAlgorithm(cursor.u8("checksum algorithm")?)
