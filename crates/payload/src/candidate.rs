@@ -5,11 +5,14 @@ use std::ops::Range;
 use binlogz_binlog::event::{self, AnyGtidEvent};
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::transaction::TransactionContent;
-use binlogz_binlog::{EventFrame, EventHeader, EventType, Framing};
+use binlogz_binlog::{Error as BinlogError, EventFrame, EventHeader, EventType, Framing};
 
 use crate::eligibility::{self, Ineligible};
 use crate::error::Result;
 use crate::rewritten::{LogContext, Positions};
+
+/// The largest GTID event that is held, in bytes. 9.7 writes at most 150; this leaves room for fields to come.
+const GTID_EVENT_SIZE_MAX: u32 = 64 << 10;
 
 /// The GTID event that a transaction begins with, kept until the rest is known.
 #[derive(Debug, Clone)]
@@ -22,8 +25,18 @@ pub(crate) struct HeldGtid {
 }
 
 impl HeldGtid {
-    pub(crate) fn begin(offset: u64, header: &EventHeader) -> Self {
-        HeldGtid { offset, header: *header, event: header.encode().to_vec() }
+    /// The event begins at `offset` of its log.
+    ///
+    /// # Errors
+    ///
+    /// An event that can't be held, nor be one that a server wrote.
+    pub(crate) fn begin(offset: u64, header: &EventHeader) -> Result<Self> {
+        if header.event_size > GTID_EVENT_SIZE_MAX {
+            let error =
+                BinlogError::invalid("event header", "event size", header.event_size, "at most 64 KiB");
+            return Err(error.at(offset, Some(header.event_type)).into());
+        }
+        Ok(HeldGtid { offset, header: *header, event: header.encode().to_vec() })
     }
 
     pub(crate) fn body(&mut self, bytes: &[u8]) {

@@ -161,7 +161,7 @@ impl EventVisitor for Visitor<'_> {
             }
             event_type => {
                 self.drop_gtid();
-                if event_type.is_gtid() { Open::Gtid(HeldGtid::begin(offset, header)) } else { Open::Other }
+                if event_type.is_gtid() { Open::Gtid(HeldGtid::begin(offset, header)?) } else { Open::Other }
             }
         });
         Ok(())
@@ -208,8 +208,7 @@ impl EventVisitor for Reframe<'_> {
     fn begin(&mut self, offset: u64, header: &EventHeader) -> Result<()> {
         let event_size = header.event_size + self.checksum_size as u32;
         if event_size > EVENT_SIZE_MAX {
-            let error =
-                BinlogError::invalid("event header", "event size", header.event_size, "at most 1 GiB");
+            let error = BinlogError::invalid("event header", "event size", event_size, "at most 1 GiB");
             return Err(error.at(offset, None).into());
         }
         // Position and checksum come with the place in the output.

@@ -85,7 +85,7 @@ impl<H: Transactions> EventVisitor for Scanner<H> {
         self.prefix.begin(header.event_type);
         if header.event_type.is_gtid() {
             self.cut_off()?;
-            self.current = Current::Gtid(HeldGtid::begin(offset, header));
+            self.current = Current::Gtid(HeldGtid::begin(offset, header)?);
         } else if let Current::Open(candidate) = &mut self.current {
             candidate.event(offset, header, self.context);
             self.handler.event(header);

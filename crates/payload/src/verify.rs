@@ -206,7 +206,7 @@ impl EventVisitor for Visitor<'_> {
         let is_payload = header.event_type == EventType::TRANSACTION_PAYLOAD;
         let payload = is_payload.then(|| PayloadStream::begin(offset, header, self.check.context.framing));
         if header.event_type.is_gtid() {
-            self.gtid = Some(HeldGtid::begin(offset, header));
+            self.gtid = Some(HeldGtid::begin(offset, header)?);
             self.check.schemas.end_statement();
         }
         self.check.payload_offset = None;
