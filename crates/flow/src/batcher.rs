@@ -267,6 +267,10 @@ impl Batcher {
                 if self.walked > 0 {
                     return Ok(Some(self.cut_batch(self.walked)));
                 }
+                let size = header.event_size.min(FORMAT_DESCRIPTION_SIZE_MAX) as usize;
+                if self.fill(size)? < size {
+                    return self.cut_inside_event();
+                }
                 return self.start(false).map(Some);
             }
             if self.begins_unit(&header) && self.walked > 0 {
