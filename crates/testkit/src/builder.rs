@@ -18,6 +18,7 @@ use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::gtid::ServerUuid;
 use binlogz_binlog::put::{Put, lei_size};
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, Framing, HeaderFlags, MAGIC};
+use zstd_safe::zstd_sys::ZSTD_EndDirective;
 
 const TIMESTAMP: u32 = 1_700_000_000;
 const SERVER_ID: u32 = 7;
@@ -367,6 +368,55 @@ impl Payload {
         body.put(&self.trailing);
         body
     }
+}
+
+/// A log of some kilobytes with one transaction, in whose only row so many zeros were compressed. Takes no more
+/// memory than the log.
+pub fn bomb(zeros: u32) -> Vec<u8> {
+    let mut front = inner_event(EventType::QUERY, &query("BEGIN"));
+    front.extend(inner_event(EventType::TABLE_MAP, &table_map()));
+    front.extend(row_of_zeros(zeros, ChecksumAlgorithm::NONE));
+    let back = inner_event(EventType::XID, &XidEvent { xid: 1 }.encode());
+    let size = front.len() as u64 + u64::from(zeros) + back.len() as u64;
+
+    let mut context = zstd_safe::CCtx::create();
+    context.set_pledged_src_size(Some(size)).expect("nothing was compressed yet");
+    let mut payload = Vec::new();
+    let mut feed = |bytes: &[u8], end| {
+        let mut input = zstd_safe::InBuffer::around(bytes);
+        loop {
+            payload.reserve(1 << 10);
+            let filled = payload.len();
+            let mut output = zstd_safe::OutBuffer::around_pos(&mut payload, filled);
+            let left = context.compress_stream2(&mut output, &mut input, end).expect("a good frame");
+            if input.pos() == bytes.len() && (left == 0 || end == ZSTD_EndDirective::ZSTD_e_continue) {
+                return;
+            }
+        }
+    };
+    feed(&front, ZSTD_EndDirective::ZSTD_e_continue);
+    let chunk = vec![0; 1 << 20];
+    let mut left = zeros as usize;
+    while left > 0 {
+        let count = left.min(chunk.len());
+        feed(&chunk[..count], ZSTD_EndDirective::ZSTD_e_continue);
+        left -= count;
+    }
+    feed(&back, ZSTD_EndDirective::ZSTD_e_end);
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    log.transaction(&[b"before"]).payload(&Payload::of(CompressionType::ZSTD, Some(size), payload));
+    log.transaction(&[b"behind"]);
+    log.take()
+}
+
+/// The front of a rows event with one value of so many zeros, which come next (and then the checksum).
+fn row_of_zeros(zeros: u32, checksum: ChecksumAlgorithm) -> Vec<u8> {
+    let body = write_row(&[]);
+    let event_size = (19 + body.len() + checksum.size()) as u32 + zeros;
+    let mut event = EventHeader { event_size, ..header(EventType::WRITE_ROWS) }.encode().to_vec();
+    event.put(&body[..body.len() - 4]);
+    event.put_u32(zeros);
+    event
 }
 
 /// Whether a zstd frame says how large its content is.
