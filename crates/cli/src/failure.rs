@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use binlogz_binlog::Error as BinlogError;
+use binlogz_encryption::Error as EncryptionError;
 use binlogz_flow::Cut;
 use binlogz_payload::Error as PayloadError;
 
@@ -17,7 +18,7 @@ pub(crate) enum Failure {
 }
 
 /// The result of work on a file.
-pub(crate) type Result<T> = std::result::Result<T, Failure>;
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 impl Failure {
     /// Trouble with a file.
@@ -49,6 +50,16 @@ impl Failure {
         Failure::rewriting(log, log, error)
     }
 
+    /// Trouble with an encrypted log, or with a keyring.
+    pub(crate) fn with_encryption(name: &dyn Display, error: &EncryptionError) -> Self {
+        match error {
+            EncryptionError::Format(error) if error.offset().is_some() => {
+                Failure::Line(format!("{name} {error}"))
+            }
+            error => Failure::of(name, error),
+        }
+    }
+
     /// What is wrong with a log. The error tells the offset, where it is about one.
     pub(crate) fn in_log(name: &dyn Display, error: &PayloadError) -> Self {
         let hint = match error {
@@ -65,7 +76,7 @@ impl Failure {
 /// What to do about it, where that is known.
 fn hint(error: &BinlogError) -> &'static str {
     match error {
-        BinlogError::Encrypted => "; mysqlbinlog --read-from-remote-server --raw fetches it decrypted",
+        BinlogError::Encrypted => "; --keyring FILE names it",
         BinlogError::Magic { found } if found.starts_with("1f 8b") => {
             "; this is gzip: zcat FILE | binlogz … -"
         }

@@ -6,6 +6,7 @@ use std::fs::{self, Metadata};
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
+use binlogz_encryption::{Error as EncryptionError, Keyring};
 use binlogz_flow::Input;
 
 use crate::failure::{Failure, Result};
@@ -35,19 +36,23 @@ impl fmt::Display for LogPath {
 }
 
 impl LogPath {
-    /// Opens it for the pipeline.
-    pub(crate) fn open(&self) -> Result<Input> {
-        self.open_input().map_err(|error| self.failure(&error))
+    /// Opens it for the pipeline; an encrypted one with a key of the keyring.
+    pub(crate) fn open(&self, keyring: Option<&Keyring>) -> Result<Input> {
+        self.open_input(keyring).map_err(|error| Failure::with_encryption(self, &error))
     }
 
     /// The same for callers that tell themselves which log it was.
-    pub(crate) fn open_input(&self) -> io::Result<Input> {
-        match self {
+    pub(crate) fn open_input(&self, keyring: Option<&Keyring>) -> Result<Input, EncryptionError> {
+        let input = match self {
             LogPath::Stdin if io::stdin().is_terminal() => {
-                Err(io::Error::other("is a terminal, expected a binary log"))
+                return Err(io::Error::other("is a terminal, expected a binary log").into());
             }
-            LogPath::Stdin => Input::stdin(),
-            LogPath::File(path) => Input::open(path),
+            LogPath::Stdin => Input::stdin()?,
+            LogPath::File(path) => Input::open(path)?,
+        };
+        match keyring {
+            Some(keyring) => input.decrypted(keyring),
+            None => Ok(input),
         }
     }
 

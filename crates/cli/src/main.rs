@@ -7,6 +7,7 @@
 mod cmd;
 mod failure;
 mod interrupt;
+mod keyring;
 mod log_path;
 mod output;
 mod progress;

@@ -53,8 +53,7 @@ fn what_is_no_log() {
         ),
         (
             b"\xfdbin\x01",
-            "bad: the binary log is encrypted: a keyring is needed to read it; mysqlbinlog \
-             --read-from-remote-server --raw fetches it decrypted",
+            "bad: the binary log is encrypted: a keyring is needed to read it; --keyring FILE names it",
         ),
     ] {
         folder.put("bad", bytes);
@@ -71,8 +70,7 @@ fn an_encrypted_log() {
     folder.put("bad", fs::read(corpus::encrypted().encrypted).unwrap());
     refused(
         &folder,
-        "bad: the binary log is encrypted: a keyring is needed to read it; mysqlbinlog --read-from-remote-server \
-         --raw fetches it decrypted",
+        "bad: the binary log is encrypted: a keyring is needed to read it; --keyring FILE names it",
     );
 }
 

@@ -86,6 +86,15 @@ pub enum Error {
     Io(#[from] io::Error),
 }
 
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Io(error) => error,
+            other => io::Error::other(other),
+        }
+    }
+}
+
 fn purged_suffix(purged: bool) -> &'static str {
     if purged { ": the server removed it at a key rotation, a keyring from before is needed" } else { "" }
 }

@@ -9,11 +9,13 @@ use std::path::Path;
 use binlogz_binlog::event::{Event, PostHeaderLengths, TransactionPayloadEvent, TransactionPayloadHeader};
 use binlogz_binlog::show_events::{event_type_name, write_info};
 use binlogz_binlog::{Error as BinlogError, EventFrame, EventHeader};
+use binlogz_encryption::Keyring;
 use binlogz_flow::{Place, Start, Walked, Walker, walk};
 use clap::Args;
 
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn_cut};
+use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, check_stdin_once};
 use rows::{Row, RowFormat, Rows};
 
@@ -33,6 +35,8 @@ pub(crate) struct Events {
     /// table; tsv as `mysql --batch` prints it; json: one object a line
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
+    #[command(flatten)]
+    keyring: KeyringArg,
     /// Binary logs or relay logs; - is standard input
     #[arg(required = true, value_name = "FILE|-")]
     files: Vec<LogPath>,
@@ -49,6 +53,7 @@ const BODY_SIZE_MAX: usize = 8 << 20;
 impl Events {
     pub(super) fn run(self) -> Result<Exit> {
         check_stdin_once(&self.files)?;
+        let keyring = self.keyring.open()?;
         let names: Vec<_> = self.files.iter().map(log_name).collect();
         let mut rows = Rows::new(self.format, &names)?;
         let mut exit = Exit::Done;
@@ -59,7 +64,7 @@ impl Events {
                 break;
             }
             let mut lister = Lister::new(log, name, from.take(), left, &mut rows);
-            let listed = lister.list();
+            let listed = lister.list(keyring.as_ref());
             left = lister.left;
             match listed {
                 Err(Failure::Line(line)) => {
@@ -120,8 +125,8 @@ impl<'a> Lister<'a> {
         }
     }
 
-    fn list(&mut self) -> Result<()> {
-        let walked = walk(self.log.open()?, self);
+    fn list(&mut self, keyring: Option<&Keyring>) -> Result<()> {
+        let walked = walk(self.log.open(keyring)?, self);
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }

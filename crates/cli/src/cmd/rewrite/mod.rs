@@ -9,6 +9,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use binlogz_encryption::{EncryptingWriter, Keyring, MasterKey};
 use binlogz_flow::{Input, Lost, Moved, Rewrite, Summary, rewrite_without, survey};
 use clap::Args;
 use positions::Positions;
@@ -16,6 +17,7 @@ use positions::Positions;
 use super::workers;
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn, warn_cut};
+use crate::keyring::{EncryptArg, KeyringArg};
 use crate::log_path::{LogPath, check_stdin_once};
 use crate::output::{Destination, Target};
 use crate::progress::Progress;
@@ -36,6 +38,10 @@ pub(super) struct RewriteArgs {
     /// Save what is whole of a damaged log; what is left out is told, and the exit code is 1
     #[arg(long)]
     salvage: bool,
+    #[command(flatten)]
+    keyring: KeyringArg,
+    #[command(flatten)]
+    encrypt: EncryptArg,
     /// How the report is written: to standard output, or to standard error with --output -
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -51,21 +57,37 @@ struct Job {
     target: Result<Target>,
 }
 
+/// What is done to each log.
+struct Settings {
+    rewrite: Rewrite,
+    salvage: bool,
+    workers: usize,
+    keyring: Option<Keyring>,
+    encrypt: Option<MasterKey>,
+}
+
 impl RewriteArgs {
     /// Rewrites each log.
     pub(super) fn run(self, verb: Verb, how: Rewrite, positions: Option<PathBuf>) -> Result<Exit> {
         check_stdin_once(&self.files)?;
+        let keyring = self.keyring.open()?;
+        let settings = Settings {
+            rewrite: how,
+            salvage: self.salvage,
+            workers: workers(self.jobs),
+            encrypt: self.encrypt.key(keyring.as_ref())?,
+            keyring,
+        };
         let jobs = self.resolve()?;
         let positions = positions.map(|path| positions::target(path, &jobs, self.force)).transpose()?;
         let mut positions = positions.as_ref().map(Positions::create).transpose()?;
-        let workers = workers(self.jobs);
         let names: Vec<_> = jobs.iter().map(|job| job.log.to_string()).collect();
         let out: Box<dyn Write> =
             if self.output.is_stdout() { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
         let mut report = Report::new(out, self.format, verb, &names);
         let mut exit = Exit::Done;
         for (job, name) in jobs.into_iter().zip(&names) {
-            match job.run(how, self.salvage, workers, positions.as_mut()) {
+            match job.run(&settings, positions.as_mut()) {
                 Ok(Rewritten { target, summary, lost }) => {
                     if let Some(cut) = summary.cut {
                         warn_cut(&name, cut, "; they are left out");
@@ -112,25 +134,30 @@ struct Rewritten {
 }
 
 impl Job {
-    fn run(
-        self,
-        how: Rewrite,
-        salvage: bool,
-        workers: usize,
-        positions: Option<&mut Positions<'_>>,
-    ) -> Result<Rewritten> {
+    fn run(self, settings: &Settings, positions: Option<&mut Positions<'_>>) -> Result<Rewritten> {
+        let &Settings { rewrite, salvage, workers, .. } = settings;
         let Job { log, metadata, target } = self;
         let metadata = metadata?;
         let target = target?;
-        let input = log.open()?;
+        let input = log.open(settings.keyring.as_ref())?;
         let lost = if salvage { lost_parts(&log, &input)? } else { Vec::new() };
         let mut output = target.create(metadata.as_ref())?;
         let size = metadata.filter(Metadata::is_file).map(|metadata| metadata.len());
         let progress = Progress::new(&log, size);
         let mut note = positions.map(|positions| |moved| positions.note(&log, &moved));
         let moved = note.as_mut().map(|note| note as &mut dyn FnMut(Moved) -> io::Result<()>);
+        let mut encrypting;
+        let out: &mut dyn Write = match &settings.encrypt {
+            Some(key) => {
+                let header_written = EncryptingWriter::new(&mut output, key);
+                encrypting =
+                    header_written.map_err(|error| Failure::writing(&target, &io::Error::from(error)))?;
+                &mut encrypting
+            }
+            None => &mut output,
+        };
         let summary =
-            rewrite_without(&lost, input, &mut output, how, workers, moved, &mut |bytes| progress.at(bytes));
+            rewrite_without(&lost, input, out, rewrite, workers, moved, &mut |bytes| progress.at(bytes));
         let summary = summary.map_err(|error| Failure::rewriting(&log, &target, &error))?;
         output.finish()?;
         Ok(Rewritten { target, summary, lost })

@@ -6,6 +6,7 @@ mod same;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 
+use binlogz_encryption::Keyring;
 use binlogz_flow::{Verdict, verify};
 use clap::Args;
 use serde::Serialize;
@@ -13,6 +14,7 @@ use serde::Serialize;
 use super::workers;
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn_cut};
+use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, check_stdin_once};
 use crate::progress::Progress;
 use crate::report::{CutReport, Format, grouped};
@@ -36,6 +38,8 @@ pub(crate) struct Verify {
     /// How the answer is written
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    #[command(flatten)]
+    keyring: KeyringArg,
     /// Binary logs or relay logs; - is standard input
     #[arg(required = true, value_name = "FILE|-")]
     files: Vec<LogPath>,
@@ -53,8 +57,9 @@ Exit code 2: a log can't be read: bytes are missing, or a checksum is wrong.";
 
 impl Verify {
     pub(super) fn run(self) -> Result<Exit> {
+        let keyring = self.keyring.open()?;
         if self.same {
-            return same::run([&self.files, &self.against], self.format);
+            return same::run([&self.files, &self.against], keyring.as_ref(), self.format);
         }
         check_stdin_once(&self.files)?;
         let workers = workers(self.jobs);
@@ -62,7 +67,7 @@ impl Verify {
         let mut exit = Exit::Done;
         for log in &self.files {
             let name = log.to_string();
-            match check(log, workers) {
+            match check(log, keyring.as_ref(), workers) {
                 Ok(verdict) => {
                     if verdict.findings.problem_count > 0 {
                         exit = exit.max(Exit::Negative);
@@ -90,9 +95,9 @@ impl Verify {
     }
 }
 
-fn check(log: &LogPath, workers: usize) -> Result<Verdict> {
+fn check(log: &LogPath, keyring: Option<&Keyring>, workers: usize) -> Result<Verdict> {
     let size = log.size()?;
-    let input = log.open()?;
+    let input = log.open(keyring)?;
     let progress = Progress::new(log, size);
     let verdict = verify(input, workers, &mut |bytes| progress.at(bytes));
     verdict.map_err(|error| Failure::reading(log, &error))

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use binlogz_encryption::Keyring;
 use binlogz_flow::same::{Difference, Found};
 use binlogz_flow::{Comparison, same};
 use serde::Serialize;
@@ -15,12 +16,13 @@ use crate::progress::Progress;
 use crate::report::{Format, grouped};
 
 /// Compares the logs of both sides and tells the first difference.
-pub(super) fn run(sides: [&[LogPath]; 2], format: Format) -> Result<Exit> {
+pub(super) fn run(sides: [&[LogPath]; 2], keyring: Option<&Keyring>, format: Format) -> Result<Exit> {
     let all = sides.concat();
     check_stdin_once(&all)?;
     let sizes: Vec<_> = all.iter().map(LogPath::size).collect::<Result<_>>()?;
     let progress = Progress::new(&"compare", sizes.into_iter().sum());
-    let comparison = same(sides, LogPath::open_input, &mut |bytes| progress.at(bytes));
+    let open = |log: &LogPath| Ok(log.open_input(keyring)?);
+    let comparison = same(sides, open, &mut |bytes| progress.at(bytes));
     drop(progress);
     let comparison = comparison
         .map_err(|trouble| Failure::reading(log(sides, trouble.side, trouble.log), &trouble.error))?;

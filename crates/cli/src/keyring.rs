@@ -1,0 +1,48 @@
+//! `--keyring` and `--encrypt`: the keys of encrypted logs.
+
+use std::path::PathBuf;
+
+use binlogz_encryption::{Keyring, MasterKey};
+use clap::Args;
+
+use crate::failure::{Failure, Result};
+
+/// What every command that reads logs takes.
+#[derive(Debug, Args)]
+pub(crate) struct KeyringArg {
+    /// Read encrypted logs with the keys of this keyring file
+    ///
+    /// That of component_keyring_file, or of the keyring_file plugin of MySQL 8.0. Plain logs are read as ever.
+    #[arg(long, value_name = "FILE")]
+    keyring: Option<PathBuf>,
+}
+
+impl KeyringArg {
+    /// Reads the keyring, where one was named.
+    pub(crate) fn open(&self) -> Result<Option<Keyring>> {
+        let open = |path: &PathBuf| {
+            Keyring::open(path).map_err(|error| Failure::with_encryption(&path.display(), &error))
+        };
+        self.keyring.as_ref().map(open).transpose()
+    }
+}
+
+/// What every command that writes logs takes.
+#[derive(Debug, Args)]
+pub(crate) struct EncryptArg {
+    /// Encrypt the output as the server would, with the current key of the keyring
+    ///
+    /// Without it the output is plain, also that of an encrypted log. A keyring with keys of several servers needs
+    /// the server_uuid of one.
+    #[arg(long, value_name = "SERVER_UUID", num_args = 0..=1, require_equals = true, requires = "keyring")]
+    encrypt: Option<Option<String>>,
+}
+
+impl EncryptArg {
+    /// The key to encrypt with, where that was asked for.
+    pub(crate) fn key(&self, keyring: Option<&Keyring>) -> Result<Option<MasterKey>> {
+        let (Some(server_uuid), Some(keyring)) = (&self.encrypt, keyring) else { return Ok(None) };
+        let key = keyring.current_key(server_uuid.as_deref());
+        key.map(Some).map_err(|error| Failure::with_encryption(&"--encrypt", &error))
+    }
+}
