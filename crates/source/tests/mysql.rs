@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use binlogz_source::wire::auth::Password;
-use binlogz_source::wire::session::{DumpStart, Profile, ReplicaProfile};
+use binlogz_source::wire::session::{DumpStart, Profile, ReplicaProfile, Timeouts};
 use binlogz_source::{
     ConnectOptions, Connection, DumpOptions, Error, PasswordOption, Protocol, RemoteLog, SslMode,
 };
-use binlogz_testkit::{MysqlSandbox, Server, Tool, require_tool};
+use binlogz_testkit::{MariadbSandbox, MysqlSandbox, Server, Tool, require_tool};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -237,6 +237,227 @@ fn what_is_received_is_what_stands_on_the_servers_disk() -> Outcome {
                 }
             }
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn certificates_are_held_against_the_authority_and_the_host() -> Outcome {
+    let server = require_tool!(Tool::Mysql).sandbox().start()?;
+    server.sql(ACCOUNTS)?;
+    server.sql("CREATE USER certified@'%' IDENTIFIED BY 'certified' REQUIRE X509")?;
+    let ca = server.datadir().join("ca.pem");
+    let mut options = tcp(&server, "sha2", "sha2");
+    options.tls.ca = Some(ca.clone());
+    current_user(&options)?; // an authority alone asks for VERIFY_CA
+    options.tls.versions = Some("TLSv1.2".into());
+    current_user(&options)?;
+
+    // The certificate that mysqld makes for itself names no host.
+    let error =
+        current_user(&with_ssl(SslMode::VerifyIdentity, &options)).expect_err("another host").to_string();
+    assert!(error.contains("TLS with 127.0.0.1") && error.contains("certificate"), "{error}");
+    let other = require_tool!(Tool::Mysql).sandbox().start()?;
+    let stranger = server.datadir().join("client-cert.pem");
+    options.tls.ca = Some(stranger);
+    let error = current_user(&options).expect_err("another authority").to_string();
+    assert!(error.contains("invalid peer certificate"), "{error}");
+    drop(other);
+
+    let mut options = tcp(&server, "certified", "certified");
+    let error = current_user(&options).expect_err("it needs a certificate");
+    assert_eq!(error.server_error().map(|error| error.code), Some(1045), "{error}");
+    options.tls.certificate = Some(server.datadir().join("client-cert.pem"));
+    options.tls.key = Some(server.datadir().join("client-key.pem"));
+    assert_eq!(current_user(&options)?, "certified@%");
+    Ok(())
+}
+
+#[test]
+fn a_server_without_tls_is_refused_where_tls_is_required() -> Outcome {
+    let server = require_tool!(Tool::Mysql).sandbox().option("tls-version", "").start()?;
+    server.sql(ACCOUNTS)?;
+    let options = ConnectOptions { get_server_public_key: true, ..tcp(&server, "sha2", "sha2") };
+    current_user(&options)?;
+    let error = current_user(&with_ssl(SslMode::Required, &options)).expect_err("no TLS").to_string();
+    assert!(error.ends_with("TLS is required, and the server offers none"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn mariadb_is_read_with_its_native_passwords() -> Outcome {
+    require_tool!(Tool::Mariadb);
+    let server = MariadbSandbox::start(&[("binlog-checksum", "CRC32")])?;
+    server.sql(
+        "CREATE DATABASE shop; CREATE TABLE shop.item (id INT); INSERT INTO shop.item VALUES (1), (2)",
+    )?;
+    server.flush_binary_logs()?;
+    let connect = tcp(&server, "repl", "repl");
+    let error = current_user(&tcp(&server, "repl", "wrong")).expect_err("wrong password");
+    assert_eq!(error.server_error().map(|error| error.code), Some(1045), "{error}");
+    let mut log = RemoteLog::open(&connect, DumpOptions::to_the_end("binlog.000001", 4))?;
+    let mut count = 0;
+    while log.next_event()?.is_some() {
+        count += 1;
+    }
+    assert!(count > 10, "{count} events");
+    Ok(())
+}
+
+#[test]
+fn events_around_16_mib_take_as_many_packets_as_they_need() -> Outcome {
+    let server = require_tool!(Tool::Mysql).sandbox().option("max-allowed-packet", "1G").start()?;
+    server.sql("CREATE DATABASE shop; CREATE TABLE shop.item (id INT PRIMARY KEY, text LONGTEXT)")?;
+    server.flush_binary_logs()?;
+    // The first insert tells how much an event is larger than its text; the others are then placed at the border.
+    let insert =
+        |id: i64, size: i64| server.sql(&format!("INSERT INTO shop.item VALUES ({id}, REPEAT('x', {size}))"));
+    let largest = |name: &str| -> Result<i64, Box<dyn std::error::Error>> {
+        let mut log = RemoteLog::open(&tcp(&server, "repl", "repl"), DumpOptions::to_the_end(name, 4))?;
+        let mut size = 0;
+        while let Some(event) = log.next_event()? {
+            size = size.max(i64::from(event.header.event_size));
+        }
+        Ok(size)
+    };
+    insert(0, 1_000_000)?;
+    let more = largest("binlog.000002")? - 1_000_000;
+    server.flush_binary_logs()?;
+    // A message is an event and one byte.
+    let full_packet = (1 << 24) - 1;
+    for (id, size) in [full_packet - 3, full_packet - 2, full_packet - 1, full_packet, 2 * full_packet - 1]
+        .iter()
+        .enumerate()
+    {
+        insert(1 + id as i64, size - more)?;
+    }
+    server.flush_binary_logs()?;
+    assert_eq!(largest("binlog.000003")?, 2 * full_packet - 1);
+    for in_pieces in [false, true] {
+        for mode in [SslMode::Disabled, SslMode::Required] {
+            let connect = ConnectOptions {
+                get_server_public_key: true,
+                ..with_ssl(mode, &tcp(&server, "repl", "repl"))
+            };
+            let dump = DumpOptions { verify_checksums: true, ..DumpOptions::to_the_end("binlog.000003", 4) };
+            let files = fetch(&connect, dump, in_pieces)?;
+            assert_same_files(&files, &server.datadir(), &format!("{mode:?} {in_pieces}"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn semi_sync_events_are_acknowledged() -> Outcome {
+    let server = require_tool!(Tool::Mysql).sandbox().start()?;
+    server.sql(
+        "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'; \
+         SET GLOBAL rpl_semi_sync_source_enabled = ON, GLOBAL rpl_semi_sync_source_timeout = 60000",
+    )?;
+    let dump = DumpOptions {
+        profile: replica(true, Duration::from_secs(1)),
+        server_id: 4711,
+        start: DumpStart::Position { name: "binlog.000001".into(), position: 4 },
+        non_blocking: false,
+        verify_checksums: true,
+    };
+    let mut log = RemoteLog::open(&tcp(&server, "repl", "repl"), dump)?;
+    while log.identity().is_none_or(|identity| !identity.semi_sync) {
+        log.next_event()?;
+    }
+    let stop = std::thread::scope(|scope| -> Outcome {
+        let writer = scope.spawn(|| {
+            for id in 0..5 {
+                server.sql(&format!("CREATE DATABASE shop{id}"))?;
+            }
+            server.sql("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_source_yes_tx'")
+        });
+        let mut acknowledged = 0;
+        while acknowledged < 5 {
+            let Some(piece) = log.next_piece()? else { return Err("the stream ended".into()) };
+            if piece.wants_ack && piece.ends {
+                let (name, end) = (piece.name.to_vec(), piece.end_offset());
+                log.acknowledge(&name, end)?;
+                acknowledged += 1;
+            }
+        }
+        let said = writer.join().expect("no panic")?;
+        assert_eq!(
+            said.trim(),
+            "Rpl_semi_sync_source_yes_tx\t5",
+            "each commit waited for its acknowledgement"
+        );
+        Ok(())
+    });
+    stop
+}
+
+#[test]
+fn heartbeats_keep_an_idle_stream_alive_and_tell_positions() -> Outcome {
+    let server = require_tool!(Tool::Mysql).sandbox().start()?;
+    server.sql(CHANGES)?;
+    let (_, end) = server.position()?;
+    let dump = |gtid_set: &str| DumpOptions {
+        profile: replica(false, Duration::from_millis(200)),
+        server_id: 4711,
+        start: DumpStart::GtidSet {
+            gtid_set: gtid_set.parse().expect("a set"),
+            name: String::new(),
+            position: 4,
+        },
+        non_blocking: false,
+        verify_checksums: true,
+    };
+    let mut connect = tcp(&server, "repl", "repl");
+    connect.timeouts = Timeouts { silence: Some(Duration::from_secs(5)), ..Timeouts::default() };
+    // Once with everything sent, once with everything skipped.
+    for gtid_set in ["", &server.gtid_executed()?] {
+        let mut log = RemoteLog::open(&connect, dump(gtid_set))?;
+        let mut heartbeats = 0;
+        while heartbeats < 3 {
+            let event = log.next_event()?.ok_or("the stream ended")?;
+            if event.header.event_type == binlogz_binlog::EventType::HEARTBEAT_V2 {
+                assert!(!event.is_stored);
+                heartbeats += 1;
+            }
+        }
+        assert_eq!(log.position(), Some((&b"binlog.000001"[..], end)), "having {gtid_set:?}");
+    }
+    // Without heartbeats an idle source can't be told from a dead one.
+    let mut silent = dump("");
+    silent.profile = replica(false, Duration::ZERO);
+    connect.timeouts.silence = Some(Duration::from_millis(300));
+    let mut log = RemoteLog::open(&connect, silent)?;
+    let error = loop {
+        if let Err(error) = log.next_event().map(|event| event.is_some()) {
+            break error.to_string();
+        }
+    };
+    assert!(
+        error.contains(&format!("no answer within 0.3 s while reading binlog.000001 at {end}")),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_server_that_dies_ends_the_stream_with_an_error() -> Outcome {
+    let mut server = require_tool!(Tool::Mysql).sandbox().start()?;
+    server.sql(CHANGES)?;
+    for mode in [SslMode::Disabled, SslMode::Required] {
+        let (name, end) = server.position()?;
+        let mut connect = with_ssl(mode, &tcp(&server, "repl", "repl"));
+        connect.get_server_public_key = true;
+        let dump = DumpOptions { non_blocking: false, server_id: 4711, ..DumpOptions::to_the_end(&name, 4) };
+        let mut log = RemoteLog::open(&connect, dump)?;
+        while log.position().is_none_or(|(_, position)| position < end) {
+            log.next_event()?;
+        }
+        server.kill();
+        let error = log.next_event().expect_err("nobody is there").to_string();
+        let expected = format!("connection ended by the server while reading {name} at {end}");
+        assert!(error.ends_with(&expected), "{mode:?}: {error}");
+        server.start()?;
     }
     Ok(())
 }
