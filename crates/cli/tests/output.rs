@@ -3,10 +3,13 @@
 mod common;
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
-use common::{Folder, Ran};
+use common::{Folder, Ran, sample};
 
 /// A folder with `binlog.000009` and another file in its output's place.
 fn occupied() -> Folder {
@@ -32,6 +35,23 @@ fn nothing_is_replaced_without_force() {
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert_eq!(folder.read("small").len(), 5857);
     assert_eq!(folder.names(), before);
+}
+
+#[test]
+fn nothing_is_replaced_that_came_while_the_log_was_done() {
+    let folder = Folder::new();
+    let log = sample("plain", "binlog.000009");
+    let mut child = folder.spawn(["compress", "--output", "small", "-"]);
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(&log).unwrap();
+    while folder.names().is_empty() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    folder.put("small", "precious");
+    drop(stdin);
+    Ran::from(child.wait_with_output().unwrap()).fails("small: exists already; --force replaces it");
+    assert_eq!(folder.read("small"), b"precious");
+    assert_eq!(folder.names(), ["small"]);
 }
 
 #[test]

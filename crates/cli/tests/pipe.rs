@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{Folder, Ran, sample, wait_for};
 
 /// More than enough for anything that does not hang.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(30);
 
 #[test]
 fn logs_go_through_pipes_and_the_report_goes_to_stderr() {
@@ -71,12 +71,13 @@ fn a_large_transaction_comes_through_a_pipe() {
 #[test]
 fn a_reader_that_goes_away_is_a_quiet_success() {
     let folder = Folder::new();
-    // Longer than a pipe holds.
+    // What comes of them is longer than a pipe holds.
     folder.sample("plain", "binlog.000001");
+    folder.sample("plain", "binlog.000005");
     for args in [
         &["expand", "--output", "-", "binlog.000001"][..],
         &["compress", "--level=1", "--output", "-", "binlog.000001"],
-        &["events", "binlog.000001"],
+        &["events", "binlog.000005"],
     ] {
         let mut child = folder.spawn(args);
         let mut first = [0; 100];
@@ -103,9 +104,10 @@ fn feed_and_wait(child: &mut Child, bytes: Vec<u8>) -> thread::JoinHandle<ChildS
     })
 }
 
-/// Several MB of whole logs, which is more than any batch.
-fn many_logs() -> Vec<u8> {
-    sample("plain", "binlog.000001").repeat(40)
+/// Logs one behind the other. Each is handed on when the next one begins, so that with the last one a run waits
+/// for more.
+fn logs(count: usize) -> Vec<u8> {
+    sample("plain", "binlog.000001").repeat(count)
 }
 
 #[test]
@@ -113,9 +115,13 @@ fn a_reader_that_goes_away_ends_a_run_whose_input_never_ends() {
     let folder = Folder::new();
     for jobs in ["1", "2"] {
         let mut child = folder.spawn(["expand", "--jobs", jobs, "--output", "-", "-"]);
-        let input = feed_and_wait(&mut child, many_logs());
+        let input = feed_and_wait(&mut child, logs(3));
         let mut first = [0; 100];
-        child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_exact(&mut first).unwrap();
+        // Until the run waits for both.
+        thread::sleep(Duration::from_millis(200));
+        drop(stdout);
         assert_eq!(wait_for(&mut child, LIMIT), Some(0));
         drop(input.join().unwrap());
     }
@@ -124,17 +130,21 @@ fn a_reader_that_goes_away_ends_a_run_whose_input_never_ends() {
 #[test]
 fn damage_ends_a_run_whose_input_never_ends() {
     let folder = Folder::new();
-    let mut logs = many_logs();
+    let mut logs = logs(3);
     let damaged = logs.len() / 2;
     logs[damaged] ^= 1;
-    for command in
-        [&["compress", "--output", "small", "-"][..], &["expand", "--output", "small", "-"], &["verify", "-"]]
-    {
-        let mut child = folder.spawn(command);
-        let input = feed_and_wait(&mut child, logs.clone());
-        assert_eq!(wait_for(&mut child, LIMIT), Some(2), "{command:?}");
-        drop(input.join().unwrap());
-        assert_eq!(folder.names(), [""; 0], "{command:?}");
+    for jobs in ["1", "2"] {
+        for command in [
+            &["compress", "--output", "small", "-", "--jobs", jobs][..],
+            &["expand", "--output", "small", "-", "--jobs", jobs],
+            &["verify", "-", "--jobs", jobs],
+        ] {
+            let mut child = folder.spawn(command);
+            let input = feed_and_wait(&mut child, logs.clone());
+            assert_eq!(wait_for(&mut child, LIMIT), Some(2), "{command:?}");
+            drop(input.join().unwrap());
+            assert_eq!(folder.names(), [""; 0], "{command:?}");
+        }
     }
 }
 
@@ -143,7 +153,8 @@ fn a_difference_ends_a_comparison_whose_input_never_ends() {
     let folder = Folder::new();
     folder.sample("plain", "binlog.000009");
     let mut child = folder.spawn(["verify", "--same", "binlog.000009", "--", "-"]);
-    let input = feed_and_wait(&mut child, many_logs());
+    // A little more than is told at a time.
+    let input = feed_and_wait(&mut child, logs(7));
     assert_eq!(wait_for(&mut child, LIMIT), Some(1));
     drop(input.join().unwrap());
 }
