@@ -365,7 +365,7 @@ fn semi_sync_events_are_acknowledged() -> Outcome {
     while log.identity().is_none_or(|identity| !identity.semi_sync) {
         log.next_event()?;
     }
-    let stop = std::thread::scope(|scope| -> Outcome {
+    std::thread::scope(|scope| -> Outcome {
         let writer = scope.spawn(|| {
             for id in 0..5 {
                 server.sql(&format!("CREATE DATABASE shop{id}"))?;
@@ -388,8 +388,7 @@ fn semi_sync_events_are_acknowledged() -> Outcome {
             "each commit waited for its acknowledgement"
         );
         Ok(())
-    });
-    stop
+    })
 }
 
 #[test]
