@@ -114,8 +114,7 @@ impl Link {
                 io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => {
                     Ok(Received::Something)
                 }
-                // Servers end TLS without saying goodbye.
-                io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => Ok(Received::End),
+                _ if is_end(&error) => Ok(Received::End),
                 _ => Err(self.broken(doing, error)),
             },
         }
@@ -140,6 +139,10 @@ impl Link {
             match step {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if is_end(&error) => {
+                    let said = "the server ended the connection";
+                    return Err(self.tls_failed(io::Error::new(error.kind(), said)));
+                }
                 Err(error) => return Err(self.tls_failed(error)),
             }
         }
@@ -158,4 +161,11 @@ impl Link {
     fn broken(&self, doing: &str, source: io::Error) -> Error {
         Error::Io { server: self.server.clone(), doing: doing.to_owned(), source }
     }
+}
+
+/// Whether the peer is gone: which of these the system says depends on what was still on its way, and servers end
+/// TLS without saying goodbye.
+fn is_end(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
 }
