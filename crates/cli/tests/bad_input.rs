@@ -153,7 +153,7 @@ fn damaged_payloads() {
         (
             Payload::zstd(&nested),
             "bad at 206: TransactionPayload event: the payload is damaged: 0 bytes into it: transaction payload: event \
-             inside is another payload, expected no nested payload",
+             inside is TransactionPayload, expected no nested payload",
         ),
         (
             Payload::zstd(b""),
