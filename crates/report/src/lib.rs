@@ -1,4 +1,4 @@
-//! Shows what a binary log holds: as mysqlbinlog's text.
+//! Shows what a binary log holds: as mysqlbinlog's text, as statistics.
 //!
 //! Printers are library types that append to a buffer; they open no file and know no option. Reading
 //! the log and writing the buffer are the caller's.
@@ -7,3 +7,4 @@
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
 
 pub mod mysqlbinlog;
+pub mod stats;

@@ -6,6 +6,7 @@ mod events;
 mod expand;
 mod man;
 mod rewrite;
+mod stats;
 mod verify;
 
 use std::num::NonZeroUsize;
@@ -24,6 +25,7 @@ pub(crate) enum Command {
     Expand(expand::Expand),
     Verify(verify::Verify),
     Events(events::Events),
+    Stats(stats::Stats),
     #[command(hide = true)]
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -38,6 +40,7 @@ impl Command {
             Command::Expand(command) => command.run(),
             Command::Verify(command) => command.run(),
             Command::Events(command) => command.run(),
+            Command::Stats(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),
         }

@@ -1,0 +1,164 @@
+//! `binlogz stats`: what logs hold, in figures.
+
+use std::io::{self, BufWriter, Write};
+use std::num::NonZeroUsize;
+
+use binlogz_flow::events;
+use binlogz_report::stats::{By, Collector, FileStats, Format, Section, Stats as Figures};
+use clap::{Args, ValueEnum};
+
+use super::workers;
+use crate::Exit;
+use crate::failure::{Failure, Result, complain, warn_cut};
+use crate::log_path::{LogPath, check_stdin_once};
+use crate::progress::Progress;
+
+/// Count what binary logs hold: how well they compress, which tables change
+///
+/// For any files the rows of performance_schema.binary_log_transaction_compression_stats, and what the
+/// server can't tell: why transactions are not compressed, figures by file, table and hour, the largest
+/// transactions. Several files are counted together.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Stats {
+    /// Show figures by this alone
+    #[arg(long, value_enum)]
+    by: Option<ByArg>,
+    /// How many transactions, and tables, to show, the largest first [default: 10; all tables with --by table]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    top: Option<u16>,
+    /// How figures are written
+    #[arg(long, value_enum, default_value_t = FormatArg::Table)]
+    format: FormatArg,
+    /// Decode every value of every row, to find bytes that no value can have
+    #[arg(long)]
+    values: bool,
+    /// Threads that work at once [default: one for each core]
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Binary logs or relay logs; - is standard input
+    #[arg(required = true, value_name = "FILE|-")]
+    files: Vec<LogPath>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ByArg {
+    /// Each file
+    File,
+    /// Each table
+    Table,
+    /// The largest transactions
+    Transaction,
+    /// Transactions by size
+    Size,
+    /// Hours of commit
+    Hour,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    /// Tables for people
+    Table,
+    /// One JSON document; its fields are stable
+    Json,
+    /// Comma-separated values; without --by the server's rows alone
+    Csv,
+}
+
+const EXAMPLES: &str = "Examples:
+  binlogz stats binlog.0000*
+  binlogz stats --by table --format csv binlog.000042 > tables.csv
+  ssh db1 cat /var/lib/mysql/binlog.000042 | binlogz stats -
+
+A file that fails is reported and left out; the others are counted, and the exit code is 2.";
+
+/// How many of the largest are shown.
+const TOP: u16 = 10;
+
+impl Stats {
+    pub(super) fn run(self) -> Result<Exit> {
+        check_stdin_once(&self.files)?;
+        let top = usize::from(self.top.unwrap_or(TOP));
+        let mut figures = Figures::new(top);
+        let mut exit = Exit::Done;
+        for log in &self.files {
+            match self.count(log, top) {
+                Ok((file, bytes)) => figures.add(log.to_string(), bytes, file),
+                Err(Failure::Line(line)) => {
+                    complain(&line);
+                    exit = Exit::Trouble;
+                }
+                Err(closed) => return Err(closed),
+            }
+        }
+        let mut out = BufWriter::new(io::stdout().lock());
+        let written = self.format().write(&self.sections(&figures), &mut out).and_then(|()| out.flush());
+        written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        Ok(exit)
+    }
+
+    /// Counts one log: its figures and its bytes.
+    fn count(&self, log: &LogPath, top: usize) -> Result<(FileStats, u64)> {
+        let size = log.size()?;
+        let input = log.open()?;
+        let progress = Progress::new(log, size);
+        let mut file = FileStats::new(top);
+        let values = self.values;
+        let summary = events::run(
+            input,
+            workers(self.jobs),
+            || Ok(Collector::new(top, values)),
+            |collector, batch| Ok(collector.collect(batch)),
+            |part| {
+                file.add(part);
+                Ok(())
+            },
+            &mut |bytes| progress.at(bytes),
+        );
+        let summary = summary.map_err(|error| Failure::reading(log, &error))?;
+        if let Some(cut) = summary.cut {
+            warn_cut(log, cut, "; they are left out");
+        }
+        Ok((file, summary.bytes_read))
+    }
+
+    fn sections(&self, figures: &Figures) -> Vec<Section> {
+        let Some(by) = self.by else {
+            let mut sections = match self.format {
+                FormatArg::Csv => vec![figures.compression()],
+                FormatArg::Table | FormatArg::Json => figures.sections(),
+            };
+            let tables = sections.iter_mut().filter(|section| section.name == "tables");
+            let shortened = self.top.or((self.format == FormatArg::Table).then_some(TOP));
+            for (tables, top) in tables.zip(shortened) {
+                tables.rows.truncate(usize::from(top));
+            }
+            return sections;
+        };
+        let mut section = figures.section(by.into());
+        if let (ByArg::Table, Some(top)) = (by, self.top) {
+            section.rows.truncate(usize::from(top));
+        }
+        vec![section]
+    }
+
+    fn format(&self) -> Format {
+        match self.format {
+            FormatArg::Table => Format::Table,
+            FormatArg::Json => Format::Json,
+            FormatArg::Csv => Format::Csv,
+        }
+    }
+}
+
+impl From<ByArg> for By {
+    fn from(by: ByArg) -> Self {
+        match by {
+            ByArg::File => By::File,
+            ByArg::Table => By::Table,
+            ByArg::Transaction => By::Transaction,
+            ByArg::Size => By::Size,
+            ByArg::Hour => By::Hour,
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Counts the events of a batch.
+
+use std::sync::Arc;
+
+use binlogz_binlog::event::RowsEvent;
+use binlogz_binlog::row::{RowDecoder, TableSchema};
+use binlogz_binlog::{Boundary, Error as BinlogError, EventType};
+use binlogz_flow::Error;
+use binlogz_flow::events::{Event, EventBatch, Item, TableEvent, Tables};
+
+use super::by_table::TableName;
+use super::compression::LogType;
+use super::file::Figures;
+use super::transaction::{Ending, Transaction, size_without_checksum};
+
+/// A worker's counter. One for all its batches.
+#[derive(Debug)]
+pub struct Collector {
+    tables: Tables,
+    decoder: RowDecoder,
+    /// The table of the event before, and its name.
+    named: Option<(Arc<TableSchema>, Arc<TableName>)>,
+    top: usize,
+    values: bool,
+}
+
+/// What a batch holds.
+#[derive(Debug)]
+pub struct Part {
+    /// Which log of the input, counted from 0.
+    pub(super) log: u64,
+    /// The end, or the middle, of a transaction that began before, and how it ended.
+    pub(super) head: Option<(Transaction, Option<Ending>)>,
+    /// What is whole.
+    pub(super) figures: Figures,
+    /// A transaction that goes on behind the batch.
+    pub(super) tail: Option<Transaction>,
+}
+
+/// The transactions of a batch as they go by.
+struct Open {
+    part: Part,
+    log_type: LogType,
+    /// The transaction that is open, and whether it began before the batch.
+    transaction: Option<(Transaction, bool)>,
+}
+
+impl Collector {
+    /// A counter that keeps the `top` largest transactions. `values`: every value of every row is
+    /// decoded, so that bytes which no value can have are found.
+    pub fn new(top: usize, values: bool) -> Self {
+        Collector { tables: Tables::new(), decoder: RowDecoder::new(), named: None, top, values }
+    }
+
+    /// Counts all events of a batch. What can't be read fails the batch.
+    pub fn collect(&mut self, batch: &mut EventBatch<'_>) -> Part {
+        let log = batch.log();
+        let figures = Figures::new(self.top);
+        let mut open = Open {
+            part: Part { log: log.number, head: None, figures, tail: None },
+            log_type: if log.context.relay_log { LogType::Relay } else { LogType::Binary },
+            transaction: None,
+        };
+        if let Err(error) = self.tables.begin(batch) {
+            batch.fail(error);
+        }
+        while let Some(item) = batch.next_item() {
+            let ends = match item {
+                Item::PayloadEnd(end) => {
+                    open.transaction().payload_end(end.sizes);
+                    Some(EventType::TRANSACTION_PAYLOAD)
+                }
+                Item::Event(event) => match self.event(&event, &mut open) {
+                    Ok(ends) => ends,
+                    Err(error) => {
+                        batch.fail(error);
+                        break;
+                    }
+                },
+            };
+            if let Some(event_type) = ends {
+                open.end(Ending::Whole(*batch.transaction().content(), event_type));
+            }
+        }
+        open.finish()
+    }
+
+    /// Counts an event; its type, if it ends a transaction.
+    #[inline]
+    fn event(&mut self, event: &Event<'_>, open: &mut Open) -> Result<Option<EventType>, Error> {
+        let event_type = event.header.event_type;
+        open.part.figures.events += 1;
+        if event.is_inside_payload() {
+            self.table_event(event, open.transaction())?;
+            return Ok(None);
+        }
+        if event_type == EventType::FORMAT_DESCRIPTION {
+            open.part.figures.describe(event.log, open.log_type);
+        }
+        let boundary = event.placement.boundary;
+        match boundary {
+            // Rows without BEGIN are in no transaction, but in a table.
+            Boundary::Outside => {
+                let mut stray = Transaction::default();
+                self.table_event(event, &mut stray)?;
+                open.part.figures.stray(&stray);
+                return Ok(None);
+            }
+            Boundary::Begin | Boundary::Single => open.begin(event)?,
+            Boundary::BeginAgain => {
+                open.end(Ending::CutOff);
+                open.begin(event)?;
+            }
+            Boundary::Inside | Boundary::End => open.transaction().event(event),
+        }
+        self.table_event(event, open.transaction())?;
+        if event_type == EventType::TRANSACTION_PAYLOAD {
+            // It ends with what is inside.
+            open.transaction().payload(event);
+            return Ok(None);
+        }
+        Ok(matches!(boundary, Boundary::End | Boundary::Single).then_some(event_type))
+    }
+
+    /// Counts a table map or row event.
+    #[inline]
+    fn table_event(&mut self, event: &Event<'_>, transaction: &mut Transaction) -> Result<(), Error> {
+        let (schema, rows) = match self.tables.event(event)? {
+            None => return Ok(()),
+            Some(TableEvent::Map(schema)) => (schema, None),
+            Some(TableEvent::Rows(schema, rows)) => (schema, Some(rows)),
+        };
+        let name = self.name(&schema);
+        let totals = transaction.table(&name);
+        totals.uncompressed_bytes += size_without_checksum(event);
+        if let Some(rows) = rows {
+            let count = self.rows(&schema, &rows).map_err(|error| event.error(error))?;
+            totals.rows.count(rows.kind(), count);
+            transaction.rows.count(rows.kind(), count);
+        }
+        Ok(())
+    }
+
+    /// How many rows an event has.
+    fn rows(&mut self, schema: &TableSchema, event: &RowsEvent<'_>) -> Result<u64, BinlogError> {
+        if is_pre_ga(event.event_type) {
+            return Ok(0);
+        }
+        let mut rows = self.decoder.rows(schema, event)?;
+        let mut count = 0;
+        while let Some(row) = rows.next_row()? {
+            count += 1;
+            if self.values {
+                for cell in row.before.iter().chain(&row.after).flat_map(|image| image.cells()) {
+                    std::hint::black_box(cell.value()?);
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// A table's name; events of a table come in rows.
+    fn name(&mut self, schema: &Arc<TableSchema>) -> Arc<TableName> {
+        match &self.named {
+            Some((known, name)) if Arc::ptr_eq(known, schema) => Arc::clone(name),
+            _ => {
+                let (database, table) = (schema.database.clone(), schema.table.clone());
+                let name = Arc::new(TableName { database, table });
+                self.named = Some((Arc::clone(schema), Arc::clone(&name)));
+                name
+            }
+        }
+    }
+}
+
+/// Rows of the 5.1 betas, which only their server can read.
+fn is_pre_ga(event_type: EventType) -> bool {
+    (EventType::PRE_GA_WRITE_ROWS..=EventType::PRE_GA_DELETE_ROWS).contains(&event_type)
+}
+
+impl Open {
+    /// The open transaction: one that began before the batch, if none began in it.
+    #[inline]
+    fn transaction(&mut self) -> &mut Transaction {
+        &mut self.transaction.get_or_insert_with(|| (Transaction::default(), true)).0
+    }
+
+    fn begin(&mut self, event: &Event<'_>) -> Result<(), Error> {
+        let (transaction, _) = self.transaction.insert((Transaction::default(), false));
+        transaction.begin(event).map_err(|error| event.error(error))
+    }
+
+    /// The open transaction is over.
+    fn end(&mut self, ending: Ending) {
+        match self.transaction.take() {
+            Some((transaction, false)) => self.part.figures.count(self.log_type, &transaction, &ending),
+            Some((transaction, true)) => self.part.head = Some((transaction, Some(ending))),
+            None => self.part.head = Some((Transaction::default(), Some(ending))),
+        }
+    }
+
+    fn finish(mut self) -> Part {
+        match self.transaction.take() {
+            Some((transaction, false)) => self.part.tail = Some(transaction),
+            Some((transaction, true)) => self.part.head = Some((transaction, None)),
+            None => {}
+        }
+        self.part
+    }
+}

@@ -1,0 +1,62 @@
+//! Figures that are added up.
+
+use binlogz_binlog::event::RowsKind;
+
+/// Changed rows by kind of change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RowCounts {
+    /// Rows inserted.
+    pub inserts: u64,
+    /// Rows updated.
+    pub updates: u64,
+    /// Rows deleted.
+    pub deletes: u64,
+}
+
+impl RowCounts {
+    /// Counts rows of an event.
+    #[inline]
+    pub(super) fn count(&mut self, kind: RowsKind, rows: u64) {
+        match kind {
+            RowsKind::Write => self.inserts += rows,
+            RowsKind::Update | RowsKind::PartialUpdate => self.updates += rows,
+            RowsKind::Delete => self.deletes += rows,
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &RowCounts) {
+        self.inserts += other.inserts;
+        self.updates += other.updates;
+        self.deletes += other.deletes;
+    }
+
+    /// All row changes.
+    pub fn total(&self) -> u64 {
+        self.inserts + self.updates + self.deletes
+    }
+}
+
+/// Transactions that have something in common: a file, an hour, a size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// How many, compressed or not.
+    pub transactions: u64,
+    /// How many of them are compressed.
+    pub compressed_transactions: u64,
+    /// Their row changes.
+    pub rows: RowCounts,
+    /// Bytes of their events as if nothing were compressed, without GTID events and checksums.
+    pub uncompressed_bytes: u64,
+    /// The same as they are stored: payloads where there are some.
+    pub compressed_bytes: u64,
+}
+
+impl Totals {
+    pub(super) fn add(&mut self, other: &Totals) {
+        self.transactions += other.transactions;
+        self.compressed_transactions += other.compressed_transactions;
+        self.rows.add(&other.rows);
+        self.uncompressed_bytes += other.uncompressed_bytes;
+        self.compressed_bytes += other.compressed_bytes;
+    }
+}

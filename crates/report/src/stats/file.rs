@@ -1,0 +1,231 @@
+//! The figures of a file, put together from its parts, and of all files.
+
+use std::collections::BTreeMap;
+
+use binlogz_binlog::ChecksumAlgorithm;
+use binlogz_flow::events::Log;
+
+use super::by_table::ByTable;
+use super::collector::Part;
+use super::compression::{CompressionTable, LogType};
+use super::counts::Totals;
+use super::largest::Largest;
+use super::reason::ByReason;
+use super::size_class::BySize;
+use super::transaction::{Ending, Transaction};
+
+const MICROSECONDS_PER_HOUR: u64 = 3_600_000_000;
+
+/// Ten years of hours; only a log of nonsense has more.
+const HOURS_MAX: usize = 90_000;
+
+/// What was counted.
+#[derive(Debug, Clone)]
+pub(super) struct Figures {
+    /// Events, those in payloads included.
+    pub(super) events: u64,
+    pub(super) totals: Totals,
+    /// Bytes of transactions as they are stored, GTID events, headers and checksums included.
+    pub(super) stored_bytes: u64,
+    pub(super) compression: CompressionTable,
+    pub(super) tables: ByTable,
+    pub(super) sizes: BySize,
+    /// By the hour of commit, counted from 1970 in UTC.
+    pub(super) hours: BTreeMap<u64, Totals>,
+    pub(super) reasons: ByReason,
+    pub(super) largest: Largest,
+    /// The first and last commit, in microseconds since 1970.
+    pub(super) commits: Option<(u64, u64)>,
+    /// The first log's format description.
+    pub(super) description: Option<Description>,
+}
+
+/// What a log says of itself.
+#[derive(Debug, Clone)]
+pub(super) struct Description {
+    pub(super) log_type: LogType,
+    pub(super) server_version: String,
+    pub(super) has_checksums: bool,
+}
+
+impl Figures {
+    pub(super) fn new(top: usize) -> Self {
+        Figures {
+            events: 0,
+            totals: Totals::default(),
+            stored_bytes: 0,
+            compression: CompressionTable::default(),
+            tables: ByTable::default(),
+            sizes: BySize::default(),
+            hours: BTreeMap::new(),
+            reasons: ByReason::default(),
+            largest: Largest::new(top),
+            commits: None,
+            description: None,
+        }
+    }
+
+    /// Notes what a log says of itself. Of a relay log, its own description comes before the source's.
+    pub(super) fn describe(&mut self, log: &Log, log_type: LogType) {
+        self.description.get_or_insert_with(|| Description {
+            log_type,
+            server_version: log.description.server_version(),
+            has_checksums: log.context.framing.checksum() == ChecksumAlgorithm::CRC32,
+        });
+    }
+
+    /// Counts a transaction behind all others.
+    pub(super) fn count(&mut self, log_type: LogType, transaction: &Transaction, ending: &Ending) {
+        let totals = transaction.totals();
+        self.tables.add_transaction(&transaction.tables, totals.compressed_bytes, totals.uncompressed_bytes);
+        self.stored_bytes += transaction.stored_bytes();
+        if let Some(reason) = ending.reason() {
+            self.reasons.count(reason, totals.uncompressed_bytes);
+        }
+        if matches!(ending, Ending::CutOff) {
+            // The server has not counted it either.
+            return self.totals.rows.add(&totals.rows);
+        }
+        self.totals.add(&totals);
+        let (compression, figures) = transaction.figures(log_type);
+        self.compression.count(log_type, compression, figures);
+        self.sizes.count(&totals);
+        if let Some(timestamp) = transaction.timestamp() {
+            self.add_hour(timestamp / MICROSECONDS_PER_HOUR, &totals);
+            self.add_commits(timestamp, timestamp);
+        }
+        self.largest.show(transaction.large());
+    }
+
+    /// Counts rows outside of transactions.
+    pub(super) fn stray(&mut self, stray: &Transaction) {
+        self.totals.rows.add(&stray.rows);
+        self.tables.add_transaction(&stray.tables, 1, 1);
+    }
+
+    fn add_hour(&mut self, hour: u64, totals: &Totals) {
+        if self.hours.len() < HOURS_MAX || self.hours.contains_key(&hour) {
+            self.hours.entry(hour).or_default().add(totals);
+        }
+    }
+
+    fn add_commits(&mut self, first: u64, last: u64) {
+        let (known_first, known_last) = self.commits.unwrap_or((first, last));
+        self.commits = Some((known_first.min(first), known_last.max(last)));
+    }
+
+    /// Adds what comes behind.
+    fn add(&mut self, other: &Figures) {
+        self.events += other.events;
+        self.totals.add(&other.totals);
+        self.stored_bytes += other.stored_bytes;
+        self.compression.add(&other.compression);
+        self.tables.add(&other.tables);
+        self.sizes.add(&other.sizes);
+        for (hour, totals) in &other.hours {
+            self.add_hour(*hour, totals);
+        }
+        self.reasons.add(&other.reasons);
+        self.largest.add(&other.largest);
+        if let Some((first, last)) = other.commits {
+            self.add_commits(first, last);
+        }
+        if self.description.is_none() {
+            self.description.clone_from(&other.description);
+        }
+    }
+}
+
+/// The figures of one file, while its parts come in.
+#[derive(Debug)]
+pub struct FileStats {
+    pub(super) figures: Figures,
+    log: u64,
+    log_type: LogType,
+    /// The transaction that the last part left open.
+    open: Option<Transaction>,
+}
+
+impl FileStats {
+    /// Nothing yet; of transactions, the `top` largest will be kept.
+    pub fn new(top: usize) -> Self {
+        FileStats { figures: Figures::new(top), log: 0, log_type: LogType::Binary, open: None }
+    }
+
+    /// Adds the next part, in the order of the log.
+    pub fn add(&mut self, part: Part) {
+        if part.log != self.log {
+            self.cut_off();
+            self.log = part.log;
+        }
+        if let Some(description) = &part.figures.description {
+            self.log_type = description.log_type;
+        }
+        if let Some((head, ending)) = part.head {
+            let open = self.open.get_or_insert_default();
+            open.join(head);
+            if let Some(ending) = ending {
+                self.end(&ending);
+            }
+        }
+        self.figures.add(&part.figures);
+        if let Some(tail) = part.tail {
+            self.open = Some(tail);
+        }
+    }
+
+    fn end(&mut self, ending: &Ending) {
+        if let Some(transaction) = self.open.take() {
+            self.figures.count(self.log_type, &transaction, ending);
+        }
+    }
+
+    /// No more of the open transaction will come.
+    fn cut_off(&mut self) {
+        self.end(&Ending::CutOff);
+    }
+}
+
+/// The figures of files, each and all together.
+#[derive(Debug)]
+pub struct Stats {
+    pub(super) files: Vec<FileFigures>,
+    pub(super) all: Figures,
+}
+
+/// A file that was read to its end.
+#[derive(Debug)]
+pub(super) struct FileFigures {
+    pub(super) name: String,
+    /// Bytes of the file, as far as it holds whole events.
+    pub(super) bytes: u64,
+    pub(super) events: u64,
+    pub(super) totals: Totals,
+    pub(super) stored_bytes: u64,
+    pub(super) commits: Option<(u64, u64)>,
+    pub(super) description: Option<Description>,
+}
+
+impl Stats {
+    /// No file yet; of transactions, the `top` largest will be kept.
+    pub fn new(top: usize) -> Self {
+        Stats { files: Vec::new(), all: Figures::new(top) }
+    }
+
+    /// Adds a file of so many bytes. The order of files is that of the figures of first and last.
+    pub fn add(&mut self, name: String, bytes: u64, mut file: FileStats) {
+        file.cut_off();
+        let mut figures = file.figures;
+        figures.largest.set_file(self.files.len());
+        self.all.add(&figures);
+        self.files.push(FileFigures {
+            name,
+            bytes,
+            events: figures.events,
+            totals: figures.totals,
+            stored_bytes: figures.stored_bytes,
+            commits: figures.commits,
+            description: figures.description,
+        });
+    }
+}

@@ -1,0 +1,106 @@
+//! The largest transactions.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use binlogz_binlog::gtid::Gtid;
+
+use super::counts::Totals;
+
+/// A transaction that is shown by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LargeTransaction {
+    /// Which file, counted from 0, and where it begins there.
+    pub(super) file: usize,
+    pub(super) offset: u64,
+    /// `None`: anonymous.
+    pub(super) id: Option<Gtid>,
+    /// Microseconds since 1970.
+    pub(super) commit_timestamp: Option<u64>,
+    /// Of this one alone.
+    pub(super) totals: Totals,
+    pub(super) tables: u64,
+}
+
+impl LargeTransaction {
+    /// What sorts it: its size, then the earlier one.
+    fn key(&self) -> (u64, Reverse<(usize, u64)>) {
+        (self.totals.uncompressed_bytes, Reverse((self.file, self.offset)))
+    }
+}
+
+impl PartialOrd for LargeTransaction {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for LargeTransaction {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// Keeps the largest of all transactions it is shown.
+#[derive(Debug, Clone)]
+pub(super) struct Largest {
+    count: usize,
+    /// The smallest on top.
+    heap: BinaryHeap<Reverse<LargeTransaction>>,
+}
+
+impl Largest {
+    /// Keeps so many.
+    pub(super) fn new(count: usize) -> Self {
+        Largest { count, heap: BinaryHeap::new() }
+    }
+
+    #[inline]
+    pub(super) fn show(&mut self, transaction: LargeTransaction) {
+        if self.heap.len() == self.count {
+            match self.heap.peek() {
+                Some(Reverse(smallest)) if *smallest < transaction => drop(self.heap.pop()),
+                _ => return,
+            }
+        }
+        self.heap.push(Reverse(transaction));
+    }
+
+    pub(super) fn add(&mut self, other: &Largest) {
+        for Reverse(transaction) in &other.heap {
+            self.show(*transaction);
+        }
+    }
+
+    /// The same for transactions of this file.
+    pub(super) fn set_file(&mut self, file: usize) {
+        let heap = std::mem::take(&mut self.heap);
+        let of_file = |Reverse(transaction)| Reverse(LargeTransaction { file, ..transaction });
+        self.heap = heap.into_iter().map(of_file).collect();
+    }
+
+    /// The largest first.
+    pub(super) fn largest_first(&self) -> Vec<LargeTransaction> {
+        let mut all: Vec<_> = self.heap.iter().map(|Reverse(transaction)| *transaction).collect();
+        all.sort_by(|a, b| b.cmp(a));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_are_kept_the_earlier_of_equals() {
+        let mut largest = Largest::new(3);
+        for (offset, size) in [(4, 10), (5, 30), (6, 20), (7, 10), (8, 40), (9, 20)] {
+            let totals = Totals { uncompressed_bytes: size, ..Totals::default() };
+            let transaction =
+                LargeTransaction { file: 0, offset, id: None, commit_timestamp: None, totals, tables: 0 };
+            largest.show(transaction);
+        }
+        let offsets: Vec<_> = largest.largest_first().iter().map(|transaction| transaction.offset).collect();
+        assert_eq!(offsets, [8, 5, 6]);
+    }
+}

@@ -1,0 +1,34 @@
+//! What logs hold, in figures: the server's statistics of compression, and what it can't tell.
+//!
+//! ```text
+//! EventBatch → Collector (one a worker) → Part → FileStats (in the log's order) → Stats → Section → text, JSON, CSV
+//! ```
+//!
+//! [`Collector`] counts the events of a batch. Transactions that begin or end in another batch come out
+//! of it in pieces, which [`FileStats`] puts together, so that the figures are the same however a log
+//! was cut. [`Stats`] adds files up; [`Stats::sections`] lays the figures out as tables, which
+//! [`Format`] writes.
+//!
+//! docs/stats.md says what each column means.
+
+mod by_table;
+mod collector;
+mod compression;
+mod counts;
+mod file;
+mod largest;
+mod reason;
+mod section;
+mod sections;
+mod size_class;
+mod transaction;
+mod write;
+
+pub use collector::{Collector, Part};
+pub use compression::{CompressionStats, LogType, TransactionFigures};
+pub use counts::{RowCounts, Totals};
+pub use file::{FileStats, Stats};
+pub use reason::Reason;
+pub use section::{Cell, Section};
+pub use sections::By;
+pub use write::Format;

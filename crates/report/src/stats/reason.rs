@@ -1,0 +1,78 @@
+//! Why transactions are not compressed.
+
+use std::fmt;
+
+use binlogz_payload::Ineligible;
+
+/// Why a transaction stands in a log as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Compression was off when it was written; it would have been compressed else.
+    CompressionOff,
+    /// A server would not compress it.
+    Ineligible(Ineligible),
+}
+
+impl Reason {
+    /// A short name for machines, stable.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::CompressionOff => "compression_off",
+            Reason::Ineligible(reason) => reason.name(),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::CompressionOff => f.write_str("compression was off"),
+            Reason::Ineligible(reason) => reason.fmt(f),
+        }
+    }
+}
+
+/// Transactions of one reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ReasonTotals {
+    pub(super) transactions: u64,
+    /// Bytes of their events, without GTID events and checksums.
+    pub(super) bytes: u64,
+}
+
+/// Transactions by reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ByReason {
+    compression_off: ReasonTotals,
+    ineligible: [ReasonTotals; Ineligible::ALL.len()],
+}
+
+impl ByReason {
+    pub(super) fn count(&mut self, reason: Reason, bytes: u64) {
+        let totals = match reason {
+            Reason::CompressionOff => Some(&mut self.compression_off),
+            Reason::Ineligible(reason) => self.ineligible.get_mut(reason as usize),
+        };
+        if let Some(totals) = totals {
+            totals.transactions += 1;
+            totals.bytes += bytes;
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &ByReason) {
+        let others = std::iter::once(&other.compression_off).chain(&other.ineligible);
+        for (totals, other) in
+            std::iter::once(&mut self.compression_off).chain(&mut self.ineligible).zip(others)
+        {
+            totals.transactions += other.transactions;
+            totals.bytes += other.bytes;
+        }
+    }
+
+    /// The reasons that occurred.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Reason, ReasonTotals)> {
+        let off = std::iter::once((Reason::CompressionOff, self.compression_off));
+        let others = Ineligible::ALL.into_iter().map(Reason::Ineligible).zip(self.ineligible);
+        off.chain(others).filter(|(_, totals)| totals.transactions > 0)
+    }
+}

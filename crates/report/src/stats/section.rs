@@ -1,0 +1,55 @@
+//! A table of figures, for any way of writing it.
+
+/// A table with a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// Its key in JSON.
+    pub name: &'static str,
+    /// What people read above it.
+    pub title: &'static str,
+    /// The columns of its rows: keys in JSON, headings in text and CSV. Stable.
+    pub columns: &'static [&'static str],
+    /// As many cells as columns in each.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// What stands in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cell {
+    /// A count, a size in bytes, a percentage.
+    Number(i128),
+    /// A name or a time.
+    Text(String),
+    /// Not known, or not applicable.
+    Null,
+}
+
+impl From<u64> for Cell {
+    fn from(number: u64) -> Self {
+        Cell::Number(number.into())
+    }
+}
+
+impl From<i64> for Cell {
+    fn from(number: i64) -> Self {
+        Cell::Number(number.into())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Cell::Text(text)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(cell: Option<T>) -> Self {
+        cell.map_or(Cell::Null, Into::into)
+    }
+}

@@ -1,0 +1,66 @@
+//! Classes of transactions by size: each four times as large as the one before.
+
+use super::counts::Totals;
+
+/// The end of the first class, in bytes, and how many there are.
+const SMALLEST: u64 = 256;
+const CLASSES: usize = 13;
+
+// The last class begins where an event can't be larger.
+const _: () = assert!(SMALLEST << (2 * (CLASSES - 2)) == binlogz_binlog::EVENT_SIZE_MAX as u64);
+
+/// Transactions by size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct BySize([Totals; CLASSES]);
+
+/// The sizes of a class, in uncompressed bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SizeClass {
+    pub(super) from: u64,
+    /// The first size that is larger; the last class has none.
+    pub(super) to: Option<u64>,
+}
+
+impl BySize {
+    pub(super) fn count(&mut self, transaction: &Totals) {
+        if let Some(totals) = self.0.get_mut(class_of(transaction.uncompressed_bytes)) {
+            totals.add(transaction);
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &BySize) {
+        for (totals, other) in self.0.iter_mut().zip(&other.0) {
+            totals.add(other);
+        }
+    }
+
+    /// The classes that occurred.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (SizeClass, &Totals)> {
+        let classes = self.0.iter().enumerate().map(|(class, totals)| {
+            let from = if class == 0 { 0 } else { SMALLEST << (2 * (class - 1)) };
+            let to = (class + 1 < CLASSES).then_some(SMALLEST << (2 * class));
+            (SizeClass { from, to }, totals)
+        });
+        classes.filter(|(_, totals)| totals.transactions > 0)
+    }
+}
+
+fn class_of(size: u64) -> usize {
+    let doublings = (size / SMALLEST).checked_ilog2();
+    doublings.map_or(0, |doublings| (doublings as usize / 2 + 1).min(CLASSES - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_in_the_class_whose_bounds_hold_it() {
+        for size in [0, 1, 255, 256, 1023, 1024, 1025, 4095, 65_536, (1 << 30) - 1, 1 << 30, u64::MAX] {
+            let mut by_size = BySize::default();
+            by_size.count(&Totals { transactions: 1, uncompressed_bytes: size, ..Totals::default() });
+            let (class, _) = by_size.iter().next().unwrap();
+            assert!(class.from <= size && class.to.is_none_or(|to| size < to), "{size} in {class:?}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! A transaction as it is put together from its events, of which a batch may hold but some.
+
+use std::sync::Arc;
+
+use binlogz_binlog::event::{AnyGtidEvent, CompressionType, TransactionPayloadHeader};
+use binlogz_binlog::gtid::Gtid;
+use binlogz_binlog::transaction::TransactionContent;
+use binlogz_binlog::{Error as BinlogError, EventType};
+use binlogz_flow::events::Event;
+use binlogz_payload::{Ineligible, PayloadSizes, eligibility};
+
+use super::by_table::{ByTable, TableName, TableTotals};
+use super::compression::{LogType, TransactionFigures};
+use super::counts::{RowCounts, Totals};
+use super::largest::LargeTransaction;
+use super::reason::Reason;
+
+const MICROSECONDS: u64 = 1_000_000;
+
+/// A transaction, or what one batch holds of it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Transaction {
+    /// Where it begins; `None` if that is in an earlier batch.
+    begin: Option<Begin>,
+    /// Bytes of the events behind the GTID event, without checksums.
+    event_bytes: u64,
+    /// Bytes of all events as they are stored, headers and checksums included.
+    stored_bytes: u64,
+    payload: Option<Payload>,
+    pub(super) rows: RowCounts,
+    pub(super) tables: ByTable,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Begin {
+    offset: u64,
+    id: Option<Gtid>,
+    /// Bytes of the GTID event without its checksum; 0 if there is none.
+    gtid_size: u64,
+    /// Microseconds since 1970.
+    commit_timestamp: Option<u64>,
+    /// Seconds since 1970, of the first statement.
+    header_timestamp: u32,
+    /// Bytes of the transaction, as its GTID event says.
+    transaction_length: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Payload {
+    compression_type: CompressionType,
+    /// What it says of itself and of its events.
+    payload_size: u64,
+    uncompressed_size: Option<u64>,
+    /// What was found.
+    found: Option<PayloadSizes>,
+}
+
+/// How a transaction ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ending {
+    /// With an event of this type.
+    Whole(TransactionContent, EventType),
+    /// The log ends, or another transaction begins, before its end.
+    CutOff,
+}
+
+impl Transaction {
+    /// Takes its first event.
+    ///
+    /// # Errors
+    ///
+    /// A GTID event that can't be read.
+    pub(super) fn begin(&mut self, event: &Event<'_>) -> Result<(), BinlogError> {
+        let gtid = match &event.frame {
+            Some(frame) => AnyGtidEvent::decode_frame(frame)?,
+            None => None,
+        };
+        let (mut gtid_size, mut event_bytes) = (0, 0);
+        match gtid {
+            Some(_) => gtid_size = size_without_checksum(event),
+            None => event_bytes = size_without_checksum(event),
+        }
+        self.begin = Some(Begin {
+            offset: event.position.offset,
+            id: gtid.as_ref().and_then(AnyGtidEvent::gtid),
+            gtid_size,
+            commit_timestamp: gtid.as_ref().and_then(|gtid| Some(gtid.commit_timestamps()?.immediate)),
+            header_timestamp: event.header.timestamp,
+            transaction_length: gtid.as_ref().and_then(AnyGtidEvent::transaction_length),
+        });
+        self.event_bytes = event_bytes;
+        self.stored_bytes = u64::from(event.header.event_size);
+        Ok(())
+    }
+
+    /// Takes another event of the log.
+    pub(super) fn event(&mut self, event: &Event<'_>) {
+        self.event_bytes += size_without_checksum(event);
+        self.stored_bytes += u64::from(event.header.event_size);
+    }
+
+    /// The event taken last is a payload.
+    pub(super) fn payload(&mut self, event: &Event<'_>) {
+        let size = u64::from(event.header.event_size);
+        if let Ok(Some((fields, _))) = TransactionPayloadHeader::decode_front(event.body, size) {
+            self.payload = Some(Payload {
+                compression_type: fields.compression_type(),
+                payload_size: fields.payload_size(),
+                uncompressed_size: fields.uncompressed_size(),
+                found: None,
+            });
+        }
+    }
+
+    /// The payload is over.
+    pub(super) fn payload_end(&mut self, sizes: PayloadSizes) {
+        let unknown = Payload {
+            compression_type: CompressionType::ZSTD,
+            payload_size: sizes.compressed,
+            uncompressed_size: None,
+            found: None,
+        };
+        self.payload.get_or_insert(unknown).found = Some(sizes);
+    }
+
+    /// The figures of a table.
+    pub(super) fn table(&mut self, name: &Arc<TableName>) -> &mut TableTotals {
+        self.tables.of(name)
+    }
+
+    /// Adds what a later batch holds of it.
+    pub(super) fn join(&mut self, later: Transaction) {
+        self.event_bytes += later.event_bytes;
+        self.stored_bytes += later.stored_bytes;
+        self.rows.add(&later.rows);
+        self.tables.add(&later.tables);
+        self.payload = match (self.payload, later.payload) {
+            // The end of a payload that began before: its fields are there.
+            (Some(payload), Some(Payload { found, .. })) => Some(Payload { found, ..payload }),
+            (payload, other) => payload.or(other),
+        };
+    }
+
+    /// As the server counts it: under which type of compression, and how large.
+    pub(super) fn figures(&self, log: LogType) -> (CompressionType, TransactionFigures) {
+        let begin = self.begin;
+        let totals = self.totals();
+        let mut bytes = (totals.compressed_bytes, totals.uncompressed_bytes);
+        let mut timestamp = begin.and_then(|begin| begin.commit_timestamp);
+        let compression = self.payload.map_or(CompressionType::NONE, |payload| payload.compression_type);
+        if log == LogType::Relay {
+            timestamp = None;
+            let length = begin.and_then(|begin| begin.transaction_length).unwrap_or(self.stored_bytes);
+            let length = length.saturating_sub(begin.map_or(0, |begin| begin.gtid_size));
+            bytes = match self.payload {
+                Some(payload) => (payload.payload_size, payload.uncompressed_size.unwrap_or(bytes.1)),
+                None => (length, length),
+            };
+        }
+        let (compressed_bytes, uncompressed_bytes) = bytes;
+        let id = begin.and_then(|begin| begin.id);
+        (compression, TransactionFigures { id, compressed_bytes, uncompressed_bytes, timestamp })
+    }
+
+    /// Its figures as of one transaction.
+    pub(super) fn totals(&self) -> Totals {
+        let sizes = self.payload.and_then(|payload| payload.found);
+        Totals {
+            transactions: 1,
+            compressed_transactions: u64::from(self.payload.is_some()),
+            rows: self.rows,
+            uncompressed_bytes: sizes.map_or(self.event_bytes, |sizes| sizes.uncompressed),
+            compressed_bytes: sizes.map_or(self.event_bytes, |sizes| sizes.compressed),
+        }
+    }
+
+    /// As one of the largest of its file.
+    pub(super) fn large(&self) -> LargeTransaction {
+        LargeTransaction {
+            file: 0,
+            offset: self.begin.map_or(0, |begin| begin.offset),
+            id: self.begin.and_then(|begin| begin.id),
+            commit_timestamp: self.begin.and_then(|begin| begin.commit_timestamp),
+            totals: self.totals(),
+            tables: self.tables.len() as u64,
+        }
+    }
+
+    /// When it was committed, or, where the log doesn't say, begun: microseconds since 1970.
+    pub(super) fn timestamp(&self) -> Option<u64> {
+        let begin = self.begin?;
+        Some(begin.commit_timestamp.unwrap_or(u64::from(begin.header_timestamp) * MICROSECONDS))
+    }
+
+    /// Bytes as they are stored, GTID event, headers and checksums included.
+    pub(super) fn stored_bytes(&self) -> u64 {
+        self.stored_bytes
+    }
+}
+
+impl Ending {
+    /// Why the transaction is not compressed; `None` if it is.
+    pub(super) fn reason(&self) -> Option<Reason> {
+        let Ending::Whole(content, end) = self else {
+            return Some(Reason::Ineligible(Ineligible::Incomplete));
+        };
+        match eligibility::check(content, *end) {
+            Ok(()) => Some(Reason::CompressionOff),
+            Err(Ineligible::AlreadyCompressed) => None,
+            Err(reason) => Some(Reason::Ineligible(reason)),
+        }
+    }
+}
+
+/// Bytes of an event as it would stand in a payload.
+pub(super) fn size_without_checksum(event: &Event<'_>) -> u64 {
+    let checksum_size = match event.position.inside {
+        None => event.log.context.framing.checksum().size(),
+        Some(_) => 0,
+    };
+    u64::from(event.header.event_size).saturating_sub(checksum_size as u64)
+}

@@ -1,0 +1,174 @@
+//! Writes tables of figures: as text, as a JSON document, as CSV.
+
+use std::io::{self, Write};
+
+use super::section::{Cell, Section};
+
+/// How tables are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// One JSON object: a list of objects under each table's name.
+    Json,
+    /// A line with the columns' names, then one for each row; several tables have an empty line
+    /// between them.
+    Csv,
+}
+
+impl Format {
+    /// Writes the tables one behind the other.
+    ///
+    /// # Errors
+    ///
+    /// What `out` fails with.
+    pub fn write(self, sections: &[Section], out: &mut impl Write) -> io::Result<()> {
+        match self {
+            Format::Table => write_all(sections, out, table),
+            Format::Json => json(sections, out),
+            Format::Csv => write_all(sections, out, csv),
+        }
+    }
+}
+
+fn write_all<W: Write>(
+    sections: &[Section],
+    out: &mut W,
+    write: impl Fn(&Section, &mut W) -> io::Result<()>,
+) -> io::Result<()> {
+    for (number, section) in sections.iter().enumerate() {
+        if number > 0 {
+            writeln!(out)?;
+        }
+        write(section, out)?;
+    }
+    Ok(())
+}
+
+/// Numbers stand at the right of their column, texts at the left.
+fn table(section: &Section, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{}", section.title)?;
+    if section.rows.is_empty() {
+        return writeln!(out, "  none");
+    }
+    let texts: Vec<Vec<String>> =
+        section.rows.iter().map(|row| row.iter().map(|cell| shown(cell, "NULL")).collect()).collect();
+    let columns = section.columns.iter().enumerate();
+    let columns: Vec<_> = columns
+        .map(|(place, column)| {
+            let cells = || texts.iter().filter_map(|row| row.get(place));
+            let width = cells().map(|text| text.chars().count()).max().unwrap_or(0);
+            let numeric = section.rows.iter().any(|row| matches!(row.get(place), Some(Cell::Number(_))));
+            (*column, width.max(column.len()), numeric)
+        })
+        .collect();
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let mut line = String::new();
+        for (cell, (_, width, numeric)) in cells.zip(&columns) {
+            let padding = " ".repeat(width.saturating_sub(cell.chars().count()));
+            let (before, behind) = if *numeric { (&*padding, "") } else { ("", &*padding) };
+            line.extend(["  ", before, cell, behind]);
+        }
+        line.trim_end().to_owned()
+    };
+    writeln!(out, "{}", line(&mut columns.iter().map(|(name, ..)| *name)))?;
+    for row in &texts {
+        writeln!(out, "{}", line(&mut row.iter().map(String::as_str)))?;
+    }
+    Ok(())
+}
+
+fn json(sections: &[Section], out: &mut impl Write) -> io::Result<()> {
+    let mut document = serde_json::Map::new();
+    for section in sections {
+        let rows = section.rows.iter().map(|row| {
+            let names = section.columns.iter().map(|column| (*column).to_owned());
+            serde_json::Value::Object(names.zip(row.iter().map(value)).collect())
+        });
+        document.insert(section.name.to_owned(), rows.collect());
+    }
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+fn value(cell: &Cell) -> serde_json::Value {
+    match cell {
+        Cell::Number(number) => match i64::try_from(*number) {
+            Ok(number) => number.into(),
+            Err(_) => u64::try_from(*number).unwrap_or(u64::MAX).into(),
+        },
+        Cell::Text(text) => text.as_str().into(),
+        Cell::Null => serde_json::Value::Null,
+    }
+}
+
+/// As RFC 4180 has it, with plain line ends. NULL is an empty field.
+fn csv(section: &Section, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{}", section.columns.join(","))?;
+    for row in &section.rows {
+        let fields: Vec<_> = row.iter().map(|cell| quoted(shown(cell, ""))).collect();
+        writeln!(out, "{}", fields.join(","))?;
+    }
+    Ok(())
+}
+
+fn quoted(field: String) -> String {
+    if field.contains(['"', ',', '\n', '\r']) {
+        return format!("\"{}\"", field.replace('"', "\"\""));
+    }
+    field
+}
+
+fn shown(cell: &Cell, null: &str) -> String {
+    match cell {
+        Cell::Number(number) => number.to_string(),
+        Cell::Text(text) => text.clone(),
+        Cell::Null => null.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(format: Format) -> String {
+        let section = Section {
+            name: "things",
+            title: "Things",
+            columns: &["name", "count"],
+            rows: vec![
+                vec!["a, \"b\"".into(), 12u64.into()],
+                vec![Cell::Null, (-3i64).into()],
+                vec!["ü".into(), u64::MAX.into()],
+            ],
+        };
+        let mut out = Vec::new();
+        format.write(&[section], &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn text() {
+        let expected = "Things
+  name                   count
+  a, \"b\"                    12
+  NULL                      -3
+  ü       18446744073709551615
+";
+        assert_eq!(written(Format::Table), expected);
+    }
+
+    #[test]
+    fn csv_quotes_where_it_must() {
+        let expected = "name,count\n\"a, \"\"b\"\"\",12\n,-3\nü,18446744073709551615\n";
+        assert_eq!(written(Format::Csv), expected);
+    }
+
+    #[test]
+    fn json_keeps_numbers_and_nulls() {
+        let document: serde_json::Value = serde_json::from_str(&written(Format::Json)).unwrap();
+        assert_eq!(document["things"][1]["name"], serde_json::Value::Null);
+        assert_eq!(document["things"][1]["count"], -3);
+        assert_eq!(document["things"][2]["count"], u64::MAX);
+    }
+}
