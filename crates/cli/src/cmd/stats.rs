@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 
+use binlogz_encryption::Keyring;
 use binlogz_flow::events;
 use binlogz_report::stats::{By, Collector, FileStats, Format, Section, Stats as Figures};
 use clap::{Args, ValueEnum};
@@ -10,6 +11,7 @@ use clap::{Args, ValueEnum};
 use super::workers;
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn_cut};
+use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, check_stdin_once};
 use crate::progress::Progress;
 
@@ -36,6 +38,8 @@ pub(crate) struct Stats {
     /// Threads that work at once [default: one for each core]
     #[arg(long, short, value_name = "N")]
     jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    keyring: KeyringArg,
     /// Binary logs or relay logs; - is standard input
     #[arg(required = true, value_name = "FILE|-")]
     files: Vec<LogPath>,
@@ -78,11 +82,12 @@ const TOP: u16 = 10;
 impl Stats {
     pub(super) fn run(self) -> Result<Exit> {
         check_stdin_once(&self.files)?;
+        let keyring = self.keyring.open()?;
         let top = usize::from(self.top.unwrap_or(TOP));
         let mut figures = Figures::new(top);
         let mut exit = Exit::Done;
         for log in &self.files {
-            match self.count(log, top) {
+            match self.count(log, keyring.as_ref(), top) {
                 Ok((file, bytes)) => figures.add(log.to_string(), bytes, file),
                 Err(Failure::Line(line)) => {
                     complain(&line);
@@ -98,9 +103,9 @@ impl Stats {
     }
 
     /// Counts one log: its figures and its bytes.
-    fn count(&self, log: &LogPath, top: usize) -> Result<(FileStats, u64)> {
+    fn count(&self, log: &LogPath, keyring: Option<&Keyring>, top: usize) -> Result<(FileStats, u64)> {
         let size = log.size()?;
-        let input = log.open()?;
+        let input = log.open(keyring)?;
         let progress = Progress::new(log, size);
         let mut file = FileStats::new(top);
         let values = self.values;
