@@ -460,3 +460,54 @@ fn a_server_that_dies_ends_the_stream_with_an_error() -> Outcome {
     }
     Ok(())
 }
+
+/// What `repl` has said since the last time, as the server's general log has it.
+fn statements(server: &MysqlSandbox) -> Vec<String> {
+    let said = server
+        .sql(
+            "SELECT command_type, CONVERT(argument USING utf8mb4) FROM mysql.general_log \
+             WHERE user_host LIKE 'repl%' AND command_type NOT IN ('Connect', 'Quit') ORDER BY event_time; \
+             TRUNCATE mysql.general_log",
+        )
+        .expect("a general log");
+    said.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_source_hears_what_it_hears_from_mysqlbinlog_and_replicas() -> Outcome {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("log-output", "TABLE").option("general-log", "ON").start()?;
+    server.sql("SET GLOBAL server_id = 1; CREATE DATABASE shop")?;
+    statements(&server);
+
+    let port = format!("--port={}", server.port());
+    let options = ["--no-defaults", "-R", "-h127.0.0.1", "-urepl", "-prepl", &port, "binlog.000001"];
+    assert!(mysql.mysqlbinlog(options)?.status.success());
+    let theirs = statements(&server);
+    let connect = tcp(&server, "repl", "repl");
+    fetch(&connect, DumpOptions::to_the_end("binlog.000001", 4), true)?;
+    assert_eq!(statements(&server), theirs);
+    assert!(theirs.len() >= 3, "{theirs:?}");
+
+    let mut follower = mysql.sandbox().start()?;
+    follower.replicate_from(&server)?;
+    follower.wait_for_source(&server)?;
+    let uuid = follower.server_uuid()?;
+    let id = follower.sql("SELECT @@server_id")?.trim().parse()?;
+    follower.stop()?;
+    let theirs = statements(&server);
+    // A server counts its period in a float: 30 s come out as this.
+    let period = Duration::from_nanos(30_000_001_024);
+    let Profile::Replica(profile) = replica(false, period) else { unreachable!() };
+    let dump = DumpOptions {
+        profile: Profile::Replica(ReplicaProfile { server_uuid: uuid.parse()?, ..profile }),
+        server_id: id,
+        start: DumpStart::GtidSet { gtid_set: Default::default(), name: String::new(), position: 4 },
+        non_blocking: true,
+        verify_checksums: true,
+    };
+    fetch(&connect, dump, true)?;
+    assert_eq!(statements(&server), theirs);
+    assert!(theirs.len() >= 9, "{theirs:?}");
+    Ok(())
+}

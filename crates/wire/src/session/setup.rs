@@ -281,3 +281,105 @@ fn replica_asks(replica: &ReplicaProfile) -> Vec<Ask> {
 fn first_text(row: &Row) -> Option<String> {
     row.first()?.as_deref().map(|text| String::from_utf8_lossy(text).into_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capabilities::Capabilities;
+
+    const OWN_UUID: &str = "5a5a5a5a-e54d-11f1-848d-02fc00000001";
+
+    /// Answers every statement as `answer` says, until nothing is left to ask or something is refused.
+    fn converse(answer: impl Fn(&str) -> Answer) -> Result<SourceIdentity> {
+        let profile = ReplicaProfile {
+            server_uuid: OWN_UUID.parse().unwrap(),
+            heartbeat_period: Duration::ZERO,
+            semi_sync: true,
+            host: String::new(),
+            port: 0,
+        };
+        let mut identity = SourceIdentity {
+            greeting: ServerGreeting {
+                server_version: "5.5.0".into(),
+                connection_id: 1,
+                capabilities: Capabilities::default(),
+            },
+            server_id: None,
+            server_uuid: None,
+            gtid_mode: None,
+            clock: None,
+            announced_checksum: ChecksumAlgorithm::NONE,
+            semi_sync: false,
+        };
+        let mut setup = Setup::new(&Profile::Replica(profile), 7);
+        while let Some((_, doing)) = setup.next() {
+            setup.answer(answer(&doing), &doing, &mut identity)?;
+        }
+        Ok(identity)
+    }
+
+    fn row(text: &str) -> Answer {
+        Answer::Rows(vec![vec![Some(text.into())]])
+    }
+
+    fn refused(code: u16) -> Answer {
+        Answer::Refused(ServerError { code, sqlstate: None, message: "no".into() })
+    }
+
+    fn modern(doing: &str) -> Answer {
+        match doing {
+            "asking SELECT UNIX_TIMESTAMP()" => row("1700000000"),
+            "asking SELECT @@GLOBAL.SERVER_ID" => row("33"),
+            "asking SELECT @source_binlog_checksum" => row("CRC32"),
+            "asking SELECT @@GLOBAL.GTID_MODE" => row("ON"),
+            "asking SELECT @@GLOBAL.SERVER_UUID" => row("1410447f-e54d-11f1-848d-02fc00000001"),
+            "asking SELECT @@global.rpl_semi_sync_source_enabled" => row("1"),
+            _ => Answer::Ok,
+        }
+    }
+
+    #[test]
+    fn a_source_is_known_by_its_answers() {
+        let identity = converse(modern).unwrap();
+        assert_eq!((identity.server_id, identity.clock), (Some(33), Some(1_700_000_000)));
+        assert_eq!(identity.gtid_mode.as_deref(), Some("ON"));
+        assert_eq!(identity.announced_checksum, ChecksumAlgorithm::CRC32);
+        assert!(identity.semi_sync && identity.server_uuid.is_some());
+    }
+
+    #[test]
+    fn an_old_source_does_without_what_it_does_not_know() {
+        let identity = converse(|doing| match doing {
+            "asking SELECT @@GLOBAL.SERVER_ID" => row("33"),
+            "asking SELECT @source_binlog_checksum" => Answer::Rows(vec![vec![None]]),
+            "asking SELECT @@global.rpl_semi_sync_master_enabled" => row("0"),
+            "asking SET @rpl_semi_sync_slave = 1" => Answer::Ok,
+            "asking SET @rpl_semi_sync_replica = 1" => panic!("its name before 8.0.26"),
+            _ if doing.contains("@@") => refused(ServerError::UNKNOWN_SYSTEM_VARIABLE),
+            _ => Answer::Ok,
+        });
+        let identity = identity.unwrap();
+        assert_eq!(identity.announced_checksum, ChecksumAlgorithm::NONE);
+        assert!(identity.semi_sync && identity.server_uuid.is_none() && identity.gtid_mode.is_none());
+    }
+
+    #[test]
+    fn a_source_that_is_oneself_or_refuses_ends_it() {
+        let instead = |statement: &'static str, answer: Answer| {
+            converse(|doing| if doing == statement { answer.clone() } else { modern(doing) })
+                .unwrap_err()
+                .to_string()
+        };
+        let error = instead("asking SELECT @@GLOBAL.SERVER_ID", row("7"));
+        assert_eq!(error, "source and replica have the same server id 7");
+        let error = instead("asking SELECT @@GLOBAL.SERVER_UUID", row(OWN_UUID));
+        assert_eq!(error, format!("source and replica have the same server uuid {OWN_UUID}"));
+        let error = instead("registering as a replica", refused(ServerError::ACCESS_DENIED));
+        assert_eq!(error, "registering as a replica: server says 1045: no");
+        let error = instead("asking SELECT @source_binlog_checksum", row("SHA3"));
+        assert_eq!(
+            error,
+            "protocol broken while asking SELECT @source_binlog_checksum: found SHA3, expected NONE or CRC32"
+        );
+    }
+}
