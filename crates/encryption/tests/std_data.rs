@@ -5,7 +5,7 @@
 //! them.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use binlogz_binlog::EventReader;
 use binlogz_binlog::event::FormatDescription;
@@ -21,11 +21,11 @@ fn a_log_of_8_0_opens_with_a_keyring_of_the_plugin() {
     let Ok(folder) = std::env::var("BINLOGZ_STD_DATA") else {
         return skip("BINLOGZ_STD_DATA names no folder with the server's std_data");
     };
-    let folder = Path::new(&folder);
-    let log = fs::read(folder.join(LOG)).unwrap();
+    let path = |name| find(folder.as_ref(), name).unwrap_or_else(|| panic!("{folder} has no {name}"));
+    let log = fs::read(path(LOG)).unwrap();
     let header = EncryptionHeader::decode(&log).unwrap();
     assert_eq!(header.encode().unwrap(), log[..512]);
-    let keyring = Keyring::open(&folder.join(KEYRING)).unwrap();
+    let keyring = Keyring::open(&path(KEYRING)).unwrap();
     assert_eq!(keyring.current_key(None).unwrap().id(), header.key_id);
     let mut reader = EventReader::new(DecryptingReader::new(log.as_slice(), &keyring).unwrap());
     let (_, first) = reader.next_event().unwrap().unwrap();
@@ -40,5 +40,13 @@ fn a_log_of_8_0_opens_with_a_keyring_of_the_plugin() {
     assert!(end.is_truncation() && reader.in_use(), "{end}");
     assert_eq!(end.offset(), Some(987));
     // Keys of users only.
-    assert!(Keyring::open(&folder.join(OTHER_KEYRING)).unwrap().servers().is_empty());
+    assert!(Keyring::open(&path(OTHER_KEYRING)).unwrap().servers().is_empty());
+}
+
+/// A file of this name in the folder or below it.
+fn find(folder: &Path, name: &str) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let found = files.into_iter().find(|path| path.ends_with(name));
+    found.or_else(|| folders.iter().find_map(|folder| find(folder, name)))
 }
