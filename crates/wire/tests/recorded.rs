@@ -213,3 +213,22 @@ fn silence_ends_a_session_at_its_deadline() {
     let closed = client.closed().to_string();
     assert_eq!(closed, "connection ended by the server while reading binlog.000001 at 4");
 }
+
+#[test]
+fn a_flipped_bit_is_noticed_by_whoever_asked_for_it() {
+    let session = &SESSIONS[0];
+    let mut server = said(&turns(session), 'S');
+    let text = b"coffee";
+    let at = server.windows(text.len()).position(|window| window == text).expect("a row that came plain");
+    server[at] ^= 1;
+    for size in [1, 100, server.len()] {
+        let error = replay(session, &server, size).expect_err("a damaged event").to_string();
+        assert!(error.starts_with("malformed answer while reading binlog.000001 at"), "{error}");
+        assert!(error.contains("WriteRows event: checksum is"), "{error}");
+    }
+    let mut trusting = options(session);
+    trusting.verify_checksums = false;
+    let mut client = SourceSession::new(trusting, Duration::ZERO);
+    let mut input = server.as_slice();
+    while client.poll(&mut input, Duration::ZERO).expect("trust") != Step::End {}
+}
