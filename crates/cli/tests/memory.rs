@@ -105,6 +105,8 @@ fn many_events_in_a_few_kilobytes() {
     assert!(bomb.len() < 100_000, "{} bytes", bomb.len());
     folder.put("bomb", bomb);
     goes_through(&folder);
+    // Decodes values: of one large event it may hold the whole.
+    within_bounds("stats", folder.binlogz(["stats", "--jobs=16", "bomb"]));
 }
 
 #[test]
