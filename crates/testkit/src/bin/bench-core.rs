@@ -173,7 +173,7 @@ fn transactions(log: &[u8]) -> Result<Vec<Transaction>> {
             let size = event.header.uncompressed_size().ok_or("a payload without its size")?;
             let mut events = Vec::with_capacity(size as usize);
             let written = zstd_safe::decompress(&mut events, event.payload);
-            written.map_err(|code| zstd_safe::get_error_name(code))?;
+            written.map_err(zstd_safe::get_error_name)?;
             transactions.push(Transaction { payload: event.payload.to_vec(), events });
         }
     }
