@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Law 5 at length: a transaction of 1 GiB through compress and expand in 64 MiB. Needs 5 GB of temporary space.
+#
+# usage: memory.sh [MEGABYTES]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+cargo build --quiet --release --package binlogz
+cargo build --quiet --release --package binlogz-testkit --bin large-transaction
+release=${CARGO_TARGET_DIR:-target}/release
+"$release/large-transaction" "$release/binlogz" "$@"
