@@ -2,7 +2,7 @@
 //! Prints the peak memory of each process, as the kernel tells it, and fails above 64 MiB (and what zstd needs) or
 //! where what comes back differs. Run through `scripts/soak/memory.sh`.
 //!
-//! usage: large-transaction BINLOGZ [MEGABYTES]
+//! usage: `large-transaction BINLOGZ [MEGABYTES]`
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Write};
