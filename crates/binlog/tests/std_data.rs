@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use binlogz_binlog::event::{Event, FormatDescription, PostHeaderLengths};
 use binlogz_binlog::{EventReader, EventType, MAGIC};
-use binlogz_testkit::tool::skip;
+use binlogz_testkit::tool::std_data;
 
 /// What is broken on purpose there, by a part of its path.
 const BROKEN: [&str; 6] = [
@@ -26,11 +26,9 @@ const BROKEN: [&str; 6] = [
 
 #[test]
 fn logs_of_older_servers_encode_back_into_their_bytes() {
-    let Ok(folder) = std::env::var("BINLOGZ_STD_DATA") else {
-        return skip("BINLOGZ_STD_DATA names no folder with the server's std_data");
-    };
+    let Some(folder) = std_data() else { return };
     let mut versions: BTreeMap<String, usize> = BTreeMap::new();
-    for path in files(folder.into()) {
+    for path in files(folder) {
         let bytes = fs::read(&path).unwrap();
         let name = path.display();
         if !bytes.starts_with(&MAGIC) || BROKEN.iter().any(|part| path.to_string_lossy().contains(part)) {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use binlogz_binlog::EventReader;
 use binlogz_binlog::event::FormatDescription;
 use binlogz_encryption::{DecryptingReader, EncryptionHeader, Keyring};
-use binlogz_testkit::tool::skip;
+use binlogz_testkit::tool::std_data;
 
 const LOG: &str = "rpl_nogtid_encryption_master-bin.000002";
 const KEYRING: &str = "rpl_nogtid_encryption_keyring_master";
@@ -18,10 +18,8 @@ const OTHER_KEYRING: &str = "plugin_keyring_file_data";
 
 #[test]
 fn a_log_of_8_0_opens_with_a_keyring_of_the_plugin() {
-    let Ok(folder) = std::env::var("BINLOGZ_STD_DATA") else {
-        return skip("BINLOGZ_STD_DATA names no folder with the server's std_data");
-    };
-    let path = |name| find(folder.as_ref(), name).unwrap_or_else(|| panic!("{folder} has no {name}"));
+    let Some(folder) = std_data() else { return };
+    let path = |name| find(&folder, name).unwrap_or_else(|| panic!("{} has no {name}", folder.display()));
     let log = fs::read(path(LOG)).unwrap();
     let header = EncryptionHeader::decode(&log).unwrap();
     assert_eq!(header.encode().unwrap(), log[..512]);

@@ -5,7 +5,7 @@ mod limits;
 #[path = "../examples/row_lines.rs"]
 mod row_lines;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use binlogz_binlog::MAGIC;
 use binlogz_report::mysqlbinlog::Verbosity;
@@ -88,11 +88,8 @@ fn rows_of_mariadb_print_as_its_own_mysqlbinlog_prints_them() -> Result<()> {
 #[test]
 fn logs_of_older_servers_print_as_mysqlbinlog_prints_them() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
-    let Ok(folder) = std::env::var("BINLOGZ_STD_DATA") else {
-        tool::skip("BINLOGZ_STD_DATA names no folder with the server's std_data");
-        return Ok(());
-    };
-    let mut folders = vec![PathBuf::from(folder)];
+    let Some(folder) = tool::std_data() else { return Ok(()) };
+    let mut folders = vec![folder];
     let mut lines = 0;
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder)? {

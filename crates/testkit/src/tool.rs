@@ -143,14 +143,31 @@ pub fn require(tool: Tool) -> Option<&'static Installed> {
 /// Says `SKIPPED`, the test's name and the reason past the test runner's capture, so that it shows also when the
 /// test passes; panics instead where `BINLOGZ_REQUIRE_SERVERS=1`. The test returns after it.
 pub fn skip(reason: &str) {
-    let thread = std::thread::current();
-    let test = thread.name().unwrap_or("a test");
     assert!(
         std::env::var("BINLOGZ_REQUIRE_SERVERS").as_deref() != Ok("1"),
-        "{test} may not be skipped (BINLOGZ_REQUIRE_SERVERS=1): {reason}"
+        "{} may not be skipped (BINLOGZ_REQUIRE_SERVERS=1): {reason}",
+        test_name()
     );
+    say_skipped(reason);
+}
+
+/// The folder that `BINLOGZ_STD_DATA` names: the logs of the server's own test suite, a download of 338 MB that is
+/// asked of nobody. `None` after saying `SKIPPED` aloud, wherever servers are required.
+pub fn std_data() -> Option<PathBuf> {
+    let folder = std::env::var_os("BINLOGZ_STD_DATA").map(PathBuf::from);
+    if folder.is_none() {
+        say_skipped("BINLOGZ_STD_DATA names no folder with the server's std_data");
+    }
+    folder
+}
+
+fn test_name() -> String {
+    std::thread::current().name().unwrap_or("a test").to_owned()
+}
+
+fn say_skipped(reason: &str) {
     // A closed stderr is no reason to fail.
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {reason}");
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {}: {reason}", test_name());
 }
 
 /// What a skipped test returns: [`require_tool!`](crate::require_tool) serves tests of either signature.
