@@ -43,6 +43,10 @@ enum Exit {
 }
 
 fn main() -> ExitCode {
+    // Its command line has MySQL's rules.
+    if let Some(dump) = cmd::dump::asked_for(std::env::args_os()) {
+        return ExitCode::from(dump.run());
+    }
     let cli = Cli::parse();
     let exit = interrupt::watch().and_then(|()| cli.command.run()).unwrap_or_else(|failure| match failure {
         Failure::ClosedPipe => Exit::Done,

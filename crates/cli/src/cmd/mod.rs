@@ -2,6 +2,7 @@
 
 mod completions;
 mod compress;
+pub(crate) mod dump;
 mod events;
 mod expand;
 mod man;
@@ -25,6 +26,9 @@ pub(crate) enum Command {
     Expand(expand::Expand),
     Verify(verify::Verify),
     Events(events::Events),
+    // Shown once it dumps.
+    #[command(hide = true)]
+    Dump(dump::Dump),
     Stats(stats::Stats),
     #[command(hide = true)]
     Completions(completions::Completions),
@@ -40,6 +44,8 @@ impl Command {
             Command::Expand(command) => command.run(),
             Command::Verify(command) => command.run(),
             Command::Events(command) => command.run(),
+            // Its command line is never read here: see main.
+            Command::Dump(_) => Ok(Exit::Trouble),
             Command::Stats(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),

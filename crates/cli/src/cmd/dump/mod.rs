@@ -1,0 +1,70 @@
+//! `dump`: logs as mysqlbinlog prints them, from files, stdin or a server.
+//!
+//! The command line is read in [`options`]: it has MySQL's rules, not clap's. So [`asked_for`] looks at the
+//! arguments before anybody else does.
+
+mod options;
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::path::Path;
+
+pub(crate) use options::Dump;
+use options::{Options, Outcome, Parsed};
+
+use crate::failure::{Failure, Result};
+
+/// The name that makes this command of the whole program.
+const MYSQLBINLOG: &str = "mysqlbinlog";
+
+/// What to dump, as a command line says it.
+pub(crate) struct Request {
+    /// How the program was called: what trouble begins with.
+    program: String,
+    arguments: Vec<OsString>,
+}
+
+/// The request, if this is what a whole command line, program name included, asks for.
+pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Option<Request> {
+    let program = command_line.next()?;
+    let shown = program.to_string_lossy().into_owned();
+    if Path::new(&program).file_name() == Some(OsStr::new(MYSQLBINLOG)) {
+        return Some(Request { program: shown, arguments: command_line.collect() });
+    }
+    let command = command_line.next()?;
+    (command == "dump")
+        .then(|| Request { program: format!("{shown} dump"), arguments: command_line.collect() })
+}
+
+impl Request {
+    /// Does it; the exit code is one of mysqlbinlog's.
+    pub(crate) fn run(self) -> u8 {
+        self.try_run().unwrap_or_else(|failure| match failure {
+            Failure::ClosedPipe => 0,
+            Failure::Line(line) => {
+                // Where even stderr is closed, the exit code has to do.
+                let _ = writeln!(io::stderr(), "ERROR: {line}");
+                1
+            }
+        })
+    }
+
+    fn try_run(self) -> Result<u8> {
+        let Parsed { told, outcome } = options::parse(&self.program, &self.arguments);
+        let _ = io::stderr().write_all(told.as_bytes());
+        match outcome {
+            Outcome::Show(text, code) => {
+                let shown = io::stdout().write_all(text.as_bytes());
+                shown.map_err(|error| Failure::writing(&"stdout", &error))?;
+                Ok(code)
+            }
+            Outcome::End(code) => Ok(code),
+            Outcome::Dump(options) => dump(&options),
+        }
+    }
+}
+
+fn dump(options: &Options) -> Result<u8> {
+    let what = if options.is_remote() { "logs of servers" } else { "files" };
+    Err(Failure::Line(format!("dump: {what} are not dumped yet")))
+}

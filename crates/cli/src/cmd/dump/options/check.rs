@@ -1,0 +1,95 @@
+//! What is looked at when all options are known: what does not go together, and GTID sets.
+
+use binlogz_binlog::gtid::GtidSet;
+
+use super::getopt::{Getopt, Stop};
+use super::{Options, RemoteSource};
+
+/// The largest position that a dump by position can ask for.
+const REMOTE_POSITION_MAX: u64 = u32::MAX as u64;
+
+/// Checks the options; what there is to tell is added to `told`, in mysqlbinlog's words.
+pub(super) fn check(getopt: &mut Getopt<'_>) -> Result<(), Stop> {
+    let Getopt { options, told, .. } = getopt;
+    let refused = check_options(options, told);
+    refused.map_err(|problem| {
+        told.push_str(&format!("ERROR: {problem}\n"));
+        Stop::Code(1)
+    })
+}
+
+fn check_options(options: &mut Options, told: &mut String) -> Result<(), String> {
+    if options.read_from_remote_server && options.remote_source == Some(RemoteSource::Gtids) {
+        return Err(
+            "The option read-from-remote-server cannot be used when read-from-remote-source is defined \
+                    and is not equal to BINLOG-DUMP-NON-GTIDS"
+                .into(),
+        );
+    }
+    if options.remote_source.is_some() && options.start_position > REMOTE_POSITION_MAX {
+        // The number in brackets is mysqlbinlog's.
+        return Err(
+            "The option --start-position cannot be used with values greater than 4 GiB (4294967854), \
+                    when one of read-from-remote-server or read-from-remote-source is used."
+                .into(),
+        );
+    }
+    if options.raw {
+        check_raw(options, told)?;
+    }
+    options.include_gtids = gtid_set(options, "include-gtids")?;
+    options.exclude_gtids = gtid_set(options, "exclude-gtids")?;
+    // Told, but no reason to end.
+    if options.stop_never && options.connection_server_id == 0 {
+        told.push_str("ERROR: Cannot set --server-id=0 when --stop-never is specified.\n");
+    }
+    let ids = (options.connection_server_id, options.stop_never_slave_server_id);
+    if ids.0 != -1 && ids.1 != -1 {
+        told.push_str(&format!(
+            "ERROR: Cannot set --connection-server-id= {} and--stop-never-slave-server-id= {}. \n",
+            ids.0, ids.1
+        ));
+    }
+    if let [log] = options.logs.as_slice()
+        && log.as_os_str() == "-"
+        && options.remote_source.is_none()
+        && options.stop_position.is_some()
+    {
+        return Err("stop_position not allowed when input is STDIN".into());
+    }
+    Ok(())
+}
+
+fn check_raw(options: &Options, told: &mut String) -> Result<(), String> {
+    let mut warn = |warning: &str| told.push_str(&format!("WARNING: {warning}\n"));
+    if options.database.is_some() {
+        warn("The --database option is ignored with --raw mode");
+    }
+    let Some(source) = options.remote_source else {
+        return Err(
+            "The --raw flag requires one of --read-from-remote-source or --read-from-remote-server".into()
+        );
+    };
+    if options.given("include-gtids").is_some() {
+        return Err("You cannot use --include-gtids and --raw together.".into());
+    }
+    if source == RemoteSource::NonGtids && options.given("exclude-gtids").is_some() {
+        return Err("You cannot use both of --exclude-gtids and --raw together with one of \
+                    --read-from-remote-server or --read-from-remote-source=BINLOG-DUMP-NON-GTID."
+            .into());
+    }
+    if options.stop_position.is_some_and(|position| position != u64::MAX) {
+        warn("The --stop-position option is ignored in raw mode");
+    }
+    if options.stop_datetime.is_some() {
+        warn("The --stop-datetime option is ignored in raw mode");
+    }
+    Ok(())
+}
+
+fn gtid_set(options: &Options, name: &str) -> Result<Option<GtidSet>, String> {
+    let Some(text) = options.given(name) else { return Ok(None) };
+    let text = text.to_string_lossy();
+    let set = text.parse().map_err(|error| format!("Could not configure --{name} '{text}': {error}"))?;
+    Ok(Some(set))
+}

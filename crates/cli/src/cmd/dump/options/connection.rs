@@ -1,0 +1,74 @@
+//! From options to a connection.
+#![allow(dead_code, reason = "of use when logs of servers are read")]
+
+use std::ffi::OsStr;
+
+use binlogz_source::{ConnectOptions, Error};
+
+use super::{Options, RemoteSource};
+
+/// What mysqlbinlog tells a server that it waits for, unless told otherwise.
+const WAITING_SERVER_ID: u32 = 1;
+
+impl Options {
+    /// The text that an option was given last.
+    pub(super) fn given(&self, name: &str) -> Option<&OsStr> {
+        self.given.iter().find(|(given, _)| *given == name).map(|(_, text)| text.as_os_str())
+    }
+
+    /// Whether the logs are a server's.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.remote_source.is_some()
+    }
+
+    /// Whether the source leaves out the transactions of `--exclude-gtids`.
+    pub(crate) fn excludes_at_source(&self) -> bool {
+        self.remote_source == Some(RemoteSource::Gtids)
+    }
+
+    /// The server id to tell the source; 0 does not wait at the end of the log.
+    pub(crate) fn own_server_id(&self) -> u32 {
+        let waiting = || match self.stop_never {
+            true => u32::try_from(self.stop_never_slave_server_id).unwrap_or(WAITING_SERVER_ID),
+            false => 0,
+        };
+        u32::try_from(self.connection_server_id).unwrap_or_else(|_| waiting())
+    }
+
+    /// How to reach the server.
+    ///
+    /// # Errors
+    ///
+    /// What can't be followed here.
+    pub(crate) fn connect(&self, program_name: &str) -> Result<ConnectOptions, Error> {
+        let mut connect = ConnectOptions::new(program_name);
+        connect.get_server_public_key = self.get_server_public_key;
+        for (name, value) in &self.connection {
+            let value = value.as_deref().map(OsStr::to_string_lossy);
+            match (*name, value.as_deref()) {
+                ("port", None) => connect.port = None,
+                ("ssl-fips-mode", Some("OFF")) => {}
+                ("ssl-fips-mode", _) => {
+                    return Err(Error::Option("there is no FIPS mode: --ssl-fips-mode must be OFF".into()));
+                }
+                ("compression-algorithms", Some(algorithms)) => check_algorithms(algorithms)?,
+                (_, value) => {
+                    connect.set(name, value)?;
+                }
+            }
+        }
+        Ok(connect)
+    }
+}
+
+/// The connection is never compressed: that must be allowed.
+fn check_algorithms(algorithms: &str) -> Result<(), Error> {
+    let mut names = algorithms.split(',').map(str::trim);
+    if names.any(|name| name.eq_ignore_ascii_case("uncompressed")) {
+        return Ok(());
+    }
+    Err(Error::Option(format!(
+        "--compression-algorithms is '{algorithms}', expected uncompressed among them: the connection is not \
+         compressed"
+    )))
+}

@@ -1,0 +1,568 @@
+//! Every option of `dump`: its name, its letter, what it takes, where that goes, and its help. Parsing, help,
+//! completions and man page all come from this table; mysqlbinlog's options stand in its order.
+
+use std::ffi::OsStr;
+use std::ops::RangeInclusive;
+use std::os::unix::ffi::OsStrExt;
+
+use binlogz_source::SslMode;
+
+use super::choice::choose;
+use super::number::UnsignedLimits;
+use super::{Base64Output, CivilDateTime, Format, Options, POSITION_MIN, RemoteSource, RewriteDb, TableName};
+
+/// An option.
+#[derive(Debug)]
+pub(super) struct Definition {
+    pub(super) name: &'static str,
+    pub(super) short: Option<char>,
+    pub(super) kind: Kind,
+    pub(super) help: &'static str,
+    /// What a value is called in the help.
+    pub(super) value_name: &'static str,
+    /// How complaints about its value name it: mysqlbinlog has one with underscores.
+    pub(super) told_as: &'static str,
+    /// Said instead, if the option is deprecated; empty if there is nothing.
+    pub(super) deprecated: Option<&'static str>,
+    /// What else it says.
+    pub(super) then: Option<fn(&mut Options)>,
+}
+
+type Field<T> = fn(&mut Options) -> &mut T;
+type SetText = fn(&mut Options, &'static str, &OsStr) -> Result<(), String>;
+
+/// What an option takes, and where it goes.
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    /// Nothing, or on or off.
+    Switch(Field<bool>),
+    /// Nothing; it counts how often it was said.
+    Count(Field<u32>),
+    /// A number.
+    Unsigned(Field<u64>, UnsignedLimits),
+    /// A number that may be negative.
+    Signed(Field<i64>, RangeInclusive<i64>),
+    /// A text.
+    Text(SetText),
+    /// A password, or nothing: then it is asked for.
+    Password,
+    /// Nobody may say it: mysqlbinlog has it in debug builds only.
+    Disabled,
+    Help,
+    Version,
+}
+
+impl Definition {
+    const fn new(name: &'static str, kind: Kind, help: &'static str) -> Self {
+        let value_name = "NAME";
+        Definition { name, short: None, kind, help, value_name, told_as: name, deprecated: None, then: None }
+    }
+
+    const fn switch(name: &'static str, field: Field<bool>, help: &'static str) -> Self {
+        Definition::new(name, Kind::Switch(field), help)
+    }
+
+    const fn unsigned(
+        name: &'static str,
+        field: Field<u64>,
+        range: RangeInclusive<u64>,
+        help: &'static str,
+    ) -> Self {
+        Definition::new(name, Kind::Unsigned(field, UnsignedLimits { range, block: 1 }), help).value("N")
+    }
+
+    const fn signed(
+        name: &'static str,
+        field: Field<i64>,
+        range: RangeInclusive<i64>,
+        help: &'static str,
+    ) -> Self {
+        Definition::new(name, Kind::Signed(field, range), help).value("N")
+    }
+
+    const fn text(name: &'static str, value_name: &'static str, set: SetText, help: &'static str) -> Self {
+        Definition::new(name, Kind::Text(set), help).value(value_name)
+    }
+
+    /// An option of the connection.
+    const fn connection(name: &'static str, value_name: &'static str, help: &'static str) -> Self {
+        Definition::text(name, value_name, set_connection, help)
+    }
+
+    /// An option that is taken, as mysqlbinlog takes it, and changes nothing.
+    const fn ignored(name: &'static str, value_name: &'static str, help: &'static str) -> Self {
+        Definition::text(name, value_name, |_, _, _| Ok(()), help)
+    }
+
+    const fn short(mut self, short: char) -> Self {
+        self.short = Some(short);
+        self
+    }
+
+    const fn value(mut self, name: &'static str) -> Self {
+        self.value_name = name;
+        self
+    }
+
+    const fn deprecated(mut self, instead: &'static str) -> Self {
+        self.deprecated = Some(instead);
+        self
+    }
+
+    const fn then(mut self, then: fn(&mut Options)) -> Self {
+        self.then = Some(then);
+        self
+    }
+
+    const fn told_as(mut self, name: &'static str) -> Self {
+        self.told_as = name;
+        self
+    }
+}
+
+/// What `--server-id` and the like may be.
+const SERVER_ID_OR_NONE: RangeInclusive<i64> = -1..=u32::MAX as i64;
+
+const BASE64_OUTPUTS: [(&str, Base64Output); 4] = [
+    ("NEVER", Base64Output::Never),
+    ("AUTO", Base64Output::Auto),
+    ("UNSPEC", Base64Output::Auto),
+    ("DECODE-ROWS", Base64Output::DecodeRows),
+];
+const REMOTE_SOURCES: [(&str, RemoteSource); 2] =
+    [("BINLOG-DUMP-NON-GTIDS", RemoteSource::NonGtids), ("BINLOG-DUMP-GTIDS", RemoteSource::Gtids)];
+const PROTOCOLS: [(&str, &str); 4] =
+    [("TCP", "TCP"), ("SOCKET", "SOCKET"), ("PIPE", "PIPE"), ("MEMORY", "MEMORY")];
+const SSL_MODES: [(&str, SslMode); 5] = [
+    ("DISABLED", SslMode::Disabled),
+    ("PREFERRED", SslMode::Preferred),
+    ("REQUIRED", SslMode::Required),
+    ("VERIFY_CA", SslMode::VerifyCa),
+    ("VERIFY_IDENTITY", SslMode::VerifyIdentity),
+];
+const FIPS_MODES: [(&str, &str); 3] = [("OFF", "OFF"), ("ON", "ON"), ("STRICT", "STRICT")];
+const FORMATS: [(&str, Format); 2] = [("sql", Format::Sql), ("jsonl", Format::Jsonl)];
+
+/// The options.
+pub(super) const OPTIONS: &[Definition] = &[
+    Definition::new("help", Kind::Help, "Show this help").short('?'),
+    Definition::text(
+        "base64-output",
+        "WHEN",
+        |options, name, value| {
+            options.base64_output = choose(name, &value.to_string_lossy(), &BASE64_OUTPUTS)?;
+            Ok(())
+        },
+        "When events are printed as BINLOG statements: auto, where SQL can't say them; never; decode-rows, not \
+         for rows, which -v shows as comments",
+    ),
+    Definition::connection("bind-address", "ADDRESS", "Connect from this address of this machine"),
+    Definition::ignored("character-sets-dir", "DIR", "Taken and not needed: character sets are built in"),
+    Definition::text(
+        "database",
+        "DB",
+        |options, _, value| {
+            options.database = Some(value.as_bytes().to_vec());
+            Ok(())
+        },
+        "Only what concerns this database (not from a server)",
+    )
+    .short('d'),
+    Definition::text(
+        "rewrite-db",
+        "FROM->TO",
+        |options, _, value| {
+            options.rewrite_db.push(rewrite_db(value)?);
+            Ok(())
+        },
+        "Print what concerns one database as if it concerned another; may be repeated",
+    ),
+    Definition::new("debug", Kind::Disabled, "Not in this build").short('#'),
+    Definition::new("debug-check", Kind::Disabled, "Not in this build"),
+    Definition::new("debug-info", Kind::Disabled, "Not in this build"),
+    Definition::connection("default-auth", "PLUGIN", "The authentication to begin with"),
+    Definition::switch(
+        "disable-log-bin",
+        |options| &mut options.disable_log_bin,
+        "Switch binary logging off in the output, so that replaying it is not logged again",
+    )
+    .short('D'),
+    Definition::switch(
+        "force-if-open",
+        |options| &mut options.force_if_open,
+        "Read logs that are in use, or were when the server crashed; on unless --skip-force-if-open",
+    )
+    .short('F'),
+    Definition::switch(
+        "force-read",
+        |options| &mut options.force_read,
+        "Go on behind events that can't be read",
+    )
+    .short('f'),
+    Definition::switch("hexdump", |options| &mut options.hexdump, "Show the bytes of each event").short('H'),
+    Definition::connection("host", "HOST", "The server to read from").short('h'),
+    Definition::switch(
+        "idempotent",
+        |options| &mut options.idempotent,
+        "Have the server that replays the output ignore missing and duplicate rows",
+    )
+    .short('i'),
+    Definition::text(
+        "local-load",
+        "DIR",
+        |options, _, value| {
+            options.local_load = Some(value.into());
+            Ok(())
+        },
+        "Where the files of LOAD DATA INFILE statements are put",
+    )
+    .short('l'),
+    Definition::unsigned("offset", |options| &mut options.offset, 0..=u64::MAX, "Skip the first N events")
+        .short('o'),
+    Definition::new("password", Kind::Password, "The password; without a value it is asked for").short('p'),
+    Definition::ignored("plugin-dir", "DIR", "Taken and not needed: authentication is built in"),
+    Definition::signed(
+        "port",
+        |options| &mut options.port,
+        0..=i32::MAX as i64,
+        "The server's port; 0: MYSQL_TCP_PORT, or 3306",
+    )
+    .short('P')
+    .then(|options| {
+        let port = options.port;
+        options.connection.push(("port", (port != 0).then(|| port.to_string().into())));
+    }),
+    Definition::text(
+        "protocol",
+        "PROTOCOL",
+        |options, name, value| {
+            let protocol = choose(name, &value.to_string_lossy(), &PROTOCOLS)?;
+            options.connection.push((name, Some(protocol.into())));
+            Ok(())
+        },
+        "How to connect: TCP or SOCKET",
+    ),
+    Definition::switch(
+        "read-from-remote-server",
+        |options| &mut options.read_from_remote_server,
+        "Read the logs from a server, by file and position",
+    )
+    .short('R')
+    .then(|options| {
+        options.remote_source.get_or_insert(RemoteSource::NonGtids);
+    }),
+    Definition::text(
+        "read-from-remote-master",
+        "HOW",
+        set_remote_source,
+        "The older name of --read-from-remote-source",
+    )
+    .deprecated("--read-from-remote-source"),
+    Definition::text(
+        "read-from-remote-source",
+        "HOW",
+        set_remote_source,
+        "Read the logs from a server: BINLOG-DUMP-NON-GTIDS by file and position, BINLOG-DUMP-GTIDS also without \
+         the transactions of --exclude-gtids",
+    ),
+    Definition::switch(
+        "raw",
+        |options| &mut options.raw,
+        "Write the logs of a server to files of the same names, as they are",
+    ),
+    Definition::text(
+        "result-file",
+        "FILE",
+        |options, _, value| {
+            options.result_file = Some(value.into());
+            Ok(())
+        },
+        "Print to this file; with --raw: what to put in front of the names",
+    )
+    .short('r'),
+    Definition::unsigned(
+        "server-id",
+        |options| &mut options.server_id,
+        0..=u64::MAX,
+        "Only events that the server with this id wrote first",
+    ),
+    Definition::unsigned(
+        "server-id-bits",
+        |options| &mut options.server_id_bits,
+        7..=32,
+        "How many bits of a server id count",
+    ),
+    Definition::text(
+        "set-charset",
+        "CHARSET",
+        |options, _, value| {
+            options.set_charset = Some(value.as_bytes().to_vec());
+            Ok(())
+        },
+        "Put SET NAMES in front of the output",
+    ),
+    Definition::switch(
+        "short-form",
+        |options| &mut options.short_form,
+        "Statements alone, without rows and comments",
+    )
+    .short('s')
+    .deprecated(""),
+    Definition::connection("socket", "PATH", "The server's socket").short('S'),
+    Definition::connection("server-public-key-path", "FILE", "The server's public key, to send a password with"),
+    Definition::switch(
+        "get-server-public-key",
+        |options| &mut options.get_server_public_key,
+        "Ask the server for its public key",
+    ),
+    Definition::text(
+        "ssl-mode",
+        "MODE",
+        |options, name, value| {
+            let text = value.to_string_lossy();
+            choose(name, &text, &SSL_MODES)?;
+            let full = SSL_MODES.map(|(name, _)| (name, name));
+            options.connection.push((name, Some(choose(name, &text, &full)?.into())));
+            Ok(())
+        },
+        "How much TLS: DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY",
+    ),
+    Definition::connection("ssl-ca", "FILE", "Certificates of the authorities to trust"),
+    Definition::connection("ssl-capath", "DIR", "Directory of such certificates"),
+    Definition::connection("ssl-cert", "FILE", "Our certificate"),
+    Definition::connection("ssl-cipher", "CIPHERS", "Ciphers up to TLS 1.2"),
+    Definition::connection("ssl-key", "FILE", "The key of our certificate"),
+    Definition::connection("ssl-crl", "FILE", "Revoked certificates"),
+    Definition::connection("ssl-crlpath", "DIR", "Directory of files with revoked certificates"),
+    Definition::connection("tls-version", "VERSIONS", "TLSv1.2, TLSv1.3 or both"),
+    Definition::text(
+        "ssl-fips-mode",
+        "MODE",
+        |options, name, value| {
+            let mode = choose(name, &value.to_string_lossy(), &FIPS_MODES)?;
+            options.connection.push((name, Some(mode.into())));
+            Ok(())
+        },
+        "OFF; there is no FIPS mode here",
+    ),
+    Definition::connection("tls-ciphersuites", "SUITES", "Ciphers of TLS 1.3"),
+    Definition::ignored("ssl-session-data", "FILE", "Taken and not needed: each connection has a session of its own"),
+    Definition::switch(
+        "ssl-session-data-continue-on-failed-reuse",
+        |options| &mut options.ssl_session_data_continue,
+        "Taken and not needed",
+    ),
+    Definition::connection("tls-sni-servername", "NAME", "The name of the server to ask for"),
+    Definition::text(
+        "start-datetime",
+        "TIME",
+        |options, _, value| {
+            options.start_datetime = Some(datetime(value)?);
+            Ok(())
+        },
+        "Begin with the first event of this time or later, as in '2024-12-25 11:25:56', local time",
+    ),
+    Definition::unsigned(
+        "start-position",
+        |options| &mut options.start_position,
+        POSITION_MIN..=u64::MAX,
+        "Begin at this offset of the first log",
+    )
+    .short('j'),
+    Definition::text(
+        "stop-datetime",
+        "TIME",
+        |options, _, value| {
+            options.stop_datetime = Some(datetime(value)?);
+            Ok(())
+        },
+        "End in front of the first event of this time or later",
+    ),
+    Definition::switch(
+        "stop-never",
+        |options| &mut options.stop_never,
+        "Do not end with the server's last log, wait for more",
+    )
+    .then(|options| options.to_last_log |= options.stop_never),
+    Definition::signed(
+        "stop-never-slave-server-id",
+        |options| &mut options.stop_never_slave_server_id,
+        SERVER_ID_OR_NONE,
+        "The older name of --connection-server-id",
+    )
+    .deprecated("--connection-server-id"),
+    Definition::signed(
+        "connection-server-id",
+        |options| &mut options.connection_server_id,
+        SERVER_ID_OR_NONE,
+        "The server id to tell the server",
+    ),
+    Definition::unsigned(
+        "stop-position",
+        |options| options.stop_position.get_or_insert(u64::MAX),
+        POSITION_MIN..=u64::MAX,
+        "End in front of the first event at this offset of the last log, or behind it",
+    ),
+    Definition::switch(
+        "to-last-log",
+        |options| &mut options.to_last_log,
+        "Go on with the server's next logs, to the last",
+    )
+    .short('t'),
+    Definition::connection("user", "USER", "Whom to log in as").short('u'),
+    Definition::new(
+        "verbose",
+        Kind::Count(|options| &mut options.verbose),
+        "Show rows as commented statements; twice: with the types of columns, and the statements that made them",
+    )
+    .short('v'),
+    Definition::new("version", Kind::Version, "Show the version").short('V'),
+    Definition::unsigned(
+        "open-files-limit",
+        |options| &mut options.open_files_limit,
+        8..=u32::MAX as u64,
+        "Taken and not needed",
+    )
+    .told_as("open_files_limit"),
+    Definition::switch(
+        "verify-binlog-checksum",
+        |options| &mut options.verify_binlog_checksum,
+        "Compare the checksum of each event",
+    )
+    .short('c'),
+    Definition::new(
+        "binlog-row-event-max-size",
+        Kind::Unsigned(
+            |options| &mut options.binlog_row_event_max_size,
+            UnsignedLimits { range: 256..=u64::MAX, block: 256 },
+        ),
+        "The largest event of rows to print, where they can be divided",
+    )
+    .value("N"),
+    Definition::switch(
+        "skip-gtids",
+        |options| &mut options.skip_gtids,
+        "Without GTIDs: replayed transactions get new ones",
+    ),
+    Definition::text("include-gtids", "SET", set_gtids, "Only the transactions of this GTID set"),
+    Definition::text("exclude-gtids", "SET", set_gtids, "All but the transactions of this GTID set"),
+    Definition::switch(
+        "print-table-metadata",
+        |options| &mut options.print_table_metadata,
+        "Show the columns of tables as far as the log tells them",
+    ),
+    Definition::switch("compress", |options| &mut options.compress, "Taken; the connection is not compressed")
+        .short('C')
+        .deprecated("--compression-algorithms"),
+    Definition::connection(
+        "compression-algorithms",
+        "LIST",
+        "How the connection may be compressed; uncompressed must be among them",
+    ),
+    Definition::unsigned(
+        "zstd-compression-level",
+        |options| &mut options.zstd_compression_level,
+        1..=22,
+        "Taken; the connection is not compressed",
+    ),
+    Definition::switch(
+        "require-row-format",
+        |options| &mut options.require_row_format,
+        "End with an error at the first event that is not allowed in row-based replication",
+    ),
+    // What mysqlbinlog does not have.
+    Definition::text(
+        "keyring",
+        "FILE",
+        |options, _, value| {
+            options.keyring = Some(value.into());
+            Ok(())
+        },
+        "Read encrypted logs with the keys of this keyring file",
+    ),
+    Definition::text(
+        "jobs",
+        "N",
+        |options, name, value| {
+            let text = value.to_string_lossy();
+            let jobs = text.parse().map_err(|_| format!("ERROR: --{name} is '{text}', expected a number above 0"))?;
+            options.jobs = Some(jobs);
+            Ok(())
+        },
+        "Threads to work with; by default one for each core",
+    ),
+    Definition::text(
+        "table",
+        "DB.TABLE",
+        |options, name, value| {
+            options.tables.push(table(name, value)?);
+            Ok(())
+        },
+        "Only the rows of this table; may be repeated",
+    ),
+    Definition::text(
+        "stop-before-gtid",
+        "GTID",
+        |options, name, value| {
+            let text = value.to_string_lossy();
+            let gtid = text.parse().map_err(|error| format!("ERROR: --{name} is '{text}': {error}"))?;
+            options.stop_before_gtid = Some(gtid);
+            Ok(())
+        },
+        "End in front of this transaction",
+    ),
+    Definition::text(
+        "format",
+        "FORMAT",
+        |options, name, value| {
+            options.format = choose(name, &value.to_string_lossy(), &FORMATS)?;
+            Ok(())
+        },
+        "sql: as mysqlbinlog prints; jsonl: one JSON object a line, described in docs/jsonl.md",
+    ),
+];
+
+fn set_connection(options: &mut Options, name: &'static str, value: &OsStr) -> Result<(), String> {
+    options.connection.push((name, Some(value.to_owned())));
+    Ok(())
+}
+
+fn set_remote_source(options: &mut Options, name: &'static str, value: &OsStr) -> Result<(), String> {
+    options.remote_source = Some(choose(name, &value.to_string_lossy(), &REMOTE_SOURCES)?);
+    Ok(())
+}
+
+/// The set itself is read when all options are known, as mysqlbinlog reads it: see `check.rs`.
+fn set_gtids(_: &mut Options, _: &'static str, _: &OsStr) -> Result<(), String> {
+    Ok(())
+}
+
+fn datetime(value: &OsStr) -> Result<CivilDateTime, String> {
+    let text = value.to_string_lossy();
+    CivilDateTime::parse(&text).ok_or_else(|| format!("ERROR: Incorrect date and time argument: {text}"))
+}
+
+fn rewrite_db(value: &OsStr) -> Result<RewriteDb, String> {
+    let bad = |problem: &str| format!("ERROR: Bad syntax in mysqlbinlog-rewrite-db - {problem}!\n");
+    let bytes = value.as_bytes();
+    let arrow = bytes.windows(2).position(|window| window == b"->").ok_or_else(|| bad("missing '->'"))?;
+    let (from, to) = (bytes[..arrow].trim_ascii(), bytes[arrow + 2..].trim_ascii());
+    if from.is_empty() {
+        return Err(bad("empty FROM db"));
+    }
+    if to.is_empty() {
+        return Err(bad("empty TO db"));
+    }
+    Ok(RewriteDb { from: from.to_vec(), to: to.to_vec() })
+}
+
+/// The first dot divides.
+fn table(name: &str, value: &OsStr) -> Result<TableName, String> {
+    let bytes = value.as_bytes();
+    let dot = bytes.iter().position(|&byte| byte == b'.').unwrap_or(0);
+    let (database, table) = (&bytes[..dot], bytes.get(dot + 1..).unwrap_or_default());
+    if database.is_empty() || table.is_empty() {
+        return Err(format!("ERROR: --{name} is '{}', expected DB.TABLE", value.to_string_lossy()));
+    }
+    Ok(TableName { database: database.to_vec(), table: table.to_vec() })
+}

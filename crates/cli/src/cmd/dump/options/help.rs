@@ -1,0 +1,127 @@
+//! What `--help`, `--version` and `--print-defaults` print.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+
+use binlogz_source::option_files::Defaults;
+
+use super::Options;
+use super::arguments::GROUPS;
+use super::definitions::{Definition, Kind, OPTIONS};
+
+/// The mysqlbinlog whose options, output and exit codes are meant; programs read it from `--version`.
+const MYSQLBINLOG_VERSION: &str = "9.7.4";
+/// Where a line of help ends.
+const WIDTH: usize = 80;
+/// Where the text of an option begins.
+const INDENT: usize = 22;
+const BEHIND_THE_NAMES: usize = 42;
+/// Options that MySQL's programs keep in no variable.
+const NO_VARIABLES: [&str; 3] = ["protocol", "ssl-mode", "ssl-fips-mode"];
+
+pub(super) fn version(program: &str) -> String {
+    let own = env!("CARGO_PKG_VERSION");
+    format!(
+        "{program}  Ver {MYSQLBINLOG_VERSION} for {} on {} (binlogz {own})\n",
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    )
+}
+
+/// The options and what they are set to.
+pub(super) fn help(program: &str, options: &Options) -> String {
+    let mut text = version(program);
+    text.push_str("\nPrints binary logs as text, ready for the mysql client.\n\n");
+    let _ = writeln!(text, "Usage: {program} [options] log-files");
+    for definition in OPTIONS {
+        add_option(&mut text, definition);
+    }
+    let _ = write!(
+        text,
+        "\nOption files are read in this order, as by MySQL's programs:\n\
+         /etc/my.cnf /etc/mysql/my.cnf $MYSQL_HOME/my.cnf ~/.my.cnf\n\
+         Of them, these groups: {}\n\
+         In front of all other options may stand:\n\
+         --print-defaults        show what the option files say\n\
+         --no-defaults           read none but the login file\n\
+         --defaults-file=FILE    read only this one\n\
+         --defaults-extra-file=FILE\n\
+         \x20                       read this one too, behind the global ones\n\
+         --defaults-group-suffix=TEXT\n\
+         \x20                       also groups with this behind their names\n\
+         --login-path=NAME       read this group of the login file\n\
+         --no-login-paths        do not read the login file\n\n",
+        GROUPS.join(" ")
+    );
+    add_variables(&mut text, options);
+    text
+}
+
+fn add_option(text: &mut String, definition: &Definition) {
+    let mut head = match definition.short {
+        Some(short) => format!("  -{short}, --{}", definition.name),
+        None => format!("  --{}", definition.name),
+    };
+    match definition.kind {
+        Kind::Switch(_) | Kind::Count(_) | Kind::Help | Kind::Version | Kind::Disabled => {}
+        Kind::Password => head.push_str("[=PASSWORD]"),
+        _ => head.push_str(&format!("={}", definition.value_name)),
+    }
+    let mut column = head.len();
+    text.push_str(&head);
+    if column >= INDENT {
+        text.push('\n');
+        column = 0;
+    }
+    let mut pad = INDENT - column;
+    for word in definition.help.split(' ') {
+        if pad == 1 && column + 1 + word.len() > WIDTH {
+            text.push('\n');
+            (column, pad) = (0, INDENT);
+        }
+        text.push_str(&" ".repeat(pad));
+        text.push_str(word);
+        column += pad + word.len();
+        pad = 1;
+    }
+    text.push('\n');
+}
+
+/// The table that MySQL's programs have here.
+fn add_variables(text: &mut String, options: &Options) {
+    text.push_str("Variables (--variable-name=value)\nand boolean options {FALSE|TRUE}          ");
+    text.push_str("Value (after reading options)\n");
+    let _ = writeln!(text, "{} {}", "-".repeat(BEHIND_THE_NAMES - 1), "-".repeat(BEHIND_THE_NAMES - 1));
+    let mut options = options.clone();
+    let shown = OPTIONS.iter().filter(|definition| !NO_VARIABLES.contains(&definition.name));
+    for definition in shown {
+        let name = definition.name;
+        let value = match &definition.kind {
+            Kind::Switch(field) => if *field(&mut options) { "TRUE" } else { "FALSE" }.to_owned(),
+            Kind::Unsigned(field, _) => field(&mut options).to_string(),
+            Kind::Signed(field, _) => field(&mut options).to_string(),
+            Kind::Text(_) => match options.given(name) {
+                Some(value) => value.to_string_lossy().into_owned(),
+                None => "(No default value)".into(),
+            },
+            Kind::Count(_) | Kind::Password | Kind::Disabled | Kind::Help | Kind::Version => continue,
+        };
+        let _ = writeln!(text, "{name:<width$}{value}", width = BEHIND_THE_NAMES);
+    }
+}
+
+/// What option files and arguments say, passwords hidden.
+pub(super) fn defaults(program: &str, defaults: &Defaults, arguments: &[OsString]) -> String {
+    let mut text = format!("{program} would have been started with the following arguments:\n");
+    for option in &defaults.options {
+        match option.name.as_str() {
+            "password" if option.value.is_some() => text.push_str("--password=***** "),
+            _ => text.push_str(&format!("{} ", option.to_argument())),
+        }
+    }
+    for argument in arguments {
+        text.push_str(&format!("{} ", argument.to_string_lossy()));
+    }
+    text.push('\n');
+    text
+}
