@@ -7,6 +7,7 @@
 //! Every command that goes through a log goes through here, so that memory stays bounded
 //! whatever a log holds and every core is used. [`rewrite()`] is the pipeline of compress and
 //! expand, [`verify()`] that of verify, [`events`] that of everything else that looks at events;
+//! [`RowChanges`] are its row changes as an iterator;
 //! [`walk()`] goes through a log on one thread, [`same()`] through two at once.
 
 pub mod batcher;
@@ -17,6 +18,7 @@ pub mod input;
 pub mod memory;
 pub mod ordered;
 pub mod rewrite;
+pub mod row_changes;
 pub mod salvage;
 pub mod same;
 pub mod verify;
@@ -28,6 +30,7 @@ pub use error::Error;
 pub use input::{Input, ReadAt};
 pub use memory::Memory;
 pub use rewrite::{Cut, Moved, Rewrite, Summary, rewrite, rewrite_within, rewrite_without};
+pub use row_changes::{RowChange, RowChanges, RowPosition};
 pub use salvage::{Lost, survey};
 pub use same::{Comparison, same};
 pub use verify::{Verdict, verify};

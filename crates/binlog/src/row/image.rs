@@ -2,6 +2,7 @@
 //! `rows.rs`, decoding in `value.rs`.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::json::{JsonDiffs, JsonDocument, JsonTree};
 use super::schema::ColumnSchema;
@@ -55,6 +56,25 @@ pub(super) enum Span {
     Null,
     Value(u32, u32),
     JsonDiffs(u32, u32),
+}
+
+impl Span {
+    /// Where its bytes are, if it has some.
+    pub(super) fn range(&self) -> Option<Range<u32>> {
+        match *self {
+            Span::Absent | Span::Null => None,
+            Span::Value(start, end) | Span::JsonDiffs(start, end) => Some(start..end),
+        }
+    }
+
+    /// The same in bytes that begin `by` later.
+    pub(super) fn moved_back(self, by: u32) -> Self {
+        match self {
+            Span::Absent | Span::Null => self,
+            Span::Value(start, end) => Span::Value(start - by, end - by),
+            Span::JsonDiffs(start, end) => Span::JsonDiffs(start - by, end - by),
+        }
+    }
 }
 
 impl<'a> Row<'_, 'a> {

@@ -55,6 +55,7 @@ pub mod text;
 
 mod image;
 mod kind;
+mod owned;
 mod rows;
 mod schema;
 mod value;
@@ -63,6 +64,7 @@ mod vector;
 pub use decimal::Decimal;
 pub use image::{Cell, CellContent, Row, RowImage};
 pub use kind::ColumnKind;
+pub use owned::OwnedRow;
 pub use rows::{RowDecoder, Rows};
 pub use schema::{COLUMNS_MAX, ColumnSchema, TableSchema, TableSchemas};
 pub use temporal::{Date, DateTime, Fraction, Time, Timestamp};

@@ -142,7 +142,8 @@ impl ColumnSchema {
         members.filter(move |(index, _)| has(*index)).map(|(_, member)| &**member)
     }
 
-    pub(super) fn is_json(&self) -> bool {
+    /// Whether it is a JSON column, whose updates may be logged as differences.
+    pub fn is_json(&self) -> bool {
         matches!(self.kind, ColumnKind::Json { .. })
     }
 }
