@@ -5,10 +5,13 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use binlogz_binlog::event::{Event, PostHeaderLengths, TableMapEvent};
+use binlogz_binlog::event::{Event, PostHeaderLengths, RowsEvent, TableMapEvent};
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::row::json::{JsonDiffs, JsonDocument, JsonTree};
+use binlogz_binlog::row::{OwnedRow, Row, RowDecoder, TableSchema};
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventReader, EventType, Framing, HeaderFlags};
+use binlogz_encryption::{FileCipher, Keyring};
 use binlogz_flow::{Input, Rewrite, rewrite};
 use binlogz_testkit::builder::{LogBuilder, Release};
 
@@ -16,12 +19,15 @@ use binlogz_testkit::builder::{LogBuilder, Release};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 8] = [
     ("frame", frame),
     ("event", event),
     ("gtid_set", gtid_set),
     ("table_map", table_map),
     ("payload", payload),
+    ("rows", rows),
+    ("json", json),
+    ("keyring", keyring),
 ];
 
 /// A log, event by event: every frame is its own bytes.
@@ -101,6 +107,82 @@ pub fn payload(bytes: &[u8]) {
     let compressed =
         rewritten(plain.clone(), Rewrite::Compress(Default::default())).expect("it was just written");
     assert!(rewritten(compressed, Rewrite::Expand).as_deref() == Some(plain.as_slice()));
+}
+
+/// A table map and rows of it, see [`pair`]; the rows begin with their type. Every value of every row is
+/// read, as text too, and a copy of the row reads the same.
+pub fn rows(bytes: &[u8]) {
+    let (map, event) = unpair(bytes);
+    let Ok(schema) = TableMapEvent::decode(map, 8).and_then(|map| TableSchema::new(&map)) else { return };
+    let Some((event_type, body)) = event.split_first() else { return };
+    let event_type = EventType(*event_type);
+    if !event_type.is_rows() {
+        return;
+    }
+    let lengths = PostHeaderLengths::default();
+    let Ok(event) = RowsEvent::decode(event_type, body, lengths.of(event_type)) else { return };
+    let schema = Arc::new(schema);
+    let mut decoder = RowDecoder::new();
+    let Ok(mut rows) = decoder.rows(&schema, &event) else { return };
+    while let Ok(Some(row)) = rows.next_row() {
+        let copy = OwnedRow::new(Arc::clone(&schema), &row);
+        assert_eq!(shown(&row), shown(&copy.row()));
+        for index in 0..schema.columns().len() {
+            if let Ok(Some(tree)) = row.json_after(index) {
+                let _ = tree.write_text(&mut Vec::new());
+            }
+        }
+    }
+}
+
+/// Everything that a row says.
+fn shown(row: &Row<'_, '_>) -> Vec<String> {
+    let images = row.before.iter().chain(&row.after);
+    let cells = images.flat_map(|image| image.cells());
+    cells.map(|cell| format!("{} {:?} {:?}", cell.index, cell.value(), cell.text())).collect()
+}
+
+/// A document and differences from it, see [`pair`]: a document that can be taken apart has the text of
+/// the bytes it was read from.
+pub fn json(bytes: &[u8]) {
+    let (document, diffs) = unpair(bytes);
+    let document = JsonDocument::new(document);
+    let mut text = Vec::new();
+    let written = document.write_text(&mut text);
+    if let (Ok(()), Ok(tree)) = (written, JsonTree::new(document)) {
+        let mut again = Vec::new();
+        if tree.write_text(&mut again).is_ok() {
+            assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&text));
+        }
+    }
+    if let Ok(tree) = JsonDiffs::new(diffs).apply(document) {
+        let _ = tree.write_text_unquoted(&mut Vec::new());
+    }
+}
+
+/// A keyring file, then the start of an encrypted log, see [`pair`]: what opens it is one of its keys.
+pub fn keyring(bytes: &[u8]) {
+    let (keyring, log) = unpair(bytes);
+    let Ok(keyring) = Keyring::parse(keyring) else { return };
+    for server in keyring.servers() {
+        let _ = keyring.current_key(Some(server));
+    }
+    if let Ok(cipher) = FileCipher::open(log, &keyring) {
+        let mut bytes = [0; 100];
+        cipher.apply(&mut bytes, 7);
+        cipher.apply(&mut bytes, 7);
+        assert_eq!(bytes, [0; 100]);
+    }
+}
+
+/// Two inputs in one: the length of the first in two bytes, the first, the second.
+pub fn pair(first: &[u8], second: &[u8]) -> Vec<u8> {
+    [&(first.len() as u16).to_le_bytes(), first, second].concat()
+}
+
+fn unpair(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let Some((length, rest)) = bytes.split_first_chunk() else { return (bytes, b"") };
+    rest.split_at(rest.len().min(usize::from(u16::from_le_bytes(*length))))
 }
 
 fn rewritten(log: Vec<u8>, how: Rewrite) -> Option<Vec<u8>> {

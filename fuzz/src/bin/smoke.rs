@@ -2,8 +2,13 @@
 //!
 //! usage: smoke [RUNS of each target, by default 20000]
 
+use std::sync::Arc;
+
+use binlogz_binlog::event::{RowsEvent, RowsFlags};
+use binlogz_binlog::row::CellContent;
 use binlogz_binlog::{EventReader, EventType};
-use binlogz_fuzz::TARGETS;
+use binlogz_flow::{Input, Rewrite, RowChanges, rewrite};
+use binlogz_fuzz::{TARGETS, pair};
 use binlogz_testkit::{corpus, mutate};
 
 const RUNS: u64 = 20_000;
@@ -17,6 +22,8 @@ fn main() {
     for (name, target) in TARGETS {
         let mut seeds: Vec<_> = logs.iter().flat_map(|log| seeds(name, log)).collect();
         seeds.retain(|seed| seed.len() <= SEED_SIZE_MAX);
+        seeds.sort();
+        seeds.dedup();
         assert!(!seeds.is_empty(), "the corpus has nothing for {name}");
         for index in 0..runs {
             let original = &seeds[index as usize % seeds.len()];
@@ -32,8 +39,12 @@ fn main() {
 
 /// What of a log is an input of this target.
 fn seeds(target: &str, log: &[u8]) -> Vec<Vec<u8>> {
-    if target == "frame" {
-        return vec![log.to_vec()];
+    match target {
+        "frame" => return vec![log.to_vec()],
+        "rows" => return rows(&expanded(log)),
+        "json" => return json(log),
+        "keyring" => return vec![encrypted()],
+        _ => {}
     }
     let mut seeds = Vec::new();
     let mut reader = EventReader::new(log);
@@ -52,4 +63,65 @@ fn seeds(target: &str, log: &[u8]) -> Vec<Vec<u8>> {
         }
     }
     seeds
+}
+
+/// The log without payloads, so that its rows can be reached.
+fn expanded(log: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let input = Input::Places(Arc::new(log.to_vec()));
+    rewrite(input, &mut out, Rewrite::Expand, 1, None, &mut |_| {}).expect("a real log");
+    out
+}
+
+/// Row events, each with its table map.
+fn rows(log: &[u8]) -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    let mut maps: Vec<Vec<u8>> = Vec::new();
+    let mut reader = EventReader::new(log);
+    while let Ok(Some((_, frame))) = reader.next_event() {
+        let (event_type, body) = (frame.event_type(), frame.body());
+        if event_type == EventType::TABLE_MAP {
+            maps.push(body.to_vec());
+        } else if event_type.is_rows() {
+            // Both begin with the table id, in six bytes.
+            let map = maps.iter().rev().find(|map| map.get(..6) == body.get(..6)).expect("a real log");
+            seeds.push(pair(map, &[&[event_type.0], body].concat()));
+            let length = if event_type >= EventType::WRITE_ROWS { 10 } else { 8 };
+            let event = RowsEvent::decode(event_type, body, length).expect("a real log");
+            if event.flags.contains(RowsFlags::STMT_END) {
+                maps.clear();
+            }
+        }
+    }
+    seeds
+}
+
+/// Documents, with the differences that a partial update has.
+fn json(log: &[u8]) -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for change in RowChanges::new(Input::Places(Arc::new(log.to_vec()))) {
+        let change = change.expect("a real log");
+        let row = change.row();
+        for cell in row.before.iter().chain(&row.after).flat_map(|image| image.cells()) {
+            match cell.content {
+                CellContent::Value(document) if cell.column.is_json() => seeds.push(pair(document, b"")),
+                CellContent::JsonDiffs(diffs) => {
+                    let before = row.before.and_then(|before| before.cell(cell.index));
+                    if let Some(CellContent::Value(document)) = before.map(|cell| cell.content) {
+                        seeds.push(pair(document, diffs));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    seeds
+}
+
+/// A keyring and the start of a log that it opens.
+fn encrypted() -> Vec<u8> {
+    let files = corpus::encrypted();
+    let read = |path| std::fs::read(path).expect("the corpus");
+    let log = read(files.encrypted);
+    pair(&read(files.keyring), log.get(..600).unwrap_or(&log))
 }
