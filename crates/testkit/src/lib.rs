@@ -6,7 +6,8 @@
 //! * [`mixed`] makes binlogs of everything else that a server writes;
 //! * [`corpus`] has the real binlogs that the repository ships, and [`real::every_binlog`] all of these;
 //! * [`builder`] builds logs by hand: of servers that can't be had here, and with any lie in them;
-//! * [`mutate`] damages them, from a seed that is printed.
+//! * [`mutate`] damages them, from a seed that is printed;
+//! * [`disk`] is a disk that loses, tears and refuses what a store writes to it.
 //!
 //! Everything dear to make is kept in a [`cache`] outside the checkout. A test that needs a program which can't
 //! be had here says `SKIPPED` aloud and passes, unless `BINLOGZ_REQUIRE_SERVERS=1`; see [`require_tool!`].
@@ -14,6 +15,7 @@
 pub mod builder;
 pub mod cache;
 pub mod corpus;
+pub mod disk;
 mod error;
 pub mod mixed;
 pub mod mutate;

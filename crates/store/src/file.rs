@@ -1,0 +1,115 @@
+//! One log file: its bytes in plain, whether they stand encrypted on disk or not.
+//!
+//! All offsets are those of the plain log; an encrypted file has its header of 512 bytes in front.
+
+use std::sync::Arc;
+
+use binlogz_binlog::MAGIC_ENCRYPTED;
+use binlogz_encryption::{FileCipher, HEADER_SIZE, Keyring, MasterKey};
+
+use crate::error::{Error, Result};
+use crate::storage::{Storage, StorageFile};
+
+#[derive(Debug)]
+pub(crate) struct LogFile {
+    pub(crate) name: String,
+    file: Arc<dyn StorageFile>,
+    cipher: Option<FileCipher>,
+}
+
+impl LogFile {
+    pub(crate) fn open(storage: &dyn Storage, name: &str, keyring: Option<&Keyring>) -> Result<Self> {
+        let file = storage.open(name, false).map_err(Error::io("open", name))?;
+        let mut start = [0; FileCipher::START_SIZE];
+        let mut held = 0;
+        while let Some(rest) = start.get_mut(held..).filter(|rest| !rest.is_empty()) {
+            match file.read_at(held as u64, rest).map_err(Error::io("read", name))? {
+                0 => break,
+                count => held += count,
+            }
+        }
+        let start = start.get(..held).unwrap_or_default();
+        let cipher = match (start.starts_with(&MAGIC_ENCRYPTED), keyring) {
+            (false, _) => None,
+            (true, Some(keyring)) => Some(
+                FileCipher::open(start, keyring)
+                    .map_err(|source| Error::Encryption { file: name.to_owned(), source })?,
+            ),
+            (true, None) => {
+                return Err(Error::unfit(
+                    name,
+                    "the log is encrypted",
+                    "a plain log where no keyring is given",
+                ));
+            }
+        };
+        Ok(LogFile { name: name.to_owned(), file, cipher })
+    }
+
+    /// A new file, with its encryption header if it gets a key.
+    pub(crate) fn create(storage: &dyn Storage, name: &str, key: Option<&MasterKey>) -> Result<Self> {
+        let in_file = |source| Error::Encryption { file: name.to_owned(), source };
+        let cipher = match key {
+            None => None,
+            Some(key) => {
+                let (cipher, header) = FileCipher::create(key).map_err(in_file)?;
+                Some((cipher, header.encode().map_err(in_file)?))
+            }
+        };
+        let file = storage.open(name, true).map_err(Error::io("create", name))?;
+        if let Some((_, header)) = &cipher {
+            file.write_at(0, header).map_err(Error::io("write", name))?;
+        }
+        Ok(LogFile { name: name.to_owned(), file, cipher: cipher.map(|(cipher, _)| cipher) })
+    }
+
+    fn header_size(&self) -> u64 {
+        self.cipher.as_ref().map_or(0, |_| HEADER_SIZE as u64)
+    }
+
+    pub(crate) fn size(&self) -> Result<u64> {
+        let size = self.file.size().map_err(Error::io("size", &self.name))?;
+        Ok(size.saturating_sub(self.header_size()))
+    }
+
+    /// Bytes that the file takes on disk.
+    pub(crate) fn size_on_disk(&self) -> Result<u64> {
+        self.file.size().map_err(Error::io("size", &self.name))
+    }
+
+    /// Whether the file is encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.cipher.is_some()
+    }
+
+    pub(crate) fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<usize> {
+        let count =
+            self.file.read_at(offset + self.header_size(), bytes).map_err(Error::io("read", &self.name))?;
+        if let Some(cipher) = &self.cipher {
+            cipher.apply(bytes.get_mut(..count).unwrap_or_default(), offset);
+        }
+        Ok(count)
+    }
+
+    /// `scratch` is for the encrypted form.
+    pub(crate) fn write_at(&self, offset: u64, bytes: &[u8], scratch: &mut Vec<u8>) -> Result<()> {
+        let written = match &self.cipher {
+            None => self.file.write_at(offset, bytes),
+            Some(cipher) => {
+                scratch.clear();
+                scratch.extend_from_slice(bytes);
+                cipher.apply(scratch, offset);
+                self.file.write_at(offset + self.header_size(), scratch)
+            }
+        };
+        written.map_err(Error::io("write", &self.name))
+    }
+
+    pub(crate) fn set_size(&self, size: u64) -> Result<()> {
+        self.file.set_size(size + self.header_size()).map_err(Error::io("cut", &self.name))
+    }
+
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.file.sync().map_err(Error::io("sync", &self.name))
+    }
+}

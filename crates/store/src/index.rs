@@ -1,0 +1,51 @@
+//! The index: which files belong to the log, in order, one a line. mysqld's own format, so that mysqld,
+//! mysqlbinlog's users and backup scripts read it.
+//!
+//! ```text
+//! ./binlog.000001
+//! ./binlog.000002
+//! ```
+//!
+//! It is never changed in place: a new one takes its name, so that after a crash it is whole.
+
+use crate::error::{Error, Result};
+use crate::log_name::{FileNumber, LogNames};
+use crate::storage::{self, Storage};
+
+/// More than a store will ever list: a million files.
+const INDEX_SIZE_MAX: u64 = 64 << 20;
+
+/// Reads the index; `None` if there is none.
+pub(crate) fn read(
+    storage: &dyn Storage,
+    names: &LogNames,
+    present: &[String],
+) -> Result<Option<Vec<FileNumber>>> {
+    let name = names.index();
+    if !present.contains(&name) {
+        return Ok(None);
+    }
+    let bytes = storage
+        .open(&name, false)
+        .and_then(|file| storage::read_all(file.as_ref(), INDEX_SIZE_MAX))
+        .map_err(Error::io("read", &name))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut files: Vec<FileNumber> = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        let listed = names.number(line.strip_prefix("./").unwrap_or(line));
+        match listed.filter(|file| files.last().is_none_or(|last| last < file)) {
+            Some(file) => files.push(file),
+            None => {
+                let found = format!("line {number} is {:?}", line.chars().take(80).collect::<String>());
+                return Err(Error::unfit(&name, found, "the store's files in ascending order"));
+            }
+        }
+    }
+    Ok(Some(files))
+}
+
+/// Makes this the index, durably.
+pub(crate) fn write(storage: &dyn Storage, names: &LogNames, files: &[FileNumber]) -> Result<()> {
+    let text: String = files.iter().map(|file| format!("./{}\n", names.log(*file))).collect();
+    storage::replace(storage, &names.index(), text.as_bytes()).map_err(Error::io("write", &names.index()))
+}

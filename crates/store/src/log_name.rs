@@ -1,0 +1,98 @@
+//! The names of a store's files: `BASE.000001`, …, and the index beside them, as mysqld has them.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+/// Which file of a store; the digits of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileNumber(pub u64);
+
+impl FileNumber {
+    /// The file behind this one.
+    #[must_use]
+    pub fn next(self) -> FileNumber {
+        FileNumber(self.0 + 1)
+    }
+}
+
+impl fmt::Display for FileNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:06}", self.0)
+    }
+}
+
+/// The highest number that mysqld gives a file (`MAX_LOG_UNIQUE_FN_EXT`).
+pub(crate) const FILE_NUMBER_MAX: u64 = 0x7fff_ffff;
+
+/// Makes and reads the names of one store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogNames {
+    base: String,
+}
+
+impl LogNames {
+    /// Names that begin with `base`, as `log_bin=base` gives them.
+    ///
+    /// # Errors
+    ///
+    /// A base that is no plain file name.
+    pub fn new(base: &str) -> Result<Self> {
+        let plain = !base.is_empty() && !base.contains(['/', '\0', '\n']) && !base.starts_with('.');
+        if plain && base.len() <= BASE_SIZE_MAX {
+            return Ok(LogNames { base: base.to_owned() });
+        }
+        Err(Error::Misuse { what: "base name", found: format!("{base:?}"), expected: "a plain file name" })
+    }
+
+    /// The name of a file.
+    pub fn log(&self, number: FileNumber) -> String {
+        format!("{}.{number}", self.base)
+    }
+
+    /// The number of a file, if the name is one of a log of this store.
+    pub fn number(&self, name: &str) -> Option<FileNumber> {
+        let digits = name.strip_prefix(self.base.as_str())?.strip_prefix('.')?;
+        if digits.len() < 6 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let number = FileNumber(digits.parse().ok()?);
+        (number.0 <= FILE_NUMBER_MAX && self.log(number) == name).then_some(number)
+    }
+
+    /// The name of the index.
+    pub fn index(&self) -> String {
+        format!("{}.index", self.base)
+    }
+
+    /// The name of what we keep beside mysqld's files.
+    pub(crate) fn meta(&self) -> String {
+        format!("{}.store", self.base)
+    }
+}
+
+/// Leaves room for the number in the 255 bytes of a file name.
+const BASE_SIZE_MAX: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_servers() {
+        let names = LogNames::new("binlog").unwrap();
+        assert_eq!(names.log(FileNumber(1)), "binlog.000001");
+        assert_eq!(names.log(FileNumber(1_234_567)), "binlog.1234567");
+        for number in [1, 999_999, 1_000_000, FILE_NUMBER_MAX] {
+            assert_eq!(names.number(&names.log(FileNumber(number))), Some(FileNumber(number)));
+        }
+        for other in
+            ["binlog.index", "binlog.1", "binlog.0000001", "binlog.00000a", "relay.000001", "binlog000001"]
+        {
+            assert_eq!(names.number(other), None, "{other}");
+        }
+        for base in ["", ".", "a/b", "../x", "a\nb"] {
+            assert!(LogNames::new(base).is_err(), "{base:?}");
+        }
+    }
+}

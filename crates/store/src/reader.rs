@@ -1,0 +1,57 @@
+//! Reads a stored log: no byte beyond what is durable.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::file::LogFile;
+use crate::log_name::FileNumber;
+use crate::store::Shared;
+
+/// A place in one file of a log. At the durable end it reads nothing, and may be asked again when there is
+/// more ([`crate::BinlogStore::wait_durable_beyond`]). Purging the file does not disturb it.
+#[derive(Debug)]
+pub struct LogReader {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) log: LogFile,
+    pub(crate) number: FileNumber,
+    pub(crate) offset: u64,
+}
+
+impl LogReader {
+    /// Where the next byte comes from.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Which file this is.
+    pub fn number(&self) -> FileNumber {
+        self.number
+    }
+
+    /// Goes on elsewhere in the file.
+    pub fn seek_to(&mut self, offset: u64) {
+        self.offset = offset;
+    }
+
+    /// Where the file ends for readers: what is durable of it.
+    pub fn end(&self) -> Result<u64> {
+        match self.shared.positions.get() {
+            Some(now) if now.durable.file == self.number => Ok(now.durable.offset),
+            // Every file but the last is closed, and was synced before.
+            Some(now) if now.durable.file > self.number => self.log.size(),
+            _ => Ok(0),
+        }
+    }
+}
+
+impl io::Read for LogReader {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let end = self.end().map_err(io::Error::other)?;
+        let room = usize::try_from(end.saturating_sub(self.offset)).unwrap_or(usize::MAX).min(bytes.len());
+        let read = self.log.read_at(self.offset, bytes.get_mut(..room).unwrap_or_default());
+        let count = read.map_err(io::Error::other)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}

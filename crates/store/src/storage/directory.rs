@@ -1,0 +1,106 @@
+//! A real directory, for one process at a time.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Storage, StorageFile};
+use crate::error::{Error, Result};
+
+/// The file whose lock says that the directory is in use. It stays; its lock goes with the process.
+const LOCK_NAME: &str = "binlogz.lock";
+
+/// A directory of the file system.
+#[derive(Debug)]
+pub struct FileStorage {
+    path: PathBuf,
+    directory: File,
+    /// Unlocked when dropped.
+    _lock: File,
+}
+
+impl FileStorage {
+    /// Takes a directory, and makes it if need be.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InUse`] if another process has it; a directory that can't be made or written.
+    pub fn open(path: &Path) -> Result<Self> {
+        let shown = path.display().to_string();
+        std::fs::create_dir_all(path).map_err(Error::io("create directory", &shown))?;
+        let directory = File::open(path).map_err(Error::io("open directory", &shown))?;
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(path.join(LOCK_NAME));
+        let lock = lock.map_err(Error::io("create lock", &shown))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(FileStorage { path: path.to_owned(), directory, _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(Error::InUse { directory: shown }),
+            Err(TryLockError::Error(error)) => Err(Error::io("lock", &shown)(error)),
+        }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Storage for FileStorage {
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.path)? {
+            // A name that is no text is none of ours.
+            names.extend(entry?.file_name().into_string());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn open(&self, name: &str, create: bool) -> io::Result<Arc<dyn StorageFile>> {
+        let file = OpenOptions::new().read(true).write(true).create_new(create).open(self.path.join(name))?;
+        Ok(Arc::new(OpenFile(file)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.path.join(name))
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        self.directory.sync_all()
+    }
+}
+
+#[derive(Debug)]
+struct OpenFile(File);
+
+impl StorageFile for OpenFile {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read_at(bytes, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn set_size(&self, size: u64) -> io::Result<()> {
+        self.0.set_len(size)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}

@@ -1,0 +1,89 @@
+//! What a store asks of a disk: five verbs on a directory, five on a file.
+//!
+//! [`FileStorage`] is a real directory, [`MemoryStorage`] keeps everything in memory; the testkit has a
+//! simulated disk that loses, tears and refuses. What is assumed of each verb stands here and nowhere else:
+//! without [`StorageFile::sync`] nothing of a file need survive a crash of the system, in no order, and
+//! without [`Storage::sync_names`] no name.
+
+mod directory;
+mod memory;
+
+use std::fmt::Debug;
+use std::io;
+use std::sync::Arc;
+
+pub use directory::FileStorage;
+pub use memory::MemoryStorage;
+
+/// A flat directory.
+pub trait Storage: Send + Sync + Debug {
+    /// The names of all files.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Opens a file to read and write. `create`: it must not be there yet; else it must.
+    fn open(&self, name: &str, create: bool) -> io::Result<Arc<dyn StorageFile>>;
+
+    /// Gives a file another name, in one step; what had that name is gone.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a name. Whoever has the file open may go on reading.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Makes the names durable: of files created, renamed and removed before.
+    fn sync_names(&self) -> io::Result<()>;
+}
+
+/// An open file.
+pub trait StorageFile: Send + Sync + Debug {
+    /// Bytes of the file.
+    fn size(&self) -> io::Result<u64>;
+
+    /// Reads some bytes; 0 at the end of the file.
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes all bytes, in one call of the system where it takes them. After an error some may be there.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Cuts the file.
+    fn set_size(&self, size: u64) -> io::Result<()>;
+
+    /// Makes all bytes written before durable, and the file's size.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// All bytes of a small file.
+pub(crate) fn read_all(file: &dyn StorageFile, size_max: u64) -> io::Result<Vec<u8>> {
+    let size = file.size()?;
+    if size > size_max {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{size} bytes, expected at most {size_max}"),
+        ));
+    }
+    let mut bytes = vec![0; size as usize];
+    let mut held = 0;
+    while let Some(rest) = bytes.get_mut(held..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(held as u64, rest)? {
+            0 => break,
+            count => held += count,
+        }
+    }
+    bytes.truncate(held);
+    Ok(bytes)
+}
+
+/// Replaces a small file in one step: after a crash there is the old one or the new one, whole.
+pub(crate) fn replace(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let new = format!("{name}{NEW_SUFFIX}");
+    if storage.list()?.contains(&new) {
+        storage.remove(&new)?;
+    }
+    let file = storage.open(&new, true)?;
+    file.write_at(0, bytes)?;
+    file.sync()?;
+    storage.rename(&new, name)?;
+    storage.sync_names()
+}
+
+/// What [`replace`] puts behind a name while the file is not whole.
+pub(crate) const NEW_SUFFIX: &str = ".new";

@@ -1,0 +1,266 @@
+//! The store: files, positions, the latch. Writing is [`crate::writer`]'s, opening [`crate::recover`]'s.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_encryption::Keyring;
+
+use crate::error::{Error, Result};
+use crate::file::LogFile;
+use crate::index;
+use crate::log_name::{FileNumber, LogNames};
+use crate::meta::{self, Lineage};
+use crate::positions::{Position, Positions, SharedPositions};
+use crate::reader::LogReader;
+use crate::recover::{Recovered, RecoveryReport, recover};
+use crate::scan;
+use crate::storage::Storage;
+use crate::writer::{Active, StoreWriter};
+
+/// Which log, and how it is opened.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// What file names begin with.
+    pub base_name: String,
+    /// Opens encrypted files.
+    pub keyring: Option<Arc<Keyring>>,
+    /// Whose log this is.
+    pub lineage: Lineage,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        StoreOptions { base_name: "binlog".to_owned(), keyring: None, lineage: Lineage::default() }
+    }
+}
+
+/// A file of the log, as `SHOW BINARY LOGS` has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredLog {
+    /// Its number.
+    pub number: FileNumber,
+    /// Its name.
+    pub name: String,
+    /// Bytes on disk, those of an encryption header included.
+    pub size: u64,
+    /// Whether it is encrypted.
+    pub encrypted: bool,
+}
+
+/// Where a store is.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) names: LogNames,
+    pub(crate) keyring: Option<Arc<Keyring>>,
+}
+
+/// What writers, readers and whoever syncs have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) place: Place,
+    pub(crate) positions: SharedPositions,
+    pub(crate) files: Mutex<Vec<FileNumber>>,
+    /// What a sync would sync, and up to where.
+    pub(crate) unsynced: Mutex<Option<(Arc<LogFile>, Position)>>,
+    /// Held while a file is synced: of two syncs at once the system tells only one that it failed.
+    pub(crate) syncing: Mutex<()>,
+    latch: Latch,
+}
+
+/// Closes at the first error, for good.
+#[derive(Debug, Default)]
+struct Latch {
+    closed: AtomicBool,
+    first: OnceLock<String>,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(crate) fn check_latch(&self) -> Result<()> {
+        if !self.latch.closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let first = self.latch.first.get().cloned().unwrap_or_else(|| "an operation did not end".to_owned());
+        Err(Error::Latched { first })
+    }
+
+    /// Does what leaves the disk in an unknown state if it fails, or panics.
+    pub(crate) fn latching<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        struct Closing<'a>(&'a Latch, bool);
+        impl Drop for Closing<'_> {
+            fn drop(&mut self) {
+                if self.1 {
+                    self.0.closed.store(true, Ordering::Release);
+                }
+            }
+        }
+        self.check_latch()?;
+        let mut closing = Closing(&self.latch, true);
+        let done = work();
+        match &done {
+            Ok(_) => closing.1 = false,
+            Err(error) => {
+                let _ = self.latch.first.set(error.to_string());
+            }
+        }
+        done
+    }
+}
+
+/// A log in a directory, open. Shared by reference between threads.
+#[derive(Debug)]
+pub struct BinlogStore {
+    pub(crate) shared: Arc<Shared>,
+    active: Mutex<Active>,
+    lineage: Lineage,
+}
+
+impl BinlogStore {
+    /// Opens a log, or begins one where there is none: recovers what a crash left. The log has no file to
+    /// append to until [`StoreWriter::begin_file`], unless the last one was in use.
+    ///
+    /// # Errors
+    ///
+    /// A disk that fails; files that no crash leaves behind; another lineage.
+    pub fn open(storage: Arc<dyn Storage>, options: StoreOptions) -> Result<(BinlogStore, RecoveryReport)> {
+        let names = LogNames::new(&options.base_name)?;
+        let place = Place { storage, names, keyring: options.keyring };
+        let Recovered { files, active, report } = recover(&place)?;
+        let present = place.storage.list().map_err(Error::io("list", "the directory"))?;
+        meta::check(place.storage.as_ref(), &place.names, &present, options.lineage)?;
+        let shared = Shared {
+            place,
+            positions: SharedPositions::default(),
+            files: Mutex::new(files),
+            unsynced: Mutex::new(None),
+            syncing: Mutex::new(()),
+            latch: Latch::default(),
+        };
+        let mut writing = Active::default();
+        if let Some(end) = report.end {
+            shared.positions.set_both(end);
+            if let Some((log, _)) = active {
+                writing.resume(&shared, log, end);
+            }
+        }
+        let store =
+            BinlogStore { shared: Arc::new(shared), active: Mutex::new(writing), lineage: options.lineage };
+        Ok((store, report))
+    }
+
+    /// The log's one writer: waits until it is free.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Latched`].
+    pub fn writer(&self) -> Result<StoreWriter<'_>> {
+        let active = lock(&self.active);
+        self.shared.check_latch()?;
+        Ok(StoreWriter { shared: &self.shared, active })
+    }
+
+    /// Makes durable what is written by now; how far the log is durable then. Writers go on meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Latched`]; a disk that fails, after which the store refuses everything.
+    pub fn sync(&self) -> Result<Option<Position>> {
+        let _syncing = lock(&self.shared.syncing);
+        self.shared.check_latch()?;
+        let unsynced = lock(&self.shared.unsynced).as_ref().map(|(log, to)| (Arc::clone(log), *to));
+        let Some((log, to)) = unsynced else { return Ok(self.shared.positions.get().map(|now| now.durable)) };
+        if self.shared.positions.get().is_some_and(|now| now.durable >= to) {
+            return Ok(self.shared.positions.get().map(|now| now.durable));
+        }
+        self.shared.latching(|| log.sync())?;
+        Ok(self.shared.positions.set_durable(to))
+    }
+
+    /// Both ends of the log; `None` while it has no file.
+    pub fn positions(&self) -> Option<Positions> {
+        self.shared.positions.get()
+    }
+
+    /// Waits until the log is durable beyond `position`, at most for `patience`.
+    pub fn wait_durable_beyond(&self, position: Option<Position>, patience: Duration) -> Option<Positions> {
+        self.shared.positions.wait_durable_beyond(position, patience)
+    }
+
+    /// Whose log this is.
+    pub fn lineage(&self) -> Lineage {
+        self.lineage
+    }
+
+    /// How files are called.
+    pub fn names(&self) -> &LogNames {
+        &self.shared.place.names
+    }
+
+    /// The files, oldest first.
+    pub fn logs(&self) -> Result<Vec<StoredLog>> {
+        let numbers = lock(&self.shared.files).clone();
+        let stored = |number| {
+            let log = self.open_log(number)?;
+            let size = log.size_on_disk()?;
+            Ok(StoredLog { number, name: log.name.clone(), size, encrypted: log.is_encrypted() })
+        };
+        numbers.into_iter().map(stored).collect()
+    }
+
+    /// A reader at `offset` of a file.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not in the log (any more), or can't be read.
+    pub fn reader(&self, number: FileNumber, offset: u64) -> Result<LogReader> {
+        Ok(LogReader { shared: Arc::clone(&self.shared), log: self.open_log(number)?, number, offset })
+    }
+
+    /// The GTIDs of all files before this one; of the first file: those that were purged.
+    pub fn previous_gtids(&self, number: FileNumber) -> Result<GtidSet> {
+        scan::previous_gtids(&self.open_log(number)?)
+    }
+
+    fn open_log(&self, number: FileNumber) -> Result<LogFile> {
+        let place = &self.shared.place;
+        let name = place.names.log(number);
+        if !lock(&self.shared.files).contains(&number) {
+            return Err(Error::unfit(&name, "not in the log", "a file of the index"));
+        }
+        LogFile::open(place.storage.as_ref(), &name, place.keyring.as_deref())
+    }
+
+    /// Removes all files before this one; their names.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not in the log; a disk that fails, after which the store refuses everything.
+    pub fn purge_before(&self, number: FileNumber) -> Result<Vec<String>> {
+        let place = &self.shared.place;
+        let mut files = lock(&self.shared.files);
+        if !files.contains(&number) {
+            return Err(Error::unfit(&place.names.log(number), "not in the log", "a file of the index"));
+        }
+        let (purged, kept): (Vec<_>, Vec<_>) = files.iter().copied().partition(|file| *file < number);
+        if purged.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.shared.latching(|| {
+            // The index first: a file that it lists must be there.
+            index::write(place.storage.as_ref(), &place.names, &kept)?;
+            *files = kept;
+            let names: Vec<_> = purged.into_iter().map(|file| place.names.log(file)).collect();
+            for name in &names {
+                place.storage.remove(name).map_err(Error::io("remove", name))?;
+            }
+            place.storage.sync_names().map_err(Error::io("sync", "the directory"))?;
+            Ok(names)
+        })
+    }
+}

@@ -1,0 +1,6 @@
+//! The store over all its storages: positions, files, recovery, crashes.
+
+mod common;
+mod crash;
+mod files;
+mod recovery;

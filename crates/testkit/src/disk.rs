@@ -1,0 +1,357 @@
+//! A simulated disk under a store: it fails at a chosen operation, and after a crash it has what was synced and
+//! an arbitrary part of what was not.
+//!
+//! ```text
+//! write, set_size   seen by readers at once; survives a crash by sectors of 512 bytes: each may be there, be
+//!                   missing, or be torn, whatever was written before or after it
+//! sync              what was written before survives; when it fails, never again
+//! create, rename,   seen at once; each may survive or not
+//! remove
+//! sync_names        they survive
+//! ```
+//!
+//! What is random comes from the seed given to [`SimulatedDisk::crash`].
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use binlogz_store::storage::{Storage, StorageFile};
+
+use crate::random::Random;
+
+/// What a disk writes whole or not at all, if it is not torn.
+const SECTOR_SIZE: usize = 512;
+
+/// What happens at the operation that was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The system stops within it: everything fails until [`SimulatedDisk::crash`].
+    Crash,
+    /// It fails with EIO; of a write, some bytes may be there.
+    Eio,
+    /// It fails with ENOSPC; of a write, some bytes may be there.
+    Enospc,
+    /// A sync says that it worked, and did nothing. (Other operations work.)
+    LostSync,
+}
+
+/// A disk. Its clones are the same one.
+#[derive(Clone, Debug, Default)]
+pub struct SimulatedDisk {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    files: Vec<File>,
+    names: BTreeMap<String, usize>,
+    durable_names: BTreeMap<String, usize>,
+    pending_names: Vec<NameChange>,
+    operations: u64,
+    plan: Option<(u64, Fault)>,
+    stopped: bool,
+    /// Raised by each crash: files opened before are gone.
+    life: u64,
+    capacity: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct File {
+    seen: Vec<u8>,
+    durable: Vec<u8>,
+    pending: Vec<Change>,
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Write(usize, Vec<u8>),
+    SetSize(usize),
+}
+
+#[derive(Clone, Debug)]
+enum NameChange {
+    Create(String, usize),
+    Rename(String, String, usize),
+    Remove(String),
+}
+
+impl Change {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Change::SetSize(size) => bytes.resize(*size, 0),
+            Change::Write(offset, written) => {
+                let end = offset + written.len();
+                if bytes.len() < end {
+                    bytes.resize(end, 0);
+                }
+                bytes[*offset..end].copy_from_slice(written);
+            }
+        }
+    }
+
+    /// The part of it that a crash leaves.
+    fn survivors(&self, kept_of_8: usize, random: &mut Random) -> Vec<Change> {
+        let Change::Write(offset, written) = self else {
+            return if random.below(8) < kept_of_8 { vec![self.clone()] } else { Vec::new() };
+        };
+        let mut parts = Vec::new();
+        let mut start = 0;
+        while start < written.len() {
+            let to_boundary = SECTOR_SIZE - (offset + start) % SECTOR_SIZE;
+            let end = (start + to_boundary).min(written.len());
+            if random.below(8) < kept_of_8 {
+                let torn = random.below(16) == 0;
+                let end = if torn { start + random.below(end - start + 1) } else { end };
+                parts.push(Change::Write(offset + start, written[start..end].to_vec()));
+            }
+            start = end.max(start + to_boundary.min(written.len() - start));
+        }
+        parts
+    }
+}
+
+impl NameChange {
+    fn apply(&self, names: &mut BTreeMap<String, usize>) {
+        match self {
+            NameChange::Create(name, file) => drop(names.insert(name.clone(), *file)),
+            NameChange::Rename(from, to, file) => {
+                names.remove(from);
+                names.insert(to.clone(), *file);
+            }
+            NameChange::Remove(name) => drop(names.remove(name)),
+        }
+    }
+}
+
+impl SimulatedDisk {
+    /// An empty disk that works.
+    pub fn new() -> SimulatedDisk {
+        SimulatedDisk::default()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Operations so far that change something or sync.
+    pub fn operations(&self) -> u64 {
+        self.state().operations
+    }
+
+    /// Lets the operation with this number fail (the first is 0).
+    pub fn fail_at(&self, operation: u64, fault: Fault) {
+        self.state().plan = Some((operation, fault));
+    }
+
+    /// Whether it stopped at a [`Fault::Crash`].
+    pub fn is_stopped(&self) -> bool {
+        self.state().stopped
+    }
+
+    /// The most bytes that all files together may have.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.state().capacity = bytes;
+    }
+
+    /// The power fails, and comes back: no fault is planned any more.
+    pub fn crash(&self, random: &mut Random) {
+        let mut state = self.state();
+        // From nothing unsynced to all of it.
+        let kept_of_8 = [0, 3, 6, 8][random.below(4)];
+        for file in &mut state.files {
+            for change in std::mem::take(&mut file.pending) {
+                for part in change.survivors(kept_of_8, random) {
+                    part.apply(&mut file.durable);
+                }
+            }
+            file.seen = file.durable.clone();
+        }
+        for change in std::mem::take(&mut state.pending_names) {
+            if random.below(8) < kept_of_8 {
+                change.apply(&mut state.durable_names);
+            }
+        }
+        state.names = state.durable_names.clone();
+        (state.plan, state.stopped) = (None, false);
+        state.life += 1;
+    }
+
+    /// Only this process ends: what it wrote is there, files opened before are gone, no fault is planned.
+    pub fn reopen(&self) {
+        let mut state = self.state();
+        (state.plan, state.stopped) = (None, false);
+        state.life += 1;
+    }
+}
+
+fn eio() -> io::Error {
+    io::Error::from_raw_os_error(5)
+}
+
+impl State {
+    /// Counts an operation; the fault planned for it.
+    fn step(&mut self) -> io::Result<Option<Fault>> {
+        if self.stopped {
+            return Err(eio());
+        }
+        let this = self.operations;
+        self.operations += 1;
+        let fault = self.plan.filter(|(at, _)| *at == this).map(|(_, fault)| fault);
+        self.stopped = fault == Some(Fault::Crash);
+        Ok(fault)
+    }
+
+    /// For operations that happen whole or not at all.
+    fn step_whole(&mut self) -> io::Result<()> {
+        match self.step()? {
+            None | Some(Fault::LostSync) => Ok(()),
+            Some(Fault::Enospc) => Err(io::ErrorKind::StorageFull.into()),
+            Some(Fault::Crash | Fault::Eio) => Err(eio()),
+        }
+    }
+
+    fn change(&mut self, file: usize, change: Change) {
+        change.apply(&mut self.files[file].seen);
+        self.files[file].pending.push(change);
+    }
+
+    fn change_name(&mut self, change: NameChange) {
+        change.apply(&mut self.names);
+        self.pending_names.push(change);
+    }
+
+    fn named(&self, name: &str) -> io::Result<usize> {
+        let missing = || io::Error::new(io::ErrorKind::NotFound, format!("no file {name}"));
+        self.names.get(name).copied().ok_or_else(missing)
+    }
+
+    fn is_full_with(&self, file: usize, end: usize) -> bool {
+        let held: usize = self.names.values().map(|file| self.files[*file].seen.len()).sum();
+        let more = end.saturating_sub(self.files[file].seen.len());
+        self.capacity.is_some_and(|capacity| more > 0 && (held + more) as u64 > capacity)
+    }
+}
+
+impl Storage for SimulatedDisk {
+    fn list(&self) -> io::Result<Vec<String>> {
+        let state = self.state();
+        if state.stopped { Err(eio()) } else { Ok(state.names.keys().cloned().collect()) }
+    }
+
+    fn open(&self, name: &str, create: bool) -> io::Result<Arc<dyn StorageFile>> {
+        let mut state = self.state();
+        let file = if create {
+            state.step_whole()?;
+            if state.names.contains_key(name) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            state.files.push(File::default());
+            let file = state.files.len() - 1;
+            state.change_name(NameChange::Create(name.to_owned(), file));
+            file
+        } else {
+            state.named(name)?
+        };
+        Ok(Arc::new(OpenFile { disk: self.clone(), file, life: state.life }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut state = self.state();
+        state.step_whole()?;
+        let file = state.named(from)?;
+        state.change_name(NameChange::Rename(from.to_owned(), to.to_owned(), file));
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut state = self.state();
+        state.step_whole()?;
+        state.named(name)?;
+        state.change_name(NameChange::Remove(name.to_owned()));
+        Ok(())
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        let mut state = self.state();
+        match state.step()? {
+            None => {
+                for change in std::mem::take(&mut state.pending_names) {
+                    change.apply(&mut state.durable_names);
+                }
+                Ok(())
+            }
+            Some(Fault::LostSync) => Ok(()),
+            Some(_) => Err(eio()),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct OpenFile {
+    disk: SimulatedDisk,
+    file: usize,
+    life: u64,
+}
+
+impl OpenFile {
+    fn state(&self) -> io::Result<MutexGuard<'_, State>> {
+        let state = self.disk.state();
+        if state.stopped || state.life != self.life { Err(eio()) } else { Ok(state) }
+    }
+}
+
+impl StorageFile for OpenFile {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.state()?.files[self.file].seen.len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        let state = self.state()?;
+        let rest = state.files[self.file].seen.get(offset as usize..).unwrap_or_default();
+        let count = rest.len().min(bytes.len());
+        bytes[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.state()?;
+        let fault = state.step()?;
+        let full = state.is_full_with(self.file, offset as usize + bytes.len());
+        if !full && matches!(fault, None | Some(Fault::LostSync)) {
+            state.change(self.file, Change::Write(offset as usize, bytes.to_vec()));
+            return Ok(());
+        }
+        let part = bytes[..bytes.len() / 2].to_vec();
+        state.change(self.file, Change::Write(offset as usize, part));
+        Err(if full || fault == Some(Fault::Enospc) { io::ErrorKind::StorageFull.into() } else { eio() })
+    }
+
+    fn set_size(&self, size: u64) -> io::Result<()> {
+        let mut state = self.state()?;
+        state.step_whole()?;
+        state.change(self.file, Change::SetSize(size as usize));
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.state()?;
+        let fault = state.step()?;
+        let file = &mut state.files[self.file];
+        match fault {
+            None => {
+                for change in std::mem::take(&mut file.pending) {
+                    change.apply(&mut file.durable);
+                }
+                Ok(())
+            }
+            Some(Fault::LostSync) => Ok(()),
+            Some(Fault::Crash) => Err(eio()),
+            Some(Fault::Eio | Fault::Enospc) => {
+                // The system drops what it could not write: readers still see it, the disk never gets it.
+                file.pending.clear();
+                Err(eio())
+            }
+        }
+    }
+}
