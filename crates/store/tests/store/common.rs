@@ -52,9 +52,10 @@ pub(crate) fn transaction(gno: u64, size: usize) -> Vec<u8> {
         .concat()
 }
 
-pub(crate) fn gtids(numbers: std::ops::RangeInclusive<u64>) -> GtidSet {
+/// The transactions from 1 to `last`.
+pub(crate) fn gtids(last: u64) -> GtidSet {
     let mut set = GtidSet::new();
-    numbers.for_each(|gno| set.add(Gtid::new(UUID.into(), gno).unwrap()));
+    (1..=last).for_each(|gno| set.add(Gtid::new(UUID.into(), gno).unwrap()));
     set
 }
 

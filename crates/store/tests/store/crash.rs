@@ -39,7 +39,7 @@ impl Model {
     }
 
     fn rotate(&mut self, store: &BinlogStore) -> Result<(), Error> {
-        rotate(store, &gtids(1..=self.appended))?;
+        rotate(store, &gtids(self.appended))?;
         self.durable = self.appended;
         Ok(())
     }
@@ -74,7 +74,7 @@ impl Model {
     }
 
     fn held(&self, found: &GtidSet, what: &str) -> u64 {
-        let last = (0..=self.appended).rev().find(|last| gtids(1..=*last) == *found);
+        let last = (0..=self.appended).rev().find(|last| gtids(*last) == *found);
         last.unwrap_or_else(|| panic!("{what}: a hole in {found}"))
     }
 }
