@@ -121,7 +121,9 @@ done
 # Programs of another release than the system's need their own loader and libraries.
 libc=$(cd "$work/root" && find . -name libc.so.6 -printf '%P\n' -quit)
 loader=$(cd "$work/root" && find . -name 'ld-linux*.so.*' -path '*-linux-gnu*' -printf '%P\n' -quit)
-[ -n "$libc" ] && [ -n "$loader" ] || die "$tool can't be installed: its packages hold no C library"
+if [ -z "$libc" ] || [ -z "$loader" ]; then
+    die "$tool can't be installed: its packages hold no C library"
+fi
 triplet=$(basename "$(dirname "$libc")")
 loader=$prefix/root/$loader
 libraries=$prefix/root/usr/lib/$triplet:$prefix/root/lib/$triplet:$prefix/root/usr/lib/mysql/private
