@@ -91,6 +91,7 @@ fn goes_through(folder: &Folder) {
         "recompress",
         folder.binlogz(["compress", "--recompress", "--output", "/dev/null", "bomb"]),
     );
+    within_bounds("advise", folder.binlogz(["advise", "--levels=3", "bomb"]));
     for command in [&["compress", "--output", "/dev/null", "-"][..], &["verify", "-"], &["events", "-"]] {
         let mut expand = folder.binlogz(["expand", "--output", "-", "bomb"]);
         let mut expand = expand.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

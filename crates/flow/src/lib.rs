@@ -6,8 +6,8 @@
 //!
 //! Every command that goes through a log goes through here, so that memory stays bounded
 //! whatever a log holds and every core is used. [`rewrite()`] is the pipeline of compress and
-//! expand, [`verify()`] that of verify, [`events`] that of everything else that looks at events;
-//! [`RowChanges`] are its row changes as an iterator;
+//! expand, [`measure`] that of advise, [`verify()`] that of verify, [`events`] that of everything
+//! else that looks at events; [`RowChanges`] are its row changes as an iterator;
 //! [`walk()`] goes through a log on one thread, [`same()`] through two at once.
 
 pub mod batcher;
@@ -15,6 +15,7 @@ mod decrypted;
 pub mod error;
 pub mod events;
 pub mod input;
+pub mod measure;
 pub mod memory;
 pub mod ordered;
 pub mod rewrite;

@@ -203,14 +203,14 @@ enum Done {
 }
 
 /// A format description as it is written.
-struct NewStart {
-    magic: bool,
-    size_read: u64,
-    event: Vec<u8>,
+pub(crate) struct NewStart {
+    pub(crate) magic: bool,
+    pub(crate) size_read: u64,
+    pub(crate) event: Vec<u8>,
 }
 
 /// The format description under which the rewritten log goes on.
-fn start_of(start: Start, rewrite: Rewrite, announced: &mut bool) -> Result<NewStart, Error> {
+pub(crate) fn start_of(start: Start, rewrite: Rewrite, announced: &mut bool) -> Result<NewStart, Error> {
     let Start { magic, event, description, .. } = start;
     let size_read = event.len() as u64;
     let changed = {
@@ -272,7 +272,7 @@ impl Worker {
             (Some(compressor), None) => (compress(compressor, &input, place, memory)?, input),
             (None, Some(expander)) => (expand(expander, &input, place, memory)?, input),
             (Some(compressor), Some(expander)) => {
-                let input = expanded(expander, input, place, memory)?;
+                let (input, _) = expanded(expander, input, place, memory)?;
                 (compress(compressor, &input, place, memory)?, input)
             }
             (None, None) => unreachable!("a worker compresses, expands, or does both"),
@@ -313,34 +313,37 @@ fn expand(
     })
 }
 
-/// The piece as it would be in a log without compression that begins at the same place.
-fn expanded(
+/// The piece as it would be in a log without compression that begins at the same place, and how many
+/// payloads were in it.
+pub(crate) fn expanded(
     expander: &mut TransactionExpander,
     mut input: PieceInput,
     place: Place,
     memory: &Memory,
-) -> Result<PieceInput, Error> {
+) -> Result<(PieceInput, u64), Error> {
     let mut rewritten = expand(expander, &input, place, memory)?;
-    if rewritten.tally.changed == 0 {
-        return Ok(input);
+    let payloads = rewritten.tally.changed;
+    if payloads == 0 {
+        memory.keep(rewritten.spool.into_buffer());
+        return Ok((input, 0));
     }
     let mut plain = memory.spool();
     let mut writer = PositionWriter::resume(&mut plain, place.offset, false);
     writer.write(&mut rewritten, &mut input, |_, _| {})?;
     writer.finish()?;
     memory.keep(rewritten.spool.into_buffer());
-    Ok(PieceInput::Spool(plain))
+    Ok((PieceInput::Spool(plain), payloads))
 }
 
 /// The bytes that a piece was made from.
-enum PieceInput {
+pub(crate) enum PieceInput {
     Batch(Vec<u8>),
     Large(Large),
     Spool(Spool),
 }
 
 impl PieceInput {
-    fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         match self {
             PieceInput::Batch(bytes) => bytes.len() as u64,
             PieceInput::Large(large) => large.size,

@@ -22,12 +22,12 @@ use crate::eligibility::Ineligible;
 use crate::error::{Error, Result};
 use crate::level::CompressionLevel;
 use crate::payload_event::{Inner, PayloadEvent};
-use crate::rewritten::{Place, Positions, Rewritten};
+use crate::rewritten::{LogContext, Place, Positions, Rewritten};
 use crate::scan::{Scanner, Transactions};
 use crate::spool::Spool;
 
 /// Bytes of events collected before they go to the compressor.
-const STAGE_SIZE: usize = 128 << 10;
+pub(crate) const STAGE_SIZE: usize = 128 << 10;
 
 /// How to compress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -145,15 +145,8 @@ impl TransactionCompressor {
     ) -> Result<()> {
         let payload = PayloadEvent::begin(&mut out.spool)?;
         self.compressor.begin(candidate.inner_size)?;
-        let mut feed = Feed {
-            compressor: &mut self.compressor,
-            out: &mut out.spool,
-            stage: Inner::new(&mut self.inner, out.context),
-            behind_gtid: false,
-        };
-        let mut parser = EventParser::unchecked(out.context.framing, candidate.range().start);
-        push_all(bytes, buffer, &mut parser, &mut feed)?;
-        feed.flush()?;
+        let sink = |bytes: &[u8]| self.compressor.write(bytes, &mut out.spool);
+        feed(candidate, bytes, out.context, &mut self.inner, buffer, sink)?;
         let payload_size = self.compressor.finish(&mut out.spool)?;
         if payload_size > PAYLOAD_SIZE_MAX {
             return out.leave(candidate, Ineligible::TooLarge);
@@ -233,12 +226,12 @@ impl Transactions for InMemory<'_> {
 
 /// What a piece holds that can't be kept in memory.
 #[derive(Default)]
-struct Findings {
-    found: Vec<Found>,
-    without_gtid: u64,
+pub(crate) struct Findings {
+    pub(crate) found: Vec<Found>,
+    pub(crate) without_gtid: u64,
 }
 
-enum Found {
+pub(crate) enum Found {
     Outside(Range<u64>),
     Transaction(Candidate, TransactionContent, bool),
 }
@@ -265,23 +258,38 @@ impl Transactions for Findings {
     }
 }
 
-/// Feeds the events behind a GTID event to a compressor.
-struct Feed<'a> {
-    compressor: &'a mut Compressor,
-    out: &'a mut Spool,
+/// Hands the events of a transaction to `sink` as they stand in a payload, in pieces. `bytes` reads
+/// the transaction.
+pub(crate) fn feed(
+    candidate: &Candidate,
+    bytes: impl Read,
+    context: LogContext,
+    stage: &mut Vec<u8>,
+    buffer: &mut [u8],
+    sink: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut feed = Feed { sink, stage: Inner::new(stage, context), behind_gtid: false };
+    let mut parser = EventParser::unchecked(context.framing, candidate.range().start);
+    push_all(bytes, buffer, &mut parser, &mut feed)?;
+    feed.flush()
+}
+
+/// Collects the events behind a GTID event and hands them on.
+struct Feed<'a, S> {
+    sink: S,
     stage: Inner<'a>,
     behind_gtid: bool,
 }
 
-impl Feed<'_> {
+impl<S: FnMut(&[u8]) -> Result<()>> Feed<'_, S> {
     fn flush(&mut self) -> Result<()> {
-        self.compressor.write(self.stage.bytes, self.out)?;
+        (self.sink)(self.stage.bytes)?;
         self.stage.bytes.clear();
         Ok(())
     }
 }
 
-impl EventVisitor for Feed<'_> {
+impl<S: FnMut(&[u8]) -> Result<()>> EventVisitor for Feed<'_, S> {
     type Error = Error;
 
     fn begin(&mut self, _: u64, header: &EventHeader) -> Result<()> {

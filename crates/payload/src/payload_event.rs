@@ -11,9 +11,9 @@ use binlogz_binlog::checksum::CHECKSUM_SIZE;
 use binlogz_binlog::event::transaction_payload::HEADER_SIZE_MAX;
 use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
 use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_binlog::{EventHeader, EventType, HeaderFlags};
+use binlogz_binlog::{EventHeader, EventType, Framing, HeaderFlags};
 
-use crate::candidate::Candidate;
+use crate::candidate::{Candidate, HeldGtid};
 use crate::error::Result;
 use crate::rewritten::{LogContext, Positions, Rewritten};
 use crate::spool::Spool;
@@ -35,6 +35,30 @@ impl<'a> Inner<'a> {
         let event_size = header.event_size - self.checksum_size;
         self.bytes.extend_from_slice(&EventHeader { event_size, end_log_pos: 0, ..*header }.encode());
     }
+}
+
+/// Puts the fields in front of a payload into `scratch`; how large the payload event is with them.
+fn event_size(uncompressed_size: u64, payload_size: u64, framing: Framing, scratch: &mut Vec<u8>) -> u64 {
+    scratch.clear();
+    TransactionPayloadHeader::new(CompressionType::ZSTD, payload_size, Some(uncompressed_size))
+        .encode(scratch);
+    // PAYLOAD_SIZE_MAX leaves room for the headers below 1 GiB.
+    (HEADER_SIZE + scratch.len() + framing.checksum().size()) as u64 + payload_size
+}
+
+/// Bytes that a transaction takes in the log with a payload of this size: GTID event and payload
+/// event.
+pub(crate) fn compressed_size(
+    gtid: &HeldGtid,
+    inner_size: u64,
+    payload_size: u64,
+    framing: Framing,
+    scratch: &mut Vec<u8>,
+) -> Result<u64> {
+    let event_size = event_size(inner_size, payload_size, framing, scratch);
+    scratch.clear();
+    gtid.rewrite(framing, event_size, scratch)?;
+    Ok(scratch.len() as u64 + event_size)
 }
 
 /// A payload event that grows in a spool: room for its header, the payload, room for its checksum.
@@ -67,12 +91,7 @@ impl PayloadEvent {
         let checksum_size = framing.checksum().size();
         let first_span = out.spans.len();
         let uncompressed_size = candidate.inner_size;
-        let fields =
-            TransactionPayloadHeader::new(CompressionType::ZSTD, payload_size, Some(uncompressed_size));
-        scratch.clear();
-        fields.encode(scratch);
-        // PAYLOAD_SIZE_MAX leaves room for the headers below 1 GiB.
-        let event_size = (HEADER_SIZE + scratch.len() + checksum_size) as u64 + payload_size;
+        let event_size = event_size(uncompressed_size, payload_size, framing, scratch);
         let header = EventHeader {
             timestamp: candidate.last.timestamp,
             event_type: EventType::TRANSACTION_PAYLOAD,

@@ -1,4 +1,4 @@
-//! Shows what a binary log holds: as mysqlbinlog's text, as statistics.
+//! Shows what a binary log holds: as mysqlbinlog's text, as statistics, as advice on compressing it.
 //!
 //! Printers are library types that append to a buffer; they open no file and know no option. Reading
 //! the log and writing the buffer are the caller's.
@@ -6,5 +6,6 @@
 #![deny(clippy::indexing_slicing, clippy::unwrap_used)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
 
+pub mod advice;
 pub mod mysqlbinlog;
 pub mod stats;

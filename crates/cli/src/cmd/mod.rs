@@ -1,5 +1,6 @@
 //! The commands, one a file.
 
+mod advise;
 mod completions;
 mod compress;
 pub(crate) mod dump;
@@ -30,6 +31,7 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Dump(dump::Dump),
     Stats(stats::Stats),
+    Advise(advise::Advise),
     #[command(hide = true)]
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -47,6 +49,7 @@ impl Command {
             // Its command line is never read here: see main.
             Command::Dump(_) => Ok(Exit::Trouble),
             Command::Stats(command) => command.run(),
+            Command::Advise(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),
         }

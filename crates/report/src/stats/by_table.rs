@@ -14,9 +14,9 @@ const ENTRY: usize = 160;
 
 /// A table's name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct TableName {
-    pub(super) database: Box<[u8]>,
-    pub(super) table: Box<[u8]>,
+pub(crate) struct TableName {
+    pub(crate) database: Box<[u8]>,
+    pub(crate) table: Box<[u8]>,
 }
 
 /// What happened to a table.

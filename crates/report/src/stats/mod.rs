@@ -19,11 +19,12 @@ mod file;
 mod largest;
 mod reason;
 mod section;
-mod sections;
-mod size_class;
+pub(crate) mod sections;
+pub(crate) mod size_class;
 mod transaction;
 mod write;
 
+pub(crate) use by_table::TableName;
 pub use collector::{Collector, Part};
 pub use compression::{CompressionStats, LogType, TransactionFigures};
 pub use counts::{RowCounts, Totals};

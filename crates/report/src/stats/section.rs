@@ -18,10 +18,19 @@ pub struct Section {
 pub enum Cell {
     /// A count, a size in bytes, a percentage.
     Number(i128),
+    /// A number with so many decimal places, in units of its last one.
+    Decimal(i128, u8),
     /// A name or a time.
     Text(String),
     /// Not known, or not applicable.
     Null,
+}
+
+impl Cell {
+    /// A number rounded to so many decimal places.
+    pub fn decimal(value: f64, places: u8) -> Self {
+        Cell::Decimal((value * 10f64.powi(places.into())).round() as i128, places)
+    }
 }
 
 impl From<u64> for Cell {

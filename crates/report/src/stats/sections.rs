@@ -274,7 +274,7 @@ fn group_cells(totals: &Totals) -> impl Iterator<Item = Cell> {
 }
 
 /// Microseconds since 1970 as the server prints a TIMESTAMP(6), in UTC.
-fn utc(microseconds: u64) -> String {
+pub(crate) fn utc(microseconds: u64) -> String {
     let (seconds, fraction) = (microseconds / 1_000_000, microseconds % 1_000_000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(days);

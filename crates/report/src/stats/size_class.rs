@@ -4,7 +4,7 @@ use super::counts::Totals;
 
 /// The end of the first class, in bytes, and how many there are.
 const SMALLEST: u64 = 256;
-const CLASSES: usize = 13;
+pub(crate) const CLASSES: usize = 13;
 
 // The last class begins where an event can't be larger.
 const _: () = assert!(SMALLEST << (2 * (CLASSES - 2)) == binlogz_binlog::EVENT_SIZE_MAX as u64);
@@ -15,10 +15,19 @@ pub(super) struct BySize([Totals; CLASSES]);
 
 /// The sizes of a class, in uncompressed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SizeClass {
-    pub(super) from: u64,
+pub(crate) struct SizeClass {
+    pub(crate) from: u64,
     /// The first size that is larger; the last class has none.
-    pub(super) to: Option<u64>,
+    pub(crate) to: Option<u64>,
+}
+
+impl SizeClass {
+    /// The class of this number, counted from 0.
+    pub(crate) fn numbered(class: usize) -> Self {
+        let from = if class == 0 { 0 } else { SMALLEST << (2 * (class - 1)) };
+        let to = (class + 1 < CLASSES).then_some(SMALLEST << (2 * class));
+        SizeClass { from, to }
+    }
 }
 
 impl BySize {
@@ -36,16 +45,13 @@ impl BySize {
 
     /// The classes that occurred.
     pub(super) fn iter(&self) -> impl Iterator<Item = (SizeClass, &Totals)> {
-        let classes = self.0.iter().enumerate().map(|(class, totals)| {
-            let from = if class == 0 { 0 } else { SMALLEST << (2 * (class - 1)) };
-            let to = (class + 1 < CLASSES).then_some(SMALLEST << (2 * class));
-            (SizeClass { from, to }, totals)
-        });
+        let classes = self.0.iter().enumerate().map(|(class, totals)| (SizeClass::numbered(class), totals));
         classes.filter(|(_, totals)| totals.transactions > 0)
     }
 }
 
-fn class_of(size: u64) -> usize {
+/// The number of the class that holds a size.
+pub(crate) fn class_of(size: u64) -> usize {
     let doublings = (size / SMALLEST).checked_ilog2();
     doublings.map_or(0, |doublings| (doublings as usize / 2 + 1).min(CLASSES - 1))
 }

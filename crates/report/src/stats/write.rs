@@ -58,7 +58,10 @@ fn table(section: &Section, out: &mut impl Write) -> io::Result<()> {
         .map(|(place, column)| {
             let cells = || texts.iter().filter_map(|row| row.get(place));
             let width = cells().map(|text| text.chars().count()).max().unwrap_or(0);
-            let numeric = section.rows.iter().any(|row| matches!(row.get(place), Some(Cell::Number(_))));
+            let numeric = section
+                .rows
+                .iter()
+                .any(|row| matches!(row.get(place), Some(Cell::Number(_) | Cell::Decimal(..))));
             (*column, width.max(column.len()), numeric)
         })
         .collect();
@@ -97,6 +100,8 @@ fn value(cell: &Cell) -> serde_json::Value {
             Ok(number) => number.into(),
             Err(_) => u64::try_from(*number).unwrap_or(u64::MAX).into(),
         },
+        // What is written is the number that the text shows.
+        Cell::Decimal(..) => shown(cell, "").parse::<f64>().map_or(serde_json::Value::Null, Into::into),
         Cell::Text(text) => text.as_str().into(),
         Cell::Null => serde_json::Value::Null,
     }
@@ -122,6 +127,13 @@ fn quoted(field: String) -> String {
 fn shown(cell: &Cell, null: &str) -> String {
     match cell {
         Cell::Number(number) => number.to_string(),
+        Cell::Decimal(units, places) => {
+            let places = usize::from(*places);
+            let digits = format!("{:0width$}", units.unsigned_abs(), width = places + 1);
+            let (whole, fraction) = digits.split_at(digits.len() - places);
+            let sign = if *units < 0 { "-" } else { "" };
+            format!("{sign}{whole}.{fraction}")
+        }
         Cell::Text(text) => text.clone(),
         Cell::Null => null.to_owned(),
     }
@@ -156,6 +168,20 @@ mod tests {
   ü       18446744073709551615
 ";
         assert_eq!(written(Format::Table), expected);
+    }
+
+    #[test]
+    fn decimals_keep_their_places() {
+        for (value, places, expected) in [
+            (12.345, 2, "12.35"),
+            (-0.04, 1, "0.0"),
+            (-0.5, 1, "-0.5"),
+            (0.05, 3, "0.050"),
+            (1e9, 1, "1000000000.0"),
+        ] {
+            assert_eq!(shown(&Cell::decimal(value, places), ""), expected);
+        }
+        assert_eq!(value(&Cell::decimal(12.345, 2)), 12.35);
     }
 
     #[test]

@@ -1,0 +1,307 @@
+//! Transactions as the server's compressor gets them, without compressing anything: for those who
+//! measure.
+//!
+//! What [`crate::compress`] would put into a payload is handed out byte for byte, with what it would
+//! take in the log once it is compressed ([`TransactionSize::compressed`]); what it would leave comes
+//! with the same reason.
+
+use std::io::Read;
+use std::ops::Range;
+
+use binlogz_binlog::event::AnyGtidEvent;
+use binlogz_binlog::event::transaction_payload::PAYLOAD_SIZE_MAX;
+use binlogz_binlog::transaction::TransactionContent;
+use binlogz_binlog::{EventHeader, EventParser, Framing};
+
+use crate::candidate::{Candidate, HeldGtid};
+use crate::compress::{Findings, Found, STAGE_SIZE, feed, push_all};
+use crate::eligibility::Ineligible;
+use crate::error::Result;
+use crate::payload_event::{Inner, compressed_size};
+use crate::rewritten::{LogContext, Place};
+use crate::scan::{Scanner, Transactions};
+
+const MICROSECONDS: u64 = 1_000_000;
+
+/// Transactions up to this size are handed out in memory, also where their piece is not held.
+const HELD_MAX: u64 = 1 << 20;
+
+/// Takes what a [`TransactionExtractor`] finds.
+pub trait Extraction {
+    /// A transaction that began with a GTID event.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the extraction is to end with.
+    fn transaction(&mut self, transaction: Extracted<'_>) -> Result<()>;
+
+    /// So many bytes of events outside of such transactions.
+    fn outside(&mut self, size: u64);
+
+    /// One of the transactions in there ended, which have no GTID event.
+    fn without_gtid(&mut self);
+}
+
+/// A transaction.
+pub struct Extracted<'a> {
+    /// Where it begins in its log.
+    pub offset: u64,
+    /// Why it would stay as it is; `None` if it would be compressed.
+    pub left: Option<Ineligible>,
+    candidate: &'a Candidate,
+    framing: Framing,
+    events: Events<'a>,
+    scratch: &'a mut Vec<u8>,
+}
+
+/// Hands bytes on, piece by piece.
+type Sink<'s> = &'s mut dyn FnMut(&[u8]) -> Result<()>;
+
+enum Events<'a> {
+    Held(&'a [u8]),
+    Read(&'a mut dyn FnMut(Sink<'_>) -> Result<()>),
+}
+
+impl std::fmt::Debug for Extracted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Extracted")
+            .field("offset", &self.offset)
+            .field("left", &self.left)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Extracted<'_> {
+    /// Bytes that it takes in the log as it is, GTID event, headers and checksums included.
+    pub fn plain_size(&self) -> u64 {
+        self.candidate.range().end - self.offset
+    }
+
+    /// Bytes that the compressor gets: all events behind the GTID event, without checksums.
+    pub fn inner_size(&self) -> u64 {
+        self.candidate.inner_size
+    }
+
+    /// Those bytes, if they are held in memory: of one that would be compressed.
+    pub fn held(&self) -> Option<&[u8]> {
+        match self.events {
+            Events::Held(bytes) => Some(bytes),
+            Events::Read(_) => None,
+        }
+    }
+
+    /// Hands those bytes on in pieces, whether they are held or not.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be read; what `sink` fails with.
+    pub fn read(&mut self, sink: Sink<'_>) -> Result<()> {
+        match &mut self.events {
+            Events::Held(bytes) => bytes.chunks(STAGE_SIZE).try_for_each(sink),
+            Events::Read(read) => read(sink),
+        }
+    }
+
+    /// Bytes that it takes in the log with a payload of this size; `None` if no event can hold it.
+    ///
+    /// # Errors
+    ///
+    /// A GTID event that can't be read.
+    pub fn compressed_size(&mut self, payload_size: u64) -> Result<Option<u64>> {
+        let Candidate { gtid, inner_size, .. } = self.candidate;
+        size_with(gtid, *inner_size, payload_size, self.framing, self.scratch)
+    }
+
+    /// The same, to be asked later.
+    pub fn size(&self) -> TransactionSize {
+        TransactionSize {
+            gtid: self.candidate.gtid.clone(),
+            inner_size: self.candidate.inner_size,
+            framing: self.framing,
+        }
+    }
+
+    /// When it was committed, or, where the log doesn't say, begun: microseconds since 1970.
+    ///
+    /// # Errors
+    ///
+    /// A GTID event that can't be read.
+    pub fn timestamp(&self) -> Result<u64> {
+        let gtid = AnyGtidEvent::decode_frame(&self.candidate.gtid.frame(self.framing)?)?;
+        let commit = gtid.and_then(|gtid| Some(gtid.commit_timestamps()?.immediate));
+        Ok(commit.unwrap_or(u64::from(self.candidate.gtid.header.timestamp) * MICROSECONDS))
+    }
+}
+
+/// How large a transaction becomes; see [`Extracted::size`].
+#[derive(Debug, Clone)]
+pub struct TransactionSize {
+    gtid: HeldGtid,
+    inner_size: u64,
+    framing: Framing,
+}
+
+impl TransactionSize {
+    /// As [`Extracted::compressed_size`].
+    ///
+    /// # Errors
+    ///
+    /// A GTID event that can't be read.
+    pub fn compressed(&self, payload_size: u64) -> Result<Option<u64>> {
+        size_with(&self.gtid, self.inner_size, payload_size, self.framing, &mut Vec::new())
+    }
+}
+
+fn size_with(
+    gtid: &HeldGtid,
+    inner_size: u64,
+    payload_size: u64,
+    framing: Framing,
+    scratch: &mut Vec<u8>,
+) -> Result<Option<u64>> {
+    if payload_size > PAYLOAD_SIZE_MAX {
+        return Ok(None);
+    }
+    compressed_size(gtid, inner_size, payload_size, framing, scratch).map(Some)
+}
+
+/// Finds transactions, one piece of a log after the other.
+#[derive(Debug, Default)]
+pub struct TransactionExtractor {
+    /// Buffers that are used again for each transaction.
+    inner: Vec<u8>,
+    held: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+impl TransactionExtractor {
+    /// One a thread.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Goes through the transactions of a batch.
+    ///
+    /// # Errors
+    ///
+    /// Bad bytes, with their offset; what `extraction` fails with.
+    pub fn batch(&mut self, batch: &[u8], place: Place, extraction: &mut impl Extraction) -> Result<()> {
+        let Place { offset, context, announced } = place;
+        let handler = InMemory {
+            inner: Inner::new(&mut self.inner, context),
+            scratch: &mut self.scratch,
+            context,
+            announced,
+            extraction,
+        };
+        let mut scanner = Scanner::new(handler, context);
+        let mut parser = EventParser::new(context.framing, offset);
+        parser.push(batch, &mut scanner)?;
+        parser.finish()?;
+        scanner.finish().map(drop)
+    }
+
+    /// Goes through transactions that are not held in memory. `reader` gives any range of the piece,
+    /// counted from its first byte; it has `size` bytes.
+    ///
+    /// # Errors
+    ///
+    /// As for [`TransactionExtractor::batch`], and a reader that fails.
+    pub fn large<R: Read>(
+        &mut self,
+        mut reader: impl FnMut(Range<u64>) -> std::io::Result<R>,
+        size: u64,
+        place: Place,
+        extraction: &mut impl Extraction,
+    ) -> Result<()> {
+        let Place { offset, context, announced } = place;
+        let mut buffer = vec![0; STAGE_SIZE];
+        let mut scanner = Scanner::new(Findings::default(), context);
+        let mut parser = EventParser::new(context.framing, offset);
+        push_all(reader(0..size)?, &mut buffer, &mut parser, &mut scanner)?;
+        parser.finish()?;
+        let findings = scanner.finish()?;
+        for _ in 0..findings.without_gtid {
+            extraction.without_gtid();
+        }
+        for found in findings.found {
+            let (candidate, content, whole) = match found {
+                Found::Outside(log) => {
+                    extraction.outside(log.end - log.start);
+                    continue;
+                }
+                Found::Transaction(candidate, content, whole) => (candidate, content, whole),
+            };
+            let left = candidate.check(&content, whole, announced, context, &mut self.scratch)?.err();
+            let log = candidate.range();
+            let mut read = |sink: Sink<'_>| {
+                let bytes = reader(log.start - offset..log.end - offset)?;
+                feed(&candidate, bytes, context, &mut self.inner, &mut buffer, sink)
+            };
+            let events = if candidate.inner_size <= HELD_MAX {
+                self.held.clear();
+                if left.is_none() {
+                    read(&mut |bytes| {
+                        self.held.extend_from_slice(bytes);
+                        Ok(())
+                    })?;
+                }
+                Events::Held(&self.held)
+            } else {
+                Events::Read(&mut read)
+            };
+            extraction.transaction(Extracted {
+                offset: log.start,
+                left,
+                candidate: &candidate,
+                framing: context.framing,
+                events,
+                scratch: &mut self.scratch,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Hands out transactions as they go by.
+struct InMemory<'a, E> {
+    inner: Inner<'a>,
+    scratch: &'a mut Vec<u8>,
+    context: LogContext,
+    announced: bool,
+    extraction: &'a mut E,
+}
+
+impl<E: Extraction> Transactions for InMemory<'_, E> {
+    #[inline]
+    fn event(&mut self, header: &EventHeader) {
+        self.inner.event(header);
+    }
+
+    #[inline]
+    fn body(&mut self, bytes: &[u8]) {
+        self.inner.bytes.extend_from_slice(bytes);
+    }
+
+    fn transaction(&mut self, candidate: Candidate, content: &TransactionContent, whole: bool) -> Result<()> {
+        let left = candidate.check(content, whole, self.announced, self.context, self.scratch)?.err();
+        self.extraction.transaction(Extracted {
+            offset: candidate.range().start,
+            left,
+            candidate: &candidate,
+            framing: self.context.framing,
+            events: Events::Held(self.inner.bytes),
+            scratch: self.scratch,
+        })?;
+        self.inner.bytes.clear();
+        Ok(())
+    }
+
+    fn without_gtid(&mut self) {
+        self.extraction.without_gtid();
+    }
+
+    fn outside(&mut self, log: Range<u64>) {
+        self.extraction.outside(log.end - log.start);
+    }
+}

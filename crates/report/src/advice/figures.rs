@@ -1,0 +1,247 @@
+//! What is counted of transactions that would be compressed, and of the others.
+//!
+//! Sizes of transactions are those in the log: with GTID event, headers and checksums. A worker
+//! collects figures of a piece of the log; added up they are those of the log, whatever the pieces.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use binlogz_payload::{Error, Extracted, Ineligible};
+
+use super::quantiles::Quantiles;
+use super::tables::Tables;
+use crate::stats::TableName;
+use crate::stats::size_class::{CLASSES, class_of};
+
+const MICROSECONDS_PER_HOUR: u64 = 3_600_000_000;
+
+/// Two years of hours; of a log of more, the hours behind are left out of the table by hour.
+const HOURS_MAX: usize = 17_600;
+
+/// The figures.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Figures {
+    /// Transactions, and bytes of those that stay as they are, by reason.
+    pub(super) left: [Left; Ineligible::ALL.len()],
+    /// Transactions that would be compressed, by class of size.
+    pub(super) classes: [ClassFigures; CLASSES],
+    /// By the hour of commit, counted from 1970 in UTC.
+    pub(super) hours: BTreeMap<u64, HourFigures>,
+    pub(super) tables: Tables,
+    /// The first and last commit, in microseconds since 1970.
+    pub(super) commits: Option<(u64, u64)>,
+    /// By level.
+    pub(super) levels: Vec<LevelFigures>,
+}
+
+/// Transactions that stay as they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Left {
+    pub(super) transactions: u64,
+    pub(super) bytes: u64,
+}
+
+/// Transactions of a class of size.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ClassFigures {
+    pub(super) transactions: u64,
+    /// Bytes in the log as it would be without compression.
+    pub(super) plain: u64,
+    /// Bytes that the compressor gets.
+    pub(super) inner: u64,
+    /// By level.
+    pub(super) levels: Vec<ClassLevel>,
+}
+
+/// One level of a class.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ClassLevel {
+    /// Bytes in the log.
+    pub(super) size: u64,
+    /// Nanoseconds of processor time.
+    pub(super) compress: u64,
+}
+
+/// Transactions of an hour.
+#[derive(Debug, Clone, Default)]
+pub(super) struct HourFigures {
+    pub(super) transactions: u64,
+    /// Bytes of those that stay as they are.
+    pub(super) left: u64,
+    /// Bytes of the others without compression, by class of size.
+    pub(super) plain: [u64; CLASSES],
+    /// Their bytes by level.
+    pub(super) levels: Vec<u64>,
+}
+
+/// All transactions at a level.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LevelFigures {
+    /// Bytes in the log of those that are compressed.
+    pub(super) size: u64,
+    /// Bytes of their payloads.
+    pub(super) payload: u64,
+    /// Nanoseconds of processor time.
+    pub(super) compress: u64,
+    /// Nanoseconds of processor time for expanding some of them, and of how many expanded bytes.
+    pub(super) expand: (u64, u64),
+    pub(super) times: Quantiles,
+}
+
+/// What a transaction becomes at one level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Compressed {
+    pub(super) size: u64,
+    pub(super) payload: u64,
+    pub(super) compress: u64,
+    pub(super) expand: (u64, u64),
+}
+
+impl Figures {
+    /// Counts a transaction that stays as it is.
+    pub(super) fn count_left(&mut self, reason: Ineligible, bytes: u64) {
+        if let Some(left) = self.left.get_mut(reason as usize) {
+            left.transactions += 1;
+            left.bytes += bytes;
+        }
+    }
+
+    /// Counts a transaction, but for what depends on the level; whether it would be compressed.
+    pub(super) fn count(&mut self, transaction: &Extracted<'_>) -> Result<bool, Error> {
+        let plain = transaction.plain_size();
+        let timestamp = transaction.timestamp()?;
+        let (first, last) = self.commits.unwrap_or((timestamp, timestamp));
+        self.commits = Some((first.min(timestamp), last.max(timestamp)));
+        let class = class_of(transaction.inner_size());
+        if let Some(hour) = self.hour(timestamp / MICROSECONDS_PER_HOUR) {
+            hour.transactions += 1;
+            match hour.plain.get_mut(class) {
+                Some(bytes) if transaction.left.is_none() => *bytes += plain,
+                _ => hour.left += plain,
+            }
+        }
+        if let Some(reason) = transaction.left {
+            self.count_left(reason, plain);
+            return Ok(false);
+        }
+        if let Some(class) = self.classes.get_mut(class) {
+            class.transactions += 1;
+            class.plain += plain;
+            class.inner += transaction.inner_size();
+        }
+        Ok(true)
+    }
+
+    /// Counts what the same transaction becomes at each level.
+    pub(super) fn count_levels(
+        &mut self,
+        transaction: &Extracted<'_>,
+        levels: &[Compressed],
+        tables: &[(Arc<TableName>, u64)],
+    ) -> Result<(), Error> {
+        let hour = transaction.timestamp()? / MICROSECONDS_PER_HOUR;
+        let inner = transaction.inner_size();
+        let class_number = class_of(inner);
+        self.levels.resize_with(levels.len(), LevelFigures::default);
+        for (figures, level) in self.levels.iter_mut().zip(levels) {
+            figures.size += level.size;
+            figures.payload += level.payload;
+            figures.compress += level.compress;
+            figures.expand.0 += level.expand.0;
+            figures.expand.1 += level.expand.1;
+            figures.times.count(level.compress, 1.0);
+        }
+        if let Some(class) = self.classes.get_mut(class_number) {
+            class.levels.resize_with(levels.len(), ClassLevel::default);
+            for (known, level) in class.levels.iter_mut().zip(levels) {
+                known.size += level.size;
+                known.compress += level.compress;
+            }
+        }
+        if let Some(hour) = self.hour(hour) {
+            hour.levels.resize(levels.len(), 0);
+            for (size, level) in hour.levels.iter_mut().zip(levels) {
+                *size += level.size;
+            }
+        }
+        for (name, bytes) in tables {
+            let payloads = levels.iter().map(|level| level.payload);
+            self.tables.count(name, *bytes, class_number, inner, payloads);
+        }
+        Ok(())
+    }
+
+    fn hour(&mut self, hour: u64) -> Option<&mut HourFigures> {
+        let room = self.hours.len() < HOURS_MAX || self.hours.contains_key(&hour);
+        room.then(|| self.hours.entry(hour).or_default())
+    }
+
+    /// Adds what comes behind.
+    pub(super) fn add(&mut self, other: &Figures) {
+        for (left, other) in self.left.iter_mut().zip(other.left) {
+            left.transactions += other.transactions;
+            left.bytes += other.bytes;
+        }
+        for (class, other) in self.classes.iter_mut().zip(&other.classes) {
+            class.transactions += other.transactions;
+            class.plain += other.plain;
+            class.inner += other.inner;
+            class.levels.resize_with(class.levels.len().max(other.levels.len()), ClassLevel::default);
+            for (level, other) in class.levels.iter_mut().zip(&other.levels) {
+                level.size += other.size;
+                level.compress += other.compress;
+            }
+        }
+        for (hour, other) in &other.hours {
+            let Some(hour) = self.hour(*hour) else { continue };
+            hour.transactions += other.transactions;
+            hour.left += other.left;
+            for (bytes, other) in hour.plain.iter_mut().zip(other.plain) {
+                *bytes += other;
+            }
+            hour.levels.resize(hour.levels.len().max(other.levels.len()), 0);
+            for (size, other) in hour.levels.iter_mut().zip(&other.levels) {
+                *size += other;
+            }
+        }
+        self.tables.add(&other.tables);
+        if let Some((first, last)) = other.commits {
+            let (known_first, known_last) = self.commits.unwrap_or((first, last));
+            self.commits = Some((known_first.min(first), known_last.max(last)));
+        }
+        self.levels.resize_with(self.levels.len().max(other.levels.len()), LevelFigures::default);
+        for (level, other) in self.levels.iter_mut().zip(&other.levels) {
+            level.size += other.size;
+            level.payload += other.payload;
+            level.compress += other.compress;
+            level.expand.0 += other.expand.0;
+            level.expand.1 += other.expand.1;
+            level.times.add(&other.times);
+        }
+    }
+
+    /// How many transactions would be compressed.
+    pub(super) fn eligible(&self) -> u64 {
+        self.classes.iter().map(|class| class.transactions).sum()
+    }
+
+    /// Their bytes in the log without compression.
+    pub(super) fn eligible_plain(&self) -> u64 {
+        self.classes.iter().map(|class| class.plain).sum()
+    }
+
+    /// Bytes that the compressor gets.
+    pub(super) fn inner(&self) -> u64 {
+        self.classes.iter().map(|class| class.inner).sum()
+    }
+
+    /// Bytes of those that stay as they are.
+    pub(super) fn left_bytes(&self) -> u64 {
+        self.left.iter().map(|left| left.bytes).sum()
+    }
+
+    /// All transactions.
+    pub(super) fn transactions(&self) -> u64 {
+        self.eligible() + self.left.iter().map(|left| left.transactions).sum::<u64>()
+    }
+}

@@ -1,0 +1,134 @@
+//! What compression would save and cost on a server that wrote these logs.
+//!
+//! ```text
+//! transactions → ExactMeter (one a worker) → Figures ─────────────────────────┐
+//! transactions → SampleMeter → Figures, samples → Estimator ─ fills the rest ─┴→ Advice → Section → text, JSON, HTML
+//! ```
+//!
+//! [`ExactMeter`] compresses every transaction at every level. What the figures mean to whoever runs the
+//! server is [`Advice::recommendation`]'s business; docs/advise.md says what each column is.
+
+mod exact;
+mod figures;
+mod quantiles;
+mod recommend;
+mod sections;
+mod table_walk;
+mod tables;
+
+use binlogz_flow::measure::MeasuredPiece;
+use binlogz_payload::CompressionLevel;
+
+pub use exact::{ExactMeter, ExactPart};
+pub use recommend::{Recommendation, Verdict};
+
+use figures::Figures;
+
+/// The levels that are looked at where none are named.
+pub const LEVELS: [u8; 7] = [1, 3, 6, 9, 15, 19, 22];
+
+/// What was measured, and what follows from it.
+#[derive(Debug)]
+pub struct Advice {
+    levels: Vec<CompressionLevel>,
+    replicas: u32,
+    files: u64,
+    bytes_read: u64,
+    /// Bytes outside of transactions with a GTID event: in the plain log, in the compressed one.
+    outside: [u64; 2],
+    payloads: u64,
+    figures: Figures,
+}
+
+impl Advice {
+    /// Nothing measured yet. `replicas` read the log.
+    pub fn new(levels: &[CompressionLevel], replicas: u32) -> Self {
+        Advice {
+            levels: levels.to_vec(),
+            replicas,
+            files: 0,
+            bytes_read: 0,
+            outside: [0; 2],
+            payloads: 0,
+            figures: Figures::default(),
+        }
+    }
+
+    /// Adds a piece of a log.
+    pub fn add_exact(&mut self, piece: MeasuredPiece<ExactPart>) {
+        self.bytes_read += piece.bytes_read;
+        self.payloads += piece.payloads;
+        for (sum, outside) in self.outside.iter_mut().zip(piece.outside) {
+            *sum += outside;
+        }
+        if let Some(ExactPart(figures)) = piece.part {
+            self.figures.add(&figures);
+        }
+    }
+
+    /// Adds what another log gave.
+    pub fn add(&mut self, log: &Advice) {
+        self.files += log.files.max(1);
+        self.bytes_read += log.bytes_read;
+        self.payloads += log.payloads;
+        for (sum, outside) in self.outside.iter_mut().zip(log.outside) {
+            *sum += outside;
+        }
+        self.figures.add(&log.figures);
+    }
+
+    /// Bytes of the logs if nothing in them were compressed.
+    fn plain_bytes(&self) -> u64 {
+        let [outside, _] = self.outside;
+        outside + self.figures.left_bytes() + self.figures.eligible_plain()
+    }
+
+    /// Bytes that a server would have written with this level: one of the levels, by its place.
+    fn compressed_bytes(&self, level: usize) -> u64 {
+        let [_, outside] = self.outside;
+        let size = self.figures.levels.get(level).map_or(0, |level| level.size);
+        outside + self.figures.left_bytes() + size
+    }
+
+    /// What is saved of the plain log, in percent.
+    fn saved_percent(&self, level: usize) -> f64 {
+        saved_percent(self.plain_bytes(), self.compressed_bytes(level))
+    }
+
+    /// Seconds from the first commit to the last; `None` if they can't be told apart.
+    fn seconds(&self) -> Option<f64> {
+        let (first, last) = self.figures.commits?;
+        let seconds = last.saturating_sub(first) as f64 / 1e6;
+        (seconds >= SECONDS_MIN).then_some(seconds)
+    }
+
+    /// Seconds of processor time for compressing a gigabyte (10^9 bytes of events) at a level.
+    fn compress_seconds_per_gb(&self, level: usize) -> f64 {
+        let compress = self.figures.levels.get(level).map_or(0, |level| level.compress);
+        per(compress as f64, self.figures.inner() as f64)
+    }
+
+    /// The same for expanding it.
+    fn expand_seconds_per_gb(&self, level: usize) -> f64 {
+        let (time, bytes) = self.figures.levels.get(level).map_or((0, 0), |level| level.expand);
+        per(time as f64, bytes as f64)
+    }
+
+    /// The part of one core that compressing took, in percent, at the rate of the log.
+    fn core_percent(&self, level: usize) -> Option<f64> {
+        let compress = self.figures.levels.get(level).map_or(0, |level| level.compress);
+        Some(compress as f64 / 1e9 / self.seconds()? * 100.0)
+    }
+}
+
+/// A log of less is too short to tell a rate from.
+const SECONDS_MIN: f64 = 10.0;
+
+fn saved_percent(plain: u64, compressed: u64) -> f64 {
+    100.0 - 100.0 * per(compressed as f64, plain as f64)
+}
+
+/// A quotient; 0 where there is nothing to divide by. Nanoseconds a byte are seconds a gigabyte.
+fn per(dividend: f64, divisor: f64) -> f64 {
+    if divisor > 0.0 { dividend / divisor } else { 0.0 }
+}

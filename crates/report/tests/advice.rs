@@ -1,0 +1,137 @@
+//! Advice on every real log: exact sizes are those of the files that compress writes, with any number of
+//! threads.
+
+use binlogz_flow::measure::measure;
+use binlogz_flow::{Input, Rewrite, Summary, rewrite};
+use binlogz_payload::{CompressOptions, CompressionLevel};
+use binlogz_report::advice::{Advice, ExactMeter};
+use binlogz_report::stats::{Cell, Section};
+use binlogz_testkit::real::{self, RealBinlog};
+
+fn levels(levels: &[i64]) -> Vec<CompressionLevel> {
+    levels.iter().map(|level| CompressionLevel::clamped(*level)).collect()
+}
+
+fn exact(log: &RealBinlog, levels: &[CompressionLevel], workers: usize) -> Advice {
+    let mut advice = Advice::new(levels, 1);
+    let input = Input::open(&log.path).unwrap();
+    let summary = measure(
+        input,
+        workers,
+        &|| false,
+        || Ok(ExactMeter::new(levels)?),
+        |piece| {
+            advice.add_exact(piece);
+            Ok(())
+        },
+        &mut |_| {},
+    );
+    summary.unwrap_or_else(|error| panic!("{}: {error}", log.name));
+    advice
+}
+
+fn rewritten(log: &RealBinlog, how: Rewrite) -> Summary {
+    rewrite(Input::open(&log.path).unwrap(), std::io::sink(), how, 2, None, &mut |_| {}).unwrap()
+}
+
+fn section<'a>(sections: &'a [Section], name: &str) -> &'a Section {
+    sections.iter().find(|section| section.name == name).unwrap()
+}
+
+fn column(section: &Section, name: &str) -> Vec<Cell> {
+    let place = section.columns.iter().position(|column| *column == name).unwrap();
+    section.rows.iter().map(|row| row[place].clone()).collect()
+}
+
+fn numbers(section: &Section, name: &str) -> Vec<i128> {
+    let number = |cell| match cell {
+        Cell::Number(number) => number,
+        other => panic!("{name}: {other:?}"),
+    };
+    column(section, name).into_iter().map(number).collect()
+}
+
+/// Everything but times.
+fn without_times(sections: Vec<Section>) -> Vec<Section> {
+    let mut kept = sections;
+    kept.retain(|section| !["recommendation", "reasons"].contains(&section.name));
+    for section in &mut kept {
+        for (place, column) in section.columns.iter().enumerate() {
+            if column.contains("_us")
+                || column.starts_with("us_")
+                || column.contains("_s_")
+                || *column == "core_percent"
+            {
+                section.rows.iter_mut().for_each(|row| row[place] = Cell::Null);
+            }
+        }
+    }
+    kept
+}
+
+#[test]
+fn exact_sizes_are_those_of_the_files_that_compress_writes() {
+    let mut compressed = 0;
+    for log in real::every_binlog() {
+        let asked = levels(&[1, 3]);
+        let sections = exact(&log, &asked, 2).sections();
+        let sizes = numbers(section(&sections, "levels"), "bytes");
+        for (level, size) in asked.iter().zip(sizes) {
+            let options = CompressOptions { level: *level, ..CompressOptions::default() };
+            let summary = rewritten(&log, Rewrite::Recompress(options));
+            assert_eq!(size, summary.bytes_written.into(), "{} at level {level}", log.name);
+            if rewritten(&log, Rewrite::Expand).tally.changed == 0 {
+                let summary = rewritten(&log, Rewrite::Compress(options));
+                assert_eq!(size, summary.bytes_written.into(), "{} at level {level}", log.name);
+            }
+            let transactions = numbers(section(&sections, "summary"), "eligible_transactions");
+            assert_eq!(transactions, [summary.tally.changed.into()], "{}", log.name);
+            let reasons = section(&sections, "not_compressed");
+            let left: Vec<_> =
+                column(reasons, "reason").into_iter().zip(numbers(reasons, "transactions")).collect();
+            let expected: Vec<_> = summary
+                .tally
+                .left()
+                .map(|(reason, count)| (reason.name().into(), i128::from(count)))
+                .collect();
+            assert_eq!(left, expected, "{}", log.name);
+            compressed += summary.tally.changed;
+        }
+    }
+    assert!(compressed > 1000, "{compressed} transactions were compressed");
+}
+
+#[test]
+fn what_was_measured_does_not_depend_on_the_number_of_threads() {
+    let logs = real::every_binlog();
+    let asked = levels(&[1, 3]);
+    for log in logs.iter().filter(|log| log.name.contains("plain") || log.name.contains("level3")) {
+        let expected = without_times(exact(log, &asked, 1).sections());
+        for workers in [2, 5] {
+            assert_eq!(without_times(exact(log, &asked, workers).sections()), expected, "{}", log.name);
+        }
+    }
+}
+
+#[test]
+fn parts_add_up() {
+    for log in real::every_binlog() {
+        let sections = exact(&log, &levels(&[3]), 2).sections();
+        let summary = section(&sections, "summary");
+        let plain = rewritten(&log, Rewrite::Expand).bytes_written;
+        let found = numbers(summary, "plain_bytes")[0];
+        // The format description that expand takes back is counted as it was read.
+        assert!((found - i128::from(plain)).abs() <= 2, "{}: {found}, {plain}", log.name);
+        let classes: i128 = numbers(section(&sections, "sizes"), "transactions").iter().sum();
+        let left: i128 = numbers(section(&sections, "not_compressed"), "transactions").iter().sum();
+        assert_eq!(numbers(summary, "transactions"), [classes + left], "{}", log.name);
+        let hours = section(&sections, "hours");
+        let [in_hours, in_classes] = [hours, section(&sections, "sizes")]
+            .map(|section| numbers(section, "bytes").iter().sum::<i128>());
+        let stays: i128 = numbers(section(&sections, "not_compressed"), "bytes").iter().sum();
+        assert_eq!(in_hours, in_classes + stays, "{}", log.name);
+        let tables = section(&sections, "tables");
+        let inside: i128 = numbers(tables, "plain_bytes").iter().sum();
+        assert!(inside <= found, "{}: {inside} of {found}", log.name);
+    }
+}
