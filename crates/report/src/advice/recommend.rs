@@ -194,7 +194,7 @@ impl Advice {
         let [cost, known] = [smallest, place].map(|place| self.compress_seconds_per_gb(place));
         if verdict != Verdict::LeaveOff && known > 0.0 {
             reasons.push(format!(
-                "level {level} would save {more:.1} % of the log more, for {:.0} times the processor time of level {chosen}",
+                "level {level} would save {more:.1} % of the log more, for {:.1} times the processor time of level {chosen}",
                 cost / known
             ));
         }
