@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use binlogz_source::{ConnectOptions, DumpOptions, RemoteLog};
+use binlogz_source::{ConnectOptions, DumpOptions, RemoteFiles};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,16 +25,11 @@ fn main() -> ExitCode {
 fn fetch(url: &str, name: &str) -> Result<(), Box<dyn std::error::Error>> {
     let mut connect = ConnectOptions::new("fetch");
     connect.set_url(url)?;
-    let mut log = RemoteLog::open(&connect, DumpOptions::to_the_end(name, 4))?;
+    let mut files = RemoteFiles::open(&connect, DumpOptions::to_the_end(name, 4))?;
     let mut out = io::stdout().lock();
-    out.write_all(&binlogz_binlog::MAGIC)?;
-    while let Some(piece) = log.next_piece()? {
-        if piece.name != name.as_bytes() {
-            break; // the server goes on with the next file
-        }
-        if piece.is_stored() {
-            out.write_all(piece.bytes)?;
-        }
+    // Behind it come the server's next files.
+    if let Some(mut file) = files.next_file()? {
+        io::copy(&mut file, &mut out)?;
     }
     out.flush()?;
     Ok(())

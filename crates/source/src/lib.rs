@@ -3,7 +3,8 @@
 //! * [`ConnectOptions`] says where a server is and how to log in, in the mysql client's own options;
 //!   [`option_files`] reads them where MySQL's programs keep them;
 //! * [`Connection`] asks a server small things;
-//! * [`RemoteLog`] receives a binary log, event by event or in pieces.
+//! * [`RemoteLog`] receives a binary log, event by event or in pieces;
+//! * [`RemoteFiles`] gives the same as the files it stands in, each of them a [`std::io::Read`].
 //!
 //! What is said on the wire is decided in `binlogz-wire`; this crate carries bytes, blocking, and tells
 //! the time. It prints nothing.
@@ -13,6 +14,7 @@ mod connection;
 mod error;
 mod link;
 pub mod option_files;
+mod remote_files;
 mod remote_log;
 mod socket;
 mod tls;
@@ -21,5 +23,6 @@ pub use binlogz_wire as wire;
 pub use connect_options::{ConnectOptions, PasswordOption, Protocol};
 pub use connection::Connection;
 pub use error::{Error, Result};
+pub use remote_files::{FilePiece, RemoteFile, RemoteFiles};
 pub use remote_log::{DumpOptions, RemoteEvent, RemoteLog};
 pub use tls::{SslMode, TlsOptions};

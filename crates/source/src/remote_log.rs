@@ -143,7 +143,17 @@ impl RemoteLog {
         if !self.advance()? {
             return Ok(None);
         }
-        Ok(self.session.event(self.link.taken(self.taken)))
+        Ok(self.piece())
+    }
+
+    /// What [`RemoteLog::next_piece`] gave last.
+    pub fn piece(&self) -> Option<EventPiece<'_>> {
+        self.session.event(self.link.taken(self.taken))
+    }
+
+    /// Whether everything that came in was given out: what comes next is waited for.
+    pub fn is_drained(&self) -> bool {
+        self.link.input().is_empty()
     }
 
     /// Tells the source that everything up to a position is safe here (semi-synchronous replication).

@@ -146,6 +146,8 @@ fn the_clients_side_reads_back_as_what_it_meant() {
         "SET @master_binlog_checksum = 'NONE', @source_binlog_checksum = 'NONE'",
         "dump",
     ];
+    let mut expected_of_mariadb = expected_mysqlbinlog.to_vec();
+    expected_of_mariadb.insert(2, "SET @mariadb_slave_capability = 4");
     for session in SESSIONS.iter().filter(|session| !session.wrong_password) {
         let mut commands = Vec::new();
         for (_, bytes) in turns(session).iter().filter(|turn| turn.0 == 'C' && turn.1[3] == 0) {
@@ -166,7 +168,11 @@ fn the_clients_side_reads_back_as_what_it_meant() {
                 other => format!("{other:?}"),
             });
         }
-        let expected: &[&str] = if session.replica { &expected_replica } else { &expected_mysqlbinlog };
+        let expected: &[&str] = match session {
+            session if session.replica => &expected_replica,
+            session if session.mariadb => &expected_of_mariadb,
+            _ => &expected_mysqlbinlog,
+        };
         assert_eq!(commands, expected, "{}", session.name);
     }
 }

@@ -121,6 +121,12 @@ impl Ran {
         assert_eq!((self.text(), self.stderr.as_str(), self.code), (stdout, stderr, Some(code)));
     }
 
+    /// It did what it was asked, and there was nothing to complain of.
+    #[track_caller]
+    pub(crate) fn is_done(&self) {
+        assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""));
+    }
+
     /// Bad usage, bad input or I/O trouble: nothing on stdout, one line on stderr.
     #[track_caller]
     pub(crate) fn fails(&self, line: &str) {

@@ -5,7 +5,7 @@
 //! replica                                            mysqlbinlog
 //! SELECT UNIX_TIMESTAMP()                            SELECT VERSION()
 //! SELECT @@GLOBAL.SERVER_ID                          SET @master_binlog_checksum = 'NONE', …
-//! SET @master_heartbeat_period = N, …
+//! SET @master_heartbeat_period = N, …                of MariaDB: SET @mariadb_slave_capability = 4
 //! SET @master_binlog_checksum = @@global.binlog_checksum, …
 //! SELECT @source_binlog_checksum
 //! SELECT @@GLOBAL.GTID_MODE
@@ -30,6 +30,9 @@ use crate::command::Command;
 use crate::error::{Error, Result, ServerError};
 use crate::register_replica::RegisterReplica;
 use crate::result_set::{Answer, Row};
+
+/// What MariaDB's own clients tell it since 10.0: they know its GTIDs.
+const MARIADB_CAPABILITY: u32 = 4;
 
 /// Whom the source believes it is talking to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +83,8 @@ enum Purpose {
     /// It must be OK, or rows that nobody looks at.
     Nothing,
     Clock,
+    /// MariaDB sends its own events as they are to those alone who say that they know them.
+    Version,
     ServerId,
     /// SET of the checksum: sources before 5.6 don't know the variable.
     AnnounceChecksum,
@@ -170,6 +175,11 @@ impl Setup {
         match self.current {
             Purpose::Nothing | Purpose::AnnounceChecksum => {}
             Purpose::Clock => identity.clock = text.and_then(|text| text.parse().ok()),
+            Purpose::Version if found.contains("MariaDB") => {
+                let sql = format!("SET @mariadb_slave_capability = {MARIADB_CAPABILITY}");
+                self.asks.push_back(Ask::Statement(sql, Purpose::Nothing));
+            }
+            Purpose::Version => {}
             Purpose::ServerId => {
                 let id = text.and_then(|text| text.parse().ok()).ok_or_else(|| bad("a server id"))?;
                 if id == self.server_id {
@@ -239,7 +249,7 @@ impl OwnedCommand {
 
 fn mysqlbinlog_asks() -> Vec<Ask> {
     vec![
-        Ask::Statement("SELECT VERSION()".into(), Purpose::Nothing),
+        Ask::Statement("SELECT VERSION()".into(), Purpose::Version),
         Ask::Statement(
             "SET @master_binlog_checksum = 'NONE', @source_binlog_checksum = 'NONE'".into(),
             Purpose::Nothing,

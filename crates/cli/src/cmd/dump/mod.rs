@@ -4,6 +4,8 @@
 //! arguments before anybody else does.
 
 mod options;
+mod raw;
+mod remote;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -65,6 +67,9 @@ impl Request {
 }
 
 fn dump(options: &Options) -> Result<u8> {
+    if options.raw {
+        return raw::run(options).map(|()| 0);
+    }
     let what = if options.is_remote() { "logs of servers" } else { "files" };
     Err(Failure::Line(format!("dump: {what} are not dumped yet")))
 }

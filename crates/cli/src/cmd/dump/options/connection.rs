@@ -1,5 +1,4 @@
 //! From options to a connection.
-#![allow(dead_code, reason = "of use when logs of servers are read")]
 
 use std::ffi::OsStr;
 

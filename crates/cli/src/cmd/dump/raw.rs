@@ -1,0 +1,124 @@
+//! `--raw`: the files of a server's log, byte for byte, under their own names.
+//!
+//! What came in is written when nothing more waits, so that `--stop-never` keeps files that others can read; each
+//! file is synced when it is complete, and the last one when the run ends, whatever ends it. A file whose bytes
+//! stop coming ends behind its last whole event.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, BufRead, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use binlogz_source::{ConnectOptions, RemoteFile, RemoteFiles};
+
+use super::options::Options;
+use super::remote;
+use crate::failure::{Failure, Result};
+
+/// Bytes that are written at a time: small events cost no system call each.
+const WRITE_SIZE: usize = 1 << 20;
+
+/// Copies the logs that were asked for.
+pub(super) fn run(options: &Options) -> Result<()> {
+    let connect = remote::connect(options)?;
+    let mut logs = options.logs.iter().enumerate();
+    logs.try_for_each(|(number, log)| copy_log(options, &connect, log, number))
+}
+
+fn copy_log(options: &Options, connect: &ConnectOptions, log: &Path, number: usize) -> Result<()> {
+    let dump = remote::dump_options(options, log, number);
+    let mut files = RemoteFiles::open(connect, dump).map_err(|error| remote::failure(&error, false))?;
+    loop {
+        let next = files.next_file().map(|file| file.map(|file| file.name().to_vec()));
+        let logged_in = files.log().identity().is_some();
+        let Some(name) = next.map_err(|error| remote::failure(&error, logged_in))? else { return Ok(()) };
+        if !options.to_last_log && log.file_name() != Some(OsStr::from_bytes(&name)) {
+            return Ok(());
+        }
+        let path = path(options.result_file.as_deref(), &name)?;
+        let Some(mut file) = files.next_file().map_err(|error| remote::failure(&error, true))? else {
+            return Ok(());
+        };
+        RawFile::create(path)?.copy(&mut file)?;
+    }
+}
+
+/// Where a file goes: its name behind the prefix, which may name a directory.
+fn path(prefix: Option<&Path>, name: &[u8]) -> Result<PathBuf> {
+    // It comes from the server.
+    if name.is_empty() || name.contains(&b'/') || name.contains(&0) || name == b".." || name == b"." {
+        return Err(Failure::Line("Invalid log file name in rotate event.".into()));
+    }
+    let mut path = OsString::from(prefix.unwrap_or(Path::new("")));
+    path.push(OsStr::from_bytes(name));
+    Ok(path.into())
+}
+
+/// A file that is being written.
+struct RawFile {
+    path: PathBuf,
+    file: BufWriter<File>,
+    written: u64,
+    /// Where the last whole event ends.
+    whole: u64,
+}
+
+impl RawFile {
+    fn create(path: PathBuf) -> Result<Self> {
+        let created = File::create(&path);
+        let file = created.map_err(|error| {
+            Failure::Line(format!("Could not create log file '{}': {error}", path.display()))
+        })?;
+        Ok(RawFile { path, file: BufWriter::with_capacity(WRITE_SIZE, file), written: 0, whole: 0 })
+    }
+
+    fn copy(mut self, from: &mut RemoteFile<'_>) -> Result<()> {
+        let copied = self.copy_pieces(from);
+        let finished = self.finish();
+        copied.and(finished)
+    }
+
+    fn copy_pieces(&mut self, from: &mut RemoteFile<'_>) -> Result<()> {
+        loop {
+            let piece = from.next_piece().map_err(|error| remote::failure(&error, true))?;
+            let Some(piece) = piece else { return Ok(()) };
+            let (count, ends_event) = (piece.bytes.len(), piece.ends_event);
+            let written = self.file.write_all(piece.bytes);
+            self.written += count as u64;
+            from.consume(count);
+            if ends_event {
+                self.whole = self.written;
+            }
+            let written = match from.is_drained() {
+                true => written.and_then(|()| self.file.flush()),
+                false => written,
+            };
+            written.map_err(|error| self.trouble(&error))?;
+        }
+    }
+
+    /// Makes it durable, without the beginning of an event that never came whole.
+    fn finish(&mut self) -> Result<()> {
+        let flushed = self.file.flush().and_then(|()| {
+            let file = self.file.get_ref();
+            if self.written > self.whole {
+                file.set_len(self.whole)?;
+            }
+            sync(file)
+        });
+        flushed.map_err(|error| self.trouble(&error))
+    }
+
+    fn trouble(&self, error: &io::Error) -> Failure {
+        Failure::Line(format!("Could not write into log file '{}': {error}", self.path.display()))
+    }
+}
+
+/// What can't be synced, as a pipe, is no trouble.
+fn sync(file: &File) -> io::Result<()> {
+    match file.sync_all() {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        result => result,
+    }
+}

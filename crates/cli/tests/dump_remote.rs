@@ -1,0 +1,212 @@
+//! `dump` of a server's logs beside mysqlbinlog's: a live MySQL 9.7.4, the same options, the same bytes.
+
+mod common;
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use binlogz_testkit::{MariadbSandbox, MysqlSandbox, Server, Tool, mixed, require_tool};
+use common::{Folder, Ran, wait_for};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// Generous: a busy machine is no failure.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that has the mix of everything, compressed, and an account without TLS.
+fn server() -> Result<MysqlSandbox, Box<dyn std::error::Error>> {
+    let files: Vec<_> = mixed::binlogs()?
+        .into_iter()
+        .filter(|log| log.name.starts_with("level3/source/"))
+        .map(|log| log.path)
+        .collect();
+    assert!(files.len() >= 4, "{files:?}");
+    let installed = Tool::Mysql.find()?;
+    let server = installed.sandbox().binlogs(&files).start()?;
+    server.sql("CREATE DATABASE remote; CREATE TABLE remote.t (id INT PRIMARY KEY, v VARCHAR(100))")?;
+    Ok(server)
+}
+
+/// Connects to the server in either program.
+fn with_server(mut command: Command, server: &Server, arguments: &[&str]) -> Command {
+    command.args(["--no-defaults", "--no-login-paths", "-h127.0.0.1", "-urepl"]);
+    command.arg(format!("-P{}", server.port())).args(arguments).env("MYSQL_PWD", "repl");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn ours(folder: &Folder, server: &Server, arguments: &[&str]) -> Command {
+    with_server(folder.binlogz(["dump"]), server, arguments)
+}
+
+fn theirs(folder: &Folder, server: &MysqlSandbox, arguments: &[&str]) -> Command {
+    let mut command = with_server(server.installed().command("mysqlbinlog"), server, arguments);
+    command.current_dir(folder.path(""));
+    command
+}
+
+fn run(mut command: Command) -> Ran {
+    command.output().unwrap().into()
+}
+
+/// The server's file as it sends it: it clears the in-use flag.
+fn sent(path: &Path) -> Vec<u8> {
+    let mut bytes = fs::read(path).unwrap();
+    if bytes.get(21) == Some(&1) {
+        bytes[21] = 0;
+    }
+    bytes
+}
+
+#[test]
+fn logs_of_a_live_server() -> Outcome {
+    require_tool!(Tool::Mysql);
+    let mut server = server()?;
+    raw_files_are_mysqlbinlogs(&server);
+    raw_files_are_the_servers(&server)?;
+    refusals_are_mysqlbinlogs(&server);
+    raw_never_stops_until_told(&mut server)
+}
+
+fn raw_files_are_mysqlbinlogs(server: &MysqlSandbox) {
+    let uuid = server.server_uuid().unwrap();
+    let excluded = format!("--exclude-gtids={uuid}:1-2");
+    for arguments in [
+        ["-R", "binlog.000001"].as_slice(),
+        &["-R", "binlog.000002"],
+        &["-R", "-rpre-", "binlog.000001", "binlog.000002"],
+        &["-R", "--to-last-log", "binlog.000002"],
+        &["-R", "--verify-binlog-checksum", "binlog.000004"],
+        &["-R", "--start-position=198", "binlog.000004"],
+        &["--read-from-remote-source=BINLOG-DUMP-NON-GTIDS", "binlog.000003"],
+        &["--read-from-remote-source=BINLOG-DUMP-GTIDS", "binlog.000003"],
+        &["--read-from-remote-source=BINLOG-DUMP-GTIDS", "--to-last-log", &excluded, "binlog.000004"],
+        &["-R", "--ssl-mode=DISABLED", "--get-server-public-key", "binlog.000003"],
+        &["-R", "--connection-server-id=77", "binlog.000003"],
+        &["-R", "--stop-position=500", "--stop-datetime=2001-01-01 0:0:0", "--database=x", "binlog.000004"],
+        &["-R", ""],
+        // Trouble.
+        &["-R", "no-such.000001"],
+        &["-R", "--start-position=1000000", "binlog.000004"],
+        &["-R", "--start-position=199", "binlog.000004"],
+        &["-R", "-uroot", "-pwrong", "binlog.000004"],
+    ] {
+        let (here, there) = (Folder::new(), Folder::new());
+        let arguments: Vec<_> = ["--raw"].iter().chain(arguments).copied().collect();
+        let (ours, theirs) = (run(ours(&here, server, &arguments)), run(theirs(&there, server, &arguments)));
+        assert_eq!(ours.code, theirs.code, "{arguments:?}: {} {}", ours.stderr, theirs.stderr);
+        let without_program = |text: &str| text.replace("binlogz", "mysqlbinlog").replace(" dump:", ":");
+        assert_eq!(without_program(&ours.stderr), theirs.stderr, "{arguments:?}");
+        assert!(ours.stdout.is_empty(), "{arguments:?}");
+        assert_eq!(here.names(), there.names(), "{arguments:?}");
+        for name in here.names() {
+            assert!(here.read(&name) == there.read(&name), "{arguments:?}: {name}");
+        }
+    }
+}
+
+fn raw_files_are_the_servers(server: &MysqlSandbox) -> Outcome {
+    let folder = Folder::new();
+    // Of a path the last part counts; mysqlbinlog, asked for one, gives nothing.
+    let ran = run(ours(&folder, server, &["--raw", "-R", "/some/where/binlog.000002"]));
+    assert_eq!((ran.code, folder.names()), (Some(0), vec!["binlog.000002".to_owned()]));
+    let ran = run(ours(&folder, server, &["--raw", "-R", "--to-last-log", "binlog.000001"]));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let logs = server.binlogs()?;
+    assert_eq!(folder.names().len(), logs.len());
+    for log in logs {
+        let name = log.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(folder.read(&name) == sent(&log), "{name}");
+    }
+    Ok(())
+}
+
+/// What can't be done is one line, and ends with 1.
+fn refusals_are_mysqlbinlogs(server: &MysqlSandbox) {
+    for (arguments, line) in [
+        (
+            ["--raw", "-R", "-rno-such-folder/", "binlog.000004"].as_slice(),
+            "ERROR: Could not create log file 'no-such-folder/binlog.000004': No such file or directory",
+        ),
+        (
+            &["--raw", "-R", "--port=1", "binlog.000004"],
+            "ERROR: Failed on connect: connect to 127.0.0.1:1: Connection refused",
+        ),
+        (
+            &["--raw", "-R", "--ssl-ca=no-such.pem", "binlog.000004"],
+            "ERROR: Failed on connect: read no-such.pem: I/O error: No such file or directory",
+        ),
+        (
+            &["--raw", "-R", "--compression-algorithms=zlib", "binlog.000004"],
+            "ERROR: --compression-algorithms is 'zlib', expected uncompressed among them",
+        ),
+    ] {
+        let folder = Folder::new();
+        let ran = run(ours(&folder, server, arguments));
+        assert_eq!((ran.code, ran.stdout.len()), (Some(1), 0), "{arguments:?}");
+        assert!(ran.stderr.starts_with(line), "{arguments:?}: {}", ran.stderr);
+        assert_eq!(ran.stderr.lines().count(), 1, "{arguments:?}: {}", ran.stderr);
+        assert_eq!(folder.names(), [""; 0], "{arguments:?}");
+    }
+}
+
+fn raw_never_stops_until_told(server: &mut MysqlSandbox) -> Outcome {
+    let log = server.binlogs()?.pop().ok_or("no log")?;
+    let name = log.file_name().unwrap().to_string_lossy().into_owned();
+    let arguments = ["--raw", "-R", "--stop-never", &name];
+
+    let folder = Folder::new();
+    let mut child = ours(&folder, server, &arguments).spawn()?;
+    server.sql("INSERT INTO remote.t VALUES (1, 'while somebody reads')")?;
+    wait_for_file(&folder, &name, &log, &mut child);
+    // What is there can be read while the run goes on.
+    folder.run(["verify", &name]).is_done();
+    let killed = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status()?;
+    assert!(killed.success());
+    assert_eq!(child.wait()?.signal(), Some(2));
+    assert!(folder.read(&name) == sent(&log));
+
+    let folder = Folder::new();
+    let mut child = ours(&folder, server, &arguments).spawn()?;
+    wait_for_file(&folder, &name, &log, &mut child);
+    let whole = sent(&log);
+    server.kill();
+    assert_eq!(wait_for(&mut child, PATIENCE), Some(1));
+    let ran: Ran = child.wait_with_output()?.into();
+    let line = "ERROR: Got error reading packet from server: ";
+    assert!(ran.stderr.starts_with(line) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("connection ended by the server while reading binlog."), "{}", ran.stderr);
+    assert!(folder.read(&name) == whole);
+    Ok(())
+}
+
+/// Waits until our copy has all of the server's file.
+#[track_caller]
+fn wait_for_file(folder: &Folder, name: &str, log: &Path, child: &mut Child) {
+    let start = Instant::now();
+    while fs::read(folder.path(name)).ok() != Some(sent(log)) {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
+        assert!(start.elapsed() < PATIENCE, "{name} does not become the server's");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn logs_of_mariadb() -> Outcome {
+    require_tool!(Tool::Mariadb);
+    let server = MariadbSandbox::start(&[("binlog-checksum", "CRC32")])?;
+    server.sql(
+        "CREATE DATABASE shop; CREATE TABLE shop.item (id INT); INSERT INTO shop.item VALUES (1), (2)",
+    )?;
+    let log = server.flush_binary_logs()?;
+    let name = log.file_name().unwrap().to_string_lossy().into_owned();
+    let folder = Folder::new();
+    let ran = run(ours(&folder, &server, &["--raw", "-R", &name]));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert!(folder.read(&name) == sent(&log));
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! A server's binary log as the files it stands in: each byte for byte as on the server's disk, one after the other.
+//!
+//! ```text
+//! stream                                   files
+//! rotate event the sender made             the file before it ends
+//! format description                       magic, then this event
+//! events                                   as they are
+//! heartbeats, other made-up events         in no file
+//! ```
+//!
+//! A stream that begins inside a file gives the file's format description and what stands behind the position, as
+//! the server sends it. The file that the server writes now is sent without its in-use flag.
+
+use std::io::{self, BufRead, Read};
+
+use binlogz_binlog::{EventType, MAGIC};
+
+use crate::connect_options::ConnectOptions;
+use crate::error::{Error, Result};
+use crate::remote_log::{DumpOptions, RemoteLog};
+
+/// The files of a server's binary log, from where a dump begins.
+#[derive(Debug)]
+pub struct RemoteFiles {
+    log: RemoteLog,
+    state: State,
+    /// Bytes of the current piece that were read.
+    consumed: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// In front of a file's format description.
+    Between,
+    /// It came; the file's magic was not read yet.
+    Magic,
+    /// The current piece belongs to the file.
+    Piece,
+    /// The log ended.
+    End,
+}
+
+/// A file of a server's binary log, as it is received.
+#[derive(Debug)]
+pub struct RemoteFile<'a> {
+    name: Vec<u8>,
+    files: &'a mut RemoteFiles,
+}
+
+/// The next bytes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilePiece<'a> {
+    /// Never empty.
+    pub bytes: &'a [u8],
+    /// Whether an event ends with them: what was read of the file so far is a log of its own.
+    pub ends_event: bool,
+}
+
+impl RemoteFiles {
+    /// Connects; the first file asked for also logs in and requests the dump.
+    pub fn open(connect: &ConnectOptions, dump: DumpOptions) -> Result<Self> {
+        Ok(RemoteFiles { log: RemoteLog::open(connect, dump)?, state: State::Between, consumed: 0 })
+    }
+
+    /// The connection's log: what it tells of the source.
+    pub fn log(&self) -> &RemoteLog {
+        &self.log
+    }
+
+    /// The next file, once its first event came; `None` at the end of the log. What was not read of the one before
+    /// is passed over.
+    pub fn next_file(&mut self) -> Result<Option<RemoteFile<'_>>> {
+        loop {
+            match self.state {
+                State::End => return Ok(None),
+                State::Magic => break,
+                State::Between | State::Piece => self.advance()?,
+            }
+        }
+        let name = self.log.position().map(|(name, _)| name.to_vec()).unwrap_or_default();
+        Ok(Some(RemoteFile { name, files: self }))
+    }
+
+    /// Goes on to the next piece of a file, or to its end.
+    fn advance(&mut self) -> Result<()> {
+        self.consumed = 0;
+        self.state = loop {
+            let Some(piece) = self.log.next_piece()? else { break State::End };
+            match piece.header.event_type {
+                EventType::FORMAT_DESCRIPTION if piece.begins => break State::Magic,
+                EventType::ROTATE if !piece.is_stored() => break State::Between,
+                _ if !piece.is_stored() || self.state == State::Between => {}
+                _ => break State::Piece,
+            }
+        };
+        Ok(())
+    }
+}
+
+impl RemoteFile<'_> {
+    /// Its name, without directory.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// The next bytes, until they are [taken](BufRead::consume); `None` at the end of the file.
+    pub fn next_piece(&mut self) -> Result<Option<FilePiece<'_>>> {
+        loop {
+            match self.files.state {
+                State::Magic if self.files.consumed < MAGIC.len() => {
+                    let bytes = MAGIC.get(self.files.consumed..).unwrap_or_default();
+                    return Ok(Some(FilePiece { bytes, ends_event: false }));
+                }
+                State::Magic => {
+                    self.files.consumed = 0;
+                    self.files.state = State::Piece;
+                }
+                State::Piece if self.left() > 0 => break,
+                State::Piece => {
+                    self.files.advance()?;
+                    // The next file's, not this one's.
+                    if self.files.state == State::Magic {
+                        return Ok(None);
+                    }
+                }
+                State::Between | State::End => return Ok(None),
+            }
+        }
+        let Some(piece) = self.files.log.piece() else { return Ok(None) };
+        let bytes = piece.bytes.get(self.files.consumed..).unwrap_or_default();
+        Ok(Some(FilePiece { bytes, ends_event: piece.ends }))
+    }
+
+    /// Whether all that came in was read: what comes next is waited for.
+    pub fn is_drained(&self) -> bool {
+        self.left() == 0 && self.files.log.is_drained()
+    }
+
+    fn left(&self) -> usize {
+        self.files.log.piece().map_or(0, |piece| piece.bytes.len()).saturating_sub(self.files.consumed)
+    }
+}
+
+impl Read for RemoteFile<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl BufRead for RemoteFile<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        // The error stays what it is: see Error::from_io.
+        Ok(self.next_piece().map_err(io::Error::other)?.map_or(&[], |piece| piece.bytes))
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.files.consumed += count;
+    }
+}
+
+impl Error {
+    /// The error of this crate inside one that came through [`Read`].
+    pub fn from_io(error: &io::Error) -> Option<&Error> {
+        error.get_ref()?.downcast_ref()
+    }
+}
