@@ -27,6 +27,7 @@ pub mod position_writer;
 pub mod rewritten;
 mod scan;
 pub mod spool;
+pub mod statistics;
 pub mod verify;
 
 pub use compress::{CompressOptions, TransactionCompressor};

@@ -9,9 +9,9 @@ use binlogz_flow::Error;
 use binlogz_flow::events::{Event, EventBatch, Item, TableEvent, Tables};
 
 use super::by_table::TableName;
-use super::compression::LogType;
 use super::file::Figures;
 use super::transaction::{Ending, Transaction, size_without_checksum};
+use binlogz_payload::statistics::LogType;
 
 /// A worker's counter. One for all its batches.
 #[derive(Debug)]

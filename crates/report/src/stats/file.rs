@@ -7,12 +7,12 @@ use binlogz_flow::events::Log;
 
 use super::by_table::ByTable;
 use super::collector::Part;
-use super::compression::{CompressionTable, LogType};
 use super::counts::Totals;
 use super::largest::Largest;
 use super::reason::ByReason;
 use super::size_class::BySize;
 use super::transaction::{Ending, Transaction};
+use binlogz_payload::statistics::{CompressionTable, LogType};
 
 const MICROSECONDS_PER_HOUR: u64 = 3_600_000_000;
 

@@ -13,7 +13,6 @@
 
 mod by_table;
 mod collector;
-mod compression;
 mod counts;
 mod file;
 mod largest;
@@ -24,9 +23,9 @@ pub(crate) mod size_class;
 mod transaction;
 mod write;
 
+pub use binlogz_payload::statistics::{CompressionStats, LogType, TransactionFigures};
 pub(crate) use by_table::TableName;
 pub use collector::{Collector, Part};
-pub use compression::{CompressionStats, LogType, TransactionFigures};
 pub use counts::{RowCounts, Totals};
 pub use file::{FileStats, Stats};
 pub use reason::Reason;

@@ -1,9 +1,9 @@
 //! Lays the figures out as tables. docs/stats.md describes each column.
 
-use super::compression::compression_percentage;
 use super::counts::Totals;
 use super::file::Stats;
 use super::section::{Cell, Section};
+use binlogz_payload::statistics::compression_percentage;
 
 /// What figures are shown by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

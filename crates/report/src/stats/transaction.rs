@@ -10,10 +10,10 @@ use binlogz_flow::events::Event;
 use binlogz_payload::{Ineligible, PayloadSizes, eligibility};
 
 use super::by_table::{ByTable, TableName, TableTotals};
-use super::compression::{LogType, TransactionFigures};
 use super::counts::{RowCounts, Totals};
 use super::largest::LargeTransaction;
 use super::reason::Reason;
+use binlogz_payload::statistics::{LogType, TransactionFigures};
 
 const MICROSECONDS: u64 = 1_000_000;
 

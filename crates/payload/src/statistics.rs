@@ -90,7 +90,7 @@ impl CompressionStats {
 }
 
 /// What is saved, in percent, rounded half away from zero.
-pub(super) fn compression_percentage(compressed: u64, uncompressed: u64) -> i64 {
+pub fn compression_percentage(compressed: u64, uncompressed: u64) -> i64 {
     if uncompressed == 0 {
         return 0;
     }
@@ -99,7 +99,7 @@ pub(super) fn compression_percentage(compressed: u64, uncompressed: u64) -> i64 
 
 /// The server's table: up to four rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct CompressionTable {
+pub struct CompressionTable {
     /// BINARY and RELAY, each ZSTD and NONE.
     rows: [Option<CompressionStats>; 4],
 }
@@ -114,7 +114,7 @@ impl CompressionTable {
     ];
 
     /// Counts a transaction behind all others.
-    pub(super) fn count(&mut self, log: LogType, compression: CompressionType, figures: TransactionFigures) {
+    pub fn count(&mut self, log: LogType, compression: CompressionType, figures: TransactionFigures) {
         let row = Self::KEYS.iter().zip(&mut self.rows).find(|(key, _)| **key == (log, compression));
         if let Some((_, row)) = row {
             add(row, &CompressionStats::of(figures));
@@ -122,7 +122,7 @@ impl CompressionTable {
     }
 
     /// Adds what comes behind.
-    pub(super) fn add(&mut self, other: &CompressionTable) {
+    pub fn add(&mut self, other: &CompressionTable) {
         for (row, other) in self.rows.iter_mut().zip(&other.rows) {
             if let Some(other) = other {
                 add(row, other);
@@ -131,7 +131,7 @@ impl CompressionTable {
     }
 
     /// The rows there are.
-    pub(super) fn rows(&self) -> impl Iterator<Item = (LogType, CompressionType, &CompressionStats)> {
+    pub fn rows(&self) -> impl Iterator<Item = (LogType, CompressionType, &CompressionStats)> {
         let rows = Self::KEYS.iter().zip(&self.rows);
         rows.filter_map(|((log, compression), row)| Some((*log, *compression, row.as_ref()?)))
     }

@@ -1,0 +1,55 @@
+//! Compression contexts, for as many sessions as there are: each has one while it compresses, not longer.
+//!
+//! mysqld keeps one a session; at level 3 that is a megabyte each, for 5,000 sessions five gigabytes. The bytes
+//! are the same.
+
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use binlogz_payload::{CompressionLevel, Compressor};
+
+use crate::error::Result;
+
+#[derive(Debug)]
+pub(crate) struct Compressors {
+    idle: Mutex<Vec<Compressor>>,
+    /// More would not be in use at once for long.
+    idle_max: usize,
+}
+
+impl Compressors {
+    pub(crate) fn new() -> Self {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        Compressors { idle: Mutex::new(Vec::new()), idle_max: 2 * cores }
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Compressor>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends to `out` the frame of `transaction`.
+    pub(crate) fn compress(
+        &self,
+        level: CompressionLevel,
+        transaction: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let found = {
+            let mut idle = self.idle();
+            let place = idle.iter().position(|compressor| compressor.level() == level);
+            place.map(|place| idle.swap_remove(place))
+        };
+        let mut compressor = match found {
+            Some(compressor) => compressor,
+            None => Compressor::new(level)?,
+        };
+        compressor.compress(transaction, out)?;
+        let mut idle = self.idle();
+        if idle.len() >= self.idle_max {
+            // Of another level, perhaps, that nobody uses any more.
+            idle.swap_remove(0);
+        }
+        idle.push(compressor);
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+//! MySQL's commit path for a binary log: sessions commit transactions, with compression or without, and the
+//! log gets them as mysqld would have written them.
+//!
+//! ```text
+//! Session      begin · events · commit         the committing thread, outside every lock:
+//!   cache        what the transaction holds      may it be compressed? libzstd
+//!   prepared     as it will stand in the log
+//! pipeline     flush │ sync │ commit           by groups; the first of a group leads it
+//!   log_state    GTID, logical clock, positions, checksums, statistics
+//! BinlogStore  written │ durable
+//! ```
+//!
+//! Variables have the server's names and rules ([`variables`]). What `flush_log_at_commit` promises is in
+//! `docs/engine.md`, with the tests that keep it.
+
+#![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::big_endian_bytes, clippy::host_endian_bytes)]
+#![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
+
+mod cache;
+mod compressors;
+mod engine;
+mod error;
+mod gtids;
+mod log_state;
+mod pipeline;
+mod prepared;
+mod session;
+mod ticket;
+mod timer;
+pub mod variables;
+
+pub use cache::NewEvent;
+pub use engine::{Engine, EngineOptions};
+pub use error::{Error, Result};
+pub use gtids::GtidNext;
+pub use prepared::{Outcome, PlainReason};
+pub use session::Session;
+pub use ticket::Committed;
+pub use timer::{Stage, StageFigures};
+pub use variables::{Rights, Scope, Value, VariableError, Warning};

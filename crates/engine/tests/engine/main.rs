@@ -1,0 +1,8 @@
+//! The engine: sessions, groups, variables, and its log held against the server's.
+
+mod common;
+mod faults;
+mod groups;
+mod replay;
+mod same_bytes;
+mod sessions;

@@ -1,0 +1,48 @@
+//! The same bytes as mysqld: each log of a server goes through the engine under the server's settings.
+
+use std::collections::BTreeMap;
+
+use binlogz_testkit::{Compression, RealBinlog, real};
+
+use crate::replay::{assert_same, replay, statistics_of};
+
+/// Logs of 9.7 that were written under one setting, by run: the files of a run belong together.
+fn runs() -> BTreeMap<String, (Compression, Vec<Vec<u8>>)> {
+    let mut runs = BTreeMap::new();
+    let wanted = |file: &RealBinlog| {
+        // Relay logs are not written by the commit path; two settings in one log are two sessions' business.
+        !file.relay_log && file.compression != Compression::Mixed
+    };
+    for file in real::every_binlog().into_iter().filter(wanted) {
+        // "RUN/source/binlog.000001" belongs to its run, "workloads/SETTING/NAME" is one of its own.
+        let run = match file.name.rsplit_once("/binlog.") {
+            Some((run, _)) => run.to_owned(),
+            None => file.name.clone(),
+        };
+        let bytes = file.read();
+        runs.entry(run).or_insert_with(|| (file.compression, Vec::new())).1.push(bytes);
+    }
+    runs
+}
+
+#[test]
+fn a_servers_transactions_give_the_servers_log() {
+    let (mut events, mut compressed) = (0, 0);
+    for (name, (compression, files)) in runs() {
+        let level = match compression {
+            Compression::Level(level) => Some(level),
+            _ => None,
+        };
+        let ours = replay(&files, &files, level);
+        events += assert_same(&name, &files, &ours.files);
+        assert_eq!(ours.statistics, statistics_of(&files), "{name}: statistics");
+        if level == Some(3) {
+            // By way of the plain log: the transactions as the server would have logged them without compression.
+            let plain = replay(&files, &files, None);
+            let again = replay(&files, &plain.files[..files.len()], level);
+            assert_same(&format!("{name}, from plain"), &files, &again.files);
+            compressed += 1;
+        }
+    }
+    println!("{events} events compared, {compressed} logs also by way of plain");
+}
