@@ -19,11 +19,16 @@ pub enum AnyGtidEvent<'a> {
 impl<'a> AnyGtidEvent<'a> {
     /// Reads the event; `None` if it is not one of the three.
     pub fn decode_frame(frame: &EventFrame<'a>) -> Result<Option<Self>> {
-        Ok(match frame.event_type() {
+        Self::decode(frame.body(), frame.event_type())
+    }
+
+    /// Reads a body without its checksum; `None` if the type is not one of the three.
+    pub fn decode(body: &'a [u8], event_type: EventType) -> Result<Option<Self>> {
+        Ok(match event_type {
             EventType::GTID | EventType::ANONYMOUS_GTID => {
-                Some(AnyGtidEvent::Untagged(GtidEvent::decode_frame(frame)?))
+                Some(AnyGtidEvent::Untagged(GtidEvent::decode(body, event_type)?))
             }
-            EventType::GTID_TAGGED => Some(AnyGtidEvent::Tagged(GtidTaggedEvent::decode_frame(frame)?)),
+            EventType::GTID_TAGGED => Some(AnyGtidEvent::Tagged(GtidTaggedEvent::decode(body)?)),
             _ => None,
         })
     }

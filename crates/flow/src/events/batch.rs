@@ -13,9 +13,13 @@ use binlogz_payload::{Error as PayloadError, Expander, PayloadSizes, expanded_si
 
 use super::carried::Carried;
 use super::large_payload::{cut_event, no_events, whole_event};
+use super::list::EventList;
 use super::permit::Permit;
 use super::source::Log;
 use crate::error::Error;
+
+/// Events are read ahead until their payloads expanded to so many bytes.
+const EXPANDED_AHEAD_MAX: usize = 3 << 20;
 
 /// Events on their way to a worker.
 #[derive(Debug)]
@@ -30,6 +34,8 @@ pub(super) struct Batch {
     pub(super) bytes_read: u64,
     /// Held while the batch is larger than others may be.
     pub(super) permit: Option<Permit>,
+    /// Whether checksums are looked at.
+    pub(super) verify: bool,
 }
 
 /// Where the events of a batch stand.
@@ -57,6 +63,8 @@ pub(super) struct PayloadPlace {
     pub(super) header: EventHeader,
     /// The event up to its payload.
     pub(super) front: Box<[u8]>,
+    /// What stands behind it as its checksum, where the log has checksums.
+    pub(super) checksum: Option<u32>,
 }
 
 /// What [`EventBatch::next_item`] hands out.
@@ -85,6 +93,7 @@ pub struct Event<'a> {
     pub body: &'a [u8],
     /// The whole event, with its checksum; `None` of a payload that is expanded piece by piece.
     pub frame: Option<EventFrame<'a>>,
+    payload_checksum: Option<u32>,
 }
 
 /// Where an event stands in its log.
@@ -120,7 +129,10 @@ pub struct PayloadEnd {
 #[derive(Debug, Default)]
 pub(super) struct PayloadBuffer {
     expander: Option<Expander>,
+    /// The payload that is handed out, or, for an [`EventList`], all those of the list.
     expanded: Vec<u8>,
+    /// What a payload is expanded into before it joins the others of a list.
+    single: Vec<u8>,
 }
 
 /// The events of a batch; see [`super::run`].
@@ -133,6 +145,8 @@ pub struct EventBatch<'w> {
     /// Where the next event of the log begins in the batch's bytes.
     next: usize,
     failed: Option<Error>,
+    /// Payloads are kept, one behind the other, for a list.
+    keeps: bool,
 }
 
 /// What comes next.
@@ -150,14 +164,15 @@ enum State {
 
 /// A payload whose events are handed out.
 #[derive(Debug, Clone, Copy)]
-struct Inside {
+pub(super) struct Inside {
     /// Where the payload event begins in the log.
     payload_offset: u64,
     end_log_pos: u32,
     /// Whether the events are in the worker's buffer; else they are the batch's bytes.
     small: bool,
-    /// Where the next event begins in there.
+    /// Where the next event begins in there, and where the first one did.
     next: usize,
+    start: usize,
     /// Which event of the payload that is.
     index: u64,
     /// Where the first byte in there stands in the payload.
@@ -167,7 +182,8 @@ struct Inside {
 }
 
 /// Something to hand out, as places instead of borrows.
-enum Step {
+#[derive(Debug, Clone)]
+pub(super) enum Step {
     Event { range: Range<usize>, checksum_size: usize },
     LargePayload,
     Inside { range: Range<usize>, small: bool, payload_offset: u64, inside: InsidePayload },
@@ -178,6 +194,11 @@ impl Event<'_> {
     /// Whether the event stands inside a payload.
     pub fn is_inside_payload(&self) -> bool {
         self.position.inside.is_some()
+    }
+
+    /// The checksum behind the event, where it has one.
+    pub fn stored_checksum(&self) -> Option<u32> {
+        self.frame.map_or(self.payload_checksum, |frame| frame.stored_checksum())
     }
 
     /// Where the log goes on behind the event, as its header says: of one inside a payload, as the
@@ -207,6 +228,7 @@ impl<'w> EventBatch<'w> {
                     end_log_pos: place.header.end_log_pos,
                     small: false,
                     next: 0,
+                    start: 0,
                     index: *first_index,
                     base: *first_offset,
                     end: *end,
@@ -216,7 +238,7 @@ impl<'w> EventBatch<'w> {
             }
         };
         let transaction = batch.carried.transaction.clone();
-        EventBatch { batch, payloads, transaction, state, next, failed: None }
+        EventBatch { batch, payloads, transaction, state, next, failed: None, keeps: false }
     }
 
     /// The log that the events stand in.
@@ -281,7 +303,8 @@ impl<'w> EventBatch<'w> {
                 }
                 State::SmallPayload { event, offset, end_log_pos } => {
                     let event = self.batch.bytes.get(event.clone()).unwrap_or_default();
-                    let inside = self.payloads.expand(event, *offset, *end_log_pos, self.batch)?;
+                    let inside =
+                        self.payloads.expand(event, *offset, *end_log_pos, self.batch, self.keeps)?;
                     self.state = State::Inside(inside);
                 }
                 State::Inside(inside) => {
@@ -316,7 +339,8 @@ impl<'w> EventBatch<'w> {
         let cut = || BinlogError::Truncated { needed: HEADER_SIZE as u64, left: bytes.len() as u64 };
         let unverified = unverified.ok_or_else(cut).map_err(|error| error.at(offset, None))?;
         let header = *unverified.header();
-        let frame = unverified.verify().map_err(|error| error.at(offset, Some(header.event_type)))?;
+        let frame = if self.batch.verify { unverified.verify() } else { unverified.trust() };
+        let frame = frame.map_err(|error| error.at(offset, Some(header.event_type)))?;
         let range = self.next..self.next + header.event_size as usize;
         self.next = range.end;
         if header.event_type == EventType::TRANSACTION_PAYLOAD {
@@ -330,38 +354,78 @@ impl<'w> EventBatch<'w> {
     #[inline]
     fn item(&mut self, step: Step) -> Option<Item<'_>> {
         let batch = self.batch;
-        let log = &*batch.log;
-        let event = match step {
-            Step::PayloadEnd(end) => return Some(Item::PayloadEnd(end)),
-            Step::Event { range, checksum_size } => {
-                let position = EventPosition { offset: batch.offset_of(range.start), inside: None };
-                let frame = EventFrame::from_checked(batch.bytes.get(range)?, checksum_size).ok()?;
-                let header = *frame.header();
-                let body = match header.event_type {
-                    EventType::TRANSACTION_PAYLOAD => payload_fields(frame.body())?,
-                    _ => frame.body(),
-                };
-                let placement = self.transaction.feed(&header, body);
-                Event { log, position, placement, header, body, frame: Some(frame) }
-            }
-            Step::LargePayload => {
-                let Content::Payload { place, .. } = &batch.content else { return None };
-                let (header, body) = (place.header, place.front.get(HEADER_SIZE..)?);
-                let position = EventPosition { offset: place.offset, inside: None };
-                let placement = self.transaction.feed(&header, body);
-                Event { log, position, placement, header, body, frame: None }
-            }
-            Step::Inside { range, small, payload_offset, inside } => {
-                let bytes = if small { &*self.payloads.expanded } else { batch.bytes() };
-                let frame = EventFrame::from_checked(bytes.get(range)?, 0).ok()?;
-                let position = EventPosition { offset: payload_offset, inside: Some(inside) };
-                let placement = Placement { boundary: Boundary::Inside, malformed: None };
-                let (header, body) = (*frame.header(), frame.body());
-                Event { log, position, placement, header, body, frame: Some(frame) }
-            }
-        };
-        Some(Item::Event(event))
+        let mut item = item_of(batch, &self.payloads.expanded, step)?;
+        if let Item::Event(event) = &mut item
+            && event.position.inside.is_none()
+        {
+            event.placement = self.transaction.feed(&event.header, event.body);
+        }
+        Some(item)
     }
+
+    /// Reads events ahead into `list`, in place of what it held: until the batch ends, or until much
+    /// was expanded. They can be looked at as often as need be. `false`: the batch had none left.
+    pub fn read_ahead(&mut self, list: &mut EventList) -> bool {
+        list.steps.clear();
+        self.keeps = true;
+        self.payloads.expanded.clear();
+        while self.failed.is_none() {
+            let is_whole = !matches!(self.state, State::Inside(inside) if inside.small);
+            if is_whole && self.payloads.expanded.len() >= EXPANDED_AHEAD_MAX {
+                break;
+            }
+            match self.step() {
+                Ok(Some(step)) => list.steps.push(step),
+                Ok(None) => break,
+                Err(error) => self.failed = Some(error),
+            }
+        }
+        !list.steps.is_empty()
+    }
+
+    /// Whether all events of the batch were handed out or read ahead.
+    pub fn is_at_end(&self) -> bool {
+        self.failed.is_some() || matches!(self.state, State::Log) && self.next >= self.batch.range.end
+    }
+
+    /// The events that were read ahead. Of their transactions nothing is known.
+    pub fn listed<'l>(&'l self, list: &'l EventList) -> impl Iterator<Item = Item<'l>> {
+        list.steps.iter().filter_map(|step| item_of(self.batch, &self.payloads.expanded, step.clone()))
+    }
+}
+
+/// What a step found, as borrows. Where it stands in its transaction is left to the caller.
+#[inline]
+fn item_of<'a>(batch: &'a Batch, expanded: &'a [u8], step: Step) -> Option<Item<'a>> {
+    let log = &*batch.log;
+    let placement = Placement { boundary: Boundary::Inside, malformed: None };
+    let event = match step {
+        Step::PayloadEnd(end) => return Some(Item::PayloadEnd(end)),
+        Step::Event { range, checksum_size } => {
+            let position = EventPosition { offset: batch.offset_of(range.start), inside: None };
+            let frame = EventFrame::from_checked(batch.bytes.get(range)?, checksum_size).ok()?;
+            let header = *frame.header();
+            let body = match header.event_type {
+                EventType::TRANSACTION_PAYLOAD => payload_fields(frame.body())?,
+                _ => frame.body(),
+            };
+            Event { log, position, placement, header, body, frame: Some(frame), payload_checksum: None }
+        }
+        Step::LargePayload => {
+            let Content::Payload { place, .. } = &batch.content else { return None };
+            let (header, body) = (place.header, place.front.get(HEADER_SIZE..)?);
+            let position = EventPosition { offset: place.offset, inside: None };
+            Event { log, position, placement, header, body, frame: None, payload_checksum: place.checksum }
+        }
+        Step::Inside { range, small, payload_offset, inside } => {
+            let bytes = if small { expanded } else { batch.bytes() };
+            let frame = EventFrame::from_checked(bytes.get(range)?, 0).ok()?;
+            let position = EventPosition { offset: payload_offset, inside: Some(inside) };
+            let (header, body) = (*frame.header(), frame.body());
+            Event { log, position, placement, header, body, frame: Some(frame), payload_checksum: None }
+        }
+    };
+    Some(Item::Event(event))
 }
 
 impl Batch {
@@ -386,7 +450,7 @@ impl Inside {
         if rest.is_empty() {
             return Ok(None);
         }
-        let offset = self.base + self.next as u64;
+        let offset = self.base + (self.next - self.start) as u64;
         let damaged =
             |error: BinlogError| PayloadError::from(error.at(offset, None)).in_payload(self.payload_offset);
         let size = whole_event(log.context.framing.inside_payload(), rest).map_err(damaged)?;
@@ -407,36 +471,43 @@ impl PayloadBuffer {
         offset: u64,
         end_log_pos: u32,
         batch: &Batch,
+        keeps: bool,
     ) -> Result<Inside, Error> {
         let covered = event.len().saturating_sub(batch.log.context.framing.checksum().size());
         let body = event.get(HEADER_SIZE..covered).unwrap_or_default();
         let at = |error: BinlogError| error.at(offset, Some(EventType::TRANSACTION_PAYLOAD));
         let TransactionPayloadEvent { header, payload, .. } =
             TransactionPayloadEvent::decode(body).map_err(at)?;
-        self.expanded.clear();
+        let out = if keeps { &mut self.single } else { &mut self.expanded };
+        out.clear();
         if header.compression_type() == CompressionType::NONE {
-            self.expanded.extend_from_slice(payload);
+            out.extend_from_slice(payload);
         } else {
             let damaged = |error: PayloadError| error.in_payload(offset);
             let unsound = PayloadError::Zstd("the payload is no row of zstd frames");
             let size = expanded_size_max(payload).ok_or_else(|| damaged(unsound))?;
-            self.expanded.reserve(usize::try_from(size).unwrap_or(usize::MAX));
+            out.reserve(usize::try_from(size).unwrap_or(usize::MAX));
             let expander = match &mut self.expander {
                 Some(expander) => expander,
                 none => none.insert(Expander::new()?),
             };
-            expander.expand_whole(payload, &mut self.expanded).map_err(damaged)?;
+            expander.expand_whole(payload, out).map_err(damaged)?;
         }
-        if self.expanded.is_empty() {
+        if out.is_empty() {
             return Err(PayloadError::from(no_events()).in_payload(offset).into());
         }
-        let sizes =
-            PayloadSizes { compressed: header.payload_size(), uncompressed: self.expanded.len() as u64 };
+        let sizes = PayloadSizes { compressed: header.payload_size(), uncompressed: out.len() as u64 };
+        let mut start = 0;
+        if keeps {
+            start = self.expanded.len();
+            self.expanded.extend_from_slice(&self.single);
+        }
         Ok(Inside {
             payload_offset: offset,
             end_log_pos,
             small: true,
-            next: 0,
+            next: start,
+            start,
             index: 0,
             base: 0,
             end: Some(PayloadEnd { offset, sizes }),

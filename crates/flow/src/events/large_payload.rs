@@ -64,6 +64,8 @@ pub(super) struct LargePayload {
     payload: Range<u64>,
     payload_size: u64,
     crc: Crc32,
+    /// Whether the checksum is looked at.
+    verify: bool,
     /// Compressed bytes in memory, and how many of them were taken.
     stage: Vec<u8>,
     taken: usize,
@@ -97,6 +99,7 @@ impl LargePayload {
         source: PayloadBytes,
         carried: Carried,
         tracker: Tracker,
+        verify: bool,
     ) -> Result<Self, Error> {
         let at = |error: BinlogError| error.at(offset, Some(header.event_type));
         let size = u64::from(header.event_size);
@@ -119,14 +122,18 @@ impl LargePayload {
         front.truncate(HEADER_SIZE + fields_size);
         let mut crc = Crc32::new();
         crc.update(&front);
+        let mut checksum = Vec::new();
+        source.read(HEADER_SIZE as u64 + body_size..size, &mut checksum).map_err(at)?;
+        let checksum = checksum.first_chunk().map(|stored| u32::from_le_bytes(*stored));
         Ok(LargePayload {
             log,
-            place: Arc::new(PayloadPlace { offset, header, front: front.into() }),
+            place: Arc::new(PayloadPlace { offset, header, front: front.into(), checksum }),
             source,
             compression_type,
             payload: begin..begin + payload_size,
             payload_size,
             crc,
+            verify,
             stage: Vec::new(),
             taken: 0,
             expanded: Vec::new(),
@@ -225,7 +232,16 @@ impl LargePayload {
         }
         let log = Arc::clone(&self.log);
         let permit = self.permit.take();
-        Ok(Batch { log, range: 0..whole, bytes: Arc::new(bytes), content, carried, bytes_read, permit })
+        Ok(Batch {
+            log,
+            range: 0..whole,
+            bytes: Arc::new(bytes),
+            content,
+            carried,
+            bytes_read,
+            permit,
+            verify: self.verify,
+        })
     }
 
     /// Expands the next piece. `false`: the payload has no more.
@@ -294,7 +310,9 @@ impl LargePayload {
         if self.events + events == 0 {
             return Err(PayloadError::from(no_events()).in_payload(offset).into());
         }
-        self.check_checksum()?;
+        if self.verify {
+            self.check_checksum()?;
+        }
         Ok(PayloadSizes { compressed: self.payload_size, uncompressed: self.bytes + whole as u64 })
     }
 

@@ -34,16 +34,22 @@
 mod batch;
 mod carried;
 mod large_payload;
+mod list;
 mod permit;
 mod source;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 pub use batch::{Event, EventBatch, EventPosition, InsidePayload, Item, PayloadEnd};
 pub use carried::{Carried, HeldEvent};
+pub use list::EventList;
 pub use source::Log;
 pub use tables::{TableEvent, Tables};
+pub use turns::Turn;
+
+use std::ops::ControlFlow;
 
 use crate::error::Error;
 use crate::input::Input;
@@ -51,6 +57,7 @@ use crate::ordered;
 use crate::rewrite::{Cut, Progress};
 use batch::PayloadBuffer;
 use source::{Job, Plan, Source};
+use turns::Turns;
 
 /// What was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -128,4 +135,95 @@ fn run_planned<W, R: Send>(
         },
     )?;
     Ok(summary)
+}
+
+/// What came of [`run_in_turns`].
+#[derive(Debug)]
+pub struct TurnsSummary<S> {
+    /// What was read.
+    pub read: ReadSummary,
+    /// The state behind the last event; `None` if the run was ended before.
+    pub state: Option<S>,
+    /// Why the log could not be read to its end. What came before went to the sink.
+    pub failed: Option<Error>,
+}
+
+/// As [`run`], for work that depends on the events before a batch: a `state` goes from batch to
+/// batch, in order, see [`Turn`]. The sink may end the run. `verify`: checksums are looked at; without
+/// it only what can't be read is an error.
+///
+/// # Errors
+///
+/// Those of `new_worker`, `work` and `sink`. Bad bytes are part of the summary.
+pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
+    mut input: Input,
+    workers: usize,
+    verify: bool,
+    state: S,
+    new_worker: impl Fn() -> Result<W, E> + Sync,
+    work: impl Fn(&mut W, Turn<S>, &mut EventBatch<'_>) -> Result<R, E> + Sync,
+    mut sink: impl FnMut(R) -> Result<ControlFlow<()>, E>,
+) -> Result<TurnsSummary<S>, E> {
+    enum Done<R> {
+        Batch { result: R, failed: Option<Error>, bytes_read: u64 },
+        Cut(Cut),
+    }
+    enum End<E> {
+        Asked,
+        Unreadable(Error),
+        Error(E),
+    }
+    let stop = input.stop();
+    let mut source = Source::new(input, Plan { verify, ..Plan::for_workers(workers) });
+    let mut read = ReadSummary::default();
+    let mut turns = Turns::new(state);
+    let ran = ordered::run(
+        workers,
+        || {
+            let job = source.next_job()?;
+            Some(match job {
+                Ok(job) => Ok((job, turns.next())),
+                Err(error) => Err(End::Unreadable(error)),
+            })
+        },
+        stop,
+        || Ok((new_worker().map_err(End::Error)?, PayloadBuffer::default())),
+        |(worker, payloads), (job, turn)| {
+            Ok(match job {
+                Job::Cut(cut) => {
+                    if let Some(state) = turn.wait() {
+                        turn.pass(state);
+                    }
+                    Done::Cut(cut)
+                }
+                Job::Batch(batch) => {
+                    let mut events = EventBatch::new(&batch, payloads);
+                    let result = work(worker, turn, &mut events).map_err(End::Error)?;
+                    Done::Batch { result, failed: events.into_failed(), bytes_read: batch.bytes_read }
+                }
+            })
+        },
+        |done| {
+            match done {
+                Done::Cut(cut) => read.cut = Some(cut),
+                Done::Batch { result, failed, bytes_read } => {
+                    let goes_on = sink(result).map_err(End::Error)?.is_continue();
+                    if let Some(error) = failed.filter(|_| goes_on) {
+                        return Err(End::Unreadable(error));
+                    }
+                    read.bytes_read += bytes_read;
+                    if !goes_on {
+                        return Err(End::Asked);
+                    }
+                }
+            }
+            Ok(())
+        },
+    );
+    let failed = match ran {
+        Ok(()) | Err(End::Asked) => None,
+        Err(End::Unreadable(error)) => Some(error),
+        Err(End::Error(error)) => return Err(error),
+    };
+    Ok(TurnsSummary { read, state: turns.last(), failed })
 }

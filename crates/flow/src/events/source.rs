@@ -56,6 +56,8 @@ pub(super) struct Plan {
     pub(super) small_payload_max: u64,
     /// A batch ends where its events, payloads expanded, reach this size.
     pub(super) work_max: u64,
+    /// Whether checksums are looked at.
+    pub(super) verify: bool,
 }
 
 impl Plan {
@@ -65,6 +67,7 @@ impl Plan {
             batch: BatchSize { target: max / 2, max },
             small_payload_max: SMALL_PAYLOAD_MAX,
             work_max: 2 * max as u64,
+            verify: true,
         }
     }
 }
@@ -216,7 +219,8 @@ impl Source {
         })?;
         let bytes_read = range.len() as u64;
         let content = Content::Log { offset };
-        Ok(Batch { log, bytes, range, content, carried, bytes_read, permit: None })
+        let verify = self.plan.verify;
+        Ok(Batch { log, bytes, range, content, carried, bytes_read, permit: None, verify })
     }
 
     fn start(&mut self, start: Start) -> Result<Batch, Error> {
@@ -286,7 +290,15 @@ impl Source {
         if self.expander.is_none() {
             self.expander = Some(Expander::new()?);
         }
-        self.payload = Some(LargePayload::begin(Arc::clone(log), header, offset, bytes, carried, tracker)?);
+        self.payload = Some(LargePayload::begin(
+            Arc::clone(log),
+            header,
+            offset,
+            bytes,
+            carried,
+            tracker,
+            self.plan.verify,
+        )?);
         Ok(())
     }
 }

@@ -34,11 +34,20 @@ struct Outcome {
     error: Option<String>,
 }
 
-const TINY: Plan = Plan { batch: BatchSize { target: 1, max: 300 }, small_payload_max: 150, work_max: 1 };
-const SMALL: Plan =
-    Plan { batch: BatchSize { target: 3000, max: 20_000 }, small_payload_max: 5_000, work_max: 10_000 };
-const NO_SMALL_PAYLOADS: Plan =
-    Plan { batch: BatchSize { target: 100_000, max: 200_000 }, small_payload_max: 0, work_max: 1 << 20 };
+const TINY: Plan =
+    Plan { batch: BatchSize { target: 1, max: 300 }, small_payload_max: 150, work_max: 1, verify: true };
+const SMALL: Plan = Plan {
+    batch: BatchSize { target: 3000, max: 20_000 },
+    small_payload_max: 5_000,
+    work_max: 10_000,
+    verify: true,
+};
+const NO_SMALL_PAYLOADS: Plan = Plan {
+    batch: BatchSize { target: 100_000, max: 200_000 },
+    small_payload_max: 0,
+    work_max: 1 << 20,
+    verify: true,
+};
 
 /// A log read without batches.
 fn reference(bytes: &[u8]) -> Outcome {

@@ -53,8 +53,13 @@ struct ColumnText {
 impl RowsPrinter {
     /// A printer for the events of a table.
     pub fn new(schema: Arc<TableSchema>, verbosity: Verbosity) -> Self {
+        Self::renamed(schema, verbosity, None)
+    }
+
+    /// A printer that names the database otherwise.
+    pub(super) fn renamed(schema: Arc<TableSchema>, verbosity: Verbosity, database: Option<&[u8]>) -> Self {
         let mut table = Vec::new();
-        push_identifier(&mut table, &schema.database);
+        push_identifier(&mut table, database.unwrap_or(&schema.database));
         table.push(b'.');
         push_identifier(&mut table, &schema.table);
         let columns = schema.columns().iter().enumerate().map(|(index, column)| {

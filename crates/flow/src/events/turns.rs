@@ -1,0 +1,60 @@
+//! A state that must see all events in order, handed from batch to batch.
+//!
+//! ```text
+//! batch 1   [state] [ work .................. ]
+//! batch 2           [state] [ work .................. ]
+//! batch 3                   [state] ...
+//! ```
+//!
+//! What the events of a batch become may depend on all events before it, though seldom on much of
+//! them. Each batch therefore takes its [`Turn`]: it waits for the state that the batch before left,
+//! lets its own events pass by it, which must be quick, and hands it on; then it goes to work, while
+//! the next batch has its turn.
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+/// The turn of a batch.
+#[derive(Debug)]
+pub struct Turn<S> {
+    before: Receiver<S>,
+    after: Sender<S>,
+}
+
+/// Makes the turns of batches, one behind the other.
+#[derive(Debug)]
+pub(super) struct Turns<S> {
+    next: Receiver<S>,
+}
+
+impl<S> Turns<S> {
+    pub(super) fn new(first: S) -> Self {
+        let (sender, next) = bounded(1);
+        // The receiver is there, and there is room for one.
+        let _ = sender.send(first);
+        Turns { next }
+    }
+
+    pub(super) fn next(&mut self) -> Turn<S> {
+        let (after, next) = bounded(1);
+        Turn { before: std::mem::replace(&mut self.next, next), after }
+    }
+
+    /// What the last batch left, if all batches passed it on.
+    pub(super) fn last(self) -> Option<S> {
+        self.next.try_recv().ok()
+    }
+}
+
+impl<S> Turn<S> {
+    /// Waits for the state as the events before the batch left it. `None`: a batch before failed, so
+    /// that nobody will see what comes of this one.
+    pub fn wait(&self) -> Option<S> {
+        self.before.recv().ok()
+    }
+
+    /// Hands the state on to the next batch.
+    pub fn pass(self, state: S) {
+        // Nobody waits for it once the run has failed.
+        let _ = self.after.send(state);
+    }
+}

@@ -1,0 +1,41 @@
+//! `--require-row-format`: refuses what a log in row format can't hold.
+
+use binlogz_binlog::event::QueryEvent;
+use binlogz_binlog::statement::StatementKind;
+use binlogz_binlog::{EventHeader, EventType};
+
+/// Where in a transaction the next event stands, as far as the option cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct RowFormat;
+
+impl RowFormat {
+    /// What is wrong with an event, in mysqlbinlog's words.
+    pub(super) fn check(self, header: &EventHeader, body: &[u8]) -> Option<String> {
+        let refused = match header.event_type {
+            EventType::INTVAR | EventType::RAND | EventType::USER_VAR => true,
+            EventType::BEGIN_LOAD_QUERY
+            | EventType::APPEND_BLOCK
+            | EventType::DELETE_FILE
+            | EventType::EXECUTE_LOAD_QUERY => true,
+            EventType::QUERY => is_refused(body),
+            _ => false,
+        };
+        let what = header.event_type;
+        refused.then(|| {
+            format!("Event being written violates require_row_format parameter constraints. Command type {what:?}.")
+        })
+    }
+}
+
+/// Changes of data and of temporary tables, as statements.
+fn is_refused(body: &[u8]) -> bool {
+    let Ok(query) = QueryEvent::decode(body) else { return false };
+    if StatementKind::of(query.statement) != StatementKind::Other {
+        return false;
+    }
+    let word =
+        |word: &[u8]| query.statement.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    [&b"INSERT"[..], b"UPDATE", b"DELETE", b"REPLACE", b"LOAD "].iter().any(|it| word(it))
+        || word(b"CREATE TEMPORARY")
+        || word(b"DROP TEMPORARY")
+}

@@ -1,0 +1,122 @@
+//! An event as mysqlbinlog shows it: one inside a payload as if it stood in the log, with a checksum
+//! of its own; with `--rewrite-db`, under its new name.
+
+use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32};
+use binlogz_binlog::event::{ExecuteLoadQueryEvent, QueryEvent, TableMapEvent};
+use binlogz_binlog::header::{EVENT_SIZE_OFFSET, HEADER_SIZE};
+use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, Result};
+use binlogz_flow::events::Event;
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shown<'a> {
+    pub(super) header: EventHeader,
+    pub(super) end_log_pos: u32,
+    /// What `# at` says.
+    pub(super) position: u64,
+    /// The whole event with its checksum; empty if nobody asks for its bytes.
+    pub(super) bytes: &'a [u8],
+    pub(super) body: &'a [u8],
+    /// The checksum, if the log has checksums.
+    pub(super) checksum: Option<u32>,
+    pub(super) inside_payload: bool,
+}
+
+/// Memory for events that are not shown as they stand.
+#[derive(Debug, Default)]
+pub(super) struct ShownBuffer {
+    bytes: Vec<u8>,
+}
+
+impl ShownBuffer {
+    /// Shows an event. `emit`: checksum and bytes are asked for.
+    #[inline]
+    pub(super) fn show<'a>(
+        &'a mut self,
+        event: &Event<'a>,
+        renames: &[(Vec<u8>, Vec<u8>)],
+        emit: bool,
+    ) -> Result<Shown<'a>> {
+        let algorithm = event.log.context.framing.checksum();
+        let renamed = if renames.is_empty() { None } else { renamed_body(event, renames)? };
+        let position = match event.position.inside {
+            None => event.position.offset,
+            Some(inside) => inside.end_log_pos.into(),
+        };
+        let mut shown = Shown {
+            header: event.header,
+            end_log_pos: event.end_log_pos(),
+            position,
+            bytes: event.frame.map_or(&[][..], |frame| frame.bytes()),
+            body: event.body,
+            checksum: event.stored_checksum().filter(|_| algorithm.size() > 0),
+            inside_payload: event.is_inside_payload(),
+        };
+        if !shown.inside_payload && renamed.is_none() || !emit && renamed.is_none() {
+            return Ok(shown);
+        }
+        let frame = event.frame.map_or(&[][..], |frame| frame.without_checksum());
+        self.bytes.clear();
+        self.bytes.extend_from_slice(frame.get(..HEADER_SIZE).unwrap_or_default());
+        self.bytes.extend_from_slice(renamed.as_deref().unwrap_or(event.body));
+        shown.checksum = append_checksum(&mut self.bytes, algorithm);
+        shown.bytes = &self.bytes;
+        shown.header = EventHeader::decode(&self.bytes)?;
+        let end = self.bytes.len() - algorithm.size();
+        shown.body = self.bytes.get(HEADER_SIZE..end).unwrap_or_default();
+        Ok(shown)
+    }
+}
+
+/// Ends an event: its size in the header, its checksum behind it.
+fn append_checksum(bytes: &mut Vec<u8>, algorithm: ChecksumAlgorithm) -> Option<u32> {
+    let size = (bytes.len() + algorithm.size()) as u32;
+    if let Some(place) = bytes.get_mut(EVENT_SIZE_OFFSET..EVENT_SIZE_OFFSET + 4) {
+        place.copy_from_slice(&size.to_le_bytes());
+    }
+    if algorithm.size() != CHECKSUM_SIZE {
+        return None;
+    }
+    let mut crc = Crc32::new();
+    crc.update(bytes);
+    let checksum = crc.finish();
+    bytes.extend_from_slice(&checksum.to_le_bytes());
+    Some(checksum)
+}
+
+/// The body under the database's new name, where it has one.
+fn renamed_body(event: &Event<'_>, renames: &[(Vec<u8>, Vec<u8>)]) -> Result<Option<Vec<u8>>> {
+    let length = event.log.lengths.of(event.header.event_type);
+    Ok(match event.header.event_type {
+        EventType::QUERY => {
+            let query = QueryEvent::decode(event.body)?;
+            match new_name(query.database, renames) {
+                Some(database) => Some(QueryEvent { database, ..query }.encode()?),
+                None => None,
+            }
+        }
+        EventType::EXECUTE_LOAD_QUERY => {
+            let load = ExecuteLoadQueryEvent::decode(event.body)?;
+            match new_name(load.query.database, renames) {
+                Some(database) => {
+                    let query = QueryEvent { database, ..load.query };
+                    Some(ExecuteLoadQueryEvent { query, ..load }.encode()?)
+                }
+                None => None,
+            }
+        }
+        EventType::TABLE_MAP => {
+            let map = TableMapEvent::decode(event.body, length)?;
+            match new_name(map.database, renames) {
+                Some(database) => Some(TableMapEvent { database, ..map }.encode(length)?),
+                None => None,
+            }
+        }
+        _ => None,
+    })
+}
+
+/// The new name of a database. Of several rules for a name the last counts.
+pub(super) fn new_name<'r>(name: &[u8], renames: &'r [(Vec<u8>, Vec<u8>)]) -> Option<&'r [u8]> {
+    renames.iter().rev().find(|(old, _)| old == name).map(|(_, new)| new.as_slice())
+}

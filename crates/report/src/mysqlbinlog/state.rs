@@ -1,0 +1,107 @@
+//! What must see all events in order: which were selected so far, which settings were printed last,
+//! what is open. All else is done on any core.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+
+use binlogz_binlog::EventHeader;
+use binlogz_binlog::event::TableId;
+
+/// The state between two events. Cheap to clone: each batch begins with a copy.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    /// Events seen, whether or not they were shown.
+    pub(super) entries: u64,
+    /// An event was late enough, and far enough from the first: from now on all are.
+    pub(super) started: bool,
+    /// Transactions that are not to be shown, by their GTID.
+    pub(super) filtered_by_gtid: bool,
+    pub(super) session: Session,
+    /// A log was begun: the next format description ends it.
+    pub(super) begun: bool,
+    pub(super) in_transaction: bool,
+    /// A GTID was shown, and nothing of its transaction yet.
+    pub(super) seen_gtid: bool,
+    /// Something of the transaction was not shown.
+    pub(super) skipped_in_transaction: bool,
+    pub(super) printed_format_description: bool,
+    /// Row events were shown whose statement has not ended.
+    pub(super) rows_open: bool,
+    /// Something waits in the body, so that the next base64 needs no `BINLOG`.
+    pub(super) body_open: bool,
+    /// Something waits in body or footer.
+    pub(super) rows_waiting: bool,
+    /// Of the last GTID: whether table maps tell of generated invisible primary keys.
+    pub(super) immediate_server_version: u32,
+    /// Tables whose rows are not shown.
+    pub(super) ignored_tables: Vec<TableId>,
+    /// What is printed with the next statement.
+    pub(super) buffered: Vec<Buffered>,
+    /// The files of LOAD DATA, by number.
+    pub(super) load_files: BTreeMap<u32, PathBuf>,
+    /// Names of files made ahead of the text that tells of them.
+    pub(super) made_files: VecDeque<PathBuf>,
+    pub(super) row_format: super::row_format::RowFormat,
+    /// Why nothing more is shown.
+    pub(super) stopped: Option<Stop>,
+    /// Things to tell on stderr, each once.
+    pub(super) warnings: Vec<String>,
+    pub(super) warned_of_database: bool,
+    /// Shown in place of a position, for the format description in front of `--start-position`.
+    pub(super) skipped_to: Option<u64>,
+    /// A format description was held back until the first event to be shown is found.
+    pub(super) held_format_description: bool,
+}
+
+/// Why nothing more is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// What was asked for is shown.
+    Asked,
+    /// What can't be shown; mysqlbinlog's words.
+    Error(String),
+}
+
+/// An event that is printed with the next statement.
+#[derive(Debug, Clone)]
+pub(super) struct Buffered {
+    pub(super) header: EventHeader,
+    /// As `end_log_pos` is shown.
+    pub(super) end_log_pos: u32,
+    pub(super) position: u64,
+    pub(super) bytes: std::sync::Arc<[u8]>,
+    pub(super) checksum: Option<u32>,
+    pub(super) checksum_size: usize,
+}
+
+/// The settings printed last.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Session {
+    pub(super) database: Vec<u8>,
+    pub(super) thread_id: Option<u32>,
+    pub(super) flags2: Option<u32>,
+    pub(super) sql_mode: Option<u64>,
+    pub(super) auto_increment: (u16, u16),
+    pub(super) charset: Option<[u16; 3]>,
+    pub(super) time_zone: Vec<u8>,
+    pub(super) lc_time_names: Option<u16>,
+    pub(super) collation_database: Option<u16>,
+    pub(super) default_collation: Option<u16>,
+}
+
+impl State {
+    /// Before the first log.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Why nothing more is shown, if so.
+    pub fn stopped(&self) -> Option<&Stop> {
+        self.stopped.as_ref()
+    }
+
+    /// Things to tell on stderr, once.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+}
