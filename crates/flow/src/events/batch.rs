@@ -12,7 +12,7 @@ use binlogz_binlog::{
 use binlogz_payload::{Error as PayloadError, Expander, PayloadSizes, expanded_size_max};
 
 use super::carried::Carried;
-use super::large_payload::{cut_event, no_events, whole_event};
+use super::large_payload::{PayloadBytes, cut_event, no_events, whole_event};
 use super::list::EventList;
 use super::permit::Permit;
 use super::source::Log;
@@ -65,6 +65,8 @@ pub(super) struct PayloadPlace {
     pub(super) front: Box<[u8]>,
     /// What stands behind it as its checksum, where the log has checksums.
     pub(super) checksum: Option<u32>,
+    /// All of it.
+    pub(super) source: Arc<PayloadBytes>,
 }
 
 /// What [`EventBatch::next_item`] hands out.
@@ -93,7 +95,8 @@ pub struct Event<'a> {
     pub body: &'a [u8],
     /// The whole event, with its checksum; `None` of a payload that is expanded piece by piece.
     pub frame: Option<EventFrame<'a>>,
-    payload_checksum: Option<u32>,
+    /// Of a payload that is expanded piece by piece.
+    large: Option<&'a PayloadPlace>,
 }
 
 /// Where an event stands in its log.
@@ -198,7 +201,21 @@ impl Event<'_> {
 
     /// The checksum behind the event, where it has one.
     pub fn stored_checksum(&self) -> Option<u32> {
-        self.frame.map_or(self.payload_checksum, |frame| frame.stored_checksum())
+        match self.large {
+            Some(place) => place.checksum,
+            None => self.frame.and_then(|frame| frame.stored_checksum()),
+        }
+    }
+
+    /// Appends a part of an event that is too large to be held: one whose `frame` is `None`.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be read a second time.
+    pub fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let Some(place) = self.large else { return Ok(()) };
+        let end = range.end.min(u64::from(self.header.event_size));
+        place.source.read(range.start.min(end)..end, out).map_err(|error| self.error(error))
     }
 
     /// Where the log goes on behind the event, as its header says: of one inside a payload, as the
@@ -409,20 +426,20 @@ fn item_of<'a>(batch: &'a Batch, expanded: &'a [u8], step: Step) -> Option<Item<
                 EventType::TRANSACTION_PAYLOAD => payload_fields(frame.body())?,
                 _ => frame.body(),
             };
-            Event { log, position, placement, header, body, frame: Some(frame), payload_checksum: None }
+            Event { log, position, placement, header, body, frame: Some(frame), large: None }
         }
         Step::LargePayload => {
             let Content::Payload { place, .. } = &batch.content else { return None };
             let (header, body) = (place.header, place.front.get(HEADER_SIZE..)?);
             let position = EventPosition { offset: place.offset, inside: None };
-            Event { log, position, placement, header, body, frame: None, payload_checksum: place.checksum }
+            Event { log, position, placement, header, body, frame: None, large: Some(place) }
         }
         Step::Inside { range, small, payload_offset, inside } => {
             let bytes = if small { expanded } else { batch.bytes() };
             let frame = EventFrame::from_checked(bytes.get(range)?, 0).ok()?;
             let position = EventPosition { offset: payload_offset, inside: Some(inside) };
             let (header, body) = (*frame.header(), frame.body());
-            Event { log, position, placement, header, body, frame: Some(frame), payload_checksum: None }
+            Event { log, position, placement, header, body, frame: Some(frame), large: None }
         }
     };
     Some(Item::Event(event))

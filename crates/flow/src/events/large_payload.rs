@@ -37,7 +37,7 @@ pub(super) enum PayloadBytes {
 
 impl PayloadBytes {
     /// Appends a range of the event's bytes to `out`.
-    fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), BinlogError> {
+    pub(super) fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), BinlogError> {
         match self {
             PayloadBytes::Memory { bytes, range: event } => {
                 let event = bytes.get(event.clone()).unwrap_or_default();
@@ -58,7 +58,7 @@ impl PayloadBytes {
 pub(super) struct LargePayload {
     log: Arc<Log>,
     place: Arc<PayloadPlace>,
-    source: PayloadBytes,
+    source: Arc<PayloadBytes>,
     compression_type: CompressionType,
     /// The payload's bytes in the event that were not read yet.
     payload: Range<u64>,
@@ -101,6 +101,7 @@ impl LargePayload {
         tracker: Tracker,
         verify: bool,
     ) -> Result<Self, Error> {
+        let source = Arc::new(source);
         let at = |error: BinlogError| error.at(offset, Some(header.event_type));
         let size = u64::from(header.event_size);
         let body_size = size.saturating_sub((HEADER_SIZE + log.context.framing.checksum().size()) as u64);
@@ -127,7 +128,13 @@ impl LargePayload {
         let checksum = checksum.first_chunk().map(|stored| u32::from_le_bytes(*stored));
         Ok(LargePayload {
             log,
-            place: Arc::new(PayloadPlace { offset, header, front: front.into(), checksum }),
+            place: Arc::new(PayloadPlace {
+                offset,
+                header,
+                front: front.into(),
+                checksum,
+                source: Arc::clone(&source),
+            }),
             source,
             compression_type,
             payload: begin..begin + payload_size,

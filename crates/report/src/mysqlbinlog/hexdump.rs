@@ -7,10 +7,17 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Appends the dump of an event that begins at `position`.
 pub(super) fn push_hexdump(out: &mut Vec<u8>, event: &[u8], position: u64) {
+    let (header, rest) = event.split_at_checked(HEADER_SIZE).unwrap_or((event, &[]));
+    push_hexdump_header(out, header, position);
+    push_hexdump_rest(out, rest, position + HEADER_SIZE as u64);
+    out.extend_from_slice(b"# ");
+}
+
+/// Appends the lines of an event's header.
+pub(super) fn push_hexdump_header(out: &mut Vec<u8>, header: &[u8], position: u64) {
     out.extend_from_slice(
         b"\n# Position  Timestamp   Type   Source ID        Size      Source Pos    Flags \n",
     );
-    let (header, rest) = event.split_at_checked(HEADER_SIZE).unwrap_or((event, &[]));
     push_position(out, position);
     for (index, &byte) in header.iter().enumerate() {
         if matches!(index, 4 | 5 | 9 | 13 | 17) {
@@ -20,8 +27,6 @@ pub(super) fn push_hexdump(out: &mut Vec<u8>, event: &[u8], position: u64) {
         push_hex(out, byte);
     }
     out.push(b'\n');
-    push_hexdump_rest(out, rest, position + HEADER_SIZE as u64);
-    out.extend_from_slice(b"# ");
 }
 
 /// Appends the lines of what stands behind the header, whose first byte stands at `position`.

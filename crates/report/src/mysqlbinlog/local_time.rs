@@ -77,6 +77,18 @@ impl LocalTime {
     }
 }
 
+/// A local date and time in seconds since 1970. Days that a month has not are those of the next.
+pub fn local_seconds([year, month, day]: [i64; 3], [hour, minute, second]: [i64; 3]) -> i64 {
+    use jiff::Span;
+    use jiff::civil::Date;
+
+    let first = Date::new(year as i16, month.clamp(1, 12) as i8, 1).unwrap_or_default();
+    let date = first.saturating_add(Span::new().days(day.max(1) - 1));
+    let time = date.at(hour as i8, minute as i8, second as i8, 0);
+    let zoned = TimeZone::system().to_ambiguous_zoned(time).compatible();
+    zoned.map_or(0, |zoned| zoned.timestamp().as_second())
+}
+
 /// Appends a number in at least so many characters.
 pub(super) fn push_padded(out: &mut Vec<u8>, number: u64, width: usize, pad: u8) {
     let mut limit = 10;

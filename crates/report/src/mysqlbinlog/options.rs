@@ -71,7 +71,7 @@ impl Default for PrintOptions {
 }
 
 /// Which events are shown.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Selection {
     /// `--offset`: so many entries are skipped first.
     pub offset: u64,
@@ -81,7 +81,7 @@ pub struct Selection {
     pub stop_time: Option<i64>,
     /// `--server-id`.
     pub server_id: Option<u32>,
-    /// Which bits of a server id count (`--server-id-bits`); 0 for all.
+    /// Which bits of a server id count (`--server-id-bits`).
     pub server_id_mask: u32,
     /// `--database`.
     pub database: Option<Vec<u8>>,
@@ -95,10 +95,20 @@ pub struct Selection {
     pub stop_before_gtid: Option<Gtid>,
 }
 
-impl Selection {
-    /// Whether the first events are not shown.
-    pub(super) fn is_late(&self) -> bool {
-        self.offset > 0 || self.start_time.is_some()
+impl Default for Selection {
+    fn default() -> Self {
+        Selection {
+            offset: 0,
+            start_time: None,
+            stop_time: None,
+            server_id: None,
+            server_id_mask: u32::MAX,
+            database: None,
+            tables: Vec::new(),
+            include_gtids: None,
+            exclude_gtids: None,
+            stop_before_gtid: None,
+        }
     }
 }
 

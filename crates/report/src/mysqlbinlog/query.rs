@@ -7,6 +7,7 @@ use binlogz_binlog::{EventHeader, HeaderFlags};
 use super::DELIMITER;
 use super::local_time::push_padded;
 use super::number::push_unsigned;
+use super::options::PrintOptions;
 use super::quote::push_identifier;
 use super::state::Session;
 
@@ -39,7 +40,7 @@ struct Settings<'a> {
     default_collation: u16,
     require_primary_key: Option<u8>,
     table_encryption: Option<u8>,
-    cascade_triggers: Option<u8>,
+    cascade_triggers: u8,
     ddl_xid: Option<u64>,
 }
 
@@ -67,7 +68,7 @@ impl<'a> Settings<'a> {
                 StatusVariable::DefaultCollationForUtf8mb4(number) => settings.default_collation = number,
                 StatusVariable::SqlRequirePrimaryKey(on) => settings.require_primary_key = Some(on),
                 StatusVariable::DefaultTableEncryption(on) => settings.table_encryption = Some(on),
-                StatusVariable::EnableCascadeTriggers(on) => settings.cascade_triggers = Some(on),
+                StatusVariable::EnableCascadeTriggers(on) => settings.cascade_triggers = on,
                 _ => {}
             }
         }
@@ -101,7 +102,7 @@ pub(super) fn push_settings(
     session: &mut Session,
     header: &EventHeader,
     query: &QueryEvent<'_>,
-    short_form: bool,
+    options: &PrintOptions,
     emit: bool,
 ) {
     let settings = Settings::of(query);
@@ -125,8 +126,8 @@ pub(super) fn push_settings(
     }
     let thread_changed =
         header.flags.contains(HeaderFlags::THREAD_SPECIFIC) && session.thread_id != Some(query.thread_id);
-    if session.thread_id.is_none() || thread_changed {
-        let shown = if short_form { SHORT_FORM_THREAD_ID } else { query.thread_id.into() };
+    if (session.thread_id.is_none() || thread_changed) && !options.require_row_format {
+        let shown = if options.short_form { SHORT_FORM_THREAD_ID } else { query.thread_id.into() };
         push_set(out, "pseudo_thread_id", shown);
         session.thread_id = Some(query.thread_id);
     }
@@ -187,17 +188,17 @@ pub(super) fn push_settings(
         }
         session.default_collation = Some(settings.default_collation);
     }
-    if !emit {
-        return;
-    }
     for (version, name, value) in [
         ("80013", "sql_require_primary_key", settings.require_primary_key),
         ("80016", "default_table_encryption", settings.table_encryption),
-        ("90700", "enable_cascade_triggers", settings.cascade_triggers),
     ] {
-        if let Some(value) = value {
+        if let Some(value) = value.filter(|_| emit) {
             push_versioned(out, version, name, value.into());
         }
+    }
+    if session.cascade_triggers != settings.cascade_triggers {
+        push_versioned(out, "90700", "enable_cascade_triggers", settings.cascade_triggers.into());
+        session.cascade_triggers = settings.cascade_triggers;
     }
 }
 

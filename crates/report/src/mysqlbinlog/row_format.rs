@@ -20,9 +20,8 @@ impl RowFormat {
             EventType::QUERY => is_refused(body),
             _ => false,
         };
-        let what = header.event_type;
         refused.then(|| {
-            format!("Event being written violates require_row_format parameter constraints. Command type {what:?}.")
+            "Event being written violates the --require-row-format parameter constraints.".to_owned()
         })
     }
 }

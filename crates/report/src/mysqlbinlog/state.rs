@@ -22,6 +22,8 @@ pub struct State {
     pub(super) in_transaction: bool,
     /// A GTID was shown, and nothing of its transaction yet.
     pub(super) seen_gtid: bool,
+    /// The payload whose events go by is not shown.
+    pub(super) payload_hidden: bool,
     /// Something of the transaction was not shown.
     pub(super) skipped_in_transaction: bool,
     pub(super) printed_format_description: bool,
@@ -33,6 +35,8 @@ pub struct State {
     pub(super) rows_waiting: bool,
     /// Of the last GTID: whether table maps tell of generated invisible primary keys.
     pub(super) immediate_server_version: u32,
+    /// Tables whose table map was shown in the statement that is open.
+    pub(super) known_tables: Vec<TableId>,
     /// Tables whose rows are not shown.
     pub(super) ignored_tables: Vec<TableId>,
     /// What is printed with the next statement.
@@ -47,8 +51,13 @@ pub struct State {
     /// Things to tell on stderr, each once.
     pub(super) warnings: Vec<String>,
     pub(super) warned_of_database: bool,
+    /// Which log of the input, where it begins in the input, and how far it goes.
+    pub(super) log_number: u64,
+    pub(super) log_begin: u64,
+    pub(super) log_end: u64,
     /// Shown in place of a position, for the format description in front of `--start-position`.
     pub(super) skipped_to: Option<u64>,
+    pub(super) skipped_end: u64,
     /// A format description was held back until the first event to be shown is found.
     pub(super) held_format_description: bool,
 }
@@ -87,12 +96,19 @@ pub(super) struct Session {
     pub(super) lc_time_names: Option<u16>,
     pub(super) collation_database: Option<u16>,
     pub(super) default_collation: Option<u16>,
+    pub(super) cascade_triggers: u8,
 }
 
 impl State {
     /// Before the first log.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Before the next input.
+    pub fn begin_log(&mut self) {
+        (self.log_number, self.log_begin, self.log_end) = (0, 0, 0);
+        (self.skipped_to, self.skipped_end) = (None, 0);
     }
 
     /// Why nothing more is shown, if so.

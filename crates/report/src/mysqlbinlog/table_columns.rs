@@ -28,7 +28,7 @@ pub(super) fn push_columns(out: &mut Vec<u8>, schema: &TableSchema) {
             out.push(b' ');
         }
         push_type(out, column);
-        if column.unsigned == Some(true) {
+        if column.unsigned == Some(true) && column.kind != ColumnKind::Year {
             out.extend_from_slice(b" UNSIGNED");
         }
         if !column.nullable {

@@ -1,0 +1,232 @@
+//! Dumps files and stdin: all cores print, one thread puts the text in order and writes it.
+//!
+//! ```text
+//! log → flow::events::run_in_turns → report's Printer (workers) → Assembler (in order) → stdout, --result-file
+//! ```
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use binlogz_binlog::{Error as BinlogError, MAGIC};
+use binlogz_encryption::Keyring;
+use binlogz_flow::events::run_in_turns;
+use binlogz_flow::{Error as FlowError, Input};
+use binlogz_payload::Error as PayloadError;
+use binlogz_report::mysqlbinlog::{
+    Assembler, Positions, PrintOptions, Printed, Printer, State, Stop, end_log, push_begin, push_end,
+    warnings_at_end,
+};
+
+use super::options::Options;
+use super::print_options::print_options;
+use crate::cmd::workers;
+use crate::failure::{Failure, Result};
+
+/// Buffers that are kept for the next batches.
+const BUFFERS_KEPT: usize = 8;
+
+/// What mysqlbinlog's exit code tells.
+const FAILED: u8 = 1;
+
+/// Dumps the logs that were named; the exit code.
+pub(super) fn dump(options: &Options) -> Result<u8> {
+    let keyring = options
+        .keyring
+        .as_deref()
+        .map(|path| Keyring::open(path).map_err(|error| Failure::with_encryption(&path.display(), &error)));
+    let keyring = keyring.transpose()?;
+    let print = print_options(options);
+    let (out, out_name) = open_output(options.result_file.as_deref())?;
+    let mut run = Run {
+        options: &print,
+        workers: workers(options.jobs),
+        verify: options.verify_binlog_checksum,
+        assembler: Assembler::new(),
+        out,
+        out_name,
+        failed: false,
+    };
+    let mut text = Vec::new();
+    push_begin(&mut text, &print);
+    run.write(&text)?;
+    let mut state = State::new();
+    let last = options.logs.len().saturating_sub(1);
+    for (index, log) in options.logs.iter().enumerate() {
+        let positions = Positions {
+            start: if index == 0 { options.start_position } else { Positions::default().start },
+            stop: options.stop_position.filter(|_| index == last).unwrap_or(u64::MAX),
+        };
+        state = run.log(log, keyring.as_ref(), positions, state)?;
+        if run.failed || state.stopped().is_some() {
+            break;
+        }
+    }
+    if let Some(warning) = warnings_at_end(&state) {
+        tell(&warning);
+    }
+    text.clear();
+    push_end(&mut text, &print, &mut state);
+    run.write(&text)?;
+    Ok(if run.failed { FAILED } else { 0 })
+}
+
+/// A run over all logs.
+struct Run<'o> {
+    options: &'o PrintOptions,
+    workers: usize,
+    verify: bool,
+    assembler: Assembler,
+    out: File,
+    out_name: String,
+    failed: bool,
+}
+
+/// Why a run over a log ends at once.
+enum Ended {
+    Log(FlowError),
+    Output(io::Error),
+    /// A temporary file.
+    Spill(io::Error),
+}
+
+impl From<FlowError> for Ended {
+    fn from(error: FlowError) -> Self {
+        Ended::Log(error)
+    }
+}
+
+impl Run<'_> {
+    fn write(&mut self, text: &[u8]) -> Result<()> {
+        self.out.write_all(text).map_err(|error| Failure::writing(&self.out_name, &error))
+    }
+
+    /// Dumps one log; the state behind it.
+    fn log(
+        &mut self,
+        path: &Path,
+        keyring: Option<&Keyring>,
+        positions: Positions,
+        mut state: State,
+    ) -> Result<State> {
+        state.begin_log();
+        let input = match open(path, keyring) {
+            Ok(input) => input,
+            Err(Failure::Line(line)) => {
+                self.fail(&line);
+                return Ok(state);
+            }
+            Err(closed) => return Err(closed),
+        };
+        let (options, threads, verify) = (self.options, self.workers, self.verify);
+        let buffers = Mutex::new(Vec::new());
+        let mut ended_in = None;
+        let ran = run_in_turns(
+            input,
+            threads,
+            verify,
+            state,
+            || Ok::<_, Ended>(Printer::new(options, positions, threads)),
+            |printer, turn, batch| {
+                let buffer = buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                printer.print(turn, batch, buffer.unwrap_or_default()).map_err(Ended::Spill)
+            },
+            |printed| {
+                let Some(Printed { text, ended, warnings }) = printed else {
+                    return Ok(ControlFlow::Break(()));
+                };
+                warnings.iter().for_each(|warning| tell(warning));
+                let buffer = self.assembler.write(text, &mut self.out).map_err(Ended::Output)?;
+                let mut buffers = buffers.lock().unwrap_or_else(PoisonError::into_inner);
+                if buffers.len() < BUFFERS_KEPT {
+                    buffers.push(buffer);
+                }
+                if ended.is_some() {
+                    ended_in = ended;
+                    return Ok(ControlFlow::Break(()));
+                }
+                Ok(ControlFlow::Continue(()))
+            },
+        );
+        let name = path.display();
+        let summary = match ran {
+            Ok(summary) => summary,
+            Err(Ended::Log(error)) => return Err(Failure::reading(&name, &error)),
+            Err(Ended::Output(error)) => return Err(Failure::writing(&self.out_name, &error)),
+            Err(Ended::Spill(error)) => return Err(Failure::of(&"temporary file", error)),
+        };
+        if let Some(cut) = summary.read.cut {
+            tell(&format!(
+                "WARNING: {name} at {}: the log is in use and ends inside an event, of which {} bytes are there.",
+                cut.offset, cut.size
+            ));
+        }
+        if let Some(error) = summary.failed.filter(|error| !is_only_magic(error)) {
+            match Failure::reading(&name, &error) {
+                Failure::Line(line) => self.fail(&line),
+                closed => return Err(closed),
+            }
+        }
+        let mut state = ended_in.or(summary.state).unwrap_or_default();
+        if let Some(Stop::Error(line)) = state.stopped() {
+            let line = line.clone();
+            self.fail(&line);
+        }
+        let text = end_log(self.options, positions, &mut state)
+            .map_err(|error| Failure::of(&"temporary file", error))?;
+        let written = self.assembler.write(text, &mut self.out);
+        written.map_err(|error| Failure::writing(&self.out_name, &error))?;
+        Ok(state)
+    }
+
+    fn fail(&mut self, line: &str) {
+        tell(&format!("ERROR: {line}"));
+        self.failed = true;
+    }
+}
+
+/// Whether a log has nothing but its first four bytes: mysqlbinlog takes it for one without events.
+fn is_only_magic(error: &FlowError) -> bool {
+    let FlowError::Input(PayloadError::Binlog(BinlogError::At { offset, source, .. })) = error else {
+        return false;
+    };
+    *offset == MAGIC.len() as u64 && matches!(**source, BinlogError::Truncated { left: 0, .. })
+}
+
+/// Tells on stderr. Where even that is closed, the exit code has to do.
+fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+fn open(path: &Path, keyring: Option<&Keyring>) -> Result<Input> {
+    let name = path.display();
+    let input = if path == OsStr::new("-") { Input::stdin() } else { Input::open(path) };
+    let input =
+        input.map_err(|error| Failure::of(&name, format_args!("Could not open log file: {error}")))?;
+    match keyring {
+        None => Ok(input),
+        Some(keyring) => input.decrypted(keyring).map_err(|error| Failure::with_encryption(&name, &error)),
+    }
+}
+
+/// The output, written without a buffer: what comes is large.
+fn open_output(result_file: Option<&Path>) -> Result<(File, String)> {
+    match result_file {
+        None => {
+            let name = "stdout".to_owned();
+            let stdout = io::stdout().as_fd().try_clone_to_owned();
+            let stdout = stdout.map_err(|error| Failure::writing(&name, &error))?;
+            Ok((File::from(stdout), name))
+        }
+        Some(path) => {
+            let name = path.display().to_string();
+            let file =
+                File::create(path).map_err(|error| Failure::of(&name, format_args!("open: {error}")))?;
+            Ok((file, name))
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The options of the command line as the printer takes them.
+
+use std::path::PathBuf;
+
+use binlogz_report::mysqlbinlog::{Base64Output as Printed, PrintOptions, Selection, local_seconds};
+
+use super::options::{Base64Output, CivilDateTime, Options};
+
+/// Server ids have so many bits; `--server-id-bits` may say fewer.
+const SERVER_ID_BITS: u64 = 32;
+
+/// What changes the text, and which events are shown.
+pub(super) fn print_options(options: &Options) -> PrintOptions {
+    let seconds = |time: CivilDateTime| {
+        local_seconds(
+            [time.year.into(), time.month.into(), time.day.into()],
+            [time.hour.into(), time.minute.into(), time.second.into()],
+        )
+    };
+    let mask = match options.server_id_bits {
+        bits if bits >= SERVER_ID_BITS => u32::MAX,
+        bits => (1 << bits) - 1,
+    };
+    PrintOptions {
+        base64_output: match options.base64_output {
+            Base64Output::Auto => Printed::Auto,
+            Base64Output::Never => Printed::Never,
+            Base64Output::DecodeRows => Printed::DecodeRows,
+        },
+        verbose: options.verbose,
+        short_form: options.short_form,
+        hexdump: options.hexdump,
+        print_table_metadata: options.print_table_metadata,
+        require_row_format: options.require_row_format,
+        idempotent: options.idempotent,
+        disable_log_bin: options.disable_log_bin,
+        set_charset: options.set_charset.clone(),
+        skip_gtids: options.skip_gtids,
+        force_if_open: options.force_if_open,
+        local_load: options.local_load.clone().unwrap_or_else(temporary_folder),
+        rewrite_db: options.rewrite_db.iter().map(|rule| (rule.from.clone(), rule.to.clone())).collect(),
+        selection: Selection {
+            offset: options.offset,
+            start_time: options.start_datetime.map(seconds),
+            stop_time: options.stop_datetime.map(seconds),
+            server_id: (options.server_id != 0).then_some(options.server_id as u32),
+            server_id_mask: mask,
+            database: options.database.clone(),
+            tables: options.tables.iter().map(|it| (it.database.clone(), it.table.clone())).collect(),
+            include_gtids: options.include_gtids.clone(),
+            exclude_gtids: options.exclude_gtids.clone(),
+            stop_before_gtid: options.stop_before_gtid.clone(),
+        },
+    }
+}
+
+/// Where mysqlbinlog puts files that nobody named a place for.
+fn temporary_folder() -> PathBuf {
+    std::env::var_os("TMPDIR")
+        .filter(|folder| !folder.is_empty())
+        .map_or_else(|| "/tmp".into(), PathBuf::from)
+}

@@ -1,0 +1,375 @@
+//! What is neither statement nor row: the line in front of every event, GTIDs, commits, payloads.
+
+use std::io::{self, Write as _};
+
+use binlogz_binlog::event::{
+    FormatDescription, IncidentEvent, PreviousGtidsEvent, RotateEvent, TransactionPayloadHeader,
+    ViewChangeEvent, XaPrepareEvent, XidEvent,
+};
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::{Error as BinlogError, EventType, HeaderFlags};
+use binlogz_flow::events::Event;
+
+use super::select::{gtid_of, unreadable};
+use super::{Next, Run};
+use crate::mysqlbinlog::around::push_log_end;
+use crate::mysqlbinlog::base64_lines::push_base64_lines;
+use crate::mysqlbinlog::hexdump::{push_hexdump, push_hexdump_header, push_hexdump_rest};
+use crate::mysqlbinlog::number::{push_signed, push_unsigned};
+use crate::mysqlbinlog::options::Base64Output;
+use crate::mysqlbinlog::query::end_line;
+use crate::mysqlbinlog::shown::Shown;
+
+/// Bytes of a large event that are dumped at a time: whole lines.
+const HEXDUMP_PIECE: u64 = 64 << 10;
+
+impl Run<'_> {
+    /// The comment that begins with the event's time.
+    pub(super) fn header(&mut self, shown: &Shown<'_>) {
+        let head = &mut self.text.head;
+        head.push(b'#');
+        self.pen.time.push_short(head, shown.header.timestamp);
+        head.extend_from_slice(b" server id ");
+        push_unsigned(head, (shown.header.server_id & self.options.selection.server_id_mask).into());
+        head.extend_from_slice(b"  end_log_pos ");
+        push_unsigned(head, shown.end_log_pos.into());
+        head.push(b' ');
+        if let Some(checksum) = shown.checksum {
+            head.extend_from_slice(b"CRC32 0x");
+            push_hex32(head, checksum);
+            head.push(b' ');
+        }
+        if self.options.hexdump && !shown.bytes.is_empty() {
+            push_hexdump(head, shown.bytes, shown.position);
+        }
+    }
+
+    pub(super) fn gtid(&mut self, shown: &Shown<'_>) -> Result<Option<Next>, BinlogError> {
+        self.state.seen_gtid = true;
+        if std::mem::take(&mut self.state.skipped_in_transaction) {
+            self.direct(b"COMMIT /* added by mysqlbinlog */");
+        }
+        let Some(event) = gtid_of(shown) else {
+            return Err(BinlogError::Truncated { needed: 1, left: 0 });
+        };
+        let versions = event.server_versions();
+        self.state.immediate_server_version = versions.map_or(999_999, |versions| versions.immediate);
+        if !self.emit {
+            return Ok(None);
+        }
+        let times = event.commit_timestamps();
+        let immediate = times.map_or(0, |times| times.immediate);
+        let original = times.and_then(|times| times.original).unwrap_or(immediate);
+        if !self.options.short_form {
+            self.header(shown);
+            let anonymous = shown.header.event_type == EventType::ANONYMOUS_GTID;
+            let head = &mut self.text.head;
+            head.extend_from_slice(if anonymous { b"\tAnonymous_GTID" } else { b"\tGTID" });
+            let clock = event.logical_clock();
+            head.extend_from_slice(b"\tlast_committed=");
+            push_signed(head, clock.map_or(0, |clock| clock.last_committed));
+            head.extend_from_slice(b"\tsequence_number=");
+            push_signed(head, clock.map_or(0, |clock| clock.sequence_number));
+            let sbr = event.flags().may_have_sbr();
+            head.extend_from_slice(if sbr { b"\trbr_only=no" } else { b"\trbr_only=yes" });
+            for (name, number) in [
+                (&b"\toriginal_committed_timestamp="[..], original),
+                (b"\timmediate_commit_timestamp=", immediate),
+                (b"\ttransaction_length=", event.transaction_length().unwrap_or(0)),
+            ] {
+                head.extend_from_slice(name);
+                push_unsigned(head, number);
+            }
+            head.push(b'\n');
+        }
+        let head = &mut self.text.head;
+        if !event.flags().may_have_sbr() {
+            head.extend_from_slice(b"/*!50718 SET TRANSACTION ISOLATION LEVEL READ COMMITTED*/");
+            end_line(head);
+        }
+        for (name, time) in [(&b"original"[..], original), (b"immediate", immediate)] {
+            head.extend_from_slice(b"# ");
+            head.extend_from_slice(name);
+            head.extend_from_slice(b"_commit_timestamp=");
+            push_unsigned(head, time);
+            head.extend_from_slice(b" (");
+            self.pen.time.push_long(head, time);
+            head.extend_from_slice(b")\n");
+        }
+        head.extend_from_slice(b"/*!80001 SET @@session.original_commit_timestamp=");
+        push_unsigned(head, original);
+        head.extend_from_slice(b"*/");
+        end_line(head);
+        let immediate = versions.map_or(999_999, |versions| versions.immediate);
+        let original = versions.and_then(|versions| versions.original).unwrap_or(immediate);
+        for (name, version) in [(&b"original"[..], original), (b"immediate", immediate)] {
+            head.extend_from_slice(b"/*!80014 SET @@session.");
+            head.extend_from_slice(name);
+            head.extend_from_slice(b"_server_version=");
+            push_unsigned(head, version.into());
+            head.extend_from_slice(b"*/");
+            end_line(head);
+        }
+        head.extend_from_slice(b"SET @@SESSION.GTID_NEXT= '");
+        match event.gtid() {
+            Some(gtid) => push_display(head, &gtid),
+            None => head.extend_from_slice(b"ANONYMOUS"),
+        }
+        head.push(b'\'');
+        end_line(head);
+        Ok(None)
+    }
+
+    pub(super) fn xid(&mut self, shown: &Shown<'_>) -> Result<Option<Next>, BinlogError> {
+        self.state.in_transaction = false;
+        self.state.skipped_in_transaction = false;
+        self.state.seen_gtid = false;
+        if self.emit {
+            if !self.options.short_form {
+                self.header(shown);
+                self.text.head.extend_from_slice(b"\tXid = ");
+                push_unsigned(&mut self.text.head, XidEvent::decode(shown.body)?.xid);
+                self.text.head.push(b'\n');
+            }
+            self.text.head.extend_from_slice(b"COMMIT");
+            end_line(&mut self.text.head);
+        }
+        Ok(None)
+    }
+
+    pub(super) fn payload(
+        &mut self,
+        shown: &Shown<'_>,
+        event: Option<&Event<'_>>,
+    ) -> io::Result<Result<Option<Next>, BinlogError>> {
+        self.state.payload_hidden = false;
+        if !self.emit || self.options.short_form {
+            return Ok(Ok(None));
+        }
+        self.header(shown);
+        if let Some(event) = event.filter(|event| event.frame.is_none() && self.options.hexdump)
+            && let Err(line) = self.large_hexdump(shown, event)?
+        {
+            return Ok(Ok(Some(Next::Damaged(line))));
+        }
+        Ok(self.payload_fields(shown))
+    }
+
+    /// The dump of an event that is not held.
+    fn large_hexdump(&mut self, shown: &Shown<'_>, event: &Event<'_>) -> io::Result<Result<(), String>> {
+        let mut bytes = std::mem::take(&mut self.pen.scratch);
+        let size = u64::from(shown.header.event_size);
+        let header_size = HEADER_SIZE as u64;
+        let mut begin = header_size;
+        bytes.clear();
+        let read = event.read(0..begin, &mut bytes);
+        push_hexdump_header(&mut self.text.head, &bytes, shown.position);
+        self.text.flush_head();
+        let mut failed = read.err();
+        while begin < size && failed.is_none() {
+            bytes.clear();
+            failed = event.read(begin..begin + HEXDUMP_PIECE, &mut bytes).err();
+            push_hexdump_rest(&mut self.text.out.text, &bytes, shown.position + begin);
+            self.text.out.settle()?;
+            begin += HEXDUMP_PIECE;
+        }
+        self.text.head.extend_from_slice(b"# ");
+        self.pen.scratch = bytes;
+        Ok(failed.map_or(Ok(()), |error| Err(error.to_string())))
+    }
+
+    fn payload_fields(&mut self, shown: &Shown<'_>) -> Result<Option<Next>, BinlogError> {
+        let size = shown.header.event_size.into();
+        let Some((fields, _)) = TransactionPayloadHeader::decode_front(shown.body, size)? else {
+            return Err(BinlogError::Truncated { needed: 1, left: 0 });
+        };
+        let head = &mut self.text.head;
+        head.extend_from_slice(b"\tTransaction_Payload\t\tpayload_size=");
+        push_unsigned(head, fields.payload_size());
+        head.extend_from_slice(b"\tcompression_type=");
+        push_display(head, &fields.compression_type());
+        if let Some(size) = fields.uncompressed_size() {
+            head.extend_from_slice(b"\tuncompressed_size=");
+            push_unsigned(head, size);
+        }
+        head.extend_from_slice(b"\n# Start of compressed events.\n");
+        Ok(None)
+    }
+
+    pub(super) fn payload_end(&mut self) {
+        if self.emit && !self.options.short_form && !self.state.payload_hidden {
+            self.text.head.extend_from_slice(b"# End of compressed events.\n");
+            self.text.flush_head();
+        }
+    }
+
+    pub(super) fn format_description(&mut self, shown: &Shown<'_>) -> io::Result<Next> {
+        let options = self.options;
+        if !options.force_if_open && shown.header.flags.contains(HeaderFlags::IN_USE) {
+            return Ok(Next::Error(
+                "Attempting to dump a binlog that was not closed properly. Most probably, mysqld is still \
+                 writing it, or it crashed. Rerun with --force-if-open to ignore this problem."
+                    .to_owned(),
+            ));
+        }
+        let mode = options.base64_output;
+        let encoded = mode != Base64Output::Never && !options.short_form;
+        let is_relay_log = shown.header.flags.contains(HeaderFlags::RELAY_LOG);
+        if !is_relay_log && std::mem::replace(&mut self.state.begun, true) {
+            let (emit, out) = (self.emit, &mut self.text.out.text);
+            let mut unseen = Vec::new();
+            push_log_end(if emit { out } else { &mut unseen }, options, self.state);
+        }
+        if encoded && !is_relay_log {
+            self.state.printed_format_description = true;
+        }
+        if self.emit {
+            // A checksum stands behind a format description that tells of checksums, even if it tells of none.
+            let has_algorithm = shown.bytes.len() > HEADER_SIZE + shown.body.len();
+            let description = match FormatDescription::decode(shown.body, has_algorithm) {
+                Ok(description) => description,
+                Err(error) => return Ok(Next::Damaged(unreadable(shown, &error))),
+            };
+            if !options.short_form {
+                self.header(shown);
+                let head = &mut self.text.head;
+                head.extend_from_slice(b"\tStart: binlog v ");
+                push_unsigned(head, description.binlog_version.into());
+                head.extend_from_slice(b", server v ");
+                head.extend_from_slice(description.server_version().as_bytes());
+                head.extend_from_slice(b" created ");
+                self.pen.time.push_short(head, shown.header.timestamp);
+                let at_startup = description.created != 0;
+                head.extend_from_slice(if at_startup { b" at startup\n" } else { b"\n" });
+                if shown.header.flags.contains(HeaderFlags::IN_USE) {
+                    head.extend_from_slice(
+                        b"# Warning: this binlog is either in use or was not closed properly.\n",
+                    );
+                }
+            }
+            let head = &mut self.text.head;
+            if is_relay_log {
+                head.extend_from_slice(
+                    b"# This Format_description_event appears in a relay log and was generated by the replica thread.\n",
+                );
+            } else {
+                let artificial = shown.header.flags.contains(HeaderFlags::ARTIFICIAL);
+                if description.created != 0 && !artificial {
+                    head.extend_from_slice(b"ROLLBACK");
+                    end_line(head);
+                }
+                if encoded && mode != Base64Output::DecodeRows {
+                    head.extend_from_slice(b"BINLOG '\n");
+                    push_base64_lines(head, shown.bytes);
+                    head.push(b'\'');
+                    end_line(head);
+                }
+            }
+            self.text.flush_head();
+        }
+        if options.skip_gtids && encoded && !is_relay_log {
+            self.direct(b"/*!50616 SET @@SESSION.GTID_NEXT='AUTOMATIC'*/");
+        }
+        Ok(Next::Go)
+    }
+
+    pub(super) fn other(&mut self, shown: &Shown<'_>) -> Result<Option<Next>, BinlogError> {
+        let options = self.options;
+        if shown.header.event_type == EventType::PREVIOUS_GTIDS
+            && options.selection.database.is_some()
+            && !options.skip_gtids
+            && !std::mem::replace(&mut self.state.warned_of_database, true)
+            && self.emit
+        {
+            self.state.warnings.push(
+                "WARNING: The option --database has been used. It may filter parts of transactions, but will \
+                 include the GTIDs in any case. If you want to exclude or include transactions, you should use \
+                 the options --exclude-gtids or --include-gtids, respectively, instead."
+                    .to_owned(),
+            );
+        }
+        if !self.emit {
+            return Ok(None);
+        }
+        let event_type = shown.header.event_type;
+        // Even --short-form tells of a prepared transaction.
+        if !options.short_form || event_type == EventType::XA_PREPARE {
+            self.header(shown);
+        }
+        let head = &mut self.text.head;
+        match event_type {
+            EventType::PREVIOUS_GTIDS => {
+                if !options.short_form {
+                    head.extend_from_slice(b"\tPrevious-GTIDs\n");
+                }
+                let set = PreviousGtidsEvent::decode(shown.body)?.gtid_set;
+                let text = if set.is_empty() { "[empty]".to_owned() } else { format!("{set:#}") };
+                for line in text.split('\n') {
+                    head.extend_from_slice(b"# ");
+                    head.extend_from_slice(line.as_bytes());
+                    head.push(b'\n');
+                }
+            }
+            EventType::XA_PREPARE => {
+                let event = XaPrepareEvent::decode(shown.body)?;
+                head.extend_from_slice(b"\tXA PREPARE ");
+                push_display(head, &event.xa_id);
+                head.push(b'\n');
+                head.extend_from_slice(if event.one_phase { b"XA COMMIT " } else { b"XA PREPARE " });
+                push_display(head, &event.xa_id);
+                if event.one_phase {
+                    head.extend_from_slice(b" ONE PHASE");
+                }
+                head.push(b'\n');
+                end_line(head);
+            }
+            _ if options.short_form => {}
+            EventType::STOP => head.extend_from_slice(b"\tStop\n"),
+            EventType::ROTATE => {
+                let event = RotateEvent::decode(shown.body)?;
+                head.extend_from_slice(b"\tRotate to ");
+                head.extend_from_slice(event.name);
+                head.extend_from_slice(b"  pos: ");
+                push_unsigned(head, event.position);
+                head.push(b'\n');
+            }
+            EventType::INCIDENT => {
+                let event = IncidentEvent::decode(shown.body)?;
+                head.extend_from_slice(b"\n# Incident: ");
+                push_display(head, &event.incident);
+                head.extend_from_slice(b"\nRELOAD DATABASE; # Shall generate syntax error\n");
+            }
+            EventType::DELETE_FILE => {
+                head.extend_from_slice(b"\n#Delete_file: file_id=");
+                let id = shown.body.first_chunk().map_or(0, |id| u32::from_le_bytes(*id));
+                push_unsigned(head, id.into());
+                head.push(b'\n');
+            }
+            EventType::VIEW_CHANGE => {
+                let event = ViewChangeEvent::decode(shown.body)?;
+                head.extend_from_slice(b"\tView_change: view_id ");
+                head.extend_from_slice(event.view_name());
+                head.push(b'\n');
+            }
+            EventType::IGNORABLE => {
+                head.extend_from_slice(b"\tIgnorable\n# Ignorable event type ");
+                push_unsigned(head, event_type.0.into());
+                head.extend_from_slice(b" (Ignorable)\n");
+            }
+            _ => head.extend_from_slice(b"\n# Unknown event\n"),
+        }
+        Ok(None)
+    }
+}
+
+pub(super) fn push_hex32(out: &mut Vec<u8>, number: u32) {
+    for shift in (0..8).rev() {
+        let nibble = (number >> (4 * shift) & 15) as u8;
+        out.push(if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 });
+    }
+}
+
+pub(super) fn push_display(out: &mut Vec<u8>, value: &dyn std::fmt::Display) {
+    let written = write!(out, "{value}");
+    debug_assert!(written.is_ok(), "a vector takes all that is written");
+}

@@ -1,0 +1,324 @@
+//! Table maps and row events: their `BINLOG` statements and `###` lines, which wait for the end of the
+//! statement.
+
+use std::collections::hash_map::Entry;
+use std::io;
+use std::sync::Arc;
+
+use binlogz_binlog::event::{RowsEvent, RowsFlags, RowsQueryEvent, TableMapEvent, TableMapFlags};
+use binlogz_binlog::{Error as BinlogError, EventType};
+use binlogz_flow::events::{Event, TableEvent};
+
+use super::select::unreadable;
+use super::{Next, Run};
+use crate::mysqlbinlog::base64_lines::push_base64_lines;
+use crate::mysqlbinlog::number::push_unsigned;
+use crate::mysqlbinlog::options::Base64Output;
+use crate::mysqlbinlog::query::end_line;
+use crate::mysqlbinlog::quote::push_identifier;
+use crate::mysqlbinlog::rows::{RowsPrinter, Verbosity};
+use crate::mysqlbinlog::shown::{Shown, new_name};
+use crate::mysqlbinlog::table_columns::push_columns;
+use crate::mysqlbinlog::text::PART_MEMORY;
+
+/// The first server whose table maps tell of generated invisible primary keys.
+const TELLS_OF_GENERATED_KEYS: u32 = 80_030;
+
+impl Run<'_> {
+    /// Table maps, row events and the statements behind them.
+    pub(super) fn row_related(&mut self, shown: &Shown<'_>, event: Option<&Event<'_>>) -> io::Result<Next> {
+        let Some(event) = event else { return Ok(Next::Go) };
+        let length = event.log.lengths.of(shown.header.event_type);
+        let is_rows = shown.header.event_type.is_rows();
+        let mut rows = None;
+        if shown.header.event_type == EventType::TABLE_MAP {
+            let map = match TableMapEvent::decode(shown.body, length) {
+                Ok(map) => map,
+                Err(error) => return Ok(Next::Damaged(unreadable(shown, &error))),
+            };
+            if self.is_ignored(&map) {
+                if self.emit {
+                    // Rows of it are passed over, but the table map is in force.
+                    let _ = self.pen.tables.event(event);
+                }
+                self.state.skipped_in_transaction = true;
+                self.state.ignored_tables.push(map.table_id);
+                return Ok(Next::Go);
+            }
+            self.state.ignored_tables.retain(|id| *id != map.table_id);
+            return self.table_map(shown, event, &map);
+        }
+        if is_rows {
+            match RowsEvent::decode(shown.header.event_type, shown.body, length) {
+                Ok(event) => rows = Some(event),
+                Err(error) => return Ok(Next::Damaged(unreadable(shown, &error))),
+            }
+        }
+        if let Some(rows) = &rows {
+            let ends = rows.flags.contains(RowsFlags::STMT_END);
+            let ignored = self.state.ignored_tables.contains(&rows.table_id);
+            if ends {
+                self.state.ignored_tables.clear();
+            }
+            if ignored {
+                if ends {
+                    self.end_rows(self.state.body_open)?;
+                }
+                self.state.skipped_in_transaction = true;
+                return Ok(Next::Go);
+            }
+            if !self.state.printed_format_description
+                && !self.options.short_form
+                && self.options.base64_output != Base64Output::DecodeRows
+            {
+                let name = rows_name(shown.header.event_type);
+                return Ok(Next::Error(match self.options.base64_output {
+                    Base64Output::Never => format!(
+                        "--base64-output=never specified, but binlog contains a {name} event which must be \
+                         printed in base64."
+                    ),
+                    _ => format!(
+                        "malformed binlog: it does not contain any Format_description_log_event. I now found \
+                         a {name} event, which is not safe to process without a \
+                         Format_description_log_event."
+                    ),
+                }));
+            }
+            return self.rows(shown, event, rows);
+        }
+        self.rows_query(shown)
+    }
+
+    pub(super) fn is_ignored(&self, map: &TableMapEvent<'_>) -> bool {
+        let tables = &self.options.selection.tables;
+        self.is_other_database(map.database)
+            || !tables.is_empty()
+                && !tables.iter().any(|(database, table)| database == map.database && table == map.table)
+    }
+
+    pub(super) fn table_map(
+        &mut self,
+        shown: &Shown<'_>,
+        event: &Event<'_>,
+        map: &TableMapEvent<'_>,
+    ) -> io::Result<Next> {
+        self.state.rows_open = true;
+        self.state.known_tables.push(map.table_id);
+        if self.options.short_form {
+            return Ok(Next::Go);
+        }
+        if self.emit {
+            let schema = match self.pen.tables.event(event) {
+                Ok(Some(TableEvent::Map(schema))) => schema,
+                Ok(_) => return Ok(Next::Go),
+                Err(error) => return Ok(Next::Damaged(error.to_string())),
+            };
+            self.header(shown);
+            let head = &mut self.text.head;
+            head.extend_from_slice(b"\tTable_map: ");
+            push_identifier(head, map.database);
+            head.push(b'.');
+            push_identifier(head, map.table);
+            head.extend_from_slice(b" mapped to number ");
+            push_unsigned(head, map.table_id.0);
+            head.push(b'\n');
+            let version = self.state.immediate_server_version;
+            if (TELLS_OF_GENERATED_KEYS..999_999).contains(&version) {
+                head.extend_from_slice(b"# has_generated_invisible_primary_key=");
+                let has = map.flags.contains(TableMapFlags::GENERATED_INVISIBLE_PRIMARY_KEY);
+                head.extend_from_slice(if has { b"1\n" } else { b"0\n" });
+            }
+            if self.options.print_table_metadata {
+                push_columns(head, &schema);
+            }
+            self.text.flush_head();
+        }
+        self.base64(shown)?;
+        Ok(Next::Go)
+    }
+
+    pub(super) fn rows_query(&mut self, shown: &Shown<'_>) -> io::Result<Next> {
+        if self.options.short_form || self.options.verbose < 2 {
+            self.state.rows_open = true;
+            self.flush_head();
+            return Ok(Next::Go);
+        }
+        self.state.rows_open = true;
+        if self.emit {
+            let event = match RowsQueryEvent::decode(shown.body) {
+                Ok(event) => event,
+                Err(error) => return Ok(Next::Damaged(unreadable(shown, &error))),
+            };
+            self.header(shown);
+            let head = &mut self.text.head;
+            head.extend_from_slice(b"\tRows_query\n");
+            for line in event.statement.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+                head.extend_from_slice(b"# ");
+                for &byte in line {
+                    if byte == b'\\' {
+                        head.push(byte);
+                    }
+                    head.push(byte);
+                }
+                head.push(b'\n');
+            }
+            self.text.flush_head();
+        }
+        self.base64(shown)?;
+        Ok(Next::Go)
+    }
+
+    /// Adds an event to the `BINLOG` statement.
+    pub(super) fn base64(&mut self, shown: &Shown<'_>) -> io::Result<()> {
+        if self.options.base64_output == Base64Output::DecodeRows {
+            return Ok(());
+        }
+        if self.emit {
+            let body = &mut self.text.body.text;
+            if !self.state.body_open {
+                body.extend_from_slice(b"\nBINLOG '\n");
+            }
+            push_base64_lines(body, shown.bytes);
+            self.text.body.settle()?;
+        }
+        self.state.body_open = true;
+        self.state.rows_waiting = true;
+        Ok(())
+    }
+
+    pub(super) fn rows(
+        &mut self,
+        shown: &Shown<'_>,
+        event: &Event<'_>,
+        rows: &RowsEvent<'_>,
+    ) -> io::Result<Next> {
+        let ends = rows.flags.contains(RowsFlags::STMT_END);
+        self.state.rows_open = true;
+        if !self.options.short_form {
+            if self.emit {
+                self.header(shown);
+                let head = &mut self.text.head;
+                head.push(b'\t');
+                head.extend_from_slice(rows_name(shown.header.event_type).as_bytes());
+                head.extend_from_slice(b": table id ");
+                push_unsigned(head, rows.table_id.0);
+                push_flags(head, rows.flags);
+                head.push(b'\n');
+                self.text.flush_head();
+            }
+            self.base64(shown)?;
+            if self.options.verbose > 0 {
+                if self.emit
+                    && let Err(line) = self.row_lines(event, rows)?
+                {
+                    return Ok(Next::Damaged(line));
+                }
+                self.state.rows_waiting = true;
+            }
+        }
+        if ends {
+            self.end_rows(!self.options.short_form && self.state.body_open)?;
+        } else {
+            self.flush_head();
+        }
+        Ok(Next::Go)
+    }
+
+    /// Appends the `###` lines.
+    pub(super) fn row_lines(
+        &mut self,
+        event: &Event<'_>,
+        rows: &RowsEvent<'_>,
+    ) -> io::Result<Result<(), String>> {
+        let schema = match self.pen.tables.event(event) {
+            Ok(Some(TableEvent::Rows(schema, _))) if self.state.known_tables.contains(&rows.table_id) => {
+                schema
+            }
+            _ => {
+                let out = &mut self.text.footer.text;
+                out.extend_from_slice(b"### Row event for unknown table #");
+                push_unsigned(out, rows.table_id.0);
+                return Ok(Ok(()));
+            }
+        };
+        let verbosity = if self.options.verbose > 1 { Verbosity::Types } else { Verbosity::Values };
+        let printer = match self.pen.rows.entry(rows.table_id) {
+            Entry::Occupied(known) if Arc::ptr_eq(known.get().schema(), &schema) => known.into_mut(),
+            entry => {
+                let database = new_name(&schema.database, &self.options.rewrite_db).map(Vec::from);
+                let printer = RowsPrinter::renamed(Arc::clone(&schema), verbosity, database.as_deref());
+                entry.insert_entry(printer).into_mut()
+            }
+        };
+        let footer = &mut self.text.footer;
+        let mut spilled = None;
+        let printed = {
+            let (mut text, mut part) = (std::mem::take(&mut footer.text), std::mem::take(footer));
+            let printed = printer.print_by_row(&mut text, &mut self.pen.decoder, rows, |text| {
+                if text.len() > PART_MEMORY {
+                    std::mem::swap(&mut part.text, text);
+                    if let Err(error) = part.settle() {
+                        spilled = Some(error);
+                    }
+                    std::mem::swap(&mut part.text, text);
+                }
+                Ok::<(), BinlogError>(())
+            });
+            part.text = text;
+            *footer = part;
+            printed
+        };
+        if let Some(error) = spilled {
+            return Err(error);
+        }
+        Ok(printed.map_err(|error| event.error(error).to_string()))
+    }
+
+    /// A statement in rows is over: what waits is printed. `closes`: there is a `BINLOG` to close.
+    pub(super) fn end_rows(&mut self, closes: bool) -> io::Result<()> {
+        if self.emit {
+            if closes {
+                let body = &mut self.text.body.text;
+                body.push(b'\'');
+                end_line(body);
+            }
+            self.text.flush_rows(self.state.rows_waiting)?;
+        }
+        self.state.known_tables.clear();
+        self.state.rows_open = false;
+        self.state.body_open = false;
+        self.state.rows_waiting = false;
+        Ok(())
+    }
+}
+
+/// What mysqlbinlog calls the row events.
+pub(super) fn rows_name(event_type: EventType) -> &'static str {
+    match event_type {
+        EventType::WRITE_ROWS => "Write_rows",
+        EventType::UPDATE_ROWS => "Update_rows",
+        EventType::DELETE_ROWS => "Delete_rows",
+        EventType::PARTIAL_UPDATE_ROWS => "Update_rows_partial",
+        EventType::WRITE_ROWS_V1 => "Write_rows_v1",
+        EventType::UPDATE_ROWS_V1 => "Update_rows_v1",
+        EventType::DELETE_ROWS_V1 => "Delete_rows_v1",
+        _ => "Rows_of_5.1_beta",
+    }
+}
+
+pub(super) fn push_flags(out: &mut Vec<u8>, flags: RowsFlags) {
+    let mut separator = &b" flags: "[..];
+    for (flag, name) in [
+        (RowsFlags::STMT_END, &b"STMT_END_F"[..]),
+        (RowsFlags::NO_FOREIGN_KEY_CHECKS, b"NO_FOREIGN_KEY_CHECKS_F"),
+        (RowsFlags::RELAXED_UNIQUE_CHECKS, b"RELAXED_UNIQUE_CHECKS_F"),
+        (RowsFlags::COMPLETE_ROWS, b"COMPLETE_ROWS_F"),
+        (RowsFlags::USE_SQL_FOREIGN_KEY, b"USE_SQL_FOREIGN_KEY_F"),
+    ] {
+        if flags.contains(flag) {
+            out.extend_from_slice(separator);
+            out.extend_from_slice(name);
+            separator = b" ";
+        }
+    }
+}

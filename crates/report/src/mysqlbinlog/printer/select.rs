@@ -1,0 +1,307 @@
+//! Which events are shown: mysqlbinlog's options, and its ways, one event after the other.
+
+use std::io;
+
+use binlogz_binlog::event::{AnyGtidEvent, QueryEvent};
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::statement::StatementKind;
+use binlogz_binlog::{Error as BinlogError, EventType, MAGIC};
+use binlogz_flow::Error as FlowError;
+use binlogz_flow::events::Event;
+
+use super::statement::ends_group;
+use super::{Next, Run};
+use crate::mysqlbinlog::number::push_unsigned;
+use crate::mysqlbinlog::query::end_line;
+use crate::mysqlbinlog::shown::Shown;
+use crate::mysqlbinlog::state::{Buffered, Stop};
+
+impl Run<'_> {
+    /// An event as it stands in its log: before `--start-position` only the first few are looked at.
+    pub(super) fn log_event(&mut self, event: &Event<'_>) -> io::Result<()> {
+        let offset = event.position.offset;
+        let start = self.positions.start;
+        if event.position.inside.is_none() {
+            if event.log.number != self.state.log_number {
+                self.state.log_number = event.log.number;
+                self.state.log_begin += self.state.log_end;
+            }
+            self.state.log_end = offset + u64::from(event.header.event_size);
+        }
+        if event.header.event_type == EventType::TRANSACTION_PAYLOAD {
+            self.state.payload_hidden = true;
+        } else if event.is_inside_payload() && self.state.payload_hidden {
+            return Ok(());
+        }
+        if offset < start && event.log.number == 0 {
+            return self.skipped_event(event);
+        }
+        if self.state.held_format_description {
+            self.release_format_description()?;
+        }
+        self.event(event)
+    }
+
+    /// An event before `--start-position`: mysqlbinlog reads on from the begin of the log as long as
+    /// there are events that belong to it, and shows the format description where it stopped.
+    pub(super) fn skipped_event(&mut self, event: &Event<'_>) -> io::Result<()> {
+        let offset = event.position.offset;
+        let event_type = event.header.event_type;
+        let end = offset + u64::from(event.header.event_size);
+        if event_type == EventType::FORMAT_DESCRIPTION && (offset == 4 || self.state.held_format_description)
+        {
+            self.state.held_format_description = true;
+            (self.state.skipped_to, self.state.skipped_end) = (Some(offset), end);
+            self.state.buffered.clear();
+            let held = Shown {
+                header: event.header,
+                end_log_pos: event.end_log_pos(),
+                position: offset,
+                bytes: event.frame.map_or(&[][..], |frame| frame.bytes()),
+                body: event.body,
+                checksum: event.stored_checksum().filter(|_| event.log.context.framing.checksum().size() > 0),
+                inside_payload: false,
+            };
+            self.hold(&held);
+            return Ok(());
+        }
+        if self.state.held_format_description {
+            (self.state.skipped_to, self.state.skipped_end) = (Some(offset), end);
+            if !matches!(event_type, EventType::PREVIOUS_GTIDS | EventType::ROTATE) {
+                self.release_format_description()?;
+                return Ok(());
+            }
+        }
+        if end > self.positions.start && self.state.skipped_to != Some(offset) {
+            self.state.stopped = Some(Stop::Error(format!(
+                "Could not read entry at offset {}: no event begins there; one begins at {offset}.",
+                self.positions.start
+            )));
+        }
+        Ok(())
+    }
+
+    pub(super) fn hold(&mut self, shown: &Shown<'_>) {
+        self.state.buffered.push(Buffered {
+            header: shown.header,
+            end_log_pos: shown.end_log_pos,
+            position: shown.position,
+            bytes: shown.bytes.into(),
+            checksum: shown.checksum,
+            checksum_size: shown.bytes.len() - shown.body.len() - HEADER_SIZE,
+        });
+    }
+
+    /// Shows the format description of a log that is not shown from its begin.
+    pub(super) fn release_format_description(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.state.held_format_description) {
+            return Ok(());
+        }
+        let (Some(held), Some(position)) = (self.state.buffered.pop(), self.state.skipped_to) else {
+            return Ok(());
+        };
+        let shown = Shown { position, ..held.shown() };
+        self.shown_event(&shown, None)
+    }
+
+    pub(super) fn event(&mut self, event: &Event<'_>) -> io::Result<()> {
+        let mut buffer = std::mem::take(&mut self.pen.shown);
+        let ended = match buffer.show(event, &self.options.rewrite_db, self.emit) {
+            Ok(mut shown) => {
+                self.place(&mut shown);
+                self.shown_event(&shown, Some(event))
+            }
+            Err(error) => {
+                self.unreadable(event.error(error));
+                Ok(())
+            }
+        };
+        self.pen.shown = buffer;
+        ended
+    }
+
+    /// Of several logs one behind the other, positions count from the first; that of a format
+    /// description is where its log begins.
+    fn place(&self, shown: &mut Shown<'_>) {
+        if shown.inside_payload || self.state.log_begin == 0 {
+            return;
+        }
+        if shown.header.event_type == EventType::FORMAT_DESCRIPTION && shown.position == MAGIC.len() as u64 {
+            shown.position = 0;
+        }
+        shown.position += self.state.log_begin;
+    }
+
+    #[cold]
+    pub(super) fn unreadable(&mut self, error: FlowError) {
+        self.state.stopped = Some(Stop::Error(error.to_string()));
+    }
+
+    pub(super) fn shown_event(&mut self, shown: &Shown<'_>, event: Option<&Event<'_>>) -> io::Result<()> {
+        let next = self.selected_event(shown, event)?;
+        self.state.entries += 1;
+        match next {
+            Next::Go => {}
+            // mysqlbinlog does not hear what comes of an event inside a payload.
+            Next::Stop if shown.inside_payload => {}
+            Next::Error(line) if shown.inside_payload => {
+                if self.emit {
+                    self.state.warnings.push(format!("ERROR: {line}"));
+                }
+            }
+            Next::Damaged(line) => self.state.stopped = Some(Stop::Error(line)),
+            Next::Stop => self.state.stopped = Some(Stop::Asked),
+            Next::Error(line) => self.state.stopped = Some(Stop::Error(line)),
+        }
+        Ok(())
+    }
+
+    /// Decides whether an event is shown.
+    pub(super) fn selected_event(
+        &mut self,
+        shown: &Shown<'_>,
+        event: Option<&Event<'_>>,
+    ) -> io::Result<Next> {
+        let selection = &self.options.selection;
+        let event_type = shown.header.event_type;
+        let time = i64::from(shown.header.timestamp);
+        if event_type != EventType::FORMAT_DESCRIPTION {
+            if !self.state.started {
+                let late = selection.start_time.is_none_or(|start| time >= start);
+                if self.state.entries < selection.offset || !late {
+                    return Ok(Next::Go);
+                }
+                self.state.started = true;
+            }
+            let server_id = shown.header.server_id & selection.server_id_mask;
+            let other_server = selection.server_id.is_some_and(|id| id != server_id);
+            if event_type != EventType::ROTATE && other_server {
+                return Ok(Next::Go);
+            }
+        }
+        let is_at_stop = !shown.inside_payload && shown.position >= self.positions.stop;
+        if selection.stop_time.is_some_and(|stop| time >= stop) || is_at_stop {
+            return Ok(Next::Stop);
+        }
+        if let Some(stop) = &selection.stop_before_gtid
+            && event_type.is_gtid()
+            && gtid_of(shown).and_then(|gtid| gtid.gtid()).as_ref() == Some(stop)
+        {
+            return Ok(Next::Stop);
+        }
+        if self.options.require_row_format
+            && !shown.inside_payload
+            && let Some(refused) = self.state.row_format.check(&shown.header, shown.body)
+        {
+            return Ok(Next::Error(refused));
+        }
+        if self.emit && !self.options.short_form {
+            let head = &mut self.text.head;
+            head.extend_from_slice(b"# at ");
+            push_unsigned(head, shown.position);
+            head.push(b'\n');
+        }
+        if self.is_filtered_by_gtid(shown) {
+            return Ok(Next::Go);
+        }
+        self.chosen_event(shown, event)
+    }
+
+    /// Whether the transaction's GTID is not asked for.
+    pub(super) fn is_filtered_by_gtid(&mut self, shown: &Shown<'_>) -> bool {
+        let selection = &self.options.selection;
+        let filtered = self.state.filtered_by_gtid;
+        match shown.header.event_type {
+            event_type if event_type.is_gtid() => {
+                if selection.include_gtids.is_none() && selection.exclude_gtids.is_none() {
+                    return self.options.skip_gtids;
+                }
+                let gtid = gtid_of(shown).and_then(|gtid| gtid.gtid());
+                let is_in = |set: &GtidSet| gtid.as_ref().is_some_and(|gtid| set.contains(gtid));
+                let included = selection.include_gtids.as_ref().is_none_or(is_in);
+                let excluded = selection.exclude_gtids.as_ref().is_some_and(is_in);
+                self.state.filtered_by_gtid = !included || excluded;
+                self.state.filtered_by_gtid || self.options.skip_gtids
+            }
+            EventType::PREVIOUS_GTIDS => self.options.skip_gtids,
+            EventType::XID => {
+                self.state.filtered_by_gtid = false;
+                filtered
+            }
+            EventType::QUERY => {
+                if filtered && query_kind(shown.body).is_some_and(ends_group) {
+                    self.state.filtered_by_gtid = false;
+                }
+                filtered
+            }
+            EventType::STOP
+            | EventType::FORMAT_DESCRIPTION
+            | EventType::ROTATE
+            | EventType::IGNORABLE
+            | EventType::INCIDENT => false,
+            _ => filtered,
+        }
+    }
+
+    /// Shows an event that was asked for.
+    pub(super) fn chosen_event(&mut self, shown: &Shown<'_>, event: Option<&Event<'_>>) -> io::Result<Next> {
+        let event_type = shown.header.event_type;
+        let printed = match event_type {
+            EventType::QUERY => self.query(shown)?,
+            EventType::INTVAR | EventType::RAND | EventType::USER_VAR => {
+                self.hold(shown);
+                self.flush_head();
+                return Ok(Next::Go);
+            }
+            EventType::BEGIN_LOAD_QUERY | EventType::APPEND_BLOCK => self.load_block(shown)?,
+            EventType::EXECUTE_LOAD_QUERY => self.execute_load(shown)?,
+            EventType::FORMAT_DESCRIPTION => return self.format_description(shown),
+            EventType::TABLE_MAP | EventType::ROWS_QUERY => return self.row_related(shown, event),
+            event_type if event_type.is_rows() => return self.row_related(shown, event),
+            event_type if event_type.is_gtid() => self.gtid(shown),
+            EventType::XID => self.xid(shown),
+            EventType::TRANSACTION_PAYLOAD => self.payload(shown, event)?,
+            _ => self.other(shown),
+        };
+        Ok(match printed {
+            Ok(Some(next)) => next,
+            Ok(None) => {
+                self.flush_head();
+                Next::Go
+            }
+            Err(error) => Next::Damaged(unreadable(shown, &error)),
+        })
+    }
+
+    pub(super) fn flush_head(&mut self) {
+        if self.emit {
+            self.text.flush_head();
+        }
+    }
+
+    /// Writes past what waits in the head.
+    pub(super) fn direct(&mut self, line: &[u8]) {
+        if self.emit {
+            self.text.out.text.extend_from_slice(line);
+            end_line(&mut self.text.out.text);
+        }
+    }
+
+    pub(super) fn is_other_database(&self, database: &[u8]) -> bool {
+        self.options.selection.database.as_deref().is_some_and(|wanted| wanted != database)
+    }
+}
+
+#[cold]
+pub(super) fn unreadable(shown: &Shown<'_>, error: &BinlogError) -> String {
+    format!("Could not read entry at offset {}: {error}", shown.position)
+}
+
+pub(super) fn query_kind(body: &[u8]) -> Option<StatementKind> {
+    QueryEvent::decode(body).ok().map(|query| StatementKind::of(query.statement))
+}
+
+pub(super) fn gtid_of<'a>(shown: &Shown<'a>) -> Option<AnyGtidEvent<'a>> {
+    AnyGtidEvent::decode(shown.body, shown.header.event_type).ok()?
+}
