@@ -5,16 +5,9 @@
 
 mod local;
 mod options;
-    if options.raw {
-        return raw::run(options).map(|()| 0);
-    }
-    if options.is_remote() {
-        return Err(Failure::Line("dump: logs of servers are not dumped yet".to_owned()));
-    }
-    if options.format == options::Format::Jsonl {
-        return Err(Failure::Line("dump: JSON is not written yet".to_owned()));
-    }
-    local::dump(options)
+mod print_options;
+mod raw;
+mod remote;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -76,16 +69,14 @@ impl Request {
 }
 
 fn dump(options: &Options) -> Result<u8> {
-<<<<<<< HEAD
     if options.raw {
         return raw::run(options).map(|()| 0);
     }
-    let what = if options.is_remote() { "logs of servers" } else { "files" };
-    Err(Failure::Line(format!("dump: {what} are not dumped yet")))
-=======
     if options.is_remote() {
         return Err(Failure::Line("dump: logs of servers are not dumped yet".to_owned()));
     }
+    if options.format == options::Format::Jsonl {
+        return Err(Failure::Line("dump: JSON is not written yet".to_owned()));
+    }
     local::dump(options)
->>>>>>> fb42bd0 (dump: files and stdin as mysqlbinlog prints them, on all cores)
 }

@@ -49,7 +49,7 @@ pub(super) fn print_options(options: &Options) -> PrintOptions {
             tables: options.tables.iter().map(|it| (it.database.clone(), it.table.clone())).collect(),
             include_gtids: options.include_gtids.clone(),
             exclude_gtids: options.exclude_gtids.clone(),
-            stop_before_gtid: options.stop_before_gtid.clone(),
+            stop_before_gtid: options.stop_before_gtid,
         },
     }
 }
