@@ -31,6 +31,7 @@ fn a_recommendation_and_tables_for_people() {
         [
             "What was looked at",
             "By level",
+            "The files as a whole, by zstd, and what is lost by compressing each transaction alone",
             "Transactions that would stay as they are",
             "By size of transaction",
             "By table",
@@ -42,7 +43,7 @@ fn a_recommendation_and_tables_for_people() {
 #[test]
 fn exact_sizes_are_those_of_compress() {
     let folder = folder();
-    let report = document(&folder.run(["advise", "--levels=19,3,3", "--format=json", LOG]));
+    let report = document(&folder.run(["advise", "--exact", "--levels=19,3,3", "--format=json", LOG]));
     let levels: Vec<_> =
         report["levels"].as_array().unwrap().iter().map(|row| row["level"].clone()).collect();
     assert_eq!(levels, [3, 19]);
@@ -68,6 +69,38 @@ fn a_log_from_a_pipe_measures_the_same() {
 }
 
 #[test]
+fn a_sample_of_all_is_exact_and_says_so() {
+    let folder = folder();
+    let [sampled, exact] = ["--seed=7", "--exact"]
+        .map(|how| document(&folder.run(["advise", "--levels=3", "--format=json", how, LOG])));
+    assert_eq!(sampled["levels"][0]["bytes"], exact["levels"][0]["bytes"]);
+    assert_eq!(sampled["levels"][0]["half_width_percent"], 0.0);
+    assert_eq!(exact["levels"][0]["half_width_percent"], Value::Null);
+    assert_eq!(
+        (&sampled["summary"][0]["measured"], &sampled["summary"][0]["seed"]),
+        (&"sampled".into(), &7.into())
+    );
+    assert_eq!(exact["summary"][0]["measured"], "exact");
+    assert_eq!(sampled["whole_file"], exact["whole_file"]);
+    assert_eq!(sampled["whole_file"][0]["measured"], "exact");
+}
+
+#[test]
+fn a_budget_that_is_over_is_told() {
+    let folder = folder();
+    let ran = folder.run(["advise", "--budget=1ms", "--format=json", LOG]);
+    assert_eq!(ran.code, Some(0));
+    // Nothing else is told: whether the log was read to its end within a millisecond is not known.
+    assert!(ran.stderr.lines().all(|line| line.contains("the budget allowed for")), "{}", ran.stderr);
+    let ran = folder.run(["advise", "--budget=0s", LOG]);
+    assert!(
+        ran.code == Some(2) && ran.stderr.contains("\"0s\" is no time such as 30s or 5m"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
 fn a_log_without_anything_to_compress_is_left_alone() {
     let folder = folder();
     let nothing = folder.read(LOG);
@@ -89,6 +122,7 @@ fn trouble_is_one_line_and_the_others_are_measured() {
     assert!(ran.stderr.contains("compression level is \"0\", expected 1 to 22"), "{}", ran.stderr);
     let bytes = folder.read(LOG);
     folder.put("cut", &bytes[..bytes.len() - 3]);
+    folder.run(["advise", "missing"]).fails("missing: No such file or directory (os error 2)");
     let ran = folder.run(["advise", "--levels=3", "--format=json", "missing", "cut", LOG]);
     assert_eq!(ran.code, Some(2));
     let lines: Vec<_> = ran.stderr.lines().collect();

@@ -1,10 +1,13 @@
 //! Advice on every real log: exact sizes are those of the files that compress writes, with any number of
 //! threads.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use binlogz_flow::measure::measure;
 use binlogz_flow::{Input, Rewrite, Summary, rewrite};
 use binlogz_payload::{CompressOptions, CompressionLevel};
-use binlogz_report::advice::{Advice, ExactMeter};
+use binlogz_report::advice::{Advice, ExactMeter, SampleMeter, Sampler};
 use binlogz_report::stats::{Cell, Section};
 use binlogz_testkit::real::{self, RealBinlog};
 
@@ -27,6 +30,27 @@ fn exact(log: &RealBinlog, levels: &[CompressionLevel], workers: usize) -> Advic
         &mut |_| {},
     );
     summary.unwrap_or_else(|error| panic!("{}: {error}", log.name));
+    advice
+}
+
+fn sampled(log: &RealBinlog, levels: &[CompressionLevel], workers: usize, seed: u64) -> Advice {
+    let mut advice = Advice::new(levels, 1);
+    let sampler = Arc::new(Sampler::new(seed, 64 << 20));
+    measure(
+        Input::open(&log.path).unwrap(),
+        workers,
+        &|| false,
+        || Ok(SampleMeter::new(&sampler, 0)?),
+        |piece| {
+            advice.add_sampled(piece);
+            Ok(())
+        },
+        &mut |_| {},
+    )
+    .unwrap_or_else(|error| panic!("{}: {error}", log.name));
+    // A deadline that is never reached: what ends it is that the sample is large enough.
+    let deadline = Instant::now() + Duration::from_secs(600);
+    advice.measure_sample(Arc::into_inner(sampler).unwrap(), workers, deadline, &mut |_| {}).unwrap();
     advice
 }
 
@@ -134,4 +158,44 @@ fn parts_add_up() {
         let inside: i128 = numbers(tables, "plain_bytes").iter().sum();
         assert!(inside <= found, "{}: {inside} of {found}", log.name);
     }
+}
+
+/// A size is off by as much as it says, and by at most 3 %; a seed gives the same sample with any number
+/// of threads.
+#[test]
+fn a_sample_says_what_all_would() {
+    let asked = levels(&[1, 3]);
+    let (mut told, mut right, mut partial) = (0, 0, 0);
+    for log in real::every_binlog() {
+        let truth = exact(&log, &asked, 2).sections();
+        let truth = numbers(section(&truth, "levels"), "bytes");
+        for seed in [1, 2] {
+            let sections = without_times(sampled(&log, &asked, 2, seed).sections());
+            if seed == 1 {
+                let alone = without_times(sampled(&log, &asked, 1, seed).sections());
+                assert_eq!(sections, alone, "{}", log.name);
+            }
+            let summary = section(&sections, "summary");
+            let all = numbers(summary, "eligible_transactions") == numbers(summary, "sampled_transactions");
+            partial += u32::from(!all);
+            let found = section(&sections, "levels");
+            let half_widths = column(found, "half_width_percent").into_iter().map(|cell| match cell {
+                Cell::Decimal(units, 2) => units as f64 / 100.0,
+                other => panic!("{other:?}"),
+            });
+            for ((bytes, half_width), truth) in
+                numbers(found, "bytes").into_iter().zip(half_widths).zip(&truth)
+            {
+                let error = 100.0 * (bytes - truth).abs() as f64 / *truth as f64;
+                assert!(error < 3.0 && half_width <= 3.0, "{}: {error} % off, says {half_width} %", log.name);
+                let exact = half_width == 0.0 && all;
+                assert!(!exact || bytes == *truth, "{}: {bytes}, expected {truth}", log.name);
+                told += 1;
+                // What is told is rounded.
+                right += u32::from(error <= half_width + 0.01);
+            }
+        }
+    }
+    assert!(partial >= 8, "only {partial} logs were sampled in part");
+    assert!(right * 10 >= told * 9, "{right} of {told} within what they say");
 }

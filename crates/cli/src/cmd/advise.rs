@@ -2,17 +2,20 @@
 
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use binlogz_encryption::Keyring;
-use binlogz_flow::measure::measure;
+use binlogz_flow::measure::{MeasureSummary, measure};
+use binlogz_flow::{Input, ReadAt};
 use binlogz_payload::CompressionLevel;
-use binlogz_report::advice::{Advice, ExactMeter, LEVELS};
+use binlogz_report::advice::{Advice, ExactMeter, LEVELS, SampleMeter, Sampler};
 use binlogz_report::stats::Format;
 use clap::Args;
 
 use super::workers;
 use crate::Exit;
-use crate::failure::{Failure, Result, complain, warn_cut};
+use crate::failure::{Failure, Result, complain, warn, warn_cut};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, check_stdin_once};
 use crate::progress::Progress;
@@ -23,12 +26,24 @@ use crate::report::Format as FormatArg;
 /// For each level: the size that the server would have written, the processor time it takes, what it
 /// adds to a commit; by size of transaction, table and hour; what would stay as it is, and why. Several
 /// files are measured together. Logs that are compressed already are measured as if they were not.
+///
+/// All transactions are looked at, but only a sample is compressed, within the budget; sizes come with
+/// what they may be off by.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Advise {
     /// Levels to look at, 1 to 22 [default: 1,3,6,9,15,19,22]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     levels: Vec<CompressionLevel>,
+    /// Compress every transaction: sizes are exact, and it takes as long as it takes
+    #[arg(long, conflicts_with_all = ["budget", "seed"])]
+    exact: bool,
+    /// Time for the sample: 30s, 5m
+    #[arg(long, value_name = "TIME", default_value = BUDGET, value_parser = duration)]
+    budget: Duration,
+    /// Draw another sample; the same seed draws the same
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
     /// How many replicas read the log, for the network's share
     #[arg(long, value_name = "N", default_value_t = REPLICAS)]
     replicas: u32,
@@ -45,6 +60,19 @@ pub(crate) struct Advise {
     files: Vec<LogPath>,
 }
 
+/// Half a minute is what people wait for an answer.
+const BUDGET: &str = "30s";
+
+/// The part of the budget that may be spent on reading the logs, and on reading them and on whole files.
+const SCAN_SHARE: f64 = 0.4;
+const WHOLE_FILE_SHARE: f64 = 0.5;
+
+/// Bytes to keep of each class of size for each second of the budget: more than can be compressed in it.
+const SAMPLE_BYTES_PER_SECOND: f64 = 2e6;
+
+/// Bounds of the same.
+const SAMPLE_BYTES: std::ops::RangeInclusive<u64> = 16 << 20..=1 << 30;
+
 /// One source with one replica is the smallest common set-up.
 const REPLICAS: u32 = 1;
 
@@ -53,32 +81,106 @@ const TOP: usize = 10;
 
 const EXAMPLES: &str = "Examples:
   binlogz advise binlog.0000*
+  binlogz advise --exact --levels 3 binlog.000042
   binlogz advise --levels 3,9 --replicas 4 --format json binlog.000042
   ssh db1 cat /var/lib/mysql/binlog.000042 | binlogz advise -
 
 A file that fails is reported and left out; the others are measured, and the exit code is 2.";
 
+/// A time such as `30s`, `1.5m` or `500ms`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..) {
+        Some("ms") => 0.001,
+        Some("s" | "") => 1.0,
+        Some("m") => 60.0,
+        Some("h") => 3600.0,
+        _ => f64::NAN,
+    };
+    let seconds = digits.parse::<f64>().ok().map(|number| number * unit);
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| format!("{text:?} is no time such as 30s or 5m"))
+}
+
+/// The parts of a run in time.
+#[derive(Debug, Clone, Copy)]
+struct Deadlines {
+    scan: Instant,
+    whole_file: Instant,
+    all: Instant,
+}
+
 impl Advise {
     pub(super) fn run(self) -> Result<Exit> {
+        let start = Instant::now();
+        let part = |share| start + self.budget.mul_f64(share);
+        let deadlines =
+            Deadlines { scan: part(SCAN_SHARE), whole_file: part(WHOLE_FILE_SHARE), all: part(1.0) };
         check_stdin_once(&self.files)?;
         let keyring = self.keyring.open()?;
         let levels = self.levels();
         let mut advice = Advice::new(&levels, self.replicas);
         let mut exit = Exit::Done;
-        for log in &self.files {
-            match self.exact(log, keyring.as_ref(), &levels) {
-                Ok(of_log) => advice.add(&of_log),
+        let mut measured = 0;
+        let kept = (self.budget.as_secs_f64() * SAMPLE_BYTES_PER_SECOND) as u64;
+        let kept = kept.clamp(*SAMPLE_BYTES.start(), *SAMPLE_BYTES.end());
+        let sampler = Arc::new(Sampler::new(self.seed, kept));
+        let mut files = Vec::new();
+        for (number, log) in self.files.iter().enumerate() {
+            let number = number as u64;
+            let of_log = match self.exact {
+                true => self.exact(log, keyring.as_ref(), &levels),
+                false => self.scan(log, keyring.as_ref(), &levels, &sampler, number, deadlines.scan),
+            };
+            match of_log {
+                Ok((of_log, places)) => {
+                    advice.add(&of_log);
+                    measured += 1;
+                    files.extend(places);
+                }
                 Err(Failure::Line(line)) => {
+                    sampler.forget(number);
                     complain(&line);
                     exit = Exit::Trouble;
                 }
                 Err(closed) => return Err(closed),
             }
         }
+        if measured == 0 {
+            return Ok(exit);
+        }
+        self.measure(&mut advice, sampler, &files, deadlines)
+            .map_err(|error| Failure::reading(&"the sample", &error))?;
         let mut out = BufWriter::new(io::stdout().lock());
         let written = self.tell(&advice, &mut out).and_then(|()| out.flush());
         written.map_err(|error| Failure::writing(&"standard output", &error))?;
         Ok(exit)
+    }
+
+    /// What is measured once all logs were read.
+    fn measure(
+        &self,
+        advice: &mut Advice,
+        sampler: Arc<Sampler>,
+        files: &[(Arc<dyn ReadAt>, u64)],
+        deadlines: Deadlines,
+    ) -> Result<(), binlogz_flow::Error> {
+        let workers = workers(self.jobs);
+        // An exact run has no budget: the pieces that stand for whole files are few.
+        let deadline = if self.exact { Instant::now() + EXACT_WHOLE_FILE } else { deadlines.whole_file };
+        // Of what comes from a pipe nothing is left to read.
+        if files.len() == self.files.len() {
+            advice.measure_whole_files(files, self.seed, workers, deadline)?;
+        }
+        if self.exact {
+            return Ok(());
+        }
+        // Nobody else has it any more: the workers are gone.
+        let Some(sampler) = Arc::into_inner(sampler) else { return Ok(()) };
+        let progress = Progress::new(&"sample", None);
+        advice.measure_sample(sampler, workers, deadlines.all, &mut |bytes| progress.at(bytes))
     }
 
     /// The levels asked for, each once, the lowest first.
@@ -93,9 +195,15 @@ impl Advise {
     }
 
     /// Compresses all transactions of a log.
-    fn exact(&self, log: &LogPath, keyring: Option<&Keyring>, levels: &[CompressionLevel]) -> Result<Advice> {
+    fn exact(
+        &self,
+        log: &LogPath,
+        keyring: Option<&Keyring>,
+        levels: &[CompressionLevel],
+    ) -> Result<(Advice, Option<Places>)> {
         let size = log.size()?;
         let input = log.open(keyring)?;
+        let places = places(&input);
         let progress = Progress::new(log, size);
         let mut advice = Advice::new(levels, self.replicas);
         let summary = measure(
@@ -110,10 +218,37 @@ impl Advise {
             &mut |bytes| progress.at(bytes),
         );
         let summary = summary.map_err(|error| Failure::reading(log, &error))?;
-        if let Some(cut) = summary.cut {
-            warn_cut(log, cut, "; they are left out");
-        }
-        Ok(advice)
+        Ok((advice, read_to_end(log, &summary, size, places)))
+    }
+
+    /// Looks at all transactions of a log and draws from them.
+    fn scan(
+        &self,
+        log: &LogPath,
+        keyring: Option<&Keyring>,
+        levels: &[CompressionLevel],
+        sampler: &Arc<Sampler>,
+        number: u64,
+        deadline: Instant,
+    ) -> Result<(Advice, Option<Places>)> {
+        let size = log.size()?;
+        let input = log.open(keyring)?;
+        let places = places(&input);
+        let progress = Progress::new(log, size);
+        let mut advice = Advice::new(levels, self.replicas);
+        let summary = measure(
+            input,
+            workers(self.jobs),
+            &|| Instant::now() >= deadline,
+            || Ok(SampleMeter::new(sampler, number)?),
+            |piece| {
+                advice.add_sampled(piece);
+                Ok(())
+            },
+            &mut |bytes| progress.at(bytes),
+        );
+        let summary = summary.map_err(|error| Failure::reading(log, &error))?;
+        Ok((advice, read_to_end(log, &summary, size, places)))
     }
 
     fn tell(&self, advice: &Advice, out: &mut impl Write) -> io::Result<()> {
@@ -130,4 +265,37 @@ impl Advise {
             }
         }
     }
+}
+
+/// A file that can be read again, and how much of it was read.
+type Places = (Arc<dyn ReadAt>, u64);
+
+/// An exact run's time for the pieces that stand for whole files.
+const EXACT_WHOLE_FILE: Duration = Duration::from_secs(60);
+
+fn places(input: &Input) -> Option<Arc<dyn ReadAt>> {
+    match input {
+        Input::Places(places) => Some(Arc::clone(places)),
+        Input::Stream(_) | Input::Pipe(_) => None,
+    }
+}
+
+/// Tells what of a log was not read, and why.
+fn read_to_end(
+    log: &LogPath,
+    summary: &MeasureSummary,
+    size: Option<u64>,
+    places: Option<Arc<dyn ReadAt>>,
+) -> Option<Places> {
+    if let Some(cut) = summary.cut {
+        warn_cut(log, cut, "; they are left out");
+    }
+    if summary.stopped {
+        let of = size.map_or_else(String::new, |size| format!(" of {size}"));
+        warn(&format!(
+            "{log}: the budget allowed for {}{of} bytes, the rest was not looked at",
+            summary.bytes_read
+        ));
+    }
+    Some((places?, summary.bytes_read))
 }

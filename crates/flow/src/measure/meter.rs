@@ -1,8 +1,11 @@
 //! Compresses transactions at several levels, as the server would, and says what that gives and takes.
 
-use binlogz_payload::{CompressionLevel, Compressor, Error, Expander, Extracted};
+use binlogz_payload::{CompressionLevel, Compressor, Error, Expander};
 
 use super::clock::CpuClock;
+
+/// A transaction's bytes from one mark to the next; see [`Meter::begin`].
+pub const MARK_EVERY: u64 = 2 << 20;
 
 /// Bytes of a large transaction's beginning whose expansion is timed.
 const EXPANDED_MAX: u64 = 8 << 20;
@@ -27,6 +30,7 @@ pub struct Meter {
     payload: Vec<u8>,
     expanded: Vec<u8>,
     costs: Vec<Cost>,
+    marks: Vec<Vec<u64>>,
 }
 
 impl Meter {
@@ -43,6 +47,7 @@ impl Meter {
             payload: Vec::new(),
             expanded: Vec::new(),
             costs: Vec::new(),
+            marks: Vec::new(),
         })
     }
 
@@ -72,43 +77,70 @@ impl Meter {
         Ok(&self.costs)
     }
 
-    /// Compresses a transaction that is not in memory, at every level: it is read once, and `see` is
-    /// shown its bytes. The beginning is expanded again for the time that takes.
+    /// Compresses `size` bytes that are not in memory, at every level: `read` hands them on in pieces,
+    /// once. The beginning is expanded again for the time that takes.
     ///
     /// # Errors
     ///
-    /// What zstd fails with; a log that can't be read.
+    /// What zstd or `read` fails with.
     pub fn read(
         &mut self,
-        transaction: &mut Extracted<'_>,
-        mut see: impl FnMut(&[u8]),
+        size: u64,
+        read: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error>,
     ) -> Result<&[Cost], Error> {
-        self.costs.clear();
-        self.costs.resize(self.compressors.len(), Cost::default());
-        for compressor in &mut self.compressors {
-            compressor.begin(transaction.inner_size())?;
-        }
-
-        let (clock, payload) = (self.clock, &mut self.payload);
-        let mut expanders = Expanders::new(self.compressors.len())?;
-        let (compressors, costs) = (&mut self.compressors, &mut self.costs);
-        transaction.read(&mut |bytes| {
-            see(bytes);
-            for (level, (compressor, cost)) in compressors.iter_mut().zip(costs.iter_mut()).enumerate() {
-                payload.clear();
-                let (done, time) = clock.time(|| compressor.write(bytes, payload));
-                done?;
-                cost.compress += time;
-                expanders.take(level, payload, clock, cost)?;
-            }
-            Ok(())
-        })?;
+        self.begin(size, read)?;
         for (compressor, cost) in self.compressors.iter_mut().zip(&mut self.costs) {
-            let (size, time) = clock.time(|| compressor.finish(&mut std::io::sink()));
+            let (size, time) = self.clock.time(|| compressor.finish(&mut std::io::sink()));
             cost.payload_size = size?;
             cost.compress += time;
         }
         Ok(&self.costs)
+    }
+
+    /// Begins to compress `size` bytes, of which `read` need not hand on all. What comes of those it
+    /// does is told with a mark at each level, every [`MARK_EVERY`] bytes: how large the payload is up
+    /// to there.
+    ///
+    /// # Errors
+    ///
+    /// What zstd or `read` fails with.
+    pub fn begin(
+        &mut self,
+        size: u64,
+        read: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error>,
+    ) -> Result<(&[Cost], &[Vec<u64>]), Error> {
+        self.costs.clear();
+        self.costs.resize(self.compressors.len(), Cost::default());
+        self.marks.resize(self.compressors.len(), Vec::new());
+        self.marks.iter_mut().for_each(Vec::clear);
+        for compressor in &mut self.compressors {
+            compressor.begin(size)?;
+        }
+        let (clock, payload) = (self.clock, &mut self.payload);
+        let mut expanders = Expanders::new(self.compressors.len())?;
+        let (compressors, costs, marks) = (&mut self.compressors, &mut self.costs, &mut self.marks);
+        let mut at = 0;
+        read(&mut |mut bytes| {
+            while !bytes.is_empty() {
+                let room = usize::try_from(MARK_EVERY - at % MARK_EVERY).unwrap_or(usize::MAX);
+                let (front, rest) = bytes.split_at(room.min(bytes.len()));
+                bytes = rest;
+                at += front.len() as u64;
+                let levels = compressors.iter_mut().zip(costs.iter_mut()).zip(marks.iter_mut());
+                for (level, ((compressor, cost), marks)) in levels.enumerate() {
+                    payload.clear();
+                    let (done, time) = clock.time(|| compressor.write(front, payload));
+                    done?;
+                    cost.compress += time;
+                    if at.is_multiple_of(MARK_EVERY) {
+                        marks.push(compressor.produced());
+                    }
+                    expanders.take(level, payload, clock, cost)?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok((&self.costs, &self.marks))
     }
 }
 

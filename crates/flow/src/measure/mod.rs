@@ -17,7 +17,7 @@ use binlogz_payload::{
 };
 
 pub use clock::CpuClock;
-pub use meter::{Cost, Meter};
+pub use meter::{Cost, MARK_EVERY, Meter};
 
 use crate::batcher::{Batcher, Piece, Unit};
 use crate::error::Error;

@@ -50,7 +50,15 @@ impl Measure for ExactMeter {
                 self.walk.push(events);
                 self.meter.held(events, expanded_too(transaction.offset))?
             }
-            None => self.meter.read(transaction, |events| self.walk.push(events))?,
+            None => {
+                let walk = &mut self.walk;
+                self.meter.read(transaction.inner_size(), |sink| {
+                    transaction.read(&mut |events| {
+                        walk.push(events);
+                        sink(events)
+                    })
+                })?
+            }
         };
         self.compressed.clear();
         for Cost { payload_size: payload, compress, expand } in costs.iter().copied() {

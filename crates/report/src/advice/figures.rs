@@ -49,6 +49,8 @@ pub(super) struct ClassFigures {
     pub(super) plain: u64,
     /// Bytes that the compressor gets.
     pub(super) inner: u64,
+    /// Of large ones, for a sample: the bytes that the fast level makes of them.
+    pub(super) fast: u64,
     /// By level.
     pub(super) levels: Vec<ClassLevel>,
 }
@@ -186,6 +188,7 @@ impl Figures {
             class.transactions += other.transactions;
             class.plain += other.plain;
             class.inner += other.inner;
+            class.fast += other.fast;
             class.levels.resize_with(class.levels.len().max(other.levels.len()), ClassLevel::default);
             for (level, other) in class.levels.iter_mut().zip(&other.levels) {
                 level.size += other.size;

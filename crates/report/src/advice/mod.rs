@@ -2,27 +2,35 @@
 //!
 //! ```text
 //! transactions → ExactMeter (one a worker) → Figures ─────────────────────────┐
-//! transactions → SampleMeter → Figures, samples → Estimator ─ fills the rest ─┴→ Advice → Section → text, JSON, HTML
+//! transactions → SampleMeter → Figures, samples → Estimator ─ fills the rest ─┴→ Advice → Section → text, JSON
 //! ```
 //!
-//! [`ExactMeter`] compresses every transaction at every level. What the figures mean to whoever runs the
+//! [`ExactMeter`] compresses every transaction at every level, [`SampleMeter`] keeps some of them, and of
+//! large ones chunks, for [`Advice::measure_sample`]. What the figures mean to whoever runs the
 //! server is [`Advice::recommendation`]'s business; docs/advise.md says what each column is.
 
+mod estimate;
 mod exact;
 mod figures;
 mod quantiles;
 mod recommend;
+mod sample;
+mod sampled;
 mod sections;
 mod table_walk;
 mod tables;
+mod whole_file;
 
 use binlogz_flow::measure::MeasuredPiece;
 use binlogz_payload::CompressionLevel;
 
 pub use exact::{ExactMeter, ExactPart};
 pub use recommend::{Recommendation, Verdict};
+pub use sample::{SampleMeter, SamplePart, Sampler};
+pub use sampled::Sampled;
 
 use figures::Figures;
+use whole_file::WholeFile;
 
 /// The levels that are looked at where none are named.
 pub const LEVELS: [u8; 7] = [1, 3, 6, 9, 15, 19, 22];
@@ -38,6 +46,9 @@ pub struct Advice {
     outside: [u64; 2],
     payloads: u64,
     figures: Figures,
+    /// Set if the figures by level are estimates.
+    sampled: Option<Sampled>,
+    whole_files: Vec<WholeFile>,
 }
 
 impl Advice {
@@ -51,18 +62,31 @@ impl Advice {
             outside: [0; 2],
             payloads: 0,
             figures: Figures::default(),
+            sampled: None,
+            whole_files: Vec::new(),
         }
     }
 
-    /// Adds a piece of a log.
+    /// Adds a piece of a log, all of it measured.
     pub fn add_exact(&mut self, piece: MeasuredPiece<ExactPart>) {
+        let part = piece.part.as_ref().map(|ExactPart(figures)| figures);
+        self.add_piece(&piece, part);
+    }
+
+    /// Adds a piece of a log from which a sample was drawn.
+    pub fn add_sampled(&mut self, piece: MeasuredPiece<SamplePart>) {
+        let part = piece.part.as_ref().map(|SamplePart(figures)| figures);
+        self.add_piece(&piece, part);
+    }
+
+    fn add_piece<P>(&mut self, piece: &MeasuredPiece<P>, part: Option<&Figures>) {
         self.bytes_read += piece.bytes_read;
         self.payloads += piece.payloads;
         for (sum, outside) in self.outside.iter_mut().zip(piece.outside) {
             *sum += outside;
         }
-        if let Some(ExactPart(figures)) = piece.part {
-            self.figures.add(&figures);
+        if let Some(figures) = part {
+            self.figures.add(figures);
         }
     }
 
@@ -88,6 +112,12 @@ impl Advice {
         let [_, outside] = self.outside;
         let size = self.figures.levels.get(level).map_or(0, |level| level.size);
         outside + self.figures.left_bytes() + size
+    }
+
+    /// What the size may be off by, in percent; `None` if it is exact.
+    fn half_width_percent(&self, level: usize) -> Option<f64> {
+        let half_width = self.sampled.as_ref()?.half_widths.get(level)?;
+        Some(100.0 * per(*half_width, self.compressed_bytes(level) as f64))
     }
 
     /// What is saved of the plain log, in percent.

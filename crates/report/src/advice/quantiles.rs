@@ -27,11 +27,16 @@ impl Quantiles {
     }
 
     pub(super) fn add(&mut self, other: &Quantiles) {
+        self.add_scaled(other, 1.0);
+    }
+
+    /// Adds others, each of which stands for so many.
+    pub(super) fn add_scaled(&mut self, other: &Quantiles, scale: f64) {
         if self.weights.len() < other.weights.len() {
             self.weights.resize(other.weights.len(), 0.0);
         }
         for (weight, other) in self.weights.iter_mut().zip(&other.weights) {
-            *weight += other;
+            *weight += other * scale;
         }
     }
 

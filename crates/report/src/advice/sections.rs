@@ -16,11 +16,16 @@ const SUMMARY: &[&str] = &[
     "compressed_transactions",
     "first_commit",
     "last_commit",
+    "measured",
+    "sampled_transactions",
+    "sampled_bytes",
+    "seed",
 ];
 
 const LEVELS: &[&str] = &[
     "level",
     "bytes",
+    "half_width_percent",
     "saved_bytes",
     "saved_percent",
     "compress_s_per_gb",
@@ -29,6 +34,8 @@ const LEVELS: &[&str] = &[
     "p99_us",
     "expand_s_per_gb",
 ];
+
+const WHOLE_FILE: &[&str] = &["level", "measured", "bytes", "saved_percent", "lost_percent"];
 
 const SIZES: &[&str] = &[
     "level",
@@ -67,6 +74,7 @@ impl Advice {
             self.reasons(),
             self.summary(),
             self.levels_section(),
+            self.whole_file(),
             self.per_day(),
             self.not_compressed(),
             self.sizes(),
@@ -112,6 +120,10 @@ impl Advice {
             self.payloads.into(),
             commits.map(|(first, _)| utc(first)).into(),
             commits.map(|(_, last)| utc(last)).into(),
+            if self.sampled.is_some() { "sampled" } else { "exact" }.into(),
+            self.sampled.as_ref().map(|sampled| sampled.units).into(),
+            self.sampled.as_ref().map(|sampled| sampled.bytes).into(),
+            self.sampled.as_ref().map(|sampled| sampled.seed).into(),
         ];
         Section { name: "summary", title: "What was looked at", columns: SUMMARY, rows: vec![row] }
     }
@@ -124,6 +136,7 @@ impl Advice {
             let mut cells = vec![
                 level,
                 bytes.into(),
+                self.half_width_percent(place).map(|percent| Cell::decimal(percent, 2)).into(),
                 (plain as i64 - bytes as i64).into(),
                 Cell::decimal(self.saved_percent(place), 2),
                 Cell::decimal(self.compress_seconds_per_gb(place), 3),
@@ -135,6 +148,23 @@ impl Advice {
             cells
         });
         Section { name: "levels", title: "By level", columns: LEVELS, rows: rows.collect() }
+    }
+
+    fn whole_file(&self) -> Section {
+        let plain = self.plain_bytes();
+        let rows = self.whole_files.iter().map(|whole| {
+            let place = self.levels.iter().position(|level| *level == whole.level);
+            let lost = place.map(|place| saved_percent(plain, whole.bytes) - self.saved_percent(place));
+            vec![
+                u64::from(whole.level.get()).into(),
+                if whole.exact { "exact" } else { "sampled" }.into(),
+                whole.bytes.into(),
+                Cell::decimal(saved_percent(plain, whole.bytes), 2),
+                lost.map(|lost| Cell::decimal(lost, 2)).into(),
+            ]
+        });
+        let title = "The files as a whole, by zstd, and what is lost by compressing each transaction alone";
+        Section { name: "whole_file", title, columns: WHOLE_FILE, rows: rows.collect() }
     }
 
     fn sizes(&self) -> Section {

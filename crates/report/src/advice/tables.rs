@@ -100,6 +100,20 @@ impl Tables {
         }
     }
 
+    /// The figures of a table, if there are some.
+    pub(super) fn get(&self, name: Option<&TableName>) -> Option<&TableFigures> {
+        match name {
+            None => self.others.as_ref(),
+            Some(name) => Some(&self.tables.get(*self.places.get(name)?)?.1),
+        }
+    }
+
+    /// All figures, to be changed.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Option<&TableName>, &mut TableFigures)> {
+        let named = self.tables.iter_mut().map(|(name, figures)| (Some(&**name), figures));
+        named.chain(self.others.iter_mut().map(|figures| (None, figures)))
+    }
+
     /// The tables, the one with the most bytes first; `None` for those that had no room.
     pub(super) fn largest_first(&self) -> Vec<(Option<&TableName>, &TableFigures)> {
         let mut tables: Vec<_> = self.tables.iter().map(|(name, figures)| (Some(&**name), figures)).collect();

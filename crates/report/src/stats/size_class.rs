@@ -23,9 +23,9 @@ pub(crate) struct SizeClass {
 
 impl SizeClass {
     /// The class of this number, counted from 0.
-    pub(crate) fn numbered(class: usize) -> Self {
+    pub(crate) const fn numbered(class: usize) -> Self {
         let from = if class == 0 { 0 } else { SMALLEST << (2 * (class - 1)) };
-        let to = (class + 1 < CLASSES).then_some(SMALLEST << (2 * class));
+        let to = if class + 1 < CLASSES { Some(SMALLEST << (2 * class)) } else { None };
         SizeClass { from, to }
     }
 }

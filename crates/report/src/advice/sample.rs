@@ -1,0 +1,293 @@
+//! Draws a sample of transactions, of large ones their beginnings, while a log goes by once.
+//!
+//! Every transaction gets a number from the seed and its place, and those with the lowest numbers of
+//! their class of size are kept: any number of workers keeps the same. The bytes of the kept ones go to
+//! a temporary file. Large transactions are all compressed at a fast level: what that gives, for the
+//! beginning and for the whole, says what the beginning stands for.
+
+use std::collections::BinaryHeap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use binlogz_flow::measure::{MARK_EVERY, Measure};
+use binlogz_payload::{CompressionLevel, Compressor, Error, Extracted, Ineligible, Spool, TransactionSize};
+
+use super::figures::Figures;
+use super::table_walk::TableWalk;
+use crate::stats::size_class::{CLASSES, class_of};
+
+/// Transactions from this size on, in bytes, are large: few fit into the time, and they differ.
+pub(super) const LARGE: u64 = 64 << 10;
+
+/// Bytes of a large transaction that are kept.
+pub(super) const BEGINNING: u64 = 6 * MARK_EVERY;
+
+/// The level at which large transactions are compressed whole.
+pub(super) const FAST: CompressionLevel = CompressionLevel::DEFAULT;
+
+/// Transactions kept of a class: what is kept of each takes some 300 bytes of memory.
+const KEPT_MAX: usize = 8000;
+
+/// What all workers share.
+#[derive(Debug)]
+pub struct Sampler {
+    seed: u64,
+    /// Bytes to keep of a class.
+    class_bytes: u64,
+    store: Mutex<Store>,
+}
+
+/// What is kept.
+#[derive(Debug)]
+pub(super) struct Store {
+    pub(super) classes: [Kept; CLASSES],
+    pub(super) spool: Spool,
+}
+
+/// What is kept of a class of size.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// The one with the highest number on top.
+    pub(super) units: BinaryHeap<Unit>,
+    bytes: u64,
+    /// Numbers from here on are not kept any more.
+    limit: u64,
+}
+
+/// A transaction, or the beginning of a large one.
+#[derive(Debug)]
+pub(super) struct Unit {
+    /// Its number.
+    number: u64,
+    log: u64,
+    /// Where its bytes stand in the spool.
+    pub(super) bytes: Vec<Range<u64>>,
+    /// Bytes of the transaction in the log, and what those become.
+    pub(super) plain: u64,
+    pub(super) becomes: TransactionSize,
+    /// Of a large one.
+    pub(super) large: Option<Large>,
+}
+
+/// What is known of a large transaction.
+#[derive(Debug, Default)]
+pub(super) struct Large {
+    /// Bytes that the compressor gets.
+    pub(super) inner: u64,
+    /// What the fast level makes of it: up to each mark of its beginning, and in all.
+    pub(super) marks: Vec<u64>,
+    pub(super) fast: u64,
+}
+
+impl Unit {
+    pub(super) fn size(&self) -> u64 {
+        self.bytes.iter().map(|range| range.end - range.start).sum()
+    }
+}
+
+impl PartialEq for Unit {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Unit {}
+
+impl PartialOrd for Unit {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Unit {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.number.cmp(&other.number)
+    }
+}
+
+impl Sampler {
+    /// Nothing kept yet; at most so many bytes of each class of size.
+    pub fn new(seed: u64, class_bytes: u64) -> Self {
+        let kept = || Kept { units: BinaryHeap::new(), bytes: 0, limit: u64::MAX };
+        let store = Store { classes: std::array::from_fn(|_| kept()), spool: Spool::on_disk() };
+        Sampler { seed, class_bytes, store: Mutex::new(store) }
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Drops what was kept of a log.
+    pub fn forget(&self, log: u64) {
+        for kept in &mut self.store().classes {
+            kept.units.retain(|unit| unit.log != log);
+        }
+    }
+
+    pub(super) fn into_store(self) -> Store {
+        self.store.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of what stands at this place: place and seed, mixed.
+    fn number(&self, log: u64, offset: u64) -> u64 {
+        [log, offset].into_iter().fold(mixed(self.seed), |number, part| mixed(number ^ part))
+    }
+
+    fn is_kept(&self, class: usize, number: u64) -> bool {
+        self.store().classes.get(class).is_some_and(|kept| number < kept.limit)
+    }
+
+    /// Keeps bytes of a unit.
+    fn write(&self, bytes: &[u8], unit: &mut Unit) -> Result<(), Error> {
+        let spool = &mut self.store().spool;
+        let start = spool.size();
+        spool.append(bytes)?;
+        match unit.bytes.last_mut() {
+            Some(last) if last.end == start => last.end += bytes.len() as u64,
+            _ => unit.bytes.push(start..start + bytes.len() as u64),
+        }
+        Ok(())
+    }
+
+    fn keep(&self, class: usize, unit: Unit) {
+        if let Some(kept) = self.store().classes.get_mut(class).filter(|kept| unit.number < kept.limit) {
+            kept.bytes += unit.size();
+            kept.units.push(unit);
+            while kept.bytes > self.class_bytes || kept.units.len() > KEPT_MAX {
+                let Some(dropped) = kept.units.pop() else { break };
+                kept.bytes -= dropped.size();
+                kept.limit = dropped.number;
+            }
+        }
+    }
+}
+
+/// SplitMix64's output function.
+pub(super) fn mixed(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Counts transactions and draws the sample; one a worker.
+#[derive(Debug)]
+pub struct SampleMeter {
+    sampler: Arc<Sampler>,
+    log: u64,
+    walk: TableWalk,
+    fast: Compressor,
+    figures: Figures,
+}
+
+/// What was counted in a piece of a log.
+#[derive(Debug)]
+pub struct SamplePart(pub(super) Figures);
+
+impl SampleMeter {
+    /// A worker for the log of this number.
+    ///
+    /// # Errors
+    ///
+    /// No memory for a context.
+    pub fn new(sampler: &Arc<Sampler>, log: u64) -> Result<Self, Error> {
+        Ok(SampleMeter {
+            sampler: Arc::clone(sampler),
+            log,
+            walk: TableWalk::default(),
+            fast: Compressor::new(FAST)?,
+            figures: Figures::default(),
+        })
+    }
+
+    /// A unit of the sample, if the transaction is to be one.
+    fn unit(&self, transaction: &Extracted<'_>, class: usize) -> Option<Unit> {
+        let number = self.sampler.number(self.log, transaction.offset);
+        self.sampler.is_kept(class, number).then(|| Unit {
+            number,
+            log: self.log,
+            bytes: Vec::new(),
+            plain: transaction.plain_size(),
+            becomes: transaction.size(),
+            large: None,
+        })
+    }
+
+    fn small(&mut self, transaction: &mut Extracted<'_>, class: usize) -> Result<(), Error> {
+        let mut unit = self.unit(transaction, class);
+        transaction.read(&mut |events| {
+            self.walk.push(events);
+            unit.as_mut().map_or(Ok(()), |unit| self.sampler.write(events, unit))
+        })?;
+        if let Some(unit) = unit {
+            self.sampler.keep(class, unit);
+        }
+        Ok(())
+    }
+
+    fn large(&mut self, transaction: &mut Extracted<'_>, class: usize) -> Result<(), Error> {
+        let mut unit = self.unit(transaction, class);
+        let inner = transaction.inner_size();
+        let mut large = Large { inner, ..Large::default() };
+        let mut at = 0;
+        self.fast.begin(inner)?;
+        transaction.read(&mut |mut events| {
+            self.walk.push(events);
+            while !events.is_empty() {
+                let room = usize::try_from(MARK_EVERY - at % MARK_EVERY).unwrap_or(usize::MAX);
+                let (front, rest) = events.split_at(room.min(events.len()));
+                events = rest;
+                self.fast.write(front, &mut std::io::sink())?;
+                if let Some(unit) = unit.as_mut().filter(|_| at < BEGINNING) {
+                    self.sampler.write(front, unit)?;
+                }
+                at += front.len() as u64;
+                if at <= BEGINNING && at.is_multiple_of(MARK_EVERY) {
+                    large.marks.push(self.fast.produced());
+                }
+            }
+            Ok(())
+        })?;
+        large.fast = self.fast.finish(&mut std::io::sink())?;
+        if let Some(class) = self.figures.classes.get_mut(class) {
+            class.fast += large.fast;
+        }
+        if let Some(unit) = unit {
+            self.sampler.keep(class, Unit { large: Some(large), ..unit });
+        }
+        Ok(())
+    }
+}
+
+impl Measure for SampleMeter {
+    type Part = SamplePart;
+
+    fn transaction(&mut self, transaction: &mut Extracted<'_>) -> Result<(), Error> {
+        if !self.figures.count(transaction)? {
+            return Ok(());
+        }
+        let class = class_of(transaction.inner_size());
+        if transaction.inner_size() >= LARGE {
+            self.large(transaction, class)?;
+        } else {
+            self.small(transaction, class)?;
+        }
+        let whole = transaction.inner_size();
+        for (name, bytes) in self.walk.finish() {
+            self.figures.tables.count(&name, bytes, class, whole, std::iter::empty());
+        }
+        Ok(())
+    }
+
+    fn without_gtid(&mut self) {
+        self.figures.count_left(Ineligible::NoGtid, 0);
+    }
+
+    fn take(&mut self) -> SamplePart {
+        SamplePart(std::mem::take(&mut self.figures))
+    }
+}
