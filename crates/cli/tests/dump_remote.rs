@@ -66,10 +66,85 @@ fn sent(path: &Path) -> Vec<u8> {
 fn logs_of_a_live_server() -> Outcome {
     require_tool!(Tool::Mysql);
     let mut server = server()?;
+    text_is_mysqlbinlogs(&server);
+    lines_are_those_of_the_file(&server)?;
     raw_files_are_mysqlbinlogs(&server);
     raw_files_are_the_servers(&server)?;
     refusals_are_mysqlbinlogs(&server);
     raw_never_stops_until_told(&mut server)
+}
+
+fn text_is_mysqlbinlogs(server: &MysqlSandbox) {
+    let uuid = server.server_uuid().unwrap();
+    let excluded = format!("--exclude-gtids={uuid}:1-2");
+    for arguments in [
+        ["-R", "binlog.000001"].as_slice(),
+        &["-R", "-v", "binlog.000002", "binlog.000004", "binlog.000003"],
+        &["-R", "-vv", "--base64-output=decode-rows", "--to-last-log", "binlog.000002"],
+        &["-R", "--to-last-log", "--start-position=198", "binlog.000003"],
+        &["-R", "--start-position=198", "--verify-binlog-checksum", "binlog.000004"],
+        &["-R", "--stop-position=900", "binlog.000004"],
+        &["-R", "--start-position=198", "--stop-position=900", "--hexdump", "binlog.000004"],
+        &["-R", "--offset=7", "--short-form", "binlog.000001"],
+        &["-R", "--skip-gtids", "--disable-log-bin", "--idempotent", "--set-charset=latin1", "binlog.000004"],
+        &["-R", "--print-table-metadata", "--database=mix", "binlog.000002"],
+        &["-R", "--rewrite-db=mix->blend", "binlog.000004"],
+        &["-R", "--server-id=77", "--to-last-log", "binlog.000003"],
+        &["-R", "--start-datetime=2101-01-01 0:0:0", "--to-last-log", "binlog.000003"],
+        &["-R", "--stop-datetime=2001-01-01 0:0:0", "--to-last-log", "binlog.000003"],
+        &["--read-from-remote-source=BINLOG-DUMP-NON-GTIDS", "binlog.000003"],
+        &["--read-from-remote-source=BINLOG-DUMP-GTIDS", "--to-last-log", &excluded, "binlog.000004"],
+        &["-R", "--ssl-mode=REQUIRED", "--connection-server-id=77", "binlog.000003"],
+        &["-R", ""],
+        // Trouble.
+        &["-R", "no-such.000001", "binlog.000003"],
+        &["-R", "binlog.000003", "no-such.000001"],
+        &["-R", "--start-position=1000000", "binlog.000004"],
+        &["-R", "--start-position=199", "binlog.000004"],
+        &["-R", "-uroot", "-pwrong", "binlog.000004"],
+    ] {
+        let (here, there) = (Folder::new(), Folder::new());
+        // The files of LOAD DATA would else be called after those of the other.
+        let arguments: Vec<_> = ["--local-load=."].iter().chain(arguments).copied().collect();
+        let (ours, theirs) = (run(ours(&here, server, &arguments)), run(theirs(&there, server, &arguments)));
+        assert_eq!(ours.code, theirs.code, "{arguments:?}: {} {}", ours.stderr, theirs.stderr);
+        let without_program = |text: &str| text.replace("binlogz dump:", "mysqlbinlog:");
+        assert_eq!(without_program(&ours.stderr), theirs.stderr, "{arguments:?}");
+        assert_same_text(&ours.stdout, &theirs.stdout, &format!("{arguments:?}"));
+    }
+}
+
+#[track_caller]
+fn assert_same_text(ours: &[u8], theirs: &[u8], what: &str) {
+    let lines = |text: &[u8]| String::from_utf8_lossy(text).lines().map(str::to_owned).collect::<Vec<_>>();
+    if ours != theirs {
+        let (ours, theirs) = (lines(ours), lines(theirs));
+        let at = ours.iter().zip(&theirs).position(|(ours, theirs)| ours != theirs);
+        let at = at.unwrap_or(ours.len().min(theirs.len()));
+        panic!("{what}: line {at}: ours {:?}, theirs {:?}", ours.get(at), theirs.get(at));
+    }
+}
+
+/// JSON of a log that is sent is JSON of the file, wherever the server begins.
+fn lines_are_those_of_the_file(server: &MysqlSandbox) -> Outcome {
+    let folder = Folder::new();
+    let log = server.binlogs()?.into_iter().nth(3).ok_or("no fourth log")?;
+    fs::copy(&log, folder.path("binlog.000004"))?;
+    let json = |arguments: &[&str]| -> Ran {
+        let arguments: Vec<_> = ["--format=jsonl"].iter().chain(arguments).copied().collect();
+        run(ours(&folder, server, &arguments))
+    };
+    let (sent, file) = (json(&["-R", "binlog.000004"]), json(&["binlog.000004"]));
+    sent.is_done();
+    assert_same_text(&sent.stdout, &file.stdout, "whole");
+    // Its first line is the format description.
+    let rest = |ran: &Ran| ran.text().lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    let file = rest(&file);
+    let begin = file.iter().position(|line| line.contains("\"position\":413,")).ok_or("nothing at 413")?;
+    let sent = json(&["-R", "--start-position=413", "binlog.000004"]);
+    sent.is_done();
+    assert_eq!(rest(&sent), file[begin..]);
+    Ok(())
 }
 
 fn raw_files_are_mysqlbinlogs(server: &MysqlSandbox) {

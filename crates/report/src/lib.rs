@@ -7,5 +7,6 @@
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
 
 pub mod advice;
+pub mod jsonl;
 pub mod mysqlbinlog;
 pub mod stats;

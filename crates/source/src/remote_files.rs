@@ -13,7 +13,8 @@
 
 use std::io::{self, BufRead, Read};
 
-use binlogz_binlog::{EventType, MAGIC};
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::{Error as BinlogError, EventFrame, EventType, Framing, MAGIC};
 
 use crate::connect_options::ConnectOptions;
 use crate::error::{Error, Result};
@@ -26,6 +27,13 @@ pub struct RemoteFiles {
     state: State,
     /// Bytes of the current piece that were read.
     consumed: usize,
+    /// The file's name, without directory.
+    name: Vec<u8>,
+    /// Whether the file was asked for already.
+    given: bool,
+    /// The rotate event in front of it, and how that is framed.
+    rotate: Vec<u8>,
+    rotate_framing: Framing,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +51,6 @@ enum State {
 /// A file of a server's binary log, as it is received.
 #[derive(Debug)]
 pub struct RemoteFile<'a> {
-    name: Vec<u8>,
     files: &'a mut RemoteFiles,
 }
 
@@ -59,7 +66,15 @@ pub struct FilePiece<'a> {
 impl RemoteFiles {
     /// Connects; the first file asked for also logs in and requests the dump.
     pub fn open(connect: &ConnectOptions, dump: DumpOptions) -> Result<Self> {
-        Ok(RemoteFiles { log: RemoteLog::open(connect, dump)?, state: State::Between, consumed: 0 })
+        Ok(RemoteFiles {
+            log: RemoteLog::open(connect, dump)?,
+            state: State::Between,
+            consumed: 0,
+            name: Vec::new(),
+            given: false,
+            rotate: Vec::new(),
+            rotate_framing: Framing::new(),
+        })
     }
 
     /// The connection's log: what it tells of the source.
@@ -73,12 +88,30 @@ impl RemoteFiles {
         loop {
             match self.state {
                 State::End => return Ok(None),
-                State::Magic => break,
-                State::Between | State::Piece => self.advance()?,
+                State::Magic if !self.given => break,
+                State::Between | State::Magic | State::Piece => self.advance()?,
             }
         }
-        let name = self.log.position().map(|(name, _)| name.to_vec()).unwrap_or_default();
-        Ok(Some(RemoteFile { name, files: self }))
+        self.given = true;
+        Ok(self.current_file())
+    }
+
+    /// The rotate event that the server sent in front of the file; it stands in no file.
+    ///
+    /// # Errors
+    ///
+    /// Nothing was sent yet.
+    pub fn rotate(&self) -> binlogz_binlog::Result<EventFrame<'_>> {
+        let frame = self.rotate_framing.next_frame(&self.rotate)?;
+        let missing =
+            || BinlogError::Truncated { needed: HEADER_SIZE as u64, left: self.rotate.len() as u64 };
+        frame.ok_or_else(missing)?.trust()
+    }
+
+    /// The file that [`RemoteFiles::next_file`] gave, until its end.
+    pub fn current_file(&mut self) -> Option<RemoteFile<'_>> {
+        let is_open = self.given && matches!(self.state, State::Magic | State::Piece);
+        is_open.then_some(RemoteFile { files: self })
     }
 
     /// Goes on to the next piece of a file, or to its end.
@@ -87,8 +120,18 @@ impl RemoteFiles {
         self.state = loop {
             let Some(piece) = self.log.next_piece()? else { break State::End };
             match piece.header.event_type {
-                EventType::FORMAT_DESCRIPTION if piece.begins => break State::Magic,
-                EventType::ROTATE if !piece.is_stored() => break State::Between,
+                EventType::FORMAT_DESCRIPTION if piece.begins => {
+                    self.name.clear();
+                    self.name.extend_from_slice(piece.name);
+                    self.given = false;
+                    break State::Magic;
+                }
+                EventType::ROTATE if !piece.is_stored() => {
+                    self.rotate.clear();
+                    self.rotate.extend_from_slice(piece.bytes);
+                    self.rotate_framing = piece.framing;
+                    break State::Between;
+                }
                 _ if !piece.is_stored() || self.state == State::Between => {}
                 _ => break State::Piece,
             }
@@ -100,7 +143,7 @@ impl RemoteFiles {
 impl RemoteFile<'_> {
     /// Its name, without directory.
     pub fn name(&self) -> &[u8] {
-        &self.name
+        &self.files.name
     }
 
     /// The next bytes, until they are [taken](BufRead::consume); `None` at the end of the file.

@@ -27,8 +27,6 @@ pub(crate) enum Command {
     Expand(expand::Expand),
     Verify(verify::Verify),
     Events(events::Events),
-    // Shown once it dumps.
-    #[command(hide = true)]
     Dump(dump::Dump),
     Stats(stats::Stats),
     Advise(advise::Advise),

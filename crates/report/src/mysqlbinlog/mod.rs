@@ -29,7 +29,7 @@ mod value;
 pub use around::{push_begin, push_end, warnings_at_end};
 pub use local_time::local_seconds;
 pub use options::{Base64Output, Positions, PrintOptions, Selection};
-pub use printer::{Printed, Printer, end_log};
+pub use printer::{Printed, Printer, end_log, made_up_event};
 pub use quote::{push_identifier, push_quoted};
 pub use rows::{RowsPrinter, Verbosity};
 pub use state::{State, Stop};

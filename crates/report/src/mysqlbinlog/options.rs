@@ -119,10 +119,13 @@ pub struct Positions {
     pub start: u64,
     /// `--stop-position`.
     pub stop: u64,
+    /// Of a server's log, where the server was asked to begin, if not at the begin of the file: what it sends is
+    /// counted from there, behind the format description, and mysqlbinlog counts each later file from there too.
+    pub sent_from: Option<u64>,
 }
 
 impl Default for Positions {
     fn default() -> Self {
-        Positions { start: 4, stop: u64::MAX }
+        Positions { start: 4, stop: u64::MAX, sent_from: None }
     }
 }

@@ -58,6 +58,8 @@ pub struct State {
     /// Shown in place of a position, for the format description in front of `--start-position`.
     pub(super) skipped_to: Option<u64>,
     pub(super) skipped_end: u64,
+    /// Where the format description ends that a server sent in front of what was asked for.
+    pub(super) description_end: u64,
     /// A format description was held back until the first event to be shown is found.
     pub(super) held_format_description: bool,
 }

@@ -1,10 +1,11 @@
-//! Dumps files and stdin: all cores print, one thread puts the text in order and writes it.
+//! Dumps files, stdin and logs of servers: all cores print, one thread puts the text in order and writes it.
 //!
 //! ```text
 //! log → flow::events::run_in_turns → report's Printer (workers) → Assembler (in order) → stdout, --result-file
 //! ```
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -18,12 +19,14 @@ use binlogz_flow::events::run_in_turns;
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_payload::Error as PayloadError;
 use binlogz_report::mysqlbinlog::{
-    Assembler, Positions, PrintOptions, Printed, Printer, State, Stop, end_log, push_begin, push_end,
-    warnings_at_end,
+    Assembler, Positions, PrintOptions, Printed, Printer, State, Stop, Text, end_log, made_up_event,
+    push_begin, push_end, warnings_at_end,
 };
+use binlogz_source::ConnectOptions;
 
-use super::options::Options;
+use super::options::{Options, POSITION_MIN};
 use super::print_options::print_options;
+use super::remote::{self, RemoteInputs};
 use crate::cmd::workers;
 use crate::failure::{Failure, Result};
 
@@ -40,6 +43,7 @@ pub(super) fn dump(options: &Options) -> Result<u8> {
         .as_deref()
         .map(|path| Keyring::open(path).map_err(|error| Failure::with_encryption(&path.display(), &error)));
     let keyring = keyring.transpose()?;
+    let connect = if options.is_remote() { Some(remote::connect(options)?) } else { None };
     let print = print_options(options);
     let (out, out_name) = open_output(options.result_file.as_deref())?;
     let mut run = Run {
@@ -57,11 +61,16 @@ pub(super) fn dump(options: &Options) -> Result<u8> {
     let mut state = State::new();
     let last = options.logs.len().saturating_sub(1);
     for (index, log) in options.logs.iter().enumerate() {
-        let positions = Positions {
-            start: if index == 0 { options.start_position } else { Positions::default().start },
-            stop: options.stop_position.filter(|_| index == last).unwrap_or(u64::MAX),
+        let start = if index == 0 { options.start_position } else { POSITION_MIN };
+        let stop = options.stop_position.filter(|_| index == last).unwrap_or(u64::MAX);
+        state = match &connect {
+            None => run.log(log, keyring.as_ref(), Positions { start, stop, sent_from: None }, state)?,
+            Some(connect) => {
+                let sent_from = (start != POSITION_MIN).then_some(start);
+                let positions = Positions { start: POSITION_MIN, stop, sent_from };
+                run.remote_log(options, connect, (index, log), positions, state)?
+            }
         };
-        state = run.log(log, keyring.as_ref(), positions, state)?;
         if run.failed || state.stopped().is_some() {
             break;
         }
@@ -111,17 +120,73 @@ impl Run<'_> {
         path: &Path,
         keyring: Option<&Keyring>,
         positions: Positions,
-        mut state: State,
+        state: State,
     ) -> Result<State> {
-        state.begin_log();
-        let input = match open(path, keyring) {
-            Ok(input) => input,
+        match open(path, keyring) {
+            Ok(input) => self.input(&path.display(), input, positions, state, || None),
             Err(Failure::Line(line)) => {
                 self.fail(&line);
-                return Ok(state);
+                Ok(state)
             }
-            Err(closed) => return Err(closed),
+            Err(closed) => Err(closed),
+        }
+    }
+
+    /// Dumps the files of a server's log; the state behind them.
+    fn remote_log(
+        &mut self,
+        options: &Options,
+        connect: &ConnectOptions,
+        (number, log): (usize, &Path),
+        positions: Positions,
+        mut state: State,
+    ) -> Result<State> {
+        let inputs = match RemoteInputs::open(options, connect, number, log) {
+            Ok(inputs) => inputs,
+            Err(failure) => return self.told(failure, state),
         };
+        while !self.failed && state.stopped().is_none() {
+            let (name, input) = match inputs.next_input(options, log) {
+                Ok(Some(next)) => next,
+                Ok(None) => break,
+                Err(failure) => return self.told(failure, state),
+            };
+            if options.to_last_log {
+                // What stands between two files, mysqlbinlog shows here alone.
+                let print = self.options;
+                let text = inputs.rotate(|rotate| made_up_event(print, positions, &mut state, rotate))?;
+                self.assemble(text)?;
+            }
+            state = self.input(&name, input, positions, state, || inputs.failure())?;
+        }
+        Ok(state)
+    }
+
+    /// Tells of a log that can't be read; the state stays.
+    fn told(&mut self, failure: Failure, state: State) -> Result<State> {
+        match failure {
+            Failure::Line(line) => self.fail(&line),
+            closed => return Err(closed),
+        }
+        Ok(state)
+    }
+
+    fn assemble(&mut self, text: io::Result<Text>) -> Result<()> {
+        let text = text.map_err(|error| Failure::of(&"temporary file", error))?;
+        let written = self.assembler.write(text, &mut self.out);
+        written.map(drop).map_err(|error| Failure::writing(&self.out_name, &error))
+    }
+
+    /// Dumps a log; the state behind it. `trouble` knows better than the reader why bytes stopped coming.
+    fn input(
+        &mut self,
+        name: &dyn Display,
+        input: Input,
+        positions: Positions,
+        mut state: State,
+        trouble: impl FnOnce() -> Option<Failure>,
+    ) -> Result<State> {
+        state.begin_log();
         let (options, threads, verify) = (self.options, self.workers, self.verify);
         let buffers = Mutex::new(Vec::new());
         let mut ended_in = None;
@@ -152,10 +217,9 @@ impl Run<'_> {
                 Ok(ControlFlow::Continue(()))
             },
         );
-        let name = path.display();
         let summary = match ran {
             Ok(summary) => summary,
-            Err(Ended::Log(error)) => return Err(Failure::reading(&name, &error)),
+            Err(Ended::Log(error)) => return Err(Failure::reading(name, &error)),
             Err(Ended::Output(error)) => return Err(Failure::writing(&self.out_name, &error)),
             Err(Ended::Spill(error)) => return Err(Failure::of(&"temporary file", error)),
         };
@@ -166,7 +230,7 @@ impl Run<'_> {
             ));
         }
         if let Some(error) = summary.failed.filter(|error| !is_only_magic(error)) {
-            match Failure::reading(&name, &error) {
+            match trouble().unwrap_or_else(|| Failure::reading(name, &error)) {
                 Failure::Line(line) => self.fail(&line),
                 closed => return Err(closed),
             }
@@ -176,10 +240,7 @@ impl Run<'_> {
             let line = line.clone();
             self.fail(&line);
         }
-        let text = end_log(self.options, positions, &mut state)
-            .map_err(|error| Failure::of(&"temporary file", error))?;
-        let written = self.assembler.write(text, &mut self.out);
-        written.map_err(|error| Failure::writing(&self.out_name, &error))?;
+        self.assemble(end_log(self.options, positions, &mut state))?;
         Ok(state)
     }
 

@@ -3,6 +3,7 @@
 //! The command line is read in [`options`]: it has MySQL's rules, not clap's. So [`asked_for`] looks at the
 //! arguments before anybody else does.
 
+mod jsonl;
 mod local;
 mod options;
 mod print_options;
@@ -14,7 +15,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 pub(crate) use options::Dump;
-use options::{Options, Outcome, Parsed};
+use options::{Format, Options, Outcome, Parsed};
 
 use crate::failure::{Failure, Result};
 
@@ -69,14 +70,9 @@ impl Request {
 }
 
 fn dump(options: &Options) -> Result<u8> {
-    if options.raw {
-        return raw::run(options).map(|()| 0);
+    match options {
+        options if options.raw => raw::run(options).map(|()| 0),
+        options if options.format == Format::Jsonl => jsonl::run(options),
+        options => local::dump(options),
     }
-    if options.is_remote() {
-        return Err(Failure::Line("dump: logs of servers are not dumped yet".to_owned()));
-    }
-    if options.format == options::Format::Jsonl {
-        return Err(Failure::Line("dump: JSON is not written yet".to_owned()));
-    }
-    local::dump(options)
 }

@@ -30,16 +30,9 @@ fn copy_log(options: &Options, connect: &ConnectOptions, log: &Path, number: usi
     let dump = remote::dump_options(options, log, number);
     let mut files = RemoteFiles::open(connect, dump).map_err(|error| remote::failure(&error, false))?;
     loop {
-        let next = files.next_file().map(|file| file.map(|file| file.name().to_vec()));
-        let logged_in = files.log().identity().is_some();
-        let Some(name) = next.map_err(|error| remote::failure(&error, logged_in))? else { return Ok(()) };
-        if !options.to_last_log && log.file_name() != Some(OsStr::from_bytes(&name)) {
-            return Ok(());
-        }
+        let Some(name) = remote::next_file(&mut files, options, log)? else { return Ok(()) };
         let path = path(options.result_file.as_deref(), &name)?;
-        let Some(mut file) = files.next_file().map_err(|error| remote::failure(&error, true))? else {
-            return Ok(());
-        };
+        let Some(mut file) = files.current_file() else { return Ok(()) };
         RawFile::create(path)?.copy(&mut file)?;
     }
 }

@@ -1,9 +1,15 @@
 //! Logs of servers: how they are asked for, and what their trouble is told as.
 
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use binlogz_binlog::EventFrame;
+use binlogz_flow::Input;
 use binlogz_source::wire::session::{DumpStart, Profile};
-use binlogz_source::{ConnectOptions, DumpOptions, Error};
+use binlogz_source::{ConnectOptions, DumpOptions, Error, RemoteFiles};
 
 use super::options::{Options, POSITION_MIN};
 use crate::failure::{Failure, Result};
@@ -40,6 +46,16 @@ pub(super) fn dump_options(options: &Options, log: &Path, number: usize) -> Dump
     }
 }
 
+/// Goes on to the next file that was asked for with `log`; its name. `None`: there is none.
+pub(super) fn next_file(files: &mut RemoteFiles, options: &Options, log: &Path) -> Result<Option<Vec<u8>>> {
+    let name = files.next_file().map(|file| file.map(|file| file.name().to_vec()));
+    let logged_in = files.log().identity().is_some();
+    let name = name.map_err(|error| failure(&error, logged_in))?;
+    // The server goes on with its next file, wanted or not.
+    let is_wanted = |name: &Vec<u8>| options.to_last_log || log.file_name() == Some(OsStr::from_bytes(name));
+    Ok(name.filter(is_wanted))
+}
+
 /// Trouble with a server, in mysqlbinlog's words: before it knew who we are, or later.
 pub(super) fn failure(error: &Error, logged_in: bool) -> Failure {
     let what = if logged_in { "Got error reading packet from server" } else { "Failed on connect" };
@@ -48,4 +64,73 @@ pub(super) fn failure(error: &Error, logged_in: bool) -> Failure {
         None => error.to_string(),
     };
     Failure::Line(format!("{what}: {said}"))
+}
+
+/// A log that a server sends, file by file, as an [`Input`] each.
+pub(super) struct RemoteInputs(Arc<Mutex<Stream>>);
+
+struct Stream {
+    files: RemoteFiles,
+    /// Why the last read failed: it comes back from there as an [`io::Error`] inside others.
+    failed: Option<Error>,
+}
+
+impl RemoteInputs {
+    /// Connects for the `number`th log of the command line.
+    pub(super) fn open(
+        options: &Options,
+        connect: &ConnectOptions,
+        number: usize,
+        log: &Path,
+    ) -> Result<Self> {
+        let files = RemoteFiles::open(connect, dump_options(options, log, number));
+        let files = files.map_err(|error| failure(&error, false))?;
+        Ok(RemoteInputs(Arc::new(Mutex::new(Stream { files, failed: None }))))
+    }
+
+    /// The next file that was asked for, and its name.
+    pub(super) fn next_input(&self, options: &Options, log: &Path) -> Result<Option<(String, Input)>> {
+        let name = next_file(&mut lock(&self.0).files, options, log)?;
+        let input = || Input::Stream(Box::new(FileInput(Arc::clone(&self.0))));
+        Ok(name.map(|name| (String::from_utf8_lossy(&name).into_owned(), input())))
+    }
+
+    /// Shows the rotate event that the server sent in front of the file.
+    pub(super) fn rotate<T>(&self, show: impl FnOnce(&EventFrame<'_>) -> T) -> Result<T> {
+        let stream = lock(&self.0);
+        let rotate = stream.files.rotate();
+        rotate.map(|rotate| show(&rotate)).map_err(|error| Failure::Line(error.to_string()))
+    }
+
+    /// Why the file's bytes stopped coming, if they did.
+    pub(super) fn failure(&self) -> Option<Failure> {
+        lock(&self.0).failed.take().map(|error| failure(&error, true))
+    }
+}
+
+/// The bytes of the file that is being received.
+struct FileInput(Arc<Mutex<Stream>>);
+
+impl Read for FileInput {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut stream = lock(&self.0);
+        let Some(mut file) = stream.files.current_file() else { return Ok(0) };
+        let piece = match file.next_piece() {
+            Ok(piece) => piece.map_or(&[][..], |piece| piece.bytes),
+            Err(error) => {
+                let told = io::Error::other(error.to_string());
+                stream.failed = Some(error);
+                return Err(told);
+            }
+        };
+        let count = piece.len().min(buffer.len());
+        let (front, _) = buffer.split_at_mut(count);
+        front.copy_from_slice(&piece[..count]);
+        io::BufRead::consume(&mut file, count);
+        Ok(count)
+    }
+}
+
+fn lock(stream: &Mutex<Stream>) -> MutexGuard<'_, Stream> {
+    stream.lock().unwrap_or_else(PoisonError::into_inner)
 }

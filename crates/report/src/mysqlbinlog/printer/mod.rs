@@ -15,6 +15,7 @@ mod statement;
 use std::collections::HashMap;
 use std::io;
 
+use binlogz_binlog::EventFrame;
 use binlogz_binlog::event::TableId;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::row::RowDecoder;
@@ -218,6 +219,41 @@ pub fn end_log(options: &PrintOptions, positions: Positions, state: &mut State) 
         run.state.skipped_to = Some(run.state.skipped_end);
     }
     run.release_format_description()?;
+    Ok(text)
+}
+
+/// Prints an event that stands in no log: the rotate event that a server sends in front of each file.
+///
+/// # Errors
+///
+/// None that an empty text has.
+pub fn made_up_event(
+    options: &PrintOptions,
+    positions: Positions,
+    state: &mut State,
+    event: &EventFrame<'_>,
+) -> io::Result<Text> {
+    let mut text = Text::default();
+    let mut printer = Printer::new(options, positions, 1);
+    let mut run = Run {
+        options,
+        positions,
+        pen: &mut printer.pen,
+        state,
+        text: &mut text,
+        pass: Pass::Both,
+        emit: true,
+    };
+    let shown = Shown {
+        header: *event.header(),
+        end_log_pos: event.header().end_log_pos,
+        position: positions.sent_from.unwrap_or(positions.start),
+        bytes: event.bytes(),
+        body: event.body(),
+        checksum: event.stored_checksum(),
+        inside_payload: false,
+    };
+    run.shown_event(&shown, None)?;
     Ok(text)
 }
 

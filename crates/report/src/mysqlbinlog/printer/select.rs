@@ -123,8 +123,20 @@ impl Run<'_> {
 
     /// Of several logs one behind the other, positions count from the first; that of a format
     /// description is where its log begins.
-    fn place(&self, shown: &mut Shown<'_>) {
-        if shown.inside_payload || self.state.log_begin == 0 {
+    fn place(&mut self, shown: &mut Shown<'_>) {
+        if shown.inside_payload {
+            return;
+        }
+        if let Some(from) = self.positions.sent_from {
+            if shown.header.event_type == EventType::FORMAT_DESCRIPTION {
+                self.state.description_end = shown.position + u64::from(shown.header.event_size);
+                shown.position = from;
+            } else {
+                shown.position = from + shown.position.saturating_sub(self.state.description_end);
+            }
+            return;
+        }
+        if self.state.log_begin == 0 {
             return;
         }
         if shown.header.event_type == EventType::FORMAT_DESCRIPTION && shown.position == MAGIC.len() as u64 {

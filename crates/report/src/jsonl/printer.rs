@@ -1,0 +1,417 @@
+//! Writes the events of batches, one behind the other, as lines.
+
+use std::sync::Arc;
+
+use binlogz_binlog::event::{
+    Event as Decoded, LoadBlockEvent, PreviousGtidsEvent, QueryEvent, RotateEvent, RowsEvent, RowsKind,
+    RowsQueryEvent, XidEvent,
+};
+use binlogz_binlog::row::{RowDecoder, RowImage, TableSchema};
+use binlogz_binlog::show_events::{event_type_name, write_info};
+use binlogz_binlog::{Boundary, EventHeader, EventType, Result as BinlogResult, TransactionAssembler};
+use binlogz_flow::Error;
+use binlogz_flow::events::{Event, EventBatch, EventList, Item, TableEvent, Tables};
+
+use super::frame::{Frame, payload_header, push_payload, push_query};
+use super::text::{push_base64, push_bytes_as_text, push_name, push_number, push_string, push_text};
+use super::value::push_value;
+use crate::mysqlbinlog::{Positions, Selection};
+
+/// Whether there is more to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// There may be.
+    GoesOn,
+    /// Nothing behind this is asked for.
+    Ends,
+}
+
+/// Writes logs as lines; see the module.
+#[derive(Debug)]
+pub struct Printer<'o> {
+    selection: &'o Selection,
+    positions: Positions,
+    /// Where the event in hand stands, or the payload around it.
+    position: u64,
+    /// How much further on that is than its bytes in what was read.
+    moved: u64,
+    /// `{"log":"…"`: how each line begins.
+    line_begin: Vec<u8>,
+    tables: Tables,
+    decoder: RowDecoder,
+    /// Where in a transaction the log is.
+    transaction: TransactionAssembler,
+    frame: Frame,
+    /// Events were late enough: from now on all are.
+    started: bool,
+    /// The transaction is not asked for.
+    is_filtered: bool,
+    ended: bool,
+    names: TableText,
+    scratch: Vec<u8>,
+}
+
+/// What the lines of a table have in common.
+#[derive(Debug, Default)]
+struct TableText {
+    schema: Option<Arc<TableSchema>>,
+    /// `,"database":"…","table":"…"`.
+    table: Vec<u8>,
+    /// `"name":` of each column.
+    columns: Vec<Vec<u8>>,
+    is_asked_for: bool,
+}
+
+impl<'o> Printer<'o> {
+    /// A printer of what is selected.
+    pub fn new(selection: &'o Selection) -> Self {
+        Printer {
+            selection,
+            positions: Positions::default(),
+            position: 0,
+            moved: 0,
+            line_begin: Vec::new(),
+            tables: Tables::new(),
+            decoder: RowDecoder::new(),
+            transaction: TransactionAssembler::default(),
+            frame: Frame::default(),
+            started: selection.start_time.is_none(),
+            is_filtered: false,
+            ended: false,
+            names: TableText::default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Goes over to a log, which is shown under this name.
+    pub fn begin_log(&mut self, name: &str, positions: Positions) {
+        self.positions = positions;
+        (self.position, self.moved) = (0, 0);
+        self.transaction = TransactionAssembler::default();
+        self.frame = Frame::default();
+        self.is_filtered = false;
+        self.line_begin.clear();
+        self.line_begin.push(b'{');
+        push_text(&mut self.line_begin, "log", name);
+    }
+
+    /// Appends the lines of a batch's events, as far as they were read ahead into the list. Calls `flush` wherever
+    /// a line ends: it may take what was appended.
+    ///
+    /// # Errors
+    ///
+    /// Events that can't be read: lines up to there are whole. What `flush` fails with.
+    pub fn print<E: From<Error>>(
+        &mut self,
+        batch: &EventBatch<'_>,
+        list: &EventList,
+        out: &mut Vec<u8>,
+        mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Flow, E> {
+        for item in batch.listed(list) {
+            let Item::Event(event) = item else { continue };
+            match self.event(&event, out, &mut flush) {
+                Ok(()) => flush(out)?,
+                Err(Failed::Event(error)) => {
+                    // What was flushed meanwhile was whole lines.
+                    out.truncate(out.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
+                    return Err(error.into());
+                }
+                Err(Failed::Flush(error)) => return Err(error),
+            }
+            if self.ended {
+                return Ok(Flow::Ends);
+            }
+        }
+        Ok(Flow::GoesOn)
+    }
+
+    /// Takes the table maps in force where a batch begins.
+    ///
+    /// # Errors
+    ///
+    /// A table map that can't be read.
+    pub fn begin_batch(&mut self, batch: &EventBatch<'_>) -> Result<(), Error> {
+        self.tables.begin(batch)
+    }
+
+    fn event<E>(
+        &mut self,
+        event: &Event<'_>,
+        out: &mut Vec<u8>,
+        flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), Failed<E>> {
+        let bad = |error| Failed::Event(event.error(error));
+        let table = self.tables.event(event).map_err(Failed::Event)?;
+        self.place(event);
+        // What stands inside a payload belongs to the transaction whose payload it is.
+        let boundary = match event.is_inside_payload() {
+            true => Boundary::Inside,
+            false => self.transaction.feed(&event.header, event.body).boundary,
+        };
+        self.frame.pass(event, self.position, boundary).map_err(bad)?;
+        if !self.is_selected(event) {
+            return Ok(());
+        }
+        match table {
+            Some(TableEvent::Rows(schema, rows)) => self.rows(event, schema, &rows, out, flush),
+            Some(TableEvent::Map(schema)) => {
+                self.names.take(&schema, self.selection);
+                if self.names.is_asked_for {
+                    self.begin_line(event, type_name(event.header.event_type), out);
+                    self.names.push_table_map(out);
+                    end_line(out);
+                }
+                Ok(())
+            }
+            None => {
+                let start = out.len();
+                self.begin_line(event, type_name(event.header.event_type), out);
+                match self.fields(event, out) {
+                    Ok(()) => end_line(out),
+                    Err(error) => {
+                        out.truncate(start);
+                        return Err(bad(error));
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Finds out where an event stands in its log. Of what a server sends the beginning may be missing, or
+    /// transactions: the events themselves tell the low 32 bits of where they end.
+    fn place(&mut self, event: &Event<'_>) {
+        if event.is_inside_payload() {
+            return;
+        }
+        let EventHeader { event_type, event_size, end_log_pos, .. } = event.header;
+        let position = event.position.offset + self.moved;
+        let tells = event_type != EventType::FORMAT_DESCRIPTION && end_log_pos != 0;
+        if self.positions.sent_from.is_some() && tells {
+            self.moved += u64::from(end_log_pos.wrapping_sub(event_size).wrapping_sub(position as u32));
+        }
+        self.position = event.position.offset + self.moved;
+    }
+
+    /// Whether an event is asked for. Format descriptions always are.
+    fn is_selected(&mut self, event: &Event<'_>) -> bool {
+        let (selection, event_type) = (self.selection, event.header.event_type);
+        let offset = self.position;
+        if offset >= self.positions.stop {
+            self.ended = true;
+            return false;
+        }
+        if event_type.is_gtid() {
+            let gtid = self.frame.gtid.as_ref();
+            if selection.stop_before_gtid.is_some() && gtid == selection.stop_before_gtid.as_ref() {
+                self.ended = true;
+                return false;
+            }
+            let is_in = |set: &binlogz_binlog::gtid::GtidSet| gtid.is_some_and(|gtid| set.contains(gtid));
+            self.is_filtered = !selection.include_gtids.as_ref().is_none_or(is_in)
+                || selection.exclude_gtids.as_ref().is_some_and(is_in);
+        }
+        if event_type == EventType::FORMAT_DESCRIPTION {
+            return offset >= self.positions.start || self.positions.start == Positions::default().start;
+        }
+        let time = i64::from(event.header.timestamp);
+        if selection.stop_time.is_some_and(|stop| time >= stop) {
+            self.ended |= !event.is_inside_payload();
+            return false;
+        }
+        self.started |= selection.start_time.is_none_or(|start| time >= start);
+        let mask = if selection.server_id_mask == 0 { u32::MAX } else { selection.server_id_mask };
+        let other_server = selection.server_id.is_some_and(|id| id != event.header.server_id & mask);
+        offset >= self.positions.start && self.started && !self.is_filtered && !other_server
+    }
+
+    /// Appends what all lines have.
+    fn begin_line(&mut self, event: &Event<'_>, kind: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.line_begin);
+        push_number(out, "position", self.position);
+        push_number(out, "end_log_pos", u64::from(event.end_log_pos()));
+        if let Some(inside) = event.position.inside {
+            push_name(out, "in_payload");
+            out.push(b'{');
+            push_number(out, "index", inside.index);
+            push_number(out, "offset", inside.offset);
+            out.push(b'}');
+        }
+        push_name(out, "type");
+        out.push(b'"');
+        out.extend(kind.bytes().map(|byte| if byte == b' ' { b'_' } else { byte.to_ascii_lowercase() }));
+        out.push(b'"');
+        push_number(out, "timestamp", u64::from(event.header.timestamp));
+        push_number(out, "server_id", u64::from(event.header.server_id));
+        self.frame.push(out);
+    }
+
+    /// Appends what an event without rows says.
+    fn fields(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> BinlogResult<()> {
+        match event.header.event_type {
+            EventType::QUERY => push_query(out, &QueryEvent::decode(event.body)?),
+            EventType::XID => push_number(out, "xid", XidEvent::decode(event.body)?.xid),
+            EventType::ROTATE => {
+                let rotate = RotateEvent::decode(event.body)?;
+                push_bytes_as_text(out, "next_log", rotate.name);
+                push_number(out, "next_position", rotate.position);
+            }
+            EventType::PREVIOUS_GTIDS => {
+                let set = PreviousGtidsEvent::decode(event.body)?.gtid_set;
+                push_text(out, "gtid_set", &set.to_string().replace('\n', ""));
+            }
+            EventType::ROWS_QUERY => {
+                push_bytes_as_text(out, "statement", RowsQueryEvent::decode(event.body)?.statement);
+            }
+            EventType::BEGIN_LOAD_QUERY | EventType::APPEND_BLOCK => {
+                let block = LoadBlockEvent::decode(event.body)?;
+                push_number(out, "file_id", u64::from(block.file_id));
+                push_name(out, "data");
+                push_base64(out, block.block);
+            }
+            EventType::TRANSACTION_PAYLOAD => {
+                if let Some(header) = payload_header(event)? {
+                    push_payload(out, &header);
+                }
+            }
+            EventType::FORMAT_DESCRIPTION => {
+                let description = &event.log.description;
+                push_text(out, "server_version", &description.server_version());
+                push_number(out, "created", u64::from(description.created));
+            }
+            event_type if event_type.is_gtid() => {}
+            // As SHOW BINLOG EVENTS tells of them.
+            _ => {
+                let Some(frame) = &event.frame else { return Ok(()) };
+                let mut info = Vec::new();
+                let decoded = Decoded::decode(frame, &event.log.lengths)?;
+                write_info(&decoded, event.header.flags, &mut info);
+                push_bytes_as_text(out, "info", &info);
+            }
+        }
+        Ok(())
+    }
+
+    fn rows<E>(
+        &mut self,
+        event: &Event<'_>,
+        schema: Arc<TableSchema>,
+        rows: &RowsEvent<'_>,
+        out: &mut Vec<u8>,
+        flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), Failed<E>> {
+        let bad = |error| Failed::Event(event.error(error));
+        self.names.take(&schema, self.selection);
+        if !self.names.is_asked_for {
+            return Ok(());
+        }
+        let kind = match rows.kind() {
+            RowsKind::Write => "insert",
+            RowsKind::Delete => "delete",
+            RowsKind::Update | RowsKind::PartialUpdate => "update",
+        };
+        // All of its lines begin alike.
+        let mut begin = Vec::new();
+        self.begin_line(event, kind, &mut begin);
+        begin.extend_from_slice(&self.names.table);
+        let names = &self.names;
+        let mut read = self.decoder.rows(&schema, rows).map_err(bad)?;
+        let mut index = 0;
+        while let Some(row) = read.next_row().map_err(bad)? {
+            out.extend_from_slice(&begin);
+            push_number(out, "row", index);
+            for (name, image) in [("before", row.before), ("after", row.after)] {
+                let Some(image) = image else { continue };
+                push_name(out, name);
+                names.push_image(out, &image, &mut self.scratch).map_err(bad)?;
+            }
+            end_line(out);
+            flush(out).map_err(Failed::Flush)?;
+            index += 1;
+        }
+        Ok(())
+    }
+}
+
+enum Failed<E> {
+    Event(Error),
+    Flush(E),
+}
+
+fn end_line(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"}\n");
+}
+
+/// GTID events are one kind, with a tag or without GTID; all else is called as SHOW BINLOG EVENTS calls it.
+fn type_name(event_type: EventType) -> &'static str {
+    match event_type {
+        event_type if event_type.is_gtid() => "gtid",
+        EventType::FORMAT_DESCRIPTION => "format_description",
+        event_type => event_type_name(event_type),
+    }
+}
+
+impl TableText {
+    fn take(&mut self, schema: &Arc<TableSchema>, selection: &Selection) {
+        if self.schema.as_ref().is_some_and(|last| Arc::ptr_eq(last, schema)) {
+            return;
+        }
+        let asked_for = |(database, table): &(Vec<u8>, Vec<u8>)| {
+            **database == *schema.database && **table == *schema.table
+        };
+        self.is_asked_for = selection.database.as_deref().is_none_or(|name| *name == *schema.database)
+            && (selection.tables.is_empty() || selection.tables.iter().any(asked_for));
+        self.table.clear();
+        push_bytes_as_text(&mut self.table, "database", &schema.database);
+        push_bytes_as_text(&mut self.table, "table", &schema.table);
+        self.columns.clear();
+        self.columns.extend(schema.columns().iter().enumerate().map(|(index, column)| {
+            let mut text = Vec::new();
+            match &column.name {
+                Some(name) => push_string(&mut text, &String::from_utf8_lossy(name)),
+                None => push_string(&mut text, &format!("@{}", index + 1)),
+            }
+            text.push(b':');
+            text
+        }));
+        self.schema = Some(Arc::clone(schema));
+    }
+
+    fn push_image(
+        &self,
+        out: &mut Vec<u8>,
+        image: &RowImage<'_, '_>,
+        scratch: &mut Vec<u8>,
+    ) -> BinlogResult<()> {
+        out.push(b'{');
+        for cell in image.cells() {
+            if out.last() != Some(&b'{') {
+                out.push(b',');
+            }
+            out.extend_from_slice(self.columns.get(cell.index).map_or(&b"\"\":"[..], |name| name));
+            push_value(out, &cell, scratch)?;
+        }
+        out.push(b'}');
+        Ok(())
+    }
+
+    fn push_table_map(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.table);
+        push_name(out, "columns");
+        out.push(b'[');
+        let columns = self.schema.iter().flat_map(|schema| schema.columns()).zip(&self.columns);
+        for (index, (column, name)) in columns.enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(b"{\"name\":");
+            out.extend_from_slice(name.strip_suffix(b":").unwrap_or(name));
+            push_text(out, "type", &column.column_type.to_string());
+            push_name(out, "nullable");
+            out.extend_from_slice(if column.nullable { b"true" } else { b"false" });
+            out.push(b'}');
+        }
+        out.push(b']');
+    }
+}
