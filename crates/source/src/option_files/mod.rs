@@ -8,7 +8,7 @@
 //! ~/.mylogin.cnf, unless --no-login-paths: see login_file.rs
 //! ```
 //!
-//! [`parse`] reads the lines, this module finds the files and chooses the groups. What an option means is the
+//! `parse` reads the lines, this module finds the files and chooses the groups. What an option means is the
 //! caller's business: each comes as a name and a value, in order, as if it stood in front of the command line.
 
 mod login_file;
