@@ -17,6 +17,7 @@ pub mod capabilities;
 pub mod command;
 pub mod dump_request;
 pub mod error;
+pub mod event_packets;
 mod fields;
 pub mod greeting;
 pub mod handshake_response;
@@ -26,6 +27,7 @@ pub mod response;
 pub mod result_set;
 pub mod semi_sync;
 pub mod session;
+pub mod statement;
 #[cfg(test)]
 mod testing;
 

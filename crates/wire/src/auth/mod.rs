@@ -15,6 +15,7 @@
 mod client;
 pub mod public_key;
 pub mod scramble;
+pub mod server;
 
 use std::fmt;
 
