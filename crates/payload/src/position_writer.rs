@@ -76,6 +76,19 @@ impl<W: Write> PositionWriter<W> {
         self.written
     }
 
+    /// Goes on elsewhere in its log: what lies between is written by nobody.
+    pub fn move_to(&mut self, offset: u64) -> Result<()> {
+        self.out.flush()?;
+        self.offset = offset;
+        Ok(())
+    }
+
+    /// What is written to, everything handed on to it before.
+    pub fn inner(&mut self) -> Result<&mut W> {
+        self.out.flush()?;
+        Ok(self.out.get_mut())
+    }
+
     /// Begins a log.
     pub fn magic(&mut self) -> Result<()> {
         self.out.write_all(&MAGIC)?;

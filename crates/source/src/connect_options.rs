@@ -199,6 +199,11 @@ impl ConnectOptions {
         }
     }
 
+    /// The account that a session logs in with, and its password.
+    pub fn account(&self) -> Result<(String, Password)> {
+        self.login().map(|login| (login.credentials.user, login.credentials.password))
+    }
+
     /// What a session logs in with.
     pub(crate) fn login(&self) -> Result<LoginOptions> {
         let mut seed = [0; 20];

@@ -156,6 +156,11 @@ impl RemoteLog {
         self.link.input().is_empty()
     }
 
+    /// Whether more has come than was handed out: the next piece may be there without waiting.
+    pub fn has_input(&self) -> bool {
+        !self.link.input().is_empty()
+    }
+
     /// Tells the source that everything up to a position is safe here (semi-synchronous replication).
     pub fn acknowledge(&mut self, name: &[u8], position: u64) -> Result<()> {
         self.session.acknowledge(name, position);

@@ -67,9 +67,12 @@ impl LogNames {
 
     /// The name of what we keep beside mysqld's files.
     pub(crate) fn meta(&self) -> String {
-        format!("{}.store", self.base)
+        format!("{}{META_SUFFIX}", self.base)
     }
 }
+
+/// Behind the base: what we keep beside mysqld's files.
+pub(crate) const META_SUFFIX: &str = ".store";
 
 /// Leaves room for the number in the 255 bytes of a file name.
 const BASE_SIZE_MAX: usize = 200;

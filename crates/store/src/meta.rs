@@ -12,7 +12,7 @@
 use binlogz_binlog::gtid::ServerUuid;
 
 use crate::error::{Error, Result};
-use crate::log_name::LogNames;
+use crate::log_name::{LogNames, META_SUFFIX};
 use crate::storage::{self, Storage};
 
 /// The version of the files that we add. Later versions are refused, not guessed at.
@@ -57,6 +57,23 @@ impl Lineage {
     }
 }
 
+/// The store in a directory, if there is one: what its files' names begin with, and whose log it is.
+pub(crate) fn find(storage: &dyn Storage) -> Result<Option<(String, Lineage)>> {
+    let present = storage.list().map_err(Error::io("list", "the directory"))?;
+    let mut found = present.iter().filter_map(|name| Some((name, name.strip_suffix(META_SUFFIX)?)));
+    let Some((name, base)) = found.next() else { return Ok(None) };
+    if let Some((other, _)) = found.next() {
+        return Err(Error::unfit(other, format!("a second store beside {name}"), "one store in a directory"));
+    }
+    let file = storage.open(name, false).map_err(Error::io("open", name))?;
+    let bytes = storage::read_all(file.as_ref(), META_SIZE_MAX).map_err(Error::io("read", name))?;
+    match Lineage::decode(&String::from_utf8_lossy(&bytes)) {
+        Some(Ok(lineage)) => Ok(Some((base.to_owned(), lineage))),
+        Some(Err(version)) => Err(Error::unfit(name, format!("format version {version}"), "version 1")),
+        None => Err(Error::unfit(name, "bytes that don't describe a store", "binlogz-store VERSION")),
+    }
+}
+
 /// Checks that the store is of this lineage, or makes it so if it is new.
 pub(crate) fn check(
     storage: &dyn Storage,
@@ -96,8 +113,10 @@ mod tests {
         let check = |wanted| check(&storage, &names, &storage.list().unwrap(), wanted);
         let source = "1410447f-e54d-11f1-848d-02fc00000001".parse().unwrap();
         let first = Lineage { source: Some(source), number: 1 };
+        assert_eq!(find(&storage).unwrap(), None);
         check(first).unwrap();
         check(first).unwrap();
+        assert_eq!(find(&storage).unwrap(), Some(("binlog".into(), first)));
         let error = check(Lineage { number: 2, ..first }).unwrap_err().to_string();
         assert_eq!(
             error,

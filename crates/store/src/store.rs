@@ -154,6 +154,15 @@ impl BinlogStore {
         Ok((store, report))
     }
 
+    /// The log that a directory holds, if it holds one: what its files' names begin with, and whose it is.
+    ///
+    /// # Errors
+    ///
+    /// A disk that fails; two logs; a description of a log that can't be read.
+    pub fn find(storage: &dyn Storage) -> Result<Option<(String, Lineage)>> {
+        meta::find(storage)
+    }
+
     /// The log's one writer: waits until it is free.
     ///
     /// # Errors

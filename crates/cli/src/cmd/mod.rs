@@ -7,6 +7,7 @@ pub(crate) mod dump;
 mod events;
 mod expand;
 mod man;
+mod relay;
 mod rewrite;
 mod stats;
 mod verify;
@@ -30,6 +31,7 @@ pub(crate) enum Command {
     Dump(dump::Dump),
     Stats(stats::Stats),
     Advise(advise::Advise),
+    Relay(relay::Relay),
     #[command(hide = true)]
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -48,6 +50,7 @@ impl Command {
             Command::Dump(_) => Ok(Exit::Trouble),
             Command::Stats(command) => command.run(),
             Command::Advise(command) => command.run(),
+            Command::Relay(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),
         }

@@ -8,7 +8,7 @@
 //! SHOW [GLOBAL | SESSION] VARIABLES [LIKE text | WHERE Variable_name = text]
 //! SHOW BINARY LOGS | MASTER LOGS · SHOW BINARY LOG STATUS | MASTER STATUS · SHOW REPLICAS | SLAVE HOSTS
 //!
-//! expression: @name · @@[global.]name · text · number · word · function()
+//! expression: @name · @@[global.]name · text · number · function() · in SET also a word
 //! ```
 //!
 //! Which statements these are was seen in the general log of 9.7.4 and read in the clients' sources. What
@@ -94,7 +94,8 @@ impl Parser<'_> {
         loop {
             let begin = self.tokens.first()?.begin;
             let before = self.tokens;
-            let expression = self.expression()?;
+            // A bare word would be a column.
+            let expression = self.expression(false)?;
             let end = before.get(before.len() - self.tokens.len() - 1)?.end;
             let alias = if self.is_keyword("AS") {
                 Some(self.name()?)
@@ -134,7 +135,7 @@ impl Parser<'_> {
             if !self.symbol('=') {
                 return None;
             }
-            assignments.push((target, self.expression()?));
+            assignments.push((target, self.expression(true)?));
             if !self.symbol(',') {
                 return Some(Statement::Set(assignments));
             }
@@ -187,7 +188,7 @@ impl Parser<'_> {
         }
     }
 
-    fn expression(&mut self) -> Option<Expression> {
+    fn expression(&mut self, bare_words: bool) -> Option<Expression> {
         let (first, rest) = self.tokens.split_first()?;
         self.tokens = rest;
         Some(match &first.token {
@@ -198,9 +199,9 @@ impl Parser<'_> {
                 self.symbol(')').then(|| Expression::Function(name.to_ascii_lowercase()))?
             }
             Token::Word(word, false) if word.eq_ignore_ascii_case("NULL") => Expression::Null,
-            Token::Word(word, _) => Expression::Literal(word.clone()),
+            Token::Word(word, _) if bare_words => Expression::Literal(word.clone()),
             Token::Symbol('-') => Expression::Literal(format!("-{}", self.literal()?)),
-            Token::Symbol(_) => return None,
+            Token::Word(..) | Token::Symbol(_) => return None,
         })
     }
 
@@ -373,6 +374,7 @@ mod tests {
             "/* open",
             "SELECT 1; DROP TABLE t",
             "SELECT sleep(9)",
+            "SELECT $$",
             "SHOW BINARY",
             "SET = 1",
             "@",

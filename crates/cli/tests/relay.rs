@@ -1,0 +1,315 @@
+//! The relay between real servers: every form reaches its replicas, no byte is lost.
+
+mod common;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use binlogz_testkit::{Installed, MariadbSandbox, MysqlSandbox, Tool, require_tool};
+use common::Folder;
+
+/// Two busy cores.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A relay that runs; killed when dropped.
+struct Relay {
+    child: Child,
+    log: PathBuf,
+    port: u16,
+}
+
+impl Relay {
+    fn start(folder: &Folder, source: &MysqlSandbox, options: &[&str]) -> Relay {
+        let log = folder.path("relay.log");
+        let stderr = fs::File::options().create(true).append(true).open(&log).unwrap();
+        let before = fs::read_to_string(&log).unwrap().len();
+        let url = format!("mysql://repl@127.0.0.1:{}", source.port());
+        let mut command = folder.binlogz(["relay", "run", "--source", &url, "--dir", "kept"]);
+        command.args(["--listen", "127.0.0.1:0"]).args(options);
+        command.env("MYSQL_PWD", "repl").stdout(Stdio::null()).stderr(stderr);
+        let child = command.spawn().unwrap();
+        let mut relay = Relay { child, log, port: 0 };
+        let listening = relay.wait_for("a port", |relay| {
+            let said = relay.said();
+            let line =
+                said.get(before..)?.lines().find_map(|line| line.split_once("listening on 127.0.0.1:"));
+            line.map(|(_, port)| port.parse().unwrap())
+        });
+        relay.port = listening;
+        relay
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    fn wait_for<T>(&mut self, what: &str, mut found: impl FnMut(&mut Relay) -> Option<T>) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(found) = found(self) {
+                return found;
+            }
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none() && Instant::now() < deadline, "no {what}: {ended:?}\n{}", self.said());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits until all files that the source has closed are closed here too, and compares them.
+    fn has_all_of(&mut self, folder: &Folder, source: &MysqlSandbox) -> usize {
+        source.flush_binary_logs().unwrap();
+        let mut files = source.binlogs().unwrap();
+        let open = files.pop().unwrap();
+        let begun = folder.path("kept").join(open.file_name().unwrap());
+        self.wait_for("last file", |_| begun.exists().then_some(()));
+        for file in &files {
+            let kept = fs::read(folder.path("kept").join(file.file_name().unwrap())).unwrap();
+            assert!(
+                kept == fs::read(file).unwrap(),
+                "{} differs from the source's\n{}",
+                file.display(),
+                self.said()
+            );
+        }
+        files.len()
+    }
+
+    /// What a MySQL client is told.
+    fn sql(&self, mysql: &Installed, password: &str, statement: &str) -> Result<String, String> {
+        let mut client = mysql.command("mysql");
+        client.args(["--no-defaults", "--host=127.0.0.1", "--user=repl", "--batch", "--skip-column-names"]);
+        client.arg(format!("--port={}", self.port)).args(["--execute", statement]).env("MYSQL_PWD", password);
+        let output = client.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+    }
+
+    fn replicates_to(&self, replica: &MysqlSandbox, start: &str) {
+        let port = self.port;
+        replica
+            .sql(&format!(
+                "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='repl', \
+                 SOURCE_PASSWORD='repl', SOURCE_SSL=0, SOURCE_CONNECT_RETRY=1, {start}; START REPLICA"
+            ))
+            .unwrap();
+    }
+
+    /// Fetches files as they are with mysqlbinlog; gives them.
+    fn fetch(&self, mysql: &Installed, folder: &Folder, options: &[&str], names: &[&str]) -> Vec<Vec<u8>> {
+        let mut fetch = mysql.command("mysqlbinlog");
+        fetch.args([
+            "--no-defaults",
+            "--read-from-remote-server",
+            "--raw",
+            "--host=127.0.0.1",
+            "--user=repl",
+        ]);
+        fetch.arg(format!("--port={}", self.port)).args(options).args(names).env("MYSQL_PWD", "repl");
+        let into = folder.path("fetched");
+        fs::create_dir_all(&into).unwrap();
+        let output = fetch.arg(format!("--result-file={}/", into.display())).output().unwrap();
+        assert!(output.status.success(), "{}\n{}", String::from_utf8_lossy(&output.stderr), self.said());
+        names.iter().map(|name| fs::read(into.join(name)).unwrap()).collect()
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What both MySQL and MariaDB can apply, from compressed transactions.
+const COMMON: &str = "\
+CREATE DATABASE shop;
+CREATE TABLE shop.orders (id INT PRIMARY KEY AUTO_INCREMENT, customer VARCHAR(50), note TEXT) ENGINE=InnoDB;
+INSERT INTO shop.orders (customer, note) VALUES ('ada', REPEAT('apples ', 40)), ('bob', REPEAT('pears ', 90));
+INSERT INTO shop.orders (customer, note) SELECT customer, CONCAT(note, id) FROM shop.orders;
+BEGIN;
+INSERT INTO shop.orders (customer, note) SELECT CONCAT(customer, id), note FROM shop.orders;
+UPDATE shop.orders SET customer = UPPER(customer) WHERE id % 3 = 0;
+DELETE FROM shop.orders WHERE id = 2;
+COMMIT;
+ALTER TABLE shop.orders ADD COLUMN paid DATETIME NULL;
+UPDATE shop.orders SET paid = '2026-11-22 01:02:03' WHERE id > 4;
+";
+
+/// What only MySQL can.
+const MYSQL_ONLY: &str = "\
+USE shop;
+XA START 'one'; INSERT INTO shop.orders (customer) VALUES ('xa'); XA END 'one'; XA PREPARE 'one';
+INSERT INTO shop.orders (customer) VALUES ('between');
+XA COMMIT 'one';
+SET GTID_NEXT = 'AUTOMATIC:nightly';
+INSERT INTO shop.orders (customer, note) VALUES ('tagged', REPEAT('x', 3000));
+SET GTID_NEXT = 'AUTOMATIC';
+SET SESSION binlog_transaction_compression = OFF;
+INSERT INTO shop.orders (customer) VALUES ('plain');
+SET SESSION binlog_transaction_compression = ON;
+FLUSH BINARY LOGS;
+CREATE TABLE shop.big (id INT PRIMARY KEY, body LONGTEXT);
+INSERT INTO shop.big VALUES (1, REPEAT('all the same ', 2000000)), (2, 'small');
+DROP TABLE IF EXISTS shop.nothing;
+INSERT INTO shop.big VALUES (3, 'the last');
+";
+
+const ORDERS: &str = "SELECT id, customer, SHA2(note, 256), paid FROM shop.orders ORDER BY id";
+
+#[test]
+fn every_form_reaches_its_replicas() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().compression(3).readable_by_mariadb().start().unwrap();
+    source.sql(COMMON).unwrap();
+    let mut relay = Relay::start(&folder, &source, &["--form", "uncompressed"]);
+
+    // MariaDB can't read the source, and reads the relay.
+    let mariadb = MariadbSandbox::start(&[("binlog-format", "ROW")]).unwrap();
+    mariadb.replicate_from_port(source.port(), "binlog.000001", 4).unwrap();
+    let (file, offset) = source.position().unwrap();
+    let stopped = mariadb.wait_for_position(&file, offset).unwrap_err().to_string();
+    assert!(stopped.contains("parse relay log event"), "{stopped}");
+    mariadb.sql("STOP SLAVE; RESET SLAVE ALL; DROP DATABASE IF EXISTS shop").unwrap();
+    relay.has_all_of(&folder, &source);
+    mariadb
+        .sql(&format!(
+            "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='repl', MASTER_PASSWORD='repl', \
+             MASTER_USE_GTID=no, MASTER_LOG_FILE='binlog-u.000001', MASTER_LOG_POS=4; START SLAVE",
+            relay.port
+        ))
+        .unwrap();
+    let expected = source.sql(ORDERS).unwrap();
+    relay.wait_for("row in MariaDB", |_| {
+        let applied = mariadb.sql(ORDERS).is_ok_and(|rows| rows == expected);
+        applied.then_some(())
+    });
+    mariadb.sql("STOP SLAVE").unwrap();
+
+    // MySQL reads both forms; the one by GTID gets what the relay was told to serve.
+    source.sql(MYSQL_ONLY).unwrap();
+    let by_gtid = mysql.sandbox().option("replica-parallel-workers", "4").start().unwrap();
+    let by_position = mysql.sandbox().start().unwrap();
+    relay.replicates_to(&by_gtid, "SOURCE_AUTO_POSITION=1");
+    relay.replicates_to(&by_position, "SOURCE_LOG_FILE='binlog.000001', SOURCE_LOG_POS=4");
+    for replica in [&by_gtid, &by_position] {
+        replica.wait_for_source(&source).unwrap_or_else(|error| panic!("{error}\n{}", relay.said()));
+        assert_eq!(replica.checksum_tables("shop").unwrap(), source.checksum_tables("shop").unwrap());
+        assert_eq!(replica.gtid_executed().unwrap(), source.gtid_executed().unwrap());
+    }
+    // A replica goes on where it was, by GTID.
+    by_gtid.sql("STOP REPLICA").unwrap();
+    source.sql("DELETE FROM shop.orders WHERE id = 1").unwrap();
+    by_gtid.sql("START REPLICA").unwrap();
+    by_gtid.wait_for_source(&source).unwrap();
+    assert_eq!(by_gtid.checksum_tables("shop").unwrap(), source.checksum_tables("shop").unwrap());
+
+    // The stored bytes are the source's, on disk and over the wire.
+    let count = relay.has_all_of(&folder, &source);
+    let files = source.binlogs().unwrap();
+    let names: Vec<_> =
+        files[..count].iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
+    let fetched = relay.fetch(mysql, &folder, &[], &names);
+    for (file, fetched) in files.iter().zip(&fetched) {
+        assert!(*fetched == fs::read(file).unwrap(), "{} over the wire", file.display());
+    }
+
+    // The other form holds no compressed transaction, means the same, and begins anywhere.
+    let others: Vec<_> = names.iter().map(|name| name.replace("binlog.", "binlog-u.")).collect();
+    let others: Vec<&str> = others.iter().map(String::as_str).collect();
+    let expanded = relay.fetch(mysql, &folder, &[], &others);
+    let place = |name: &&str| format!("fetched/{name}");
+    let same = folder.run(
+        ["verify", "--same"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(names.iter().map(place))
+            .chain(std::iter::once("--".to_owned()).chain(others.iter().map(place))),
+    );
+    assert_eq!(same.code, Some(0), "{} {}", same.text(), same.stderr);
+    let events = folder
+        .run(["events", "--format", "json"].map(str::to_owned).into_iter().chain(others.iter().map(place)));
+    assert_eq!(events.code, Some(0), "{}", events.stderr);
+    assert!(!events.text().contains("Transaction_payload") && events.text().contains("Xid"));
+    let (first, whole) = (others[0], &expanded[0]);
+    for position in event_offsets(whole).into_iter().skip(2).step_by(7) {
+        let option = format!("--start-position={position}");
+        let tail = relay.fetch(mysql, &folder, &[&option], &[first]).remove(0);
+        assert!(tail.ends_with(&whole[position..]), "from {position}");
+        assert_eq!(tail.len() - (whole.len() - position), event_offsets(&tail)[1], "from {position}");
+    }
+
+    // Clients of other kinds.
+    assert!(relay.sql(mysql, "wrong", "SELECT 1").unwrap_err().contains("Access denied"));
+    let listed = relay.sql(mysql, "repl", "SHOW BINARY LOGS").unwrap();
+    assert_eq!(listed.lines().count(), files.len(), "{listed}");
+    assert!(listed.starts_with(&format!("binlog.000001\t{}\tNo\n", fs::metadata(&files[0]).unwrap().len())));
+    let unknown = relay.sql(mysql, "repl", "DROP TABLE shop.orders").unwrap_err();
+    assert!(unknown.contains("does not know this statement"), "{unknown}");
+    let replicas = relay.sql(mysql, "repl", "SHOW REPLICAS").unwrap();
+    assert!(replicas.contains(&by_gtid.server_uuid().unwrap()), "{replicas}");
+    let mut garbage = TcpStream::connect(("127.0.0.1", relay.port)).unwrap();
+    garbage.write_all(b"GET / HTTP/1.1\r\nlisten: \x1b[31m\r\n\r\n").unwrap();
+    let mut greeting = Vec::new();
+    // Reset or ended: either way it is over.
+    let _ = garbage.read_to_end(&mut greeting);
+    assert!(!relay.said().contains('\x1b'));
+    assert!(!relay.said().contains("repl\n"), "no password in the log");
+}
+
+/// Where the events of a log begin.
+fn event_offsets(log: &[u8]) -> Vec<usize> {
+    let mut offsets = vec![4];
+    while let Some(size) = log.get(offsets.last().unwrap() + 9..).and_then(|size| size.first_chunk()) {
+        offsets.push(offsets.last().unwrap() + u32::from_le_bytes(*size) as usize);
+    }
+    offsets.pop();
+    offsets
+}
+
+/// `scripts/soak/relay.sh` sets more.
+fn kills() -> u32 {
+    std::env::var("BINLOGZ_RELAY_KILLS").map_or(3, |kills| kills.parse().unwrap())
+}
+
+#[test]
+fn kills_lose_nothing() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().compression(3).option("max-binlog-size", "256K").start().unwrap();
+    source
+        .sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT)")
+        .unwrap();
+    let batch = "INSERT INTO d.t (body) VALUES (REPEAT(UUID(), 1 + RAND() * 30));\n".repeat(40);
+    let mut relay = Relay::start(&folder, &source, &[]);
+    for kill in 0..kills() {
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    source.sql(&batch).unwrap();
+                }
+            });
+            let wait = Duration::from_millis(200 + u64::from(kill * 7919 % 13) * 60);
+            std::thread::sleep(wait);
+            relay.child.kill().unwrap();
+            relay.child.wait().unwrap();
+            relay = Relay::start(&folder, &source, &[]);
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+    source
+        .sql("SET binlog_transaction_compression = OFF; INSERT INTO d.t (body) VALUES (REPEAT('large ', 3000000))")
+        .unwrap();
+    assert!(relay.has_all_of(&folder, &source) > 1, "files were rotated");
+    let executed = relay.sql(mysql, "repl", "SELECT @@GLOBAL.gtid_executed").unwrap();
+    assert_eq!(executed.trim().replace("\\n", ""), source.gtid_executed().unwrap());
+    let replica = mysql.sandbox().start().unwrap();
+    relay.replicates_to(&replica, "SOURCE_AUTO_POSITION=1");
+    replica.wait_for_source(&source).unwrap_or_else(|error| panic!("{error}\n{}", relay.said()));
+    assert_eq!(replica.checksum_tables("d").unwrap(), source.checksum_tables("d").unwrap());
+}

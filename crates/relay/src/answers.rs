@@ -1,0 +1,245 @@
+//! What statements are worth: the variables of the source as its log tells them, and the listings.
+//!
+//! Everything comes from what is kept, so that it is the same whether the source can be reached or not.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use binlogz_wire::ServerError;
+use binlogz_wire::result_set::Row;
+use binlogz_wire::session::{Column, ReplicaSession};
+use binlogz_wire::statement::{Expression, Statement, Target, is_like};
+
+use crate::error::Result;
+use crate::form::Form;
+use crate::head::Head;
+use crate::relay::{Kept, Relay};
+
+/// `@name`: values that a client set.
+pub(crate) type Variables = BTreeMap<String, Option<String>>;
+
+/// At most so many, of at most so many bytes.
+const VARIABLES_MAX: usize = 64;
+const VALUE_SIZE_MAX: usize = 1024;
+
+const NOT_SUPPORTED: (u16, [u8; 5]) = (1235, *b"42000");
+const UNKNOWN_VARIABLE: (u16, [u8; 5]) = (ServerError::UNKNOWN_SYSTEM_VARIABLE, *b"HY000");
+const ACCESS_DENIED: (u16, [u8; 5]) = (ServerError::SPECIFIC_ACCESS_DENIED, *b"42000");
+
+/// Answers a statement.
+pub(crate) fn answer(
+    relay: &Relay,
+    kept: &Kept,
+    variables: &mut Variables,
+    session: &mut ReplicaSession,
+    asked: &str,
+) -> Result<()> {
+    let Some(statement) = Statement::parse(asked) else {
+        refuse(session, NOT_SUPPORTED, "the relay does not know this statement".into());
+        return Ok(());
+    };
+    let system = system_variables(relay, kept)?;
+    match statement {
+        Statement::Select(items) => {
+            let mut row: Row = Vec::new();
+            for (expression, _) in &items {
+                match value(expression, variables, &system) {
+                    Ok(value) => row.push(value.map(String::into_bytes)),
+                    Err((code, message)) => {
+                        refuse(session, code, message);
+                        return Ok(());
+                    }
+                }
+            }
+            let is_number = |value: &Option<Vec<u8>>| {
+                value.as_ref().is_some_and(|text| text.iter().all(u8::is_ascii_digit))
+            };
+            let columns: Vec<_> = items
+                .iter()
+                .zip(&row)
+                .map(|((_, name), value)| Column { name, is_number: is_number(value) })
+                .collect();
+            session.rows(&columns, std::slice::from_ref(&row));
+        }
+        Statement::Set(assignments) => set(session, variables, &system, &assignments),
+        Statement::SetNames => session.ok(),
+        Statement::ShowVariables(pattern) => {
+            let fits = |name: &&str| pattern.as_ref().is_none_or(|pattern| is_like(name, pattern));
+            let rows: Vec<Row> = system
+                .iter()
+                .filter(|(name, _)| fits(name))
+                .map(|(name, value)| vec![text_of(name), text_of(value)])
+                .collect();
+            session.rows(&[text("Variable_name"), text("Value")], &rows);
+        }
+        Statement::ShowBinaryLogs => {
+            let mut rows = Vec::new();
+            for log in kept.store.logs()? {
+                let encrypted = if log.encrypted { "Yes" } else { "No" };
+                rows.push(vec![text_of(&log.name), text_of(log.size), text_of(encrypted)]);
+            }
+            session.rows(&[text("Log_name"), number("File_size"), text("Encrypted")], &rows);
+        }
+        Statement::ShowBinaryLogStatus => status(relay, kept, session),
+        Statement::ShowReplicas => {
+            let source_id = system.get("server_id").cloned().unwrap_or_default();
+            let rows: Vec<Row> = relay
+                .registry
+                .replicas()
+                .iter()
+                .map(|replica| {
+                    vec![
+                        text_of(replica.server_id),
+                        text_of(&replica.host),
+                        text_of(replica.port),
+                        text_of(&source_id),
+                        text_of(&replica.uuid),
+                    ]
+                })
+                .collect();
+            let columns = [
+                number("Server_Id"),
+                text("Host"),
+                number("Port"),
+                number("Source_Id"),
+                text("Replica_UUID"),
+            ];
+            session.rows(&columns, &rows);
+        }
+    }
+    Ok(())
+}
+
+/// Where the log ends, as far as that is known in the form that is served.
+fn status(relay: &Relay, kept: &Kept, session: &mut ReplicaSession) {
+    if relay.options.form == Form::Uncompressed {
+        let message = "the end of the log in uncompressed coordinates is not known without expanding it: begin by \
+                       GTID, or at the beginning of a file";
+        return refuse(session, NOT_SUPPORTED, message.into());
+    }
+    // First the set: it must hold nothing that stands behind the position.
+    let gtids = relay.durable_gtids();
+    let rows: Vec<Row> = kept
+        .store
+        .positions()
+        .map(|now| {
+            let name = kept.names.name(Form::Received, now.durable.file);
+            vec![text_of(name), text_of(now.durable.offset), text_of(""), text_of(""), text_of(gtids)]
+        })
+        .into_iter()
+        .collect();
+    let columns = [
+        text("File"),
+        number("Position"),
+        text("Binlog_Do_DB"),
+        text("Binlog_Ignore_DB"),
+        text("Executed_Gtid_Set"),
+    ];
+    session.rows(&columns, &rows);
+}
+
+fn set(
+    session: &mut ReplicaSession,
+    variables: &mut Variables,
+    system: &BTreeMap<&'static str, String>,
+    assignments: &[(Target, Expression)],
+) {
+    for (target, expression) in assignments {
+        let name = match target {
+            Target::UserVariable(name) => name,
+            // Nothing here depends on the session's settings.
+            Target::Session(_) => continue,
+            Target::Global(name) => {
+                return refuse(
+                    session,
+                    ACCESS_DENIED,
+                    format!("Access denied: the relay has no global {name} to set"),
+                );
+            }
+        };
+        match value(expression, variables, system) {
+            Ok(value) => {
+                let fits = value.as_ref().is_none_or(|value| value.len() <= VALUE_SIZE_MAX);
+                if !fits || (variables.len() >= VARIABLES_MAX && !variables.contains_key(name)) {
+                    return refuse(session, NOT_SUPPORTED, "too many or too long variables".into());
+                }
+                variables.insert(name.clone(), value);
+            }
+            Err((code, message)) => return refuse(session, code, message),
+        }
+    }
+    session.ok();
+}
+
+type Refusal = ((u16, [u8; 5]), String);
+
+fn value(
+    expression: &Expression,
+    variables: &Variables,
+    system: &BTreeMap<&'static str, String>,
+) -> Result<Option<String>, Refusal> {
+    Ok(match expression {
+        Expression::Null => None,
+        Expression::Literal(text) => Some(text.clone()),
+        Expression::UserVariable(name) => variables.get(name).cloned().flatten(),
+        Expression::SystemVariable(name) => Some(
+            system
+                .get(name.as_str())
+                .cloned()
+                .ok_or_else(|| (UNKNOWN_VARIABLE, format!("Unknown system variable '{name}'")))?,
+        ),
+        Expression::Function(name) => Some(match name.as_str() {
+            "unix_timestamp" => {
+                SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs()).to_string()
+            }
+            "version" => system.get("version").cloned().unwrap_or_default(),
+            "database" | "schema" => return Ok(None),
+            other => return Err((NOT_SUPPORTED, format!("the relay does not know the function {other}"))),
+        }),
+    })
+}
+
+/// The source's, as far as anyone who reads its log asks for them.
+fn system_variables(relay: &Relay, kept: &Kept) -> Result<BTreeMap<&'static str, String>> {
+    let Some(now) = kept.store.positions() else { return Ok(BTreeMap::new()) };
+    let head = Head::read(&kept.store, now.durable.file)?;
+    let checksum = if head.checksum().size() > 0 { "CRC32" } else { "NONE" };
+    let gtid_mode = if relay.has_gtids() { "ON" } else { "OFF" };
+    let uuid = kept.source.to_string();
+    Ok([
+        ("autocommit", "ON"),
+        ("binlog_checksum", checksum),
+        ("binlog_format", "ROW"),
+        ("binlog_row_image", "FULL"),
+        ("enforce_gtid_consistency", gtid_mode),
+        ("gtid_executed", &relay.durable_gtids().to_string()),
+        ("gtid_mode", gtid_mode),
+        ("log_bin", "ON"),
+        ("log_bin_basename", &kept.base),
+        ("max_allowed_packet", "1073741824"),
+        ("read_only", "ON"),
+        ("server_id", &head.header.server_id.to_string()),
+        ("server_uuid", &uuid),
+        ("time_zone", "SYSTEM"),
+        ("version", &head.description.server_version()),
+        ("version_comment", "binlogz relay"),
+    ]
+    .map(|(name, value)| (name, value.to_owned()))
+    .into())
+}
+
+fn text(name: &str) -> Column<'_> {
+    Column { name, is_number: false }
+}
+
+fn number(name: &str) -> Column<'_> {
+    Column { name, is_number: true }
+}
+
+fn text_of(value: impl ToString) -> Option<Vec<u8>> {
+    Some(value.to_string().into_bytes())
+}
+
+fn refuse(session: &mut ReplicaSession, (code, sqlstate): (u16, [u8; 5]), message: String) {
+    session.refuse(&ServerError { code, sqlstate: Some(sqlstate), message });
+}

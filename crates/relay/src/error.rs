@@ -1,0 +1,63 @@
+//! What can go wrong between source, disk and replicas.
+
+use std::io;
+
+/// The result of relaying.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why receiving or serving ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The source can't be reached, or ended the conversation.
+    #[error(transparent)]
+    Source(#[from] binlogz_source::Error),
+    /// The disk, or what is on it.
+    #[error(transparent)]
+    Store(#[from] binlogz_store::Error),
+    /// The source's log is not the one that is kept here.
+    #[error("{0}")]
+    Lineage(String),
+    /// The source's stream does not go on where the kept log ends.
+    #[error("{name} at {offset}: the source sends an event from there, expected {expected}")]
+    Gap {
+        /// The source's file.
+        name: String,
+        /// Where the event stands.
+        offset: u64,
+        /// Where the next one should stand.
+        expected: String,
+    },
+    /// Bad bytes of the source's.
+    #[error(transparent)]
+    Binlog(#[from] binlogz_binlog::Error),
+    /// A transaction that can't be expanded.
+    #[error(transparent)]
+    Payload(#[from] binlogz_payload::Error),
+    /// A client broke the protocol.
+    #[error(transparent)]
+    Client(#[from] binlogz_wire::Error),
+    /// A client asked for what can't be served; it is told so.
+    #[error("{0}")]
+    Refused(String),
+    /// The system refused.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was tried, as in "listen on 127.0.0.1:3307".
+        doing: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+        let doing = doing.into();
+        move |source| Error::Io { doing, source }
+    }
+
+    /// Whether trying again can't help: somebody must decide or repair something first.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self, Error::Store(_) | Error::Lineage(_) | Error::Gap { .. })
+    }
+}

@@ -1,0 +1,79 @@
+//! The format description that a stored file begins with.
+
+use std::io::Read;
+
+use binlogz_binlog::event::{FormatDescription, PostHeaderLengths};
+use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, Framing, MAGIC};
+use binlogz_payload::LogContext;
+use binlogz_store::{BinlogStore, FileNumber};
+
+use crate::error::{Error, Result};
+
+/// More than any format description: 255 types.
+const HEAD_SIZE_MAX: u64 = 4 << 10;
+
+/// How to read a stored file.
+#[derive(Debug, Clone)]
+pub(crate) struct Head {
+    pub(crate) header: EventHeader,
+    pub(crate) description: FormatDescription,
+    /// The event as it stands in the file.
+    pub(crate) event: Vec<u8>,
+}
+
+impl Head {
+    pub(crate) fn read(store: &BinlogStore, number: FileNumber) -> Result<Head> {
+        let mut event = Vec::new();
+        let reader = store.reader(number, MAGIC.len() as u64)?;
+        reader.take(HEAD_SIZE_MAX).read_to_end(&mut event).map_err(Error::io("read a stored log"))?;
+        let mut head = Head::decode(&event)?;
+        event.truncate(head.event.len());
+        head.event = event;
+        Ok(head)
+    }
+
+    /// Reads the event at the front of `bytes`.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Head> {
+        let at = |error: binlogz_binlog::Error| error.at(MAGIC.len() as u64, None);
+        let cut = binlogz_binlog::Error::Truncated { needed: HEAD_SIZE_MAX, left: bytes.len() as u64 };
+        let frame = Framing::new().next_frame(bytes).map_err(at)?.ok_or(at(cut))?;
+        if frame.header().event_type != EventType::FORMAT_DESCRIPTION {
+            let found = frame.header().event_type;
+            let error = binlogz_binlog::Error::invalid("log", "first event", found, "a format description");
+            return Err(at(error).into());
+        }
+        let frame = frame.verify().map_err(at)?;
+        let description = FormatDescription::decode_frame(&frame).map_err(at)?;
+        Ok(Head { header: *frame.header(), description, event: frame.bytes().to_vec() })
+    }
+
+    /// Where the first event behind it begins.
+    pub(crate) fn end(&self) -> u64 {
+        (MAGIC.len() + self.event.len()) as u64
+    }
+
+    pub(crate) fn framing(&self) -> Framing {
+        Framing::of(&self.description)
+    }
+
+    pub(crate) fn checksum(&self) -> ChecksumAlgorithm {
+        self.description.checksum_algorithm
+    }
+
+    pub(crate) fn context(&self) -> LogContext {
+        LogContext {
+            framing: self.framing(),
+            post_header_lengths: PostHeaderLengths::new(&self.description.post_header_lengths),
+            relay_log: false,
+        }
+    }
+
+    /// Whether both stand in front of the same file: what a sender changes of it does not count.
+    pub(crate) fn is_of_the_same_file(&self, other: &Head) -> bool {
+        self.header.timestamp == other.header.timestamp
+            && self.header.server_id == other.header.server_id
+            && self.description.server_version == other.description.server_version
+            && self.description.post_header_lengths == other.description.post_header_lengths
+            && self.checksum() == other.checksum()
+    }
+}

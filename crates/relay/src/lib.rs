@@ -1,0 +1,34 @@
+//! Follows one source as a replica, keeps its binary log durably, byte for byte, and serves it to any number of
+//! replicas in the form that each can read.
+//!
+//! ```text
+//! source ─ receiver ─ whole transactions ─ store ─ sync ─ durable ┬ sender ─ received ──── replica
+//!                                                                └ sender ─ expanded ──── replica
+//! ```
+//!
+//! * `receiver` takes what the source sends and gives it to `binlogz-store`, a transaction at a time;
+//! * `server` accepts clients, `answers` says what their statements are worth;
+//! * `sender` serves a dump: `groups` finds the transactions in what is durable, `sink` makes packets of them.
+//!
+//! One thread a client, one that receives, one that syncs. What is said on the wire is decided in `binlogz-wire`,
+//! what is on disk in `binlogz-store`, what an expanded transaction looks like in `binlogz-payload`.
+
+#![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::big_endian_bytes, clippy::host_endian_bytes)]
+
+mod answers;
+mod error;
+mod form;
+mod groups;
+mod head;
+mod identity;
+mod receiver;
+mod registry;
+mod relay;
+mod sender;
+mod server;
+mod sink;
+mod steering;
+
+pub use error::{Error, Result};
+pub use form::Form;
+pub use relay::{Log, Relay, RelayOptions, Running};

@@ -1,0 +1,328 @@
+//! Receives the source's log and stores it: its own file names, its own bytes.
+//!
+//! ```text
+//! piece of an event ─ spool ─ at the end of a transaction ─ append ─ (sync thread) ─ durable
+//!                                                                  └ semi-sync: sync, then acknowledge
+//! ```
+//!
+//! What is not in the source's file is not stored: rotates and format descriptions that the sender makes,
+//! heartbeats. Only whole transactions are appended, so that a connection that breaks inside one leaves nothing
+//! behind; the next one asks for what follows the last whole one. An event that stands anywhere else than the kept
+//! log ends is an error.
+
+use std::io::Read;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use binlogz_binlog::event::AnyGtidEvent;
+use binlogz_binlog::gtid::{Gtid, GtidSet, ServerUuid};
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
+use binlogz_binlog::{EventFrame, EventHeader, EventType, MAGIC, TransactionAssembler};
+use binlogz_payload::{Spool, SpoolMemory};
+use binlogz_source::{Connection, DumpOptions, RemoteLog};
+use binlogz_store::{FileNumber, Position};
+use binlogz_wire::session::{DumpStart, EventPiece, Profile, ReplicaProfile};
+
+use crate::error::{Error, Result};
+use crate::head::Head;
+use crate::identity::server_id_of;
+use crate::relay::{Kept, Relay};
+
+/// After a connection that failed at once; then twice as long each time, up to the second.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_secs(30);
+/// A connection that lasted so long was a good one.
+const GOOD_AFTER: Duration = Duration::from_secs(60);
+/// The source says that it is there; half of the silence that [`binlogz_wire::session::Timeouts`] bears.
+const HEARTBEAT_PERIOD: Duration = Duration::from_secs(30);
+/// Whole transactions are collected up to this size while more is at hand.
+const COLLECT_SIZE: u64 = 1 << 20;
+/// Of transactions that are not whole yet, so much is held in memory; the rest in a temporary file.
+const SPOOL_SIZE: usize = 8 << 20;
+/// Bytes of a GTID event that are looked at; 9.7 writes at most 150.
+const GTID_EVENT_SIZE_MAX: usize = 64 << 10;
+
+/// Receives for ever, unless something must be decided or repaired first.
+pub(crate) fn run(relay: &Relay) {
+    let mut wait = RETRY_FIRST;
+    loop {
+        let began = Instant::now();
+        let error = match receive(relay) {
+            Ok(()) => "the source ended its log".to_owned(),
+            Err(error) if error.is_final() => {
+                relay.say(&format!("{error}; nothing more is received, what is durable is served"));
+                return;
+            }
+            Err(error) => error.to_string(),
+        };
+        if began.elapsed() > GOOD_AFTER {
+            wait = RETRY_FIRST;
+        }
+        relay.say(&format!("{error}; trying again in {} s", wait.as_secs()));
+        sleep(wait);
+        wait = (wait * 2).min(RETRY_MAX);
+    }
+}
+
+/// Connects, and receives until that ends.
+fn receive(relay: &Relay) -> Result<()> {
+    let source = ask(relay)?;
+    relay.set_source_has_gtids(source.has_gtids);
+    let kept = relay.keep(&source.base, source.uuid)?;
+    let start = start(relay, kept, source.has_gtids);
+    let profile = ReplicaProfile {
+        server_uuid: relay.uuid,
+        heartbeat_period: HEARTBEAT_PERIOD,
+        semi_sync: relay.options.semi_sync,
+        host: String::new(),
+        port: 0,
+    };
+    let dump = DumpOptions {
+        profile: Profile::Replica(profile),
+        server_id: relay.options.server_id.unwrap_or_else(|| server_id_of(relay.uuid)),
+        start,
+        non_blocking: false,
+        verify_checksums: true,
+    };
+    let mut log = RemoteLog::open(&relay.options.source, dump)?;
+    let mut receiving = Receiving::new(relay, kept);
+    let mut told = false;
+    let ended = loop {
+        let piece = match log.next_piece() {
+            Ok(Some(piece)) => piece,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error.into()),
+        };
+        if !std::mem::replace(&mut told, true) {
+            let name = String::from_utf8_lossy(piece.name);
+            relay.say(&format!("receiving {name} from {} of {}", piece.offset, source.uuid));
+        }
+        let acknowledge = receiving.piece(&piece)?;
+        let name = piece.name.to_vec();
+        if let Some(position) = acknowledge {
+            receiving.flush()?;
+            relay.sync()?;
+            log.acknowledge(&name, position)?;
+        } else if receiving.whole && (receiving.spool.size() >= COLLECT_SIZE || !log.has_input()) {
+            receiving.flush()?;
+        }
+    };
+    if receiving.whole {
+        receiving.flush()?;
+    }
+    ended
+}
+
+/// What the source says of itself.
+struct Source {
+    uuid: ServerUuid,
+    has_gtids: bool,
+    /// What its files' names begin with.
+    base: String,
+}
+
+fn ask(relay: &Relay) -> Result<Source> {
+    let mut connection = Connection::open(&relay.options.source)?;
+    let rows =
+        connection.query("SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_mode, @@GLOBAL.log_bin_basename")?;
+    let mut row = rows
+        .into_iter()
+        .flatten()
+        .map(|text| text.map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default());
+    let mut next = || row.next().unwrap_or_default();
+    let (uuid, gtid_mode, basename) = (next(), next(), next());
+    let base = basename.rsplit('/').next().unwrap_or_default().to_owned();
+    if base.is_empty() {
+        return Err(Error::Refused("the source has no binary log (log_bin is OFF)".into()));
+    }
+    Ok(Source { uuid: uuid.parse()?, has_gtids: gtid_mode == "ON", base })
+}
+
+/// Behind the last whole transaction; in an empty log with the first file that the source has.
+fn start(relay: &Relay, kept: &Kept, has_gtids: bool) -> DumpStart {
+    let Some(now) = kept.store.positions() else {
+        return DumpStart::Position { name: String::new(), position: MAGIC.len() as u64 };
+    };
+    let Position { file, offset } = now.written;
+    let name = kept.store.names().log(file);
+    match has_gtids {
+        // File and position say where to go on, the set what must not come again.
+        true => DumpStart::GtidSet { gtid_set: relay.written_gtids(), name, position: offset },
+        false => DumpStart::Position { name, position: offset },
+    }
+}
+
+/// What has come and is not stored yet.
+struct Receiving<'a> {
+    relay: &'a Relay,
+    kept: &'a Kept,
+    /// Where the kept log ends.
+    end: Option<Position>,
+    memory: SpoolMemory,
+    spool: Spool,
+    /// Whether the spool holds whole transactions only.
+    whole: bool,
+    assembler: TransactionAssembler,
+    /// The beginning of the event that comes, as far as somebody looks at it.
+    event: Vec<u8>,
+    event_wanted: usize,
+    checksum_size: usize,
+    /// Of the transaction that is open, and of those in the spool.
+    gtid: Option<Gtid>,
+    gtids: GtidSet,
+}
+
+impl<'a> Receiving<'a> {
+    fn new(relay: &'a Relay, kept: &'a Kept) -> Self {
+        let memory = SpoolMemory::new(SPOOL_SIZE);
+        Receiving {
+            relay,
+            kept,
+            end: kept.store.positions().map(|now| now.written),
+            spool: Spool::new(&memory, Vec::new()),
+            memory,
+            whole: true,
+            assembler: TransactionAssembler::new(),
+            event: Vec::new(),
+            event_wanted: 0,
+            checksum_size: 0,
+            gtid: None,
+            gtids: GtidSet::new(),
+        }
+    }
+
+    /// Takes bytes of an event. Gives where a transaction ends that the source wants acknowledged.
+    fn piece(&mut self, piece: &EventPiece<'_>) -> Result<Option<u64>> {
+        if !piece.is_stored() {
+            return Ok(None);
+        }
+        if piece.header.event_type == EventType::FORMAT_DESCRIPTION {
+            // The session hands those on whole.
+            self.file(piece)?;
+            return Ok(None);
+        }
+        if piece.begins {
+            self.begin(piece)?;
+        }
+        self.spool.append(piece.bytes).map_err(Error::io("hold a transaction"))?;
+        self.whole = false;
+        let room = self.event_wanted.saturating_sub(self.event.len());
+        self.event.extend_from_slice(piece.bytes.get(..room).unwrap_or(piece.bytes));
+        if !piece.ends {
+            return Ok(None);
+        }
+        self.end_event(&piece.header)?;
+        Ok((piece.wants_ack && self.whole).then(|| piece.end_offset()))
+    }
+
+    /// A file begins, or goes on.
+    fn file(&mut self, piece: &EventPiece<'_>) -> Result<()> {
+        let name = String::from_utf8_lossy(piece.name).into_owned();
+        let sent = Head::decode(piece.bytes)?;
+        self.checksum_size = sent.checksum().size();
+        let store = &self.kept.store;
+        let number = store.names().number(&name);
+        let expected = match self.end {
+            Some(end) if number == Some(end.file) => {
+                let stored = Head::read(store, end.file)?;
+                if stored.is_of_the_same_file(&sent) {
+                    return Ok(());
+                }
+                return Err(Error::Lineage(format!(
+                    "{name} of the source is another file than the one that is kept: its log was reset. A new log \
+                     needs a new directory"
+                )));
+            }
+            Some(end) => Some(end.file.next()),
+            None => number,
+        };
+        let Some(number) = number.filter(|number| Some(*number) == expected) else {
+            let expected = expected.map_or("a file of its log".to_owned(), |next| store.names().log(next));
+            return Err(Error::Gap { name, offset: piece.offset, expected });
+        };
+        // What is left was never completed by the source; it stands in its file all the same.
+        self.flush()?;
+        let head = [&MAGIC, piece.bytes].concat();
+        let end = store.writer()?.begin_file(number, &head, None)?;
+        self.end = Some(end);
+        self.assembler = TransactionAssembler::new();
+        self.relay.say(&format!("{name} begins"));
+        Ok(())
+    }
+
+    /// An event begins: it must stand where the kept log ends.
+    fn begin(&mut self, piece: &EventPiece<'_>) -> Result<()> {
+        let name = self.end.map(|end| self.kept.store.names().log(end.file)).unwrap_or_default();
+        let offset = self.end.map_or(0, |end| end.offset) + self.spool.size();
+        if piece.name != name.as_bytes() || piece.offset != offset {
+            return Err(Error::Gap {
+                name: String::from_utf8_lossy(piece.name).into_owned(),
+                offset: piece.offset,
+                expected: format!("{name} at {offset}"),
+            });
+        }
+        self.event.clear();
+        self.event_wanted = match piece.header.event_type {
+            EventType::QUERY => HEADER_SIZE + QUERY_PREFIX_SIZE_MAX,
+            event_type if event_type.is_gtid() => GTID_EVENT_SIZE_MAX,
+            _ => HEADER_SIZE,
+        };
+        Ok(())
+    }
+
+    /// An event is whole.
+    fn end_event(&mut self, header: &EventHeader) -> Result<()> {
+        self.assembler.feed(header, self.event.get(HEADER_SIZE..).unwrap_or_default());
+        if header.event_type.is_gtid() {
+            let frame = EventFrame::from_checked(&self.event, self.checksum_size)?;
+            self.gtid = AnyGtidEvent::decode_frame(&frame)?.and_then(|event| event.gtid());
+        }
+        if !self.assembler.is_open() {
+            self.whole = true;
+            if let Some(gtid) = self.gtid.take() {
+                self.gtids.add(gtid);
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores what has come.
+    fn flush(&mut self) -> Result<()> {
+        let size = self.spool.size();
+        if size == 0 {
+            return Ok(());
+        }
+        let mut writer = self.kept.store.writer()?;
+        if writer.position().is_none() {
+            let end = self.end.unwrap_or(Position { file: FileNumber(0), offset: 0 });
+            return Err(Error::Gap {
+                name: self.kept.store.names().log(end.file),
+                offset: end.offset,
+                expected: "the next file: this one was closed".into(),
+            });
+        }
+        if let Some(bytes) = self.spool.in_memory(0..size) {
+            self.end = Some(writer.append(bytes)?);
+        } else {
+            let mut chunk = vec![0; COLLECT_SIZE as usize];
+            let mut reader = self.spool.reader(0..size);
+            loop {
+                let count = reader.read(&mut chunk).map_err(Error::io("read a held transaction"))?;
+                if count == 0 {
+                    break;
+                }
+                self.end = Some(writer.append(chunk.get(..count).unwrap_or_default())?);
+            }
+        }
+        drop(writer);
+        let empty = Spool::new(&self.memory, Vec::new());
+        let buffer = std::mem::replace(&mut self.spool, empty).into_buffer();
+        if buffer.capacity() <= SPOOL_SIZE {
+            self.spool = Spool::new(&self.memory, buffer);
+        }
+        self.whole = true;
+        self.relay.written(std::mem::take(&mut self.gtids));
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! Who is connected: replicas that made themselves known, and the dump that each of them has.
+//!
+//! A replica has one dump: a second one with its uuid (or, without a uuid, its server id) ends the first, as the
+//! server has it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a replica told of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Replica {
+    pub(crate) server_id: u32,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) uuid: String,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// By connection.
+    replicas: BTreeMap<u32, Replica>,
+    dumps: BTreeMap<u32, (String, Arc<AtomicBool>)>,
+}
+
+impl Registry {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn register(&self, connection: u32, replica: Replica) {
+        self.lock().replicas.insert(connection, replica);
+    }
+
+    pub(crate) fn replicas(&self) -> Vec<Replica> {
+        self.lock().replicas.values().cloned().collect()
+    }
+
+    /// A dump begins; `key` tells whose, if that is known. The flag rises when it must end.
+    pub(crate) fn begin_dump(&self, connection: u32, key: Option<String>) -> Arc<AtomicBool> {
+        let flag = Arc::new(AtomicBool::new(false));
+        if let Some(key) = key {
+            let mut inner = self.lock();
+            for (_, older) in inner.dumps.values().filter(|(other, _)| *other == key) {
+                older.store(true, Ordering::Release);
+            }
+            inner.dumps.insert(connection, (key, Arc::clone(&flag)));
+        }
+        flag
+    }
+
+    /// The connection is over.
+    pub(crate) fn leave(&self, connection: u32) {
+        let mut inner = self.lock();
+        inner.replicas.remove(&connection);
+        inner.dumps.remove(&connection);
+    }
+}

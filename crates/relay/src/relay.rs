@@ -1,0 +1,246 @@
+//! The relay as a whole: its options, its log, what its threads share.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+
+use binlogz_binlog::gtid::{GtidSet, ServerUuid};
+use binlogz_source::ConnectOptions;
+use binlogz_store::{BinlogStore, FileStorage, Lineage, StoreOptions};
+use binlogz_wire::session::Account;
+
+use crate::error::{Error, Result};
+use crate::form::{Form, FormNames};
+use crate::registry::Registry;
+use crate::{identity, receiver, server};
+
+/// Tells what happened, a line at a time.
+pub type Log = Box<dyn Fn(&str) + Send + Sync>;
+
+/// How to relay.
+#[derive(Debug, Clone)]
+pub struct RelayOptions {
+    /// The source, and how to log in there. Replicas log in to the relay with the same account.
+    pub source: ConnectOptions,
+    /// Where the log is kept.
+    pub directory: PathBuf,
+    /// Where replicas connect.
+    pub listen: SocketAddr,
+    /// What a client is served that names no file.
+    pub form: Form,
+    /// The relay's own server id; by default one made of its uuid.
+    pub server_id: Option<u32>,
+    /// Whether transactions are acknowledged to the source (semi-synchronous replication), each once it is
+    /// durable.
+    pub semi_sync: bool,
+}
+
+/// A relay that runs.
+pub struct Relay {
+    pub(crate) options: RelayOptions,
+    pub(crate) accounts: Vec<Account>,
+    pub(crate) uuid: ServerUuid,
+    pub(crate) registry: Registry,
+    storage: Arc<FileStorage>,
+    kept: OnceLock<Kept>,
+    gtids: Mutex<Gtids>,
+    /// Whether more was written than is durable.
+    unsynced: (Mutex<bool>, Condvar),
+    source_has_gtids: Mutex<Option<bool>>,
+    log: Log,
+}
+
+/// The log of one source, open.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) store: BinlogStore,
+    pub(crate) names: FormNames,
+    pub(crate) base: String,
+    pub(crate) source: ServerUuid,
+}
+
+#[derive(Debug, Default)]
+struct Gtids {
+    written: GtidSet,
+    durable: GtidSet,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Relay {
+    /// Opens what is kept, listens, and begins to receive and to serve. Serving does not wait for the source.
+    ///
+    /// # Errors
+    ///
+    /// A directory that is in use or damaged, an address that can't be listened on, an account without password.
+    pub fn start(options: RelayOptions, log: Log) -> Result<Running> {
+        let (user, password) = options.source.account()?;
+        if password.is_empty() {
+            return Err(Error::Refused(format!(
+                "user {user} has no password: replicas log in to the relay with the source's account, which needs \
+                 one (an option file, a login path or MYSQL_PWD)"
+            )));
+        }
+        let storage = Arc::new(FileStorage::open(&options.directory)?);
+        let uuid = identity::own_uuid(&options.directory)?;
+        let relay = Relay {
+            accounts: vec![Account { user, password }],
+            uuid,
+            registry: Registry::default(),
+            storage,
+            kept: OnceLock::new(),
+            gtids: Mutex::default(),
+            unsynced: Default::default(),
+            source_has_gtids: Mutex::new(None),
+            log,
+            options,
+        };
+        if let Some((base, lineage)) = BinlogStore::find(relay.storage.as_ref())? {
+            let source = lineage.source.ok_or_else(|| {
+                Error::Lineage(format!("{} holds no source's log", relay.options.directory.display()))
+            })?;
+            relay.open(base, source)?;
+        }
+        let listening = format!("listen on {}", relay.options.listen);
+        let listener = TcpListener::bind(relay.options.listen).map_err(Error::io(listening.clone()))?;
+        let address = listener.local_addr().map_err(Error::io(listening))?;
+        let relay = Arc::new(relay);
+        relay.say(&format!("listening on {address}"));
+        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
+            spawned.map_err(Error::io("start a thread"))
+        };
+        let its = Arc::clone(&relay);
+        spawn("sync", Box::new(move || its.sync_for_ever()))?;
+        let its = Arc::clone(&relay);
+        spawn("receive", Box::new(move || receiver::run(&its)))?;
+        let accepting = spawn("accept", Box::new(move || server::accept(&relay, &listener)))?;
+        Ok(Running { address, accepting })
+    }
+
+    /// Tells what happened. What peers sent can't make lines of its own.
+    pub(crate) fn say(&self, line: &str) {
+        let line: String = line
+            .chars()
+            .flat_map(|letter| -> Box<dyn Iterator<Item = char>> {
+                match letter.is_control() {
+                    true => Box::new(letter.escape_default()),
+                    false => Box::new(std::iter::once(letter)),
+                }
+            })
+            .collect();
+        (self.log)(&line);
+    }
+
+    /// The log, once there is one.
+    pub(crate) fn kept(&self) -> Option<&Kept> {
+        self.kept.get()
+    }
+
+    /// The log of this source: the one that is kept, or a new one.
+    pub(crate) fn keep(&self, base: &str, source: ServerUuid) -> Result<&Kept> {
+        match self.kept.get() {
+            Some(kept) if kept.source == source && kept.base == base => Ok(kept),
+            Some(kept) => Err(Error::Lineage(format!(
+                "{} holds {}.* of the source {}, but the source is {source} now and calls its log {base}.*: another \
+                 source's log needs another directory",
+                self.options.directory.display(),
+                kept.base,
+                kept.source
+            ))),
+            None => self.open(base.to_owned(), source),
+        }
+    }
+
+    fn open(&self, base: String, source: ServerUuid) -> Result<&Kept> {
+        let options = StoreOptions {
+            base_name: base.clone(),
+            lineage: Lineage { source: Some(source), number: 1 },
+            ..StoreOptions::default()
+        };
+        let (store, report) = BinlogStore::open(Arc::clone(&self.storage) as _, options)?;
+        self.say(&format!("log {base} of the source {source}: {report}"));
+        *lock(&self.gtids) = Gtids { written: report.gtids.clone(), durable: report.gtids };
+        let kept = Kept { store, names: FormNames::new(&base)?, base, source };
+        Ok(self.kept.get_or_init(|| kept))
+    }
+
+    /// All GTIDs of the log, or of what is durable of it.
+    pub(crate) fn written_gtids(&self) -> GtidSet {
+        lock(&self.gtids).written.clone()
+    }
+
+    pub(crate) fn durable_gtids(&self) -> GtidSet {
+        lock(&self.gtids).durable.clone()
+    }
+
+    /// More was written: somebody should sync it.
+    pub(crate) fn written(&self, gtids: GtidSet) {
+        lock(&self.gtids).written.union(&gtids);
+        *lock(&self.unsynced.0) = true;
+        self.unsynced.1.notify_one();
+    }
+
+    /// Makes durable what was written by now.
+    pub(crate) fn sync(&self) -> Result<()> {
+        let Some(kept) = self.kept() else { return Ok(()) };
+        let gtids = self.written_gtids();
+        kept.store.sync()?;
+        lock(&self.gtids).durable.union(&gtids);
+        Ok(())
+    }
+
+    fn sync_for_ever(&self) {
+        loop {
+            let mut unsynced = lock(&self.unsynced.0);
+            while !*unsynced {
+                unsynced = self.unsynced.1.wait(unsynced).unwrap_or_else(PoisonError::into_inner);
+            }
+            *unsynced = false;
+            drop(unsynced);
+            if let Err(error) = self.sync() {
+                self.say(&format!("{error}; nothing more is received, what is durable is served"));
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn set_source_has_gtids(&self, has: bool) {
+        *lock(&self.source_has_gtids) = Some(has);
+    }
+
+    /// What the source last said; before it is reached, what its log looks like.
+    pub(crate) fn has_gtids(&self) -> bool {
+        let said = *lock(&self.source_has_gtids);
+        said.unwrap_or_else(|| !lock(&self.gtids).written.is_empty())
+    }
+}
+
+impl std::fmt::Debug for Relay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Relay").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// A relay at work.
+#[derive(Debug)]
+pub struct Running {
+    address: SocketAddr,
+    accepting: thread::JoinHandle<()>,
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits until it serves no more, which is never.
+    pub fn join(self) {
+        // A panic was told on stderr where it happened.
+        let _ = self.accepting.join();
+    }
+}

@@ -1,0 +1,333 @@
+//! Accepts clients and takes their commands: a thread for each.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use binlogz_binlog::{ChecksumAlgorithm, MAGIC};
+use binlogz_store::FileNumber;
+use binlogz_wire::ServerError;
+use binlogz_wire::dump_request::{DumpFlags, DumpRequest};
+use binlogz_wire::response::{EofPacket, ErrPacket};
+use binlogz_wire::session::{ReplicaOptions, ReplicaSession, ReplicaStep, Request};
+
+use crate::answers::{self, Variables};
+use crate::error::{Error, Result};
+use crate::head::Head;
+use crate::registry::Replica;
+use crate::relay::{Kept, Relay};
+use crate::sender::{Dump, Sender, broken};
+use crate::sink::EventSink;
+
+/// Clients at a time.
+const CLIENTS_MAX: usize = 1000;
+/// A client logs in within this time.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// One that is logged in says something within this time (`wait_timeout` is as long).
+const IDLE_TIMEOUT: Duration = Duration::from_secs(28_800);
+/// One that is sent to takes it within this time (`net_write_timeout`).
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// After an accept that failed, as when file descriptors are used up.
+const ACCEPT_RETRY: Duration = Duration::from_millis(200);
+
+/// Accepts for ever.
+pub(crate) fn accept(relay: &Arc<Relay>, listener: &TcpListener) {
+    let (connections, clients) = (AtomicU32::new(1), Arc::new(AtomicUsize::new(0)));
+    loop {
+        let (stream, peer) = match listener.accept() {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                relay.say(&format!("accept: {error}"));
+                thread::sleep(ACCEPT_RETRY);
+                continue;
+            }
+        };
+        let connection = connections.fetch_add(1, Ordering::Relaxed);
+        if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
+            clients.fetch_sub(1, Ordering::Relaxed);
+            turn_away(stream, 1040, "Too many connections");
+            continue;
+        }
+        let (its, count) = (Arc::clone(relay), Arc::clone(&clients));
+        let serve = move || {
+            let ended = Client { relay: &its, connection, user: None }.serve(&stream);
+            its.registry.leave(connection);
+            let _ = stream.shutdown(Shutdown::Both);
+            count.fetch_sub(1, Ordering::Relaxed);
+            if let Err(error) = ended {
+                its.say(&format!("connection {connection} from {peer}: {error}"));
+            }
+        };
+        let spawned = thread::Builder::new().name(format!("client {connection}")).spawn(serve);
+        if let Err(error) = spawned {
+            clients.fetch_sub(1, Ordering::Relaxed);
+            relay.say(&format!("start a thread: {error}"));
+        }
+    }
+}
+
+/// An error in place of the greeting.
+fn turn_away(mut stream: TcpStream, code: u16, message: &str) {
+    let mut packet = vec![0; 4];
+    ErrPacket { code, sqlstate: None, message: message.as_bytes() }.encode(&mut packet);
+    if let Some(size) = packet.get_mut(..1) {
+        let length = message.len() + 3;
+        size.fill(length as u8);
+    }
+    // It is told if it listens; else it sees the end of the connection.
+    let _ = stream.set_write_timeout(Some(LOGIN_TIMEOUT)).and_then(|()| stream.write_all(&packet));
+}
+
+/// One client.
+struct Client<'a> {
+    relay: &'a Relay,
+    connection: u32,
+    /// Once logged in.
+    user: Option<String>,
+}
+
+impl Client<'_> {
+    fn serve(&mut self, stream: &TcpStream) -> Result<()> {
+        stream.set_nodelay(true).map_err(broken)?;
+        socket2::SockRef::from(stream).set_keepalive(true).map_err(broken)?;
+        stream.set_read_timeout(Some(LOGIN_TIMEOUT)).map_err(broken)?;
+        stream.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(broken)?;
+        let begun = self.relay.kept().and_then(|kept| Some((kept, kept.store.positions()?)));
+        let Some((kept, now)) = begun else {
+            let clone = stream.try_clone().map_err(broken)?;
+            turn_away(clone, 1053, "the relay has nothing of the source's log yet");
+            return Ok(());
+        };
+        let server_version = Head::read(&kept.store, now.durable.file)?.description.server_version();
+        let mut session = ReplicaSession::new(ReplicaOptions {
+            server_version,
+            connection_id: self.connection,
+            nonce: nonce()?,
+            accounts: self.relay.accounts.clone(),
+        });
+        self.converse(kept, &mut session, stream)
+    }
+
+    fn converse(&mut self, kept: &Kept, session: &mut ReplicaSession, mut stream: &TcpStream) -> Result<()> {
+        let mut variables = Variables::new();
+        let mut buffer = vec![0; 16 << 10];
+        loop {
+            let pending = session.pending().to_vec();
+            stream.write_all(&pending).map_err(broken)?;
+            session.sent(pending.len());
+            let count = match stream.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(count) => count,
+                Err(source) => return Err(Error::Io { doing: "wait for a client".into(), source }),
+            };
+            let mut input = buffer.get(..count).unwrap_or_default();
+            loop {
+                match session.poll(&mut input)? {
+                    ReplicaStep::NeedInput => break,
+                    ReplicaStep::LoggedIn(user) => {
+                        stream.set_read_timeout(Some(IDLE_TIMEOUT)).map_err(broken)?;
+                        self.user = Some(user);
+                    }
+                    ReplicaStep::Denied(user) => {
+                        stream.write_all(session.pending()).map_err(broken)?;
+                        return Err(Error::Refused(format!("access denied for user '{user}'")));
+                    }
+                    ReplicaStep::Request(Request::Quit) => return Ok(()),
+                    ReplicaStep::Request(Request::Dump(request)) => {
+                        return self.dump(kept, &variables, &request, session.next_sequence(), stream);
+                    }
+                    ReplicaStep::Request(request) => self.request(kept, &mut variables, session, request)?,
+                }
+            }
+        }
+    }
+
+    fn request(
+        &self,
+        kept: &Kept,
+        variables: &mut Variables,
+        session: &mut ReplicaSession,
+        request: Request,
+    ) -> Result<()> {
+        match request {
+            Request::Ping => session.ok(),
+            Request::Statement(text) => answers::answer(self.relay, kept, variables, session, &text)?,
+            Request::Register { server_id, host, port } => {
+                let uuid = replica_uuid(variables).unwrap_or_default();
+                self.relay.registry.register(self.connection, Replica { server_id, host, port, uuid });
+                session.ok();
+            }
+            Request::Other(code) => session.refuse(&ServerError {
+                code: 1047,
+                sqlstate: Some(*b"08S01"),
+                message: format!("Unknown command {code:#04x}"),
+            }),
+            Request::Quit | Request::Dump(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Serves a dump; the connection ends with it.
+    fn dump(
+        &self,
+        kept: &Kept,
+        variables: &Variables,
+        request: &DumpRequest,
+        sequence: u8,
+        stream: &TcpStream,
+    ) -> Result<()> {
+        let mut sink = EventSink::new(stream.try_clone().map_err(broken)?, sequence);
+        let dump = match self.prepare(kept, variables, request) {
+            Ok(dump) => dump,
+            Err(error) => return farewell(&mut sink, error),
+        };
+        let mut sender = Sender::new(kept, dump, sink)?;
+        match sender.run() {
+            Ok(()) => {
+                let sink = sender.sink()?;
+                let mut packet = vec![5, 0, 0, sink.sequence()];
+                EofPacket::default().encode(&mut packet);
+                sink.raw(&packet).map_err(broken)
+            }
+            // What could not be sent can't be told either.
+            Err(error @ (Error::Io { .. } | Error::Store(_))) => Err(error),
+            Err(Error::Payload(binlogz_payload::Error::Io(error))) => match error.kind() {
+                std::io::ErrorKind::InvalidInput => match sender.sink() {
+                    Ok(sink) => farewell(sink, Error::Refused(error.to_string())),
+                    Err(_) => Err(broken(error)),
+                },
+                _ => Err(broken(error)),
+            },
+            Err(error) => match sender.sink() {
+                Ok(sink) => farewell(sink, error),
+                Err(_) => Err(error),
+            },
+        }
+    }
+
+    /// What a request asks for, or why it can't be had.
+    fn prepare(&self, kept: &Kept, variables: &Variables, request: &DumpRequest) -> Result<Dump> {
+        let (DumpRequest::ByPosition { flags, server_id, name, .. }
+        | DumpRequest::ByGtidSet { flags, server_id, name, .. }) = request;
+        let files: Vec<FileNumber> = kept.store.logs()?.into_iter().map(|log| log.number).collect();
+        let unknown = || Error::Refused("Could not find first log file name in binary log index file".into());
+        let name = String::from_utf8_lossy(name);
+        let named = match name.as_ref() {
+            "" => None,
+            name => {
+                Some(kept.names.parse(name).filter(|(_, file)| files.contains(file)).ok_or_else(unknown)?)
+            }
+        };
+        let first = || files.first().map(|file| (self.relay.options.form, *file)).ok_or_else(unknown);
+        let (has, (form, file), from) = match request {
+            DumpRequest::ByPosition { position, .. } => {
+                (None, named.map_or_else(first, Ok)?, u64::from(*position))
+            }
+            DumpRequest::ByGtidSet { position, gtid_set, .. } => {
+                let (place, from) = match named {
+                    Some(place) => (place, *position),
+                    None => {
+                        let mut place = None;
+                        for file in files.iter().rev() {
+                            if kept.store.previous_gtids(*file)?.is_subset(gtid_set) {
+                                place = Some((self.relay.options.form, *file));
+                                break;
+                            }
+                        }
+                        (place.ok_or_else(purged)?, MAGIC.len() as u64)
+                    }
+                };
+                (Some(gtid_set.clone()), place, from)
+            }
+        };
+        if from < MAGIC.len() as u64 {
+            return Err(Error::Refused(
+                "Client requested source to start replication from position < 4".into(),
+            ));
+        }
+        let uuid = replica_uuid(variables);
+        let key = match (&uuid, *server_id) {
+            (Some(uuid), _) => Some(uuid.clone()),
+            (None, 0) => None,
+            (None, id) => Some(format!("server id {id}")),
+        };
+        let what = match &has {
+            Some(gtid_set) => format!("what is not in {gtid_set}"),
+            None => format!("from {from}"),
+        };
+        self.relay.say(&format!(
+            "connection {} of {} (server id {server_id}): {} {what}",
+            self.connection,
+            self.user.as_deref().unwrap_or_default(),
+            kept.names.name(form, file)
+        ));
+        Ok(Dump {
+            form,
+            file,
+            from,
+            has,
+            non_blocking: request.is_non_blocking(),
+            heartbeat_period: heartbeat_period(variables),
+            heartbeat_v2: flags.contains(DumpFlags::HEARTBEAT_V2),
+            checksum: announced(variables),
+            superseded: self.relay.registry.begin_dump(self.connection, key),
+        })
+    }
+}
+
+fn purged() -> Error {
+    Error::Refused(
+        "Cannot replicate because the source purged required binary logs: the relay's log begins later"
+            .into(),
+    )
+}
+
+/// Tells the client why there is nothing more, if it can be told, and the log.
+fn farewell(sink: &mut EventSink, error: Error) -> Result<()> {
+    if !sink.is_inside_event() {
+        let message = error.to_string();
+        let code = ServerError::SOURCE_FATAL_ERROR_READING_BINLOG;
+        let mut body = Vec::new();
+        ErrPacket { code, sqlstate: Some(*b"HY000"), message: message.as_bytes() }.encode(&mut body);
+        let [l0, l1, l2, ..] = (body.len() as u32).to_le_bytes();
+        let packet = [&[l0, l1, l2, sink.sequence()], body.as_slice()].concat();
+        sink.raw(&packet).map_err(broken)?;
+    }
+    Err(error)
+}
+
+/// The first of two names of a variable that a client set.
+fn variable<'a>(variables: &'a Variables, name: &str, older: &str) -> Option<&'a str> {
+    let set = |name| variables.get(name)?.as_deref();
+    set(name).or_else(|| set(older))
+}
+
+fn replica_uuid(variables: &Variables) -> Option<String> {
+    variable(variables, "replica_uuid", "slave_uuid").filter(|uuid| !uuid.is_empty()).map(str::to_owned)
+}
+
+fn announced(variables: &Variables) -> Option<ChecksumAlgorithm> {
+    let name = variable(variables, "source_binlog_checksum", "master_binlog_checksum")?;
+    match name.to_ascii_uppercase().as_str() {
+        "CRC32" | "1" => Some(ChecksumAlgorithm::CRC32),
+        _ => Some(ChecksumAlgorithm::NONE),
+    }
+}
+
+/// In nanoseconds, as the client said it.
+fn heartbeat_period(variables: &Variables) -> Option<Duration> {
+    let text = variable(variables, "source_heartbeat_period", "master_heartbeat_period")?;
+    let period = text.parse::<u64>().ok().or_else(|| text.parse::<f64>().ok().map(|period| period as u64))?;
+    (period > 0).then(|| Duration::from_nanos(period))
+}
+
+/// Random bytes that are printable: clients take a NUL for their end.
+fn nonce() -> Result<[u8; 20]> {
+    let mut nonce = [0; 20];
+    getrandom::fill(&mut nonce)
+        .map_err(|error| Error::Io { doing: "random numbers".into(), source: error.into() })?;
+    Ok(nonce.map(|byte| byte % 94 + 33))
+}
