@@ -12,7 +12,7 @@ use signal_hook::low_level::emulate_default_handler;
 
 use crate::failure::{Failure, Result};
 
-/// Temporary files that are being written.
+/// Temporary files that are being written, and temporary directories.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// The unfinished files. While they are held no signal ends the process: what happens to a file and
@@ -41,7 +41,7 @@ fn remove_unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     let mut unfinished = unfinished();
     for path in unfinished.drain(..) {
         // Nothing more can be done about one that can't be removed.
-        let _ = std::fs::remove_file(path);
+        let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
     }
     unfinished
 }

@@ -1,6 +1,7 @@
 //! The commands, one a file.
 
 mod advise;
+mod bench;
 mod completions;
 mod compress;
 pub(crate) mod dump;
@@ -32,6 +33,7 @@ pub(crate) enum Command {
     Stats(stats::Stats),
     Advise(advise::Advise),
     Relay(relay::Relay),
+    Bench(bench::Bench),
     #[command(hide = true)]
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -51,6 +53,7 @@ impl Command {
             Command::Stats(command) => command.run(),
             Command::Advise(command) => command.run(),
             Command::Relay(command) => command.run(),
+            Command::Bench(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),
         }

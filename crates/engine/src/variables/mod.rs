@@ -273,11 +273,7 @@ pub(crate) fn check(
         return Ok((None, None));
     }
     match variable.kind {
-        Kind::Switch => one_of(variable, &["OFF", "ON"], value).or_else(|refused| match value {
-            Value::Text(word) if word.eq_ignore_ascii_case("TRUE") => Ok(1),
-            Value::Text(word) if word.eq_ignore_ascii_case("FALSE") => Ok(0),
-            _ => Err(refused),
-        }),
+        Kind::Switch => one_of(variable, &["OFF", "ON"], value),
         Kind::List(words) => one_of(variable, words, value),
         Kind::Number { min, max, block } => {
             let Value::Integer(given) = value else { return Err(VariableError::argument_type(variable)) };

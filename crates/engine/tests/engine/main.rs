@@ -3,6 +3,7 @@
 mod common;
 mod faults;
 mod groups;
+mod live;
 mod replay;
 mod same_bytes;
 mod sessions;

@@ -18,7 +18,7 @@ use binlogz_binlog::event::{
 use binlogz_binlog::gtid::ServerUuid;
 use binlogz_binlog::{Boundary, EventReader, EventType, StatementKind, TransactionAssembler};
 use binlogz_engine::{Engine, EngineOptions, GtidNext, NewEvent, Value};
-use binlogz_payload::statistics::{CompressionTable, LogType, TransactionFigures};
+use binlogz_payload::statistics::{CompressionStats, CompressionTable, LogType, TransactionFigures};
 use binlogz_store::{MemoryStorage, Storage};
 
 /// The files of one log, put through an engine.
@@ -26,6 +26,8 @@ pub(crate) struct Replayed {
     pub(crate) files: Vec<Vec<u8>>,
     /// Its statistics, without timestamps.
     pub(crate) statistics: CompressionTable,
+    /// The same as the server shows them, without timestamps.
+    pub(crate) rows: Vec<String>,
 }
 
 struct Settings {
@@ -94,6 +96,7 @@ pub(crate) fn replay(server: &[Vec<u8>], files: &[Vec<u8>], level: Option<u32>) 
         };
         statistics.count(log, compression, counter);
     }
+    let rows = engine.compression_statistics().iter().map(row_text).collect();
     engine.close().unwrap();
     let logs = storage.list().unwrap();
     let logs = logs.iter().filter(|name| name.starts_with("binlog.0"));
@@ -103,7 +106,22 @@ pub(crate) fn replay(server: &[Vec<u8>], files: &[Vec<u8>], level: Option<u32>) 
         file.read_at(0, &mut bytes).unwrap();
         bytes
     });
-    Replayed { files: files.collect(), statistics }
+    Replayed { files: files.collect(), statistics, rows }
+}
+
+/// A row as the client prints it: log, type, counter, compressed, uncompressed, percentage, first and last id.
+fn row_text((log, compression, row): &(LogType, CompressionType, CompressionStats)) -> String {
+    let kind = if *compression == CompressionType::ZSTD { "ZSTD" } else { "NONE" };
+    let id = |figures: &TransactionFigures| figures.id.map_or("ANONYMOUS".into(), |gtid| gtid.to_string());
+    format!(
+        "{log}\t{kind}\t{}\t{}\t{}\t{}\t{}\t{}",
+        row.transaction_counter,
+        row.compressed_bytes_counter,
+        row.uncompressed_bytes_counter,
+        row.compression_percentage(),
+        id(&row.first_transaction),
+        id(&row.last_transaction)
+    )
 }
 
 fn ends_with_rotate(file: &[u8]) -> bool {

@@ -1,0 +1,301 @@
+//! One run: so many committers for so long, on a log in a temporary folder.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use binlogz_binlog::EventType;
+use binlogz_binlog::event::{
+    Bitmap, ColumnType, OptionalMetadata, RowsEvent, RowsFlags, TableId, TableMapEvent, TableMapFlags,
+};
+use binlogz_binlog::gtid::ServerUuid;
+use binlogz_engine::{Engine, EngineOptions, Outcome, Session, Value};
+use binlogz_payload::CompressionLevel;
+use binlogz_store::FileStorage;
+use tempfile::TempDir;
+
+use crate::interrupt::unfinished;
+
+/// Enough for a commit; five thousand of them take address space, not memory.
+const STACK_SIZE: usize = 512 << 10;
+
+/// Bytes of a transaction's events beside the row's text: BEGIN, table map, rows, XID.
+const EVENTS_SIZE: u32 = 19 + 19 + 45 + 36 + 27;
+
+/// Bytes of a GTID event, checksums and all, that the bare loop writes as well.
+const AROUND_SIZE: u32 = 77 + 4 * 4;
+
+/// What is varied.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cell {
+    /// `flush_log_at_commit`.
+    pub(super) policy: u8,
+    pub(super) level: Option<CompressionLevel>,
+    pub(super) committers: u32,
+}
+
+/// Study 2: inserts a second of a MySQL on a hard disk, by connections, under policies 1 and 2.
+const PUBLISHED: [(u32, Option<f64>, Option<f64>); 10] = [
+    (1, Some(17.61), Some(7617.0)),
+    (4, Some(38.59), Some(11108.0)),
+    (5, None, Some(10220.0)),
+    (10, None, Some(8851.0)),
+    (50, Some(457.0), Some(7038.0)),
+    (100, Some(802.0), Some(5285.0)),
+    (200, Some(1418.0), Some(5601.0)),
+    (500, Some(1913.0), Some(4786.0)),
+    (1000, Some(2159.0), Some(855.0)),
+    (5000, Some(2431.0), None),
+];
+
+impl Cell {
+    pub(super) fn compression(&self) -> String {
+        self.level.map_or_else(|| "off".to_owned(), |level| level.get().to_string())
+    }
+
+    /// What the study has for it.
+    pub(super) fn published(&self) -> Option<f64> {
+        let (_, synced, written) =
+            PUBLISHED.iter().find(|(committers, ..)| *committers == self.committers)?;
+        match (self.level, self.policy) {
+            (None, 1) => *synced,
+            (None, 2) => *written,
+            _ => None,
+        }
+    }
+}
+
+/// What came out.
+#[derive(Debug)]
+pub(super) struct Measured {
+    elapsed: Duration,
+    /// How long each commit took, sorted, in nanoseconds.
+    latencies: Vec<u32>,
+    syncs: u64,
+    bytes: u64,
+}
+
+impl Measured {
+    fn new(elapsed: Duration, mut latencies: Vec<u32>, syncs: u64, bytes: u64) -> Self {
+        latencies.sort_unstable();
+        Measured { elapsed, latencies, syncs, bytes }
+    }
+
+    fn commits(&self) -> f64 {
+        self.latencies.len() as f64
+    }
+
+    pub(super) fn commits_per_second(&self) -> f64 {
+        self.commits() / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    pub(super) fn syncs_per_commit(&self) -> f64 {
+        self.syncs as f64 / self.commits().max(1.0)
+    }
+
+    pub(super) fn bytes_per_commit(&self) -> u64 {
+        (self.bytes as f64 / self.commits().max(1.0)).round() as u64
+    }
+
+    /// The time that so many percent of all commits needed at most.
+    pub(super) fn percentile(&self, percent: f64) -> Duration {
+        let place = (self.commits() * percent / 100.0).ceil() as usize;
+        let nanos = self.latencies.get(place.saturating_sub(1)).copied().unwrap_or(0);
+        Duration::from_nanos(u64::from(nanos))
+    }
+}
+
+/// A folder that goes also when the run is interrupted.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new(dir: &Path) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("binlogz-bench-").tempdir_in(dir)?;
+        unfinished().push(folder.path().to_owned());
+        Ok(Folder(folder))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let path = self.0.path().to_owned();
+        unfinished().retain(|unfinished| *unfinished != path);
+    }
+}
+
+fn nanos(since: Instant) -> u32 {
+    u32::try_from(since.elapsed().as_nanos()).unwrap_or(u32::MAX)
+}
+
+/// Appends as many bytes as a plain transaction has and syncs, over and over: what the disk can do.
+pub(super) fn bare_loop(dir: &Path, size: u32, time: Duration) -> io::Result<Measured> {
+    let folder = Folder::new(dir)?;
+    let path = folder.0.path().join("bare");
+    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    let bytes = vec![b'x'; (size + AROUND_SIZE) as usize];
+    let (start, mut latencies) = (Instant::now(), Vec::new());
+    while latencies.is_empty() || start.elapsed() < time {
+        let before = Instant::now();
+        file.write_all(&bytes)?;
+        file.sync_data()?;
+        latencies.push(nanos(before));
+    }
+    let commits = latencies.len() as u64;
+    Ok(Measured::new(start.elapsed(), latencies, commits, commits * bytes.len() as u64))
+}
+
+/// One cell.
+pub(super) fn run(dir: &Path, cell: Cell, size: u32, time: Duration) -> io::Result<Measured> {
+    let folder = Folder::new(dir)?;
+    let storage = FileStorage::open(folder.0.path()).map_err(io::Error::other)?;
+    let variables = [
+        ("flush_log_at_commit", Value::Integer(cell.policy.into())),
+        ("binlog_transaction_compression", Value::Integer(cell.level.is_some().into())),
+        (
+            "binlog_transaction_compression_level_zstd",
+            Value::Integer(cell.level.unwrap_or_default().get().into()),
+        ),
+    ];
+    let options =
+        EngineOptions { variables: &variables, ..EngineOptions::new(ServerUuid(*b"binlogz's bench."), 1) };
+    let (engine, _) = Engine::open(Arc::new(storage), options).map_err(io::Error::other)?;
+    let start = engine.store().positions().map_or(0, |now| now.written.offset);
+    let measured = commit(&engine, cell.committers, size, time)?;
+    engine.flush().map_err(io::Error::other)?;
+    let end = engine.store().positions().map_or(0, |now| now.written.offset);
+    let (elapsed, latencies, syncs) = measured;
+    engine.close().map_err(io::Error::other)?;
+    Ok(Measured::new(elapsed, latencies, syncs, end.saturating_sub(start)))
+}
+
+/// Lets all committers begin at once; how long it took, each commit's time, syncs.
+fn commit(
+    engine: &Engine,
+    committers: u32,
+    size: u32,
+    time: Duration,
+) -> io::Result<(Duration, Vec<u32>, u64)> {
+    let (stop, gate) = (AtomicBool::new(false), Gate::default());
+    let (send, receive) = mpsc::channel();
+    thread::scope(|scope| {
+        for number in 0..committers {
+            let (send, stop, gate) = (send.clone(), &stop, &gate);
+            let committer = move || {
+                let mut session = engine.session();
+                let mut row = Row::new(size, number);
+                let mut latencies = Vec::new();
+                gate.pass();
+                let done = loop {
+                    // Each at least once, however short the time is.
+                    let before = Instant::now();
+                    match row.commit(&mut session) {
+                        Ok(()) => latencies.push(nanos(before)),
+                        Err(error) => break Err(error),
+                    }
+                    if stop.load(Ordering::Relaxed) {
+                        break Ok(latencies);
+                    }
+                };
+                // Whoever receives waits for all.
+                let _ = send.send(done);
+            };
+            let spawned = thread::Builder::new().stack_size(STACK_SIZE).spawn_scoped(scope, committer);
+            if let Err(error) = spawned {
+                stop.store(true, Ordering::Relaxed);
+                gate.open();
+                return Err(io::Error::other(format!("start {committers} threads: {error}")));
+            }
+        }
+        drop(send);
+        gate.open();
+        let (start, syncs) = (Instant::now(), engine.group_figures().1);
+        thread::sleep(time);
+        stop.store(true, Ordering::Relaxed);
+        let mut latencies = Vec::new();
+        for done in receive {
+            latencies.extend(done.map_err(io::Error::other)?);
+        }
+        Ok((start.elapsed(), latencies, engine.group_figures().1 - syncs))
+    })
+}
+
+/// Closed until all committers are there.
+#[derive(Default)]
+struct Gate {
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn open(&self) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.opened.wait_while(open, |open| !*open));
+    }
+}
+
+/// A row of digits in groups, as sysbench's are: never the same twice.
+struct Row {
+    image: Vec<u8>,
+    state: u64,
+}
+
+/// Bytes in front of the row's text: the NULL bits, the text's length.
+const ROW_START: usize = 1 + 4;
+
+impl Row {
+    fn new(size: u32, committer: u32) -> Self {
+        let text = size.saturating_sub(EVENTS_SIZE).max(16);
+        let mut image = vec![0];
+        image.extend_from_slice(&text.to_le_bytes());
+        image.resize(ROW_START + text as usize, b'-');
+        Row { image, state: 0x9e37_79b9_7f4a_7c15 ^ (u64::from(committer) << 32 | 1) }
+    }
+
+    fn commit(&mut self, session: &mut Session) -> binlogz_engine::Result<()> {
+        // Eleven digits and a dash.
+        for group in self.image.get_mut(ROW_START..).unwrap_or_default().chunks_mut(12) {
+            self.state ^= self.state << 13;
+            self.state ^= self.state >> 7;
+            self.state ^= self.state << 17;
+            let mut digits = self.state;
+            for digit in group.iter_mut().take(11) {
+                *digit = b'0' + (digits % 10) as u8;
+                digits /= 10;
+            }
+        }
+        let table_id = TableId(90);
+        session.begin()?;
+        session.table_map(&TableMapEvent {
+            table_id,
+            flags: TableMapFlags::BIT_LEN_EXACT,
+            database: b"sbtest",
+            table: b"sbtest1",
+            column_types: &[ColumnType::BLOB.0],
+            column_metadata: &[4],
+            null_bitmap: Bitmap(&[0]),
+            optional_metadata: OptionalMetadata(&[]),
+        })?;
+        session.rows(&RowsEvent {
+            event_type: EventType::WRITE_ROWS,
+            table_id,
+            flags: RowsFlags(1),
+            extra_data: &[],
+            width: 1,
+            columns: Bitmap(&[1]),
+            columns_after: None,
+            rows: &self.image,
+        })?;
+        let committed = session.commit()?;
+        debug_assert!(committed.outcome != Outcome::Empty);
+        Ok(())
+    }
+}
