@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
 
 pub mod advice;
+pub mod html;
 pub mod jsonl;
 pub mod mysqlbinlog;
 pub mod stats;

@@ -12,6 +12,7 @@
 //! Everything dear to make is kept in a [`cache`] outside the checkout. A test that needs a program which can't
 //! be had here says `SKIPPED` aloud and passes, unless `BINLOGZ_REQUIRE_SERVERS=1`; see [`require_tool!`].
 
+pub mod browser;
 pub mod builder;
 pub mod cache;
 pub mod corpus;

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn, warn_cut};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, check_stdin_once};
+use crate::output::{self, Target};
 use crate::progress::Progress;
 use crate::report::Format as FormatArg;
 
@@ -50,6 +52,12 @@ pub(crate) struct Advise {
     /// How the answer is written
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     format: FormatArg,
+    /// Write the answer as a page with charts as well, to this file
+    #[arg(long, value_name = "REPORT.html")]
+    html: Option<PathBuf>,
+    /// Replace that file if it is there
+    #[arg(long, requires = "html")]
+    force: bool,
     /// Threads that work at once [default: one for each core]
     #[arg(long, short, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -82,6 +90,7 @@ const TOP: usize = 10;
 const EXAMPLES: &str = "Examples:
   binlogz advise binlog.0000*
   binlogz advise --exact --levels 3 binlog.000042
+  binlogz advise --html report.html binlog.000042
   binlogz advise --levels 3,9 --replicas 4 --format json binlog.000042
   ssh db1 cat /var/lib/mysql/binlog.000042 | binlogz advise -
 
@@ -120,6 +129,7 @@ impl Advise {
             Deadlines { scan: part(SCAN_SHARE), whole_file: part(WHOLE_FILE_SHARE), all: part(1.0) };
         check_stdin_once(&self.files)?;
         let keyring = self.keyring.open()?;
+        let page = self.page()?;
         let levels = self.levels();
         let mut advice = Advice::new(&levels, self.replicas);
         let mut exit = Exit::Done;
@@ -153,6 +163,12 @@ impl Advise {
         }
         self.measure(&mut advice, sampler, &files, deadlines)
             .map_err(|error| Failure::reading(&"the sample", &error))?;
+        if let Some(page) = &page {
+            let mut out = BufWriter::new(page.create(None)?);
+            let written = advice.write_page(&self.name(), &mut out);
+            let written = written.and_then(|()| out.into_inner().map_err(|error| error.into_error()));
+            written.map_err(|error| Failure::writing(page, &error))?.finish()?;
+        }
         let mut out = BufWriter::new(io::stdout().lock());
         let written = self.tell(&advice, &mut out).and_then(|()| out.flush());
         written.map_err(|error| Failure::writing(&"standard output", &error))?;
@@ -181,6 +197,28 @@ impl Advise {
         let Some(sampler) = Arc::into_inner(sampler) else { return Ok(()) };
         let progress = Progress::new(&"sample", None);
         advice.measure_sample(sampler, workers, deadlines.all, &mut |bytes| progress.at(bytes))
+    }
+
+    /// Where the page goes, if it may go there.
+    fn page(&self) -> Result<Option<Target>> {
+        let Some(path) = self.html.clone() else { return Ok(None) };
+        let inputs: Vec<_> = self.files.iter().filter_map(|log| log.metadata().ok().flatten()).collect();
+        output::target(path, &inputs, self.force).map(Some)
+    }
+
+    /// What was measured, for the page.
+    fn name(&self) -> String {
+        let name = |log: &LogPath| match log {
+            LogPath::File(path) => {
+                path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+            }
+            LogPath::Stdin => log.to_string(),
+        };
+        match self.files.as_slice() {
+            [log] => name(log),
+            [first, .., last] => format!("{} … {}, {} files", name(first), name(last), self.files.len()),
+            [] => String::new(),
+        }
     }
 
     /// The levels asked for, each once, the lowest first.

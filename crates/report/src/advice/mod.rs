@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! transactions → ExactMeter (one a worker) → Figures ─────────────────────────┐
-//! transactions → SampleMeter → Figures, samples → Estimator ─ fills the rest ─┴→ Advice → Section → text, JSON
+//! transactions → SampleMeter → Figures, samples → Estimator ─ fills the rest ─┴→ Advice → Section → text, JSON, HTML
 //! ```
 //!
 //! [`ExactMeter`] compresses every transaction at every level, [`SampleMeter`] keeps some of them, and of
@@ -12,6 +12,7 @@
 mod estimate;
 mod exact;
 mod figures;
+mod page;
 mod quantiles;
 mod recommend;
 mod sample;

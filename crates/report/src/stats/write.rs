@@ -124,6 +124,26 @@ fn quoted(field: String) -> String {
     field
 }
 
+impl Cell {
+    /// As in tables for people, with thousands apart.
+    pub(crate) fn for_people(&self) -> String {
+        match self {
+            Cell::Number(number) => {
+                let digits = number.unsigned_abs().to_string();
+                let mut grouped = if *number < 0 { "-".to_owned() } else { String::new() };
+                for (place, digit) in digits.chars().enumerate() {
+                    if place > 0 && (digits.len() - place).is_multiple_of(3) {
+                        grouped.push(',');
+                    }
+                    grouped.push(digit);
+                }
+                grouped
+            }
+            other => shown(other, "–"),
+        }
+    }
+}
+
 fn shown(cell: &Cell, null: &str) -> String {
     match cell {
         Cell::Number(number) => number.to_string(),
