@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mariadb|sysbench|zstd
+# usage: get-tool.sh mysql|mariadb|sysbench|zstd|cdc
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below
 #   ${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/binlogz}
 # and run through their own loader and libraries, so neither root nor the system's release matters.
 # MYSQL_BASEDIR names a MySQL of your own: it is used as it is, with its bin/ and sbin/.
+# cdc, a change-data-capture client, is a Python package instead, in a virtual environment of its own.
 # BINLOGZ_NO_INSTALL=1: only what is installed already.
 # Running it again is cheap; runs at the same time wait for one another.
 set -euo pipefail
@@ -26,6 +27,7 @@ case $tool in
     mariadb) suite=bookworm packages='mariadb-server-core mariadb-client-core mariadb-server libmariadb3' ;;
     sysbench) suite=bookworm packages='sysbench libmariadb3' ;;
     zstd) suite=sid packages='zstd' ;;
+    cdc) packages='mysql-replication==1.0.17' ;;
     *) usage ;;
 esac
 
@@ -50,7 +52,9 @@ if [ -f "$prefix/PACKAGES" ]; then
 fi
 
 [ "${BINLOGZ_NO_INSTALL:-}" != 1 ] || die "$tool isn't installed in $cache, and BINLOGZ_NO_INSTALL=1"
-for program in apt-get dpkg dpkg-deb flock; do
+needs='apt-get dpkg dpkg-deb flock'
+[ "$tool" != cdc ] || needs='python3 flock'
+for program in $needs; do
     command -v "$program" >/dev/null ||
         die "$tool can't be installed here: no $program (a Debian system has it)"
 done
@@ -59,6 +63,19 @@ cache=$(cd "$cache" && pwd) prefix=$cache/tools/$tool-$recipe
 exec 9>"$cache/tools/$tool.lock"
 flock 9
 if [ -f "$prefix/PACKAGES" ]; then # another run made it while this one waited
+    echo "$prefix"
+    exit 0
+fi
+
+if [ "$tool" = cdc ]; then
+    # It can't be moved once it is made: PACKAGES, the last file, marks a whole one.
+    rm -rf "$prefix"
+    say "installing $packages for Python into $prefix"
+    python3 -m venv "$prefix" >&2 || die "$tool can't be installed here: python3 makes no virtual environment"
+    "$prefix/bin/python" -m pip --quiet --disable-pip-version-check install "$packages" >&2 ||
+        die "$tool can't be installed: pip can't fetch $packages"
+    "$prefix/bin/python" -m pip --disable-pip-version-check freeze >"$prefix/PACKAGES.tmp"
+    mv "$prefix/PACKAGES.tmp" "$prefix/PACKAGES"
     echo "$prefix"
     exit 0
 fi

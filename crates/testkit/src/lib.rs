@@ -2,6 +2,7 @@
 //!
 //! * [`tool`] finds (and installs) MySQL, MariaDB, sysbench and zstd in prefixes of their own;
 //! * [`server`] runs sandboxed servers from them, with replicas;
+//! * [`cdc`] runs a change-data-capture client against them;
 //! * [`workload`] makes binlogs of the five workloads that the public studies measure;
 //! * [`mixed`] makes binlogs of everything else that a server writes;
 //! * [`corpus`] has the real binlogs that the repository ships, and [`real::every_binlog`] all of these;
@@ -15,6 +16,7 @@
 pub mod browser;
 pub mod builder;
 pub mod cache;
+pub mod cdc;
 pub mod corpus;
 pub mod disk;
 mod error;

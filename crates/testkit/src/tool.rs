@@ -22,6 +22,8 @@ pub enum Tool {
     Sysbench,
     /// The zstd command line of libzstd 1.5.7.
     Zstd,
+    /// A change-data-capture client that can't read compressed transactions: Python with mysql-replication.
+    Cdc,
 }
 
 impl Tool {
@@ -32,6 +34,7 @@ impl Tool {
             Tool::Mariadb => "mariadb",
             Tool::Sysbench => "sysbench",
             Tool::Zstd => "zstd",
+            Tool::Cdc => "cdc",
         }
     }
 
@@ -42,12 +45,13 @@ impl Tool {
             Tool::Mariadb => "mariadbd",
             Tool::Sysbench => "sysbench",
             Tool::Zstd => "zstd",
+            Tool::Cdc => "python",
         }
     }
 
     /// Where it is installed; installs it first if need be.
     pub fn find(self) -> Result<&'static Installed> {
-        static FOUND: [OnceLock<std::result::Result<Installed, String>>; 4] = [const { OnceLock::new() }; 4];
+        static FOUND: [OnceLock<std::result::Result<Installed, String>>; 5] = [const { OnceLock::new() }; 5];
         FOUND[self as usize]
             .get_or_init(|| install(self).map_err(|error| error.to_string()))
             .as_ref()
@@ -207,6 +211,7 @@ mod tests {
             ("/p/usr/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))", "9.7.4"),
             ("mariadbd  Ver 10.11.18-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64", "10.11.18"),
             ("sysbench 1.0.20\n", "1.0.20"),
+            ("Python 3.11.7\n", "3.11.7"),
             ("*** Zstandard CLI (64-bit) v1.5.7, by Yann Collet ***\n", "1.5.7"),
         ];
         for (text, version) in printed {

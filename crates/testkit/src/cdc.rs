@@ -1,0 +1,58 @@
+//! A change-data-capture client, as people run it: Python with mysql-replication, which loses the rows of compressed
+//! transactions without a word.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use crate::{Error, Result, Tool};
+
+/// Prints the name of each event it is given, a line each.
+const FOLLOW: &str = "\
+import sys
+from pymysqlreplication import BinLogStreamReader
+settings = dict(host='127.0.0.1', port=int(sys.argv[1]), user='repl', passwd='repl')
+for event in BinLogStreamReader(connection_settings=settings, server_id=int(sys.argv[2]), blocking=True):
+    print(type(event).__name__, flush=True)
+";
+
+/// A client that follows a server's log. Gone when dropped, and with the server.
+#[derive(Debug)]
+pub struct CdcClient {
+    process: Child,
+    events: Arc<Mutex<Vec<String>>>,
+}
+
+impl CdcClient {
+    /// Follows the log of a sandbox on a port of 127.0.0.1 from its beginning, with a server id of its own.
+    pub fn follow(port: u16, server_id: u32) -> Result<CdcClient> {
+        let mut command = Tool::Cdc.find()?.command("python");
+        command.args(["-c", FOLLOW, &port.to_string(), &server_id.to_string()]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().map_err(|error| Error::Io("run python".into(), error))?;
+        let events = Arc::new(Mutex::new(Vec::new()));
+        if let Some(stdout) = process.stdout.take() {
+            let events = Arc::clone(&events);
+            thread::spawn(move || {
+                for line in BufReader::new(stdout).lines().map_while(std::result::Result::ok) {
+                    events.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+                }
+            });
+        }
+        Ok(CdcClient { process, events })
+    }
+
+    /// The names of the events it was given so far, as in `WriteRowsEvent`.
+    pub fn events(&self) -> Vec<String> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for CdcClient {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
