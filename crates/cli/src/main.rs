@@ -12,6 +12,7 @@ mod log_path;
 mod output;
 mod progress;
 mod report;
+mod server_args;
 
 use std::process::ExitCode;
 

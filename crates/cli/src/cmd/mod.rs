@@ -4,6 +4,7 @@ mod advise;
 mod bench;
 mod completions;
 mod compress;
+mod doctor;
 pub(crate) mod dump;
 mod events;
 mod expand;
@@ -34,6 +35,7 @@ pub(crate) enum Command {
     Advise(advise::Advise),
     Relay(relay::Relay),
     Bench(bench::Bench),
+    Doctor(Box<doctor::Doctor>),
     #[command(hide = true)]
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -54,6 +56,7 @@ impl Command {
             Command::Advise(command) => command.run(),
             Command::Relay(command) => command.run(),
             Command::Bench(command) => command.run(),
+            Command::Doctor(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),
         }

@@ -1,0 +1,221 @@
+//! SERVER and the options of a connection: the mysql client's own, by their own names.
+//!
+//! Option files come first, then the command line, then what a SERVER itself says; what nobody set has
+//! libmysqlclient's defaults. A password is taken from option files, a login path, the environment or the terminal,
+//! never from the command line, where others would see it.
+
+use std::path::{Path, PathBuf};
+
+use binlogz_source::option_files::OptionFiles;
+use binlogz_source::{ConnectOptions, Protocol};
+use clap::Args;
+
+use crate::failure::{Failure, Result, warn};
+
+/// The groups of option files that are read.
+const GROUPS: [&str; 2] = ["client", "binlogz"];
+
+/// How to reach servers. A command with these has no -h for help: as with the mysql client, that is the host.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Connection, as for the mysql client")]
+pub(crate) struct ServerArgs {
+    /// Host of a server that is not named as SERVER
+    #[arg(short = 'h', long, value_name = "NAME")]
+    host: Option<String>,
+    /// Port
+    #[arg(short = 'P', long, value_name = "PORT")]
+    port: Option<String>,
+    /// Unix socket
+    #[arg(short = 'S', long, value_name = "PATH")]
+    socket: Option<String>,
+    /// TCP or SOCKET
+    #[arg(long, value_name = "NAME")]
+    protocol: Option<String>,
+    /// Account
+    #[arg(short = 'u', long, value_name = "NAME")]
+    user: Option<String>,
+    /// Ask for the password
+    #[arg(short = 'p', long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "")]
+    password: Option<String>,
+    /// Read this option file alone
+    #[arg(long, value_name = "FILE")]
+    defaults_file: Option<PathBuf>,
+    /// Read this option file behind the global ones
+    #[arg(long, value_name = "FILE")]
+    defaults_extra_file: Option<PathBuf>,
+    /// Of each group also the one with this behind its name
+    #[arg(long, value_name = "TEXT")]
+    defaults_group_suffix: Option<String>,
+    /// Read no option file but the login file
+    #[arg(long)]
+    no_defaults: bool,
+    /// The login path of mysql_config_editor to use
+    #[arg(long, value_name = "NAME")]
+    login_path: Option<String>,
+    /// DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY
+    #[arg(long, value_name = "MODE")]
+    ssl_mode: Option<String>,
+    /// Certificates of authorities
+    #[arg(long, value_name = "FILE")]
+    ssl_ca: Option<String>,
+    /// A folder of such certificates
+    #[arg(long, value_name = "DIR")]
+    ssl_capath: Option<String>,
+    /// Own certificate
+    #[arg(long, value_name = "FILE")]
+    ssl_cert: Option<String>,
+    /// Own key
+    #[arg(long, value_name = "FILE")]
+    ssl_key: Option<String>,
+    /// Revoked certificates
+    #[arg(long, value_name = "FILE")]
+    ssl_crl: Option<String>,
+    /// A folder of revoked certificates
+    #[arg(long, value_name = "DIR")]
+    ssl_crlpath: Option<String>,
+    /// Ciphers of TLS 1.2
+    #[arg(long, value_name = "LIST")]
+    ssl_cipher: Option<String>,
+    /// Ciphers of TLS 1.3
+    #[arg(long, value_name = "LIST")]
+    tls_ciphersuites: Option<String>,
+    /// Versions of TLS
+    #[arg(long, value_name = "LIST")]
+    tls_version: Option<String>,
+    /// Ask the server for its public key, to send a password without TLS
+    #[arg(long)]
+    get_server_public_key: bool,
+    /// The server's public key
+    #[arg(long, value_name = "FILE")]
+    server_public_key_path: Option<String>,
+    /// Seconds to wait for a connection
+    #[arg(long, value_name = "SECONDS")]
+    connect_timeout: Option<String>,
+    /// Show this help
+    #[arg(long, action = clap::ArgAction::Help, help_heading = "Options")]
+    help: Option<bool>,
+}
+
+impl ServerArgs {
+    /// What option files and command line say of a connection; asks for the password if it is to be asked for.
+    pub(crate) fn connect_options(&self, program_name: &str) -> Result<ConnectOptions> {
+        if self.password.as_deref().is_some_and(|password| !password.is_empty()) {
+            return Err(Failure::Line(
+                "--password has a value: others would see it; put it into an option file, a login path or MYSQL_PWD, \
+                 or give -p alone to be asked"
+                    .to_owned(),
+            ));
+        }
+        let mut options = ConnectOptions::new(program_name);
+        let defaults = self.option_files().read(&GROUPS).map_err(line)?;
+        for warning in &defaults.warnings {
+            warn(warning);
+        }
+        // Those groups are other programs' too: what is no option of a connection is theirs.
+        defaults.apply(&mut options).map_err(line)?;
+        for (name, value) in self.given() {
+            if let Some(value) = value {
+                options.set(name, Some(value)).map_err(line)?;
+            }
+        }
+        if self.get_server_public_key {
+            options.get_server_public_key = true;
+        }
+        if self.password.is_some() {
+            options.set("password", None).map_err(line)?;
+        }
+        options.ask_password().map_err(line)?;
+        Ok(options)
+    }
+
+    /// Whether the command line itself says where the server is.
+    pub(crate) fn names_a_place(&self) -> bool {
+        self.host.is_some() || self.port.is_some() || self.socket.is_some()
+    }
+
+    fn option_files(&self) -> OptionFiles {
+        OptionFiles {
+            defaults_file: self.defaults_file.clone(),
+            defaults_extra_file: self.defaults_extra_file.clone(),
+            no_defaults: self.no_defaults,
+            group_suffix: self.defaults_group_suffix.clone(),
+            login_path: self.login_path.clone(),
+            no_login_paths: false,
+        }
+    }
+
+    fn given(&self) -> [(&'static str, Option<&str>); 17] {
+        [
+            ("host", &self.host),
+            ("port", &self.port),
+            ("socket", &self.socket),
+            ("protocol", &self.protocol),
+            ("user", &self.user),
+            ("ssl-mode", &self.ssl_mode),
+            ("ssl-ca", &self.ssl_ca),
+            ("ssl-capath", &self.ssl_capath),
+            ("ssl-cert", &self.ssl_cert),
+            ("ssl-key", &self.ssl_key),
+            ("ssl-crl", &self.ssl_crl),
+            ("ssl-crlpath", &self.ssl_crlpath),
+            ("ssl-cipher", &self.ssl_cipher),
+            ("tls-ciphersuites", &self.tls_ciphersuites),
+            ("tls-version", &self.tls_version),
+            ("server-public-key-path", &self.server_public_key_path),
+            ("connect-timeout", &self.connect_timeout),
+        ]
+        .map(|(name, value)| (name, value.as_deref()))
+    }
+}
+
+/// These options with the place that a SERVER names: `mysql://[USER@]HOST[:PORT]`, `[USER@]HOST[:PORT]`, or the
+/// path of a socket.
+pub(crate) fn with_place(options: &ConnectOptions, server: &str) -> Result<ConnectOptions, String> {
+    let mut options = options.clone();
+    if server.starts_with('/') {
+        options.socket = Some(Path::new(server).to_owned());
+        options.protocol = Some(Protocol::Socket);
+        return Ok(options);
+    }
+    options.socket = None;
+    let url = match server.contains("://") {
+        true => server.to_owned(),
+        false => format!("mysql://{server}"),
+    };
+    let port = options.port.take();
+    options.set_url(&url).map_err(|error| error.to_string())?;
+    if options.port.is_some() {
+        // Who names a port means TCP, also on localhost.
+        options.protocol = Some(Protocol::Tcp);
+    } else {
+        options.port = port;
+    }
+    Ok(options)
+}
+
+fn line(error: binlogz_source::Error) -> Failure {
+    Failure::Line(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_a_url_a_host_or_a_socket() {
+        let base = ConnectOptions { port: Some(3310), ..ConnectOptions::new("test") };
+        for (server, place) in [
+            ("mysql://db1", "db1:3310"),
+            ("repl@db1:3307", "db1:3307"),
+            ("localhost:3307", "localhost:3307"),
+            ("/run/my.sock", "/run/my.sock"),
+            ("[::1]:3308", "[::1]:3308"),
+        ] {
+            assert_eq!(with_place(&base, server).unwrap().server(), place, "{server}");
+        }
+        for server in ["", "db1:port", "http://db1", "mysql://u:secret@db1"] {
+            let error = with_place(&base, server).unwrap_err();
+            assert!(!error.contains("secret"), "{server}: {error}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Examines one server: connect, ask, judge, plan.
+
+use binlogz_source::{ConnectOptions, Connection, Error};
+
+use crate::facts::Facts;
+use crate::findings::findings;
+use crate::knowledge::Knowledge;
+use crate::plan::plan;
+use crate::report::{ServerReport, Verdict};
+
+/// Examines the server that was called `name`. A server that can't be looked at gives a report with an error.
+pub fn examine(name: &str, options: &ConnectOptions, knowledge: &Knowledge) -> ServerReport {
+    let gathered = Connection::open(options).and_then(|mut connection| Facts::gather(&mut connection));
+    match gathered {
+        Ok(facts) => judge(name, &facts, knowledge),
+        Err(error) => ServerReport::failed(name, one_line(&error, &options.server())),
+    }
+}
+
+fn judge(name: &str, facts: &Facts, knowledge: &Knowledge) -> ServerReport {
+    let (findings, safe) = findings(facts, knowledge);
+    // Without the feature there is nothing to plan.
+    let plan = if findings.len() > 1 { plan(facts, &findings) } else { Vec::new() };
+    ServerReport {
+        server: name.to_owned(),
+        error: None,
+        server_uuid: facts.settings.get(&["server_uuid"]).map(str::to_owned),
+        version: Some(facts.version_text.clone()),
+        safe,
+        verdict: findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Ok),
+        findings,
+        plan,
+    }
+}
+
+/// The error without line breaks, and without the server that it begins with: who prints it names the server.
+fn one_line(error: &Error, server: &str) -> String {
+    let text = error.to_string().replace(['\n', '\r'], " ");
+    match text.strip_prefix(server).and_then(|rest| rest.strip_prefix(": ")) {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    }
+}

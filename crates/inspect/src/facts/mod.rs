@@ -1,0 +1,119 @@
+//! What one server tells: its settings, who reads its log, which threads hold which value, its figures.
+//!
+//! Facts only; what they mean is said in `findings`.
+
+mod consumers;
+mod figures;
+mod threads;
+
+use std::collections::BTreeMap;
+
+use binlogz_source::{Connection, Error};
+
+use crate::ask::{Asker, Fact, TextRow};
+use crate::version::Version;
+
+pub(crate) use consumers::{Consumer, Consumers};
+pub(crate) use figures::{BinlogIo, LogStatistics, Stage};
+pub(crate) use threads::{Holder, HolderKind};
+
+/// The switch itself.
+pub(crate) const COMPRESSION: &str = "binlog_transaction_compression";
+/// Its level.
+pub(crate) const LEVEL: &str = "binlog_transaction_compression_level_zstd";
+
+/// A connection of this server to a source of its own.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pub(crate) name: String,
+    pub(crate) source: String,
+    pub(crate) compression: String,
+}
+
+/// What one server tells.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) version_text: String,
+    pub(crate) settings: Settings,
+    pub(crate) consumers: Consumers,
+    pub(crate) holders: Fact<Vec<Holder>>,
+    pub(crate) statistics: Fact<Vec<LogStatistics>>,
+    pub(crate) stages: Fact<Vec<Stage>>,
+    pub(crate) binlog_io: Fact<BinlogIo>,
+    pub(crate) channels: Fact<Vec<Channel>>,
+}
+
+/// The server's global variables; every account may read them.
+#[derive(Debug, Default)]
+pub(crate) struct Settings(BTreeMap<String, String>);
+
+impl Settings {
+    /// These alone.
+    #[cfg(test)]
+    pub(crate) fn of(settings: &[(&str, &str)]) -> Self {
+        Settings(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    /// The value of a variable, by the first of its names that this server knows.
+    pub(crate) fn get(&self, names: &[&str]) -> Option<&str> {
+        names.iter().find_map(|name| self.0.get(*name)).map(String::as_str)
+    }
+
+    pub(crate) fn number(&self, names: &[&str]) -> Option<u64> {
+        self.get(names)?.parse().ok()
+    }
+
+    pub(crate) fn is_on(&self, names: &[&str]) -> bool {
+        matches!(self.get(names), Some("ON" | "1" | "YES"))
+    }
+}
+
+impl Facts {
+    /// Asks for everything that doctor looks at.
+    ///
+    /// # Errors
+    ///
+    /// The connection broke; a refusal is a fact.
+    pub(crate) fn gather(connection: &mut Connection) -> Result<Facts, Error> {
+        let greeting = connection.greeting().map(|greeting| greeting.server_version.clone());
+        let mut asker = Asker::new(connection);
+        let variables = asker.rows("SHOW GLOBAL VARIABLES", "USAGE ON *.*")?;
+        let variables = variables.known().into_iter().flatten().map(|row| (row.text(0), row.text(1)));
+        let settings = Settings(variables.collect());
+        let version_text = settings.get(&["version"]).map(str::to_owned).or(greeting).unwrap_or_default();
+        Ok(Facts {
+            version_text,
+            consumers: Consumers::gather(&mut asker, &settings)?,
+            holders: threads::gather(&mut asker)?,
+            statistics: figures::statistics(&mut asker)?,
+            stages: figures::stages(&mut asker)?,
+            binlog_io: figures::binlog_io(&mut asker)?,
+            channels: channels(&mut asker)?,
+            settings,
+        })
+    }
+
+    pub(crate) fn version(&self) -> Option<Version> {
+        Version::parse(&self.version_text)
+    }
+
+    pub(crate) fn is_mariadb(&self) -> bool {
+        self.version_text.to_ascii_lowercase().contains("mariadb")
+    }
+}
+
+fn channels(asker: &mut Asker<'_>) -> Result<Fact<Vec<Channel>>, Error> {
+    let rows = asker.rows(
+        "SELECT CHANNEL_NAME, HOST, PORT, COMPRESSION_ALGORITHM \
+         FROM performance_schema.replication_connection_configuration WHERE HOST <> '<NULL>' AND HOST <> ''",
+        "SELECT ON performance_schema.replication_connection_configuration",
+    )?;
+    Ok(rows.map(|rows| {
+        let channel = |row: &TextRow| Channel {
+            name: row.text(0),
+            source: format!("{}:{}", row.text(1), row.text(2)),
+            compression: row.text(3),
+        };
+        rows.iter().map(channel).collect()
+    }))
+}

@@ -1,0 +1,32 @@
+//! Asks servers what turning on binary log transaction compression would break, and what to do about it.
+//!
+//! ```text
+//! Asker        ask.rs          statements, and why one has no answer
+//!   │ Facts    facts/          what one server tells: settings, consumers, threads, figures
+//! findings     findings/       each a row: what, found, verdict, remedy
+//!   │          knowledge.rs    which client reads compressed transactions, which server has which bug
+//! plan         plan.rs         the commands to review
+//!   │
+//! Report       report.rs       of all servers; JSON as it is, text.rs for people, changes.rs since another one
+//! ```
+//!
+//! Only statements that read are sent, and nothing is printed here. Connections are the business of
+//! `binlogz-source`.
+
+mod ask;
+mod changes;
+mod examine;
+mod facts;
+mod findings;
+mod knowledge;
+mod plan;
+mod report;
+mod text;
+mod version;
+
+pub use changes::{Change, changes};
+pub use examine::examine;
+pub use knowledge::{Knowledge, KnowledgeError};
+pub use report::{ConsumerFinding, Finding, Reads, Report, ServerReport, Step, Verdict};
+pub use text::write_text;
+pub use version::Version;

@@ -1,0 +1,155 @@
+//! The rollout plan of one server: commands to review, in order, and the way back. Nothing here is run.
+
+use std::collections::BTreeMap;
+
+use crate::facts::{COMPRESSION, Facts, HolderKind, LEVEL};
+use crate::report::{ConsumerFinding, Finding, Reads, Step};
+
+/// The server's default level, which costs little.
+const LEVEL_DEFAULT: u32 = 3;
+
+const RESTART_APPLIER: &str = "STOP REPLICA SQL_THREAD; START REPLICA SQL_THREAD;";
+const STATISTICS: &str = "SELECT * FROM performance_schema.binary_log_transaction_compression_stats;";
+
+/// The plan of a server that has the feature.
+pub(crate) fn plan(facts: &Facts, findings: &[Finding]) -> Vec<Step> {
+    let consumers: Vec<_> = findings.iter().filter_map(|finding| finding.consumer.as_ref()).collect();
+    let is_on = facts.settings.is_on(&[COMPRESSION]);
+    let mut steps = Vec::new();
+    steps.extend(before(findings));
+    if !is_on {
+        steps.extend(replicas_first(&consumers));
+        steps.push(turn_on(facts));
+        steps.push(recycle(facts));
+    }
+    steps.push(watch(facts));
+    steps.push(back(facts, &consumers));
+    steps
+}
+
+/// What stands in the way.
+fn before(findings: &[Finding]) -> Option<Step> {
+    let mut lines = Vec::new();
+    for finding in findings {
+        match (&finding.consumer, &finding.missing_grant) {
+            (Some(consumer), _) if consumer.reads != Reads::Yes => lines.push(format!(
+                "-- {}: {}; {}",
+                finding.subject.as_deref().unwrap_or_default(),
+                consumer.name,
+                finding.remedy
+            )),
+            (None, Some(_)) if finding.what == "consumers" => lines.push(format!("-- {}", finding.remedy)),
+            _ => {}
+        }
+    }
+    (!lines.is_empty()).then(|| Step { title: "first make every consumer able to read it".to_owned(), lines })
+}
+
+fn replicas_first(consumers: &[&ConsumerFinding]) -> Option<Step> {
+    let replicas = consumers.iter().filter(|consumer| consumer.server_uuid.is_some());
+    let mut lines: Vec<_> = replicas
+        .map(|replica| {
+            format!(
+                "-- {} {} from {}, server_uuid {}",
+                replica.name,
+                replica.version.as_deref().unwrap_or("of unknown version"),
+                replica.address.as_deref().unwrap_or("?"),
+                replica.server_uuid.as_deref().unwrap_or("?")
+            )
+        })
+        .collect();
+    if lines.is_empty() {
+        return None;
+    }
+    lines.push(format!("SET PERSIST {COMPRESSION} = ON;"));
+    lines.push(RESTART_APPLIER.to_owned());
+    lines.push("-- then look at each with doctor too: its own consumers read its own log".to_owned());
+    Some(Step {
+        title: "replicas first, one after the other, a backup-only one before all".to_owned(),
+        lines,
+    })
+}
+
+fn turn_on(facts: &Facts) -> Step {
+    let level = facts.settings.number(&[LEVEL]).unwrap_or(u64::from(LEVEL_DEFAULT));
+    let mut lines =
+        vec![format!("SET PERSIST {LEVEL} = {level};"), format!("SET PERSIST {COMPRESSION} = ON;")];
+    if is_replica(facts) {
+        lines.push(RESTART_APPLIER.to_owned());
+    }
+    Step { title: "then this server".to_owned(), lines }
+}
+
+fn is_replica(facts: &Facts) -> bool {
+    facts.channels.known().is_some_and(|channels| !channels.is_empty())
+}
+
+/// Who goes on writing as before until it connects again.
+fn recycle(facts: &Facts) -> Step {
+    let mut lines = Vec::new();
+    match facts.holders.known() {
+        Some(holders) => {
+            let mut sessions: BTreeMap<&str, u64> = BTreeMap::new();
+            let of_switch = holders.iter().filter(|holder| holder.variable == COMPRESSION);
+            for holder in of_switch.filter(|holder| holder.kind == HolderKind::Session) {
+                *sessions.entry(holder.user.as_str()).or_default() += holder.count;
+            }
+            lines.extend(sessions.iter().map(|(user, count)| format!("-- {user}: {count} sessions now")));
+            if sessions.is_empty() {
+                lines.push("-- no other session now".to_owned());
+            }
+        }
+        None => lines.push("-- sessions are not visible to this account".to_owned()),
+    }
+    lines.push(
+        "SELECT t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.NAME FROM performance_schema.variables_by_thread v \
+         JOIN performance_schema.threads t USING (THREAD_ID) \
+         WHERE v.VARIABLE_NAME = 'binlog_transaction_compression' AND v.VARIABLE_VALUE = 'OFF' \
+         AND t.PROCESSLIST_COMMAND NOT LIKE 'Binlog Dump%';"
+            .to_owned(),
+    );
+    Step { title: "recycle connection pools until this is empty".to_owned(), lines }
+}
+
+fn watch(facts: &Facts) -> Step {
+    let mut lines = vec![
+        STATISTICS.to_owned(),
+        "SELECT EVENT_NAME, COUNT_STAR, SUM_TIMER_WAIT / 1e12 AS seconds \
+         FROM performance_schema.events_stages_summary_global_by_event_name \
+         WHERE EVENT_NAME LIKE 'stage/sql/%ompressing transaction changes%';"
+            .to_owned(),
+        "-- on replicas: SHOW REPLICA STATUS; Last_IO_Error, Last_SQL_Error, Seconds_Behind_Source"
+            .to_owned(),
+        "-- of every other consumer: that rows still arrive, not only that its position advances".to_owned(),
+    ];
+    if is_replica(facts) {
+        lines.push("-- this server is a replica: its own SHOW REPLICA STATUS too".to_owned());
+    }
+    Step { title: "watch".to_owned(), lines }
+}
+
+fn back(facts: &Facts, consumers: &[&ConsumerFinding]) -> Step {
+    let mut lines = vec![format!("SET PERSIST {COMPRESSION} = OFF;")];
+    if is_replica(facts) || consumers.iter().any(|consumer| consumer.server_uuid.is_some()) {
+        lines.push(format!("{RESTART_APPLIER} -- on every replica that has it on"));
+    }
+    lines.push("-- recycle connection pools as above, then:".to_owned());
+    lines.push("FLUSH BINARY LOGS;".to_owned());
+    lines.push(
+        "SELECT LAST_TRANSACTION_ID, LAST_TRANSACTION_TIMESTAMP \
+         FROM performance_schema.binary_log_transaction_compression_stats \
+         WHERE LOG_TYPE = 'BINARY' AND COMPRESSION_TYPE = 'ZSTD';"
+            .to_owned(),
+    );
+    let last = facts.statistics.known().into_iter().flatten();
+    for row in last.filter(|row| row.log == "BINARY" && row.compression == "ZSTD") {
+        lines.push(format!("-- now that is {} at {}", row.last_transaction, row.last_timestamp));
+    }
+    lines.push(
+        "-- compressed logs stay as they are: a consumer that can't read them is safe again behind that GTID, which \
+         is in the file before the one that FLUSH began or in an earlier one (binlogz stats FILE counts payloads); \
+         files with payloads go with PURGE BINARY LOGS or binlog_expire_logs_seconds"
+            .to_owned(),
+    );
+    Step { title: "the way back".to_owned(), lines }
+}

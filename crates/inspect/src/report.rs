@@ -1,0 +1,216 @@
+//! What is said of servers: findings, plans, and all of it as one document. Its JSON is stable: fields are only
+//! ever added.
+
+use serde::{Deserialize, Serialize};
+
+use crate::changes::Change;
+
+/// How a finding is judged; the last is the worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Nothing to do.
+    Ok,
+    /// To be known before compression is turned on.
+    Warn,
+    /// It can't be told.
+    Unknown,
+    /// Compression would break something, or can't be had.
+    Bad,
+}
+
+impl Verdict {
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Ok => "ok",
+            Verdict::Warn => "warn",
+            Verdict::Unknown => "unknown",
+            Verdict::Bad => "bad",
+        }
+    }
+}
+
+/// Whether a client reads compressed transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reads {
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
+    /// It can't be told.
+    Unknown,
+}
+
+/// A row: what was looked at, and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What was looked at: a name that stays the same.
+    pub what: String,
+    /// Which one of several: a bug's number, a consumer.
+    pub subject: Option<String>,
+    /// What was found.
+    pub found: String,
+    /// How it is judged.
+    pub verdict: Verdict,
+    /// What to do about it; empty where nothing is.
+    pub remedy: String,
+    /// The right that is missing to tell, as it stands behind GRANT.
+    pub missing_grant: Option<String>,
+    /// More of a consumer.
+    pub consumer: Option<ConsumerFinding>,
+}
+
+impl Finding {
+    pub(crate) fn new(
+        what: &str,
+        found: impl Into<String>,
+        verdict: Verdict,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Finding {
+            what: what.to_owned(),
+            subject: None,
+            found: found.into(),
+            verdict,
+            remedy: remedy.into(),
+            missing_grant: None,
+            consumer: None,
+        }
+    }
+
+    pub(crate) fn ok(what: &str, found: impl Into<String>) -> Self {
+        Finding::new(what, found, Verdict::Ok, "")
+    }
+
+    /// Nothing could be found, for lack of a right.
+    pub(crate) fn not_granted(what: &str, grant: &str) -> Self {
+        let remedy = format!("GRANT {grant} TO the account that asks");
+        let finding = Finding::new(what, "not visible to this account", Verdict::Unknown, remedy);
+        Finding { missing_grant: Some(grant.to_owned()), ..finding }
+    }
+
+    pub(crate) fn of(mut self, subject: impl Into<String>) -> Self {
+        self.subject = Some(subject.into());
+        self
+    }
+}
+
+/// A client that reads the binary log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsumerFinding {
+    /// What it is.
+    pub name: String,
+    /// Its version, where it tells.
+    pub version: Option<String>,
+    /// The account it logged in with.
+    pub account: Option<String>,
+    /// Where it comes from: address and port.
+    pub address: Option<String>,
+    /// Its connection at the server.
+    pub connection_id: Option<u64>,
+    /// Its own server id, where it registered.
+    pub server_id: Option<u64>,
+    /// Its own server_uuid, where it is a replica.
+    pub server_uuid: Option<String>,
+    /// Whether it reads compressed transactions.
+    pub reads: Reads,
+    /// From which version on it does.
+    pub since: Option<String>,
+    /// What happens when it meets one.
+    pub on_compressed: String,
+    /// Who says so.
+    pub source: String,
+    /// How sure that is.
+    pub certainty: String,
+}
+
+/// A step of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// What it is for.
+    pub title: String,
+    /// Statements and remarks, a line each; remarks begin with `-- `.
+    pub lines: Vec<String>,
+}
+
+/// One server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerReport {
+    /// As it was named.
+    pub server: String,
+    /// Why it could not be looked at.
+    pub error: Option<String>,
+    /// Its server_uuid.
+    pub server_uuid: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// Whether compression can be turned on without breaking a consumer, as far as all is known.
+    pub safe: bool,
+    /// The worst of the findings; `bad` for a server that could not be looked at.
+    pub verdict: Verdict,
+    /// In a fixed order.
+    pub findings: Vec<Finding>,
+    /// The way to turn it on, and back.
+    pub plan: Vec<Step>,
+}
+
+impl ServerReport {
+    /// A server that could not be looked at.
+    pub fn failed(server: impl Into<String>, error: impl Into<String>) -> Self {
+        ServerReport {
+            server: server.into(),
+            error: Some(error.into()),
+            server_uuid: None,
+            version: None,
+            safe: false,
+            verdict: Verdict::Bad,
+            findings: Vec::new(),
+            plan: Vec::new(),
+        }
+    }
+
+    /// Its consumers.
+    pub fn consumers(&self) -> impl Iterator<Item = &ConsumerFinding> {
+        self.findings.iter().filter_map(|finding| finding.consumer.as_ref())
+    }
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// The version of this document.
+    pub format: u32,
+    /// The worst first.
+    pub servers: Vec<ServerReport>,
+    /// What changed since an earlier report, where one was given.
+    pub changes: Option<Vec<Change>>,
+}
+
+/// The version of the document that is written.
+const FORMAT: u32 = 1;
+
+impl Report {
+    /// A report of these servers, the worst first: those that failed, then by what is unsafe, then by verdict;
+    /// otherwise in the order they were named.
+    pub fn new(mut servers: Vec<ServerReport>) -> Self {
+        servers
+            .sort_by_key(|server| (server.error.is_none(), server.safe, std::cmp::Reverse(server.verdict)));
+        Report { format: FORMAT, servers, changes: None }
+    }
+
+    /// Reads a report that was saved.
+    ///
+    /// # Errors
+    ///
+    /// It is none, or of a newer version.
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        let report: Report =
+            serde_json::from_str(text).map_err(|error| format!("is no report of doctor: {error}"))?;
+        match report.format {
+            FORMAT => Ok(report),
+            other => Err(format!("format is {other}, expected {FORMAT}")),
+        }
+    }
+}

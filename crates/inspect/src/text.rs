@@ -1,0 +1,190 @@
+//! A report for people: of several servers a line each, then each server's rows and plan.
+
+use std::io::{self, Write};
+
+use crate::changes::Change;
+use crate::report::{Finding, Reads, Report, ServerReport, Verdict};
+
+/// Where lines are broken.
+const WIDTH: usize = 100;
+/// Names of rows that are longer have a line of their own.
+const NAME_WIDTH_MAX: usize = 30;
+
+/// Writes the report.
+///
+/// # Errors
+///
+/// What `out` fails with.
+pub fn write_text(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    if report.servers.len() > 1 {
+        fleet(&report.servers, out)?;
+    }
+    // Of a server that could not be looked at there is nothing more to say.
+    for (server, number) in report.servers.iter().filter(|server| server.error.is_none()).zip(0..) {
+        if number > 0 || report.servers.len() > 1 {
+            writeln!(out)?;
+        }
+        details(server, out)?;
+    }
+    if let Some(changes) = &report.changes {
+        writeln!(out)?;
+        write_changes(changes, out)?;
+    }
+    Ok(())
+}
+
+fn fleet(servers: &[ServerReport], out: &mut impl Write) -> io::Result<()> {
+    let name_width = servers.iter().map(|server| server.server.chars().count()).max().unwrap_or(0).max(6);
+    writeln!(out, "{:name_width$}  verdict  turning compression on", "server")?;
+    for server in servers {
+        writeln!(out, "{:name_width$}  {:7}  {}", server.server, server.verdict.name(), headline(server))?;
+    }
+    Ok(())
+}
+
+/// What a server comes to, in a line.
+fn headline(server: &ServerReport) -> String {
+    if let Some(error) = &server.error {
+        return error.clone();
+    }
+    if let Some(version) =
+        server.findings.iter().find(|finding| finding.what == "version" && finding.verdict > Verdict::Warn)
+    {
+        return format!("is not possible: {}", version.found);
+    }
+    let count = |reads| server.consumers().filter(|consumer| consumer.reads == reads).count();
+    let (yes, no, unknown) = (count(Reads::Yes), count(Reads::No), count(Reads::Unknown));
+    let hidden =
+        server.findings.iter().any(|finding| finding.what == "consumers" && finding.verdict > Verdict::Warn);
+    let consumers = format!("{yes} consumers read it, {no} don't, {unknown} unknown");
+    match (server.safe, no, hidden) {
+        (true, ..) => format!("breaks no connected consumer: {consumers}"),
+        (false, 0, true) => "is not known to be safe: consumers are not visible to this account".to_owned(),
+        (false, 0, false) => format!("is not known to be safe: {consumers}"),
+        (false, ..) => format!("breaks consumers: {consumers}"),
+    }
+}
+
+fn details(server: &ServerReport, out: &mut impl Write) -> io::Result<()> {
+    let version = server.version.as_deref().unwrap_or_default();
+    writeln!(out, "{} ({version}): turning compression on {}", server.server, headline(server))?;
+    writeln!(out)?;
+    let names = server.findings.iter().map(|finding| finding.what.len());
+    let width = names.filter(|width| *width <= NAME_WIDTH_MAX).max().unwrap_or(0).max("what".len());
+    writeln!(out, "verdict  {:width$}  found, and what to do", "what")?;
+    for finding in &server.findings {
+        row(finding, width, out)?;
+    }
+    if !server.plan.is_empty() {
+        writeln!(out, "\nRollout plan of {}, to review:", server.server)?;
+    }
+    for (step, number) in server.plan.iter().zip(1..) {
+        writeln!(out, "\n{number}. {}", step.title)?;
+        for line in &step.lines {
+            // A remark goes on as a remark; a statement stays in one piece, to be copied.
+            match line.strip_prefix("-- ") {
+                Some(remark) => wrapped(remark, "   -- ", "   -- ", out)?,
+                None => writeln!(out, "   {line}")?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn row(finding: &Finding, width: usize, out: &mut impl Write) -> io::Result<()> {
+    let mut head = format!("{:7}  {:width$}  ", finding.verdict.name(), finding.what);
+    let indent = " ".repeat(7 + 2 + width + 2);
+    if finding.what.len() > width {
+        writeln!(out, "{}", head.trim_end())?;
+        head.clone_from(&indent);
+    }
+    let found = match &finding.subject {
+        Some(subject) => format!("{subject}: {}", finding.found),
+        None => finding.found.clone(),
+    };
+    wrapped(&found, &head, &indent, out)?;
+    if let Some(consumer) = finding.consumer.as_ref().filter(|consumer| !consumer.source.is_empty()) {
+        wrapped(&format!("[{}: {}]", consumer.certainty, consumer.source), &indent, &indent, out)?;
+    }
+    if !finding.remedy.is_empty() {
+        wrapped(&finding.remedy, &format!("{indent}-> "), &format!("{indent}   "), out)?;
+    }
+    Ok(())
+}
+
+fn write_changes(changes: &[Change], out: &mut impl Write) -> io::Result<()> {
+    if changes.is_empty() {
+        return writeln!(out, "Nothing changed since the baseline.");
+    }
+    writeln!(out, "Changed since the baseline:")?;
+    for change in changes {
+        let subject = change.subject.as_deref().map(|subject| format!(" {subject}")).unwrap_or_default();
+        let side = |found: &Option<String>, verdict: Option<Verdict>| match (found, verdict) {
+            (Some(found), Some(verdict)) => format!("{}: {found}", verdict.name()),
+            _ => "not there".to_owned(),
+        };
+        let before = side(&change.before, change.verdict_before);
+        let now = side(&change.now, change.verdict_now);
+        writeln!(out, "  {} {}{subject}", change.server, change.what)?;
+        wrapped(&before, "    was  ", "         ", out)?;
+        wrapped(&now, "    is   ", "         ", out)?;
+    }
+    Ok(())
+}
+
+/// Writes words, line by line: `first` in front of the first line, `next` in front of the others. What a server
+/// says may hold anything: control characters are shown as such.
+fn wrapped(text: &str, first: &str, next: &str, out: &mut impl Write) -> io::Result<()> {
+    let mut line = first.to_owned();
+    let mut is_empty = true;
+    for word in text.split(' ') {
+        let word: String = word
+            .chars()
+            .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+            .collect();
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            writeln!(out, "{line}")?;
+            line = next.to_owned();
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(&word);
+        is_empty = false;
+    }
+    writeln!(out, "{}", line.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_findings_are_wrapped_and_control_characters_shown() {
+        let remedy = "word ".repeat(30);
+        let finding = Finding::new("row", "a\u{1b}[31m", Verdict::Warn, remedy.trim_end());
+        let server = ServerReport {
+            error: None,
+            findings: vec![finding],
+            version: Some("9.7.4".into()),
+            verdict: Verdict::Warn,
+            ..ServerReport::failed("db1", "")
+        };
+        let mut out = Vec::new();
+        write_text(&Report::new(vec![server, ServerReport::failed("db2", "gone")]), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let expected = "server  verdict  turning compression on
+db2     bad      gone
+db1     warn     is not known to be safe: 0 consumers read it, 0 don't, 0 unknown
+
+db1 (9.7.4): turning compression on is not known to be safe: 0 consumers read it, 0 don't, 0 unknown
+
+verdict  what  found, and what to do
+warn     row   a\\u{1b}[31m
+               -> word word word word word word word word word word word word word word word word
+                  word word word word word word word word word word word word word word
+";
+        assert_eq!(text, expected);
+    }
+}
