@@ -183,19 +183,36 @@ fn decoded(base64: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A line, and its images with their columns in order.
-fn row_line(line: &str) -> (Value, RowLine) {
-    let read = || Ok((serde_json::from_str(line)?, serde_json::from_str(line)?));
-    read().unwrap_or_else(|error: serde_json::Error| panic!("{error}: {line}"))
-}
-
-#[derive(Deserialize)]
+/// What a line says of a row.
+#[derive(Debug, Deserialize)]
 struct RowLine {
+    #[serde(rename = "type")]
+    kind: String,
+    database: Option<String>,
+    table: Option<String>,
     before: Option<Columns>,
     after: Option<Columns>,
 }
 
+impl RowLine {
+    fn of(line: &str) -> RowLine {
+        serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    fn is_row(&self) -> bool {
+        matches!(self.kind.as_str(), "insert" | "update" | "delete")
+    }
+
+    /// As mysqlbinlog writes it, byte by byte.
+    fn table_name(&self) -> String {
+        let [database, table] = [&self.database, &self.table]
+            .map(|name| by_bytes(name.as_deref().unwrap_or_default().replace('`', "``").as_bytes()));
+        format!("`{database}`.`{table}`")
+    }
+}
+
 /// The columns of an image, in their order.
+#[derive(Debug)]
 struct Columns(Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for Columns {
@@ -246,19 +263,18 @@ fn rows_are_those_that_mysqlbinlog_shows() {
         }
         let ran = folder.run(["dump", "--no-defaults", "--no-login-paths", "--format=jsonl", path]);
         assert_eq!(ran.code, Some(0), "{}: {}", log.name, ran.stderr);
-        let lines: Vec<(Value, RowLine)> = ran.text().lines().map(row_line).collect();
+        let lines: Vec<RowLine> = ran.text().lines().map(RowLine::of).collect();
         let (shown, stuck) = shown_rows(&by_bytes(&theirs.stdout));
-        let name = |line: &Value| format!("`{}`.`{}`", escaped(&line["database"]), escaped(&line["table"]));
-        let ours = lines.iter().filter(|(line, _)| is_row(line) && !stuck.contains(&name(line)));
+        let ours = lines.iter().filter(|line| line.is_row() && !stuck.contains(&line.table_name()));
         let theirs = shown.iter().filter(|row| !stuck.contains(&row.table));
         assert_eq!(ours.clone().count(), theirs.clone().count(), "{}: rows", log.name);
-        for ((line, images), row) in ours.zip(theirs) {
-            assert_eq!(name(line), row.table, "{}", log.name);
-            let images = [&images.before, &images.after].into_iter().flatten();
+        for (line, row) in ours.zip(theirs) {
+            assert_eq!(line.table_name(), row.table, "{}", log.name);
+            let images = [&line.before, &line.after].into_iter().flatten();
             for (Columns(image), shown) in images.zip(&row.images) {
-                assert_eq!(image.len(), shown.len(), "{}: {line}", log.name);
+                assert_eq!(image.len(), shown.len(), "{}: {line:?}", log.name);
                 for ((_, json), shown) in image.iter().zip(shown) {
-                    assert!(is_same(json, shown), "{}: {json} is {shown:?}\n{line}", log.name);
+                    assert!(is_same(json, shown), "{}: {json} is {shown:?}\n{line:?}", log.name);
                     compared += 1;
                 }
             }
@@ -267,10 +283,6 @@ fn rows_are_those_that_mysqlbinlog_shows() {
     }
     assert!(compared > 10_000, "{compared} values");
     println!("{compared} values compared; mysqlbinlog can't show {tables_left_out:?}");
-}
-
-fn escaped(name: &Value) -> String {
-    by_bytes(name.as_str().unwrap_or_default().replace('`', "``").as_bytes())
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -71,6 +72,7 @@ fn logs_of_a_live_server() -> Outcome {
     raw_files_are_mysqlbinlogs(&server);
     raw_files_are_the_servers(&server)?;
     refusals_are_mysqlbinlogs(&server);
+    printing_never_stops_until_told(&server)?;
     raw_never_stops_until_told(&mut server)
 }
 
@@ -229,6 +231,44 @@ fn refusals_are_mysqlbinlogs(server: &MysqlSandbox) {
     }
 }
 
+/// Events are printed when they come, by either format, until a signal or a reader that leaves.
+fn printing_never_stops_until_told(server: &MysqlSandbox) -> Outcome {
+    let log = server.binlogs()?.pop().ok_or("no log")?;
+    let name = log.file_name().unwrap().to_string_lossy().into_owned();
+    let text = ["-R", "--stop-never", "-v", "--base64-output=decode-rows", &name];
+    let json = ["-R", "--stop-never", "--format=jsonl", &name];
+    for (number, arguments) in [text.as_slice(), &json].into_iter().enumerate() {
+        let folder = Folder::new();
+        let mut child = ours(&folder, server, arguments).spawn()?;
+        let mut printed = BufReader::new(child.stdout.take().unwrap());
+        for round in 0..2 {
+            let id = 100 * (number + 1) + round;
+            server.sql(&format!("INSERT INTO remote.t VALUES ({id}, 'row {id} has come')"))?;
+            let mut line = String::new();
+            while !line.contains(&format!("row {id} has come")) {
+                line.clear();
+                assert!(printed.read_line(&mut line)? > 0, "{arguments:?} ended by itself");
+            }
+        }
+        let killed = Command::new("kill").args(["-s", "TERM", &child.id().to_string()]).status()?;
+        assert!(killed.success());
+        assert_eq!(child.wait()?.signal(), Some(15), "{arguments:?}");
+
+        let mut child = ours(&folder, server, arguments).spawn()?;
+        drop(child.stdout.take());
+        server.sql(&format!("INSERT INTO remote.t VALUES ({}, 'nobody reads')", 100 * (number + 1) + 50))?;
+        assert_eq!(wait_for(&mut child, PATIENCE), Some(0), "{arguments:?}");
+        let ran: Ran = child.wait_with_output()?.into();
+        assert_eq!(ran.stderr, "", "{arguments:?}");
+    }
+    for arguments in [["-R", "-rno-such-folder/x", &name], ["-R", "-r/dev/full", &name]] {
+        let ran = run(ours(&Folder::new(), server, &arguments));
+        assert_eq!((ran.code, ran.stdout.len()), (Some(1), 0), "{arguments:?}");
+        assert!(ran.stderr.starts_with("ERROR: ") && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+    }
+    Ok(())
+}
+
 fn raw_never_stops_until_told(server: &mut MysqlSandbox) -> Outcome {
     let log = server.binlogs()?.pop().ok_or("no log")?;
     let name = log.file_name().unwrap().to_string_lossy().into_owned();
@@ -249,7 +289,24 @@ fn raw_never_stops_until_told(server: &mut MysqlSandbox) -> Outcome {
     let mut child = ours(&folder, server, &arguments).spawn()?;
     wait_for_file(&folder, &name, &log, &mut child);
     let whole = sent(&log);
+    // Of two replicas with one server id the server keeps the last.
+    let text = ["-R", "--stop-never", "--connection-server-id=78", "-v", &name];
+    let mut printing = ours(&folder, server, &text).spawn()?;
+    let mut printed = BufReader::new(printing.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("while somebody reads") {
+        line.clear();
+        assert!(printed.read_line(&mut line)? > 0, "it ended by itself");
+    }
     server.kill();
+    // What there is ends as any dump ends.
+    let mut rest = String::new();
+    printed.read_to_string(&mut rest)?;
+    assert!(rest.ends_with("/*!50530 SET @@SESSION.PSEUDO_SLAVE_MODE=0*/;\n"), "{rest}");
+    assert_eq!(wait_for(&mut printing, PATIENCE), Some(1));
+    let ran: Ran = printing.wait_with_output()?.into();
+    assert!(ran.stderr.starts_with("ERROR: Got error reading packet from server: "), "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
     assert_eq!(wait_for(&mut child, PATIENCE), Some(1));
     let ran: Ran = child.wait_with_output()?.into();
     let line = "ERROR: Got error reading packet from server: ";

@@ -251,6 +251,14 @@ impl Batcher {
                 self.pass_lost()?;
                 continue;
             }
+            // What came whole is not to wait for what comes next.
+            if self.walked > 0
+                && self.unit == Unit::Event
+                && self.ahead().is_empty()
+                && self.input.is_drained()
+            {
+                return Ok(Some(self.cut_batch(self.walked)));
+            }
             self.fill(LOG_START_SIZE)?;
             let head = self.ahead();
             if head.is_empty() && self.context.is_some() {
@@ -391,7 +399,7 @@ impl Batcher {
             Input::Places(places) => {
                 LargeSource::Places { places: Arc::clone(places), offset: self.log_begin + offset }
             }
-            Input::Stream(_) | Input::Pipe(_) => LargeSource::Spool(Spool::on_disk()),
+            Input::Stream(_) | Input::Live(_) | Input::Pipe(_) => LargeSource::Spool(Spool::on_disk()),
         };
         let mut first = self.walked == 0;
         let end = loop {

@@ -45,6 +45,7 @@ impl Input {
                 Ok(Input::Places(Arc::new(Decrypted { places, cipher })))
             }
             Input::Stream(stream) => Ok(Input::Stream(decrypted_stream(stream, keyring)?)),
+            Input::Live(stream) => Ok(Input::Stream(decrypted_stream(stream, keyring)?)),
             Input::Pipe(mut pipe) => {
                 pipe.bytes = decrypted_stream(pipe.bytes, keyring)?;
                 Ok(Input::Pipe(pipe))

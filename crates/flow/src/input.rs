@@ -31,12 +31,21 @@ impl ReadAt for Vec<u8> {
     }
 }
 
+/// Bytes that come while somebody waits for them, as a server sends them: what came is worked on before more is
+/// waited for.
+pub trait Live: Read + Send {
+    /// Whether all that came was read: the next read waits.
+    fn is_drained(&self) -> bool;
+}
+
 /// The bytes of a log.
 pub enum Input {
     /// A file, or bytes in memory: what is too large to keep is read a second time.
     Places(Arc<dyn ReadAt>),
     /// Bytes in order: what is too large to keep is spilled to a temporary file.
     Stream(Box<dyn Read + Send>),
+    /// The same where every event is wanted when it comes.
+    Live(Box<dyn Live>),
     /// The same from a file descriptor that may keep a reader waiting.
     Pipe(Pipe),
 }
@@ -46,6 +55,7 @@ impl std::fmt::Debug for Input {
         f.write_str(match self {
             Input::Places(_) => "Input::Places",
             Input::Stream(_) => "Input::Stream",
+            Input::Live(_) => "Input::Live",
             Input::Pipe(_) => "Input::Pipe",
         })
     }
@@ -81,8 +91,13 @@ impl Input {
     pub(crate) fn stop(&mut self) -> Stop {
         match self {
             Input::Pipe(pipe) => Stop(pipe.stop.take()),
-            Input::Places(_) | Input::Stream(_) => Stop(None),
+            Input::Places(_) | Input::Stream(_) | Input::Live(_) => Stop(None),
         }
+    }
+
+    /// Whether the next read waits for what is still to come.
+    pub(crate) fn is_drained(&self) -> bool {
+        matches!(self, Input::Live(stream) if stream.is_drained())
     }
 
     /// Reads the bytes at `offset`, which a stream can do only in order.
@@ -91,6 +106,7 @@ impl Input {
             let result = match self {
                 Input::Places(places) => places.read_at(buffer, offset),
                 Input::Stream(stream) => stream.read(buffer),
+                Input::Live(stream) => stream.read(buffer),
                 Input::Pipe(pipe) => pipe.bytes.read(buffer),
             };
             match result {

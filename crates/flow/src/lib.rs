@@ -28,7 +28,7 @@ pub mod walk;
 pub use batcher::{Batch, BatchSize, Batcher, Large, Piece, Start, Unit};
 pub use binlogz_payload::{LogContext, Spool};
 pub use error::Error;
-pub use input::{Input, ReadAt};
+pub use input::{Input, Live, ReadAt};
 pub use memory::Memory;
 pub use rewrite::{Cut, Moved, Rewrite, Summary, rewrite, rewrite_within, rewrite_without};
 pub use row_changes::{RowChange, RowChanges, RowPosition};

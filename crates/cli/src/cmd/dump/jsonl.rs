@@ -113,6 +113,7 @@ impl<'o> Run<'o> {
         let Some(mut lines) = self.lines.take() else { return Ok(Flow::Ends) };
         lines.printer.begin_log(name, positions);
         let out_name = lines.out.name.clone();
+        let live = matches!(input, Input::Live(_));
         let threads = workers(self.options.jobs);
         let mut flow = Flow::GoesOn;
         let ran = run_in_turns(
@@ -128,12 +129,18 @@ impl<'o> Run<'o> {
                 printer.begin_batch(batch)?;
                 let flow = loop {
                     let Out { file, buffer, .. } = out;
+                    let mut write = |buffer: &mut Vec<u8>| {
+                        write(file, buffer).map_err(|error| match live {
+                            true => remote::leave(Failure::writing(&out_name, &error)),
+                            false => Ended::Output(error),
+                        })
+                    };
                     let printed = printer.print(batch, list, buffer, |buffer| match buffer.len() {
                         length if length < WRITE_SIZE => Ok(()),
-                        _ => write(file, buffer),
+                        _ => write(buffer),
                     });
                     // What could be printed comes first, whatever came after it.
-                    write(file, buffer)?;
+                    write(buffer)?;
                     let flow = printed?;
                     if flow == Flow::Ends || batch.is_at_end() {
                         break flow;
@@ -164,8 +171,8 @@ impl<'o> Run<'o> {
 }
 
 /// Writes what is in the buffer.
-fn write(file: &mut File, buffer: &mut Vec<u8>) -> Result<(), Ended> {
-    file.write_all(buffer).map_err(Ended::Output)?;
+fn write(file: &mut File, buffer: &mut Vec<u8>) -> io::Result<()> {
+    file.write_all(buffer)?;
     buffer.clear();
     Ok(())
 }

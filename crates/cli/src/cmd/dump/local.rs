@@ -188,6 +188,7 @@ impl Run<'_> {
     ) -> Result<State> {
         state.begin_log();
         let (options, threads, verify) = (self.options, self.workers, self.verify);
+        let live = matches!(input, Input::Live(_));
         let buffers = Mutex::new(Vec::new());
         let mut ended_in = None;
         let ran = run_in_turns(
@@ -205,7 +206,11 @@ impl Run<'_> {
                     return Ok(ControlFlow::Break(()));
                 };
                 warnings.iter().for_each(|warning| tell(warning));
-                let buffer = self.assembler.write(text, &mut self.out).map_err(Ended::Output)?;
+                let written = self.assembler.write(text, &mut self.out);
+                let buffer = written.map_err(|error| match live {
+                    true => remote::leave(Failure::writing(&self.out_name, &error)),
+                    false => Ended::Output(error),
+                })?;
                 let mut buffers = buffers.lock().unwrap_or_else(PoisonError::into_inner);
                 if buffers.len() < BUFFERS_KEPT {
                     buffers.push(buffer);

@@ -44,14 +44,7 @@ pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Opt
 impl Request {
     /// Does it; the exit code is one of mysqlbinlog's.
     pub(crate) fn run(self) -> u8 {
-        self.try_run().unwrap_or_else(|failure| match failure {
-            Failure::ClosedPipe => 0,
-            Failure::Line(line) => {
-                // Where even stderr is closed, the exit code has to do.
-                let _ = writeln!(io::stderr(), "ERROR: {line}");
-                1
-            }
-        })
+        self.try_run().unwrap_or_else(tell)
     }
 
     fn try_run(self) -> Result<u8> {
@@ -65,6 +58,18 @@ impl Request {
             }
             Outcome::End(code) => Ok(code),
             Outcome::Dump(options) => dump(&options),
+        }
+    }
+}
+
+/// Tells of trouble on stderr, as mysqlbinlog does; the exit code.
+fn tell(failure: Failure) -> u8 {
+    match failure {
+        Failure::ClosedPipe => 0,
+        Failure::Line(line) => {
+            // Where even stderr is closed, the exit code has to do.
+            let _ = writeln!(io::stderr(), "ERROR: {line}");
+            1
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use binlogz_binlog::EventFrame;
-use binlogz_flow::Input;
+use binlogz_flow::{Input, Live};
 use binlogz_source::wire::session::{DumpStart, Profile};
 use binlogz_source::{ConnectOptions, DumpOptions, Error, RemoteFiles};
 
@@ -91,7 +91,11 @@ impl RemoteInputs {
     /// The next file that was asked for, and its name.
     pub(super) fn next_input(&self, options: &Options, log: &Path) -> Result<Option<(String, Input)>> {
         let name = next_file(&mut lock(&self.0).files, options, log)?;
-        let input = || Input::Stream(Box::new(FileInput(Arc::clone(&self.0))));
+        let bytes = FileInput(Arc::clone(&self.0));
+        let input = || match options.stop_never {
+            true => Input::Live(Box::new(bytes)),
+            false => Input::Stream(Box::new(bytes)),
+        };
         Ok(name.map(|name| (String::from_utf8_lossy(&name).into_owned(), input())))
     }
 
@@ -114,21 +118,46 @@ struct FileInput(Arc<Mutex<Stream>>);
 impl Read for FileInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut stream = lock(&self.0);
-        let Some(mut file) = stream.files.current_file() else { return Ok(0) };
-        let piece = match file.next_piece() {
-            Ok(piece) => piece.map_or(&[][..], |piece| piece.bytes),
-            Err(error) => {
-                let told = io::Error::other(error.to_string());
-                stream.failed = Some(error);
-                return Err(told);
-            }
-        };
-        let count = piece.len().min(buffer.len());
-        let (front, _) = buffer.split_at_mut(count);
-        front.copy_from_slice(&piece[..count]);
-        io::BufRead::consume(&mut file, count);
+        let Stream { files, failed } = &mut *stream;
+        if let Some(error) = failed {
+            return Err(io::Error::other(error.to_string()));
+        }
+        let Some(mut file) = files.current_file() else { return Ok(0) };
+        let mut count = 0;
+        // The first bytes are waited for; events that came with them are taken along.
+        while count < buffer.len() && (count == 0 || !file.is_drained()) {
+            let piece = match file.next_piece() {
+                Ok(Some(piece)) => piece.bytes,
+                Ok(None) => break,
+                // What came before it goes first.
+                Err(error) if count > 0 => {
+                    *failed = Some(error);
+                    break;
+                }
+                Err(error) => {
+                    let told = io::Error::other(error.to_string());
+                    *failed = Some(error);
+                    return Err(told);
+                }
+            };
+            let size = piece.len().min(buffer.len() - count);
+            buffer[count..count + size].copy_from_slice(&piece[..size]);
+            io::BufRead::consume(&mut file, size);
+            count += size;
+        }
         Ok(count)
     }
+}
+
+impl Live for FileInput {
+    fn is_drained(&self) -> bool {
+        lock(&self.0).files.current_file().is_none_or(|file| file.is_drained())
+    }
+}
+
+/// Ends the whole process: whoever waits for a server to send more can't be woken.
+pub(super) fn leave(failure: Failure) -> ! {
+    std::process::exit(super::tell(failure).into())
 }
 
 fn lock(stream: &Mutex<Stream>) -> MutexGuard<'_, Stream> {
