@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use binlogz_binlog::EventType;
-use binlogz_binlog::event::XaId;
+use binlogz_binlog::event::{CompressionType, TransactionPayloadEvent, TransactionPayloadHeader, XaId};
 use binlogz_binlog::gtid::Gtid;
+use binlogz_encryption::Keyring;
 use binlogz_engine::{Engine, EngineOptions, Error, GtidNext, Outcome, PlainReason, Scope, Stage, Value};
 use binlogz_payload::Ineligible;
 use binlogz_store::MemoryStorage;
+use binlogz_testkit::corpus;
 
 use crate::common::{ON, UUID, clocks, events, insert, open};
 
@@ -182,6 +184,59 @@ fn files_rotate_between_transactions_and_clocks_begin_anew() {
     let files = events(engine.store());
     assert_eq!(files[0].last(), Some(&EventType::ROTATE));
     assert_eq!(files[4], HEAD);
+}
+
+#[test]
+fn encryption_goes_on_and_off_between_files() {
+    let keyring = Arc::new(Keyring::open(&corpus::encrypted().keyring).unwrap());
+    let uuid = keyring.servers().first().unwrap().parse().unwrap();
+    let storage = MemoryStorage::new();
+    let options = EngineOptions { keyring: Some(keyring), ..EngineOptions::new(uuid, 7) };
+    let (engine, _) = Engine::open(Arc::new(storage.clone()), options.clone()).unwrap();
+    let mut session = engine.session();
+    for on in [1, 1, 0] {
+        engine.set_global("binlog_encryption", Value::Integer(on)).unwrap();
+        insert(&mut session, 100);
+        session.commit().unwrap();
+    }
+    let encrypted: Vec<bool> = engine.store().logs().unwrap().iter().map(|log| log.encrypted).collect();
+    assert_eq!(encrypted, [false, true, false], "a new file only where it changes");
+    let gtids = |events: &[EventType]| events.iter().filter(|event| event.is_gtid()).count();
+    let counts: Vec<usize> = events(engine.store()).iter().map(|events| gtids(events)).collect();
+    assert_eq!(counts, [0, 2, 1]);
+    engine.close().unwrap();
+    let (engine, report) = Engine::open(Arc::new(storage), options).unwrap();
+    assert_eq!(report.gtids.to_string(), format!("{uuid}:1-3"));
+    drop(engine);
+    // Without a key for this server: the server's error, and everything as before.
+    let engine = open(MemoryStorage::new(), &[]);
+    let error = engine.set_global("binlog_encryption", Value::Text("ON")).unwrap_err();
+    assert!(matches!(&error, Error::Variable(error) if error.code == 3794), "{error}");
+    assert_eq!(engine.global("binlog_encryption").unwrap(), "0");
+    let mut session = engine.session();
+    insert(&mut session, 1);
+    session.commit().unwrap();
+}
+
+#[test]
+fn a_payload_that_is_damaged_is_refused() {
+    let engine = open(MemoryStorage::new(), &[]);
+    let mut session = engine.session();
+    let mut refused = |payload: &[u8], kind: CompressionType| {
+        let header = TransactionPayloadHeader::new(kind, payload.len() as u64, None);
+        let error = session
+            .append_payload(&TransactionPayloadEvent { header, payload, trailing: &[] })
+            .unwrap_err()
+            .to_string();
+        assert_eq!(session.rollback().unwrap(), None);
+        error
+    };
+    let error = refused(b"no frame", CompressionType::ZSTD);
+    assert!(error.starts_with("zstd: "), "{error}");
+    let error = refused(&[0; 30], CompressionType::NONE);
+    assert_eq!(error, "payload: bytes that are no event of a transaction, expected whole events");
+    assert!(!refused(&[0; 7], CompressionType::NONE).is_empty());
+    assert_eq!(engine.stage(Stage::Decompressing).count, 1);
 }
 
 #[test]
