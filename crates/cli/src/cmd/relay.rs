@@ -25,9 +25,9 @@ enum Action {
 /// Receive and serve until stopped.
 #[derive(Debug, Args)]
 struct Run {
-    /// The source: mysql://[USER@]HOST[:PORT]. Its password comes from the option file or MYSQL_PWD. Replicas log
-    /// in to the relay with the same account.
-    #[arg(long, value_name = "URL")]
+    /// The source, without a password: that comes from the option file or MYSQL_PWD. Replicas log in to the
+    /// relay with the same account.
+    #[arg(long, value_name = "mysql://[USER@]HOST[:PORT]")]
     source: String,
     /// Where the log is kept; made if it is not there.
     #[arg(long, value_name = "DIR")]
@@ -44,7 +44,7 @@ struct Run {
     /// Acknowledge transactions to a semi-synchronous source, each once it is durable here.
     #[arg(long)]
     semi_sync: bool,
-    /// An option file to read, in MySQL's format, its group [client]: user, password, ssl-mode, …
+    /// An option file to read, in MySQL's format, with a group client: user, password, ssl-mode, …
     #[arg(long, value_name = "FILE")]
     defaults_file: Option<PathBuf>,
     /// disabled, preferred, required, verify_ca or verify_identity.
