@@ -26,7 +26,7 @@ use targets::Target;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub(crate) struct Doctor {
-    /// Servers: mysql://[USER@]HOST[:PORT], [USER@]HOST[:PORT], or the path of a socket
+    /// Servers: `mysql://[USER@]HOST[:PORT]`, `[USER@]HOST[:PORT]`, or the path of a socket
     #[arg(value_name = "SERVER")]
     servers: Vec<String>,
     /// A file with a SERVER a line
