@@ -22,12 +22,14 @@ enum Action {
     Run(Box<Run>),
 }
 
+const SOURCE: &str = "The source: mysql://[USER@]HOST[:PORT]. Its password comes from the option file or MYSQL_PWD. \
+    Replicas log in to the relay with the same account.";
+
 /// Receive and serve until stopped.
 #[derive(Debug, Args)]
 struct Run {
-    /// The source, without a password: that comes from the option file or MYSQL_PWD. Replicas log in to the
-    /// relay with the same account.
-    #[arg(long, value_name = "mysql://[USER@]HOST[:PORT]")]
+    // As an attribute: rustdoc takes brackets for links.
+    #[arg(long, value_name = "URL", help = SOURCE)]
     source: String,
     /// Where the log is kept; made if it is not there.
     #[arg(long, value_name = "DIR")]
