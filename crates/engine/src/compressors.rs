@@ -36,8 +36,9 @@ impl Compressors {
     ) -> Result<()> {
         let found = {
             let mut idle = self.idle();
-            let place = idle.iter().position(|compressor| compressor.level() == level);
-            place.map(|place| idle.swap_remove(place))
+            // The one used last: its tables are still in the processor's cache.
+            let place = idle.iter().rposition(|compressor| compressor.level() == level);
+            place.map(|place| idle.remove(place))
         };
         let mut compressor = match found {
             Some(compressor) => compressor,
@@ -47,7 +48,7 @@ impl Compressors {
         let mut idle = self.idle();
         if idle.len() >= self.idle_max {
             // Of another level, perhaps, that nobody uses any more.
-            idle.swap_remove(0);
+            idle.remove(0);
         }
         idle.push(compressor);
         Ok(())
