@@ -1,14 +1,14 @@
 //! Real kill -9 under 50 committers: what was acknowledged is in the log, and the log has no hole.
 //!
-//! The process that is killed is this test's own program, started again with BINLOGZ_KILL_DIR. It tells each commit that was acknowledged on
-//! standard error, which outlives it. BINLOGZ_KILLS=N kills so often under each policy, BINLOGZ_KILL_MILLIS
+//! The process that is killed is this test's own program, started again with BINLOGZ_KILL_DIR. It tells each
+//! commit that was acknowledged on standard error, which outlives it. BINLOGZ_KILLS=N kills so often under each policy, BINLOGZ_KILL_MILLIS
 //! says how long each may live at most.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -72,18 +72,24 @@ fn start(dir: &Path, policy: u64) -> Child {
 /// Lets it commit for a while, and kills it: what was acknowledged, and when.
 fn kill_after(mut child: Child, life: Duration) -> (BTreeMap<u64, Instant>, Instant) {
     let stderr = BufReader::new(child.stderr.take().unwrap());
+    let (begun, has_begun) = mpsc::channel();
     let reader = thread::spawn(move || {
         let mut acknowledged = BTreeMap::new();
         for line in stderr.lines() {
             // The last line may be torn: a number that is cut is another commit's, or none.
             let Ok(line) = line else { break };
             match line.strip_prefix("acknowledged ").map(str::parse) {
-                Some(Ok(number)) => drop(acknowledged.insert(number, Instant::now())),
+                Some(Ok(number)) => {
+                    acknowledged.insert(number, Instant::now());
+                    // Nobody waits for more than the first.
+                    let _ = begun.send(());
+                }
                 _ => eprintln!("{line}"),
             }
         }
         acknowledged
     });
+    has_begun.recv_timeout(Duration::from_secs(120)).expect("a commit within two minutes");
     thread::sleep(life);
     child.kill().unwrap();
     let killed = Instant::now();
@@ -102,7 +108,7 @@ fn what_was_acknowledged_survives_kill_9() {
     for policy in [1, 2, 0] {
         let dir = tempfile::tempdir().unwrap();
         for kill in 0..number("BINLOGZ_KILLS", KILLS) {
-            let life = 100 + random.below(number("BINLOGZ_KILL_MILLIS", MILLIS) as usize) as u64;
+            let life = random.below(number("BINLOGZ_KILL_MILLIS", MILLIS) as usize) as u64;
             let (acknowledged, killed) = kill_after(start(dir.path(), policy), Duration::from_millis(life));
             let what = format!("SEED={seed} policy {policy} kill {kill}");
             let storage = FileStorage::open(dir.path()).unwrap();
@@ -126,5 +132,4 @@ fn what_was_acknowledged_survives_kill_9() {
         }
     }
     println!("{all} commits acknowledged");
-    assert!(all > 0, "nobody got to commit");
 }
