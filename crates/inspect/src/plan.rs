@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::facts::{COMPRESSION, Facts, HolderKind, LEVEL};
-use crate::report::{ConsumerFinding, Finding, Reads, Step};
+use crate::report::{ConsumerFinding, Finding, Reads, Step, Verdict};
 
 /// The server's default level, which costs little.
 const LEVEL_DEFAULT: u32 = 3;
@@ -38,7 +38,9 @@ fn before(findings: &[Finding]) -> Option<Step> {
                 consumer.name,
                 finding.remedy
             )),
-            (None, Some(_)) if finding.what == "consumers" => lines.push(format!("-- {}", finding.remedy)),
+            (None, Some(_)) if finding.what == "consumers" && finding.verdict > Verdict::Warn => {
+                lines.push(format!("-- {}", finding.remedy))
+            }
             _ => {}
         }
     }

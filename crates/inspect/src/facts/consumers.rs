@@ -62,6 +62,8 @@ pub(crate) struct Consumers {
     pub(crate) list: Vec<Consumer>,
     /// Whether all connections are visible.
     pub(crate) connections: Fact<()>,
+    /// Whether those that registered are visible, with their server ids.
+    pub(crate) registered: Fact<()>,
     /// Whether attributes are visible.
     pub(crate) attributes: Fact<()>,
     /// Whether it is visible which connections are compressed.
@@ -77,7 +79,7 @@ impl Consumers {
         let registered = asker.rows("SHOW REPLICAS", "REPLICATION SLAVE ON *.*")?;
         let registered =
             registered.or_if_absent(|| asker.rows("SHOW SLAVE HOSTS", "REPLICATION SLAVE ON *.*"))?;
-        let registered: Vec<Consumer> =
+        let replicas: Vec<Consumer> =
             registered.known().into_iter().flatten().map(registered_replica).collect();
 
         let mut list = connections.known().cloned().unwrap_or_default();
@@ -88,12 +90,18 @@ impl Consumers {
         variables(asker, &mut list)?;
         let compression = compressed_connections(asker, &mut list)?;
         for consumer in &mut list {
-            consumer.complete_from(&registered);
+            consumer.complete_from(&replicas);
         }
         if connections.known().is_none() {
-            list = registered;
+            list = replicas;
         }
-        Ok(Consumers { list, connections: connections.map(drop), attributes, compression })
+        Ok(Consumers {
+            list,
+            connections: connections.map(drop),
+            registered: registered.map(drop),
+            attributes,
+            compression,
+        })
     }
 }
 

@@ -18,8 +18,15 @@ pub(super) fn findings(consumers: &Consumers, knowledge: &Knowledge) -> Vec<Find
     number_equals(&mut findings);
     let all = match &consumers.connections {
         Fact::Known(()) => {
-            let others = "those that were away were not seen: look again when all are connected";
-            Finding::new(CONSUMERS, format!("{} connected", consumers.list.len()), Verdict::Ok, others)
+            let mut remedy =
+                "those that were away were not seen: look again when all are connected".to_owned();
+            let mut missing_grant = None;
+            if let Fact::NotGranted(grant) = consumers.registered {
+                remedy.push_str(&format!("; GRANT {grant} shows their server ids"));
+                missing_grant = Some(grant.to_owned());
+            }
+            let found = format!("{} connected", consumers.list.len());
+            Finding { missing_grant, ..Finding::new(CONSUMERS, found, Verdict::Ok, remedy) }
         }
         Fact::NotGranted(grant) => Finding {
             found: format!(
