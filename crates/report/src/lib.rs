@@ -1,4 +1,4 @@
-//! Shows what a binary log holds: as mysqlbinlog's text, as statistics, as advice on compressing it.
+//! Shows what a binary log holds: as mysqlbinlog's text, as JSON lines, as statistics, as advice on compressing it.
 //!
 //! Printers are library types that append to a buffer; they open no file and know no option. Reading
 //! the log and writing the buffer are the caller's.
