@@ -284,8 +284,15 @@ fn kills_lose_nothing() {
     source
         .sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT)")
         .unwrap();
+    // From here on nothing is committed before the relay has acknowledged it.
+    source
+        .sql(
+            "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so';
+             SET GLOBAL rpl_semi_sync_source_timeout = 600000, GLOBAL rpl_semi_sync_source_enabled = ON",
+        )
+        .unwrap();
     let batch = "INSERT INTO d.t (body) VALUES (REPEAT(UUID(), 1 + RAND() * 30));\n".repeat(40);
-    let mut relay = Relay::start(&folder, &source, &[]);
+    let mut relay = Relay::start(&folder, &source, &["--semi-sync"]);
     for kill in 0..kills() {
         let stop = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -298,7 +305,7 @@ fn kills_lose_nothing() {
             std::thread::sleep(wait);
             relay.child.kill().unwrap();
             relay.child.wait().unwrap();
-            relay = Relay::start(&folder, &source, &[]);
+            relay = Relay::start(&folder, &source, &["--semi-sync"]);
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
         });
     }
@@ -306,6 +313,10 @@ fn kills_lose_nothing() {
         .sql("SET binlog_transaction_compression = OFF; INSERT INTO d.t (body) VALUES (REPEAT('large ', 3000000))")
         .unwrap();
     assert!(relay.has_all_of(&folder, &source) > 1, "files were rotated");
+    let status = |name: &str| source.sql(&format!("SHOW STATUS LIKE 'Rpl_semi_sync_source_{name}'")).unwrap();
+    let number = |name: &str| status(name).split_whitespace().last().unwrap().parse::<u64>().unwrap();
+    assert_eq!(number("no_tx"), 0, "committed without an acknowledgement");
+    assert!(number("yes_tx") > 40);
     let executed = relay.sql(mysql, "repl", "SELECT @@GLOBAL.gtid_executed").unwrap();
     assert_eq!(executed.trim().replace("\\n", ""), source.gtid_executed().unwrap());
     let replica = mysql.sandbox().start().unwrap();
