@@ -93,7 +93,7 @@ impl Relay {
         replica
             .sql(&format!(
                 "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='repl', \
-                 SOURCE_PASSWORD='repl', SOURCE_SSL=0, SOURCE_CONNECT_RETRY=1, {start}; START REPLICA"
+                 SOURCE_PASSWORD='repl', SOURCE_CONNECT_RETRY=1, {start}; START REPLICA"
             ))
             .unwrap();
     }
@@ -166,7 +166,10 @@ fn every_form_reaches_its_replicas() {
     let folder = Folder::new();
     let source = mysql.sandbox().compression(3).readable_by_mariadb().start().unwrap();
     source.sql(COMMON).unwrap();
-    let mut relay = Relay::start(&folder, &source, &["--form", "uncompressed"]);
+    let pem = |name: &str| source.datadir().join(name).to_str().unwrap().to_owned();
+    let (certificate, key) = (pem("server-cert.pem"), pem("server-key.pem"));
+    let tls = ["--form", "uncompressed", "--listen-ssl-cert", &certificate, "--listen-ssl-key", &key];
+    let mut relay = Relay::start(&folder, &source, &tls);
 
     // MariaDB can't read the source, and reads the relay.
     let mariadb = MariadbSandbox::start(&[("binlog-format", "ROW")]).unwrap();
@@ -176,13 +179,7 @@ fn every_form_reaches_its_replicas() {
     assert!(stopped.contains("parse relay log event"), "{stopped}");
     mariadb.sql("STOP SLAVE; RESET SLAVE ALL; DROP DATABASE IF EXISTS shop").unwrap();
     relay.has_all_of(&folder, &source);
-    mariadb
-        .sql(&format!(
-            "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='repl', MASTER_PASSWORD='repl', \
-             MASTER_USE_GTID=no, MASTER_LOG_FILE='binlog-u.000001', MASTER_LOG_POS=4; START SLAVE",
-            relay.port
-        ))
-        .unwrap();
+    mariadb.replicate_from_port(relay.port, "binlog-u.000001", 4).unwrap();
     let expected = source.sql(ORDERS).unwrap();
     relay.wait_for("row in MariaDB", |_| {
         let applied = mariadb.sql(ORDERS).is_ok_and(|rows| rows == expected);
@@ -194,8 +191,8 @@ fn every_form_reaches_its_replicas() {
     source.sql(MYSQL_ONLY).unwrap();
     let by_gtid = mysql.sandbox().option("replica-parallel-workers", "4").start().unwrap();
     let by_position = mysql.sandbox().start().unwrap();
-    relay.replicates_to(&by_gtid, "SOURCE_AUTO_POSITION=1");
-    relay.replicates_to(&by_position, "SOURCE_LOG_FILE='binlog.000001', SOURCE_LOG_POS=4");
+    relay.replicates_to(&by_gtid, "SOURCE_SSL=1, SOURCE_AUTO_POSITION=1");
+    relay.replicates_to(&by_position, "SOURCE_SSL=0, SOURCE_LOG_FILE='binlog.000001', SOURCE_LOG_POS=4");
     for replica in [&by_gtid, &by_position] {
         replica.wait_for_source(&source).unwrap_or_else(|error| panic!("{error}\n{}", relay.said()));
         assert_eq!(replica.checksum_tables("shop").unwrap(), source.checksum_tables("shop").unwrap());
@@ -320,7 +317,7 @@ fn kills_lose_nothing() {
     let executed = relay.sql(mysql, "repl", "SELECT @@GLOBAL.gtid_executed").unwrap();
     assert_eq!(executed.trim().replace("\\n", ""), source.gtid_executed().unwrap());
     let replica = mysql.sandbox().start().unwrap();
-    relay.replicates_to(&replica, "SOURCE_AUTO_POSITION=1");
+    relay.replicates_to(&replica, "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
     replica.wait_for_source(&source).unwrap_or_else(|error| panic!("{error}\n{}", relay.said()));
     assert_eq!(replica.checksum_tables("d").unwrap(), source.checksum_tables("d").unwrap());
 }

@@ -28,6 +28,7 @@ mod sender;
 mod server;
 mod sink;
 mod steering;
+mod transport;
 
 pub use error::{Error, Result};
 pub use form::Form;

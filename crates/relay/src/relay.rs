@@ -13,6 +13,7 @@ use binlogz_wire::session::Account;
 use crate::error::{Error, Result};
 use crate::form::{Form, FormNames};
 use crate::registry::Registry;
+use crate::transport::ServerTls;
 use crate::{identity, receiver, server};
 
 /// Tells what happened, a line at a time.
@@ -27,6 +28,8 @@ pub struct RelayOptions {
     pub directory: PathBuf,
     /// Where replicas connect.
     pub listen: SocketAddr,
+    /// The certificates and the key that clients are shown, in PEM files; without them there is no TLS.
+    pub tls: Option<(PathBuf, PathBuf)>,
     /// What a client is served that names no file.
     pub form: Form,
     /// The relay's own server id; by default one made of its uuid.
@@ -42,6 +45,7 @@ pub struct Relay {
     pub(crate) accounts: Vec<Account>,
     pub(crate) uuid: ServerUuid,
     pub(crate) registry: Registry,
+    pub(crate) tls: Option<ServerTls>,
     storage: Arc<FileStorage>,
     kept: OnceLock<Kept>,
     gtids: Mutex<Gtids>,
@@ -84,12 +88,15 @@ impl Relay {
                  one (an option file, a login path or MYSQL_PWD)"
             )));
         }
+        let tls =
+            options.tls.as_ref().map(|(certificate, key)| ServerTls::read(certificate, key)).transpose()?;
         let storage = Arc::new(FileStorage::open(&options.directory)?);
         let uuid = identity::own_uuid(&options.directory)?;
         let relay = Relay {
             accounts: vec![Account { user, password }],
             uuid,
             registry: Registry::default(),
+            tls,
             storage,
             kept: OnceLock::new(),
             gtids: Mutex::default(),

@@ -358,9 +358,9 @@ pub(crate) fn broken(source: io::Error) -> Error {
 }
 
 /// Whether the client ended the connection. What else it says, such as acknowledgements, is not looked at.
-fn has_left(sink: &EventSink) -> io::Result<bool> {
-    let mut stream = sink.stream();
-    stream.set_read_timeout(Some(Duration::from_millis(1)))?;
+fn has_left(sink: &mut EventSink) -> io::Result<bool> {
+    let stream = sink.transport();
+    stream.socket().set_read_timeout(Some(Duration::from_millis(1)))?;
     let mut said = [0; 1024];
     loop {
         match stream.read(&mut said) {

@@ -1,6 +1,6 @@
 //! Accepts clients and takes their commands: a thread for each.
 
-use std::io::{Read, Write};
+use std::io::{Read, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -21,6 +21,7 @@ use crate::registry::Replica;
 use crate::relay::{Kept, Relay};
 use crate::sender::{Dump, Sender, broken};
 use crate::sink::EventSink;
+use crate::transport::Transport;
 
 /// Clients at a time.
 const CLIENTS_MAX: usize = 1000;
@@ -106,19 +107,21 @@ impl Client<'_> {
             server_version,
             connection_id: self.connection,
             nonce: nonce()?,
+            tls: self.relay.tls.is_some(),
             accounts: self.relay.accounts.clone(),
         });
-        self.converse(kept, &mut session, stream)
+        self.converse(kept, &mut session, stream.try_clone().map_err(broken)?)
     }
 
-    fn converse(&mut self, kept: &Kept, session: &mut ReplicaSession, mut stream: &TcpStream) -> Result<()> {
+    fn converse(&mut self, kept: &Kept, session: &mut ReplicaSession, stream: TcpStream) -> Result<()> {
+        let mut transport = Transport::Plain(stream);
         let mut variables = Variables::new();
         let mut buffer = vec![0; 16 << 10];
         loop {
             let pending = session.pending().to_vec();
-            stream.write_all(&pending).map_err(broken)?;
+            transport.send(&pending).map_err(broken)?;
             session.sent(pending.len());
-            let count = match stream.read(&mut buffer) {
+            let count = match transport.read(&mut buffer) {
                 Ok(0) => return Ok(()),
                 Ok(count) => count,
                 Err(source) => return Err(Error::Io { doing: "wait for a client".into(), source }),
@@ -128,16 +131,22 @@ impl Client<'_> {
                 match session.poll(&mut input)? {
                     ReplicaStep::NeedInput => break,
                     ReplicaStep::LoggedIn(user) => {
-                        stream.set_read_timeout(Some(IDLE_TIMEOUT)).map_err(broken)?;
+                        transport.socket().set_read_timeout(Some(IDLE_TIMEOUT)).map_err(broken)?;
                         self.user = Some(user);
                     }
+                    ReplicaStep::StartTls => {
+                        let tls = self.relay.tls.as_ref();
+                        let tls = tls.ok_or_else(|| Error::Refused("TLS was not offered".into()))?;
+                        transport = transport.start_tls(tls, input)?;
+                        break;
+                    }
                     ReplicaStep::Denied(user) => {
-                        stream.write_all(session.pending()).map_err(broken)?;
+                        transport.send(session.pending()).map_err(broken)?;
                         return Err(Error::Refused(format!("access denied for user '{user}'")));
                     }
                     ReplicaStep::Request(Request::Quit) => return Ok(()),
                     ReplicaStep::Request(Request::Dump(request)) => {
-                        return self.dump(kept, &variables, &request, session.next_sequence(), stream);
+                        return self.dump(kept, &variables, &request, session.next_sequence(), transport);
                     }
                     ReplicaStep::Request(request) => self.request(kept, &mut variables, session, request)?,
                 }
@@ -177,9 +186,9 @@ impl Client<'_> {
         variables: &Variables,
         request: &DumpRequest,
         sequence: u8,
-        stream: &TcpStream,
+        transport: Transport,
     ) -> Result<()> {
-        let mut sink = EventSink::new(stream.try_clone().map_err(broken)?, sequence);
+        let mut sink = EventSink::new(transport, sequence);
         let dump = match self.prepare(kept, variables, request) {
             Ok(dump) => dump,
             Err(error) => return farewell(&mut sink, error),

@@ -4,19 +4,20 @@
 //! client sees it, and leaves out those in front of where the client wants to begin.
 
 use std::io::{self, Write};
-use std::net::TcpStream;
 use std::time::Instant;
 
 use binlogz_binlog::EventHeader;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_wire::event_packets::EventPackets;
 
+use crate::transport::Transport;
+
 /// Bytes collected for one write.
 const WRITE_SIZE: usize = 256 << 10;
 
 /// Sends events.
 pub(crate) struct EventSink {
-    stream: TcpStream,
+    transport: Transport,
     packets: EventPackets,
     out: Vec<u8>,
     /// Where the next event begins in the file, or the current one began.
@@ -36,9 +37,9 @@ pub(crate) struct EventSink {
 
 impl EventSink {
     /// Packets are numbered from `sequence` on.
-    pub(crate) fn new(stream: TcpStream, sequence: u8) -> Self {
+    pub(crate) fn new(transport: Transport, sequence: u8) -> Self {
         EventSink {
-            stream,
+            transport,
             packets: EventPackets::new(sequence),
             out: Vec::with_capacity(WRITE_SIZE),
             position: 0,
@@ -96,8 +97,8 @@ impl EventSink {
     }
 
     /// The connection.
-    pub(crate) fn stream(&self) -> &TcpStream {
-        &self.stream
+    pub(crate) fn transport(&mut self) -> &mut Transport {
+        &mut self.transport
     }
 
     /// The header is whole.
@@ -161,7 +162,7 @@ impl Write for EventSink {
 
     fn flush(&mut self) -> io::Result<()> {
         if !self.out.is_empty() {
-            self.stream.write_all(&self.out)?;
+            self.transport.send(&self.out)?;
             self.out.clear();
             self.sent = Instant::now();
         }

@@ -37,6 +37,12 @@ struct Run {
     /// Where replicas connect.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN)]
     listen: SocketAddr,
+    /// The certificate shown to replicas that connect with TLS, in PEM form; without it there is no TLS.
+    #[arg(long, value_name = "FILE", requires = "listen_ssl_key")]
+    listen_ssl_cert: Option<PathBuf>,
+    /// The key of that certificate.
+    #[arg(long, value_name = "FILE", requires = "listen_ssl_cert")]
+    listen_ssl_key: Option<PathBuf>,
     /// What clients get that name no file.
     #[arg(long, value_enum, default_value_t = FormName::Received)]
     form: FormName,
@@ -81,6 +87,7 @@ impl Relay {
             source: run.connect().map_err(|error| failed(&error))?,
             directory: run.dir,
             listen: run.listen,
+            tls: run.listen_ssl_cert.zip(run.listen_ssl_key),
             form: match run.form {
                 FormName::Received => Form::Received,
                 FormName::Uncompressed => Form::Uncompressed,

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! we      greeting
+//! client  [request for TLS, and all that follows within it]
 //! client  response with a proof ─ of the wrong kind → we switch the plugin, client proves again
 //! we      [caching_sha2_password: 01 03] OK, or error 1045 and the end
 //! client  command … we answer with ok, refuse or rows; a dump takes over the connection
 //! ```
 //!
-//! TLS and packets that are compressed are not offered. What commands mean is the caller's business.
+//! Packets that are compressed are not offered; TLS is the caller's to offer. What commands mean is the caller's business.
 
 use binlogz_binlog::put::Put;
 
@@ -17,7 +18,7 @@ use crate::command::Command;
 use crate::dump_request::DumpRequest;
 use crate::error::{Error, Result, ServerError, While};
 use crate::greeting::{Greeting, NONCE_SIZE};
-use crate::handshake_response::HandshakeResponse;
+use crate::handshake_response::{HandshakeResponse, SslRequest};
 use crate::packet::{MessageReader, PacketReader, PacketWriter};
 use crate::response::{EofPacket, ErrPacket, OkPacket};
 use crate::result_set::{ColumnDefinition, Row, encode_row};
@@ -71,6 +72,8 @@ pub struct ReplicaOptions {
     pub connection_id: u32,
     /// Random bytes, none of them 0; other ones for each connection.
     pub nonce: [u8; NONCE_SIZE],
+    /// Whether the connection may go over to TLS.
+    pub tls: bool,
     /// Who may log in.
     pub accounts: Vec<Account>,
 }
@@ -80,6 +83,8 @@ pub struct ReplicaOptions {
 pub enum ReplicaStep {
     /// Send what is pending, then come back with more bytes.
     NeedInput,
+    /// Go over to TLS: what is left of the input belongs to it already.
+    StartTls,
     /// The client is who it says.
     LoggedIn(String),
     /// It is not: send what is pending and end the connection. Who it said it was.
@@ -154,7 +159,7 @@ impl ReplicaSession {
             server_version: options.server_version.as_bytes(),
             connection_id: options.connection_id,
             nonce: options.nonce,
-            capabilities: CAPABILITIES,
+            capabilities: if options.tls { CAPABILITIES | Capabilities::SSL } else { CAPABILITIES },
             collation: COLLATION,
             status: STATUS,
             reserved: [0; 10],
@@ -208,6 +213,11 @@ impl ReplicaSession {
         };
         self.size = 0;
         match &self.state {
+            State::Greeted if self.options.tls && SslRequest::decode(message).is_ok() => {
+                // Once: whoever asks within TLS is not understood.
+                self.options.tls = false;
+                Ok(ReplicaStep::StartTls)
+            }
             State::Greeted => {
                 let response = HandshakeResponse::decode(message).during(LOGGING_IN)?;
                 if !response.head.capabilities.contains(Capabilities::PROTOCOL_41 | Capabilities::PLUGIN_AUTH)
@@ -369,6 +379,7 @@ mod tests {
             server_version: "9.7.4".into(),
             connection_id: 5,
             nonce: *b"abcdefghijklmnopqrst",
+            tls: false,
             accounts: vec![account],
         })
     }
@@ -417,6 +428,24 @@ mod tests {
             let (step, _) = talk(&mut client, &mut source);
             assert_eq!(step.unwrap(), ClientStep::Answer(Answer::Rows(vec![row])));
         }
+    }
+
+    #[test]
+    fn a_client_goes_over_to_tls_once() {
+        let (mut client, mut source) = (client("secret", None), source());
+        source = ReplicaSession::new(ReplicaOptions { tls: true, ..source.options });
+        let greeting = source.pending().to_vec();
+        source.sent(greeting.len());
+        assert_eq!(client.poll(&mut greeting.as_slice(), Duration::ZERO).unwrap(), ClientStep::StartTls);
+        let asked = [client.pending(), b"hello"].concat();
+        client.sent(asked.len());
+        let mut input = asked.as_slice();
+        assert_eq!(source.poll(&mut input).unwrap(), ReplicaStep::StartTls);
+        assert_eq!(input, b"hello", "what belongs to TLS is left");
+        client.tls_started().unwrap();
+        let (step, told) = talk(&mut client, &mut source);
+        assert!(matches!(step, Ok(ClientStep::LoggedIn)), "{step:?}");
+        assert_eq!(told, ReplicaStep::LoggedIn("repl".into()));
     }
 
     #[test]
