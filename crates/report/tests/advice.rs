@@ -9,7 +9,9 @@ use binlogz_flow::{Input, Rewrite, Summary, rewrite};
 use binlogz_payload::{CompressOptions, CompressionLevel};
 use binlogz_report::advice::{Advice, ExactMeter, SampleMeter, Sampler};
 use binlogz_report::stats::{Cell, Section};
-use binlogz_testkit::real::{self, RealBinlog};
+use binlogz_testkit::real::{self, Compression, RealBinlog};
+use binlogz_testkit::workload::{Setting, shape_binlogs};
+use binlogz_testkit::{Tool, require_tool};
 
 fn levels(levels: &[i64]) -> Vec<CompressionLevel> {
     levels.iter().map(|level| CompressionLevel::clamped(*level)).collect()
@@ -198,4 +200,27 @@ fn a_sample_says_what_all_would() {
     }
     assert!(partial >= 8, "only {partial} logs were sampled in part");
     assert!(right * 10 >= told * 9, "{right} of {told} within what they say");
+}
+
+/// JSON documents, UUID keys with blobs, tables of 100 columns: exact sizes are the server's own.
+#[test]
+fn other_shapes_are_measured_as_the_server_writes_them() {
+    require_tool!(Tool::Mysql);
+    const LEVEL: u32 = 3;
+    let asked = levels(&[i64::from(LEVEL)]);
+    for shape in shape_binlogs(0.02, &Setting::level(LEVEL)).unwrap() {
+        let log = RealBinlog {
+            name: shape.shape.name().to_owned(),
+            path: shape.path,
+            compression: Compression::Level(LEVEL),
+            relay_log: false,
+        };
+        let truth = exact(&log, &asked, 2).sections();
+        assert_eq!(numbers(section(&truth, "levels"), "bytes"), [i128::from(shape.bytes)], "{}", log.name);
+        let summary = section(&truth, "summary");
+        assert!(numbers(summary, "eligible_transactions")[0] > 20, "{}", log.name);
+        let found = sampled(&log, &asked, 2, 1).sections();
+        let found = numbers(section(&found, "levels"), "bytes")[0] as f64;
+        assert!((found / shape.bytes as f64 - 1.0).abs() < 0.03, "{}: {found}", log.name);
+    }
 }

@@ -7,12 +7,14 @@
 
 mod employees;
 mod mersenne;
+mod shapes;
 mod sysbench;
 
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+pub use shapes::{Shape, ShapeBinlog, shape_binlogs};
 pub use sysbench::sysbench;
 
 use crate::{Error, IoContext, MysqlSandbox, Result, Tool, cache};
@@ -199,7 +201,8 @@ fn file_name(workload: Workload) -> String {
     format!("{}.000001", workload.name())
 }
 
-fn run_all(scale: f64, setting: &Setting, dir: &Path) -> Result<()> {
+/// A server that writes its binlog so.
+fn sandbox(setting: &Setting) -> Result<MysqlSandbox> {
     let mut builder = Tool::Mysql.find()?.sandbox();
     if let Some(level) = setting.level {
         builder = builder.compression(level);
@@ -207,7 +210,11 @@ fn run_all(scale: f64, setting: &Setting, dir: &Path) -> Result<()> {
     for (name, value) in &setting.options {
         builder = builder.option(name, value);
     }
-    let server = builder.start()?;
+    builder.start()
+}
+
+fn run_all(scale: f64, setting: &Setting, dir: &Path) -> Result<()> {
+    let server = sandbox(setting)?;
     server.sql("FLUSH BINARY LOGS")?; // its first file says when it was started: the others don't
     for workload in Workload::ALL {
         workload.run(&server, scale)?;

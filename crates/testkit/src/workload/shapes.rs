@@ -1,0 +1,206 @@
+//! Three shapes of data that the five workloads don't have: JSON documents, UUID keys with blobs, tables of 100
+//! columns. From a fixed seed, loaded into a real server; one binlog file each.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::{Setting, sandbox, scaled};
+use crate::random::Random;
+use crate::{IoContext, MysqlSandbox, Result, Tool, cache};
+
+/// Part of the cache key: raised when a shape changes.
+const RECIPE: u32 = 1;
+
+const SEED: u64 = 20_260_201;
+
+/// Rows of a multi-row INSERT.
+const ROWS: u32 = 40;
+
+/// Columns of each type in the wide table, of which there are five.
+const COLUMNS: usize = 20;
+
+/// One of the three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Orders as JSON documents of about 500 bytes: loaded, then changed one by one.
+    Documents,
+    /// Blobs of 200 to 8,000 bytes under random binary UUIDs, half of them hardly compressible; one a transaction.
+    Blobs,
+    /// A table of 100 columns, of which most stay NULL or at their default: loaded, then changed one by one.
+    Wide,
+}
+
+impl Shape {
+    /// All three.
+    pub const ALL: [Shape; 3] = [Shape::Documents, Shape::Blobs, Shape::Wide];
+
+    /// Its name in file names and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Shape::Documents => "documents",
+            Shape::Blobs => "blobs",
+            Shape::Wide => "wide",
+        }
+    }
+
+    /// Runs it on a server, at a scale: some 40 MB of plain binlog at scale 1.
+    pub fn run(self, server: &MysqlSandbox, scale: f64) -> Result<()> {
+        let mut random = Random::new(SEED);
+        server.run_client(|out| match self {
+            Shape::Documents => documents(out, &mut random, scaled(40_000.0, scale)),
+            Shape::Blobs => blobs(out, &mut random, scaled(10_000.0, scale)),
+            Shape::Wide => wide(out, &mut random, scaled(40_000.0, scale)),
+        })?;
+        Ok(())
+    }
+}
+
+fn documents(out: &mut dyn Write, random: &mut Random, count: u32) -> io::Result<()> {
+    writeln!(out, "CREATE DATABASE documents; CREATE TABLE documents.orders(id INT PRIMARY KEY, doc JSON);")?;
+    let cities = ["Lisbon", "Lagos", "Lima", "Lahore", "London", "Luanda"];
+    multi_row(out, "documents.orders", count, |out, id| {
+        let city = cities[random.below(cities.len())];
+        write!(
+            out,
+            "({id},'{{\"order\":{id},\"status\":\"new\",\"customer\":{{\"id\":{},",
+            random.below(50_000)
+        )?;
+        write!(
+            out,
+            "\"city\":\"{city}\",\"mail\":\"user{}@example.org\"}},\"items\":[",
+            random.below(50_000)
+        )?;
+        for item in 0..1 + random.below(6) {
+            let comma = if item == 0 { "" } else { "," };
+            let (sku, price) = (random.below(9000), random.below(99_999));
+            write!(
+                out,
+                "{comma}{{\"sku\":\"A-{sku:05}\",\"count\":{},\"cents\":{price}}}",
+                1 + random.below(5)
+            )?;
+        }
+        write!(out, "]}}')")
+    })?;
+    for _ in 0..count / 2 {
+        let id = 1 + random.below(count as usize);
+        writeln!(
+            out,
+            "UPDATE documents.orders SET doc = JSON_SET(doc, '$.status', 'sent') WHERE id = {id} LIMIT 1;"
+        )?;
+    }
+    Ok(())
+}
+
+fn blobs(out: &mut dyn Write, random: &mut Random, count: u32) -> io::Result<()> {
+    writeln!(
+        out,
+        "CREATE DATABASE blobs; CREATE TABLE blobs.file(id BINARY(16) PRIMARY KEY, owner BINARY(16), data BLOB);"
+    )?;
+    for number in 0..count {
+        let [id, owner] = [(); 2].map(|()| format!("{:016x}{:016x}", random.bits(), random.bits()));
+        write!(out, "INSERT INTO blobs.file VALUES (0x{id},0x{owner},0x")?;
+        let words = 25 + random.below(975);
+        let vocabulary: Vec<u64> = (0..16).map(|_| random.bits()).collect();
+        for _ in 0..words {
+            // Noise, or words of a small vocabulary.
+            let word = if number % 2 == 0 { random.bits() } else { vocabulary[random.below(16)] };
+            write!(out, "{word:016x}")?;
+        }
+        writeln!(out, ");")?;
+    }
+    Ok(())
+}
+
+fn wide(out: &mut dyn Write, random: &mut Random, count: u32) -> io::Result<()> {
+    let kinds =
+        [("i", "INT"), ("d", "DECIMAL(12,2)"), ("s", "VARCHAR(40)"), ("t", "DATETIME"), ("f", "DOUBLE")];
+    let names: Vec<String> =
+        kinds.iter().flat_map(|(prefix, _)| (0..COLUMNS).map(move |n| format!("{prefix}{n}"))).collect();
+    let columns: Vec<String> =
+        names.iter().enumerate().map(|(n, name)| format!("{name} {}", kinds[n / COLUMNS].1)).collect();
+    writeln!(
+        out,
+        "CREATE DATABASE wide; CREATE TABLE wide.facts(id INT PRIMARY KEY, {});",
+        columns.join(", ")
+    )?;
+    let mut value = |kind: usize| match kind {
+        _ if random.below(3) == 0 => "NULL".to_owned(),
+        0 => random.below(1000).to_string(),
+        1 => format!("{}.{:02}", random.below(10_000), random.below(100)),
+        2 => format!("'state {}'", random.below(30)),
+        3 => format!("'2026-{:02}-{:02} 12:00:00'", 1 + random.below(12), 1 + random.below(28)),
+        _ => format!("{}.5", random.below(500)),
+    };
+    multi_row(out, "wide.facts", count, |out, id| {
+        write!(out, "({id}")?;
+        (0..names.len()).try_for_each(|n| write!(out, ",{}", value(n / COLUMNS)))?;
+        write!(out, ")")
+    })?;
+    for id in 1..=count / 2 {
+        let column = value(0);
+        writeln!(out, "UPDATE wide.facts SET i{} = {column} WHERE id = {id};", id as usize % COLUMNS)?;
+    }
+    Ok(())
+}
+
+fn multi_row(
+    out: &mut dyn Write,
+    table: &str,
+    count: u32,
+    mut row: impl FnMut(&mut dyn Write, u32) -> io::Result<()>,
+) -> io::Result<()> {
+    for id in 1..=count {
+        let first = id % ROWS == 1;
+        if first {
+            write!(out, "INSERT INTO {table} VALUES ")?;
+        } else {
+            write!(out, ",")?;
+        }
+        row(out, id)?;
+        if id % ROWS == 0 || id == count {
+            writeln!(out, ";")?;
+        }
+    }
+    Ok(())
+}
+
+/// The binlog of one shape.
+#[derive(Clone, Debug)]
+pub struct ShapeBinlog {
+    /// Which it is.
+    pub shape: Shape,
+    /// The file, in the cache: to be read, not changed.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// The three shapes' binlogs at a scale and setting, made on a real server the first time.
+pub fn shape_binlogs(scale: f64, setting: &Setting) -> Result<Vec<ShapeBinlog>> {
+    let mysql = Tool::Mysql.find()?;
+    let key = format!("shapes-{RECIPE}/mysql-{}/scale-{scale}/{setting}", mysql.version());
+    let dir = cache::entry(&key, |dir| run_all(scale, setting, dir))?;
+    let found = Shape::ALL.iter().map(|&shape| {
+        let path = dir.join(file_name(shape));
+        let bytes = fs::metadata(&path).at("read", &path)?.len();
+        Ok(ShapeBinlog { shape, path, bytes })
+    });
+    found.collect()
+}
+
+fn file_name(shape: Shape) -> String {
+    format!("{}.000001", shape.name())
+}
+
+fn run_all(scale: f64, setting: &Setting, dir: &Path) -> Result<()> {
+    let server = sandbox(setting)?;
+    server.sql("FLUSH BINARY LOGS")?; // its first file says when it was started: the others don't
+    for shape in Shape::ALL {
+        shape.run(&server, scale)?;
+        let closed = server.flush_binary_logs()?;
+        let kept = dir.join(file_name(shape));
+        fs::copy(&closed, &kept).at("copy", &closed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# `binlogz advise` against the truth. For docs/advise.md.
+#
+#   exact     --exact on files that the server wrote at levels 1, 3 and 19: their very sizes; and beside compress, in time
+#   sample    the default budget at SEEDS seeds: largest error and half-width, how often the truth is within, seconds
+#   stage     processor time for a gigabyte beside the server's own timing of its compressing, in the same run
+#
+# usage: advise.sh [exact|sample|stage]…            SEEDS=10 SCALE=1 RUNS=5
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+seeds=${SEEDS:-10} scale=${SCALE:-1} runs=${RUNS:-5}
+[ $# -gt 0 ] || set -- exact sample stage
+cargo build --quiet --release --package binlogz
+cargo build --quiet --release --package binlogz-testkit --bin workloads --bin stage-timing
+release=${CARGO_TARGET_DIR:-target}/release
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# levels ARGUMENT…: the rows of advise's table by level.
+levels() {
+    "$release/binlogz" advise "$@" | awk '/^By level/ { on = 1; next } /^$/ { on = 0 } on && $1 ~ /^[0-9]+$/'
+}
+seconds() {
+    local begin=$EPOCHREALTIME
+    "$@" >/dev/null 2>&1
+    awk -v begin="$begin" -v end="$EPOCHREALTIME" 'BEGIN { printf "%.4f\n", end - begin }'
+}
+median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+# files SETTING: name and path of each workload and shape.
+files() {
+    for of in workloads shapes; do
+        "$release/workloads" --of "$of" --scale "$scale" --setting "$1" | cut -f 2,4
+    done
+}
+
+exact() {
+    local failed=0 level name path size found
+    printf '\n%-6s %-18s %12s %12s\n' level file server advise
+    for level in 1 3 19; do
+        while read -r name path; do
+            size=$(stat -c %s "$path")
+            found=$(levels --exact --levels "$level" "$path" | awk '{ print $2 }')
+            printf '%-6s %-18s %12s %12s\n' "$level" "$name" "$size" "$found"
+            [ "$size" = "$found" ] || failed=1
+        done < <(files "level$level")
+    done
+    printf '\n%-18s %10s %10s %6s\n' 'level 3, seconds' compress advise x
+    while read -r name path; do
+        for ((run = 0; run < runs; run++)); do
+            seconds "$release/binlogz" compress --level 3 --output /dev/null "$path" >>"$work/compress-$name"
+            seconds "$release/binlogz" advise --exact --levels 3 "$path" >>"$work/advise-$name"
+        done
+        echo "$name $(median <"$work/compress-$name") $(median <"$work/advise-$name")" |
+            awk '{ printf "%-18s %10.3f %10.3f %6.2f\n", $1, $2, $3, $3 / $2 }'
+    done < <(files plain)
+    return "$failed"
+}
+
+sample() {
+    local name path seed
+    printf '\n%-18s %6s %12s %14s %8s %8s\n' file level 'error % max' 'half-width max' within 's max'
+    while read -r name path; do
+        levels --exact --levels 1,3,19 "$path" | awk '{ print $1, $2 }' >"$work/truth"
+        : >"$work/found"
+        for ((seed = 1; seed <= seeds; seed++)); do
+            begin=$EPOCHREALTIME
+            levels --seed "$seed" "$path" >"$work/one"
+            awk -v begin="$begin" -v end="$EPOCHREALTIME" '{ print $1, $2, $3, end - begin }' "$work/one" >>"$work/found"
+        done
+        awk -v name="$name" '
+            NR == FNR { truth[$1] = $2; next }
+            $1 in truth {
+                error = 100 * ($2 / truth[$1] - 1); if (error < 0) error = -error
+                if (error > errors[$1]) errors[$1] = error
+                if ($3 > widths[$1]) widths[$1] = $3
+                if ($4 > times[$1]) times[$1] = $4
+                count[$1]++; if (error <= $3 + 0.01) within[$1]++
+            }
+            END { for (level in truth) printf "%-18s %6s %12.2f %14.2f %5d/%-2d %8.1f\n",
+                      name, level, errors[level], widths[level], within[level], count[level], times[level] }
+        ' "$work/truth" "$work/found" | sort -k2n
+    done < <(files plain)
+}
+
+stage() {
+    local level name server path found
+    printf '\n%-6s %-18s %14s %14s %6s\n' level file 'server s/GB' 'advise s/GB' x
+    while read -r level name server path; do
+        found=$(levels --exact --levels "$level" "$path" | awk '{ print $(NF - 4) }')
+        echo "$level $name $server $found" | awk '{ printf "%-6s %-18s %14.2f %14.2f %6.2f\n", $1, $2, $3, $4, $4 / $3 }'
+    done < <("$release/stage-timing" "$work" --scale "$scale" --level 1 --level 3 --level 19)
+}
+
+for part in "$@"; do "$part"; done
