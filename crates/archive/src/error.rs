@@ -1,0 +1,82 @@
+//! What can go wrong with an archive.
+
+use std::io;
+
+/// Why an archive could not be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Bytes that no packer writes.
+    #[error("{what}: {problem}")]
+    Damaged {
+        /// The part of the archive.
+        what: &'static str,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A number that can't be.
+    #[error("{what} is {found}, expected {expected}")]
+    Unexpected {
+        /// What was read or checked.
+        what: String,
+        /// What is there.
+        found: String,
+        /// What should be.
+        expected: String,
+    },
+    /// Trouble with one object of an archive.
+    #[error("{object} at {offset}: {source}")]
+    In {
+        /// The object's name.
+        object: String,
+        /// Where in it.
+        offset: u64,
+        /// What is wrong.
+        source: Box<Error>,
+    },
+    /// Reading or writing failed.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was being done.
+        doing: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A log that can't be read.
+    #[error(transparent)]
+    Binlog(#[from] binlogz_binlog::Error),
+    /// The manifest is not what it should be.
+    #[error("manifest: {0}")]
+    Manifest(#[from] serde_json::Error),
+}
+
+/// The result of work on an archive.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// Bytes that no packer writes.
+    pub(crate) fn damaged(what: &'static str, problem: &'static str) -> Self {
+        Error::Damaged { what, problem }
+    }
+
+    /// Something else than should be.
+    pub(crate) fn unexpected(what: impl Into<String>, found: impl ToString, expected: impl ToString) -> Self {
+        Error::Unexpected { what: what.into(), found: found.to_string(), expected: expected.to_string() }
+    }
+
+    /// A system call that failed while `doing` something.
+    pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let doing = doing.into();
+        move |source| Error::Io { doing, source }
+    }
+
+    /// Output that can't be written.
+    pub fn writing(error: io::Error) -> Self {
+        Error::io("write")(error)
+    }
+
+    /// Whether whoever read our output stopped reading.
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+}

@@ -1,0 +1,219 @@
+//! What each block of an object holds: where it stands, its transactions, when they were made.
+//!
+//! ```text
+//! head    bytes   length, then the log's magic, format description and previous GTIDs
+//! count   varint  blocks; each:
+//!   offset     varint  in the log          size        varint  in the log
+//!   at         varint  in the object       packed_size varint  in the object
+//!   crc32      4       of the packed bytes
+//!   continues  1       1: it begins inside a transaction
+//!   method     1       0 bytes | 1 columns
+//!   first, last varint the smallest and largest timestamp of its events; 0: it has none
+//!   gtids      bytes   length, then the set of those that begin in it, as text
+//! ```
+
+use binlogz_binlog::checksum::CHECKSUM_SIZE;
+use binlogz_binlog::event::AnyGtidEvent;
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::{EventFrame, EventHeader, EventType, MAGIC};
+
+use crate::block::{BLOCK_SIZE_MAX, Method, event_end};
+use crate::cut::Piece;
+use crate::error::{Error, Result};
+use crate::layout::has_checksum;
+use crate::varint::{self, Taker};
+
+/// The most blocks of an object: more than a log of 1 TiB has.
+const BLOCKS_MAX: u64 = 1 << 20;
+
+/// What is known of a block without unpacking it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockEntry {
+    /// Where it begins in the log.
+    pub offset: u64,
+    /// Its bytes in the log.
+    pub size: u64,
+    /// Where it stands in the object.
+    pub at: u64,
+    /// Its bytes in the object.
+    pub packed_size: u64,
+    /// CRC-32 of those.
+    pub crc32: u32,
+    /// It begins inside a transaction.
+    pub continues: bool,
+    /// How it was packed.
+    pub method: Method,
+    /// The smallest and the largest timestamp of its events.
+    pub times: Option<(u32, u32)>,
+    /// The transactions that begin in it.
+    pub gtids: GtidSet,
+}
+
+/// The index of an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Index {
+    /// Magic, format description and previous GTIDs of the log.
+    pub head: Vec<u8>,
+    /// Its blocks.
+    pub blocks: Vec<BlockEntry>,
+}
+
+impl Index {
+    /// The index as it stands in an object.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        varint::put_bytes(&mut out, &self.head);
+        varint::put(&mut out, self.blocks.len() as u64);
+        for block in &self.blocks {
+            for number in [block.offset, block.size, block.at, block.packed_size] {
+                varint::put(&mut out, number);
+            }
+            out.extend_from_slice(&block.crc32.to_le_bytes());
+            out.push(block.continues.into());
+            out.push(u8::from(block.method == Method::Columns));
+            let (first, last) = block.times.unwrap_or_default();
+            varint::put(&mut out, first.into());
+            varint::put(&mut out, last.into());
+            varint::put_bytes(&mut out, block.gtids.to_string().as_bytes());
+        }
+        out
+    }
+
+    /// The reverse of [`Index::encode`].
+    ///
+    /// # Errors
+    ///
+    /// Bytes that no packer writes; blocks that don't follow one another.
+    pub fn decode(bytes: &[u8]) -> Result<Index> {
+        let mut from = Taker::new(bytes);
+        let head = from.bytes()?.to_vec();
+        let count = from.at_most(BLOCKS_MAX.min(bytes.len() as u64), "count of blocks")?;
+        let mut blocks = Vec::new();
+        let mut offset = 0;
+        for _ in 0..count {
+            let block = BlockEntry::decode(&mut from)?;
+            if block.offset != offset {
+                return Err(Error::damaged("index", "has blocks that don't follow one another"));
+            }
+            offset += block.size;
+            blocks.push(block);
+        }
+        if from.left() == 0 {
+            Ok(Index { head, blocks })
+        } else {
+            Err(Error::damaged("index", "goes on too long"))
+        }
+    }
+
+    /// All transactions of the log.
+    pub fn gtids(&self) -> GtidSet {
+        let mut all = GtidSet::default();
+        self.blocks.iter().for_each(|block| all.union(&block.gtids));
+        all
+    }
+
+    /// The smallest and the largest timestamp.
+    pub fn times(&self) -> Option<(u32, u32)> {
+        self.blocks
+            .iter()
+            .filter_map(|block| block.times)
+            .reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+    }
+}
+
+impl BlockEntry {
+    fn decode(from: &mut Taker<'_>) -> Result<BlockEntry> {
+        let offset = from.number()?;
+        let size = from.at_most(BLOCK_SIZE_MAX as u64, "size of a block")? as u64;
+        let (at, packed_size) = (from.number()?, from.number()?);
+        let crc32 = from.take(4)?.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        let continues = from.byte()? == 1;
+        let method = if from.byte()? == 1 { Method::Columns } else { Method::Bytes };
+        let first = from.at_most(u32::MAX.into(), "timestamp")? as u32;
+        let last = from.at_most(u32::MAX.into(), "timestamp")? as u32;
+        let gtids = str::from_utf8(from.bytes()?).ok().and_then(|text| text.parse().ok());
+        Ok(BlockEntry {
+            offset,
+            size,
+            at,
+            packed_size,
+            crc32,
+            continues,
+            method,
+            times: (last > 0).then_some((first, last)),
+            gtids: gtids.ok_or_else(|| Error::damaged("index", "has a GTID set that can't be read"))?,
+        })
+    }
+
+    /// What a piece of a log holds; where it will stand is not known yet.
+    pub(crate) fn of(piece: &Piece) -> BlockEntry {
+        let mut entry = BlockEntry {
+            offset: piece.offset,
+            size: piece.log.len() as u64,
+            at: 0,
+            packed_size: 0,
+            crc32: 0,
+            continues: piece.continues,
+            method: Method::Bytes,
+            times: None,
+            gtids: GtidSet::default(),
+        };
+        for event in events(&piece.log, piece.offset) {
+            let Ok(header) = EventHeader::decode(event) else { continue };
+            if header.timestamp > 0 {
+                let (first, last) = entry.times.unwrap_or((header.timestamp, header.timestamp));
+                entry.times = Some((first.min(header.timestamp), last.max(header.timestamp)));
+            }
+            if let Some(gtid) = gtid_of(event) {
+                entry.gtids.add(gtid);
+            }
+        }
+        entry
+    }
+}
+
+/// The whole events of a part of a log.
+pub(crate) fn events(log: &[u8], offset: u64) -> impl Iterator<Item = &[u8]> {
+    let mut at = if offset == 0 && log.starts_with(&MAGIC) { MAGIC.len() } else { 0 };
+    std::iter::from_fn(move || {
+        let end = event_end(log, at)?;
+        let event = log.get(at..end);
+        at = end;
+        event
+    })
+}
+
+/// An event as a frame.
+pub(crate) fn frame(event: &[u8]) -> Option<EventFrame<'_>> {
+    let checksum = if has_checksum(event) { CHECKSUM_SIZE } else { 0 };
+    EventFrame::from_checked(event, checksum).ok()
+}
+
+/// The body of an event, without a checksum behind it.
+pub(crate) fn body(event: &[u8]) -> &[u8] {
+    frame(event).map(|frame| frame.body()).unwrap_or_default()
+}
+
+/// The GTID of a GTID event.
+pub(crate) fn gtid_of(event: &[u8]) -> Option<binlogz_binlog::gtid::Gtid> {
+    let event_type = EventHeader::decode(event).ok()?.event_type;
+    if !matches!(event_type, EventType::GTID | EventType::GTID_TAGGED) {
+        return None;
+    }
+    AnyGtidEvent::decode_frame(&frame(event)?).ok().flatten()?.gtid()
+}
+
+/// The magic, the format description and the previous GTIDs that a log begins with.
+pub(crate) fn head(log: &[u8]) -> Vec<u8> {
+    let mut head = MAGIC.to_vec();
+    for event in events(log, 0) {
+        match event.get(4).map(|&event_type| EventType(event_type)) {
+            Some(EventType::FORMAT_DESCRIPTION | EventType::PREVIOUS_GTIDS) if event.len() > HEADER_SIZE => {
+                head.extend_from_slice(event);
+            }
+            _ => break,
+        }
+    }
+    head
+}

@@ -1,0 +1,103 @@
+//! What an archive holds: JSON, so that an archive explains itself to whoever finds it.
+
+use binlogz_binlog::gtid::GtidSet;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::folder::Storage;
+
+const FORMAT: &str = "binlogz archive";
+/// The version written.
+const VERSION: u32 = 1;
+
+/// The manifest of an archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    format: String,
+    version: u32,
+    /// The logs, in the order they were archived.
+    pub files: Vec<FileEntry>,
+}
+
+/// An archived log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Its file name.
+    pub name: String,
+    /// The object that holds it.
+    pub object: String,
+    /// Its bytes.
+    pub size: u64,
+    /// Their SHA-256, in hexadecimal.
+    pub sha256: String,
+    /// Bytes of the object.
+    pub packed_size: u64,
+    /// The level at which its payloads were compressed: they are kept expanded, and come back by compressing.
+    pub payload_level: Option<u8>,
+    /// Transaction payloads kept as bytes, since compressing would not give them back.
+    pub payloads_kept: u64,
+    /// Transactions of the logs before.
+    pub previous_gtids: String,
+    /// Transactions in it.
+    pub gtids: String,
+    /// The smallest and the largest timestamp of its events, in seconds since 1970.
+    pub times: Option<(u32, u32)>,
+}
+
+impl Default for Manifest {
+    fn default() -> Self {
+        Manifest { format: FORMAT.into(), version: VERSION, files: Vec::new() }
+    }
+}
+
+impl Manifest {
+    /// The manifest of an archive.
+    ///
+    /// # Errors
+    ///
+    /// One that can't be read, or of another version.
+    pub fn read(storage: &dyn Storage) -> Result<Option<Manifest>> {
+        let Some(bytes) = storage.manifest()? else { return Ok(None) };
+        let manifest: Manifest = serde_json::from_slice(&bytes)?;
+        if manifest.format != FORMAT || manifest.version != VERSION {
+            let found = format!("{} {}", manifest.format, manifest.version);
+            return Err(Error::unexpected("manifest", found, format!("{FORMAT} {VERSION}")));
+        }
+        Ok(Some(manifest))
+    }
+
+    /// Stores it.
+    ///
+    /// # Errors
+    ///
+    /// Storage that fails.
+    pub fn write(&self, storage: &dyn Storage) -> Result<()> {
+        let mut bytes = serde_json::to_vec_pretty(self)?;
+        bytes.push(b'\n');
+        storage.put_manifest(&bytes)
+    }
+}
+
+impl FileEntry {
+    /// Transactions in it.
+    ///
+    /// # Errors
+    ///
+    /// A manifest that was changed by hand.
+    pub fn gtid_set(&self) -> Result<GtidSet> {
+        parse(&self.gtids)
+    }
+
+    /// Transactions of the logs before.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    pub fn previous_gtid_set(&self) -> Result<GtidSet> {
+        parse(&self.previous_gtids)
+    }
+}
+
+fn parse(text: &str) -> Result<GtidSet> {
+    text.parse().map_err(|_| Error::unexpected("GTID set in the manifest", text, "a GTID set"))
+}

@@ -1,0 +1,213 @@
+//! Gives logs back: whole ones byte for byte, or chosen transactions as binlog files of their own.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use binlogz_binlog::checksum::{CHECKSUM_SIZE, crc32};
+use binlogz_binlog::header::END_LOG_POS_OFFSET;
+use binlogz_binlog::{Boundary, EventHeader, TransactionAssembler};
+
+use crate::create::{Hasher, compress};
+use crate::error::{Error, Result};
+use crate::folder::Storage;
+use crate::index::{self, BlockEntry};
+use crate::layout::has_checksum;
+use crate::manifest::FileEntry;
+use crate::object::Object;
+use crate::selection::{Choice, Selection};
+
+/// Opens the object of a log.
+///
+/// # Errors
+///
+/// An object that is missing or damaged.
+pub fn open(storage: &dyn Storage, file: &FileEntry) -> Result<Object> {
+    Object::open(&file.object, storage.get(&file.object)?)
+}
+
+/// Writes a log as it was.
+///
+/// # Errors
+///
+/// Blocks that are damaged, output that fails.
+pub fn whole(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, workers: usize) -> Result<()> {
+    let object = open(storage, file)?;
+    let Some(level) = file.payload_level else { return blocks(&object, out, workers) };
+    let mut plain = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
+    blocks(&object, &mut plain, workers)?;
+    compress(Arc::new(plain), level.into(), out, workers)
+}
+
+/// Reads a log back and compares it with its SHA-256.
+///
+/// # Errors
+///
+/// As [`whole`]; another SHA-256.
+pub fn verify(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Result<()> {
+    let mut hasher = Hasher::default();
+    whole(storage, file, &mut hasher, workers)?;
+    let (sha256, _) = hasher.finish();
+    if sha256 == file.sha256 {
+        Ok(())
+    } else {
+        Err(Error::unexpected(format!("{}: SHA-256", file.object), sha256, &file.sha256))
+    }
+}
+
+/// Writes what the blocks of an object hold, unpacking several at once.
+fn blocks(object: &Object, out: &mut dyn Write, workers: usize) -> Result<()> {
+    for together in object.index.blocks.chunks(workers.clamp(1, WORKERS_MAX)) {
+        for log in unpack_at_once(object, together) {
+            out.write_all(&log?).map_err(Error::io("write"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Blocks unpacked at once: each takes up to 200 MiB.
+const WORKERS_MAX: usize = 2;
+
+fn unpack_at_once(object: &Object, blocks: &[BlockEntry]) -> Vec<Result<Vec<u8>>> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = blocks.iter().map(|block| scope.spawn(|| object.block(block))).collect();
+        let panicked = |_| Err(Error::damaged("block", "made its reader panic"));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
+    })
+}
+
+/// What a restore of chosen transactions came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Transactions written.
+    pub transactions: u64,
+    /// Blocks unpacked.
+    pub blocks: u64,
+    /// The selection ends here: nothing behind it is wanted.
+    pub ended: bool,
+}
+
+/// Writes the chosen transactions of a log as a log: its head, then the transactions. Payloads come expanded.
+/// `out` is asked for where the first transaction goes.
+///
+/// # Errors
+///
+/// As [`whole`].
+pub fn chosen(
+    storage: &dyn Storage,
+    file: &FileEntry,
+    selection: &Selection,
+    out: &mut dyn FnMut() -> Result<Box<dyn Write>>,
+) -> Result<Restored> {
+    let mut restored = Restored::default();
+    if !selection.may_be_in(&file.gtid_set()?, file.times) {
+        return Ok(restored);
+    }
+    let object = open(storage, file)?;
+    let mut filter = Filter::default();
+    let mut writer = None;
+    for entry in &object.index.blocks {
+        let goes_on = entry.continues && filter.chosen;
+        if !goes_on && !selection.may_be_in(&entry.gtids, entry.times) {
+            filter = Filter::default();
+            continue;
+        }
+        if !entry.continues {
+            filter = Filter::default();
+        }
+        restored.blocks += 1;
+        let mut log = std::mem::take(&mut filter.cut);
+        let begin = if log.is_empty() { entry.offset } else { 1 };
+        log.extend(object.block(entry)?);
+        let mut size = 0;
+        for event in index::events(&log, begin) {
+            size += event.len();
+            match filter.choose(event, selection) {
+                Choice::Leave => {}
+                Choice::End => {
+                    restored.ended = true;
+                    return finish(writer, restored);
+                }
+                Choice::Take { begins } => {
+                    restored.transactions += u64::from(begins);
+                    if writer.is_none() {
+                        writer = Some(LogWriter::new(out()?, &object.index.head)?);
+                    }
+                    if let Some(writer) = &mut writer {
+                        writer.write(event)?;
+                    }
+                }
+            }
+        }
+        let magic = if begin == 0 { binlogz_binlog::MAGIC.len() } else { 0 };
+        filter.cut = log.split_off((size + magic).min(log.len()));
+    }
+    finish(writer, restored)
+}
+
+fn finish(writer: Option<LogWriter>, restored: Restored) -> Result<Restored> {
+    if let Some(mut writer) = writer {
+        writer.out.flush().map_err(Error::io("write"))?;
+    }
+    Ok(restored)
+}
+
+/// Which events are of chosen transactions.
+#[derive(Default)]
+struct Filter {
+    assembler: TransactionAssembler,
+    chosen: bool,
+    /// The begin of an event that goes on in the next block.
+    cut: Vec<u8>,
+}
+
+impl Filter {
+    fn choose(&mut self, event: &[u8], selection: &Selection) -> Choice {
+        let Ok(header) = EventHeader::decode(event) else { return Choice::Leave };
+        let boundary = self.assembler.feed(&header, index::body(event)).boundary;
+        match boundary {
+            Boundary::Outside => {
+                self.chosen = false;
+                Choice::Leave
+            }
+            Boundary::Begin | Boundary::BeginAgain | Boundary::Single => {
+                let choice = selection.choose(index::gtid_of(event).as_ref(), header.timestamp);
+                self.chosen = matches!(choice, Choice::Take { .. });
+                choice
+            }
+            Boundary::Inside | Boundary::End if self.chosen => Choice::Take { begins: false },
+            Boundary::Inside | Boundary::End => Choice::Leave,
+        }
+    }
+}
+
+/// Writes events so that each says where it stands.
+struct LogWriter {
+    out: Box<dyn Write>,
+    at: u64,
+}
+
+impl LogWriter {
+    fn new(out: Box<dyn Write>, head: &[u8]) -> Result<Self> {
+        let mut writer = LogWriter { out, at: 0 };
+        writer.put(head)?;
+        Ok(writer)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.at += bytes.len() as u64;
+        self.out.write_all(bytes).map_err(Error::io("write"))
+    }
+
+    fn write(&mut self, event: &[u8]) -> Result<()> {
+        let checked = has_checksum(event);
+        let mut event = event.to_vec();
+        let end = (self.at + event.len() as u64) as u32;
+        if let Some(place) = event.get_mut(END_LOG_POS_OFFSET..END_LOG_POS_OFFSET + 4) {
+            place.copy_from_slice(&end.to_le_bytes());
+        }
+        if let Some((bytes, checksum)) = event.split_last_chunk_mut::<CHECKSUM_SIZE>().filter(|_| checked) {
+            *checksum = crc32(bytes).to_le_bytes();
+        }
+        self.put(&event)
+    }
+}

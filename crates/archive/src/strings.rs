@@ -1,0 +1,420 @@
+//! Codes a column of byte strings: as they are, through a dictionary, or as shapes with numbers in them.
+//!
+//! ```text
+//! count       varint
+//! code        1       0 plain | 1 dictionary | 2 shapes
+//! plain:      numbers the lengths
+//!             bytes   length, then zstd's frame of all bytes
+//! dictionary: column  the different strings in the order they first come, coded without a dictionary
+//!             numbers which of them each string is
+//! shapes:     column  the different shapes, coded plain: strings with each digit as '0'
+//!             numbers which of them each string has
+//!             numbers for each shape and each run of digits in it: the runs (18 digits at most, longer ones in
+//!                     parts)
+//! ```
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::numbers;
+use crate::varint::{self, Taker};
+use crate::zstd;
+
+const PLAIN: u8 = 0;
+const DICTIONARY: u8 = 1;
+const SHAPES: u8 = 2;
+
+/// Digits that fit into a signed 64-bit number whatever they are.
+const RUN_MAX: usize = 18;
+/// Different shapes, at most, that a column may have.
+const SHAPES_MAX: usize = 64;
+/// Strings looked at to choose between plain and shapes.
+const SAMPLE: usize = 1024;
+
+/// Byte strings one behind the other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Strings {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Strings {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Appends one.
+    pub fn push(&mut self, string: &[u8]) {
+        self.bytes.extend_from_slice(string);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Takes the last away.
+    pub fn pop(&mut self) {
+        self.ends.pop();
+        self.bytes.truncate(self.ends.last().copied().unwrap_or_default());
+    }
+
+    /// One of them.
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(index)?;
+        let start =
+            index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or_default();
+        self.bytes.get(start..end)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    fn part(&self, range: Range<usize>) -> Strings {
+        let mut part = Strings::new();
+        range.filter_map(|index| self.get(index)).for_each(|string| part.push(string));
+        part
+    }
+}
+
+/// Appends the code of `strings`.
+pub fn pack(strings: &Strings, out: &mut Vec<u8>) -> Result<()> {
+    varint::put(out, strings.len() as u64);
+    if strings.is_empty() {
+        return Ok(());
+    }
+    match Dictionary::of(strings) {
+        Some(dictionary) => {
+            out.push(DICTIONARY);
+            varint::put(out, dictionary.entries.len() as u64);
+            pack_different(&dictionary.entries, out)?;
+            numbers::pack(&dictionary.indexes, &[], out)
+        }
+        None => pack_different(strings, out),
+    }
+}
+
+/// Plain or shapes, whichever makes a sample smaller.
+fn pack_different(strings: &Strings, out: &mut Vec<u8>) -> Result<()> {
+    let Some(shaped) = Shaped::of(strings) else { return pack_plain(strings, out) };
+    let start = strings.len() / 3;
+    let sample =
+        if strings.len() > 2 * SAMPLE { strings.part(start..start + SAMPLE) } else { strings.clone() };
+    let (mut plain_sample, mut shaped_sample) = (Vec::new(), Vec::new());
+    pack_plain(&sample, &mut plain_sample)?;
+    match Shaped::of(&sample) {
+        Some(sample) => sample.pack(&mut shaped_sample)?,
+        None => return pack_plain(strings, out),
+    }
+    if shaped_sample.len() < plain_sample.len() { shaped.pack(out) } else { pack_plain(strings, out) }
+}
+
+fn pack_plain(strings: &Strings, out: &mut Vec<u8>) -> Result<()> {
+    out.push(PLAIN);
+    let mut before = 0;
+    let mut lengths = Vec::with_capacity(strings.len());
+    for &end in &strings.ends {
+        lengths.push((end - before) as i64);
+        before = end;
+    }
+    numbers::pack(&lengths, &[], out)?;
+    varint::put_bytes(out, &zstd::pack(&strings.bytes, zstd::Effort::Full)?);
+    Ok(())
+}
+
+/// Takes a column of at most `count_max` strings and `bytes_max` bytes.
+pub fn unpack(from: &mut Taker<'_>, count_max: usize, bytes_max: usize) -> Result<Strings> {
+    let count = from.at_most(count_max as u64, "count of strings")?;
+    if count == 0 {
+        return Ok(Strings::new());
+    }
+    match from.byte()? {
+        DICTIONARY => {
+            let different = from.at_most(count as u64, "size of the dictionary")?;
+            let code = from.byte()?;
+            let entries = unpack_different(from, code, different, bytes_max)?;
+            let indexes = numbers::unpack(from, &[], count)?;
+            let mut strings = Strings::new();
+            for index in indexes {
+                let entry = usize::try_from(index).ok().and_then(|index| entries.get(index));
+                let entry = entry.ok_or_else(|| Error::damaged("dictionary", "has no such entry"))?;
+                check_size(strings.bytes.len() + entry.len(), bytes_max)?;
+                strings.push(entry);
+            }
+            check_count(strings, count)
+        }
+        code => unpack_different(from, code, count, bytes_max),
+    }
+}
+
+fn unpack_different(from: &mut Taker<'_>, code: u8, count: usize, bytes_max: usize) -> Result<Strings> {
+    let strings = match code {
+        PLAIN => unpack_plain(from, count, bytes_max)?,
+        SHAPES => Shaped::unpack(from, count, bytes_max)?,
+        _ => return Err(Error::damaged("column of strings", "has an unknown code")),
+    };
+    check_count(strings, count)
+}
+
+fn unpack_plain(from: &mut Taker<'_>, count: usize, bytes_max: usize) -> Result<Strings> {
+    let mut end = 0usize;
+    let mut ends = Vec::with_capacity(count);
+    for length in numbers::unpack(from, &[], count)? {
+        let length = usize::try_from(length).map_err(|_| Error::damaged("length", "is negative"))?;
+        end = end.saturating_add(length);
+        check_size(end, bytes_max)?;
+        ends.push(end);
+    }
+    Ok(Strings { bytes: zstd::unpack(from.bytes()?, end)?, ends })
+}
+
+fn check_size(size: usize, bytes_max: usize) -> Result<()> {
+    if size <= bytes_max {
+        Ok(())
+    } else {
+        Err(Error::damaged("column of strings", "has more bytes than can be"))
+    }
+}
+
+fn check_count(strings: Strings, count: usize) -> Result<Strings> {
+    if strings.len() == count {
+        Ok(strings)
+    } else {
+        Err(Error::damaged("column of strings", "has another count"))
+    }
+}
+
+/// Strings of which many come again.
+struct Dictionary {
+    entries: Strings,
+    indexes: Vec<i64>,
+}
+
+impl Dictionary {
+    fn of(strings: &Strings) -> Option<Dictionary> {
+        // For long strings it is worth it when a quarter comes again, for short ones when most do.
+        let long = strings.bytes.len() >= 8 * strings.len();
+        let entries_max = if long { strings.len() / 4 * 3 } else { strings.len() / 4 };
+        let mut places: HashMap<&[u8], i64> = HashMap::new();
+        let mut dictionary =
+            Dictionary { entries: Strings::new(), indexes: Vec::with_capacity(strings.len()) };
+        for string in strings.iter() {
+            let next = places.len() as i64;
+            let index = *places.entry(string).or_insert(next);
+            if index == next {
+                if places.len() > entries_max.max(1) {
+                    return None;
+                }
+                dictionary.entries.push(string);
+            }
+            dictionary.indexes.push(index);
+        }
+        Some(dictionary)
+    }
+}
+
+/// Strings as shapes and runs of digits.
+struct Shaped {
+    shapes: Strings,
+    which: Vec<i64>,
+    /// For each shape, for each run in it.
+    runs: Vec<Vec<Vec<i64>>>,
+}
+
+/// A part of a shape.
+enum Part {
+    Literal(Range<usize>),
+    Digits(usize),
+}
+
+impl Shaped {
+    /// `None`: too many shapes, or no digits.
+    fn of(strings: &Strings) -> Option<Shaped> {
+        let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+        let mut shaped =
+            Shaped { shapes: Strings::new(), which: Vec::with_capacity(strings.len()), runs: Vec::new() };
+        let mut parts: Vec<Vec<Part>> = Vec::new();
+        let mut shape = Vec::new();
+        for string in strings.iter() {
+            shape.clear();
+            shape.extend(string.iter().map(|byte| if byte.is_ascii_digit() { b'0' } else { *byte }));
+            let place = match places.get(&shape) {
+                Some(&place) => place,
+                None if places.len() == SHAPES_MAX => return None,
+                None => {
+                    let place = places.len();
+                    places.insert(shape.clone(), place);
+                    shaped.shapes.push(&shape);
+                    let its_parts = parts_of(&shape);
+                    let runs = its_parts.iter().filter(|part| matches!(part, Part::Digits(_))).count();
+                    shaped.runs.push(vec![Vec::new(); runs]);
+                    parts.push(its_parts);
+                    place
+                }
+            };
+            shaped.which.push(place as i64);
+            let mut rest = string;
+            let mut runs = shaped.runs.get_mut(place)?.iter_mut();
+            for part in parts.get(place)? {
+                let (size, digits) = match part {
+                    Part::Literal(range) => (range.len(), false),
+                    Part::Digits(size) => (*size, true),
+                };
+                let (front, behind) = rest.split_at_checked(size)?;
+                rest = behind;
+                if digits {
+                    let number = front.iter().fold(0, |number, byte| number * 10 + i64::from(byte - b'0'));
+                    runs.next()?.push(number);
+                }
+            }
+        }
+        let any = shaped.runs.iter().any(|runs| !runs.is_empty());
+        (any && shaped.shapes.len() * 8 <= strings.len().max(8)).then_some(shaped)
+    }
+
+    fn pack(&self, out: &mut Vec<u8>) -> Result<()> {
+        out.push(SHAPES);
+        varint::put(out, self.shapes.len() as u64);
+        pack_plain(&self.shapes, out)?;
+        numbers::pack(&self.which, &[], out)?;
+        self.runs.iter().flatten().try_for_each(|run| numbers::pack(run, &[], out))
+    }
+
+    fn unpack(from: &mut Taker<'_>, count: usize, bytes_max: usize) -> Result<Strings> {
+        let shape_count = from.at_most(SHAPES_MAX as u64, "count of shapes")?;
+        if from.byte()? != PLAIN {
+            return Err(Error::damaged("shapes", "have an unknown code"));
+        }
+        let shapes = unpack_plain(from, shape_count, bytes_max)?;
+        let which = numbers::unpack(from, &[], count)?;
+        let mut parts = Vec::with_capacity(shapes.len());
+        for shape in shapes.iter() {
+            let mut of_shape = Vec::new();
+            for part in parts_of(shape) {
+                let runs = match part {
+                    Part::Literal(_) => Vec::new(),
+                    Part::Digits(_) => numbers::unpack(from, &[], count)?,
+                };
+                of_shape.push((part, runs.into_iter()));
+            }
+            parts.push((shape, of_shape));
+        }
+        let mut strings = Strings::new();
+        for place in which {
+            let known = usize::try_from(place).ok().and_then(|place| parts.get_mut(place));
+            let (shape, parts) = known.ok_or_else(|| Error::damaged("shapes", "have no such shape"))?;
+            check_size(strings.bytes.len() + shape.len(), bytes_max)?;
+            for (part, runs) in parts {
+                match part {
+                    Part::Literal(range) => {
+                        strings.bytes.extend_from_slice(shape.get(range.clone()).unwrap_or_default());
+                    }
+                    Part::Digits(size) => {
+                        let run = runs.next().ok_or_else(|| Error::damaged("shapes", "end too early"))?;
+                        put_digits(&mut strings.bytes, run, *size)?;
+                    }
+                }
+            }
+            strings.ends.push(strings.bytes.len());
+        }
+        Ok(strings)
+    }
+}
+
+fn parts_of(shape: &[u8]) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while let Some(&byte) = shape.get(at) {
+        let rest = shape.get(at..).unwrap_or_default();
+        let digits = byte == b'0';
+        let size = rest.iter().take_while(|&&byte| (byte == b'0') == digits).count();
+        if digits {
+            let size = size.min(RUN_MAX);
+            parts.push(Part::Digits(size));
+            at += size;
+        } else {
+            parts.push(Part::Literal(at..at + size));
+            at += size;
+        }
+    }
+    parts
+}
+
+fn put_digits(out: &mut Vec<u8>, number: i64, size: usize) -> Result<()> {
+    let mut rest = u64::try_from(number).map_err(|_| Error::damaged("digits", "are negative"))?;
+    let mut digits = [b'0'; RUN_MAX];
+    for digit in digits.iter_mut().rev().take(size) {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    if rest != 0 {
+        return Err(Error::damaged("digits", "are more than there is place for"));
+    }
+    out.extend_from_slice(digits.get(RUN_MAX - size..).unwrap_or_default());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round<S: AsRef<[u8]>>(values: impl IntoIterator<Item = S>) -> usize {
+        let mut strings = Strings::new();
+        values.into_iter().for_each(|value| strings.push(value.as_ref()));
+        let mut packed = Vec::new();
+        pack(&strings, &mut packed).unwrap();
+        let mut taker = Taker::new(&packed);
+        let (count, size) = (strings.len(), strings.bytes.len());
+        assert_eq!(unpack(&mut taker, count, size).unwrap(), strings);
+        assert_eq!(taker.left(), 0);
+        for length in (0..packed.len()).step_by(packed.len() / 50 + 1) {
+            assert!(unpack(&mut Taker::new(&packed[..length]), count, size).is_err());
+        }
+        if size > 0 {
+            assert!(unpack(&mut Taker::new(&packed), count, size - 1).is_err());
+            assert!(unpack(&mut Taker::new(&packed), count - 1, size).is_err());
+        }
+        packed.len()
+    }
+
+    #[test]
+    fn columns_of_every_kind_come_back() {
+        round::<&str>([]);
+        round([""]);
+        round(["a", "", "b", "1", "007", "12-34", "99999999999999999999999999999999999999", "\u{0}\u{ff}"]);
+        round((0..200).map(|index| format!("name {index} of {}", index * index)));
+        assert!(round((0..2000).map(|index| ["Smith", "Jones", "Miller"][index % 3])) < 100);
+    }
+
+    #[test]
+    fn random_digits_take_hardly_more_than_their_entropy() {
+        let mut state = 7u64;
+        let mut group = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            format!("{:011}", (state >> 20) % 100_000_000_000)
+        };
+        let values: Vec<_> = (0..2000).map(|_| format!("{}-{}-{}", group(), group(), group())).collect();
+        let bits = 2000.0 * 33.0 * 10f64.log2();
+        let size = round(&values);
+        assert!((size as f64) * 8.0 < bits * 1.02, "{size} for {bits} bits");
+    }
+
+    #[test]
+    fn a_string_taken_away_leaves_the_others() {
+        let mut strings = Strings::new();
+        strings.push(b"one");
+        strings.push(b"two");
+        strings.pop();
+        assert_eq!(strings.iter().collect::<Vec<_>>(), [b"one"]);
+    }
+}

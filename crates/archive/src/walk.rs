@@ -1,0 +1,363 @@
+//! One description of an event's layout for both directions: [`crate::layout`] walks over fields; the
+//! [`Dealer`] reads them from a log and deals them out to columns, the [`Gatherer`] takes them from the columns
+//! and writes the log. What both have walked over is the same bytes, so each may look back at them.
+
+use std::ops::Range;
+
+use binlogz_binlog::checksum::{CHECKSUM_SIZE, crc32};
+
+use crate::error::{Error, Result};
+use crate::streams::{Column, Streams};
+
+/// Which byte of a number comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The lowest; the highest bit is a sign.
+    Low,
+    /// The highest; no sign.
+    High,
+}
+
+/// A walk over the fields of a block's events.
+pub(crate) trait Walk {
+    /// A number that stands nowhere: found out by who has the log, from the rest of the event.
+    fn decide(&mut self, column: Column, find: impl FnOnce(&[u8], &[u8]) -> i64) -> Result<i64>;
+    /// A field of 1 to 8 bytes, kept less `base`.
+    fn number(&mut self, column: Column, size: usize, order: Order, base: i64) -> Result<i64>;
+    /// A field of this many bytes.
+    fn fixed(&mut self, column: Column, size: usize) -> Result<Range<usize>>;
+    /// A field behind its length of 1 to 4 bytes.
+    fn prefixed(&mut self, column: Column, prefix: usize) -> Result<()>;
+    /// All that is left of the event.
+    fn rest(&mut self, column: Column) -> Result<Range<usize>>;
+    /// A length-encoded integer in its shortest form.
+    fn packed(&mut self, column: Column, base: i64) -> Result<i64>;
+    /// Bytes that both sides know.
+    fn known(&mut self, bytes: &[u8]) -> Result<()>;
+    /// The same bytes as walked over before.
+    fn again(&mut self, range: Range<usize>) -> Result<()>;
+    /// Writes into what was walked over; where it is read, nothing is to do.
+    fn put_back(&mut self, at: usize, bytes: &[u8]);
+    /// Passes over bytes that follow from others, to be put back later.
+    fn skip(&mut self, size: usize) -> Result<()>;
+    /// The last bytes of the event are not among the fields.
+    fn leave_behind(&mut self, size: usize) -> Result<()>;
+    /// The checksum of the event that began at `start`.
+    fn checksum(&mut self, start: usize) -> Result<()>;
+    /// The end of the event was reached.
+    fn finish(&mut self) -> Result<()>;
+    /// All bytes walked over.
+    fn walked(&self) -> &[u8];
+}
+
+/// Deals the fields of a log out to columns.
+#[derive(Debug)]
+pub(crate) struct Dealer<'a> {
+    log: &'a [u8],
+    at: usize,
+    end: usize,
+    pub(crate) streams: Streams,
+    /// What was dealt out since the event began, to be taken back.
+    journal: Vec<(Column, bool)>,
+    began: usize,
+}
+
+impl<'a> Dealer<'a> {
+    pub(crate) fn new(log: &'a [u8]) -> Self {
+        Dealer { log, at: 0, end: 0, streams: Streams::default(), journal: Vec::new(), began: 0 }
+    }
+
+    /// Begins an event that ends at `end`.
+    pub(crate) fn begin(&mut self, end: usize) {
+        self.began = self.at;
+        self.end = end;
+        self.journal.clear();
+    }
+
+    /// Takes back what the event begun has dealt out.
+    pub(crate) fn undo(&mut self) {
+        self.at = self.began;
+        while let Some((column, string)) = self.journal.pop() {
+            if let Ok(stream) = self.streams.at(column) {
+                if string {
+                    stream.strings.pop();
+                } else {
+                    stream.numbers.pop();
+                }
+            }
+        }
+    }
+
+    fn deal(&mut self, column: Column, number: i64) -> Result<()> {
+        self.streams.at(column)?.numbers.push(number);
+        self.journal.push((column, false));
+        Ok(())
+    }
+
+    fn deal_string(&mut self, column: Column, range: Range<usize>) -> Result<()> {
+        let string = self.log.get(range).ok_or_else(not_there)?;
+        self.streams.at(column)?.strings.push(string);
+        self.journal.push((column, true));
+        Ok(())
+    }
+
+    fn take(&mut self, size: usize) -> Result<Range<usize>> {
+        let to = self.at.checked_add(size).filter(|&to| to <= self.end).ok_or_else(not_there)?;
+        let range = self.at..to;
+        self.at = to;
+        Ok(range)
+    }
+}
+
+fn not_there() -> Error {
+    Error::damaged("event", "ends inside a field")
+}
+
+fn other_form() -> Error {
+    Error::damaged("event", "has a field in another form")
+}
+
+/// A number of up to eight bytes.
+pub(crate) fn number_of(bytes: &[u8], order: Order) -> i64 {
+    let join = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
+    match order {
+        Order::High => bytes.iter().fold(0, join) as i64,
+        Order::Low => {
+            let unused = 64 - 8 * bytes.len().clamp(1, 8) as u32;
+            (bytes.iter().rev().fold(0, join) << unused) as i64 >> unused
+        }
+    }
+}
+
+impl Walk for Dealer<'_> {
+    #[inline]
+    fn decide(&mut self, column: Column, find: impl FnOnce(&[u8], &[u8]) -> i64) -> Result<i64> {
+        let walked = self.log.get(..self.at).unwrap_or_default();
+        let number = find(walked, self.log.get(self.at..self.end).unwrap_or_default());
+        self.deal(column, number)?;
+        Ok(number)
+    }
+
+    #[inline]
+    fn number(&mut self, column: Column, size: usize, order: Order, base: i64) -> Result<i64> {
+        let range = self.take(size)?;
+        let number = number_of(self.log.get(range).unwrap_or_default(), order);
+        self.deal(column, number.wrapping_sub(base))?;
+        Ok(number)
+    }
+
+    fn fixed(&mut self, column: Column, size: usize) -> Result<Range<usize>> {
+        let range = self.take(size)?;
+        self.deal_string(column, range.clone())?;
+        Ok(range)
+    }
+
+    fn prefixed(&mut self, column: Column, prefix: usize) -> Result<()> {
+        let range = self.take(prefix)?;
+        let bytes = self.log.get(range).unwrap_or_default();
+        let size = bytes.iter().rev().fold(0, |size, &byte| size << 8 | usize::from(byte));
+        let range = self.take(size)?;
+        self.deal_string(column, range)
+    }
+
+    fn rest(&mut self, column: Column) -> Result<Range<usize>> {
+        self.fixed(column, self.end.saturating_sub(self.at))
+    }
+
+    fn packed(&mut self, column: Column, base: i64) -> Result<i64> {
+        let first = self.take(1)?;
+        let first = *self.log.get(first.start).unwrap_or(&0);
+        let number = match packed_size(first)? {
+            0 => i64::from(first),
+            size => {
+                let range = self.take(size)?;
+                number_of(self.log.get(range).unwrap_or_default(), Order::Low)
+                    & (u64::MAX >> (64 - 8 * size)) as i64
+            }
+        };
+        let mut shortest = Vec::new();
+        put_packed(&mut shortest, number);
+        if shortest.first() != Some(&first) {
+            return Err(other_form());
+        }
+        self.deal(column, number.wrapping_sub(base))?;
+        Ok(number)
+    }
+
+    fn known(&mut self, bytes: &[u8]) -> Result<()> {
+        let range = self.take(bytes.len())?;
+        if self.log.get(range) == Some(bytes) { Ok(()) } else { Err(other_form()) }
+    }
+
+    fn again(&mut self, range: Range<usize>) -> Result<()> {
+        self.take(range.len()).map(drop)
+    }
+
+    fn put_back(&mut self, _: usize, _: &[u8]) {}
+
+    fn skip(&mut self, size: usize) -> Result<()> {
+        self.take(size).map(drop)
+    }
+
+    fn leave_behind(&mut self, size: usize) -> Result<()> {
+        self.end = self.end.checked_sub(size).filter(|&end| end >= self.at).ok_or_else(not_there)?;
+        Ok(())
+    }
+
+    fn checksum(&mut self, _: usize) -> Result<()> {
+        self.end += CHECKSUM_SIZE;
+        self.take(CHECKSUM_SIZE).map(drop)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        if self.at == self.end { Ok(()) } else { Err(other_form()) }
+    }
+
+    #[inline]
+    fn walked(&self) -> &[u8] {
+        self.log.get(..self.at).unwrap_or_default()
+    }
+}
+
+/// Bytes behind the first of a length-encoded integer.
+fn packed_size(first: u8) -> Result<usize> {
+    match first {
+        0..=250 => Ok(0),
+        252 => Ok(2),
+        253 => Ok(3),
+        254 => Ok(8),
+        _ => Err(other_form()),
+    }
+}
+
+fn put_packed(out: &mut Vec<u8>, number: i64) {
+    let (first, size) = match number as u64 {
+        0..=250 => (number as u8, 0),
+        251..=0xffff => (252, 2),
+        0x1_0000..=0xff_ffff => (253, 3),
+        _ => (254, 8),
+    };
+    out.push(first);
+    out.extend(number.to_le_bytes().iter().take(size));
+}
+
+/// Gathers the fields of a log from columns.
+#[derive(Debug)]
+pub(crate) struct Gatherer {
+    pub(crate) log: Vec<u8>,
+    streams: Streams,
+    size_max: usize,
+}
+
+impl Gatherer {
+    /// For a block of `size_max` bytes.
+    pub(crate) fn new(streams: Streams, size_max: usize) -> Self {
+        Gatherer { log: Vec::new(), streams, size_max }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.log.len() + bytes.len() > self.size_max {
+            return Err(Error::damaged("block", "has more bytes than it says"));
+        }
+        self.log.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn string(
+        &mut self,
+        column: Column,
+        check: impl Fn(usize) -> bool,
+        prefix: usize,
+    ) -> Result<Range<usize>> {
+        let string = self.streams.next_string(column)?;
+        if !check(string.len()) || self.log.len() + prefix + string.len() > self.size_max {
+            return Err(Error::damaged("field", "has another size than it can"));
+        }
+        self.log.extend((string.len() as u64).to_le_bytes().iter().take(prefix));
+        let start = self.log.len();
+        self.log.extend_from_slice(string);
+        Ok(start..self.log.len())
+    }
+}
+
+impl Walk for Gatherer {
+    #[inline]
+    fn decide(&mut self, column: Column, _: impl FnOnce(&[u8], &[u8]) -> i64) -> Result<i64> {
+        self.streams.next_number(column)
+    }
+
+    #[inline]
+    fn number(&mut self, column: Column, size: usize, order: Order, base: i64) -> Result<i64> {
+        let number = self.streams.next_number(column)?.wrapping_add(base);
+        let bytes = number.to_le_bytes();
+        let bytes = bytes.get(..size).unwrap_or_default();
+        if self.log.len() + size > self.size_max {
+            return Err(Error::damaged("block", "has more bytes than it says"));
+        }
+        match order {
+            Order::Low => self.log.extend_from_slice(bytes),
+            Order::High => self.log.extend(bytes.iter().rev()),
+        }
+        Ok(number)
+    }
+
+    fn fixed(&mut self, column: Column, size: usize) -> Result<Range<usize>> {
+        self.string(column, |length| length == size, 0)
+    }
+
+    fn prefixed(&mut self, column: Column, prefix: usize) -> Result<()> {
+        self.string(column, |length| (length as u64) >> (8 * prefix) == 0, prefix).map(drop)
+    }
+
+    fn rest(&mut self, column: Column) -> Result<Range<usize>> {
+        self.string(column, |_| true, 0)
+    }
+
+    fn packed(&mut self, column: Column, base: i64) -> Result<i64> {
+        let number = self.streams.next_number(column)?.wrapping_add(base);
+        let mut bytes = Vec::new();
+        put_packed(&mut bytes, number);
+        self.write(&bytes)?;
+        Ok(number)
+    }
+
+    fn known(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write(bytes)
+    }
+
+    fn again(&mut self, range: Range<usize>) -> Result<()> {
+        if range.end > self.log.len() || self.log.len() + range.len() > self.size_max {
+            return Err(Error::damaged("block", "refers to what is not there"));
+        }
+        self.log.extend_from_within(range);
+        Ok(())
+    }
+
+    fn put_back(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(place) = self.log.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    fn skip(&mut self, size: usize) -> Result<()> {
+        self.write([0; 8].get(..size).unwrap_or_default())
+    }
+
+    fn leave_behind(&mut self, _: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn checksum(&mut self, start: usize) -> Result<()> {
+        let checksum = crc32(self.log.get(start..).unwrap_or_default());
+        self.write(&checksum.to_le_bytes())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    #[inline]
+    fn walked(&self) -> &[u8] {
+        &self.log
+    }
+}

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Archives of every real log, and of MUTATIONS (10,000) mutated logs and objects: all come back, none panics.
+#
+# usage: archive.sh [MUTATIONS]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+ARCHIVE_MUTATIONS=${1:-10000} ARCHIVE_LOG_SIZE_MAX=2000000000 \
+    cargo test --quiet --release --package binlogz-archive --test restore -- --nocapture
