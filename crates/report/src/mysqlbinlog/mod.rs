@@ -33,7 +33,7 @@ pub use printer::{Printed, Printer, end_log, made_up_event};
 pub use quote::{push_identifier, push_quoted};
 pub use rows::{RowsPrinter, Verbosity};
 pub use state::{State, Stop};
-pub use text::{Assembler, Text};
+pub use text::{Assembler, Buffers, Text};
 
 /// What stands behind each statement.
 const DELIMITER: &[u8] = b"/*!*/;";

@@ -76,8 +76,18 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// Appends what stands behind `thread_id=` on the line of the event.
-pub(super) fn push_description(out: &mut Vec<u8>, name: &str, query: &QueryEvent<'_>) {
+impl Settings<'_> {
+    /// Whether none of them is shown with every statement that has it.
+    fn are_shown_once(&self) -> bool {
+        self.microseconds.is_none()
+            && self.explicit_defaults.is_none()
+            && self.require_primary_key.is_none()
+            && self.table_encryption.is_none()
+    }
+}
+
+/// Appends the rest of the event's line. `may_have_xid`: the statement may commit by itself.
+pub(super) fn push_description(out: &mut Vec<u8>, name: &str, query: &QueryEvent<'_>, may_have_xid: bool) {
     out.push(b'\t');
     out.extend_from_slice(name.as_bytes());
     for (label, number) in [
@@ -88,7 +98,7 @@ pub(super) fn push_description(out: &mut Vec<u8>, name: &str, query: &QueryEvent
         out.extend_from_slice(label);
         push_unsigned(out, number.into());
     }
-    if let Some(xid) = Settings::of(query).ddl_xid {
+    if may_have_xid && let Some(xid) = Settings::of(query).ddl_xid {
         out.extend_from_slice(b"\tXid = ");
         push_unsigned(out, xid);
     }
@@ -105,7 +115,6 @@ pub(super) fn push_settings(
     options: &PrintOptions,
     emit: bool,
 ) {
-    let settings = Settings::of(query);
     if !header.flags.contains(HeaderFlags::SUPPRESS_USE) && session.database != query.database {
         session.database.clear();
         session.database.extend_from_slice(query.database);
@@ -115,6 +124,9 @@ pub(super) fn push_settings(
             end_line(out);
         }
     }
+    // Most statements come with the settings of the one before.
+    let same = session.settings_alone && session.settings == query.status_variables.0;
+    let settings = if same { Settings::default() } else { Settings::of(query) };
     if emit {
         out.extend_from_slice(b"SET TIMESTAMP=");
         push_unsigned(out, header.timestamp.into());
@@ -131,6 +143,12 @@ pub(super) fn push_settings(
         push_set(out, "pseudo_thread_id", shown);
         session.thread_id = Some(query.thread_id);
     }
+    if same {
+        return;
+    }
+    session.settings.clear();
+    session.settings.extend_from_slice(query.status_variables.0);
+    session.settings_alone = settings.are_shown_once();
     if let Some(flags) = settings.flags2 {
         let changed = session.flags2.map_or(u32::MAX, |printed| printed ^ flags);
         if changed != 0 {

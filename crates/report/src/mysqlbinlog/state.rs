@@ -99,6 +99,10 @@ pub(super) struct Session {
     pub(super) collation_database: Option<u16>,
     pub(super) default_collation: Option<u16>,
     pub(super) cascade_triggers: u8,
+    /// The settings of the last statement as they stand in its event, and whether all of them are shown
+    /// only when they change.
+    pub(super) settings: Vec<u8>,
+    pub(super) settings_alone: bool,
 }
 
 impl State {

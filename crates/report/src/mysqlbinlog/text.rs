@@ -12,14 +12,15 @@
 //! temporary files without names.
 
 use std::io::{self, Read, Write};
+use std::sync::{Mutex, PoisonError};
 
 use binlogz_payload::Spool;
 
 /// Bytes of one part that are kept in memory.
-pub(super) const PART_MEMORY: usize = 6 << 20;
+pub(super) const PART_MEMORY: usize = 4 << 20;
 
 /// Bytes of body and footer, each, that the assembler keeps in memory.
-const PENDING_MEMORY: usize = 8 << 20;
+const PENDING_MEMORY: usize = 4 << 20;
 
 /// Text that is appended to: the last in memory, and what came before, if much, in a file.
 #[derive(Debug, Default)]
@@ -48,11 +49,11 @@ impl Part {
         Ok(())
     }
 
-    /// Moves another's text behind this one's.
-    fn append(&mut self, mut other: Part, memory: usize) -> io::Result<()> {
+    /// Moves another's text behind this one's; a buffer that is not needed any more.
+    fn append(&mut self, mut other: Part, memory: usize) -> io::Result<Vec<u8>> {
         if self.is_empty() {
             std::mem::swap(self, &mut other);
-            return Ok(());
+            return Ok(other.text);
         }
         if let Some(spool) = other.spilled.take() {
             self.spill()?;
@@ -60,7 +61,10 @@ impl Part {
             io::copy(&mut spool.reader(0..spool.size()), mine)?;
         }
         self.text.extend_from_slice(&other.text);
-        if self.text.len() > memory { self.spill() } else { Ok(()) }
+        if self.text.len() > memory {
+            self.spill()?;
+        }
+        Ok(other.text)
     }
 
     fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
@@ -97,6 +101,35 @@ fn copy(mut from: impl Read, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
+/// Bytes of all buffers together that are kept to be used again.
+const BUFFERS_MEMORY: usize = 12 << 20;
+
+/// Buffers of texts that were written: new ones would cost a page fault for every 4 KiB.
+#[derive(Debug, Default)]
+pub struct Buffers(Mutex<Vec<Vec<u8>>>);
+
+impl Buffers {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A buffer.
+    pub(super) fn take(&self) -> Vec<u8> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Keeps a buffer, if there are not enough.
+    fn give(&self, mut buffer: Vec<u8>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let size: usize = kept.iter().map(Vec::capacity).sum();
+        if buffer.capacity() > 0 && size + buffer.capacity() <= BUFFERS_MEMORY {
+            buffer.clear();
+            kept.push(buffer);
+        }
+    }
+}
+
 /// What the events of a batch became.
 #[derive(Debug, Default)]
 pub struct Text {
@@ -112,8 +145,9 @@ pub struct Text {
 
 impl Text {
     /// No text, in buffers that were used before.
-    pub(super) fn new(out: Vec<u8>) -> Self {
-        Text { out: Part { text: out, spilled: None }, ..Text::default() }
+    pub(super) fn new(buffers: &Buffers) -> Self {
+        let part = || Part { text: buffers.take(), spilled: None };
+        Text { out: part(), footer: part(), body: part(), ..Text::default() }
     }
 
     /// Text of the open statement may be waiting from before.
@@ -160,12 +194,12 @@ impl Assembler {
         Self::default()
     }
 
-    /// Writes the text of the next batch; its buffer, to be used again.
+    /// Writes the text of the next batch.
     ///
     /// # Errors
     ///
     /// `out` or a temporary file can't be written.
-    pub fn write(&mut self, text: Text, out: &mut impl Write) -> io::Result<Vec<u8>> {
+    pub fn write(&mut self, text: Text, buffers: &Buffers, out: &mut impl Write) -> io::Result<()> {
         let mut written = 0;
         if let Some(place) = text.first_head {
             text.out.write_range(written..place, out)?;
@@ -179,15 +213,17 @@ impl Assembler {
             text.out.write_range(written..place, out)?;
             written = place;
             for (open, more) in [(&mut self.body, body), (&mut self.footer, footer)] {
-                std::mem::take(open).write_to(out)?;
+                let open = std::mem::take(open);
+                open.write_to(out)?;
                 more.write_to(out)?;
+                buffers.give(open.text);
+                buffers.give(more.text);
             }
         }
-        self.body.append(text.body, PENDING_MEMORY)?;
-        self.footer.append(text.footer, PENDING_MEMORY)?;
+        buffers.give(self.body.append(text.body, PENDING_MEMORY)?);
+        buffers.give(self.footer.append(text.footer, PENDING_MEMORY)?);
         text.out.write_range(written..u64::MAX, out)?;
-        let mut buffer = text.out.text;
-        buffer.clear();
-        Ok(buffer)
+        buffers.give(text.out.text);
+        Ok(())
     }
 }

@@ -11,7 +11,6 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use binlogz_binlog::{Error as BinlogError, MAGIC};
 use binlogz_encryption::Keyring;
@@ -19,7 +18,7 @@ use binlogz_flow::events::run_in_turns;
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_payload::Error as PayloadError;
 use binlogz_report::mysqlbinlog::{
-    Assembler, Positions, PrintOptions, Printed, Printer, State, Stop, Text, end_log, made_up_event,
+    Assembler, Buffers, Positions, PrintOptions, Printed, Printer, State, Stop, Text, end_log, made_up_event,
     push_begin, push_end, warnings_at_end,
 };
 use binlogz_source::ConnectOptions;
@@ -29,9 +28,6 @@ use super::print_options::print_options;
 use super::remote::{self, RemoteInputs};
 use crate::cmd::workers;
 use crate::failure::{Failure, Result};
-
-/// Buffers that are kept for the next batches.
-const BUFFERS_KEPT: usize = 8;
 
 /// What mysqlbinlog's exit code tells.
 const FAILED: u8 = 1;
@@ -51,6 +47,7 @@ pub(super) fn dump(options: &Options) -> Result<u8> {
         workers: workers(options.jobs),
         verify: options.verify_binlog_checksum,
         assembler: Assembler::new(),
+        buffers: Buffers::new(),
         out,
         out_name,
         failed: false,
@@ -90,6 +87,7 @@ struct Run<'o> {
     workers: usize,
     verify: bool,
     assembler: Assembler,
+    buffers: Buffers,
     out: File,
     out_name: String,
     failed: bool,
@@ -173,8 +171,8 @@ impl Run<'_> {
 
     fn assemble(&mut self, text: io::Result<Text>) -> Result<()> {
         let text = text.map_err(|error| Failure::of(&"temporary file", error))?;
-        let written = self.assembler.write(text, &mut self.out);
-        written.map(drop).map_err(|error| Failure::writing(&self.out_name, &error))
+        let written = self.assembler.write(text, &self.buffers, &mut self.out);
+        written.map_err(|error| Failure::writing(&self.out_name, &error))
     }
 
     /// Dumps a log; the state behind it. `trouble` knows better than the reader why bytes stopped coming.
@@ -189,7 +187,7 @@ impl Run<'_> {
         state.begin_log();
         let (options, threads, verify) = (self.options, self.workers, self.verify);
         let live = matches!(input, Input::Live(_));
-        let buffers = Mutex::new(Vec::new());
+        let buffers = &self.buffers;
         let mut ended_in = None;
         let ran = run_in_turns(
             input,
@@ -197,24 +195,17 @@ impl Run<'_> {
             verify,
             state,
             || Ok::<_, Ended>(Printer::new(options, positions, threads)),
-            |printer, turn, batch| {
-                let buffer = buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                printer.print(turn, batch, buffer.unwrap_or_default()).map_err(Ended::Spill)
-            },
+            |printer, turn, batch| printer.print(turn, batch, buffers).map_err(Ended::Spill),
             |printed| {
                 let Some(Printed { text, ended, warnings }) = printed else {
                     return Ok(ControlFlow::Break(()));
                 };
                 warnings.iter().for_each(|warning| tell(warning));
-                let written = self.assembler.write(text, &mut self.out);
-                let buffer = written.map_err(|error| match live {
+                let written = self.assembler.write(text, buffers, &mut self.out);
+                written.map_err(|error| match live {
                     true => remote::leave(Failure::writing(&self.out_name, &error)),
                     false => Ended::Output(error),
                 })?;
-                let mut buffers = buffers.lock().unwrap_or_else(PoisonError::into_inner);
-                if buffers.len() < BUFFERS_KEPT {
-                    buffers.push(buffer);
-                }
                 if ended.is_some() {
                     ended_in = ended;
                     return Ok(ControlFlow::Break(()));

@@ -26,7 +26,7 @@ use super::options::{Positions, PrintOptions};
 use super::rows::RowsPrinter;
 use super::shown::{Shown, ShownBuffer};
 use super::state::{Buffered, State};
-use super::text::Text;
+use super::text::{Buffers, Text};
 
 /// What a batch became.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// Prints the events of a batch; `buffer` is used for the text. `None`: an earlier batch failed.
+    /// Prints the events of a batch; `buffers` are used for the text. `None`: an earlier batch failed.
     ///
     /// # Errors
     ///
@@ -117,9 +117,9 @@ impl<'o> Printer<'o> {
         &mut self,
         turn: Turn<State>,
         batch: &mut EventBatch<'_>,
-        buffer: Vec<u8>,
+        buffers: &Buffers,
     ) -> io::Result<Option<Printed>> {
-        let mut text = Text::new(buffer);
+        let mut text = Text::new(buffers);
         if let Err(error) = self.pen.tables.begin(batch) {
             batch.fail(error);
         }

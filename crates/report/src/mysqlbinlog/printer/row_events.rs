@@ -24,6 +24,9 @@ use crate::mysqlbinlog::text::PART_MEMORY;
 /// The first server whose table maps tell of generated invisible primary keys.
 const TELLS_OF_GENERATED_KEYS: u32 = 80_030;
 
+/// Post-headers of this size have table ids of four bytes (the first 5.1).
+const SHORT_POST_HEADER: u8 = 6;
+
 impl Run<'_> {
     /// Table maps, row events and the statements behind them.
     pub(super) fn row_related(&mut self, shown: &Shown<'_>, event: Option<&Event<'_>>) -> io::Result<Next> {
@@ -31,6 +34,9 @@ impl Run<'_> {
         let length = event.log.lengths.of(shown.header.event_type);
         let is_rows = shown.header.event_type.is_rows();
         let mut rows = None;
+        if !self.emit && self.pass_quietly(shown, length)? {
+            return Ok(Next::Go);
+        }
         if shown.header.event_type == EventType::TABLE_MAP {
             let map = match TableMapEvent::decode(shown.body, length) {
                 Ok(map) => map,
@@ -87,6 +93,38 @@ impl Run<'_> {
             return self.rows(shown, event, rows);
         }
         self.rows_query(shown)
+    }
+
+    /// Lets an event pass of which nothing but a few bytes matters to the events behind it. `false`: it
+    /// has to be looked at whole.
+    fn pass_quietly(&mut self, shown: &Shown<'_>, length: u8) -> io::Result<bool> {
+        let options = self.options;
+        let selects = options.selection.database.is_some() || !options.selection.tables.is_empty();
+        let is_safe =
+            self.state.printed_format_description || options.base64_output == Base64Output::DecodeRows;
+        if selects || options.short_form || !is_safe {
+            return Ok(false);
+        }
+        let Ok(table_id) = TableMapEvent::decode_table_id(shown.body, length) else { return Ok(false) };
+        let is_rows = shown.header.event_type.is_rows();
+        if !is_rows && shown.header.event_type != EventType::TABLE_MAP {
+            return Ok(false);
+        }
+        let id_size = if length == SHORT_POST_HEADER { 4 } else { 6 };
+        let Some(flags) = shown.body.get(id_size..).and_then(<[u8]>::first_chunk) else { return Ok(false) };
+        self.state.rows_open = true;
+        if options.base64_output != Base64Output::DecodeRows {
+            (self.state.body_open, self.state.rows_waiting) = (true, true);
+        }
+        if !is_rows {
+            self.state.known_tables.push(table_id);
+            return Ok(true);
+        }
+        self.state.rows_waiting |= options.verbose > 0;
+        if RowsFlags(u16::from_le_bytes(*flags)).contains(RowsFlags::STMT_END) {
+            self.end_rows(false)?;
+        }
+        Ok(true)
     }
 
     pub(super) fn is_ignored(&self, map: &TableMapEvent<'_>) -> bool {

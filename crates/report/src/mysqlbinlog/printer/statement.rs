@@ -61,7 +61,7 @@ impl Run<'_> {
         }
         if self.emit && !self.options.short_form {
             self.header(shown);
-            push_description(&mut self.text.head, "Query", &query);
+            push_description(&mut self.text.head, "Query", &query, kind == StatementKind::Other);
         }
         self.settings(shown, &query);
         if self.emit {
@@ -208,7 +208,7 @@ impl Run<'_> {
         };
         if self.emit && !self.options.short_form {
             self.header(shown);
-            push_description(&mut self.text.head, "Execute_load_query", &load.query);
+            push_description(&mut self.text.head, "Execute_load_query", &load.query, true);
         }
         self.settings(shown, &load.query);
         if self.emit {
