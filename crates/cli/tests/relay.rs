@@ -277,7 +277,7 @@ fn kills() -> u32 {
 fn kills_lose_nothing() {
     let mysql = require_tool!(Tool::Mysql);
     let folder = Folder::new();
-    let source = mysql.sandbox().compression(3).option("max-binlog-size", "256K").start().unwrap();
+    let mut source = mysql.sandbox().compression(3).option("max-binlog-size", "256K").start().unwrap();
     source
         .sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT)")
         .unwrap();
@@ -314,6 +314,14 @@ fn kills_lose_nothing() {
     let number = |name: &str| status(name).split_whitespace().last().unwrap().parse::<u64>().unwrap();
     assert_eq!(number("no_tx"), 0, "committed without an acknowledgement");
     assert!(number("yes_tx") > 40);
+
+    // The source shuts down, with a stop event, and comes back elsewhere.
+    source.stop().unwrap();
+    relay.child.kill().unwrap();
+    source.start().unwrap();
+    source.sql(&batch).unwrap();
+    relay = Relay::start(&folder, &source, &["--semi-sync"]);
+    relay.has_all_of(&folder, &source);
     let executed = relay.sql(mysql, "repl", "SELECT @@GLOBAL.gtid_executed").unwrap();
     assert_eq!(executed.trim().replace("\\n", ""), source.gtid_executed().unwrap());
     let replica = mysql.sandbox().start().unwrap();
