@@ -1,6 +1,7 @@
 //! The commands, one a file.
 
 mod advise;
+mod archive;
 mod bench;
 mod completions;
 mod compress;
@@ -33,6 +34,7 @@ pub(crate) enum Command {
     Dump(dump::Dump),
     Stats(stats::Stats),
     Advise(advise::Advise),
+    Archive(archive::Archive),
     Relay(relay::Relay),
     Bench(bench::Bench),
     Doctor(Box<doctor::Doctor>),
@@ -54,6 +56,7 @@ impl Command {
             Command::Dump(_) => Ok(Exit::Trouble),
             Command::Stats(command) => command.run(),
             Command::Advise(command) => command.run(),
+            Command::Archive(command) => command.run(),
             Command::Relay(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Doctor(command) => command.run(),

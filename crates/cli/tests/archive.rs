@@ -1,0 +1,166 @@
+//! `binlogz archive`: logs come back, chosen transactions come as logs, damage is named, a killed run leaves an
+//! archive that is whole.
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use binlogz_testkit::{Result, Tool, corpus, require_tool};
+use common::{Folder, Ran};
+
+fn text(ran: &Ran) -> String {
+    String::from_utf8_lossy(&ran.stdout).into_owned()
+}
+
+const FILES: [&str; 2] = ["binlog.000004", "binlog.000009"];
+
+#[test]
+fn logs_come_back_and_creating_goes_on_where_it_was() {
+    let folder = Folder::new();
+    let logs = FILES.map(|name| folder.sample("plain", name));
+    let ran = folder.run(["archive", "create", "--to", "arc", FILES[0]]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert!(text(&ran).starts_with("binlog.000004: 78812 -> "), "{}", text(&ran));
+    let ran = folder.run(["archive", "create", "--to", "arc", FILES[0], FILES[1]]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert!(text(&ran).starts_with("binlog.000004: is in the archive already\n"), "{}", text(&ran));
+    assert!(text(&ran).ends_with("PURGE BINARY LOGS TO 'binlog.000010';\n"), "{}", text(&ran));
+
+    let ran = folder.run(["archive", "list", "arc"]);
+    assert_eq!(text(&ran).lines().count(), 3, "{}", text(&ran));
+    assert_eq!(folder.run(["archive", "restore", "--to", "back", "arc"]).code, Some(0));
+    for (name, log) in FILES.iter().zip(&logs) {
+        assert!(folder.read(&format!("back/{name}")) == *log, "{name}");
+    }
+    let ran = folder.run(["archive", "restore", "--to", "back", "arc", FILES[0]]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("--force replaces it"), "{}", ran.stderr);
+    let ran = folder.run(["archive", "list", "nowhere"]);
+    assert_eq!((ran.code, ran.stderr.contains("is no archive")), (Some(2), true));
+}
+
+#[test]
+fn damage_is_named_with_its_transactions() {
+    let folder = Folder::new();
+    folder.sample("plain", FILES[0]);
+    folder.run(["archive", "create", "--to", "arc", FILES[0]]);
+    assert_eq!(folder.run(["archive", "check", "arc"]).code, Some(0));
+    let object = fs::read_dir(folder.path("arc/objects")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = fs::read(&object).unwrap();
+    bytes[500] ^= 1;
+    fs::write(&object, bytes).unwrap();
+    let ran = folder.run(["archive", "check", "arc"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        text(&ran).contains("damaged (checksum differs), expected the packed transactions "),
+        "{}",
+        text(&ran)
+    );
+    assert_eq!(folder.run(["archive", "restore", "--to", "back", "arc"]).code, Some(2));
+    assert!(fs::read_dir(folder.path("back")).unwrap().next().is_none(), "no half-restored log");
+}
+
+#[test]
+fn encrypted_logs_come_back_as_their_plaintext() {
+    let folder = Folder::new();
+    let files = corpus::encrypted();
+    let path = files.encrypted.to_str().unwrap();
+    assert_eq!(
+        folder.run(["archive", "create", "--to", "arc", path]).code,
+        Some(0),
+        "as bytes, without the key"
+    );
+    let keyring = files.keyring.to_str().unwrap();
+    let ran = folder.run(["archive", "create", "--to", "plain", "--keyring", keyring, path]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    for (archive, expected) in [("arc", &files.encrypted), ("plain", &files.plain)] {
+        let back = folder.binlogz(["archive", "cat", archive]).output().unwrap();
+        assert!(back.stdout == fs::read(expected).unwrap(), "{archive}");
+    }
+}
+
+#[test]
+fn a_killed_create_leaves_a_whole_archive() {
+    let folder = Folder::new();
+    let following = ["binlog.000004", "binlog.000005"];
+    for name in following {
+        folder.sample("plain", name);
+    }
+    for delay in [5, 100, 400] {
+        let mut child = folder.spawn(["archive", "create", "--to", "arc", following[0], following[1]]);
+        std::thread::sleep(Duration::from_millis(delay));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if folder.path("arc/manifest.json").exists() {
+            assert_eq!(folder.run(["archive", "check", "arc"]).code, Some(0), "after {delay} ms");
+        }
+    }
+    assert_eq!(folder.run(["archive", "create", "--to", "arc", following[0], following[1]]).code, Some(0));
+    assert_eq!(folder.run(["archive", "check", "arc"]).code, Some(0));
+}
+
+/// `mysqlbinlog` reads several logs in one stream, and a server is taken to a transaction in the middle.
+#[test]
+fn a_server_is_taken_to_a_moment_in_the_middle() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    server.sql(
+        "CREATE DATABASE shop; USE shop;
+         CREATE TABLE item (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(100), price DECIMAL(10,2), made DATETIME(3));
+         INSERT INTO item (name, price, made) VALUES ('tea', 3.20, NOW(3)), ('coffee', 4.10, NULL), (NULL, -1, NOW(3));
+         UPDATE item SET price = price + 1;",
+    )?;
+    let first = server.flush_binary_logs()?;
+    server.sql("INSERT INTO shop.item (name) SELECT name FROM shop.item; UPDATE shop.item SET price = 9 WHERE id = 2")?;
+    let middle = server.checksum_tables("shop")?;
+    let executed = server.gtid_executed()?;
+    server.sql("DELETE FROM shop.item WHERE id = 1")?;
+    let second = server.flush_binary_logs()?;
+
+    let folder = Folder::new();
+    let paths = [first, second].map(|path| path.to_str().expect("UTF-8").to_owned());
+    let created = folder.run(["archive", "create", "--to", "arc", &paths[0], &paths[1]]);
+    assert_eq!((created.code, created.stderr.as_str()), (Some(0), ""));
+    assert_eq!(folder.run(["archive", "check", "arc"]).code, Some(0));
+
+    // Everything in one stream, as mysqlbinlog prints it of the files.
+    let all = folder.binlogz(["archive", "cat", "arc"]).output().expect("runs");
+    let stream = folder.put("all", &all.stdout);
+    let print = |command: &mut Command| {
+        let output = command.args(["-v", "--base64-output=decode-rows"]).output().expect("mysqlbinlog runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let of_files = print(mysql.command("mysqlbinlog").args(&paths));
+    let of_stream = print(mysql.command("mysqlbinlog").arg(&stream));
+    let rows = |text: &str| {
+        text.lines().filter(|line| line.starts_with("###")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(rows(&of_stream).len() > 20 && rows(&of_stream) == rows(&of_files), "{of_stream}");
+
+    // To the transaction before the DELETE.
+    let (uuid, last) = executed.trim().rsplit_once([':', '-']).expect("a GTID set");
+    let uuid = uuid.split(':').next().expect("a UUID");
+    let stop = format!("{uuid}:{}", last.parse::<u64>().expect("a number") + 1);
+    let restored = folder.run(["archive", "restore", "--to", "back", "--stop-before-gtid", &stop, "arc"]);
+    assert_eq!((restored.code, restored.stderr.as_str()), (Some(0), ""));
+    let logs = ["back/binlog.000001", "back/binlog.000002"].map(|name| folder.path(name));
+    let output = mysql.command("mysqlbinlog").args(&logs).output().expect("mysqlbinlog runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    server.sql("DROP DATABASE shop; RESET BINARY LOGS AND GTIDS")?;
+    server.sql(&String::from_utf8_lossy(&output.stdout))?;
+    assert_eq!(server.checksum_tables("shop")?, middle);
+    assert_eq!(server.gtid_executed()?, executed);
+
+    // One transaction alone.
+    let one = folder.run(["archive", "restore", "--to", "one", "--gtids", &stop, "arc"]);
+    assert_eq!((one.code, one.stderr.as_str()), (Some(0), ""));
+    let text = print(
+        mysql.command("mysqlbinlog").arg("--verify-binlog-checksum").arg(folder.path("one/binlog.000002")),
+    );
+    assert_eq!(text.matches("### DELETE FROM").count(), 1, "{text}");
+    assert!(!folder.path("one/binlog.000001").exists());
+    Ok(())
+}
