@@ -19,7 +19,7 @@ compared=0 differ=0
 while IFS= read -r log; do
     [ "$(head -c 4 "$log" | od -An -tx1 | tr -d ' ')" = fe62696e ] || continue
     for options in "" "-vv" "-v --base64-output=decode-rows"; do
-        for program in theirs ours; do rm -rf "$work/$program"; mkdir "$work/$program"; done
+        for program in theirs ours; do rm -rf "${work:?}/$program"; mkdir "$work/$program"; done
         ln -sfn "$work/theirs" "$work/load"
         # shellcheck disable=SC2086
         "$mysqlbinlog" --no-defaults $options --local-load="$work/load" "$log" >"$work/theirs.txt" 2>/dev/null || continue

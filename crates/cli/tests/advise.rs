@@ -2,6 +2,8 @@
 
 mod common;
 
+use binlogz_testkit::Tool;
+use binlogz_testkit::tool::require;
 use common::{Folder, Ran};
 use serde_json::Value;
 
@@ -130,4 +132,63 @@ fn trouble_is_one_line_and_the_others_are_measured() {
     assert!(lines[1].starts_with("binlogz: cut at ") && lines.len() == 2, "{lines:?}");
     let report: Value = serde_json::from_slice(&ran.stdout).unwrap();
     assert_eq!(report["summary"][0]["files"], 1);
+}
+
+/// Runs `advise` on a server with the password of its accounts.
+fn ask(folder: &Folder, args: &[&str]) -> Ran {
+    let mut command = folder.binlogz(["advise", "--no-defaults", "--exact", "--levels=3", "--format=json"]);
+    command.args(args).env("MYSQL_PWD", "monitor");
+    Ran::from(command.output().unwrap())
+}
+
+#[test]
+fn the_last_logs_of_a_server_measure_as_their_files_do() {
+    let Some(mysql) = require(Tool::Mysql) else { return };
+    let source = mysql.sandbox().compression(1).encrypted().start().unwrap();
+    source.sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, v VARCHAR(200))").unwrap();
+    source
+        .sql(
+            "CREATE USER monitor@'%' IDENTIFIED BY 'monitor'; CREATE USER half@'%' IDENTIFIED BY 'monitor';
+            GRANT REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO monitor@'%';
+            GRANT REPLICATION CLIENT ON *.* TO half@'%'",
+        )
+        .unwrap();
+    for begin in [0, 100, 200] {
+        let rows: Vec<_> = (begin..begin + 100).map(|id| format!("({id}, REPEAT('row {id}', 20))")).collect();
+        source.flush_binary_logs().unwrap();
+        source.sql(&format!("INSERT INTO shop.t VALUES {}", rows.join(","))).unwrap();
+    }
+    let folder = Folder::new();
+    let files = source.copy_binlogs(&folder.path("logs")).unwrap();
+    let last: Vec<_> = files[files.len() - 2..].iter().map(|file| file.to_str().unwrap()).collect();
+    let keyring = format!("--keyring={}", source.keyring().display());
+    let from_files = document(&ask(&folder, &[&keyring, last[0], last[1]]));
+
+    let place = |user: &str| format!("mysql://{user}@127.0.0.1:{}", source.port());
+    let ran = ask(&folder, &[&place("monitor"), "--max-rate=50M"]);
+    assert!(ran.stderr.contains("is no replica"), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let from_server: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    for rows in ["tables", "sizes", "not_compressed"] {
+        let bytes = |report: &Value| -> Vec<Value> {
+            report[rows].as_array().unwrap().iter().map(|row| row["bytes"].clone()).collect()
+        };
+        assert_eq!(bytes(&from_server), bytes(&from_files), "{rows}");
+    }
+    assert_eq!(from_server["summary"][0]["files"], 2);
+    assert_eq!(from_server["summary"][0]["eligible_transactions"], 2);
+    assert_eq!(from_server["levels"][0]["bytes"], from_files["levels"][0]["bytes"]);
+
+    let all = ask(&folder, &[&place("monitor"), "--last=1000"]);
+    let all: Value = serde_json::from_slice(&all.stdout).unwrap();
+    assert_eq!(all["summary"][0]["files"], files.len());
+
+    // A right that is missing is named, by the server; what else was asked for is measured.
+    let ran = ask(&folder, &[&place("half"), &keyring, last[0]]);
+    assert!(ran.stderr.contains("REPLICATION SLAVE"), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(2));
+    assert!(serde_json::from_slice::<Value>(&ran.stdout).is_ok());
+    let ran = ask(&folder, &[&place("nobody")]);
+    assert!(ran.stderr.lines().count() == 1 && ran.stderr.contains("Access denied"), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(2));
 }

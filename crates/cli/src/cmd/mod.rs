@@ -33,7 +33,7 @@ pub(crate) enum Command {
     Events(events::Events),
     Dump(dump::Dump),
     Stats(stats::Stats),
-    Advise(advise::Advise),
+    Advise(Box<advise::Advise>),
     Archive(archive::Archive),
     Relay(relay::Relay),
     Bench(bench::Bench),

@@ -1,5 +1,8 @@
 //! `binlogz advise`: what compression would save and cost on a server that wrote these logs.
 
+mod server;
+
+use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -22,6 +25,8 @@ use crate::log_path::{LogPath, check_stdin_once};
 use crate::output::{self, Target};
 use crate::progress::Progress;
 use crate::report::Format as FormatArg;
+use crate::server_args::{ServerArgs, with_place};
+use server::{ServerLog, last_logs, rate};
 
 /// Tell what compressing the binary log would save and cost, and whether to turn it on
 ///
@@ -31,8 +36,11 @@ use crate::report::Format as FormatArg;
 ///
 /// All transactions are looked at, but only a sample is compressed, within the budget; sizes come with
 /// what they may be off by.
+///
+/// Of a server the last logs are read, as a replica reads them; nothing is changed there. That needs the
+/// rights REPLICATION CLIENT and REPLICATION SLAVE.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub(crate) struct Advise {
     /// Levels to look at, 1 to 22 [default: 1,3,6,9,15,19,22]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
@@ -63,9 +71,56 @@ pub(crate) struct Advise {
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     keyring: KeyringArg,
-    /// Binary logs or relay logs; - is standard input
-    #[arg(required = true, value_name = "FILE|-")]
-    files: Vec<LogPath>,
+    /// How many of a server's logs to read, the last ones
+    #[arg(long, value_name = "N", default_value_t = LAST)]
+    last: NonZeroUsize,
+    /// Bytes a second to read from a server at most: 500K, 20M
+    #[arg(long, value_name = "BYTES", value_parser = rate)]
+    max_rate: Option<u64>,
+    #[command(flatten)]
+    connection: ServerArgs,
+    // As an attribute: rustdoc takes brackets for links.
+    #[arg(
+        value_name = "FILE|-|SERVER",
+        required_unless_present_any = ["host", "port", "socket"],
+        help = "Binary logs or relay logs; - is standard input. A server: mysql://[USER@]HOST[:PORT]"
+    )]
+    logs: Vec<LogPath>,
+}
+
+/// The log that is written and the one before it: a day, or a busy hour.
+const LAST: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
+
+/// A log that is measured.
+#[derive(Debug)]
+enum Log {
+    Path(LogPath),
+    Server(Box<ServerLog>),
+}
+
+impl fmt::Display for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Log::Path(path) => path.fmt(f),
+            Log::Server(log) => log.fmt(f),
+        }
+    }
+}
+
+impl Log {
+    fn size(&self) -> Result<Option<u64>> {
+        match self {
+            Log::Path(path) => path.size(),
+            Log::Server(log) => Ok(Some(log.size)),
+        }
+    }
+
+    fn open(&self, keyring: Option<&Keyring>) -> Result<Input> {
+        match self {
+            Log::Path(path) => path.open(keyring),
+            Log::Server(log) => log.open(),
+        }
+    }
 }
 
 /// Half a minute is what people wait for an answer.
@@ -93,6 +148,7 @@ const EXAMPLES: &str = "Examples:
   binlogz advise --html report.html binlog.000042
   binlogz advise --levels 3,9 --replicas 4 --format json binlog.000042
   ssh db1 cat /var/lib/mysql/binlog.000042 | binlogz advise -
+  binlogz advise --max-rate 20M mysql://monitor@replica7
 
 A file that fails is reported and left out; the others are measured, and the exit code is 2.";
 
@@ -127,18 +183,18 @@ impl Advise {
         let part = |share| start + self.budget.mul_f64(share);
         let deadlines =
             Deadlines { scan: part(SCAN_SHARE), whole_file: part(WHOLE_FILE_SHARE), all: part(1.0) };
-        check_stdin_once(&self.files)?;
+        check_stdin_once(&self.logs)?;
         let keyring = self.keyring.open()?;
         let page = self.page()?;
+        let (logs, mut exit) = self.logs()?;
         let levels = self.levels();
         let mut advice = Advice::new(&levels, self.replicas);
-        let mut exit = Exit::Done;
         let mut measured = 0;
         let kept = (self.budget.as_secs_f64() * SAMPLE_BYTES_PER_SECOND) as u64;
         let kept = kept.clamp(*SAMPLE_BYTES.start(), *SAMPLE_BYTES.end());
         let sampler = Arc::new(Sampler::new(self.seed, kept));
         let mut files = Vec::new();
-        for (number, log) in self.files.iter().enumerate() {
+        for (number, log) in logs.iter().enumerate() {
             let number = number as u64;
             let of_log = match self.exact {
                 true => self.exact(log, keyring.as_ref(), &levels),
@@ -161,11 +217,13 @@ impl Advise {
         if measured == 0 {
             return Ok(exit);
         }
-        self.measure(&mut advice, sampler, &files, deadlines)
+        // Of what comes from a pipe or a server nothing is left to read.
+        let all_files = if files.len() == logs.len() { files.as_slice() } else { &[] };
+        self.measure(&mut advice, sampler, all_files, deadlines)
             .map_err(|error| Failure::reading(&"the sample", &error))?;
         if let Some(page) = &page {
             let mut out = BufWriter::new(page.create(None)?);
-            let written = advice.write_page(&self.name(), &mut out);
+            let written = advice.write_page(&name(&logs), &mut out);
             let written = written.and_then(|()| out.into_inner().map_err(|error| error.into_error()));
             written.map_err(|error| Failure::writing(page, &error))?.finish()?;
         }
@@ -186,8 +244,7 @@ impl Advise {
         let workers = workers(self.jobs);
         // An exact run has no budget: the pieces that stand for whole files are few.
         let deadline = if self.exact { Instant::now() + EXACT_WHOLE_FILE } else { deadlines.whole_file };
-        // Of what comes from a pipe nothing is left to read.
-        if files.len() == self.files.len() {
+        if !files.is_empty() {
             advice.measure_whole_files(files, self.seed, workers, deadline)?;
         }
         if self.exact {
@@ -202,23 +259,43 @@ impl Advise {
     /// Where the page goes, if it may go there.
     fn page(&self) -> Result<Option<Target>> {
         let Some(path) = self.html.clone() else { return Ok(None) };
-        let inputs: Vec<_> = self.files.iter().filter_map(|log| log.metadata().ok().flatten()).collect();
+        let inputs: Vec<_> = self
+            .logs
+            .iter()
+            .filter(|log| !is_server(log))
+            .filter_map(|log| log.metadata().ok().flatten())
+            .collect();
         output::target(path, &inputs, self.force).map(Some)
     }
 
-    /// What was measured, for the page.
-    fn name(&self) -> String {
-        let name = |log: &LogPath| match log {
-            LogPath::File(path) => {
-                path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-            }
-            LogPath::Stdin => log.to_string(),
-        };
-        match self.files.as_slice() {
-            [log] => name(log),
-            [first, .., last] => format!("{} … {}, {} files", name(first), name(last), self.files.len()),
-            [] => String::new(),
+    /// What there is to measure; a server that can't be asked is told of and left out.
+    fn logs(&self) -> Result<(Vec<Log>, Exit)> {
+        let (mut logs, mut exit) = (Vec::new(), Exit::Done);
+        let places: Vec<_> = self.logs.iter().filter(|log| is_server(log)).map(ToString::to_string).collect();
+        logs.extend(self.logs.iter().filter(|log| !is_server(log)).cloned().map(Log::Path));
+        if places.is_empty() && !self.connection.names_a_place() {
+            return Ok((logs, exit));
         }
+        let options = self.connection.connect_options("binlogz")?;
+        let mut servers = Vec::new();
+        if self.connection.names_a_place() {
+            servers.push(options.clone());
+        }
+        for place in places {
+            let server = with_place(&options, &place);
+            servers.push(server.map_err(|error| Failure::of(&place, error))?);
+        }
+        for server in servers {
+            match last_logs(&server, self.last.get(), self.max_rate) {
+                Ok(found) => logs.extend(found.into_iter().map(|log| Log::Server(Box::new(log)))),
+                Err(Failure::Line(line)) => {
+                    complain(&line);
+                    exit = Exit::Trouble;
+                }
+                Err(closed) => return Err(closed),
+            }
+        }
+        Ok((logs, exit))
     }
 
     /// The levels asked for, each once, the lowest first.
@@ -235,7 +312,7 @@ impl Advise {
     /// Compresses all transactions of a log.
     fn exact(
         &self,
-        log: &LogPath,
+        log: &Log,
         keyring: Option<&Keyring>,
         levels: &[CompressionLevel],
     ) -> Result<(Advice, Option<Places>)> {
@@ -262,7 +339,7 @@ impl Advise {
     /// Looks at all transactions of a log and draws from them.
     fn scan(
         &self,
-        log: &LogPath,
+        log: &Log,
         keyring: Option<&Keyring>,
         levels: &[CompressionLevel],
         sampler: &Arc<Sampler>,
@@ -311,6 +388,26 @@ type Places = (Arc<dyn ReadAt>, u64);
 /// An exact run's time for the pieces that stand for whole files.
 const EXACT_WHOLE_FILE: Duration = Duration::from_secs(60);
 
+/// Whether an argument is a server's URL.
+fn is_server(log: &LogPath) -> bool {
+    matches!(log, LogPath::File(path) if path.as_os_str().as_encoded_bytes().starts_with(b"mysql://"))
+}
+
+/// What was measured, for the page.
+fn name(logs: &[Log]) -> String {
+    let name = |log: &Log| match log {
+        Log::Path(LogPath::File(path)) => {
+            path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+        }
+        log => log.to_string(),
+    };
+    match logs {
+        [log] => name(log),
+        [first, .., last] => format!("{} … {}, {} files", name(first), name(last), logs.len()),
+        [] => String::new(),
+    }
+}
+
 fn places(input: &Input) -> Option<Arc<dyn ReadAt>> {
     match input {
         Input::Places(places) => Some(Arc::clone(places)),
@@ -320,7 +417,7 @@ fn places(input: &Input) -> Option<Arc<dyn ReadAt>> {
 
 /// Tells what of a log was not read, and why.
 fn read_to_end(
-    log: &LogPath,
+    log: &Log,
     summary: &MeasureSummary,
     size: Option<u64>,
     places: Option<Arc<dyn ReadAt>>,

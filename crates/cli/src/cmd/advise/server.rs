@@ -1,0 +1,146 @@
+//! The last logs of a server, read as mysqlbinlog reads them: nothing changes there.
+//!
+//! ```text
+//! SHOW REPLICA STATUS    is it a source? then a replica is the better place to ask
+//! SHOW BINARY LOGS       names and sizes; the last of them are read
+//! COM_BINLOG_DUMP        each, from its beginning; without its encryption, which the server takes off
+//! ```
+
+use std::fmt;
+use std::io::{self, Read};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use binlogz_flow::Input;
+use binlogz_source::{ConnectOptions, Connection, DumpOptions, RemoteFiles};
+
+use crate::failure::{Failure, Result, warn};
+
+/// Where a binary log's events begin.
+const FIRST_EVENT: u64 = 4;
+
+/// A log of a server.
+#[derive(Debug, Clone)]
+pub(super) struct ServerLog {
+    connect: ConnectOptions,
+    name: String,
+    pub(super) size: u64,
+    /// Bytes a second.
+    rate_max: Option<u64>,
+}
+
+impl fmt::Display for ServerLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.connect.server(), self.name)
+    }
+}
+
+/// The last `count` logs of a server, the oldest first.
+pub(super) fn last_logs(
+    connect: &ConnectOptions,
+    count: usize,
+    rate_max: Option<u64>,
+) -> Result<Vec<ServerLog>> {
+    let trouble = |error| Failure::of(&connect.server(), error);
+    let mut connection = Connection::open(connect).map_err(trouble)?;
+    // Whoever may not ask gets the advice as well.
+    let replicates = connection.query("SHOW REPLICA STATUS").is_ok_and(|rows| !rows.is_empty());
+    let rows = connection.query("SHOW BINARY LOGS").map_err(trouble)?;
+    let mut logs = Vec::new();
+    for row in rows {
+        let column = |index: usize| Some(String::from_utf8_lossy(row.get(index)?.as_deref()?).into_owned());
+        let log = column(0).zip(column(1).and_then(|size| size.parse().ok()));
+        let (name, size) = log.ok_or_else(|| {
+            Failure::of(&connect.server(), "SHOW BINARY LOGS has no name and size, expected both")
+        })?;
+        logs.push(ServerLog { connect: connect.clone(), name, size, rate_max });
+    }
+    let logs = logs.split_off(logs.len().saturating_sub(count));
+    if !replicates {
+        let bytes: u64 = logs.iter().map(|log| log.size).sum();
+        warn(&format!(
+            "{} is no replica: up to {bytes} bytes are read from it; a replica's own binary log gives the same \
+             answer without that, and --max-rate spreads it",
+            connect.server()
+        ));
+    }
+    Ok(logs)
+}
+
+impl ServerLog {
+    /// Begins to receive it.
+    pub(super) fn open(&self) -> Result<Input> {
+        let dump = DumpOptions::to_the_end(&self.name, FIRST_EVENT);
+        let files = RemoteFiles::open(&self.connect, dump).map_err(|error| Failure::of(self, error))?;
+        let reader = LogReader { files, begun: false };
+        Ok(Input::Stream(match self.rate_max {
+            Some(rate_max) => Box::new(Paced { reader, rate_max, begin: Instant::now(), bytes: 0 }),
+            None => Box::new(reader),
+        }))
+    }
+}
+
+/// The bytes of one log.
+struct LogReader {
+    files: RemoteFiles,
+    begun: bool,
+}
+
+impl Read for LogReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !self.begun {
+            self.files.next_file().map_err(io::Error::other)?;
+            self.begun = true;
+        }
+        match self.files.current_file() {
+            Some(mut file) => file.read(buffer),
+            None => Ok(0),
+        }
+    }
+}
+
+/// A reader that is held back.
+struct Paced {
+    reader: LogReader,
+    rate_max: u64,
+    begin: Instant,
+    bytes: u64,
+}
+
+impl Read for Paced {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let due = Duration::from_secs_f64(self.bytes as f64 / self.rate_max as f64);
+        thread::sleep(due.saturating_sub(self.begin.elapsed()));
+        let count = self.reader.read(buffer)?;
+        self.bytes += count as u64;
+        Ok(count)
+    }
+}
+
+/// Bytes a second such as `500K`, `20M` or `1G`, in powers of 1000.
+pub(super) fn rate(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((last, 'k' | 'K')) => (text.get(..last), 1_000),
+        Some((last, 'm' | 'M')) => (text.get(..last), 1_000_000),
+        Some((last, 'g' | 'G')) => (text.get(..last), 1_000_000_000),
+        _ => (Some(text), 1_u64),
+    };
+    let number = digits.and_then(|digits| digits.parse::<u64>().ok());
+    let rate = number.and_then(|number| number.checked_mul(unit)).filter(|rate| *rate > 0);
+    rate.ok_or_else(|| format!("{text:?} is no number of bytes a second such as 500K or 20M"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates() {
+        assert_eq!(rate("20M"), Ok(20_000_000));
+        assert_eq!(rate("500k"), Ok(500_000));
+        assert_eq!(rate("7"), Ok(7));
+        for bad in ["", "0", "M", "1.5M", "-1", "99999999999G", "1T"] {
+            assert!(rate(bad).is_err(), "{bad}");
+        }
+    }
+}
