@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use binlogz_testkit::workload::{self, Setting};
 use binlogz_testkit::{Compression, RealBinlog, real};
 
 use crate::replay::{assert_same, replay, statistics_of};
@@ -21,6 +22,25 @@ fn runs() -> BTreeMap<String, (Compression, Vec<Vec<u8>>)> {
         };
         let bytes = file.read();
         runs.entry(run).or_insert_with(|| (file.compression, Vec::new())).1.push(bytes);
+    }
+    runs.extend(scaled_workloads());
+    runs
+}
+
+/// The five workloads at the scale that BINLOGZ_SCALE gives: scripts/soak/engine.sh asks for 1, the published size.
+fn scaled_workloads() -> Vec<(String, (Compression, Vec<Vec<u8>>))> {
+    let Some(scale) = std::env::var("BINLOGZ_SCALE").ok().and_then(|scale| scale.parse().ok()) else {
+        return Vec::new();
+    };
+    let settings = [(Setting::plain(), Compression::Off)]
+        .into_iter()
+        .chain([1, 3, 19].map(|level| (Setting::level(level), Compression::Level(level))));
+    let mut runs = Vec::new();
+    for (setting, compression) in settings {
+        for binlog in workload::binlogs(scale, &setting).unwrap() {
+            let name = format!("scale {scale}, {setting}, {}", binlog.workload.name());
+            runs.push((name, (compression, vec![std::fs::read(&binlog.path).unwrap()])));
+        }
     }
     runs
 }
