@@ -123,6 +123,10 @@ impl<'a> Cell<'a> {
     #[inline]
     fn new(index: usize, column: &'a ColumnSchema, span: Span, rows: &'a [u8]) -> Option<Self> {
         let bytes = |start: u32, end: u32| rows.get(start as usize..end as usize).unwrap_or_default();
+        // Nearly all are values: asked for first, that is a branch which is foreseen; a jump by table is not.
+        if let Span::Value(start, end) = span {
+            return Some(Cell { index, column, content: CellContent::Value(bytes(start, end)) });
+        }
         let content = match span {
             Span::Absent => return None,
             Span::Null => CellContent::Null,

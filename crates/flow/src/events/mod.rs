@@ -174,7 +174,7 @@ pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
         Error(E),
     }
     let stop = input.stop();
-    let mut source = Source::new(input, Plan { verify, ..Plan::for_workers(workers) });
+    let mut source = Source::new(input, Plan::for_text(workers, verify));
     let mut read = ReadSummary::default();
     let mut turns = Turns::new(state);
     let ran = ordered::run(

@@ -70,6 +70,13 @@ impl Plan {
             verify: true,
         }
     }
+
+    /// For work that makes text, which is many times its events: batches of half the size.
+    pub(super) fn for_text(workers: usize, verify: bool) -> Self {
+        let plan = Plan::for_workers(workers);
+        let batch = BatchSize { target: plan.batch.target / 2, ..plan.batch };
+        Plan { batch, work_max: plan.work_max / 2, verify, ..plan }
+    }
 }
 
 /// A log of the input: its last format description, and what follows from it.

@@ -37,6 +37,7 @@ pub struct RowsPrinter {
     /// `` `db`.`table` `` and the end of the line.
     table: Vec<u8>,
     columns: Vec<ColumnText>,
+    verbosity: Verbosity,
 }
 
 /// What stands around a column's values.
@@ -79,7 +80,7 @@ impl RowsPrinter {
             let before = *before.first_chunk().unwrap_or(&[b' '; BEFORE_MAX]);
             ColumnText { before, before_length, after: after(false), after_null: after(true) }
         });
-        RowsPrinter { columns: columns.collect(), table, schema }
+        RowsPrinter { columns: columns.collect(), table, verbosity, schema }
     }
 
     /// The table that it prints.
@@ -122,15 +123,19 @@ impl RowsPrinter {
             return after_row(out);
         }
         let mut scratch = Vec::new();
+        let front =
+            [command, &self.table, b"\n", if event.kind() == RowsKind::Write { second } else { first }]
+                .concat();
         let mut rows = decoder.rows(&self.schema, event)?;
         while let Some(row) = rows.next_row()? {
-            push_all(out, &[command, &self.table, b"\n"]);
+            out.extend_from_slice(&front);
             if let Some(before) = row.before {
-                out.extend_from_slice(first);
                 self.image(out, &before, &mut scratch)?;
             }
             if let Some(after) = row.after {
-                out.extend_from_slice(second);
+                if row.before.is_some() {
+                    out.extend_from_slice(second);
+                }
                 self.image(out, &after, &mut scratch)?;
             }
             after_row(out)?;
@@ -143,6 +148,11 @@ impl RowsPrinter {
             let Some(text) = self.columns.get(cell.index) else { continue };
             push_front(out, &text.before, text.before_length);
             push_value(out, &cell, scratch)?;
+            // Without types only the line ends: one byte, which needs no copying by length.
+            if self.verbosity == Verbosity::Values {
+                out.push(b'\n');
+                continue;
+            }
             let is_null = cell.content == CellContent::Null;
             out.extend_from_slice(if is_null { &text.after_null } else { &text.after });
         }

@@ -102,7 +102,7 @@ fn copy(mut from: impl Read, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Bytes of all buffers together that are kept to be used again.
-const BUFFERS_MEMORY: usize = 12 << 20;
+const BUFFERS_MEMORY: usize = 8 << 20;
 
 /// Buffers of texts that were written: new ones would cost a page fault for every 4 KiB.
 #[derive(Debug, Default)]

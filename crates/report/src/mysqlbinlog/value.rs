@@ -40,6 +40,9 @@ pub(super) fn push_value(out: &mut Vec<u8>, cell: &Cell<'_>, scratch: &mut Vec<u
         // Before all others: these need no decoding.
         CellContent::Null => out.extend_from_slice(b"NULL"),
         CellContent::Value(bytes) => match cell.column.kind {
+            ColumnKind::Char { .. } | ColumnKind::Varchar { .. } | ColumnKind::Blob { .. } => {
+                push_quoted(out, bytes);
+            }
             ColumnKind::Bit { bits } => push_bits(out, bytes, usize::from(bits)),
             ColumnKind::Set { .. } => push_set(out, bytes),
             _ => push_decoded(out, cell, scratch)?,
