@@ -7,8 +7,11 @@ use binlogz_testkit::{Compression, RealBinlog, real};
 
 use crate::replay::{assert_same, replay, statistics_of};
 
+/// How the files of a run were written, and their bytes.
+type Run = (Compression, Vec<Vec<u8>>);
+
 /// Logs of 9.7 that were written under one setting, by run: the files of a run belong together.
-fn runs() -> BTreeMap<String, (Compression, Vec<Vec<u8>>)> {
+fn runs() -> BTreeMap<String, Run> {
     let mut runs = BTreeMap::new();
     let wanted = |file: &RealBinlog| {
         // Relay logs are not written by the commit path; two settings in one log are two sessions' business.
@@ -28,7 +31,7 @@ fn runs() -> BTreeMap<String, (Compression, Vec<Vec<u8>>)> {
 }
 
 /// The five workloads at the scale that BINLOGZ_SCALE gives: scripts/soak/engine.sh asks for 1, the published size.
-fn scaled_workloads() -> Vec<(String, (Compression, Vec<Vec<u8>>))> {
+fn scaled_workloads() -> Vec<(String, Run)> {
     let Some(scale) = std::env::var("BINLOGZ_SCALE").ok().and_then(|scale| scale.parse().ok()) else {
         return Vec::new();
     };
