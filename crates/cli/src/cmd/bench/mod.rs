@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use crate::Exit;
 use crate::failure::Result;
 
-/// Repeat the public studies on your own machine
+/// Measure commits to the log alone, beside the figures of the public insert study
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     #[command(subcommand)]
