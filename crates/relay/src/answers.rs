@@ -30,6 +30,7 @@ const ACCESS_DENIED: (u16, [u8; 5]) = (ServerError::SPECIFIC_ACCESS_DENIED, *b"4
 pub(crate) fn answer(
     relay: &Relay,
     kept: &Kept,
+    form: Form,
     variables: &mut Variables,
     session: &mut ReplicaSession,
     asked: &str,
@@ -80,7 +81,7 @@ pub(crate) fn answer(
             }
             session.rows(&[text("Log_name"), number("File_size"), text("Encrypted")], &rows);
         }
-        Statement::ShowBinaryLogStatus => status(relay, kept, session),
+        Statement::ShowBinaryLogStatus => status(relay, kept, form, session),
         Statement::ShowReplicas => {
             let source_id = system.get("server_id").cloned().unwrap_or_default();
             let rows: Vec<Row> = relay
@@ -111,8 +112,8 @@ pub(crate) fn answer(
 }
 
 /// Where the log ends, as far as that is known in the form that is served.
-fn status(relay: &Relay, kept: &Kept, session: &mut ReplicaSession) {
-    if relay.options.form == Form::Uncompressed {
+fn status(relay: &Relay, kept: &Kept, form: Form, session: &mut ReplicaSession) {
+    if form == Form::Uncompressed {
         let message = "the end of the log in uncompressed coordinates is not known without expanding it: begin by \
                        GTID, or at the beginning of a file";
         return refuse(session, NOT_SUPPORTED, message.into());

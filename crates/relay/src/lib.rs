@@ -7,6 +7,7 @@
 //! ```
 //!
 //! * `receiver` takes what the source sends and gives it to `binlogz-store`, a transaction at a time;
+//! * `gate` counts clients, `accounts` says who they may be;
 //! * `server` accepts clients, `answers` says what their statements are worth;
 //! * `sender` serves a dump: `groups` finds the transactions in what is durable, `sink` makes packets of them.
 //!
@@ -15,9 +16,11 @@
 
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::big_endian_bytes, clippy::host_endian_bytes)]
 
+mod accounts;
 mod answers;
 mod error;
 mod form;
+mod gate;
 mod groups;
 mod head;
 mod identity;
@@ -27,9 +30,12 @@ mod relay;
 mod sender;
 mod server;
 mod sink;
+mod sources;
 mod steering;
 mod transport;
 
+pub use accounts::AccountOptions;
 pub use error::{Error, Result};
 pub use form::Form;
-pub use relay::{Log, Relay, RelayOptions, Running};
+pub use gate::Limits;
+pub use relay::{ListenTls, Log, Relay, RelayOptions, Running};

@@ -20,7 +20,7 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
 use binlogz_binlog::{EventFrame, EventHeader, EventType, MAGIC, TransactionAssembler};
 use binlogz_payload::{Spool, SpoolMemory};
-use binlogz_source::{Connection, DumpOptions, RemoteLog};
+use binlogz_source::{ConnectOptions, Connection, DumpOptions, RemoteLog};
 use binlogz_store::{FileNumber, Position};
 use binlogz_wire::session::{DumpStart, EventPiece, Profile, ReplicaProfile};
 
@@ -59,6 +59,14 @@ pub(crate) fn run(relay: &Relay) {
         if began.elapsed() > GOOD_AFTER {
             wait = RETRY_FIRST;
         }
+        // Another server of the source may be there at once.
+        if !relay.sources.next() {
+            relay.say(&format!(
+                "{error}; trying {} instead",
+                relay.sources.current().map_or(String::new(), ConnectOptions::server)
+            ));
+            continue;
+        }
         relay.say(&format!("{error}; trying again in {} s", wait.as_secs()));
         sleep(wait);
         wait = (wait * 2).min(RETRY_MAX);
@@ -67,7 +75,8 @@ pub(crate) fn run(relay: &Relay) {
 
 /// Connects, and receives until that ends.
 fn receive(relay: &Relay) -> Result<()> {
-    let source = ask(relay)?;
+    let server = relay.sources.current()?;
+    let source = ask(server)?;
     relay.set_source_has_gtids(source.has_gtids);
     let kept = relay.keep(&source.base, source.uuid)?;
     let start = start(relay, kept, source.has_gtids);
@@ -85,7 +94,7 @@ fn receive(relay: &Relay) -> Result<()> {
         non_blocking: false,
         verify_checksums: true,
     };
-    let mut log = RemoteLog::open(&relay.options.source, dump)?;
+    let mut log = RemoteLog::open(server, dump)?;
     let mut receiving = Receiving::new(relay, kept);
     let mut told = false;
     let ended = loop {
@@ -122,8 +131,8 @@ struct Source {
     base: String,
 }
 
-fn ask(relay: &Relay) -> Result<Source> {
-    let mut connection = Connection::open(&relay.options.source)?;
+fn ask(server: &ConnectOptions) -> Result<Source> {
+    let mut connection = Connection::open(server)?;
     let rows =
         connection.query("SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_mode, @@GLOBAL.log_bin_basename")?;
     let mut row = rows

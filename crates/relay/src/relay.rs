@@ -8,11 +8,13 @@ use std::thread;
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_source::ConnectOptions;
 use binlogz_store::{BinlogStore, FileStorage, Lineage, StoreOptions};
-use binlogz_wire::session::Account;
 
+use crate::accounts::{AccountOptions, Accounts};
 use crate::error::{Error, Result};
 use crate::form::{Form, FormNames};
+use crate::gate::{Gate, Limits};
 use crate::registry::Registry;
+use crate::sources::Sources;
 use crate::transport::ServerTls;
 use crate::{identity, receiver, server};
 
@@ -22,14 +24,18 @@ pub type Log = Box<dyn Fn(&str) + Send + Sync>;
 /// How to relay.
 #[derive(Debug, Clone)]
 pub struct RelayOptions {
-    /// The source, and how to log in there. Replicas log in to the relay with the same account.
-    pub source: ConnectOptions,
+    /// The source's servers, and how to log in there: the first that can be followed is.
+    pub sources: Vec<ConnectOptions>,
+    /// Who may log in to the relay; none: the account that the relay has at the source.
+    pub accounts: Vec<AccountOptions>,
+    /// How many clients are served.
+    pub limits: Limits,
     /// Where the log is kept.
     pub directory: PathBuf,
     /// Where replicas connect.
     pub listen: SocketAddr,
-    /// The certificates and the key that clients are shown, in PEM files; without them there is no TLS.
-    pub tls: Option<(PathBuf, PathBuf)>,
+    /// What clients are shown that connect with TLS; without it there is no TLS.
+    pub listen_tls: Option<ListenTls>,
     /// What a client is served that names no file.
     pub form: Form,
     /// The relay's own server id; by default one made of its uuid.
@@ -39,12 +45,55 @@ pub struct RelayOptions {
     pub semi_sync: bool,
 }
 
+/// TLS towards clients.
+#[derive(Debug, Clone)]
+pub struct ListenTls {
+    /// The certificates, in a PEM file: the relay's own first.
+    pub certificate: PathBuf,
+    /// The key of the first.
+    pub key: PathBuf,
+    /// Whether clients must use it.
+    pub required: bool,
+}
+
+impl RelayOptions {
+    /// Reads what the options name, and says what is wrong with them. Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// No source, an account without password, certificates that can't be read.
+    pub fn check(&self) -> Result<()> {
+        self.resolve().map(drop)
+    }
+
+    fn resolve(&self) -> Result<(Accounts, Option<ServerTls>)> {
+        let source = self.sources.first();
+        let source = source.ok_or_else(|| Error::Refused("there is no source to follow".into()))?;
+        let mut accounts = self.accounts.clone();
+        if accounts.is_empty() {
+            let (user, password) = source.account()?;
+            if password.is_empty() {
+                return Err(Error::Refused(format!(
+                    "user {user} has no password: replicas log in to the relay with the source's account, which \
+                     needs one (an option file, a login path or MYSQL_PWD)"
+                )));
+            }
+            accounts.push(AccountOptions::new(user, password));
+        }
+        let tls =
+            self.listen_tls.as_ref().map(|tls| ServerTls::read(&tls.certificate, &tls.key)).transpose()?;
+        Ok((Accounts::new(accounts)?, tls))
+    }
+}
+
 /// A relay that runs.
 pub struct Relay {
     pub(crate) options: RelayOptions,
-    pub(crate) accounts: Vec<Account>,
+    pub(crate) accounts: Accounts,
+    pub(crate) gate: Gate,
     pub(crate) uuid: ServerUuid,
     pub(crate) registry: Registry,
+    pub(crate) sources: Sources,
     pub(crate) tls: Option<ServerTls>,
     storage: Arc<FileStorage>,
     kept: OnceLock<Kept>,
@@ -81,21 +130,15 @@ impl Relay {
     ///
     /// A directory that is in use or damaged, an address that can't be listened on, an account without password.
     pub fn start(options: RelayOptions, log: Log) -> Result<Running> {
-        let (user, password) = options.source.account()?;
-        if password.is_empty() {
-            return Err(Error::Refused(format!(
-                "user {user} has no password: replicas log in to the relay with the source's account, which needs \
-                 one (an option file, a login path or MYSQL_PWD)"
-            )));
-        }
-        let tls =
-            options.tls.as_ref().map(|(certificate, key)| ServerTls::read(certificate, key)).transpose()?;
+        let (accounts, tls) = options.resolve()?;
         let storage = Arc::new(FileStorage::open(&options.directory)?);
         let uuid = identity::own_uuid(&options.directory)?;
         let relay = Relay {
-            accounts: vec![Account { user, password }],
+            accounts,
+            gate: Gate::new(options.limits),
             uuid,
             registry: Registry::default(),
+            sources: Sources::new(options.sources.clone()),
             tls,
             storage,
             kept: OnceLock::new(),

@@ -1,11 +1,11 @@
 //! Accepts clients and takes their commands: a thread for each.
 
 use std::io::{Read, Write as _};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use binlogz_binlog::{ChecksumAlgorithm, MAGIC};
 use binlogz_store::FileNumber;
@@ -14,8 +14,11 @@ use binlogz_wire::dump_request::{DumpFlags, DumpRequest};
 use binlogz_wire::response::{EofPacket, ErrPacket};
 use binlogz_wire::session::{ReplicaOptions, ReplicaSession, ReplicaStep, Request};
 
+use crate::accounts::Entered;
 use crate::answers::{self, Variables};
 use crate::error::{Error, Result};
+use crate::form::Form;
+use crate::gate::Place;
 use crate::head::Head;
 use crate::registry::Replica;
 use crate::relay::{Kept, Relay};
@@ -23,8 +26,6 @@ use crate::sender::{Dump, Sender, broken};
 use crate::sink::EventSink;
 use crate::transport::Transport;
 
-/// Clients at a time.
-const CLIENTS_MAX: usize = 1000;
 /// A client logs in within this time.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// One that is logged in says something within this time (`wait_timeout` is as long).
@@ -36,7 +37,7 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 
 /// Accepts for ever.
 pub(crate) fn accept(relay: &Arc<Relay>, listener: &TcpListener) {
-    let (connections, clients) = (AtomicU32::new(1), Arc::new(AtomicUsize::new(0)));
+    let connections = AtomicU32::new(1);
     loop {
         let (stream, peer) = match listener.accept() {
             Ok(accepted) => accepted,
@@ -47,24 +48,22 @@ pub(crate) fn accept(relay: &Arc<Relay>, listener: &TcpListener) {
             }
         };
         let connection = connections.fetch_add(1, Ordering::Relaxed);
-        if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
-            clients.fetch_sub(1, Ordering::Relaxed);
-            turn_away(stream, 1040, "Too many connections");
-            continue;
-        }
-        let (its, count) = (Arc::clone(relay), Arc::clone(&clients));
+        let its = Arc::clone(relay);
         let serve = move || {
-            let ended = Client { relay: &its, connection, user: None }.serve(&stream);
+            let Some(place) = its.gate.admit(connection, &stream, peer.ip()) else {
+                return turn_away(stream, 1040, "Too many connections");
+            };
+            let mut client = Client { relay: &its, connection, peer, place, account: None };
+            let ended = client.serve(&stream);
+            drop(client);
             its.registry.leave(connection);
             let _ = stream.shutdown(Shutdown::Both);
-            count.fetch_sub(1, Ordering::Relaxed);
             if let Err(error) = ended {
                 its.say(&format!("connection {connection} from {peer}: {error}"));
             }
         };
         let spawned = thread::Builder::new().name(format!("client {connection}")).spawn(serve);
         if let Err(error) = spawned {
-            clients.fetch_sub(1, Ordering::Relaxed);
             relay.say(&format!("start a thread: {error}"));
         }
     }
@@ -86,15 +85,16 @@ fn turn_away(mut stream: TcpStream, code: u16, message: &str) {
 struct Client<'a> {
     relay: &'a Relay,
     connection: u32,
+    peer: SocketAddr,
+    place: Place<'a>,
     /// Once logged in.
-    user: Option<String>,
+    account: Option<Entered<'a>>,
 }
 
 impl Client<'_> {
     fn serve(&mut self, stream: &TcpStream) -> Result<()> {
         stream.set_nodelay(true).map_err(broken)?;
         socket2::SockRef::from(stream).set_keepalive(true).map_err(broken)?;
-        stream.set_read_timeout(Some(LOGIN_TIMEOUT)).map_err(broken)?;
         stream.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(broken)?;
         let begun = self.relay.kept().and_then(|kept| Some((kept, kept.store.positions()?)));
         let Some((kept, now)) = begun else {
@@ -108,7 +108,7 @@ impl Client<'_> {
             connection_id: self.connection,
             nonce: nonce()?,
             tls: self.relay.tls.is_some(),
-            accounts: self.relay.accounts.clone(),
+            accounts: self.relay.accounts.from_address(self.peer.ip()),
         });
         self.converse(kept, &mut session, stream.try_clone().map_err(broken)?)
     }
@@ -117,10 +117,17 @@ impl Client<'_> {
         let mut transport = Transport::Plain(stream);
         let mut variables = Variables::new();
         let mut buffer = vec![0; 16 << 10];
+        let login_until = Instant::now() + LOGIN_TIMEOUT;
         loop {
             let pending = session.pending().to_vec();
             transport.send(&pending).map_err(broken)?;
             session.sent(pending.len());
+            // However little it says at a time, it is logged in by then.
+            let patience = match self.account {
+                Some(_) => IDLE_TIMEOUT,
+                None => login_until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)),
+            };
+            transport.socket().set_read_timeout(Some(patience)).map_err(broken)?;
             let count = match transport.read(&mut buffer) {
                 Ok(0) => return Ok(()),
                 Ok(count) => count,
@@ -131,8 +138,13 @@ impl Client<'_> {
                 match session.poll(&mut input)? {
                     ReplicaStep::NeedInput => break,
                     ReplicaStep::LoggedIn(user) => {
-                        transport.socket().set_read_timeout(Some(IDLE_TIMEOUT)).map_err(broken)?;
-                        self.user = Some(user);
+                        let over_tls = matches!(transport, Transport::Tls(_));
+                        if let Err(refusal) = self.enter(&user, over_tls) {
+                            session.refuse(&refusal);
+                            transport.send(session.pending()).map_err(broken)?;
+                            return Err(Error::Refused(format!("user '{user}': {}", refusal.message)));
+                        }
+                        session.ok();
                     }
                     ReplicaStep::StartTls => {
                         let tls = self.relay.tls.as_ref();
@@ -154,6 +166,36 @@ impl Client<'_> {
         }
     }
 
+    /// Lets in whose proof was right, if there is room.
+    fn enter(&mut self, user: &str, over_tls: bool) -> Result<(), ServerError> {
+        let listen = &self.relay.options.listen_tls;
+        if listen.as_ref().is_some_and(|tls| tls.required) && !over_tls {
+            return Err(ServerError {
+                code: 3159,
+                sqlstate: Some(*b"HY000"),
+                message: "Connections using insecure transport are prohibited by the relay's configuration"
+                    .into(),
+            });
+        }
+        let entered = self.relay.accounts.enter(user, over_tls)?;
+        if !self.place.log_in() {
+            let message = "Too many connections".into();
+            return Err(ServerError { code: 1040, sqlstate: Some(*b"08004"), message });
+        }
+        self.account = Some(entered);
+        Ok(())
+    }
+
+    /// What the client is served where it names no file.
+    fn form(&self) -> Form {
+        let own = self.account.as_ref().and_then(|entered| entered.account().form);
+        own.unwrap_or(self.relay.options.form)
+    }
+
+    fn user(&self) -> &str {
+        self.account.as_ref().map_or("", |entered| &entered.account().user)
+    }
+
     fn request(
         &self,
         kept: &Kept,
@@ -163,7 +205,9 @@ impl Client<'_> {
     ) -> Result<()> {
         match request {
             Request::Ping => session.ok(),
-            Request::Statement(text) => answers::answer(self.relay, kept, variables, session, &text)?,
+            Request::Statement(text) => {
+                answers::answer(self.relay, kept, self.form(), variables, session, &text)?
+            }
             Request::Register { server_id, host, port } => {
                 let uuid = replica_uuid(variables).unwrap_or_default();
                 self.relay.registry.register(self.connection, Replica { server_id, host, port, uuid });
@@ -230,7 +274,7 @@ impl Client<'_> {
                 Some(kept.names.parse(name).filter(|(_, file)| files.contains(file)).ok_or_else(unknown)?)
             }
         };
-        let first = || files.first().map(|file| (self.relay.options.form, *file)).ok_or_else(unknown);
+        let first = || files.first().map(|file| (self.form(), *file)).ok_or_else(unknown);
         let (has, (form, file), from) = match request {
             DumpRequest::ByPosition { position, .. } => {
                 (None, named.map_or_else(first, Ok)?, u64::from(*position))
@@ -242,7 +286,7 @@ impl Client<'_> {
                         let mut place = None;
                         for file in files.iter().rev() {
                             if kept.store.previous_gtids(*file)?.is_subset(gtid_set) {
-                                place = Some((self.relay.options.form, *file));
+                                place = Some((self.form(), *file));
                                 break;
                             }
                         }
@@ -270,7 +314,7 @@ impl Client<'_> {
         self.relay.say(&format!(
             "connection {} of {} (server id {server_id}): {} {what}",
             self.connection,
-            self.user.as_deref().unwrap_or_default(),
+            self.user(),
             kept.names.name(form, file)
         ));
         Ok(Dump {

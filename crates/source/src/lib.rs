@@ -20,6 +20,7 @@ mod socket;
 mod tls;
 
 pub use binlogz_wire as wire;
+pub use binlogz_wire::auth::Password;
 pub use connect_options::{ConnectOptions, PasswordOption, Protocol};
 pub use connection::Connection;
 pub use error::{Error, Result};

@@ -85,7 +85,7 @@ pub enum ReplicaStep {
     NeedInput,
     /// Go over to TLS: what is left of the input belongs to it already.
     StartTls,
-    /// The client is who it says.
+    /// The client is who it says: let it in with [`ReplicaSession::ok`], or refuse it and end the connection.
     LoggedIn(String),
     /// It is not: send what is pending and end the connection. Who it said it was.
     Denied(String),
@@ -317,7 +317,6 @@ impl ReplicaSession {
         if plugin == AuthPlugin::CachingSha2Password {
             self.out.message(|out| out.put(&[AUTH_MORE_DATA, FAST_AUTH_OK]));
         }
-        self.ok();
         self.state = State::LoggedIn;
         self.packets.expect_sequence(0);
         ReplicaStep::LoggedIn(user)
@@ -392,6 +391,9 @@ mod tests {
             client.sent(sent.len());
             for byte in sent {
                 let step = source.poll(&mut [byte].as_slice()).unwrap();
+                if let ReplicaStep::LoggedIn(_) = step {
+                    source.ok();
+                }
                 if step != ReplicaStep::NeedInput {
                     told = step;
                 }

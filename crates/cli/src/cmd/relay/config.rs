@@ -1,0 +1,170 @@
+//! What `relay.toml` may say. Unknown keys are errors, with their line; what is not said has the defaults that the
+//! commented configuration of `relay init` shows.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::FormName;
+use crate::failure::{Failure, Result};
+
+/// The port next to MySQL's, for nobody but this machine.
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3307);
+/// A configuration is read whole.
+const SIZE_MAX: u64 = 1 << 20;
+
+/// The whole file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    pub(super) source: Source,
+    pub(super) store: Store,
+    #[serde(default)]
+    pub(super) listen: Listen,
+    #[serde(default, rename = "account")]
+    pub(super) accounts: Vec<Account>,
+}
+
+/// `[source]`: whom the relay follows.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Source {
+    pub(super) servers: Vec<String>,
+    pub(super) password_file: Option<PathBuf>,
+    pub(super) password_env: Option<String>,
+    pub(super) defaults_file: Option<PathBuf>,
+    pub(super) ssl_mode: Option<String>,
+    pub(super) ssl_ca: Option<PathBuf>,
+    pub(super) ssl_cert: Option<PathBuf>,
+    pub(super) ssl_key: Option<PathBuf>,
+    #[serde(default)]
+    pub(super) get_server_public_key: bool,
+    pub(super) server_id: Option<u32>,
+    #[serde(default)]
+    pub(super) semi_sync: bool,
+}
+
+/// `[store]`: what is kept, and how.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Store {
+    pub(super) dir: PathBuf,
+}
+
+/// `[listen]`: where replicas connect.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Listen {
+    pub(super) address: SocketAddr,
+    pub(super) form: FormName,
+    pub(super) ssl_cert: Option<PathBuf>,
+    pub(super) ssl_key: Option<PathBuf>,
+    pub(super) require_tls: bool,
+    pub(super) connections_max: Option<usize>,
+    pub(super) connections_per_address_max: Option<usize>,
+    pub(super) logging_in_max: Option<usize>,
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        Listen {
+            address: DEFAULT_LISTEN,
+            form: FormName::default(),
+            ssl_cert: None,
+            ssl_key: None,
+            require_tls: false,
+            connections_max: None,
+            connections_per_address_max: None,
+            logging_in_max: None,
+        }
+    }
+}
+
+/// `[[account]]`: who may log in to the relay.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Account {
+    pub(super) user: String,
+    pub(super) password_file: Option<PathBuf>,
+    pub(super) password_env: Option<String>,
+    pub(super) form: Option<FormName>,
+    #[serde(default)]
+    pub(super) connections_max: usize,
+    #[serde(default)]
+    pub(super) from: Vec<String>,
+    #[serde(default)]
+    pub(super) require_tls: bool,
+}
+
+impl Config {
+    /// Reads a file.
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let failed = |error: std::io::Error| Failure::of(&path.display(), error);
+        if std::fs::metadata(path).map_err(failed)?.len() > SIZE_MAX {
+            return Err(Failure::of(&path.display(), "is larger than 1 MiB, expected a configuration"));
+        }
+        let text = std::fs::read_to_string(path).map_err(failed)?;
+        let mut config =
+            Config::parse(&text).map_err(|error| Failure::Line(format!("{} {error}", path.display())))?;
+        config.paths_from(path.parent().unwrap_or(Path::new("")));
+        Ok(config)
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = 1 + before.matches('\n').count();
+            let message = error.message().replace('\n', " ");
+            let hint = match message.contains("unknown field `password`") {
+                true => "; a password stands in a password_file or in the environment (password_env)",
+                false => "",
+            };
+            format!("line {line}: {message}{hint}")
+        })
+    }
+
+    /// Names in the file are seen from where it stands.
+    fn paths_from(&mut self, folder: &Path) {
+        let source = &mut self.source;
+        let mut paths = vec![
+            &mut source.password_file,
+            &mut source.defaults_file,
+            &mut source.ssl_ca,
+            &mut source.ssl_cert,
+            &mut source.ssl_key,
+            &mut self.listen.ssl_cert,
+            &mut self.listen.ssl_key,
+        ];
+        paths.extend(self.accounts.iter_mut().map(|account| &mut account.password_file));
+        for path in paths.into_iter().flatten() {
+            *path = folder.join(&*path);
+        }
+        self.store.dir = folder.join(&self.store.dir);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_knows_is_an_error_with_its_line() {
+        let minimal = "[source]\nservers = ['mysql://repl@db1']\n[store]\ndir = 'kept'\n";
+        let config = Config::parse(minimal).unwrap();
+        assert_eq!(config.listen.address, DEFAULT_LISTEN);
+        for (added, said) in [
+            ("[listen]\nadress = '127.0.0.1:1'\n", "line 6: unknown field `adress`"),
+            ("[listen]\naddress = 'nowhere'\n", "line 6: invalid socket address syntax"),
+            ("[[account]]\nuser = 'a'\npassword = 'x'\n", "line 7: unknown field `password`"),
+            ("[[account]]\nform = 'shiny'\n", "line 6: unknown variant `shiny`"),
+            ("[retentoin]\n", "line 5: unknown field `retentoin`"),
+            ("[listen\n", "line 5: "),
+        ] {
+            let error = Config::parse(&format!("{minimal}{added}")).unwrap_err();
+            assert!(error.starts_with(said), "{added:?}: {error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+        assert!(Config::parse("[store]\ndir='x'\n").unwrap_err().contains("missing field `source`"));
+    }
+}

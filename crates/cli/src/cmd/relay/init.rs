@@ -1,0 +1,34 @@
+//! `relay init`: writes a configuration with a comment on everything.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::Exit;
+use crate::failure::{Failure, Result};
+use crate::output;
+
+/// What is written: a test reads it.
+const COMMENTED: &str = include_str!("relay.toml");
+
+/// Write a commented configuration.
+#[derive(Debug, Args)]
+pub(super) struct Init {
+    /// Where to.
+    #[arg(default_value = "relay.toml", value_name = "FILE")]
+    file: PathBuf,
+    /// Replace a file that is there.
+    #[arg(long)]
+    force: bool,
+}
+
+impl Init {
+    pub(super) fn run(self) -> Result<Exit> {
+        let target = output::target(self.file, &[], self.force)?;
+        let mut out = target.create(None)?;
+        out.write_all(COMMENTED.as_bytes()).map_err(|error| Failure::writing(&target, &error))?;
+        out.finish()?;
+        Ok(Exit::Done)
+    }
+}

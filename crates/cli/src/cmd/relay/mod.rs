@@ -1,0 +1,62 @@
+//! `relay`: follows a source, keeps its log, serves it. The work is `binlogz-relay`'s.
+//!
+//! One file a verb; `config` is what `relay.toml` may say, `resolve` makes the relay's options of it.
+
+mod check_config;
+mod config;
+mod init;
+mod resolve;
+mod run;
+mod secret;
+
+use binlogz_relay::Form;
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Deserialize;
+
+use crate::Exit;
+use crate::failure::Result;
+
+/// Follow a server, keep its binary log durably, and serve it to replicas in the form they can read.
+#[derive(Debug, Args)]
+pub(crate) struct Relay {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Run(Box<run::Run>),
+    Init(init::Init),
+    CheckConfig(check_config::CheckConfig),
+}
+
+/// See [`Form`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FormName {
+    /// The source's own bytes, file names and positions.
+    #[default]
+    Received,
+    /// No compressed transactions, as if the feature did not exist.
+    Uncompressed,
+}
+
+impl FormName {
+    fn form(self) -> Form {
+        match self {
+            FormName::Received => Form::Received,
+            FormName::Uncompressed => Form::Uncompressed,
+        }
+    }
+}
+
+impl Relay {
+    /// Runs the command.
+    pub(crate) fn run(self) -> Result<Exit> {
+        match self.action {
+            Action::Run(run) => run.run(),
+            Action::Init(init) => init.run(),
+            Action::CheckConfig(check) => check.run(),
+        }
+    }
+}

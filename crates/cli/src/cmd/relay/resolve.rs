@@ -1,0 +1,121 @@
+//! From a configuration to the relay's options: option files, passwords and certificates are looked up.
+
+use binlogz_relay::{AccountOptions, Limits, ListenTls, RelayOptions};
+use binlogz_source::{ConnectOptions, PasswordOption, option_files};
+
+use super::config::{Account, Config, Listen, Source};
+use super::secret;
+use crate::failure::{Failure, Result, warn};
+
+/// What servers see of the relay.
+const PROGRAM_NAME: &str = "binlogz relay";
+
+impl Config {
+    /// What the relay is to do.
+    pub(super) fn resolve(self) -> Result<RelayOptions> {
+        let sources = self.source.connections()?;
+        let accounts = self.accounts.iter().map(Account::resolve).collect::<Result<Vec<_>>>()?;
+        Ok(RelayOptions {
+            sources,
+            accounts,
+            limits: self.listen.limits(),
+            directory: self.store.dir,
+            listen: self.listen.address,
+            listen_tls: self.listen.tls()?,
+            form: self.listen.form.form(),
+            server_id: self.source.server_id.filter(|id| *id > 0),
+            semi_sync: self.source.semi_sync,
+        })
+    }
+}
+
+impl Source {
+    /// Option files first, then what was given here.
+    fn connections(&self) -> Result<Vec<ConnectOptions>> {
+        let failed = |error: &dyn std::fmt::Display| Failure::of(&"source", error);
+        if self.servers.is_empty() {
+            return Err(failed(&"servers is empty, expected at least one mysql:// URL"));
+        }
+        let mut base = ConnectOptions::new(PROGRAM_NAME);
+        let files = option_files::OptionFiles {
+            defaults_file: self.defaults_file.clone(),
+            ..option_files::OptionFiles::default()
+        };
+        let defaults = files.read(&["client"]).map_err(|error| failed(&error))?;
+        defaults.warnings.iter().for_each(|warning| warn(warning));
+        // Other programs' options may stand in the group too.
+        defaults.apply(&mut base).map_err(|error| failed(&error))?;
+        let password = secret::password(self.password_file.as_deref(), self.password_env.as_deref());
+        if let Some(password) = password.map_err(|error| failed(&error))? {
+            base.password = PasswordOption::Given(password);
+        }
+        if let Some(mode) = &self.ssl_mode {
+            base.set("ssl-mode", Some(mode)).map_err(|error| failed(&error))?;
+        }
+        for (given, option) in [
+            (&self.ssl_ca, &mut base.tls.ca),
+            (&self.ssl_cert, &mut base.tls.certificate),
+            (&self.ssl_key, &mut base.tls.key),
+        ] {
+            if given.is_some() {
+                option.clone_from(given);
+            }
+        }
+        base.get_server_public_key |= self.get_server_public_key;
+        let connection = |url: &String| {
+            let mut connection = base.clone();
+            connection.set_url(url).map(|()| connection).map_err(|error| failed(&error))
+        };
+        self.servers.iter().map(connection).collect()
+    }
+}
+
+impl Listen {
+    fn tls(&self) -> Result<Option<ListenTls>> {
+        match (&self.ssl_cert, &self.ssl_key) {
+            (Some(certificate), Some(key)) => Ok(Some(ListenTls {
+                certificate: certificate.clone(),
+                key: key.clone(),
+                required: self.require_tls,
+            })),
+            (None, None) if self.require_tls => {
+                Err(Failure::of(&"listen", "require_tls needs ssl_cert and ssl_key"))
+            }
+            (None, None) => Ok(None),
+            _ => Err(Failure::of(&"listen", "ssl_cert and ssl_key: expected both or none")),
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        let default = Limits::default();
+        Limits {
+            connections_max: self.connections_max.unwrap_or(default.connections_max),
+            per_address_max: self.connections_per_address_max.unwrap_or(default.per_address_max),
+            logging_in_max: self.logging_in_max.unwrap_or(default.logging_in_max),
+        }
+    }
+}
+
+impl Account {
+    fn resolve(&self) -> Result<AccountOptions> {
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::of(&format_args!("account {}", self.user.escape_debug()), error)
+        };
+        let password = secret::password(self.password_file.as_deref(), self.password_env.as_deref())
+            .map_err(|error| failed(&error))?
+            .ok_or_else(|| failed(&"has no password: expected password_file or password_env"))?;
+        let network = |text: &String| {
+            let alone = text.parse().map(|address: std::net::IpAddr| address.into());
+            alone.or_else(|_| text.parse()).map_err(|_| {
+                failed(&format_args!("from {text:?}, expected an address or a network as in 10.0.0.0/8"))
+            })
+        };
+        Ok(AccountOptions {
+            form: self.form.map(super::FormName::form),
+            connections_max: self.connections_max,
+            from: self.from.iter().map(network).collect::<Result<Vec<_>>>()?,
+            require_tls: self.require_tls,
+            ..AccountOptions::new(self.user.clone(), password)
+        })
+    }
+}

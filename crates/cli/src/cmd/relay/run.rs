@@ -1,0 +1,111 @@
+//! `relay run`: receives and serves until stopped.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use binlogz_relay::{Relay, RelayOptions};
+use clap::Args;
+
+use super::FormName;
+use super::config::{Config, Listen, Source, Store};
+use crate::Exit;
+use crate::failure::{Failure, Result, complain};
+
+const SOURCE: &str = "The source: mysql://[USER@]HOST[:PORT]. Its password comes from the option file or MYSQL_PWD. \
+    Replicas log in to the relay with the same account.";
+
+/// Receive and serve until stopped.
+#[derive(Debug, Args)]
+pub(super) struct Run {
+    /// The configuration: see relay init. The other options are for a quick start without one.
+    #[arg(long, value_name = "FILE", conflicts_with = "quick")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    quick: Quick,
+}
+
+/// What a quick start needs.
+#[derive(Debug, Args)]
+#[group(id = "quick", multiple = true)]
+struct Quick {
+    // As an attribute: rustdoc takes brackets for links.
+    #[arg(long, value_name = "URL", help = SOURCE, required_unless_present = "config")]
+    source: Option<String>,
+    /// Where the log is kept; made if it is not there.
+    #[arg(long, value_name = "DIR", required_unless_present = "config")]
+    dir: Option<PathBuf>,
+    /// Where replicas connect; by default 127.0.0.1:3307.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// The certificate shown to replicas that connect with TLS, in PEM form; without it there is no TLS.
+    #[arg(long, value_name = "FILE", requires = "listen_ssl_key")]
+    listen_ssl_cert: Option<PathBuf>,
+    /// The key of that certificate.
+    #[arg(long, value_name = "FILE", requires = "listen_ssl_cert")]
+    listen_ssl_key: Option<PathBuf>,
+    /// What clients get that name no file; by default what was received.
+    #[arg(long, value_enum)]
+    form: Option<FormName>,
+    /// The relay's server id; by default one made of its uuid, which is kept in DIR.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    server_id: Option<u32>,
+    /// Acknowledge transactions to a semi-synchronous source, each once it is durable here.
+    #[arg(long)]
+    semi_sync: bool,
+    /// An option file to read, in MySQL's format, with a group client: user, password, ssl-mode, …
+    #[arg(long, value_name = "FILE")]
+    defaults_file: Option<PathBuf>,
+    /// disabled, preferred, required, verify_ca or verify_identity.
+    #[arg(long, value_name = "MODE")]
+    ssl_mode: Option<String>,
+    /// The certificates to trust.
+    #[arg(long, value_name = "FILE")]
+    ssl_ca: Option<PathBuf>,
+    /// Ask the source for its public key where the connection is not encrypted.
+    #[arg(long)]
+    get_server_public_key: bool,
+}
+
+impl Run {
+    pub(super) fn run(self) -> Result<Exit> {
+        let options = self.options()?;
+        let running = Relay::start(options, Box::new(complain));
+        running.map_err(|error| Failure::Line(error.to_string()))?.join();
+        Ok(Exit::Trouble)
+    }
+
+    fn options(self) -> Result<RelayOptions> {
+        match &self.config {
+            Some(path) => Config::read(path)?.resolve(),
+            None => self.quick.config().resolve(),
+        }
+    }
+}
+
+impl Quick {
+    /// The same as a configuration.
+    fn config(self) -> Config {
+        let listen = Listen::default();
+        Config {
+            source: Source {
+                servers: self.source.into_iter().collect(),
+                defaults_file: self.defaults_file,
+                ssl_mode: self.ssl_mode,
+                ssl_ca: self.ssl_ca,
+                get_server_public_key: self.get_server_public_key,
+                server_id: self.server_id,
+                semi_sync: self.semi_sync,
+                ..Source::default()
+            },
+            store: Store { dir: self.dir.unwrap_or_default() },
+            listen: Listen {
+                address: self.listen.unwrap_or(listen.address),
+                form: self.form.unwrap_or_default(),
+                ssl_cert: self.listen_ssl_cert,
+                ssl_key: self.listen_ssl_key,
+                ..listen
+            },
+            accounts: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Who may log in, from where, how often at a time, and what for.
+//!
+//! An account is looked for by its name among those that may come from the client's address: to anybody else it
+//! does not exist. Its password is known here, so that the short proof always suffices (see `binlogz-wire`).
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use binlogz_wire::ServerError;
+use binlogz_wire::auth::Password;
+use binlogz_wire::session::Account;
+use ipnet::IpNet;
+
+use crate::error::{Error, Result};
+use crate::form::Form;
+
+/// An account of the relay's own.
+#[derive(Debug, Clone)]
+pub struct AccountOptions {
+    /// Its name.
+    pub user: String,
+    /// Its password, which can't be empty.
+    pub password: Password,
+    /// What it is served where it names no file; by default what the relay is told to serve.
+    pub form: Option<Form>,
+    /// Connections at a time; 0 is any number.
+    pub connections_max: usize,
+    /// The addresses it may come from; none is all.
+    pub from: Vec<IpNet>,
+    /// Whether it must come over TLS.
+    pub require_tls: bool,
+    /// Whether it may purge files, and stop and start the receiving.
+    pub admin: bool,
+}
+
+impl AccountOptions {
+    /// An account without limits or rights beyond reading.
+    pub fn new(user: String, password: Password) -> Self {
+        AccountOptions {
+            user,
+            password,
+            form: None,
+            connections_max: 0,
+            from: Vec::new(),
+            require_tls: false,
+            admin: false,
+        }
+    }
+
+    fn may_come_from(&self, address: IpAddr) -> bool {
+        self.from.is_empty() || self.from.iter().any(|network| network.contains(&address))
+    }
+}
+
+/// All accounts, and who is logged in.
+#[derive(Debug)]
+pub(crate) struct Accounts(Vec<Entry>);
+
+#[derive(Debug)]
+struct Entry {
+    options: AccountOptions,
+    connected: AtomicUsize,
+}
+
+/// Somebody who is logged in, until dropped.
+#[derive(Debug)]
+pub(crate) struct Entered<'a>(&'a Entry);
+
+impl Accounts {
+    pub(crate) fn new(accounts: Vec<AccountOptions>) -> Result<Self> {
+        for (place, account) in accounts.iter().enumerate() {
+            let user = &account.user;
+            if account.password.is_empty() {
+                return Err(Error::Refused(format!("account {user} has no password, and needs one")));
+            }
+            if accounts.iter().take(place).any(|other| other.user == *user) {
+                return Err(Error::Refused(format!("account {user} is there twice")));
+            }
+        }
+        let entry = |options| Entry { options, connected: AtomicUsize::new(0) };
+        Ok(Accounts(accounts.into_iter().map(entry).collect()))
+    }
+
+    /// Who may log in from an address.
+    pub(crate) fn from_address(&self, address: IpAddr) -> Vec<Account> {
+        // What comes over an IPv6 socket may be IPv4 all the same.
+        let address = address.to_canonical();
+        let fitting = self.0.iter().map(|entry| &entry.options);
+        fitting
+            .filter(|account| account.may_come_from(address))
+            .map(|account| Account { user: account.user.clone(), password: account.password.clone() })
+            .collect()
+    }
+
+    /// Lets somebody in whose proof was right, or says what the server says.
+    pub(crate) fn enter(&self, user: &str, over_tls: bool) -> Result<Entered<'_>, ServerError> {
+        let refused =
+            |code, sqlstate: &[u8; 5], message| ServerError { code, sqlstate: Some(*sqlstate), message };
+        let unknown = || refused(1045, b"28000", format!("Access denied for user '{user}'"));
+        let entry = self.0.iter().find(|entry| entry.options.user == user).ok_or_else(unknown)?;
+        if entry.options.require_tls && !over_tls {
+            return Err(refused(
+                3159,
+                b"HY000",
+                "Connections using insecure transport are prohibited for this account".into(),
+            ));
+        }
+        let entered = Entered(entry);
+        let before = entry.connected.fetch_add(1, Ordering::Relaxed);
+        let most = entry.options.connections_max;
+        if most > 0 && before >= most {
+            return Err(refused(
+                1226,
+                b"42000",
+                format!(
+                    "User '{user}' has exceeded the 'max_user_connections' resource (current value: {most})"
+                ),
+            ));
+        }
+        Ok(entered)
+    }
+}
+
+impl Entered<'_> {
+    pub(crate) fn account(&self) -> &AccountOptions {
+        &self.0.options
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.0.connected.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn account(user: &str) -> AccountOptions {
+        AccountOptions::new(user.into(), Password::new("secret"))
+    }
+
+    #[test]
+    fn an_account_has_its_addresses_and_numbers() {
+        let inside = AccountOptions {
+            from: vec!["10.0.0.0/8".parse().unwrap()],
+            connections_max: 2,
+            ..account("inside")
+        };
+        let safe = AccountOptions { require_tls: true, ..account("safe") };
+        let accounts = Accounts::new(vec![inside, safe]).unwrap();
+        let names = |address: &str| -> Vec<String> {
+            accounts.from_address(address.parse().unwrap()).into_iter().map(|account| account.user).collect()
+        };
+        assert_eq!(names("10.1.2.3"), ["inside", "safe"]);
+        assert_eq!(names("::ffff:10.1.2.3"), ["inside", "safe"]);
+        assert_eq!(names("11.1.2.3"), ["safe"]);
+        assert_eq!(accounts.enter("safe", false).unwrap_err().code, 3159);
+        assert!(accounts.enter("safe", true).is_ok());
+        let first = accounts.enter("inside", false).unwrap();
+        let second = accounts.enter("inside", false).unwrap();
+        assert_eq!(accounts.enter("inside", false).unwrap_err().code, 1226);
+        drop(first);
+        let third = accounts.enter("inside", false).unwrap();
+        assert_eq!(third.account().user, second.account().user);
+    }
+
+    #[test]
+    fn accounts_are_told_apart_and_have_passwords() {
+        let twice = Accounts::new(vec![account("a"), account("a")]).unwrap_err();
+        assert_eq!(twice.to_string(), "account a is there twice");
+        let open = AccountOptions { password: Password::default(), ..account("a") };
+        assert_eq!(
+            Accounts::new(vec![open]).unwrap_err().to_string(),
+            "account a has no password, and needs one"
+        );
+    }
+}
