@@ -82,7 +82,7 @@ impl Accounts {
     }
 
     /// Who may log in from an address.
-    pub(crate) fn from_address(&self, address: IpAddr) -> Vec<Account> {
+    pub(crate) fn at_address(&self, address: IpAddr) -> Vec<Account> {
         // What comes over an IPv6 socket may be IPv4 all the same.
         let address = address.to_canonical();
         let fitting = self.0.iter().map(|entry| &entry.options);
@@ -152,7 +152,7 @@ mod tests {
         let safe = AccountOptions { require_tls: true, ..account("safe") };
         let accounts = Accounts::new(vec![inside, safe]).unwrap();
         let names = |address: &str| -> Vec<String> {
-            accounts.from_address(address.parse().unwrap()).into_iter().map(|account| account.user).collect()
+            accounts.at_address(address.parse().unwrap()).into_iter().map(|account| account.user).collect()
         };
         assert_eq!(names("10.1.2.3"), ["inside", "safe"]);
         assert_eq!(names("::ffff:10.1.2.3"), ["inside", "safe"]);

@@ -108,7 +108,7 @@ impl Client<'_> {
             connection_id: self.connection,
             nonce: nonce()?,
             tls: self.relay.tls.is_some(),
-            accounts: self.relay.accounts.from_address(self.peer.ip()),
+            accounts: self.relay.accounts.at_address(self.peer.ip()),
         });
         self.converse(kept, &mut session, stream.try_clone().map_err(broken)?)
     }
