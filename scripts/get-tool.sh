@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mariadb|sysbench|zstd|cdc
+# usage: get-tool.sh mysql|mariadb|sysbench|zstd|cdc|chromium
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below
 #   ${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/binlogz}
 # and run through their own loader and libraries, so neither root nor the system's release matters.
-# MYSQL_BASEDIR names a MySQL of your own: it is used as it is, with its bin/ and sbin/.
+# MYSQL_BASEDIR names a MySQL of your own: it is used as it is, with its bin/ and sbin/. So is a chromium on PATH.
 # cdc, a change-data-capture client, is a Python package instead, in a virtual environment of its own.
 # BINLOGZ_NO_INSTALL=1: only what is installed already.
 # Running it again is cheap; runs at the same time wait for one another.
@@ -27,6 +27,7 @@ case $tool in
     mariadb) suite=bookworm packages='mariadb-server-core mariadb-client-core mariadb-server libmariadb3' ;;
     sysbench) suite=bookworm packages='sysbench libmariadb3' ;;
     zstd) suite=sid packages='zstd' ;;
+    chromium) suite=bookworm packages='chromium-headless-shell fontconfig-config fonts-dejavu-core' ;;
     cdc) packages='mysql-replication==1.0.17' ;;
     *) usage ;;
 esac
@@ -39,6 +40,11 @@ if [ "$tool" = mysql ] && [ -n "${MYSQL_BASEDIR:-}" ]; then
         fi
     done
     die "MYSQL_BASEDIR has neither bin/mysqld nor sbin/mysqld: $MYSQL_BASEDIR"
+fi
+
+if [ "$tool" = chromium ] && installed=$(command -v chromium) && [[ $installed == */bin/chromium ]]; then
+    echo "${installed%/bin/chromium}"
+    exit 0
 fi
 
 cache=${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-${HOME:?is not set and neither is BINLOGZ_CACHE}/.cache}/binlogz}
@@ -185,6 +191,18 @@ case $tool in
             wrap sysbench usr/bin/sysbench
         ;;
     zstd) wrap zstd usr/bin/zstd ;;
+    chromium)
+        # It looks for its data, and for itself as a child process, where the running program stands: that is the loader.
+        home=usr/lib/chromium
+        cp "$work/root/${loader#"$prefix/root/"}" "$work/root/$home/loader"
+        loader=$prefix/root/$home/loader
+        echo "<fontconfig><dir>$share/fonts</dir><cachedir prefix=\"xdg\">fontconfig</cachedir></fontconfig>" \
+            >"$work/root/etc/fonts/binlogz.conf"
+        environment="FONTCONFIG_FILE='$prefix/root/etc/fonts/binlogz.conf'" \
+            wrap chromium $home/chromium-headless-shell --no-zygote "--browser-subprocess-path=$prefix/bin/chromium"
+        # Drivers of graphics cards: half of all that was unpacked.
+        rm -rf "$work/root/usr/lib/$triplet"/{dri,libLLVM*,libz3*} "$work/root/$home"/libVkLayer*
+        ;;
 esac
 
 # PACKAGES, the last file made, marks a whole prefix.

@@ -16,7 +16,7 @@ mod server_args;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use failure::{Failure, complain};
 
@@ -48,7 +48,12 @@ fn main() -> ExitCode {
     if let Some(dump) = cmd::dump::asked_for(std::env::args_os()) {
         return ExitCode::from(dump.run());
     }
-    let cli = Cli::parse();
+    let args: Vec<_> = std::env::args_os().collect();
+    if server_args::password_behind_p(&Cli::command(), &args) {
+        complain(server_args::PASSWORD_HAS_VALUE);
+        return ExitCode::from(Exit::Trouble as u8);
+    }
+    let cli = Cli::parse_from(args);
     let exit = interrupt::watch().and_then(|()| cli.command.run()).unwrap_or_else(|failure| match failure {
         Failure::ClosedPipe => Exit::Done,
         Failure::Line(line) => {

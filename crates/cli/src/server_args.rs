@@ -4,6 +4,7 @@
 //! libmysqlclient's defaults. A password is taken from option files, a login path, the environment or the terminal,
 //! never from the command line, where others would see it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use binlogz_source::option_files::OptionFiles;
@@ -11,6 +12,10 @@ use binlogz_source::{ConnectOptions, Protocol};
 use clap::Args;
 
 use crate::failure::{Failure, Result, warn};
+
+/// Why a password on the command line is refused.
+pub(crate) const PASSWORD_HAS_VALUE: &str = "--password has a value: others would see it; put it into an option file, a login \
+                                  path or MYSQL_PWD, or give -p alone to be asked";
 
 /// The groups of option files that are read.
 const GROUPS: [&str; 2] = ["client", "binlogz"];
@@ -100,11 +105,7 @@ impl ServerArgs {
     /// What option files and command line say of a connection; asks for the password if it is to be asked for.
     pub(crate) fn connect_options(&self, program_name: &str) -> Result<ConnectOptions> {
         if self.password.as_deref().is_some_and(|password| !password.is_empty()) {
-            return Err(Failure::Line(
-                "--password has a value: others would see it; put it into an option file, a login path or MYSQL_PWD, \
-                 or give -p alone to be asked"
-                    .to_owned(),
-            ));
+            return Err(Failure::Line(PASSWORD_HAS_VALUE.to_owned()));
         }
         let mut options = ConnectOptions::new(program_name);
         let defaults = self.option_files().read(&GROUPS).map_err(line)?;
@@ -166,6 +167,13 @@ impl ServerArgs {
         ]
         .map(|(name, value)| (name, value.as_deref()))
     }
+}
+
+/// Whether the arguments of a command that logs in have `-pPASSWORD`, which the mysql client takes.
+pub(crate) fn password_behind_p(cli: &clap::Command, args: &[OsString]) -> bool {
+    let command = args.get(1).and_then(|name| cli.find_subcommand(name));
+    command.is_some_and(|command| command.get_arguments().any(|arg| arg.get_id() == "password"))
+        && args.iter().any(|arg| arg.len() > 2 && arg.as_encoded_bytes().starts_with(b"-p"))
 }
 
 /// These options with the place that a SERVER names: `mysql://[USER@]HOST[:PORT]`, `[USER@]HOST[:PORT]`, or the

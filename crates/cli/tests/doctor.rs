@@ -491,9 +491,15 @@ fn the_document_is_stable() {
 #[test]
 fn bad_usage_is_a_line() {
     let folder = Folder::new();
-    let secret = doctor(&folder, ["--password=secret", "db1"]);
-    assert!(secret.stderr.starts_with("binlogz: --password has a value: others would see it;"), "{secret:?}");
-    assert_eq!(secret.code, Some(2));
+    for given in ["--password=secret", "-psecret", "-p=secret"] {
+        let secret = doctor(&folder, [given, "db1"]);
+        assert_eq!(secret.code, Some(2));
+        assert!(
+            secret.stderr.starts_with("binlogz: --password has a value: others would see it;"),
+            "{secret:?}"
+        );
+        assert!(!secret.stderr.contains("secret"), "{secret:?}");
+    }
     folder.put("empty", "# nobody\n");
     doctor(&folder, ["--targets", "empty"]).fails("--targets names no server");
     doctor(&folder, ["--targets", "none"]).fails("none: No such file or directory (os error 2)");

@@ -4,7 +4,9 @@ mod common;
 
 use std::io::Read;
 
-use binlogz_testkit::browser::{chromium, render};
+use binlogz_testkit::Tool;
+use binlogz_testkit::browser::render;
+use binlogz_testkit::tool::require;
 use common::Folder;
 use serde_json::Value;
 
@@ -24,13 +26,13 @@ fn attribute(tag: &str, name: &str) -> String {
 
 #[test]
 fn charts_are_drawn_from_the_documents_figures_and_nothing_is_asked_for() {
-    let Some(chromium) = chromium() else { return };
+    let Some(chromium) = require(Tool::Chromium) else { return };
     let folder = folder();
     let ran = folder.run(["advise", "--levels=1,3,9", "--format=json", "--html=report.html", LOG]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     let document: Value = serde_json::from_slice(&ran.stdout).unwrap();
     for (width, height) in [(1440, 2400), (390, 4000)] {
-        let page = render(&chromium, &folder.path("report.html"), width, height).unwrap();
+        let page = render(chromium, &folder.path("report.html"), width, height).unwrap();
         assert!(page.console.is_empty(), "{:?}", page.console);
         let canvases: Vec<_> = page.dom.split("<canvas ").skip(1).collect();
         assert!(canvases.len() >= 4, "{} charts", canvases.len());

@@ -16,15 +16,12 @@ use binlogz_binlog::{
 };
 
 use crate::candidate::{HeldGtid, inner_positions};
-use crate::compress::push_all;
 use crate::error::{Error, Result};
 use crate::expander::Expander;
+use crate::feed::{STAGE_SIZE, push_all};
 use crate::payload_stream::PayloadStream;
 use crate::rewritten::{Place, Rewritten};
 use crate::spool::Spool;
-
-/// Bytes of a large piece that are looked at a time.
-const STAGE_SIZE: usize = 128 << 10;
 
 /// Expands payloads, one piece of a log after the other, with one context.
 #[derive(Debug)]

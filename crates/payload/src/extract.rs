@@ -1,9 +1,8 @@
-//! Transactions as the server's compressor gets them, without compressing anything: for those who
-//! measure.
+//! Transactions as the server's compressor gets them, without compressing anything: for [`crate::compress`],
+//! and for those who measure.
 //!
-//! What [`crate::compress`] would put into a payload is handed out byte for byte, with what it would
-//! take in the log once it is compressed ([`TransactionSize::compressed`]); what it would leave comes
-//! with the same reason.
+//! What belongs into a payload is handed out byte for byte, with what it would take in the log once it is
+//! compressed ([`TransactionSize::compressed`]); what is to be left comes with the reason.
 
 use std::io::Read;
 use std::ops::Range;
@@ -14,11 +13,11 @@ use binlogz_binlog::transaction::TransactionContent;
 use binlogz_binlog::{EventHeader, EventParser, Framing};
 
 use crate::candidate::{Candidate, HeldGtid};
-use crate::compress::{Findings, Found, STAGE_SIZE, feed, push_all};
 use crate::eligibility::Ineligible;
 use crate::error::Result;
+use crate::feed::{STAGE_SIZE, feed, push_all};
 use crate::payload_event::{Inner, compressed_size};
-use crate::rewritten::{LogContext, Place};
+use crate::rewritten::{LogContext, Place, Positions};
 use crate::scan::{Scanner, Transactions};
 
 const MICROSECONDS: u64 = 1_000_000;
@@ -35,8 +34,8 @@ pub trait Extraction {
     /// Whatever the extraction is to end with.
     fn transaction(&mut self, transaction: Extracted<'_>) -> Result<()>;
 
-    /// So many bytes of events outside of such transactions.
-    fn outside(&mut self, size: u64);
+    /// Events outside of such transactions, by their place in the log.
+    fn outside(&mut self, log: Range<u64>);
 
     /// One of the transactions in there ended, which have no GTID event.
     fn without_gtid(&mut self);
@@ -46,18 +45,19 @@ pub trait Extraction {
 pub struct Extracted<'a> {
     /// Where it begins in its log.
     pub offset: u64,
-    /// Why it would stay as it is; `None` if it would be compressed.
-    pub left: Option<Ineligible>,
-    candidate: &'a Candidate,
+    pub(crate) candidate: &'a Candidate,
+    /// The positions of the new events if it is to be compressed, else why not.
+    pub(crate) checked: Result<[Positions; 2], Ineligible>,
     framing: Framing,
-    events: Events<'a>,
-    scratch: &'a mut Vec<u8>,
+    pub(crate) events: Events<'a>,
+    pub(crate) scratch: &'a mut Vec<u8>,
 }
 
 /// Hands bytes on, piece by piece.
 type Sink<'s> = &'s mut dyn FnMut(&[u8]) -> Result<()>;
 
-enum Events<'a> {
+/// The bytes of a transaction's events, as they stand in a payload.
+pub(crate) enum Events<'a> {
     Held(&'a [u8]),
     Read(&'a mut dyn FnMut(Sink<'_>) -> Result<()>),
 }
@@ -66,12 +66,17 @@ impl std::fmt::Debug for Extracted<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Extracted")
             .field("offset", &self.offset)
-            .field("left", &self.left)
+            .field("left", &self.left())
             .finish_non_exhaustive()
     }
 }
 
 impl Extracted<'_> {
+    /// Why it would stay as it is; `None` if it would be compressed.
+    pub fn left(&self) -> Option<Ineligible> {
+        self.checked.as_ref().err().copied()
+    }
+
     /// Bytes that it takes in the log as it is, GTID event, headers and checksums included.
     pub fn plain_size(&self) -> u64 {
         self.candidate.range().end - self.offset
@@ -216,6 +221,7 @@ impl TransactionExtractor {
     ) -> Result<()> {
         let Place { offset, context, announced } = place;
         let mut buffer = vec![0; STAGE_SIZE];
+        // The first time through: what is there, and is it to be compressed?
         let mut scanner = Scanner::new(Findings::default(), context);
         let mut parser = EventParser::new(context.framing, offset);
         push_all(reader(0..size)?, &mut buffer, &mut parser, &mut scanner)?;
@@ -227,12 +233,12 @@ impl TransactionExtractor {
         for found in findings.found {
             let (candidate, content, whole) = match found {
                 Found::Outside(log) => {
-                    extraction.outside(log.end - log.start);
+                    extraction.outside(log);
                     continue;
                 }
                 Found::Transaction(candidate, content, whole) => (candidate, content, whole),
             };
-            let left = candidate.check(&content, whole, announced, context, &mut self.scratch)?.err();
+            let checked = candidate.check(&content, whole, announced, context, &mut self.scratch)?;
             let log = candidate.range();
             let mut read = |sink: Sink<'_>| {
                 let bytes = reader(log.start - offset..log.end - offset)?;
@@ -240,7 +246,7 @@ impl TransactionExtractor {
             };
             let events = if candidate.inner_size <= HELD_MAX {
                 self.held.clear();
-                if left.is_none() {
+                if checked.is_ok() {
                     read(&mut |bytes| {
                         self.held.extend_from_slice(bytes);
                         Ok(())
@@ -252,8 +258,8 @@ impl TransactionExtractor {
             };
             extraction.transaction(Extracted {
                 offset: log.start,
-                left,
                 candidate: &candidate,
+                checked,
                 framing: context.framing,
                 events,
                 scratch: &mut self.scratch,
@@ -284,11 +290,11 @@ impl<E: Extraction> Transactions for InMemory<'_, E> {
     }
 
     fn transaction(&mut self, candidate: Candidate, content: &TransactionContent, whole: bool) -> Result<()> {
-        let left = candidate.check(content, whole, self.announced, self.context, self.scratch)?.err();
+        let checked = candidate.check(content, whole, self.announced, self.context, self.scratch)?;
         self.extraction.transaction(Extracted {
             offset: candidate.range().start,
-            left,
             candidate: &candidate,
+            checked,
             framing: self.context.framing,
             events: Events::Held(self.inner.bytes),
             scratch: self.scratch,
@@ -302,6 +308,40 @@ impl<E: Extraction> Transactions for InMemory<'_, E> {
     }
 
     fn outside(&mut self, log: Range<u64>) {
-        self.extraction.outside(log.end - log.start);
+        self.extraction.outside(log);
+    }
+}
+
+/// What a piece holds that can't be kept in memory.
+#[derive(Default)]
+struct Findings {
+    found: Vec<Found>,
+    without_gtid: u64,
+}
+
+enum Found {
+    Outside(Range<u64>),
+    Transaction(Candidate, TransactionContent, bool),
+}
+
+impl Transactions for Findings {
+    fn event(&mut self, _: &EventHeader) {}
+
+    fn body(&mut self, _: &[u8]) {}
+
+    fn transaction(&mut self, candidate: Candidate, content: &TransactionContent, whole: bool) -> Result<()> {
+        self.found.push(Found::Transaction(candidate, *content, whole));
+        Ok(())
+    }
+
+    fn without_gtid(&mut self) {
+        self.without_gtid += 1;
+    }
+
+    fn outside(&mut self, log: Range<u64>) {
+        match self.found.last_mut() {
+            Some(Found::Outside(last)) if last.end == log.start => last.end = log.end,
+            _ => self.found.push(Found::Outside(log)),
+        }
     }
 }

@@ -19,6 +19,7 @@ pub mod error;
 pub mod expand;
 pub mod expander;
 pub mod extract;
+mod feed;
 pub mod format_description;
 pub mod level;
 mod payload_event;

@@ -13,14 +13,11 @@ use binlogz_binlog::transaction::{Boundary, Malformed, TransactionAssembler};
 use binlogz_binlog::{EventFrame, EventHeader, EventParser, EventType, EventVisitor};
 
 use crate::candidate::{BodyPrefix, HeldGtid};
-use crate::compress::push_all;
 use crate::error::{Error, Result};
 use crate::expander::Expander;
+use crate::feed::{STAGE_SIZE, push_all};
 use crate::payload_stream::PayloadStream;
 use crate::rewritten::LogContext;
-
-/// Bytes of a large piece that are looked at a time.
-const STAGE_SIZE: usize = 128 << 10;
 
 /// Bodies above this size are not held, and so not decoded: law 5.
 const DECODED_SIZE_MAX: usize = 8 << 20;

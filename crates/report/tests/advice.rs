@@ -26,7 +26,7 @@ fn exact(log: &RealBinlog, levels: &[CompressionLevel], workers: usize) -> Advic
         &|| false,
         || Ok(ExactMeter::new(levels)?),
         |piece| {
-            advice.add_exact(piece);
+            advice.add_piece(&piece);
             Ok(())
         },
         &mut |_| {},
@@ -44,7 +44,7 @@ fn sampled(log: &RealBinlog, levels: &[CompressionLevel], workers: usize, seed: 
         &|| false,
         || Ok(SampleMeter::new(&sampler, 0)?),
         |piece| {
-            advice.add_sampled(piece);
+            advice.add_piece(&piece);
             Ok(())
         },
         &mut |_| {},

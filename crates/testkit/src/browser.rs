@@ -1,9 +1,8 @@
 //! A real headless Chromium, for tests of HTML pages.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use crate::tool::say_skipped;
+use crate::tool::Installed;
 use crate::{Error, IoContext, Result};
 
 /// What a page became.
@@ -15,27 +14,14 @@ pub struct Rendered {
     pub console: Vec<String>,
 }
 
-/// The Chromium that is installed. `None` after saying `SKIPPED` aloud: it is a download of 81 MB that is asked of
-/// nobody.
-pub fn chromium() -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let found = std::env::split_paths(&folders)
-        .flat_map(|folder| names.map(|name| folder.join(name)))
-        .find(|path| path.is_file());
-    if found.is_none() {
-        say_skipped("no chromium on PATH");
-    }
-    found
-}
-
 /// Opens a file in a window of this size, without any network.
 ///
 /// # Errors
 /// A browser that can't be started, or fails.
-pub fn render(chromium: &Path, page: &Path, width: u32, height: u32) -> Result<Rendered> {
+pub fn render(chromium: &Installed, page: &Path, width: u32, height: u32) -> Result<Rendered> {
     let home = tempfile::tempdir().at("make a folder below", &std::env::temp_dir())?;
-    let output = Command::new(chromium)
+    let output = chromium
+        .command("chromium")
         .args([
             "--headless=new",
             "--no-sandbox",
@@ -50,7 +36,7 @@ pub fn render(chromium: &Path, page: &Path, width: u32, height: u32) -> Result<R
         .arg(format!("--user-data-dir={}", home.path().display()))
         .arg(format!("file://{}", page.display()))
         .output()
-        .at("start", chromium)?;
+        .at("start", &chromium.prefix().join("bin/chromium"))?;
     let log = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         return Err(Error::Unavailable(format!("chromium failed: {log}")));

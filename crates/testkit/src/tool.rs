@@ -1,4 +1,4 @@
-//! Programs that tests run beside binlogz: MySQL, MariaDB, sysbench, zstd.
+//! Programs that tests run beside binlogz: MySQL, MariaDB, sysbench, zstd, Chromium.
 //!
 //! `scripts/get-tool.sh` installs them; this module asks it once a process and runs what it installed.
 
@@ -24,6 +24,8 @@ pub enum Tool {
     Zstd,
     /// A change-data-capture client that can't read compressed transactions: Python with mysql-replication.
     Cdc,
+    /// A headless Chromium; see [`crate::browser`].
+    Chromium,
 }
 
 impl Tool {
@@ -35,6 +37,7 @@ impl Tool {
             Tool::Sysbench => "sysbench",
             Tool::Zstd => "zstd",
             Tool::Cdc => "cdc",
+            Tool::Chromium => "chromium",
         }
     }
 
@@ -46,12 +49,13 @@ impl Tool {
             Tool::Sysbench => "sysbench",
             Tool::Zstd => "zstd",
             Tool::Cdc => "python",
+            Tool::Chromium => "chromium",
         }
     }
 
     /// Where it is installed; installs it first if need be.
     pub fn find(self) -> Result<&'static Installed> {
-        static FOUND: [OnceLock<std::result::Result<Installed, String>>; 5] = [const { OnceLock::new() }; 5];
+        static FOUND: [OnceLock<std::result::Result<Installed, String>>; 6] = [const { OnceLock::new() }; 6];
         FOUND[self as usize]
             .get_or_init(|| install(self).map_err(|error| error.to_string()))
             .as_ref()
@@ -169,7 +173,7 @@ fn test_name() -> String {
     std::thread::current().name().unwrap_or("a test").to_owned()
 }
 
-pub(crate) fn say_skipped(reason: &str) {
+fn say_skipped(reason: &str) {
     // A closed stderr is no reason to fail.
     let _ = writeln!(std::io::stderr(), "SKIPPED: {}: {reason}", test_name());
 }
@@ -212,6 +216,7 @@ mod tests {
             ("mariadbd  Ver 10.11.18-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64", "10.11.18"),
             ("sysbench 1.0.20\n", "1.0.20"),
             ("Python 3.11.7\n", "3.11.7"),
+            ("Chromium 150.0.7871.100 built on Debian\n", "150.0.7871.100"),
             ("*** Zstandard CLI (64-bit) v1.5.7, by Yann Collet ***\n", "1.5.7"),
         ];
         for (text, version) in printed {

@@ -11,6 +11,8 @@
 mod clock;
 mod meter;
 
+use std::ops::Range;
+
 use binlogz_payload::{
     CompressOptions, Error as PayloadError, Extracted, Extraction, Place, TransactionExpander,
     TransactionExtractor,
@@ -203,8 +205,8 @@ impl<M: Measure> Extraction for Found<'_, M> {
         self.measure.transaction(&mut transaction)
     }
 
-    fn outside(&mut self, size: u64) {
-        self.outside += size;
+    fn outside(&mut self, log: Range<u64>) {
+        self.outside += log.end - log.start;
     }
 
     fn without_gtid(&mut self) {

@@ -3,6 +3,7 @@
 use binlogz_flow::measure::{Cost, Measure, Meter};
 use binlogz_payload::{CompressionLevel, Error, Extracted, Ineligible};
 
+use super::Part;
 use super::figures::{Compressed, Figures};
 use super::table_walk::TableWalk;
 
@@ -17,10 +18,6 @@ pub struct ExactMeter {
     compressed: Vec<Compressed>,
     figures: Figures,
 }
-
-/// What was measured in a piece of a log.
-#[derive(Debug)]
-pub struct ExactPart(pub(super) Figures);
 
 impl ExactMeter {
     /// A meter for these levels.
@@ -39,7 +36,7 @@ impl ExactMeter {
 }
 
 impl Measure for ExactMeter {
-    type Part = ExactPart;
+    type Part = Part;
 
     fn transaction(&mut self, transaction: &mut Extracted<'_>) -> Result<(), Error> {
         if !self.figures.count(transaction)? {
@@ -74,8 +71,8 @@ impl Measure for ExactMeter {
         self.figures.count_left(Ineligible::NoGtid, 0);
     }
 
-    fn take(&mut self) -> ExactPart {
-        ExactPart(std::mem::take(&mut self.figures))
+    fn take(&mut self) -> Part {
+        Part(std::mem::take(&mut self.figures))
     }
 }
 

@@ -118,11 +118,11 @@ impl Figures {
         if let Some(hour) = self.hour(timestamp / MICROSECONDS_PER_HOUR) {
             hour.transactions += 1;
             match hour.plain.get_mut(class) {
-                Some(bytes) if transaction.left.is_none() => *bytes += plain,
+                Some(bytes) if transaction.left().is_none() => *bytes += plain,
                 _ => hour.left += plain,
             }
         }
-        if let Some(reason) = transaction.left {
+        if let Some(reason) = transaction.left() {
             self.count_left(reason, plain);
             return Ok(false);
         }

@@ -25,9 +25,9 @@ mod whole_file;
 use binlogz_flow::measure::MeasuredPiece;
 use binlogz_payload::CompressionLevel;
 
-pub use exact::{ExactMeter, ExactPart};
+pub use exact::ExactMeter;
 pub use recommend::{Recommendation, Verdict};
-pub use sample::{SampleMeter, SamplePart, Sampler};
+pub use sample::{SampleMeter, Sampler};
 pub use sampled::Sampled;
 
 use figures::Figures;
@@ -35,6 +35,10 @@ use whole_file::WholeFile;
 
 /// The levels that are looked at where none are named.
 pub const LEVELS: [u8; 7] = [1, 3, 6, 9, 15, 19, 22];
+
+/// What a meter found in a piece of a log.
+#[derive(Debug)]
+pub struct Part(Figures);
 
 /// What was measured, and what follows from it.
 #[derive(Debug)]
@@ -68,25 +72,14 @@ impl Advice {
         }
     }
 
-    /// Adds a piece of a log, all of it measured.
-    pub fn add_exact(&mut self, piece: MeasuredPiece<ExactPart>) {
-        let part = piece.part.as_ref().map(|ExactPart(figures)| figures);
-        self.add_piece(&piece, part);
-    }
-
-    /// Adds a piece of a log from which a sample was drawn.
-    pub fn add_sampled(&mut self, piece: MeasuredPiece<SamplePart>) {
-        let part = piece.part.as_ref().map(|SamplePart(figures)| figures);
-        self.add_piece(&piece, part);
-    }
-
-    fn add_piece<P>(&mut self, piece: &MeasuredPiece<P>, part: Option<&Figures>) {
+    /// Adds a piece of a log: measured whole, or looked at while a sample was drawn from it.
+    pub fn add_piece(&mut self, piece: &MeasuredPiece<Part>) {
         self.bytes_read += piece.bytes_read;
         self.payloads += piece.payloads;
         for (sum, outside) in self.outside.iter_mut().zip(piece.outside) {
             *sum += outside;
         }
-        if let Some(figures) = part {
+        if let Some(Part(figures)) = &piece.part {
             self.figures.add(figures);
         }
     }

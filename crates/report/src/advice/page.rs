@@ -42,10 +42,7 @@ impl Advice {
         let percent = |value| format!("{value:.1} %");
         let mut tiles = vec![
             (percent(self.saved_percent(place)), format!("of the log saved at level {level}")),
-            (
-                format!("{} MB", Cell::from(self.plain_bytes() / 1_000_000).for_people()),
-                "of log measured".to_owned(),
-            ),
+            (size(self.plain_bytes()), "of log measured".to_owned()),
             (Cell::from(self.figures.transactions()).for_people(), "transactions".to_owned()),
         ];
         tiles.extend(
@@ -151,7 +148,39 @@ impl Advice {
     }
 }
 
+/// A size in the largest unit of which there is one: 980 bytes, 4.2 kB, 62 MB.
+fn size(bytes: u64) -> String {
+    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    match units.into_iter().find(|(unit, _)| bytes as f64 >= *unit) {
+        Some((unit, name)) => {
+            let count = bytes as f64 / unit;
+            format!("{count:.*} {name}", usize::from(count < 9.95))
+        }
+        None => format!("{bytes} bytes"),
+    }
+}
+
 fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_are_never_nothing() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (999, "999 bytes"),
+            (1_000, "1.0 kB"),
+            (9_960, "10 kB"),
+            (443_210, "443 kB"),
+            (62_230_624, "62 MB"),
+            (1_079_105_544, "1.1 GB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+    }
 }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use binlogz_flow::measure::{MARK_EVERY, Measure};
 use binlogz_payload::{CompressionLevel, Compressor, Error, Extracted, Ineligible, Spool, TransactionSize};
 
+use super::Part;
 use super::figures::Figures;
 use super::table_walk::TableWalk;
 use crate::stats::size_class::{CLASSES, class_of};
@@ -184,10 +185,6 @@ pub struct SampleMeter {
     figures: Figures,
 }
 
-/// What was counted in a piece of a log.
-#[derive(Debug)]
-pub struct SamplePart(pub(super) Figures);
-
 impl SampleMeter {
     /// A worker for the log of this number.
     ///
@@ -264,7 +261,7 @@ impl SampleMeter {
 }
 
 impl Measure for SampleMeter {
-    type Part = SamplePart;
+    type Part = Part;
 
     fn transaction(&mut self, transaction: &mut Extracted<'_>) -> Result<(), Error> {
         if !self.figures.count(transaction)? {
@@ -287,7 +284,7 @@ impl Measure for SampleMeter {
         self.figures.count_left(Ineligible::NoGtid, 0);
     }
 
-    fn take(&mut self) -> SamplePart {
-        SamplePart(std::mem::take(&mut self.figures))
+    fn take(&mut self) -> Part {
+        Part(std::mem::take(&mut self.figures))
     }
 }

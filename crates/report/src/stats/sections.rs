@@ -1,9 +1,11 @@
 //! Lays the figures out as tables. docs/stats.md describes each column.
 
+use binlogz_payload::statistics::compression_percentage;
+use jiff::Timestamp;
+
 use super::counts::Totals;
 use super::file::Stats;
 use super::section::{Cell, Section};
-use binlogz_payload::statistics::compression_percentage;
 
 /// What figures are shown by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -273,29 +275,12 @@ fn group_cells(totals: &Totals) -> impl Iterator<Item = Cell> {
     counts.into_iter().map(Cell::from).chain(size_cells(totals))
 }
 
-/// Microseconds since 1970 as the server prints a TIMESTAMP(6), in UTC.
+/// Microseconds since 1970 as the server prints a TIMESTAMP(6), in UTC; what is behind the year 9999 as the last
+/// moment in it.
 pub(crate) fn utc(microseconds: u64) -> String {
-    let (seconds, fraction) = (microseconds / 1_000_000, microseconds % 1_000_000);
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    let (hours, minutes, seconds) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02} {hours:02}:{minutes:02}:{seconds:02}.{fraction:06}")
-}
-
-/// Year, month and day of a day counted from 1970-01-01. Years are taken to begin in March, so that
-/// leap days come last.
-fn civil(days: u64) -> (u64, u64, u64) {
-    const ERA: u64 = 146_097; // days in 400 years
-    const TO_0000_03_01: u64 = 719_468;
-    let days = days + TO_0000_03_01;
-    let (era, day_of_era) = (days / ERA, days % ERA);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    (year, month, day)
+    let microseconds = i64::try_from(microseconds).unwrap_or(i64::MAX);
+    let time = Timestamp::from_microsecond(microseconds).unwrap_or(Timestamp::MAX);
+    time.strftime("%Y-%m-%d %H:%M:%S%.6f").to_string()
 }
 
 #[cfg(test)]
@@ -314,7 +299,9 @@ mod tests {
             assert_eq!(utc(microseconds), expected);
         }
         // No panic on what a log may claim.
-        assert!(!utc(u64::MAX).is_empty());
+        for beyond in [u64::MAX, i64::MAX as u64, 400_000_000_000_000_000] {
+            assert!(utc(beyond).starts_with("9999-12-"), "{}", utc(beyond));
+        }
     }
 
     #[test]

@@ -5,6 +5,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use jiff::ToSpan;
+use jiff::civil::date;
+
 use super::mersenne::Mersenne;
 use crate::{IoContext, Result};
 
@@ -56,8 +59,8 @@ pub(super) fn generate(employee_count: u32, dir: &Path) -> Result<[PathBuf; 4]> 
     let last_names: Vec<String> = (0..1637).map(|_| name(&mut random, 5)).collect();
 
     for emp_no in 10_001..10_001 + employee_count {
-        let birth_date = Date::of(1952, 2, 1).plus(random.between(0, 4748));
-        let hire_date = Date::of(1985, 1, 1).plus(random.triangular(0.0, 5500.0, 400.0) as i64);
+        let birth_date = date(1952, 2, 1) + random.between(0, 4748).days();
+        let hire_date = date(1985, 1, 1) + (random.triangular(0.0, 5500.0, 400.0) as i64).days();
         let first_name = random.choice(&first_names);
         let last_name = random.choice(&last_names);
         let gender = if random.unit() < 0.6 { 'M' } else { 'F' };
@@ -69,10 +72,10 @@ pub(super) fn generate(employee_count: u32, dir: &Path) -> Result<[PathBuf; 4]> 
         starting_salaries[3..].fill_with(|| random.between(40_000, 90_000));
         let mut salary = *random.choice(&starting_salaries);
         let mut from_date = hire_date;
-        let years_until_2002 = (Date::of(2002, 8, 1).day - hire_date.day) / 365;
+        let years_until_2002 = i64::from((date(2002, 8, 1) - hire_date).get_days()) / 365;
         let count = random.between(1, 18).min(years_until_2002 + 1);
         for number in 1..=count {
-            let next = from_date.plus(365);
+            let next = from_date + 365.days();
             let current = number == count && random.unit() < 0.8;
             let to_date = if current { FOREVER.to_owned() } else { next.to_string() };
             salaries.put(format_args!("({emp_no},{salary},'{from_date}','{to_date}')"))?;
@@ -83,13 +86,13 @@ pub(super) fn generate(employee_count: u32, dir: &Path) -> Result<[PathBuf; 4]> 
         let title = random.choice(&TITLES);
         titles.put(format_args!("({emp_no},'{title}','{hire_date}','{FOREVER}')"))?;
         if random.unit() < 0.48 {
-            let promotion = hire_date.plus(random.between(1000, 3000));
+            let promotion = hire_date + random.between(1000, 3000).days();
             titles.put(format_args!("({emp_no},'Senior {title:.20}','{promotion}','{FOREVER}')"))?;
         }
         let department = random.between(1, 9);
         dept_emp.put(format_args!("({emp_no},'d{department:03}','{hire_date}','{FOREVER}')"))?;
         if random.unit() < 0.1 {
-            let move_date = hire_date.plus(random.between(300, 3000));
+            let move_date = hire_date + random.between(300, 3000).days();
             let next = department % 9 + 1;
             dept_emp.put(format_args!("({emp_no},'d{next:03}','{move_date}','{FOREVER}')"))?;
         }
@@ -149,52 +152,9 @@ impl Table {
     }
 }
 
-/// A calendar date as its day number, counted from 1 March of the year 0.
-#[derive(Clone, Copy)]
-struct Date {
-    day: i64,
-}
-
-impl Date {
-    /// Of a Gregorian year, month and day of the month.
-    fn of(year: i64, month: i64, day_of_month: i64) -> Date {
-        // Years begin in March here, so that a leap day is a year's last day.
-        let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-        Date {
-            day: 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day_of_month - 1,
-        }
-    }
-
-    fn plus(self, days: i64) -> Date {
-        Date { day: self.day + days }
-    }
-}
-
-impl fmt::Display for Date {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let era = self.day / 146_097;
-        let day_of_era = self.day % 146_097;
-        let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let month = (5 * day_of_year + 2) / 153;
-        let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
-        let year = 400 * era + year_of_era + i64::from(month >= 10);
-        let month = if month < 10 { month + 3 } else { month - 9 };
-        write!(f, "{year:04}-{month:02}-{day_of_month:02}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Date, generate};
-
-    #[test]
-    fn dates_survive_leap_years() {
-        assert_eq!(Date::of(1999, 12, 31).plus(1).to_string(), "2000-01-01");
-        assert_eq!(Date::of(2000, 2, 28).plus(1).to_string(), "2000-02-29");
-        assert_eq!(Date::of(1985, 1, 1).plus(5500).to_string(), "2000-01-23");
-        assert_eq!(Date::of(2002, 8, 1).day - Date::of(1985, 1, 1).day, 6421);
-    }
+    use super::generate;
 
     #[test]
     fn data_is_the_same_as_ever() {

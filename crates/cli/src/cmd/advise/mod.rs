@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlogz_encryption::Keyring;
-use binlogz_flow::measure::{MeasureSummary, measure};
+use binlogz_flow::measure::{Measure, MeasureSummary, measure};
 use binlogz_flow::{Input, ReadAt};
 use binlogz_payload::CompressionLevel;
-use binlogz_report::advice::{Advice, ExactMeter, LEVELS, SampleMeter, Sampler};
+use binlogz_report::advice::{Advice, ExactMeter, LEVELS, Part, SampleMeter, Sampler};
 use binlogz_report::stats::Format;
 use clap::Args;
 
@@ -197,8 +197,10 @@ impl Advise {
         for (number, log) in logs.iter().enumerate() {
             let number = number as u64;
             let of_log = match self.exact {
-                true => self.exact(log, keyring.as_ref(), &levels),
-                false => self.scan(log, keyring.as_ref(), &levels, &sampler, number, deadlines.scan),
+                true => self.log(log, keyring.as_ref(), &|| false, || Ok(ExactMeter::new(&levels)?)),
+                false => self.log(log, keyring.as_ref(), &|| Instant::now() >= deadlines.scan, || {
+                    Ok(SampleMeter::new(&sampler, number)?)
+                }),
             };
             match of_log {
                 Ok((of_log, places)) => {
@@ -286,7 +288,7 @@ impl Advise {
             servers.push(server.map_err(|error| Failure::of(&place, error))?);
         }
         for server in servers {
-            match last_logs(&server, self.last.get(), self.max_rate) {
+            match last_logs(server, self.last.get(), self.max_rate) {
                 Ok(found) => logs.extend(found.into_iter().map(|log| Log::Server(Box::new(log)))),
                 Err(Failure::Line(line)) => {
                     complain(&line);
@@ -309,59 +311,25 @@ impl Advise {
         levels
     }
 
-    /// Compresses all transactions of a log.
-    fn exact(
+    /// Takes the transactions of a log through meters, one a worker.
+    fn log<M: Measure<Part = Part>>(
         &self,
         log: &Log,
         keyring: Option<&Keyring>,
-        levels: &[CompressionLevel],
+        stop: &(dyn Fn() -> bool + Sync),
+        new_meter: impl Fn() -> Result<M, binlogz_flow::Error> + Sync,
     ) -> Result<(Advice, Option<Places>)> {
         let size = log.size()?;
         let input = log.open(keyring)?;
         let places = places(&input);
         let progress = Progress::new(log, size);
-        let mut advice = Advice::new(levels, self.replicas);
-        let summary = measure(
-            input,
-            workers(self.jobs),
-            &|| false,
-            || Ok(ExactMeter::new(levels)?),
-            |piece| {
-                advice.add_exact(piece);
-                Ok(())
-            },
-            &mut |bytes| progress.at(bytes),
-        );
-        let summary = summary.map_err(|error| Failure::reading(log, &error))?;
-        Ok((advice, read_to_end(log, &summary, size, places)))
-    }
-
-    /// Looks at all transactions of a log and draws from them.
-    fn scan(
-        &self,
-        log: &Log,
-        keyring: Option<&Keyring>,
-        levels: &[CompressionLevel],
-        sampler: &Arc<Sampler>,
-        number: u64,
-        deadline: Instant,
-    ) -> Result<(Advice, Option<Places>)> {
-        let size = log.size()?;
-        let input = log.open(keyring)?;
-        let places = places(&input);
-        let progress = Progress::new(log, size);
-        let mut advice = Advice::new(levels, self.replicas);
-        let summary = measure(
-            input,
-            workers(self.jobs),
-            &|| Instant::now() >= deadline,
-            || Ok(SampleMeter::new(sampler, number)?),
-            |piece| {
-                advice.add_sampled(piece);
-                Ok(())
-            },
-            &mut |bytes| progress.at(bytes),
-        );
+        let mut advice = Advice::new(&self.levels(), self.replicas);
+        let add = |piece| {
+            advice.add_piece(&piece);
+            Ok(())
+        };
+        let summary =
+            measure(input, workers(self.jobs), stop, new_meter, add, &mut |bytes| progress.at(bytes));
         let summary = summary.map_err(|error| Failure::reading(log, &error))?;
         Ok((advice, read_to_end(log, &summary, size, places)))
     }

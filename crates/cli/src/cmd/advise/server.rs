@@ -8,6 +8,7 @@
 
 use std::fmt;
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,8 @@ const FIRST_EVENT: u64 = 4;
 /// A log of a server.
 #[derive(Debug, Clone)]
 pub(super) struct ServerLog {
-    connect: ConnectOptions,
+    /// The same for all logs of the server.
+    connect: Arc<ConnectOptions>,
     name: String,
     pub(super) size: u64,
     /// Bytes a second.
@@ -37,12 +39,13 @@ impl fmt::Display for ServerLog {
 
 /// The last `count` logs of a server, the oldest first.
 pub(super) fn last_logs(
-    connect: &ConnectOptions,
+    connect: ConnectOptions,
     count: usize,
     rate_max: Option<u64>,
 ) -> Result<Vec<ServerLog>> {
+    let connect = Arc::new(connect);
     let trouble = |error| Failure::of(&connect.server(), error);
-    let mut connection = Connection::open(connect).map_err(trouble)?;
+    let mut connection = Connection::open(&connect).map_err(trouble)?;
     // Whoever may not ask gets the advice as well.
     let replicates = connection.query("SHOW REPLICA STATUS").is_ok_and(|rows| !rows.is_empty());
     let rows = connection.query("SHOW BINARY LOGS").map_err(trouble)?;
@@ -53,7 +56,7 @@ pub(super) fn last_logs(
         let (name, size) = log.ok_or_else(|| {
             Failure::of(&connect.server(), "SHOW BINARY LOGS has no name and size, expected both")
         })?;
-        logs.push(ServerLog { connect: connect.clone(), name, size, rate_max });
+        logs.push(ServerLog { connect: Arc::clone(&connect), name, size, rate_max });
     }
     let logs = logs.split_off(logs.len().saturating_sub(count));
     if !replicates {

@@ -1,0 +1,89 @@
+//! Events that are not held in memory: read into a parser, and those of a transaction handed on as they stand
+//! in a payload.
+
+use std::io::Read;
+
+use binlogz_binlog::{EventHeader, EventParser, EventVisitor};
+
+use crate::candidate::Candidate;
+use crate::error::{Error, Result};
+use crate::payload_event::Inner;
+use crate::rewritten::LogContext;
+
+/// Bytes that are read, or handed on, at once.
+pub(crate) const STAGE_SIZE: usize = 128 << 10;
+
+/// Reads all of `reader` into a parser.
+pub(crate) fn push_all<V: EventVisitor<Error = Error>>(
+    mut reader: impl Read,
+    buffer: &mut [u8],
+    parser: &mut EventParser,
+    visitor: &mut V,
+) -> Result<()> {
+    loop {
+        match reader.read(buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => parser.push(buffer.get(..count).unwrap_or_default(), visitor)?,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Hands the events of a transaction to `sink` as they stand in a payload, in pieces. `bytes` reads
+/// the transaction.
+pub(crate) fn feed(
+    candidate: &Candidate,
+    bytes: impl Read,
+    context: LogContext,
+    stage: &mut Vec<u8>,
+    buffer: &mut [u8],
+    sink: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut feed = Feed { sink, stage: Inner::new(stage, context), behind_gtid: false };
+    let mut parser = EventParser::unchecked(context.framing, candidate.range().start);
+    push_all(bytes, buffer, &mut parser, &mut feed)?;
+    feed.flush()
+}
+
+/// Collects the events behind a GTID event and hands them on.
+struct Feed<'a, S> {
+    sink: S,
+    stage: Inner<'a>,
+    behind_gtid: bool,
+}
+
+impl<S: FnMut(&[u8]) -> Result<()>> Feed<'_, S> {
+    fn flush(&mut self) -> Result<()> {
+        (self.sink)(self.stage.bytes)?;
+        self.stage.bytes.clear();
+        Ok(())
+    }
+}
+
+impl<S: FnMut(&[u8]) -> Result<()>> EventVisitor for Feed<'_, S> {
+    type Error = Error;
+
+    fn begin(&mut self, _: u64, header: &EventHeader) -> Result<()> {
+        if self.behind_gtid {
+            self.stage.event(header);
+        }
+        Ok(())
+    }
+
+    fn body(&mut self, bytes: &[u8]) -> Result<()> {
+        if !self.behind_gtid {
+            return Ok(());
+        }
+        if self.stage.bytes.len() + bytes.len() > STAGE_SIZE {
+            self.flush()?;
+        }
+        self.stage.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.behind_gtid = true;
+        Ok(())
+    }
+}
