@@ -1,25 +1,22 @@
 //! What a sample says of all transactions.
 //!
-//! Of each class of size h the transactions' bytes X are known, from the log; a sample of n of its N
-//! transactions gives the ratio R of what they become to what they are, and R·X stands for all of them.
-//! Of large transactions, in the place of their bytes stands what a fast level makes of them, which is
-//! known of all; what such a one becomes is itself an estimate where only its beginning was compressed.
+//! Sizes are estimated by stratum ([`super::strata`]); times, tables and hours by class of size.
 //!
-//! The half-width is [`SIGMAS`] standard errors of the ratio estimator, and of the part of large
-//! transactions behind their beginnings [`BEHIND_ERROR`] on top.
+//! The half-width is [`SIGMAS`] standard errors of the ratio estimator, and a part of what lies behind the
+//! beginnings of large transactions on top.
 
-use super::figures::{ClassFigures, ClassLevel, Figures, LevelFigures};
+use std::sync::Arc;
+
+use super::figures::{ClassLevel, Figures, LevelFigures};
 use super::quantiles::Quantiles;
 use super::sample::LARGE;
+use super::strata::{self, BUCKETS, Estimate, Sums};
 use super::tables::Tables;
 use crate::stats::TableName;
 use crate::stats::size_class::{CLASSES, SizeClass};
 
 /// Half-widths in standard errors: 99 % of a normal distribution.
 const SIGMAS: f64 = 2.6;
-
-/// What may be wrong with taking the beginning of a transaction for the rest, as a part of the rest.
-const BEHIND_ERROR: f64 = 0.02;
 
 /// A class of which nothing could be measured may be off by so much.
 const UNKNOWN_ERROR: f64 = 0.5;
@@ -39,6 +36,18 @@ pub(super) struct Measured {
     pub(super) expand: (u64, u64),
 }
 
+/// One unit of the sample.
+#[derive(Debug)]
+pub(super) struct MeasuredUnit {
+    pub(super) stratum: usize,
+    /// What it is.
+    pub(super) x: u64,
+    /// Bytes that the compressor got.
+    pub(super) inner: u64,
+    pub(super) levels: Vec<Measured>,
+    pub(super) tables: Vec<(Arc<TableName>, u64)>,
+}
+
 /// The sample's figures.
 #[derive(Debug)]
 pub(super) struct Estimator {
@@ -49,40 +58,31 @@ pub(super) struct Estimator {
     pub(super) bytes: u64,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct ClassSample {
+    strata: [Sums; BUCKETS],
     units: f64,
-    /// Sums over the units: what they are, its square, bytes that the compressor got.
-    x: f64,
-    xx: f64,
+    /// Bytes that the compressor got.
     inner: f64,
     levels: Vec<LevelSample>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct LevelSample {
-    /// Sums over the units: what they become, its square, its product with what they are.
-    y: f64,
-    yy: f64,
-    xy: f64,
     payload: f64,
-    behind: f64,
     compress: f64,
     expand: (u64, u64),
     times: Quantiles,
 }
 
-/// Of a class at a level.
-struct Estimate {
-    size: f64,
-    variance: f64,
-    /// What is added to the half-width as it is.
-    systematic: f64,
-}
-
 impl Estimator {
     pub(super) fn new(levels: usize) -> Self {
-        let class = ClassSample { levels: vec![LevelSample::default(); levels], ..ClassSample::default() };
+        let class = ClassSample {
+            strata: std::array::from_fn(|_| Sums::new(levels)),
+            units: 0.0,
+            inner: 0.0,
+            levels: vec![LevelSample::default(); levels],
+        };
         Estimator {
             classes: std::array::from_fn(|_| class.clone()),
             tables: Tables::default(),
@@ -92,30 +92,19 @@ impl Estimator {
         }
     }
 
-    /// Adds a unit: `x` is what it is, `inner` the bytes that the compressor got.
-    pub(super) fn add(
-        &mut self,
-        class_number: usize,
-        x: u64,
-        inner: u64,
-        levels: &[Measured],
-        tables: &[(std::sync::Arc<TableName>, u64)],
-    ) {
+    /// Adds a unit of a class: `x` is what it is, `inner` the bytes that the compressor got.
+    pub(super) fn add(&mut self, class_number: usize, unit: &MeasuredUnit) {
+        let MeasuredUnit { stratum, x, inner, levels, tables } = unit;
         self.units += 1;
         self.bytes += inner;
         let Some(class) = self.classes.get_mut(class_number) else { return };
-        let x = x as f64;
         class.units += 1.0;
-        class.x += x;
-        class.xx += x * x;
-        class.inner += inner as f64;
+        class.inner += *inner as f64;
+        if let Some(sums) = class.strata.get_mut(*stratum) {
+            sums.count(*x, levels.iter().map(|level| (level.size, level.behind)));
+        }
         for (sums, level) in class.levels.iter_mut().zip(levels) {
-            let y = level.size as f64;
-            sums.y += y;
-            sums.yy += y * y;
-            sums.xy += x * y;
             sums.payload += level.payload as f64;
-            sums.behind += level.behind as f64;
             sums.compress += level.compress as f64;
             sums.expand.0 += level.expand.0;
             sums.expand.1 += level.expand.1;
@@ -123,13 +112,25 @@ impl Estimator {
         }
         for (name, bytes) in tables {
             let payloads = levels.iter().map(|level| level.payload);
-            self.tables.count(name, *bytes, class_number, inner, payloads);
+            self.tables.count(name, *bytes, class_number, *inner, payloads);
         }
     }
 
     /// Units that were added of a class.
     pub(super) fn units_of(&self, class: usize) -> f64 {
         self.classes.get(class).map_or(0.0, |class| class.units)
+    }
+
+    /// How much a unit more of each class and stratum brings beside what it costs.
+    pub(super) fn weights(&self, figures: &Figures) -> [[f64; BUCKETS]; CLASSES] {
+        let sizes = self.sizes(figures);
+        std::array::from_fn(|number| match figures.classes.get(number).zip(self.classes.get(number)) {
+            Some((class, sample)) if class.transactions > 0 => {
+                let unit_bytes = class.inner as f64 / class.transactions as f64;
+                strata::weights(&class.strata, &sample.strata, unit_bytes, &sizes)
+            }
+            _ => [0.0; BUCKETS],
+        })
     }
 
     /// The half-width at each level, in bytes.
@@ -154,22 +155,14 @@ impl Estimator {
 
     fn estimates(&self, figures: &Figures, level: usize) -> [Estimate; CLASSES] {
         std::array::from_fn(|number| {
-            let nothing = Estimate { size: 0.0, variance: 0.0, systematic: 0.0 };
             let class = figures.classes.get(number).filter(|class| class.transactions > 0);
-            let sample = self.classes.get(number);
-            match class
-                .zip(sample)
-                .and_then(|(class, sample)| Some((class, sample, sample.levels.get(level)?)))
-            {
-                None => nothing,
-                Some((class, sample, sums)) if sample.units > 0.0 && sample.x > 0.0 => {
-                    estimate(class, sample, sums)
-                }
-                Some((class, ..)) => {
-                    let size = class.plain as f64 * self.ratio(level);
-                    Estimate { size, variance: 0.0, systematic: UNKNOWN_ERROR * size }
-                }
-            }
+            let Some((class, sample)) = class.zip(self.classes.get(number)) else {
+                return Estimate::default();
+            };
+            strata::estimate(&class.strata, &sample.strata, level).unwrap_or_else(|| {
+                let size = class.plain as f64 * self.ratio(level);
+                Estimate { size, variance: 0.0, systematic: UNKNOWN_ERROR * size }
+            })
         })
     }
 
@@ -261,28 +254,6 @@ impl Estimator {
             self.classes.iter().filter_map(|class| class.levels.get(level)).map(|level| level.compress).sum();
         super::per(compress, inner)
     }
-}
-
-fn estimate(class: &ClassFigures, sample: &ClassSample, sums: &LevelSample) -> Estimate {
-    let known = if class.fast > 0 { class.fast } else { class.plain } as f64;
-    let population = class.transactions as f64;
-    let n = sample.units;
-    let ratio = sums.y / sample.x;
-    let size = ratio * known;
-    let systematic = BEHIND_ERROR * size * sums.behind / sums.y;
-    if n >= population {
-        return Estimate { size, variance: 0.0, systematic };
-    }
-    // One unit tells nothing of how they differ: as if it might be off by a tenth.
-    let residual = match n >= 2.0 {
-        true => ((sums.yy - 2.0 * ratio * sums.xy + ratio * ratio * sample.xx).max(0.0)) / (n - 1.0),
-        false => (0.1 * sums.y).powi(2),
-    };
-    // Few units may by chance be alike.
-    let few = 1.0 + 4.0 / n;
-    let mean = sample.x / n;
-    let variance = (known / mean).powi(2) * (1.0 - n / population) * residual / n * few;
-    Estimate { size, variance, systematic }
 }
 
 // A class of large transactions has no others.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use binlogz_payload::{Error, Extracted, Ineligible};
 
 use super::quantiles::Quantiles;
+use super::strata::{BUCKETS, Known};
 use super::tables::Tables;
 use crate::stats::TableName;
 use crate::stats::size_class::{CLASSES, class_of};
@@ -49,8 +50,8 @@ pub(super) struct ClassFigures {
     pub(super) plain: u64,
     /// Bytes that the compressor gets.
     pub(super) inner: u64,
-    /// Of large ones, for a sample: the bytes that the fast level makes of them.
-    pub(super) fast: u64,
+    /// For a sample: what they are to be told from, by stratum.
+    pub(super) strata: [Known; BUCKETS],
     /// By level.
     pub(super) levels: Vec<ClassLevel>,
 }
@@ -134,6 +135,14 @@ impl Figures {
         Ok(true)
     }
 
+    /// Counts a transaction in its stratum.
+    pub(super) fn count_stratum(&mut self, class: usize, stratum: usize, x: u64) {
+        let class = self.classes.get_mut(class);
+        if let Some(known) = class.and_then(|class| class.strata.get_mut(stratum)) {
+            known.add(Known { transactions: 1, x });
+        }
+    }
+
     /// Counts what the same transaction becomes at each level.
     pub(super) fn count_levels(
         &mut self,
@@ -188,7 +197,9 @@ impl Figures {
             class.transactions += other.transactions;
             class.plain += other.plain;
             class.inner += other.inner;
-            class.fast += other.fast;
+            for (known, other) in class.strata.iter_mut().zip(other.strata) {
+                known.add(other);
+            }
             class.levels.resize_with(class.levels.len().max(other.levels.len()), ClassLevel::default);
             for (level, other) in class.levels.iter_mut().zip(&other.levels) {
                 level.size += other.size;

@@ -18,6 +18,7 @@ mod recommend;
 mod sample;
 mod sampled;
 mod sections;
+mod strata;
 mod table_walk;
 mod tables;
 mod whole_file;

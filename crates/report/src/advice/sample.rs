@@ -14,7 +14,9 @@ use binlogz_payload::{CompressionLevel, Compressor, Error, Extracted, Ineligible
 
 use super::Part;
 use super::figures::Figures;
+use super::strata::bucket;
 use super::table_walk::TableWalk;
+use crate::stats::TableName;
 use crate::stats::size_class::{CLASSES, class_of};
 
 /// Transactions from this size on, in bytes, are large: few fit into the time, and they differ.
@@ -61,6 +63,8 @@ pub(super) struct Unit {
     /// Its number.
     number: u64,
     log: u64,
+    /// Its stratum in its class.
+    pub(super) stratum: usize,
     /// Where its bytes stand in the spool.
     pub(super) bytes: Vec<Range<u64>>,
     /// Bytes of the transaction in the log, and what those become.
@@ -207,6 +211,7 @@ impl SampleMeter {
         self.sampler.is_kept(class, number).then(|| Unit {
             number,
             log: self.log,
+            stratum: 0,
             bytes: Vec::new(),
             plain: transaction.plain_size(),
             becomes: transaction.size(),
@@ -214,19 +219,19 @@ impl SampleMeter {
         })
     }
 
-    fn small(&mut self, transaction: &mut Extracted<'_>, class: usize) -> Result<(), Error> {
+    /// Looks at all bytes of a transaction: which tables it changes, what it is to be told from, and, if it
+    /// is one, the unit of the sample.
+    fn small(&mut self, transaction: &mut Extracted<'_>, class: usize) -> Result<Seen, Error> {
         let mut unit = self.unit(transaction, class);
         transaction.read(&mut |events| {
             self.walk.push(events);
             unit.as_mut().map_or(Ok(()), |unit| self.sampler.write(events, unit))
         })?;
-        if let Some(unit) = unit {
-            self.sampler.keep(class, unit);
-        }
-        Ok(())
+        Ok(Seen { tables: self.walk.finish(), x: transaction.plain_size(), unit })
     }
 
-    fn large(&mut self, transaction: &mut Extracted<'_>, class: usize) -> Result<(), Error> {
+    /// The same for a large one, which is compressed at the fast level.
+    fn large(&mut self, transaction: &mut Extracted<'_>, class: usize) -> Result<Seen, Error> {
         let mut unit = self.unit(transaction, class);
         let inner = transaction.inner_size();
         let mut large = Large { inner, ..Large::default() };
@@ -250,14 +255,16 @@ impl SampleMeter {
             Ok(())
         })?;
         large.fast = self.fast.finish(&mut std::io::sink())?;
-        if let Some(class) = self.figures.classes.get_mut(class) {
-            class.fast += large.fast;
-        }
-        if let Some(unit) = unit {
-            self.sampler.keep(class, Unit { large: Some(large), ..unit });
-        }
-        Ok(())
+        let x = large.fast;
+        Ok(Seen { tables: self.walk.finish(), x, unit: unit.map(|unit| Unit { large: Some(large), ..unit }) })
     }
+}
+
+/// What was seen of a transaction.
+struct Seen {
+    tables: Vec<(Arc<TableName>, u64)>,
+    x: u64,
+    unit: Option<Unit>,
 }
 
 impl Measure for SampleMeter {
@@ -267,15 +274,19 @@ impl Measure for SampleMeter {
         if !self.figures.count(transaction)? {
             return Ok(());
         }
-        let class = class_of(transaction.inner_size());
-        if transaction.inner_size() >= LARGE {
-            self.large(transaction, class)?;
-        } else {
-            self.small(transaction, class)?;
+        let inner = transaction.inner_size();
+        let class = class_of(inner);
+        let Seen { tables, x, unit } = match inner >= LARGE {
+            true => self.large(transaction, class)?,
+            false => self.small(transaction, class)?,
+        };
+        let stratum = bucket(&tables);
+        self.figures.count_stratum(class, stratum, x);
+        if let Some(unit) = unit {
+            self.sampler.keep(class, Unit { stratum, ..unit });
         }
-        let whole = transaction.inner_size();
-        for (name, bytes) in self.walk.finish() {
-            self.figures.tables.count(&name, bytes, class, whole, std::iter::empty());
+        for (name, bytes) in tables {
+            self.figures.tables.count(&name, bytes, class, inner, std::iter::empty());
         }
         Ok(())
     }

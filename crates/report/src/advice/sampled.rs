@@ -1,17 +1,24 @@
 //! Compresses the sample, as much of it as the time allows.
+//!
+//! First come a few units of each stratum. What these say of how much units differ decides which strata the rest
+//! of the time goes to (Neyman's allocation). A unit above [`MARK_EVERY`] is a job a level, so that all cores work
+//! on it.
 
 use std::cell::Cell;
 use std::io::Read;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use binlogz_flow::measure::{Cost, MARK_EVERY, Meter};
 use binlogz_flow::ordered;
 use binlogz_payload::{CompressionLevel, Error, Spool};
 
 use super::Advice;
-use super::estimate::{Estimator, Measured};
-use super::sample::{Large, Sampler, Store, Unit};
+use super::estimate::{Estimator, Measured, MeasuredUnit};
+use super::sample::{LARGE, Large, Sampler, Store, Unit};
+use super::strata::BUCKETS;
 use super::table_walk::TableWalk;
+use crate::stats::size_class::{CLASSES, SizeClass};
 
 /// Enough: a half-width of this part of the result at every level.
 const HALF_WIDTH_ENOUGH: f64 = 0.0075;
@@ -19,8 +26,11 @@ const HALF_WIDTH_ENOUGH: f64 = 0.0075;
 /// Before this many units there is no telling.
 const UNITS_MIN: u64 = 200;
 
-/// Units of each class that come first, before the classes share the time by their bytes.
-const UNITS_FIRST: usize = 10;
+/// Units of a stratum that come first, if it has at least [`PILOT_SHARE`] of the bytes; else one does.
+const PILOT: usize = 4;
+
+/// See [`PILOT`].
+const PILOT_SHARE: f64 = 0.02;
 
 /// Bytes that are compressed between two looks at the watch.
 const STEP: usize = 64 << 10;
@@ -39,19 +49,52 @@ pub struct Sampled {
     pub(super) half_widths: Vec<f64>,
 }
 
-struct Worker {
-    meter: Meter,
-    walk: TableWalk,
-    events: Vec<u8>,
+/// A unit that waits: its class, its place among those of its stratum.
+struct Waiting {
+    class: usize,
+    place: usize,
+    unit: Unit,
 }
 
-/// What came of a unit.
-struct Done {
-    class: usize,
-    x: u64,
-    inner: u64,
-    levels: Vec<Measured>,
-    tables: Vec<(std::sync::Arc<crate::stats::TableName>, u64)>,
+/// A unit at one level, or at all of them.
+struct Job<'a> {
+    waiting: &'a Waiting,
+    level: Option<usize>,
+}
+
+/// The time: whether it is over, and whether a unit more would still be done in it.
+struct Watch {
+    deadline: Instant,
+    /// What the longest unit took, in nanoseconds.
+    longest: AtomicU64,
+}
+
+impl Watch {
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
+    fn has_time(&self) -> bool {
+        Instant::now() + Duration::from_nanos(self.longest.load(Ordering::Relaxed)) < self.deadline
+    }
+
+    fn time<T>(&self, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let done = work();
+        let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.longest.fetch_max(nanos, Ordering::Relaxed);
+        done
+    }
+}
+
+/// What a sample is compressed with.
+struct Run<'a> {
+    levels: &'a [CompressionLevel],
+    workers: usize,
+    watch: Watch,
+    spool: Spool,
+    /// Bytes of each large transaction that are compressed.
+    beginning: u64,
 }
 
 impl Advice {
@@ -70,71 +113,64 @@ impl Advice {
     ) -> Result<(), binlogz_flow::Error> {
         let seed = sampler.seed();
         let Store { classes, spool } = sampler.into_store();
-        let units = self.in_order(classes.map(|kept| kept.units.into_sorted_vec()));
         let levels = self.levels.clone();
-        let mut estimator = Estimator::new(self.levels.len());
-        let classes = self.figures.classes.iter().filter(|class| class.fast > 0);
-        let large: u64 = classes.map(|class| class.transactions).sum();
-        let beginning = (BEGINNINGS / large.max(1)).next_multiple_of(MARK_EVERY).max(2 * MARK_EVERY);
-        let mut over = false;
-        let enough = std::sync::atomic::AtomicBool::new(false);
-        let late = || Instant::now() >= deadline;
-        let mut next = units.iter();
-        ordered::run(
+        let large = self.figures.classes.iter().enumerate().filter(|(number, _)| is_large(*number));
+        let large: u64 = large.map(|(_, class)| class.transactions).sum();
+        let run = Run {
+            levels: &levels,
             workers,
-            || {
-                let stopped = late() || enough.load(std::sync::atomic::Ordering::Relaxed);
-                next.next().filter(|_| !stopped).map(Ok)
-            },
-            (),
-            || Worker::new(&levels),
-            |worker, (class, unit)| Ok(worker.measure(*class, unit, &spool, beginning, &late)?),
-            |done: Option<Done>| {
-                // What comes behind one that was not measured would not be drawn by chance alone.
-                over |= done.is_none();
-                if let Some(done) = done.filter(|_| !over) {
-                    estimator.add(done.class, done.x, done.inner, &done.levels, &done.tables);
-                    progress(estimator.bytes);
-                    over = estimator.units >= UNITS_MIN
-                        && estimator.units.is_multiple_of(16)
-                        && self.is_enough(&estimator);
-                    enough.store(over, std::sync::atomic::Ordering::Relaxed);
-                }
-                Ok::<_, binlogz_flow::Error>(())
-            },
-        )?;
+            watch: Watch { deadline, longest: AtomicU64::new(0) },
+            spool,
+            beginning: (BEGINNINGS / large.max(1)).next_multiple_of(MARK_EVERY).max(2 * MARK_EVERY),
+        };
+        let mut estimator = Estimator::new(self.levels.len());
+        let (pilot, mut rest) = self.pilot(classes.map(|kept| kept.units.into_sorted_vec()));
+        let goes_on = run.measure(&pilot, &mut estimator, |estimator| self.is_enough(estimator), progress)?;
+        if goes_on {
+            let weights = estimator.weights(&self.figures);
+            let key = |waiting: &Waiting| {
+                let weight = weights.get(waiting.class).and_then(|class| class.get(waiting.unit.stratum));
+                (waiting.place + 1) as f64 / weight.copied().unwrap_or(0.0)
+            };
+            rest.sort_by(|a, b| key(a).total_cmp(&key(b)));
+            run.measure(&rest, &mut estimator, |estimator| self.is_enough(estimator), progress)?;
+        }
         let half_widths = estimator.half_widths(&self.figures);
         estimator.fill(&mut self.figures);
         self.sampled = Some(Sampled { seed, units: estimator.units, bytes: estimator.bytes, half_widths });
         Ok(())
     }
 
-    /// The units in the order in which they are measured: some of each class, then so that each class
-    /// always has its share of the bytes.
-    fn in_order(&self, classes: [Vec<Unit>; crate::stats::size_class::CLASSES]) -> Vec<(usize, Unit)> {
-        let mut keyed = Vec::new();
-        for (number, units) in classes.into_iter().enumerate() {
-            let inner = self.figures.classes.get(number).map_or(0, |class| class.inner);
-            let mut bytes = 0;
-            for (place, unit) in units.into_iter().enumerate() {
-                let key = match place < UNITS_FIRST {
-                    true => place as f64 - UNITS_FIRST as f64,
-                    false => bytes as f64 / inner.max(1) as f64,
-                };
-                bytes += unit.size();
-                keyed.push((key, number, unit));
+    /// The units that come first, a few of each stratum, and the others.
+    fn pilot(&self, classes: [Vec<Unit>; CLASSES]) -> (Vec<Waiting>, Vec<Waiting>) {
+        let inner = self.figures.inner() as f64;
+        let mut waiting = Vec::new();
+        for (class, units) in classes.into_iter().enumerate() {
+            let mut places = [0; BUCKETS];
+            for unit in units {
+                let Some(next) = places.get_mut(unit.stratum) else { continue };
+                waiting.push(Waiting { class, place: *next, unit });
+                *next += 1;
             }
         }
-        keyed.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
-        keyed.into_iter().map(|(_, class, unit)| (class, unit)).collect()
+        let comes_first = |waiting: &Waiting| {
+            let share = self.figures.classes.get(waiting.class).map_or(0.0, |class| {
+                let known = class.strata.get(waiting.unit.stratum).map_or(0, |known| known.transactions);
+                class.inner as f64 * super::per(known as f64, class.transactions as f64) / inner
+            });
+            waiting.place < if share < PILOT_SHARE { 1 } else { PILOT }
+        };
+        let (mut pilot, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(comes_first);
+        pilot.sort_by_key(|waiting| waiting.place);
+        (pilot, rest)
     }
 
     fn is_enough(&self, estimator: &Estimator) -> bool {
         let fixed = self.figures.left_bytes() as f64;
         let classes = self.figures.classes.iter().enumerate();
-        let all_seen = classes.filter(|(_, class)| class.transactions > 0).all(|(number, class)| {
-            estimator.units_of(number) >= class.transactions.min(UNITS_FIRST as u64) as f64
-        });
+        let all_seen = classes
+            .filter(|(_, class)| class.transactions > 0)
+            .all(|(number, class)| estimator.units_of(number) >= class.transactions.min(PILOT as u64) as f64);
         let sizes = estimator.sizes(&self.figures);
         all_seen
             && estimator
@@ -145,56 +181,134 @@ impl Advice {
     }
 }
 
-impl Worker {
-    fn new(levels: &[CompressionLevel]) -> Result<Self, binlogz_flow::Error> {
-        Ok(Worker { meter: Meter::new(levels)?, walk: TableWalk::default(), events: Vec::new() })
+impl Run<'_> {
+    /// Measures units, in this order, as far as time allows and until it is `enough`; whether it may go on.
+    fn measure(
+        &self,
+        units: &[Waiting],
+        estimator: &mut Estimator,
+        enough: impl Fn(&Estimator) -> bool,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<bool, binlogz_flow::Error> {
+        let mut jobs = units.iter().flat_map(|waiting| {
+            let levels = if waiting.unit.is_in_marks() { 0..self.levels.len() } else { 0..0 };
+            let whole = levels.is_empty().then_some(None);
+            levels.map(Some).chain(whole).map(move |level| Job { waiting, level })
+        });
+        let (mut over, stop) = (false, AtomicBool::new(false));
+        // The levels of the unit under way.
+        let mut so_far = Vec::new();
+        ordered::run(
+            self.workers,
+            || {
+                let stopped = !self.watch.has_time() || stop.load(Ordering::Relaxed);
+                let job = jobs.next()?;
+                // The levels of a unit are measured all or none.
+                let begun = job.level.is_some_and(|level| level > 0);
+                (begun || !stopped).then_some(Ok(job))
+            },
+            (),
+            || Worker::new(self.levels),
+            |worker, job| Ok((job.waiting, worker.measure(&job, self)?)),
+            |(waiting, levels): (&Waiting, Option<_>)| {
+                // What comes behind one that was not measured would not be drawn by chance alone.
+                over |= levels.is_none();
+                let Some(Levels { levels, tables }) = levels.filter(|_| !over) else { return Ok(()) };
+                so_far.extend(levels);
+                if so_far.len() < self.levels.len() {
+                    return Ok(());
+                }
+                let levels = std::mem::take(&mut so_far);
+                estimator.add(waiting.class, &waiting.unit.measured(levels, tables));
+                progress(estimator.bytes);
+                over =
+                    estimator.units >= UNITS_MIN && estimator.units.is_multiple_of(16) && enough(estimator);
+                stop.store(over, Ordering::Relaxed);
+                Ok::<_, binlogz_flow::Error>(())
+            },
+        )?;
+        Ok(!over && self.watch.has_time())
+    }
+}
+
+impl Unit {
+    /// Whether only the beginning is compressed, or the whole in pieces.
+    fn is_in_marks(&self) -> bool {
+        self.large.as_ref().is_some_and(|large| large.inner > MARK_EVERY)
     }
 
-    /// Compresses a unit, of a large transaction at most the first `beginning` bytes; `None` if time is
-    /// over before it is done.
-    fn measure(
-        &mut self,
-        class: usize,
-        unit: &Unit,
-        spool: &Spool,
-        beginning: u64,
-        late: &dyn Fn() -> bool,
-    ) -> Result<Option<Done>, Error> {
-        if let Some(large) = unit.large.as_ref().filter(|large| large.inner > MARK_EVERY) {
-            return self.large(class, unit, large, spool, beginning, late);
+    fn measured(&self, levels: Vec<Measured>, tables: Tables) -> MeasuredUnit {
+        let (x, inner) = match &self.large {
+            Some(large) => (large.fast, large.inner),
+            None => (self.plain, self.size()),
+        };
+        MeasuredUnit { stratum: self.stratum, x, inner, levels, tables }
+    }
+}
+
+type Tables = Vec<(std::sync::Arc<crate::stats::TableName>, u64)>;
+
+/// What came of a unit, at one level or all.
+struct Levels {
+    levels: Vec<Measured>,
+    tables: Tables,
+}
+
+struct Worker {
+    /// One a level.
+    meters: Vec<Meter>,
+    walk: TableWalk,
+    events: Vec<u8>,
+}
+
+impl Worker {
+    fn new(levels: &[CompressionLevel]) -> Result<Self, binlogz_flow::Error> {
+        let meters = levels.iter().map(|level| Meter::new(&[*level])).collect::<Result<_, _>>()?;
+        Ok(Worker { meters, walk: TableWalk::default(), events: Vec::new() })
+    }
+
+    /// Does a job; `None` if time is over before it is done.
+    fn measure(&mut self, job: &Job<'_>, run: &Run<'_>) -> Result<Option<Levels>, Error> {
+        let unit = &job.waiting.unit;
+        match (&unit.large, job.level) {
+            (Some(large), Some(level)) => self.in_marks(unit, large, level, run),
+            _ if !run.watch.has_time() => Ok(None),
+            _ => run.watch.time(|| self.whole(unit, run)).map(Some),
         }
-        if late() {
-            return Ok(None);
-        }
+    }
+
+    fn whole(&mut self, unit: &Unit, run: &Run<'_>) -> Result<Levels, Error> {
         self.events.clear();
         for range in &unit.bytes {
-            spool.reader(range.clone()).read_to_end(&mut self.events)?;
+            run.spool.reader(range.clone()).read_to_end(&mut self.events)?;
         }
         self.walk.push(&self.events);
         let tables = self.walk.finish();
-        let costs = self.meter.held(&self.events, true)?;
-        let levels = costs.iter().map(|cost| measured(cost, unit, 0)).collect::<Result<_, _>>()?;
-        let x = unit.large.as_ref().map_or(unit.plain, |large| large.fast);
-        Ok(Some(Done { class, x, inner: unit.size(), levels, tables }))
+        let mut levels = Vec::with_capacity(self.meters.len());
+        for meter in &mut self.meters {
+            for cost in meter.held(&self.events, true)? {
+                levels.push(measured(cost, unit, 0)?);
+            }
+        }
+        Ok(Levels { levels, tables })
     }
 
-    /// Compresses the beginning of a large transaction, as far as time allows.
-    fn large(
+    /// Compresses the beginning of a large transaction, as far as time allows, at one level.
+    fn in_marks(
         &mut self,
-        class: usize,
         unit: &Unit,
         large: &Large,
-        spool: &Spool,
-        beginning: u64,
-        late: &dyn Fn() -> bool,
-    ) -> Result<Option<Done>, Error> {
+        level: usize,
+        run: &Run<'_>,
+    ) -> Result<Option<Levels>, Error> {
+        let Some(meter) = self.meters.get_mut(level) else { return Ok(None) };
         let events = &mut self.events;
-        let (at, wanted) = (Cell::new(0), beginning.min(unit.size()));
+        let (at, wanted) = (Cell::new(0), run.beginning.min(unit.size()));
         let whole = wanted == large.inner;
         let mut feed = |sink: &mut dyn FnMut(&[u8]) -> Result<(), Error>| {
             for range in &unit.bytes {
-                let mut reader = spool.reader(range.clone());
-                while at.get() < wanted && !late() {
+                let mut reader = run.spool.reader(range.clone());
+                while at.get() < wanted && !run.watch.is_over() {
                     events.clear();
                     let step = (STEP as u64).min(wanted - at.get());
                     if (&mut reader).take(step).read_to_end(events)? == 0 {
@@ -206,10 +320,10 @@ impl Worker {
             }
             Ok(())
         };
-        let done = |levels, inner| Some(Done { class, x: large.fast, inner, levels, tables: Vec::new() });
+        let done = |level| Some(Levels { levels: vec![level], tables: Vec::new() });
         if whole {
             // What time cuts short is thrown away: there is no mark to tell from.
-            let costs = self.meter.read(large.inner, |sink| {
+            let costs = meter.read(large.inner, |sink| {
                 feed(sink)?;
                 if at.get() < wanted {
                     Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into())
@@ -220,24 +334,23 @@ impl Worker {
             if at.get() < wanted {
                 return Ok(None);
             }
-            let levels = costs?.iter().map(|cost| measured(cost, unit, 0)).collect::<Result<_, _>>()?;
-            return Ok(done(levels, large.inner));
+            let cost = costs?.first().copied().unwrap_or_default();
+            return measured(&cost, unit, 0).map(done);
         }
-        let (costs, marks) = self.meter.begin(large.inner, feed)?;
-        let levels = costs.iter().zip(marks).map(|(cost, marks)| {
-            let Some(payload_size) = extrapolated(marks, large) else { return Ok(None) };
-            let behind = payload_size - marks.last().copied().unwrap_or(0).min(payload_size);
-            measured(&Cost { payload_size, ..*cost }, unit, behind).map(Some)
-        });
-        let levels = levels.collect::<Result<Option<Vec<_>>, Error>>()?;
+        let (costs, marks) = meter.begin(large.inner, feed)?;
+        let Some((cost, marks)) = costs.first().zip(marks.first()) else { return Ok(None) };
+        let Some(payload_size) = extrapolated(marks, large) else { return Ok(None) };
+        let behind = payload_size - marks.last().copied().unwrap_or(0).min(payload_size);
+        let mut level = measured(&Cost { payload_size, ..*cost }, unit, behind)?;
         // The time is that of the beginning: it counts for as many bytes.
-        let scale = super::per(large.inner as f64, at.get() as f64);
-        let levels = levels.map(|mut levels| {
-            levels.iter_mut().for_each(|level| level.compress = (level.compress as f64 * scale) as u64);
-            levels
-        });
-        Ok(levels.and_then(|levels| done(levels, large.inner)))
+        level.compress = (level.compress as f64 * super::per(large.inner as f64, at.get() as f64)) as u64;
+        Ok(done(level))
     }
+}
+
+/// Whether a class is of large transactions.
+fn is_large(class: usize) -> bool {
+    SizeClass::numbered(class).from >= LARGE
 }
 
 /// How large the payload will be, from its marks and those of the fast level. The first mark is behind a
