@@ -193,15 +193,15 @@ case $tool in
     zstd) wrap zstd usr/bin/zstd ;;
     chromium)
         # It looks for its data, and for itself as a child process, where the running program stands: that is the loader.
-        home=usr/lib/chromium
-        cp "$work/root/${loader#"$prefix/root/"}" "$work/root/$home/loader"
-        loader=$prefix/root/$home/loader
+        home=usr/lib/chromium unpacked=$work/root installed=$prefix/root
+        cp "$unpacked/${loader#"$installed"/}" "$unpacked/$home/loader"
+        loader=$installed/$home/loader
         echo "<fontconfig><dir>$share/fonts</dir><cachedir prefix=\"xdg\">fontconfig</cachedir></fontconfig>" \
-            >"$work/root/etc/fonts/binlogz.conf"
-        environment="FONTCONFIG_FILE='$prefix/root/etc/fonts/binlogz.conf'" \
+            >"$unpacked/etc/fonts/binlogz.conf"
+        environment="FONTCONFIG_FILE='$installed/etc/fonts/binlogz.conf'" \
             wrap chromium $home/chromium-headless-shell --no-zygote "--browser-subprocess-path=$prefix/bin/chromium"
         # Drivers of graphics cards: half of all that was unpacked.
-        rm -rf "$work/root/usr/lib/$triplet"/{dri,libLLVM*,libz3*} "$work/root/$home"/libVkLayer*
+        rm -rf "$unpacked/usr/lib/$triplet"/{dri,libLLVM*,libz3*} "$unpacked/$home"/libVkLayer*
         ;;
 esac
 
