@@ -1,28 +1,55 @@
-//! Packs logs block by block and says what each takes, and how long.
+//! Packs logs into segments and unpacks them again, and says what each takes, and how long.
+//!
+//! usage: pack-block [--workers N] [--together] LOG…
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
-use binlogz_archive::block;
-use binlogz_archive::cut::Cutter;
+use binlogz_archive::create::Creator;
+use binlogz_archive::folder::Folder;
+use binlogz_archive::manifest::Manifest;
+use binlogz_archive::restore;
 
 fn main() -> binlogz_archive::Result<()> {
-    for path in std::env::args().skip(1) {
-        let log = std::fs::read(&path).expect("a log that can be read");
-        let mut cutter = Cutter::new(log.as_slice());
-        let (mut packed_size, mut packing, mut unpacking) = (0, Duration::ZERO, Duration::ZERO);
-        while let Some(piece) = cutter.next_piece()? {
-            let start = Instant::now();
-            let (packed, method) = block::pack(&piece.log, piece.offset, &piece.maps)?;
-            packing += start.elapsed();
-            let start = Instant::now();
-            block::unpack(&packed, piece.log.len(), piece.offset)?;
-            unpacking += start.elapsed();
-            packed_size += packed.len();
-            println!("  {method:?} {} -> {}", piece.log.len(), packed.len());
+    let mut workers = 1;
+    let mut together = false;
+    let mut paths = Vec::new();
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--workers" => workers = args.next().and_then(|number| number.parse().ok()).expect("a number"),
+            "--together" => together = true,
+            _ => paths.push(arg),
         }
-        let speed = |time: Duration| log.len() as f64 / 1e6 / time.as_secs_f64();
+    }
+    let sets: Vec<&[String]> = if together { vec![&paths] } else { paths.chunks(1).collect() };
+    for paths in sets {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let storage = Folder::new(dir.path());
+        let mut told = |_: &_| {};
+        let mut creator = Creator::new(&storage, workers, &mut told)?;
+        let start = Instant::now();
+        let mut size = 0;
+        for path in paths {
+            let log = std::fs::read(path).expect("a log that can be read");
+            size += log.len();
+            creator.add(path, Arc::new(log))?;
+        }
+        creator.finish()?;
+        let packing = start.elapsed();
+        let manifest = Manifest::read(&storage)?.unwrap_or_default();
+        let start = Instant::now();
+        for file in &manifest.files {
+            restore::whole(&storage, file, &mut std::io::sink(), workers)?;
+        }
+        let unpacking = start.elapsed();
+        let packed: u64 = manifest.files.iter().map(|file| file.packed_size).sum();
+        if together {
+            manifest.files.iter().for_each(|file| println!("  {}: {}", file.name, file.packed_size));
+        }
+        let speed = |time: std::time::Duration| size as f64 / 1e6 / time.as_secs_f64();
         let (pack, unpack) = (speed(packing), speed(unpacking));
-        println!("{path}: {} -> {packed_size}, pack {pack:.1} MB/s, unpack {unpack:.1} MB/s", log.len());
+        println!("{}: {size} -> {packed}, pack {pack:.1} MB/s, unpack {unpack:.1} MB/s", paths.join(" "));
     }
     Ok(())
 }

@@ -1,7 +1,10 @@
-//! Packs a run of whole events and unpacks it again. A block stands alone: nothing in it refers to another.
+//! Packs a run of whole events and unpacks it again, each in two steps, so that the dear one can be done for several
+//! blocks at once: fields are dealt out in the order of the log ([`deal`]), then their columns are coded
+//! ([`Dealt::code`]); columns are taken ([`open`]), then fields gathered in order ([`Opened::gather`]). A block refers
+//! to rows of the earlier blocks that it is given, and of itself.
 //!
 //! ```text
-//! method  1       0 bytes | 1 columns
+//! method  1       0 bytes | 1 columns, as version 1 | 2 columns
 //! bytes:          zstd's frame of the log's bytes
 //! columns:
 //! maps    varint  count of the table maps that the transaction cut by the block's begin has seen
@@ -14,10 +17,15 @@
 //!
 //! What can't be taken apart, or would not come back as it was, is packed as bytes.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use binlogz_binlog::MAGIC;
 use binlogz_binlog::header::{EVENT_SIZE_OFFSET, HEADER_SIZE};
 
+use crate::cut::Piece;
 use crate::error::{Error, Result};
+use crate::former::{BlockFinder, Changes, Finder, Formers, Unpacked};
 use crate::layout::Layout;
 use crate::streams::Streams;
 use crate::varint::{self, Taker};
@@ -25,7 +33,8 @@ use crate::walk::{Dealer, Gatherer, Walk};
 use crate::zstd;
 
 const BYTES: u8 = 0;
-const COLUMNS: u8 = 1;
+const COLUMNS_BY_KEY: u8 = 1;
+const COLUMNS: u8 = 2;
 
 /// The most plain bytes of a block.
 pub const BLOCK_SIZE_MAX: usize = 32 << 20;
@@ -42,32 +51,31 @@ pub enum Method {
     Columns,
 }
 
-/// Packs the part of a log that begins at `offset` of its file. `maps`: the bodies of the table maps that
-/// stand before it in the same transaction.
-pub fn pack(log: &[u8], offset: u64, maps: &[Vec<u8>]) -> Result<(Vec<u8>, Method)> {
-    let mut packed = vec![COLUMNS];
-    let taken_apart = pack_columns(log, offset, maps, &mut packed);
-    if taken_apart.is_ok() && unpack(&packed, log.len(), offset).is_ok_and(|back| back == log) {
-        return Ok((packed, Method::Columns));
-    }
-    let mut packed = vec![BYTES];
-    packed.extend_from_slice(&zstd::pack(log, zstd::Effort::Full)?);
-    match unpack(&packed, log.len(), offset)? == log {
-        true => Ok((packed, Method::Bytes)),
-        false => Err(Error::damaged("block", "does not come back as it was")),
-    }
+/// The fields of a part of a log, dealt out to columns.
+#[derive(Debug)]
+pub(crate) struct Dealt {
+    head: Vec<u8>,
+    streams: Streams,
+    tail: Vec<u8>,
+    /// What it changes for the blocks behind it.
+    pub(crate) changes: Changes,
+    /// By earlier block: bytes of rows that stand there already.
+    pub(crate) gains: HashMap<u32, u64>,
 }
 
-fn pack_columns(log: &[u8], offset: u64, maps: &[Vec<u8>], packed: &mut Vec<u8>) -> Result<()> {
+/// Deals out a part of a log, which may refer to these earlier blocks.
+pub(crate) fn deal(piece: &Piece, finder: &Finder, references: &[u32]) -> Result<Dealt> {
+    let log = piece.log.as_slice();
     let mut dealer = Dealer::new(log);
-    let mut layout = Layout::new(offset);
-    varint::put(packed, maps.len() as u64);
-    for map in maps {
-        varint::put_bytes(packed, map);
+    let mut layout = Layout::new(piece.offset, Formers::Find(BlockFinder::new(finder, references)));
+    let mut head = vec![COLUMNS];
+    varint::put(&mut head, piece.maps.len() as u64);
+    for map in &piece.maps {
+        varint::put_bytes(&mut head, map);
         layout.remember_table(map);
     }
     let magic = log.starts_with(&MAGIC);
-    packed.push(u8::from(magic));
+    head.push(u8::from(magic));
     let mut count = 0;
     let mut at = 0;
     if magic {
@@ -85,11 +93,36 @@ fn pack_columns(log: &[u8], offset: u64, maps: &[Vec<u8>], packed: &mut Vec<u8>)
         count += 1;
         at = end;
     }
-    varint::put(packed, count);
+    varint::put(&mut head, count);
     let streams = dealer.streams;
-    streams.pack(packed)?;
-    varint::put_bytes(packed, log.get(at..).unwrap_or_default());
-    Ok(())
+    let Formers::Find(found) = layout.into_formers() else {
+        return Err(Error::damaged("block", "was dealt out by another"));
+    };
+    let tail = log.get(at..).unwrap_or_default().to_vec();
+    let (changes, gains) = found.into_changes();
+    Ok(Dealt { head, streams, tail, changes, gains })
+}
+
+impl Dealt {
+    /// Codes its columns.
+    pub(crate) fn code(self) -> Result<Vec<u8>> {
+        let mut packed = self.head;
+        self.streams.pack(&mut packed)?;
+        varint::put_bytes(&mut packed, &self.tail);
+        Ok(packed)
+    }
+}
+
+/// Packs bytes that nothing is known of.
+pub(crate) fn pack_bytes(log: &[u8]) -> Result<Vec<u8>> {
+    let mut packed = vec![BYTES];
+    packed.extend_from_slice(&zstd::pack(log, zstd::Effort::Full)?);
+    Ok(packed)
+}
+
+/// The most bytes that a packed part of a log takes: as columns it takes fewer, or is packed as bytes.
+pub(crate) fn packed_size_max(size: usize) -> usize {
+    zstd_safe::compress_bound(size) + 1
 }
 
 /// Where the event at `at` ends, if it is there whole.
@@ -100,39 +133,75 @@ pub(crate) fn event_end(log: &[u8], at: usize) -> Option<usize> {
     (size >= HEADER_SIZE && end <= log.len()).then_some(end)
 }
 
-/// Unpacks a block of `size` bytes that begins at `offset` of its file.
-pub fn unpack(packed: &[u8], size: usize, offset: u64) -> Result<Vec<u8>> {
+/// A block whose columns were taken.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    size: usize,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Bytes(Vec<u8>),
+    Columns { by_key: bool, maps: Vec<Vec<u8>>, magic: bool, count: usize, streams: Streams, tail: Vec<u8> },
+}
+
+/// Takes the columns of a block of `size` bytes.
+pub(crate) fn open(packed: &[u8], size: usize) -> Result<Opened> {
     if size > BLOCK_SIZE_MAX {
         return Err(Error::damaged("block", "is larger than blocks can be"));
     }
     let mut from = Taker::new(packed);
-    match from.byte()? {
-        BYTES => zstd::unpack(from.take(from.left())?, size),
-        COLUMNS => unpack_columns(&mut from, size, offset),
-        _ => Err(Error::damaged("block", "was packed by an unknown method")),
-    }
+    let what = match from.byte()? {
+        BYTES => What::Bytes(zstd::unpack(from.take(from.left())?, size)?),
+        COLUMNS_BY_KEY => open_columns(&mut from, size, true)?,
+        COLUMNS => open_columns(&mut from, size, false)?,
+        _ => return Err(Error::damaged("block", "was packed by an unknown method")),
+    };
+    Ok(Opened { size, what })
 }
 
-fn unpack_columns(from: &mut Taker<'_>, size: usize, offset: u64) -> Result<Vec<u8>> {
-    let mut layout = Layout::new(offset);
+fn open_columns(from: &mut Taker<'_>, size: usize, by_key: bool) -> Result<What> {
+    let mut maps = Vec::new();
     for _ in 0..from.at_most(MAPS_MAX as u64, "count of table maps")? {
-        layout.remember_table(from.bytes()?);
+        maps.push(from.bytes()?.to_vec());
     }
     let magic = from.byte()? == 1;
     let count = from.at_most((size / HEADER_SIZE) as u64, "count of events")?;
-    let mut gatherer = Gatherer::new(Streams::unpack(from, size)?, size);
-    if magic {
-        gatherer.known(&MAGIC)?;
+    let streams = Streams::unpack(from, size)?;
+    let tail = from.bytes()?.to_vec();
+    match from.left() {
+        0 => Ok(What::Columns { by_key, maps, magic, count, streams, tail }),
+        _ => Err(Error::damaged("block", "goes on too long")),
     }
-    for _ in 0..count {
-        layout.event(&mut gatherer, false)?;
+}
+
+impl Opened {
+    /// Gathers the fields of the block, which begins at `offset` of its log and refers to `sources`.
+    pub(crate) fn gather(self, offset: u64, sources: Vec<Arc<Unpacked>>) -> Result<Unpacked> {
+        let (by_key, maps, magic, count, streams, tail) = match self.what {
+            What::Bytes(log) => return Ok(Unpacked { log, ..Unpacked::default() }),
+            What::Columns { by_key, maps, magic, count, streams, tail } => {
+                (by_key, maps, magic, count, streams, tail)
+            }
+        };
+        let mut layout = Layout::new(offset, if by_key { Formers::ByKey } else { Formers::Given(sources) });
+        maps.iter().for_each(|map| layout.remember_table(map));
+        let mut gatherer = Gatherer::new(streams, self.size);
+        if magic {
+            gatherer.known(&MAGIC)?;
+        }
+        for _ in 0..count {
+            layout.event(&mut gatherer, false)?;
+        }
+        let mut log = gatherer.log;
+        log.extend_from_slice(&tail);
+        if log.len() == self.size {
+            Ok(layout.into_unpacked(log))
+        } else {
+            Err(Error::damaged("block", "has another size than it says"))
+        }
     }
-    let mut log = gatherer.log;
-    log.extend_from_slice(from.bytes()?);
-    if log.len() != size || from.left() != 0 {
-        return Err(Error::damaged("block", "has another size than it says"));
-    }
-    Ok(log)
 }
 
 #[cfg(test)]
@@ -140,6 +209,20 @@ mod tests {
     use binlogz_testkit::corpus;
 
     use super::*;
+
+    /// Packs a part of a log that stands alone.
+    fn pack(log: &[u8]) -> (Vec<u8>, Method) {
+        let piece = Piece { offset: 0, log: log.to_vec(), maps: Vec::new(), continues: false };
+        let packed = deal(&piece, &Finder::default(), &[]).and_then(Dealt::code).unwrap();
+        if unpack(&packed, log.len()).is_ok_and(|back| back == log) {
+            return (packed, Method::Columns);
+        }
+        (pack_bytes(log).unwrap(), Method::Bytes)
+    }
+
+    fn unpack(packed: &[u8], size: usize) -> Result<Vec<u8>> {
+        Ok(open(packed, size)?.gather(0, Vec::new())?.log)
+    }
 
     /// A shipped log.
     fn events(name: &str) -> Vec<u8> {
@@ -150,9 +233,9 @@ mod tests {
     fn logs_come_back_from_columns_and_small() {
         for name in ["binlog.000006", "levels.000001", "binlog.000001", "relay.000012"] {
             let log = events(name);
-            let (packed, method) = pack(&log, 0, &[]).unwrap();
+            let (packed, method) = pack(&log);
             assert_eq!(method, Method::Columns, "{name}");
-            assert!(unpack(&packed, log.len(), 0).unwrap() == log, "{name}");
+            assert!(unpack(&packed, log.len()).unwrap() == log, "{name}");
             println!("{name}: {} of {}", packed.len(), log.len());
         }
     }
@@ -160,24 +243,24 @@ mod tests {
     #[test]
     fn what_is_no_log_comes_back_too() {
         for log in [&b""[..], b"x", &[0; 100], &[0xff; 1000]] {
-            let (packed, _) = pack(log, 0, &[]).unwrap();
-            assert_eq!(unpack(&packed, log.len(), 0).unwrap(), log);
+            let (packed, _) = pack(log);
+            assert_eq!(unpack(&packed, log.len()).unwrap(), log);
         }
     }
 
     #[test]
     fn cut_or_changed_a_block_is_an_error_or_other_bytes_and_never_a_panic() {
         let log = events("binlog.000006");
-        let (packed, _) = pack(&log, 0, &[]).unwrap();
+        let (packed, _) = pack(&log);
         for length in (0..packed.len()).step_by(packed.len() / 60 + 1) {
-            assert!(unpack(&packed[..length], log.len(), 0).is_err(), "{length}");
+            assert!(unpack(&packed[..length], log.len()).is_err(), "{length}");
         }
         for at in (0..packed.len()).step_by(packed.len() / 60 + 1) {
             let mut bad = packed.clone();
             bad[at] ^= 0x55;
-            let _ = unpack(&bad, log.len(), 0);
+            let _ = unpack(&bad, log.len());
         }
-        assert!(unpack(&packed, log.len() - 1, 0).is_err());
-        assert!(unpack(&packed, usize::MAX, 0).is_err());
+        assert!(unpack(&packed, log.len() - 1).is_err());
+        assert!(unpack(&packed, usize::MAX).is_err());
     }
 }

@@ -22,12 +22,16 @@ pub fn check(storage: &dyn Storage, manifest: &Manifest, workers: usize) -> Resu
 }
 
 fn check_file(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Vec<String> {
-    let object = match restore::open(storage, file) {
-        Ok(object) => object,
-        Err(error) => return vec![format!("{}: {error}; it held {}", file.name, file.gtids)],
-    };
-    let blocks = object.index.blocks.iter().filter_map(|block| object.block(block).err());
-    let mut problems: Vec<_> = blocks.map(|error| format!("{}: {error}", file.name)).collect();
+    let mut problems = Vec::new();
+    for object in &file.objects {
+        let blocks = restore::open(storage, object).and_then(|object| {
+            let (_, numbers) = object.log(&file.name)?;
+            let damaged = numbers.into_iter().filter_map(|number| object.block(number, workers).err());
+            Ok(damaged.map(|error| format!("{}: {error}", file.name)).collect())
+        });
+        let lost = |error| vec![format!("{}: {error}; it held {}", file.name, file.gtids)];
+        problems.extend(blocks.unwrap_or_else(lost));
+    }
     if problems.is_empty() {
         problems.extend(
             restore::verify(storage, file, workers).err().map(|error| format!("{}: {error}", file.name)),

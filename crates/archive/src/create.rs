@@ -1,26 +1,30 @@
-//! Puts logs into an archive, one after the other: each is packed, stored, read back and compared before the
-//! manifest names it.
+//! Puts logs into an archive, one after the other. Each is packed into a segment; when that is full, or no log is
+//! left, it is stored, read back and compared, and only then the manifest names the logs that are complete.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::PreviousGtidsEvent;
+use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::header::{EVENT_SIZE_OFFSET, EVENT_TYPE_OFFSET, HEADER_SIZE};
 use binlogz_flow::{Input, ReadAt, Rewrite, rewrite};
 use binlogz_payload::{CompressOptions, CompressionLevel};
 use sha2::{Digest, Sha256};
 
+use crate::cut::Cutter;
 use crate::error::{Error, Result};
 use crate::folder::Storage;
-use crate::index::{self, Index};
+use crate::index;
 use crate::manifest::{FileEntry, Manifest};
-use crate::object;
-use crate::restore;
+use crate::segment::Segment;
 
 /// Levels that a server's payloads may have, the usual ones first. Those above 19 need more memory than an
 /// archive may take.
 const LEVELS: [i64; 19] = [3, 1, 19, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18];
+
+/// Plain bytes of a block: one transaction is restored by unpacking one block and those that it refers to.
+const BLOCK_SIZE: usize = 8 << 20;
 
 /// What came of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,46 +42,195 @@ pub enum Created {
 ///
 /// A log that can't be read, an archive that can't be written, another log of the same name in it.
 pub fn add(storage: &dyn Storage, name: &str, log: Arc<dyn ReadAt>, workers: usize) -> Result<Created> {
-    let mut manifest = Manifest::read(storage)?.unwrap_or_default();
-    let (sha256, size) = digest(&mut Reader::new(log.as_ref()))?;
-    if let Some(known) = manifest.files.iter().find(|file| file.name == name) {
-        if known.sha256 == sha256 {
-            return Ok(Created::Known(known.clone()));
-        }
-        return Err(Error::unexpected(
-            format!("{name}: SHA-256"),
-            sha256,
-            format!("{}, that of the log of this name in the archive", known.sha256),
-        ));
+    let mut created = None;
+    let mut told = |one: &Created| created = Some(one.clone());
+    let mut creator = Creator::new(storage, workers, &mut told)?;
+    creator.add(name, log)?;
+    creator.finish()?;
+    created.ok_or_else(|| Error::damaged("log", "was not added"))
+}
+
+/// Puts logs into an archive, several into each segment.
+pub struct Creator<'a> {
+    storage: &'a dyn Storage,
+    workers: usize,
+    /// Is told of each log once the archive holds it durably.
+    told: &'a mut dyn FnMut(&Created),
+    manifest: Manifest,
+    segment: Option<Segment>,
+    /// Logs that are packed, and stored but for the segment that is open.
+    packed: Vec<FileEntry>,
+}
+
+impl std::fmt::Debug for Creator<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Creator").field("packed", &self.packed).finish_non_exhaustive()
     }
-    let payloads = count_payloads(log.as_ref());
-    let expanded = if payloads > 0 { expanded(&log, workers) } else { None };
-    let object = format!("{name}-{}.binlogz", sha256.get(..16).unwrap_or_default());
-    let mut index = Index::default();
-    storage.put(&object, &mut |out| {
-        index = match &expanded {
-            Some((file, _)) => object::write(Reader::new(file.as_file()), out, workers)?,
-            None => object::write(Reader::new(log.as_ref()), out, workers)?,
+}
+
+impl<'a> Creator<'a> {
+    /// For an archive that is there or not.
+    ///
+    /// # Errors
+    ///
+    /// A manifest that can't be read.
+    pub fn new(
+        storage: &'a dyn Storage,
+        workers: usize,
+        told: &'a mut dyn FnMut(&Created),
+    ) -> Result<Creator<'a>> {
+        let manifest = Manifest::read(storage)?.unwrap_or_default();
+        Ok(Creator { storage, workers, told, manifest, segment: None, packed: Vec::new() })
+    }
+
+    /// Packs a log. The archive holds it when `told` was told so, at the latest when [`Creator::finish`] returns.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be read, an archive that can't be written, another log of the same name in it. Then no
+    /// more can be added; what was added before is kept by [`Creator::finish`].
+    pub fn add(&mut self, name: &str, log: Arc<dyn ReadAt>) -> Result<()> {
+        let (sha256, size) = digest(&mut Reader::new(log.as_ref()))?;
+        let known = self.manifest.files.iter().chain(&self.packed).find(|file| file.name == name);
+        if let Some(known) = known {
+            if known.sha256 == sha256 {
+                (self.told)(&Created::Known(known.clone()));
+                return Ok(());
+            }
+            return Err(Error::unexpected(
+                format!("{name}: SHA-256"),
+                sha256,
+                format!("{}, that of the log of this name in the archive", known.sha256),
+            ));
+        }
+        let payloads = count_payloads(log.as_ref());
+        let expanded = if payloads > 0 { expanded(&log, self.workers) } else { None };
+        let mut entry = FileEntry {
+            name: name.into(),
+            objects: Vec::new(),
+            size,
+            sha256,
+            packed_size: 0,
+            payload_level: expanded.as_ref().map(|(_, level)| *level),
+            payload_codec: expanded.as_ref().map(|_| payload_codec()),
+            payloads_kept: if expanded.is_some() { 0 } else { payloads },
+            previous_gtids: String::new(),
+            gtids: String::new(),
+            times: None,
         };
+        let packed = match &expanded {
+            Some((file, _)) => self.pack(&mut entry, Reader::new(file.as_file())).map(drop),
+            None => self.pack(&mut entry, Reader::new(log.as_ref())).and_then(|packed| {
+                let same = packed == entry.sha256;
+                let changed = || Error::unexpected(format!("{name}: SHA-256"), &packed, &entry.sha256);
+                if same { Ok(()) } else { Err(changed()) }
+            }),
+        };
+        packed?;
+        self.packed.push(entry);
         Ok(())
-    })?;
-    let entry = FileEntry {
-        name: name.into(),
-        packed_size: storage.get(&object)?.size()?,
-        object,
-        size,
-        sha256,
-        payload_level: expanded.as_ref().map(|(_, level)| *level),
-        payloads_kept: if expanded.is_some() { 0 } else { payloads },
-        previous_gtids: previous_gtids(&index),
-        gtids: index.gtids().to_string(),
-        times: index.times(),
-    };
-    drop(expanded);
-    restore::verify(storage, &entry, workers)?;
-    manifest.files.push(entry.clone());
-    manifest.write(storage)?;
-    Ok(Created::Added(entry))
+    }
+
+    /// Packs a log's bytes; gives their SHA-256.
+    fn pack(&mut self, entry: &mut FileEntry, log: Reader<'_>) -> Result<String> {
+        let mut hasher = Hasher::default();
+        let mut cutter = Cutter::with_size(log, BLOCK_SIZE);
+        let mut gtids = GtidSet::default();
+        let mut held = cutter.next_piece()?;
+        let head = held.as_ref().map(|piece| index::head(&piece.log)).unwrap_or_default();
+        entry.previous_gtids = previous_gtids(&head);
+        if let Some(piece) = &held {
+            hasher.write_all(&piece.log).map_err(Error::writing)?;
+        }
+        loop {
+            let segment = match &mut self.segment {
+                Some(segment) => segment,
+                None => self.segment.insert(Segment::new()?),
+            };
+            let mark = segment.mark();
+            let number = segment.begin(&entry.name, &head);
+            let mut next = || {
+                if let Some(piece) = held.take() {
+                    return Ok(Some(piece));
+                }
+                let piece = cutter.next_piece()?;
+                if let Some(piece) = &piece {
+                    hasher.write_all(&piece.log).map_err(Error::writing)?;
+                }
+                Ok(piece)
+            };
+            let packed = segment.pack(number, &mut next, self.workers);
+            let rest = match packed {
+                Ok(rest) => rest,
+                Err(error) => {
+                    segment.give_back(mark);
+                    return Err(error);
+                }
+            };
+            let blocks = || segment.index().blocks.iter().filter(|block| block.log == number);
+            entry.packed_size += blocks().map(|block| block.packed_size).sum::<u64>();
+            gtids.union(&index::gtids(blocks()));
+            entry.times = index::join_times(entry.times, index::times(blocks()));
+            if rest.is_none() {
+                break;
+            }
+            held = rest;
+            let object = self.store()?;
+            entry.objects.push(object);
+        }
+        entry.gtids = gtids.to_string();
+        Ok(hasher.finish().0)
+    }
+
+    /// Stores the segment that is open, reads it back and compares it; then the manifest names the logs that are
+    /// complete with it. Gives its name.
+    fn store(&mut self) -> Result<String> {
+        let Some(segment) = self.segment.take() else { return Ok(String::new()) };
+        let (file, size, _) = segment.finish()?;
+        let (sha256, _) = digest(&mut Reader::new(&file).up_to(size))?;
+        let object = format!("segment-{}.binlogz", sha256.get(..32).unwrap_or_default());
+        self.storage.put(&object, &mut |out| {
+            io::copy(&mut Reader::new(&file).up_to(size), out).map(drop).map_err(Error::io("write"))
+        })?;
+        let stored = self.storage.get(&object)?;
+        let mut hasher = Hasher::default();
+        for offset in (0..size).step_by(READ_BACK) {
+            let part = stored.read(offset, READ_BACK.min((size - offset) as usize))?;
+            hasher.write_all(&part).map_err(Error::writing)?;
+        }
+        let (back, _) = hasher.finish();
+        if back != sha256 || stored.size()? != size {
+            return Err(Error::unexpected(format!("{object}: SHA-256 of what was read back"), back, sha256));
+        }
+        if !self.packed.is_empty() {
+            for entry in &mut self.packed {
+                entry.objects.push(object.clone());
+            }
+            self.manifest.files.extend(self.packed.iter().cloned());
+            self.manifest.write(self.storage)?;
+            for entry in self.packed.drain(..) {
+                (self.told)(&Created::Added(entry));
+            }
+        }
+        Ok(object)
+    }
+
+    /// Stores what is packed.
+    ///
+    /// # Errors
+    ///
+    /// An archive that can't be written.
+    pub fn finish(mut self) -> Result<()> {
+        if self.packed.is_empty() { Ok(()) } else { self.store().map(drop) }
+    }
+}
+
+/// Bytes read back at once.
+const READ_BACK: usize = 4 << 20;
+
+/// The library that compressed payloads, and will again.
+fn payload_codec() -> String {
+    format!("libzstd {}", zstd_safe::version_string())
 }
 
 /// SHA-256 in hexadecimal, and size.
@@ -117,17 +270,24 @@ impl Write for Hasher {
 pub(crate) struct Reader<'a> {
     log: &'a dyn ReadAt,
     offset: u64,
+    end: u64,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(log: &'a dyn ReadAt) -> Self {
-        Reader { log, offset: 0 }
+        Reader { log, offset: 0, end: u64::MAX }
+    }
+
+    /// The first bytes alone.
+    pub(crate) fn up_to(self, end: u64) -> Self {
+        Reader { end, ..self }
     }
 }
 
 impl Read for Reader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.log.read_at(buffer, self.offset)?;
+        let size = buffer.len().min(usize::try_from(self.end - self.offset).unwrap_or(usize::MAX));
+        let count = self.log.read_at(buffer.get_mut(..size).unwrap_or_default(), self.offset)?;
         self.offset += count as u64;
         Ok(count)
     }
@@ -216,8 +376,8 @@ impl Write for Compare<'_> {
     }
 }
 
-fn previous_gtids(index: &Index) -> String {
-    let events = index::events(&index.head, 0);
+fn previous_gtids(head: &[u8]) -> String {
+    let events = index::events(head, 0);
     let frames =
         events.filter_map(index::frame).filter(|frame| frame.event_type() == EventType::PREVIOUS_GTIDS);
     let sets = frames.filter_map(|frame| PreviousGtidsEvent::decode_frame(&frame).ok());

@@ -34,6 +34,20 @@ pub enum Error {
         /// What is wrong.
         source: Box<Error>,
     },
+    /// A block's bytes are not those that were stored.
+    #[error("{block} is damaged (checksum differs)")]
+    Block {
+        /// The block, and its transactions.
+        block: String,
+    },
+    /// A block that is whole can't be had without another that is not.
+    #[error("{block} needs an earlier block: {source}")]
+    Needs {
+        /// The block, and its transactions.
+        block: String,
+        /// What is wrong with the other.
+        source: Box<Error>,
+    },
     /// Reading or writing failed.
     #[error("{doing}: {source}")]
     Io {

@@ -1,16 +1,24 @@
 //! What each block of an object holds: where it stands, its transactions, when they were made.
 //!
 //! ```text
-//! head    bytes   length, then the log's magic, format description and previous GTIDs
+//! logs    varint  count; each:
+//!   name       bytes   length, then the log's name
+//!   head       bytes   length, then the log's magic, format description and previous GTIDs
 //! count   varint  blocks; each:
+//!   log        varint  which of the logs
 //!   offset     varint  in the log          size        varint  in the log
 //!   at         varint  in the object       packed_size varint  in the object
 //!   crc32      4       of the packed bytes
 //!   continues  1       1: it begins inside a transaction
 //!   method     1       0 bytes | 1 columns
+//!   references varint  count of the earlier blocks that it refers to; each:
+//!     back     varint  its number less that of the block referred to
 //!   first, last varint the smallest and largest timestamp of its events; 0: it has none
 //!   gtids      bytes   length, then the set of those that begin in it, as text
 //! ```
+//!
+//! In version 1 an object held one log: `head` stood in place of `logs`, and blocks had neither `log` nor
+//! `references`.
 
 use binlogz_binlog::checksum::CHECKSUM_SIZE;
 use binlogz_binlog::event::AnyGtidEvent;
@@ -22,14 +30,29 @@ use crate::block::{BLOCK_SIZE_MAX, Method, event_end};
 use crate::cut::Piece;
 use crate::error::{Error, Result};
 use crate::layout::has_checksum;
+use crate::rows::REFERENCES_MAX;
 use crate::varint::{self, Taker};
 
 /// The most blocks of an object: more than a log of 1 TiB has.
 const BLOCKS_MAX: u64 = 1 << 20;
 
+/// The most logs of an object.
+const LOGS_MAX: u64 = 1 << 16;
+
+/// A log that has blocks in an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogEntry {
+    /// Its file name; empty in version 1.
+    pub name: String,
+    /// Its magic, format description and previous GTIDs.
+    pub head: Vec<u8>,
+}
+
 /// What is known of a block without unpacking it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockEntry {
+    /// Which of the object's logs it is of.
+    pub log: u32,
     /// Where it begins in the log.
     pub offset: u64,
     /// Its bytes in the log.
@@ -44,6 +67,8 @@ pub struct BlockEntry {
     pub continues: bool,
     /// How it was packed.
     pub method: Method,
+    /// Blocks that it refers to, by their numbers.
+    pub references: Vec<u32>,
     /// The smallest and the largest timestamp of its events.
     pub times: Option<(u32, u32)>,
     /// The transactions that begin in it.
@@ -53,8 +78,8 @@ pub struct BlockEntry {
 /// The index of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Index {
-    /// Magic, format description and previous GTIDs of the log.
-    pub head: Vec<u8>,
+    /// The logs that have blocks in it.
+    pub logs: Vec<LogEntry>,
     /// Its blocks.
     pub blocks: Vec<BlockEntry>,
 }
@@ -63,15 +88,24 @@ impl Index {
     /// The index as it stands in an object.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        varint::put_bytes(&mut out, &self.head);
+        varint::put(&mut out, self.logs.len() as u64);
+        for log in &self.logs {
+            varint::put_bytes(&mut out, log.name.as_bytes());
+            varint::put_bytes(&mut out, &log.head);
+        }
         varint::put(&mut out, self.blocks.len() as u64);
-        for block in &self.blocks {
+        for (number, block) in self.blocks.iter().enumerate() {
+            varint::put(&mut out, block.log.into());
             for number in [block.offset, block.size, block.at, block.packed_size] {
                 varint::put(&mut out, number);
             }
             out.extend_from_slice(&block.crc32.to_le_bytes());
             out.push(block.continues.into());
             out.push(u8::from(block.method == Method::Columns));
+            varint::put(&mut out, block.references.len() as u64);
+            for &reference in &block.references {
+                varint::put(&mut out, (number as u64).wrapping_sub(reference.into()));
+            }
             let (first, last) = block.times.unwrap_or_default();
             varint::put(&mut out, first.into());
             varint::put(&mut out, last.into());
@@ -80,60 +114,106 @@ impl Index {
         out
     }
 
-    /// The reverse of [`Index::encode`].
+    /// The reverse of [`Index::encode`], for either version.
     ///
     /// # Errors
     ///
     /// Bytes that no packer writes; blocks that don't follow one another.
-    pub fn decode(bytes: &[u8]) -> Result<Index> {
+    pub fn decode(bytes: &[u8], version: u32) -> Result<Index> {
         let mut from = Taker::new(bytes);
-        let head = from.bytes()?.to_vec();
+        let several = version > 1;
+        let mut logs = Vec::new();
+        for _ in 0..if several { from.at_most(LOGS_MAX, "count of logs")? } else { 1 } {
+            let name = if several { from.bytes()? } else { &[] };
+            let name = str::from_utf8(name).map_err(|_| Error::damaged("name of a log", "is not UTF-8"))?;
+            logs.push(LogEntry { name: name.into(), head: from.bytes()?.to_vec() });
+        }
         let count = from.at_most(BLOCKS_MAX.min(bytes.len() as u64), "count of blocks")?;
-        let mut blocks = Vec::new();
-        let mut offset = 0;
-        for _ in 0..count {
-            let block = BlockEntry::decode(&mut from)?;
-            if block.offset != offset {
+        let mut blocks: Vec<BlockEntry> = Vec::new();
+        // Where each log's next block must begin. In its first segment a log begins at 0; version 1 had no other.
+        let mut next: Vec<Option<u64>> = vec![if several { None } else { Some(0) }; logs.len()];
+        for number in 0..count {
+            let block = BlockEntry::decode(&mut from, several, number as u32)?;
+            let next = next.get_mut(block.log as usize);
+            let next = next.ok_or_else(|| Error::damaged("index", "has a block of no log"))?;
+            if next.is_some_and(|next| next != block.offset) {
                 return Err(Error::damaged("index", "has blocks that don't follow one another"));
             }
-            offset += block.size;
+            *next = Some(block.offset.saturating_add(block.size));
             blocks.push(block);
         }
         if from.left() == 0 {
-            Ok(Index { head, blocks })
+            Ok(Index { logs, blocks })
         } else {
             Err(Error::damaged("index", "goes on too long"))
         }
     }
 
-    /// All transactions of the log.
-    pub fn gtids(&self) -> GtidSet {
-        let mut all = GtidSet::default();
-        self.blocks.iter().for_each(|block| all.union(&block.gtids));
-        all
+    /// The number of a log; version 1 holds one, whatever its name.
+    pub fn log(&self, name: &str) -> Option<u32> {
+        let place = self.logs.iter().position(|log| log.name == name || log.name.is_empty())?;
+        u32::try_from(place).ok()
     }
 
-    /// The smallest and the largest timestamp.
-    pub fn times(&self) -> Option<(u32, u32)> {
-        self.blocks
-            .iter()
-            .filter_map(|block| block.times)
-            .reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+    /// The numbers of a log's blocks.
+    pub fn blocks_of(&self, log: u32) -> Vec<u32> {
+        (0u32..).zip(&self.blocks).filter(|(_, block)| block.log == log).map(|(number, _)| number).collect()
+    }
+}
+
+/// All transactions of some blocks.
+pub fn gtids<'a>(blocks: impl IntoIterator<Item = &'a BlockEntry>) -> GtidSet {
+    let mut all = GtidSet::default();
+    blocks.into_iter().for_each(|block| all.union(&block.gtids));
+    all
+}
+
+/// The smallest and the largest timestamp of some blocks.
+pub fn times<'a>(blocks: impl IntoIterator<Item = &'a BlockEntry>) -> Option<(u32, u32)> {
+    blocks.into_iter().fold(None, |times, block| join_times(times, block.times))
+}
+
+/// The same of two parts.
+pub(crate) fn join_times(one: Option<(u32, u32)>, other: Option<(u32, u32)>) -> Option<(u32, u32)> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
+        (one, other) => one.or(other),
     }
 }
 
 impl BlockEntry {
-    fn decode(from: &mut Taker<'_>) -> Result<BlockEntry> {
+    /// Its place in the log, and its transactions.
+    pub(crate) fn describe(&self) -> String {
+        let gtids = match self.gtids.is_empty() {
+            true if self.continues => "(part of the one before)".into(),
+            true => "(without GTIDs)".into(),
+            false => self.gtids.to_string(),
+        };
+        let end = self.offset.saturating_add(self.size);
+        format!("block of log bytes {} to {end}, transactions {gtids},", self.offset)
+    }
+
+    fn decode(from: &mut Taker<'_>, several: bool, number: u32) -> Result<BlockEntry> {
+        let log = if several { from.at_most(LOGS_MAX, "number of a log")? as u32 } else { 0 };
         let offset = from.number()?;
         let size = from.at_most(BLOCK_SIZE_MAX as u64, "size of a block")? as u64;
         let (at, packed_size) = (from.number()?, from.number()?);
         let crc32 = from.take(4)?.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         let continues = from.byte()? == 1;
         let method = if from.byte()? == 1 { Method::Columns } else { Method::Bytes };
+        let mut references = Vec::new();
+        for _ in 0..if several { from.at_most(REFERENCES_MAX as u64, "count of references")? } else { 0 } {
+            let back = from.at_most(number.into(), "reference")? as u32;
+            if back == 0 {
+                return Err(Error::damaged("index", "has a block that refers to itself"));
+            }
+            references.push(number - back);
+        }
         let first = from.at_most(u32::MAX.into(), "timestamp")? as u32;
         let last = from.at_most(u32::MAX.into(), "timestamp")? as u32;
         let gtids = str::from_utf8(from.bytes()?).ok().and_then(|text| text.parse().ok());
         Ok(BlockEntry {
+            log,
             offset,
             size,
             at,
@@ -141,6 +221,7 @@ impl BlockEntry {
             crc32,
             continues,
             method,
+            references,
             times: (last > 0).then_some((first, last)),
             gtids: gtids.ok_or_else(|| Error::damaged("index", "has a GTID set that can't be read"))?,
         })
@@ -149,6 +230,7 @@ impl BlockEntry {
     /// What a piece of a log holds; where it will stand is not known yet.
     pub(crate) fn of(piece: &Piece) -> BlockEntry {
         let mut entry = BlockEntry {
+            log: 0,
             offset: piece.offset,
             size: piece.log.len() as u64,
             at: 0,
@@ -156,6 +238,7 @@ impl BlockEntry {
             crc32: 0,
             continues: piece.continues,
             method: Method::Bytes,
+            references: Vec::new(),
             times: None,
             gtids: GtidSet::default(),
         };

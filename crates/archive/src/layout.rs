@@ -21,7 +21,8 @@ use binlogz_binlog::event::TableMapEvent;
 use binlogz_binlog::header::{END_LOG_POS_OFFSET, EVENT_SIZE_OFFSET, EVENT_TYPE_OFFSET, HEADER_SIZE};
 
 use crate::error::{Error, Result};
-use crate::rows::{Remembered, Role, Table};
+use crate::former::{Formers, Unpacked};
+use crate::rows::{Past, Role, Table};
 use crate::streams::Column;
 use crate::walk::{Order, Walk, number_of};
 
@@ -60,29 +61,40 @@ struct Last {
 
 /// What is known behind the events walked over.
 #[derive(Debug, Default)]
-pub(crate) struct Layout {
+pub(crate) struct Layout<'a> {
     last: Last,
     /// Table maps without their table id, and their numbers in the block.
     numbers: HashMap<Vec<u8>, usize>,
     tables: Vec<Option<Table>>,
     /// Which table a table id means.
     ids: HashMap<i64, usize>,
-    remembered: Vec<Remembered>,
+    past: Past<'a>,
     /// Where the block begins in its file, modulo 2^32.
     offset: u32,
 }
 
-impl Layout {
+impl<'a> Layout<'a> {
     /// For a block that begins at `offset` of its file.
-    pub(crate) fn new(offset: u64) -> Self {
-        Layout { offset: offset as u32, ..Layout::default() }
+    pub(crate) fn new(offset: u64, formers: Formers<'a>) -> Self {
+        Layout { offset: offset as u32, past: Past { formers, ..Past::default() }, ..Layout::default() }
+    }
+
+    /// Gives back what it was given.
+    pub(crate) fn into_formers(self) -> Formers<'a> {
+        self.past.formers
+    }
+
+    /// The block that was walked over, for those that refer to it.
+    pub(crate) fn into_unpacked(self, log: Vec<u8>) -> Unpacked {
+        let images = self.tables.into_iter().map(|table| table.map(Table::into_places).unwrap_or_default());
+        Unpacked { log, tables: self.numbers, images: images.collect() }
     }
 
     /// Walks over an event. Where it is read: `known` says whether to try its layout; after an error
     /// nothing here has changed.
     pub(crate) fn event(&mut self, walk: &mut impl Walk, known: bool) -> Result<()> {
         let before = self.last;
-        self.remembered.clear();
+        self.past.pending.clear();
         let walked = self.walk(walk, known);
         if walked.is_err() {
             self.last = before;
@@ -192,7 +204,7 @@ impl Layout {
         for (index, role) in roles.iter().enumerate() {
             images.push((*role, walk.fixed(slot(5 + index), table.column_count().div_ceil(8))?));
         }
-        table.rows(walk, &images, &mut self.remembered)
+        table.rows(walk, &images, &mut self.past)
     }
 
     /// Takes note of what the event at `start` means for those behind it.
@@ -210,7 +222,7 @@ impl Layout {
         } else if let Some(&number) = self.ids.get(&self.last.table_id)
             && let Some(Some(table)) = self.tables.get_mut(number)
         {
-            table.remember(walked, &mut self.remembered);
+            table.remember(walked, &mut self.past);
         }
     }
 
@@ -223,7 +235,7 @@ impl Layout {
             None => {
                 let number = self.tables.len();
                 let map = TableMapEvent::decode(body, TABLE_MAP_POST_HEADER);
-                let table = map.ok().and_then(|map| Table::new(number, &map).ok());
+                let table = map.ok().and_then(|map| Table::new(number, rest, &map, &self.past.formers).ok());
                 self.tables.push(table);
                 self.numbers.insert(rest.to_vec(), number);
                 number

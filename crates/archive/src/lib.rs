@@ -11,11 +11,13 @@
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
 
 pub mod block;
+mod blocks;
 pub mod check;
 pub mod create;
 pub mod cut;
 pub mod error;
 pub mod folder;
+pub mod former;
 mod history;
 pub mod index;
 mod layout;
@@ -24,6 +26,7 @@ pub mod numbers;
 pub mod object;
 pub mod restore;
 mod rows;
+pub mod segment;
 pub mod selection;
 mod streams;
 pub mod strings;

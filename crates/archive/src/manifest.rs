@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::folder::Storage;
 
 const FORMAT: &str = "binlogz archive";
-/// The version written.
-const VERSION: u32 = 1;
+/// The version written. Version 1, which is read, had one object for each log.
+const VERSION: u32 = 2;
 
 /// The manifest of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,16 +24,20 @@ pub struct Manifest {
 pub struct FileEntry {
     /// Its file name.
     pub name: String,
-    /// The object that holds it.
-    pub object: String,
+    /// The objects that hold it, one part of it behind the other.
+    #[serde(alias = "object", deserialize_with = "one_or_several")]
+    pub objects: Vec<String>,
     /// Its bytes.
     pub size: u64,
     /// Their SHA-256, in hexadecimal.
     pub sha256: String,
-    /// Bytes of the object.
+    /// Bytes of its blocks.
     pub packed_size: u64,
     /// The level at which its payloads were compressed: they are kept expanded, and come back by compressing.
     pub payload_level: Option<u8>,
+    /// The library that gives their bytes back at that level.
+    #[serde(default)]
+    pub payload_codec: Option<String>,
     /// Transaction payloads kept as bytes, since compressing would not give them back.
     pub payloads_kept: u64,
     /// Transactions of the logs before.
@@ -58,11 +62,12 @@ impl Manifest {
     /// One that can't be read, or of another version.
     pub fn read(storage: &dyn Storage) -> Result<Option<Manifest>> {
         let Some(bytes) = storage.manifest()? else { return Ok(None) };
-        let manifest: Manifest = serde_json::from_slice(&bytes)?;
-        if manifest.format != FORMAT || manifest.version != VERSION {
+        let mut manifest: Manifest = serde_json::from_slice(&bytes)?;
+        if manifest.format != FORMAT || !(1..=VERSION).contains(&manifest.version) {
             let found = format!("{} {}", manifest.format, manifest.version);
-            return Err(Error::unexpected("manifest", found, format!("{FORMAT} {VERSION}")));
+            return Err(Error::unexpected("manifest", found, format!("{FORMAT} 1 to {VERSION}")));
         }
+        manifest.version = VERSION;
         Ok(Some(manifest))
     }
 
@@ -96,6 +101,20 @@ impl FileEntry {
     pub fn previous_gtid_set(&self) -> Result<GtidSet> {
         parse(&self.previous_gtids)
     }
+}
+
+/// Version 1 named one object, as a string.
+fn one_or_several<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Objects {
+        One(String),
+        Several(Vec<String>),
+    }
+    Ok(match Objects::deserialize(from)? {
+        Objects::One(object) => vec![object],
+        Objects::Several(objects) => objects,
+    })
 }
 
 fn parse(text: &str) -> Result<GtidSet> {

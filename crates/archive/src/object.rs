@@ -1,9 +1,10 @@
-//! An archived log as one immutable object: packed blocks, then their index.
+//! A segment as one immutable object: packed blocks of one or several logs, then their index. [`crate::segment`]
+//! makes it.
 //!
 //! ```text
 //! offset       size  field
 //! 0               8  magic "binlogzA"
-//! 8               4  version, 1
+//! 8               4  version, 2; 1 is read: see block.rs and index.rs
 //! 12                 packed blocks, one behind the other (block.rs)
 //! index_offset       index (index.rs)
 //! end - 24        8  index_offset
@@ -12,19 +13,20 @@
 //! end - 8         8  magic "Azgolnib"
 //! ```
 
-use std::io::{Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::block;
-use crate::cut::{Cutter, Piece};
+use crate::blocks::{self, Kept};
 use crate::error::{Error, Result};
-use crate::index::{self, BlockEntry, Index};
+use crate::former::Unpacked;
+use crate::index::{BlockEntry, Index};
 
 /// What every object begins with.
 pub const MAGIC: [u8; 8] = *b"binlogzA";
 /// What every object ends with.
 pub const MAGIC_END: [u8; 8] = *b"Azgolnib";
 /// The version written.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes before the first block.
 pub const HEAD_SIZE: u64 = 12;
 /// Bytes behind the index.
@@ -40,75 +42,12 @@ pub trait ReadRange: Send + Sync {
     fn read(&self, offset: u64, size: usize) -> Result<Vec<u8>>;
 }
 
-/// Writes a log as an object, packing `workers` blocks at once. Each is unpacked and compared before it is
-/// written.
-pub fn write(log: impl Read, out: &mut dyn Write, workers: usize) -> Result<Index> {
-    write_cut(Cutter::new(log), out, workers)
-}
-
-/// The same with a cutter of the caller's.
-pub fn write_cut<R: Read>(mut cutter: Cutter<R>, out: &mut dyn Write, workers: usize) -> Result<Index> {
-    let write = |out: &mut dyn Write, bytes: &[u8]| out.write_all(bytes).map_err(Error::io("write"));
-    write(out, &MAGIC)?;
-    write(out, &VERSION.to_le_bytes())?;
-    let mut at = HEAD_SIZE;
-    let mut index = Index::default();
-    loop {
-        let mut pieces = Vec::new();
-        while pieces.len() < workers.clamp(1, WORKERS_MAX) {
-            match cutter.next_piece()? {
-                Some(piece) => pieces.push(piece),
-                None => break,
-            }
-        }
-        if pieces.is_empty() {
-            break;
-        }
-        if let Some(first) = pieces.first().filter(|first| first.offset == 0) {
-            index.head = index::head(&first.log);
-        }
-        for packed in pack_at_once(&pieces) {
-            let (packed, mut entry) = packed?;
-            entry.at = at;
-            at += packed.len() as u64;
-            write(out, &packed)?;
-            index.blocks.push(entry);
-        }
-    }
-    let bytes = index.encode();
-    write(out, &bytes)?;
-    write(out, &at.to_le_bytes())?;
-    write(out, &(bytes.len() as u32).to_le_bytes())?;
-    write(out, &crc32fast::hash(&bytes).to_le_bytes())?;
-    write(out, &MAGIC_END)?;
-    Ok(index)
-}
-
-/// Blocks packed at once: each takes up to 200 MiB.
-const WORKERS_MAX: usize = 2;
-
-fn pack_at_once(pieces: &[Piece]) -> Vec<Result<(Vec<u8>, BlockEntry)>> {
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = pieces.iter().map(|piece| scope.spawn(|| pack(piece))).collect();
-        let panicked = |_| Err(Error::damaged("block", "made its packer panic"));
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
-    })
-}
-
-fn pack(piece: &Piece) -> Result<(Vec<u8>, BlockEntry)> {
-    let mut entry = BlockEntry::of(piece);
-    let (packed, method) = block::pack(&piece.log, piece.offset, &piece.maps)?;
-    entry.method = method;
-    entry.packed_size = packed.len() as u64;
-    entry.crc32 = crc32fast::hash(&packed);
-    Ok((packed, entry))
-}
-
 /// An object that is read.
 pub struct Object {
     /// Its name, for errors.
     name: String,
     bytes: Box<dyn ReadRange>,
+    kept: Mutex<Kept>,
     /// What it holds.
     pub index: Index,
 }
@@ -127,42 +66,68 @@ impl Object {
     /// An object that can't be read, of another version, or with a damaged index.
     pub fn open(name: &str, bytes: Box<dyn ReadRange>) -> Result<Object> {
         let index = read_index(bytes.as_ref()).map_err(|error| in_object(name, 0, error))?;
-        Ok(Object { name: name.into(), bytes, index })
+        Ok(Object { name: name.into(), bytes, kept: Mutex::default(), index })
     }
 
-    /// Unpacks a block.
+    /// The number of a log and those of its blocks.
+    ///
+    /// # Errors
+    ///
+    /// An object that does not hold it.
+    pub fn log(&self, name: &str) -> Result<(u32, Vec<u32>)> {
+        let log = self.index.log(name);
+        let log = log.ok_or_else(|| Error::unexpected(&self.name, "without that log", name))?;
+        Ok((log, self.index.blocks_of(log)))
+    }
+
+    /// Unpacks a block, and the blocks that it needs.
     ///
     /// # Errors
     ///
     /// One that can't be read or is damaged; it is named with the transactions that are in it.
-    pub fn block(&self, entry: &BlockEntry) -> Result<Vec<u8>> {
+    pub fn block(&self, number: u32, workers: usize) -> Result<Arc<Unpacked>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        blocks::one(&self.index.blocks, &|entry| self.read(entry), &mut kept, number, workers)
+            .map_err(|error| self.name_it(number, error))
+    }
+
+    /// Unpacks blocks one after the other.
+    ///
+    /// # Errors
+    ///
+    /// As [`Object::block`], and those of `sink`.
+    pub fn blocks(
+        &self,
+        numbers: &[u32],
+        workers: usize,
+        sink: &mut dyn FnMut(&BlockEntry, &Unpacked) -> Result<()>,
+    ) -> Result<()> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        blocks::each(&self.index.blocks, &|entry| self.read(entry), &mut kept, numbers, workers, sink)
+    }
+
+    /// A block's packed bytes, checked.
+    fn read(&self, entry: &BlockEntry) -> Result<Vec<u8>> {
         let read = || {
             let packed_size = usize::try_from(entry.packed_size).unwrap_or(usize::MAX);
             if packed_size > 2 * block::BLOCK_SIZE_MAX {
                 return Err(Error::damaged("block", "is larger than blocks can be"));
             }
             let packed = self.bytes.read(entry.at, packed_size)?;
-            if crc32fast::hash(&packed) != entry.crc32 {
-                return Err(Error::unexpected(
-                    format!("block of log bytes {} to {}", entry.offset, entry.offset + entry.size),
-                    "damaged (checksum differs)",
-                    format!("the packed transactions {}", Shown(entry)),
-                ));
+            if packed.len() != packed_size || crc32fast::hash(&packed) != entry.crc32 {
+                return Err(Error::Block { block: entry.describe() });
             }
-            block::unpack(&packed, entry.size as usize, entry.offset)
+            Ok(packed)
         };
         read().map_err(|error| in_object(&self.name, entry.at, error))
     }
-}
 
-struct Shown<'a>(&'a BlockEntry);
-
-impl std::fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0.gtids.is_empty() {
-            true if self.0.continues => f.write_str("(part of the one before)"),
-            true => f.write_str("(without GTIDs)"),
-            false => write!(f, "{}", self.0.gtids),
+    /// Names the object where the error does not.
+    fn name_it(&self, number: u32, error: Error) -> Error {
+        let at = self.index.blocks.get(number as usize).map_or(0, |entry| entry.at);
+        match error {
+            error @ Error::In { .. } => error,
+            error => in_object(&self.name, at, error),
         }
     }
 }
@@ -178,11 +143,11 @@ fn read_index(bytes: &dyn ReadRange) -> Result<Index> {
     }
     let head = bytes.read(0, HEAD_SIZE as usize)?;
     let version = head.strip_prefix(&MAGIC).and_then(|version| version.first_chunk()).copied();
-    match version.map(u32::from_le_bytes) {
-        Some(VERSION) => {}
-        Some(other) => return Err(Error::unexpected("version", other, "1, the only one known here")),
+    let version = match version.map(u32::from_le_bytes) {
+        Some(version @ 1..=VERSION) => version,
+        Some(other) => return Err(Error::unexpected("version", other, format!("1 to {VERSION}"))),
         None => return Err(Error::damaged("object", "does not begin with its magic")),
-    }
+    };
     let tail = bytes.read(size - TAIL_SIZE, TAIL_SIZE as usize)?;
     let Some((numbers, MAGIC_END)) = tail.split_last_chunk().map(|(numbers, magic)| (numbers, *magic)) else {
         return Err(Error::damaged("object", "does not end with its magic"));
@@ -199,5 +164,5 @@ fn read_index(bytes: &dyn ReadRange) -> Result<Index> {
     if u64::from(crc32fast::hash(&index)) != crc32 {
         return Err(Error::damaged("index", "is damaged (checksum differs)"));
     }
-    Index::decode(&index)
+    Index::decode(&index, version)
 }

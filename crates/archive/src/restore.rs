@@ -10,19 +10,19 @@ use binlogz_binlog::{Boundary, EventHeader, TransactionAssembler};
 use crate::create::{Hasher, compress};
 use crate::error::{Error, Result};
 use crate::folder::Storage;
-use crate::index::{self, BlockEntry};
+use crate::index;
 use crate::layout::has_checksum;
 use crate::manifest::FileEntry;
 use crate::object::Object;
 use crate::selection::{Choice, Selection};
 
-/// Opens the object of a log.
+/// Opens an object.
 ///
 /// # Errors
 ///
-/// An object that is missing or damaged.
-pub fn open(storage: &dyn Storage, file: &FileEntry) -> Result<Object> {
-    Object::open(&file.object, storage.get(&file.object)?)
+/// One that is missing or damaged.
+pub fn open(storage: &dyn Storage, object: &str) -> Result<Object> {
+    Object::open(object, storage.get(object)?)
 }
 
 /// Writes a log as it was.
@@ -31,10 +31,9 @@ pub fn open(storage: &dyn Storage, file: &FileEntry) -> Result<Object> {
 ///
 /// Blocks that are damaged, output that fails.
 pub fn whole(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, workers: usize) -> Result<()> {
-    let object = open(storage, file)?;
-    let Some(level) = file.payload_level else { return blocks(&object, out, workers) };
+    let Some(level) = file.payload_level else { return blocks(storage, file, out, workers) };
     let mut plain = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
-    blocks(&object, &mut plain, workers)?;
+    blocks(storage, file, &mut plain, workers)?;
     compress(Arc::new(plain), level.into(), out, workers)
 }
 
@@ -50,29 +49,25 @@ pub fn verify(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Result
     if sha256 == file.sha256 {
         Ok(())
     } else {
-        Err(Error::unexpected(format!("{}: SHA-256", file.object), sha256, &file.sha256))
+        Err(Error::unexpected(format!("{}: SHA-256", file.name), sha256, &file.sha256))
     }
 }
 
-/// Writes what the blocks of an object hold, unpacking several at once.
-fn blocks(object: &Object, out: &mut dyn Write, workers: usize) -> Result<()> {
-    for together in object.index.blocks.chunks(workers.clamp(1, WORKERS_MAX)) {
-        for log in unpack_at_once(object, together) {
-            out.write_all(&log?).map_err(Error::io("write"))?;
-        }
+/// Writes what the blocks of a log hold, unpacking several at once.
+fn blocks(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, workers: usize) -> Result<()> {
+    let mut offset = 0;
+    for object in &file.objects {
+        let object = open(storage, object)?;
+        let (_, numbers) = object.log(&file.name)?;
+        object.blocks(&numbers, workers, &mut |entry, block| {
+            if entry.offset != offset {
+                return Err(Error::unexpected("begin of a block", entry.offset, offset));
+            }
+            offset += entry.size;
+            out.write_all(&block.log).map_err(Error::io("write"))
+        })?;
     }
     Ok(())
-}
-
-/// Blocks unpacked at once: each takes up to 200 MiB.
-const WORKERS_MAX: usize = 2;
-
-fn unpack_at_once(object: &Object, blocks: &[BlockEntry]) -> Vec<Result<Vec<u8>>> {
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = blocks.iter().map(|block| scope.spawn(|| object.block(block))).collect();
-        let panicked = |_| Err(Error::damaged("block", "made its reader panic"));
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
-    })
 }
 
 /// What a restore of chosen transactions came to.
@@ -96,50 +91,56 @@ pub fn chosen(
     storage: &dyn Storage,
     file: &FileEntry,
     selection: &Selection,
+    workers: usize,
     out: &mut dyn FnMut() -> Result<Box<dyn Write>>,
 ) -> Result<Restored> {
     let mut restored = Restored::default();
     if !selection.may_be_in(&file.gtid_set()?, file.times) {
         return Ok(restored);
     }
-    let object = open(storage, file)?;
     let mut filter = Filter::default();
     let mut writer = None;
-    for entry in &object.index.blocks {
-        let goes_on = entry.continues && filter.chosen;
-        if !goes_on && !selection.may_be_in(&entry.gtids, entry.times) {
-            filter = Filter::default();
-            continue;
-        }
-        if !entry.continues {
-            filter = Filter::default();
-        }
-        restored.blocks += 1;
-        let mut log = std::mem::take(&mut filter.cut);
-        let begin = if log.is_empty() { entry.offset } else { 1 };
-        log.extend(object.block(entry)?);
-        let mut size = 0;
-        for event in index::events(&log, begin) {
-            size += event.len();
-            match filter.choose(event, selection) {
-                Choice::Leave => {}
-                Choice::End => {
-                    restored.ended = true;
-                    return finish(writer, restored);
-                }
-                Choice::Take { begins } => {
-                    restored.transactions += u64::from(begins);
-                    if writer.is_none() {
-                        writer = Some(LogWriter::new(out()?, &object.index.head)?);
+    for object in &file.objects {
+        let object = open(storage, object)?;
+        let (log, numbers) = object.log(&file.name)?;
+        let head = object.index.logs.get(log as usize).map(|log| log.head.as_slice()).unwrap_or_default();
+        for number in numbers {
+            let Some(entry) = object.index.blocks.get(number as usize) else { continue };
+            let goes_on = entry.continues && filter.chosen;
+            if !goes_on && !selection.may_be_in(&entry.gtids, entry.times) {
+                filter = Filter::default();
+                continue;
+            }
+            if !entry.continues {
+                filter = Filter::default();
+            }
+            restored.blocks += 1;
+            let mut log = std::mem::take(&mut filter.cut);
+            let begin = if log.is_empty() { entry.offset } else { 1 };
+            log.extend_from_slice(&object.block(number, workers)?.log);
+            let mut size = 0;
+            for event in index::events(&log, begin) {
+                size += event.len();
+                match filter.choose(event, selection) {
+                    Choice::Leave => {}
+                    Choice::End => {
+                        restored.ended = true;
+                        return finish(writer, restored);
                     }
-                    if let Some(writer) = &mut writer {
-                        writer.write(event)?;
+                    Choice::Take { begins } => {
+                        restored.transactions += u64::from(begins);
+                        if writer.is_none() {
+                            writer = Some(LogWriter::new(out()?, head)?);
+                        }
+                        if let Some(writer) = &mut writer {
+                            writer.write(event)?;
+                        }
                     }
                 }
             }
+            let magic = if begin == 0 { binlogz_binlog::MAGIC.len() } else { 0 };
+            filter.cut = log.split_off((size + magic).min(log.len()));
         }
-        let magic = if begin == 0 { binlogz_binlog::MAGIC.len() } else { 0 };
-        filter.cut = log.split_off((size + magic).min(log.len()));
     }
     finish(writer, restored)
 }

@@ -4,7 +4,10 @@
 //! slots of a table's group
 //! 0                     one more row follows
 //! 1 + role              bits of NULL values
-//! 5 + role              the image is the last one known of its row
+//! 5 + role              version 1: the image is the last one known of its row
+//! 9 + role              where the image stood before: 0 nowhere known | 1 in this block | 2 and on: in the blocks
+//!                       that it refers to
+//! 13 + role (1, 2)      its number there, less the one behind the last such
 //! 16 + 8 c + 2 role     values of column c
 //! 17 + 8 c + 2 role     the value is that of the before-image
 //! ```
@@ -15,6 +18,7 @@ use binlogz_binlog::event::TableMapEvent;
 use binlogz_binlog::row::ColumnKind;
 
 use crate::error::{Error, Result};
+use crate::former::{self, Formers, Found, Place};
 use crate::history::{History, Image};
 use crate::streams::Column;
 use crate::walk::{Order, Walk, number_of};
@@ -28,11 +32,15 @@ pub(crate) enum Role {
     After = 3,
 }
 
+/// The most blocks that a block refers to.
+pub(crate) const REFERENCES_MAX: usize = 64;
 /// Roles of an image.
 pub(crate) const ROLES: usize = 4;
 const MORE: usize = 0;
 const NULLS: usize = 1;
 const LAST: usize = NULLS + ROLES;
+const SOURCE: usize = LAST + ROLES;
+const NUMBER: usize = SOURCE + ROLES - 1;
 const VALUES: usize = 16;
 
 /// How a value is walked over.
@@ -97,20 +105,72 @@ fn image_short() -> Error {
 pub(crate) struct Table {
     group: usize,
     forms: Vec<Form>,
+    /// What hashes of its images begin with.
+    seed: u64,
+    /// Where its images stand in the block.
+    places: Vec<Place>,
+    /// By source: the number behind the last image that came from there.
+    next: Vec<i64>,
+    /// Its numbers in the blocks that are referred to.
+    elsewhere: Vec<Option<usize>>,
     history: History,
 }
 
-/// An image to be remembered once its event is done.
-pub(crate) type Remembered = (Range<usize>, Image);
+/// What an event means for those behind it, once it is done.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    places: Vec<Place>,
+    next: Vec<i64>,
+    by_key: Vec<(Range<usize>, Image)>,
+}
+
+/// What an event learns of rows, and what it leaves.
+#[derive(Debug, Default)]
+pub(crate) struct Past<'a> {
+    pub(crate) formers: Formers<'a>,
+    pub(crate) pending: Pending,
+}
+
+impl Pending {
+    pub(crate) fn clear(&mut self) {
+        self.places.clear();
+        self.next.clear();
+        self.by_key.clear();
+    }
+}
 
 impl Table {
-    /// The table of number `number` in its block.
-    pub(crate) fn new(number: usize, map: &TableMapEvent<'_>) -> Result<Table> {
+    /// The table of number `number` in its block; `name`: its map without the table id.
+    pub(crate) fn new(
+        number: usize,
+        name: &[u8],
+        map: &TableMapEvent<'_>,
+        formers: &Formers<'_>,
+    ) -> Result<Table> {
         let forms = map
             .columns()
             .map(|column| Ok(Form::of(ColumnKind::new(&column?, None)?)))
             .collect::<Result<_>>()?;
-        Ok(Table { group: Column::TABLES + number, forms, history: History::default() })
+        let elsewhere = match formers {
+            Formers::Given(sources) => {
+                sources.iter().map(|source| source.tables.get(name).copied()).collect()
+            }
+            Formers::ByKey | Formers::Find(_) => Vec::new(),
+        };
+        Ok(Table {
+            group: Column::TABLES + number,
+            forms,
+            seed: former::hash(0, name),
+            places: Vec::new(),
+            next: Vec::new(),
+            elsewhere,
+            history: History::default(),
+        })
+    }
+
+    /// Where its images stand in the block.
+    pub(crate) fn into_places(self) -> Vec<Place> {
+        self.places
     }
 
     pub(crate) fn column_count(&self) -> usize {
@@ -122,8 +182,9 @@ impl Table {
         &self,
         walk: &mut impl Walk,
         images: &[(Role, Range<usize>)],
-        remembered: &mut Vec<Remembered>,
+        past: &mut Past<'_>,
     ) -> Result<()> {
+        past.pending.next.extend_from_slice(&self.next);
         let mut present = Vec::with_capacity(images.len());
         for (role, bitmap) in images {
             let bitmap = walk.walked().get(bitmap.clone()).unwrap_or_default();
@@ -136,7 +197,7 @@ impl Table {
             let start = walk.walked().len();
             for (role, columns) in &present {
                 let base = (*role == Role::After).then_some(&before);
-                self.image(walk, *role, columns, base, &mut cells, remembered)?;
+                self.image(walk, *role, columns, base, &mut cells, past)?;
                 std::mem::swap(&mut before, &mut cells);
             }
             if walk.walked().len() == start {
@@ -153,9 +214,21 @@ impl Table {
         columns: &[usize],
         base: Option<&Cells>,
         cells: &mut Cells,
-        remembered: &mut Vec<Remembered>,
+        past: &mut Past<'_>,
     ) -> Result<()> {
+        let Past { formers, pending } = past;
         let start = walk.walked().len();
+        let by_key = matches!(formers, Formers::ByKey);
+        let whole = columns.len() == self.forms.len();
+        let old = matches!(role, Role::Deleted | Role::Before);
+        if whole && old && !by_key && self.former(walk, role, formers, &mut pending.next)? {
+            cells.clear(self.forms.len());
+            if role == Role::Before {
+                let nulls = start..start + columns.len().div_ceil(8);
+                self.cells_of(walk.walked(), columns, &nulls, cells)?;
+            }
+            return Ok(());
+        }
         let nulls = self.nulls(walk, role, columns.len())?;
         cells.clear(self.forms.len());
         let mut key = None;
@@ -173,9 +246,9 @@ impl Table {
             )?;
             let end = walk.walked().len();
             cells.set(column, at..end);
-            if place == 0 {
+            if place == 0 && by_key {
                 key = Some(at..end);
-                if matches!(role, Role::Deleted | Role::Before) && self.last(walk, role, &nulls, at..end)? {
+                if old && self.last(walk, role, &nulls, at..end)? {
                     self.cells_of(walk.walked(), columns, &nulls, cells)?;
                     break;
                 }
@@ -184,9 +257,71 @@ impl Table {
         if let (Role::Inserted | Role::After, Some(key)) = (role, key)
             && let Some(image) = Image::new(start..walk.walked().len(), key.clone())
         {
-            remembered.push((key, image));
+            pending.by_key.push((key, image));
+        }
+        if whole && !old && !by_key {
+            pending.places.push(start as u32..walk.walked().len() as u32);
         }
         Ok(())
+    }
+
+    /// Walks over an image that stood before, where one is known.
+    fn former(
+        &self,
+        walk: &mut impl Walk,
+        role: Role,
+        formers: &mut Formers<'_>,
+        next: &mut Vec<i64>,
+    ) -> Result<bool> {
+        let mut found = Found::default();
+        let source = walk.decide(Column::new(self.group, SOURCE + role as usize), |_, rest| {
+            found = self.find(rest, formers).unwrap_or_default();
+            found.source as i64
+        })?;
+        let Some(source) = usize::try_from(source).ok().filter(|&source| source <= 1 + REFERENCES_MAX) else {
+            return Err(Error::damaged("row image", "is said to stand in no block"));
+        };
+        let Some(elsewhere) = source.checked_sub(1) else { return Ok(false) };
+        if next.len() < source {
+            next.resize(source, 0);
+        }
+        let next = next.get_mut(elsewhere).ok_or_else(image_short)?;
+        let step =
+            walk.decide(Column::new(self.group, NUMBER + role as usize), |_, _| found.number as i64 - *next)?;
+        let number = next.wrapping_add(step);
+        *next = number.wrapping_add(1);
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        match elsewhere.checked_sub(1) {
+            None => {
+                let place = self
+                    .places
+                    .get(number)
+                    .ok_or_else(|| Error::damaged("block", "refers to a row of its own that is not there"))?;
+                walk.again(place.start as usize..place.end as usize)?;
+            }
+            Some(reference) => walk.copy(found.size, || match formers {
+                Formers::Given(sources) => {
+                    let table = self.elsewhere.get(reference).copied().flatten()?;
+                    sources.get(reference)?.image(table, number)
+                }
+                Formers::ByKey | Formers::Find(_) => None,
+            })?,
+        }
+        Ok(true)
+    }
+
+    /// Where the image that `rest` begins with stood.
+    fn find(&self, rest: &[u8], formers: &mut Formers<'_>) -> Option<Found> {
+        let Formers::Find(finder) = formers else { return None };
+        let size = self.image_size(rest)?;
+        finder.find(former::hash(self.seed, rest.get(..size)?), size)
+    }
+
+    /// The size of the whole image that `rest` begins with.
+    fn image_size(&self, rest: &[u8]) -> Option<usize> {
+        let nulls = 0..self.forms.len().div_ceil(8);
+        let values = self.forms.iter().enumerate().filter(|&(place, _)| !is_set(rest, &nulls, place));
+        values.into_iter().try_fold(nulls.end, |at, (_, form)| form.end(rest, at).ok())
     }
 
     /// The bits that say which values are NULL.
@@ -200,7 +335,7 @@ impl Table {
         }
     }
 
-    /// Walks over the rest of an image that is the last one known of its row.
+    /// Version 1: walks over the rest of an image that is the last one known of its row.
     fn last(
         &self,
         walk: &mut impl Walk,
@@ -260,8 +395,21 @@ impl Table {
         }
     }
 
-    pub(crate) fn remember(&mut self, walked: &[u8], remembered: &mut Vec<Remembered>) {
-        for (key, image) in remembered.drain(..) {
+    /// Takes note of what an event that is done meant.
+    pub(crate) fn remember(&mut self, walked: &[u8], past: &mut Past<'_>) {
+        let Past { formers, pending } = past;
+        if !pending.next.is_empty() {
+            self.next.clone_from(&pending.next);
+        }
+        for place in pending.places.drain(..) {
+            if let Formers::Find(finder) = formers
+                && let Some(image) = walked.get(place.start as usize..place.end as usize)
+            {
+                finder.leave(former::hash(self.seed, image), self.places.len() as u32);
+            }
+            self.places.push(place);
+        }
+        for (key, image) in pending.by_key.drain(..) {
             if let Some(key) = walked.get(key) {
                 self.history.insert(key, image);
             }

@@ -36,6 +36,8 @@ pub(crate) trait Walk {
     fn known(&mut self, bytes: &[u8]) -> Result<()>;
     /// The same bytes as walked over before.
     fn again(&mut self, range: Range<usize>) -> Result<()>;
+    /// `size` bytes that stand in another block; `bytes` gives them where they are to be written.
+    fn copy<'b>(&mut self, size: usize, bytes: impl FnOnce() -> Option<&'b [u8]>) -> Result<()>;
     /// Writes into what was walked over; where it is read, nothing is to do.
     fn put_back(&mut self, at: usize, bytes: &[u8]);
     /// Passes over bytes that follow from others, to be put back later.
@@ -193,6 +195,10 @@ impl Walk for Dealer<'_> {
         self.take(range.len()).map(drop)
     }
 
+    fn copy<'b>(&mut self, size: usize, _: impl FnOnce() -> Option<&'b [u8]>) -> Result<()> {
+        self.take(size).map(drop)
+    }
+
     fn put_back(&mut self, _: usize, _: &[u8]) {}
 
     fn skip(&mut self, size: usize) -> Result<()> {
@@ -331,6 +337,11 @@ impl Walk for Gatherer {
         }
         self.log.extend_from_within(range);
         Ok(())
+    }
+
+    fn copy<'b>(&mut self, _: usize, bytes: impl FnOnce() -> Option<&'b [u8]>) -> Result<()> {
+        let bytes = bytes().ok_or_else(|| Error::damaged("block", "refers to a row that is not there"))?;
+        self.write(bytes)
     }
 
     fn put_back(&mut self, at: usize, bytes: &[u8]) {

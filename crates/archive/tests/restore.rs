@@ -2,13 +2,17 @@
 //!
 //! `ARCHIVE_LOG_SIZE_MAX` and `ARCHIVE_MUTATIONS` make the tests long: see scripts/soak/archive.sh.
 
+use std::io::{Read, Seek};
 use std::sync::Arc;
 
 use binlogz_archive::create::{self, Created};
 use binlogz_archive::cut::Cutter;
 use binlogz_archive::folder::{Folder, Storage};
+use binlogz_archive::former::Unpacked;
+use binlogz_archive::index::BlockEntry;
 use binlogz_archive::manifest::Manifest;
-use binlogz_archive::object::{self, Object, ReadRange};
+use binlogz_archive::object::{Object, ReadRange};
+use binlogz_archive::segment::Segment;
 use binlogz_archive::{Result, check, restore};
 use binlogz_testkit::{corpus, mutate, real};
 
@@ -33,17 +37,33 @@ impl ReadRange for Bytes {
     }
 }
 
-/// Packs a log and gives what the object holds.
-fn packed(log: &[u8], block_size: usize) -> Vec<u8> {
+/// Packs logs and gives what the object holds.
+fn packed_together(logs: &[&[u8]], block_size: usize, workers: usize) -> Vec<u8> {
+    let mut segment = Segment::new().unwrap();
+    for (index, log) in logs.iter().enumerate() {
+        let mut cutter = Cutter::with_size(*log, block_size);
+        let number = segment.begin(&format!("log {index}"), &[]);
+        assert!(segment.pack(number, &mut || cutter.next_piece(), workers).unwrap().is_none());
+    }
+    let (mut file, size, _) = segment.finish().unwrap();
     let mut bytes = Vec::new();
-    object::write_cut(Cutter::with_size(log, block_size), &mut bytes, 2).unwrap();
+    file.rewind().unwrap();
+    file.read_to_end(&mut bytes).unwrap();
+    assert_eq!(bytes.len() as u64, size);
     bytes
+}
+
+fn packed(log: &[u8], block_size: usize) -> Vec<u8> {
+    packed_together(&[log], block_size, 2)
 }
 
 fn unpacked(bytes: &[u8]) -> Result<Vec<u8>> {
     let object = Object::open("object", Box::new(Bytes(bytes.to_vec())))?;
-    let blocks = object.index.blocks.iter().map(|block| object.block(block));
-    Ok(blocks.collect::<Result<Vec<_>>>()?.concat())
+    let mut log = Vec::new();
+    for number in 0..object.index.blocks.len() as u32 {
+        log.extend_from_slice(&object.block(number, 1)?.log);
+    }
+    Ok(log)
 }
 
 #[test]
@@ -114,8 +134,10 @@ fn a_flipped_bit_is_named_with_its_transactions_and_the_rest_comes_back() {
     damaged[entry.at as usize + 3] ^= 4;
     let object = Object::open("object", Box::new(Bytes(damaged))).unwrap();
     for (index, block) in object.index.blocks.iter().enumerate() {
-        match object.block(block) {
-            Ok(part) => assert!(part == log[block.offset as usize..][..block.size as usize] && index != bad),
+        match object.block(index as u32, 1) {
+            Ok(part) => {
+                assert!(part.log == log[block.offset as usize..][..block.size as usize] && index != bad)
+            }
             Err(error) => {
                 let message = error.to_string();
                 assert!(index == bad && message.contains(&entry.gtids.to_string()), "{message}");
@@ -154,15 +176,103 @@ fn another_log_of_the_same_name_is_refused() {
     assert!(error.to_string().starts_with("log: SHA-256 is "), "{error}");
 }
 
+fn sample(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/../../samples/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// Rows inserted, changed, deleted: each log changes those of the one before.
+fn following() -> Vec<Vec<u8>> {
+    [3, 4, 5].map(|number| sample(&format!("plain/binlog.00000{number}"))).into()
+}
+
+#[test]
+fn logs_packed_together_refer_to_one_another_and_come_back() {
+    let logs = following();
+    let logs: Vec<_> = logs.iter().map(Vec::as_slice).collect();
+    let bytes = packed_together(&logs, 40_000, 1);
+    assert!(bytes == packed_together(&logs, 40_000, 3), "the same with any number of workers");
+    let object = Object::open("object", Box::new(Bytes(bytes))).unwrap();
+    let across = |entry: &&BlockEntry| {
+        entry.references.iter().any(|&number| object.index.blocks[number as usize].log != entry.log)
+    };
+    assert!(object.index.blocks.iter().filter(across).count() > 2);
+    for (index, log) in logs.iter().enumerate() {
+        let (number, blocks) = object.log(&format!("log {index}")).unwrap();
+        assert_eq!(number as usize, index);
+        let mut back = Vec::new();
+        let mut add = |_: &BlockEntry, block: &Unpacked| {
+            back.extend_from_slice(&block.log);
+            Ok(())
+        };
+        object.blocks(&blocks, 2, &mut add).unwrap();
+        assert!(back == *log, "log {index}");
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_named_in_the_blocks_that_need_it_and_the_rest_comes_back() {
+    let logs = following();
+    let bytes = packed_together(&logs.iter().map(Vec::as_slice).collect::<Vec<_>>(), 40_000, 2);
+    let whole = Object::open("object", Box::new(Bytes(bytes.clone()))).unwrap();
+    let entries = &whole.index.blocks;
+    let bad = entries.iter().flat_map(|entry| &entry.references).copied().min().unwrap();
+    let mut lost = std::collections::BTreeSet::from([bad]);
+    for (number, entry) in (0u32..).zip(entries) {
+        if entry.references.iter().any(|reference| lost.contains(reference)) {
+            lost.insert(number);
+        }
+    }
+    assert!(lost.len() > 1 && lost.len() < entries.len() / 2, "{} of {}", lost.len(), entries.len());
+    let mut damaged = bytes;
+    damaged[entries[bad as usize].at as usize + 5] ^= 16;
+    let object = Object::open("object", Box::new(Bytes(damaged))).unwrap();
+    for (number, entry) in (0u32..).zip(entries) {
+        match object.block(number, 1) {
+            Ok(part) => assert!(!lost.contains(&number) && part.log == whole.block(number, 1).unwrap().log),
+            Err(error) => {
+                let message = error.to_string();
+                assert!(lost.contains(&number), "{message}");
+                assert_eq!(message.contains(" needs an earlier block: "), number != bad, "{message}");
+                assert!(message.contains(&entry.gtids.to_string()), "{message}");
+                assert!(message.contains(" is damaged (checksum differs)"), "{message}");
+            }
+        }
+    }
+}
+
 #[test]
 fn version_1_is_read() {
-    let fixture = Folder::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/version-1"));
+    fixture(
+        1,
+        &[("binlog.000002", corpus_log("binlog.000002")), ("relay.000012", corpus_log("relay.000012"))],
+    );
+}
+
+#[test]
+fn version_2_is_read() {
+    fixture(
+        2,
+        &[
+            ("binlog.000001", sample("plain/binlog.000001")),
+            ("binlog.000002", sample("plain/binlog.000002")),
+            ("binlog.000009", sample("compressed/binlog.000009")),
+        ],
+    );
+}
+
+fn corpus_log(name: &str) -> Vec<u8> {
+    std::fs::read(corpus::path(name)).unwrap()
+}
+
+fn fixture(version: u32, logs: &[(&str, Vec<u8>)]) {
+    let path = format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR"));
+    let fixture = Folder::new(path);
     let manifest = Manifest::read(&fixture).unwrap().unwrap();
-    assert_eq!(manifest.files.len(), 2);
-    for file in &manifest.files {
-        let mut log = Vec::new();
-        restore::whole(&fixture, file, &mut log, 1).unwrap();
-        assert!(log == std::fs::read(corpus::path(&file.name)).unwrap(), "{}", file.name);
+    assert_eq!(manifest.files.len(), logs.len());
+    for (file, (name, log)) in manifest.files.iter().zip(logs) {
+        let mut back = Vec::new();
+        restore::whole(&fixture, file, &mut back, 1).unwrap();
+        assert!(file.name == *name && back == *log, "{name}");
     }
     assert!(fixture.get("none").is_err());
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use binlogz_archive::create::{self, Created};
+use binlogz_archive::create::{Created, Creator};
 use binlogz_archive::folder::Folder;
 use binlogz_archive::manifest::{FileEntry, Manifest};
 use binlogz_archive::selection::Selection;
@@ -23,7 +23,7 @@ use crate::log_path::LogPath;
 
 /// Pack binary logs by column into an archive, and restore them byte for byte
 ///
-/// An archive is a folder of immutable objects, one a log, and a manifest. It takes about half of what
+/// An archive is a folder of immutable objects, each a segment of up to 512 MiB of logs, and a manifest. It takes about half of what
 /// `xz -6` makes of the same logs; one transaction is restored by reading a few blocks.
 #[derive(Debug, Args)]
 pub(crate) struct Archive {
@@ -135,25 +135,28 @@ impl Create {
     fn run(self) -> Result<Exit> {
         let keyring = self.keyring.open()?;
         let storage = Folder::new(&self.to);
-        let (mut exit, mut last) = (Exit::Done, None);
-        let out = &mut io::stdout().lock();
+        let mut exit = Exit::Done;
+        let mut printed = Ok(());
+        let mut last = None;
+        let mut told = |created: &Created| {
+            let (line, entry) = match created {
+                Created::Added(entry) => (added_line(entry), entry),
+                Created::Known(entry) => (format!("{}: is in the archive already", entry.name), entry),
+            };
+            if printed.is_ok() {
+                printed = print(&mut io::stdout().lock(), &line);
+            }
+            last = Some(entry.name.clone());
+        };
+        let mut creator = Creator::new(&storage, workers(self.jobs), &mut told).map_err(failure(&self.to))?;
         for path in &self.files {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let added = LogPath::File(path.clone()).open(keyring.as_ref()).and_then(|input| match input {
-                Input::Places(log) => {
-                    create::add(&storage, &name, log, workers(self.jobs)).map_err(failure(path))
-                }
+                Input::Places(log) => creator.add(&name, log).map_err(failure(path)),
                 _ => Err(Failure::of(&path.display(), "is no file; an archive needs to read it twice")),
             });
             match added {
-                Ok(Created::Added(entry)) => {
-                    print(out, &added_line(&entry))?;
-                    last = Some(name);
-                }
-                Ok(Created::Known(entry)) => {
-                    print(out, &format!("{}: is in the archive already", entry.name))?;
-                    last = Some(name);
-                }
+                Ok(()) => {}
                 Err(Failure::Line(line)) => {
                     complain(&line);
                     exit = Exit::Trouble;
@@ -163,10 +166,15 @@ impl Create {
                 Err(closed) => return Err(closed),
             }
         }
+        if let Err(error) = creator.finish() {
+            complain(&format!("{}: {error}", self.to.display()));
+            exit = Exit::Trouble;
+        }
+        printed?;
         if let Some(last) = last
             && let Some(line) = purge_line(&open(&self.to)?.1, &last)
         {
-            print(out, &line)?;
+            print(&mut io::stdout().lock(), &line)?;
         }
         Ok(exit)
     }
@@ -278,7 +286,8 @@ impl Chosen {
                     output = Some(made);
                     Ok(out)
                 };
-                restore::chosen(&storage, &file, &selection, &mut begin).map(|restored| restored.ended)
+                restore::chosen(&storage, &file, &selection, workers(None), &mut begin)
+                    .map(|restored| restored.ended)
             };
             match restored {
                 Ok(ended) => {

@@ -1,0 +1,318 @@
+//! Packs pieces of logs into a segment: blocks that may refer to rows of earlier ones, in a temporary file, until
+//! the segment is full. Each block is unpacked and compared before it is kept.
+//!
+//! ```text
+//! pieces → dealt out, in order → columns coded, several at once → unpacked, compared, written, in order
+//! ```
+//!
+//! What comes out depends on nothing but what goes in: whether a segment is full is decided by the exact sizes of
+//! the blocks before.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use binlogz_flow::ordered;
+
+use crate::block::{self, Dealt, Method};
+use crate::blocks::{self, CLOSURE_MAX, Kept};
+use crate::cut::Piece;
+use crate::error::{Error, Result};
+use crate::former::{Finder, Unpacked};
+use crate::index::{BlockEntry, Index, LogEntry};
+use crate::object::{HEAD_SIZE, MAGIC, MAGIC_END, TAIL_SIZE, VERSION};
+use crate::rows::REFERENCES_MAX;
+
+/// The most plain bytes of a segment.
+pub const PLAIN_MAX: u64 = 512 << 20;
+/// The most bytes of a segment as it is stored.
+pub const PACKED_MAX: u64 = 64 << 20;
+/// What of those is left for the index.
+const INDEX_ROOM: u64 = 1 << 20;
+
+const _: () = assert!(block::BLOCK_SIZE_MAX as u64 + INDEX_ROOM < PACKED_MAX);
+
+/// A block is referred to where it saves one part in so many of what must be unpacked with it.
+const GAIN: u64 = 64;
+
+/// A segment that is being packed.
+#[derive(Debug)]
+pub struct Segment {
+    file: File,
+    index: Index,
+    /// Plain bytes.
+    plain: u64,
+    /// Bytes written, and the most that blocks under way can take.
+    packed: AtomicU64,
+    history: History,
+    kept: Kept,
+}
+
+/// A moment in the making of a segment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    logs: usize,
+    blocks: usize,
+}
+
+/// What blocks may refer to.
+#[derive(Debug, Default)]
+struct History {
+    finder: Finder,
+    sizes: Vec<u64>,
+    /// By block: those that must be unpacked to have it, itself among them.
+    closures: Vec<BTreeSet<u32>>,
+}
+
+/// A block on its way.
+struct Job {
+    piece: Piece,
+    references: Vec<u32>,
+    dealt: Result<Dealt>,
+}
+
+struct Coded {
+    piece: Piece,
+    entry: BlockEntry,
+    packed: Result<Vec<u8>>,
+}
+
+impl Segment {
+    /// An empty one.
+    ///
+    /// # Errors
+    ///
+    /// No temporary file to be had.
+    pub fn new() -> Result<Self> {
+        let mut file = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
+        let head = [MAGIC.as_slice(), &VERSION.to_le_bytes()].concat();
+        file.write_all(&head).map_err(Error::io("write a temporary file"))?;
+        Ok(Segment {
+            file,
+            index: Index::default(),
+            plain: 0,
+            packed: AtomicU64::new(HEAD_SIZE),
+            history: History::default(),
+            kept: Kept::default(),
+        })
+    }
+
+    /// The blocks in it.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Whether there is room for another block.
+    fn has_room(&self, piece: &Piece) -> bool {
+        let packed = self.packed.load(Ordering::Acquire) + block::packed_size_max(piece.log.len()) as u64;
+        let empty = self.index.blocks.is_empty();
+        let plain = self.plain + piece.log.len() as u64;
+        empty || (plain <= PLAIN_MAX && packed <= PACKED_MAX - INDEX_ROOM)
+    }
+
+    /// Begins a log, or goes on with one; gives its number here.
+    pub fn begin(&mut self, name: &str, head: &[u8]) -> u32 {
+        self.index.logs.push(LogEntry { name: name.into(), head: head.to_vec() });
+        (self.index.logs.len() - 1) as u32
+    }
+
+    /// What is in it now.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { logs: self.index.logs.len(), blocks: self.index.blocks.len() }
+    }
+
+    /// Forgets what came behind a mark. Rows that went with it may not be referred to: no more is packed.
+    pub(crate) fn give_back(&mut self, mark: Mark) {
+        self.index.logs.truncate(mark.logs);
+        self.index.blocks.truncate(mark.blocks);
+    }
+
+    /// Packs pieces of a log, `workers` at once. Gives back the first one that there is no room for; `None`: `next`
+    /// has no more.
+    ///
+    /// # Errors
+    ///
+    /// Those of `next`; a temporary file that can't be written.
+    pub fn pack(
+        &mut self,
+        log: u32,
+        next: &mut (dyn FnMut() -> Result<Option<Piece>> + Send),
+        workers: usize,
+    ) -> Result<Option<Piece>> {
+        let mut held = None;
+        loop {
+            self.pack_some(log, next, workers, &mut held)?;
+            match held.as_ref() {
+                // All blocks are written: now their sizes are known.
+                Some(piece) if self.has_room(piece) => {}
+                _ => return Ok(held),
+            }
+        }
+    }
+
+    /// Packs pieces until there might be no more room.
+    fn pack_some(
+        &mut self,
+        log: u32,
+        next: &mut (dyn FnMut() -> Result<Option<Piece>> + Send),
+        workers: usize,
+        held: &mut Option<Piece>,
+    ) -> Result<()> {
+        let Segment { file, index, plain, packed, history, kept } = self;
+        let packed = &*packed;
+        let jobs = || {
+            let piece = match held.take().map_or_else(&mut *next, |piece| Ok(Some(piece))) {
+                Ok(piece) => piece?,
+                Err(error) => return Some(Err(error)),
+            };
+            let size = block::packed_size_max(piece.log.len()) as u64;
+            let all = packed.load(Ordering::Acquire) + size;
+            let fits = *plain + piece.log.len() as u64 <= PLAIN_MAX && all <= PACKED_MAX - INDEX_ROOM;
+            if !fits && !history.sizes.is_empty() {
+                *held = Some(piece);
+                return None;
+            }
+            *plain += piece.log.len() as u64;
+            packed.fetch_add(size, Ordering::AcqRel);
+            Some(Ok(history.deal(piece)))
+        };
+        let code = |(): &mut (), job: Job| {
+            let mut entry = BlockEntry::of(&job.piece);
+            entry.log = log;
+            entry.references = job.references;
+            Ok(Coded { piece: job.piece, entry, packed: job.dealt.and_then(Dealt::code) })
+        };
+        let keep = |coded: Coded| {
+            let size_max = block::packed_size_max(coded.piece.log.len()) as u64;
+            let (bytes, mut entry) = check(&*file, &index.blocks, kept, coded, workers)?;
+            entry.at = index.blocks.last().map_or(HEAD_SIZE, |last| last.at + last.packed_size);
+            file.write_all_at(&bytes, entry.at).map_err(Error::io("write a temporary file"))?;
+            packed.fetch_sub(size_max - entry.packed_size, Ordering::AcqRel);
+            index.blocks.push(entry);
+            Ok(())
+        };
+        ordered::run(workers, jobs, (), || Ok(()), code, keep)
+    }
+
+    /// Completes the segment; gives its bytes, how many they are, and what they hold.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that can't be written.
+    pub fn finish(self) -> Result<(File, u64, Index)> {
+        let at = self.index.blocks.last().map_or(HEAD_SIZE, |last| last.at + last.packed_size);
+        let mut bytes = self.index.encode();
+        let index_size = bytes.len() as u32;
+        let crc32 = crc32fast::hash(&bytes);
+        bytes.extend_from_slice(&at.to_le_bytes());
+        bytes.extend_from_slice(&index_size.to_le_bytes());
+        bytes.extend_from_slice(&crc32.to_le_bytes());
+        bytes.extend_from_slice(&MAGIC_END);
+        self.file.write_all_at(&bytes, at).map_err(Error::io("write a temporary file"))?;
+        Ok((self.file, at + u64::from(index_size) + TAIL_SIZE, self.index))
+    }
+}
+
+/// Unpacks a block and compares it; one that does not come back is packed as bytes.
+fn check(
+    file: &File,
+    entries: &[BlockEntry],
+    kept: &mut Kept,
+    coded: Coded,
+    workers: usize,
+) -> Result<(Vec<u8>, BlockEntry)> {
+    let Coded { piece, mut entry, packed } = coded;
+    let read = |entry: &BlockEntry| {
+        let mut bytes = vec![0; entry.packed_size as usize];
+        file.read_exact_at(&mut bytes, entry.at).map_err(Error::io("read a temporary file"))?;
+        Ok(bytes)
+    };
+    let unpack = |packed: &[u8], kept: &mut Kept| {
+        let opened = block::open(packed, piece.log.len())?;
+        let sources = entry.references.iter();
+        let sources = sources.map(|&reference| blocks::one(entries, &read, kept, reference, workers));
+        opened.gather(entry.offset, sources.collect::<Result<_>>()?)
+    };
+    let number = entries.len() as u32;
+    let size_max = block::packed_size_max(piece.log.len());
+    let packed = packed.ok().filter(|packed| packed.len() <= size_max).and_then(|packed| {
+        let unpacked = unpack(&packed, kept).ok().filter(|unpacked| unpacked.log == piece.log)?;
+        kept.put(number, Arc::new(unpacked));
+        Some(packed)
+    });
+    let packed = match packed {
+        Some(packed) => {
+            entry.method = Method::Columns;
+            packed
+        }
+        None => {
+            entry.references.clear();
+            let packed = block::pack_bytes(&piece.log)?;
+            let unpacked = block::open(&packed, piece.log.len())?.gather(entry.offset, Vec::new())?;
+            if unpacked.log != piece.log {
+                return Err(Error::damaged("block", "does not come back as it was"));
+            }
+            kept.put(number, Arc::new(Unpacked { log: piece.log, ..Unpacked::default() }));
+            packed
+        }
+    };
+    entry.packed_size = packed.len() as u64;
+    entry.crc32 = crc32fast::hash(&packed);
+    Ok((packed, entry))
+}
+
+impl History {
+    /// Deals out a piece; where it pays, once more with references to the blocks that hold its rows.
+    fn deal(&mut self, piece: Piece) -> Job {
+        let number = self.sizes.len() as u32;
+        let mut dealt = block::deal(&piece, &self.finder, &[]);
+        let mut references = Vec::new();
+        if let Ok(first) = &dealt {
+            references = self.choose(&first.gains, piece.log.len() as u64);
+        }
+        if !references.is_empty() {
+            dealt = block::deal(&piece, &self.finder, &references);
+        }
+        if let Ok(dealt) = &mut dealt {
+            self.finder.apply(number, std::mem::take(&mut dealt.changes));
+        }
+        self.sizes.push(piece.log.len() as u64);
+        let mut closure = self.closure(&references);
+        closure.insert(number);
+        self.closures.push(closure);
+        Job { piece, references, dealt }
+    }
+
+    /// The blocks to refer to: those that save the most first, as long as what must be unpacked with them stays
+    /// within its limit.
+    fn choose(&self, gains: &HashMap<u32, u64>, size: u64) -> Vec<u32> {
+        let mut gains: Vec<_> = gains.iter().map(|(&block, &gain)| (gain, block)).collect();
+        gains.sort_unstable_by(|one, other| other.cmp(one));
+        let mut chosen: Vec<u32> = Vec::new();
+        let mut closure = BTreeSet::new();
+        for (gain, block) in gains {
+            let mut with = closure.clone();
+            with.extend(self.closures.get(block as usize).into_iter().flatten().copied());
+            let (before, behind) = (self.size(&closure), self.size(&with));
+            let pays = gain * GAIN >= behind - before + size && behind + size <= CLOSURE_MAX;
+            if pays && chosen.len() < REFERENCES_MAX {
+                chosen.push(block);
+                closure = with;
+            }
+        }
+        chosen.sort_unstable();
+        chosen
+    }
+
+    fn closure(&self, references: &[u32]) -> BTreeSet<u32> {
+        let closures = references.iter().filter_map(|&block| self.closures.get(block as usize));
+        closures.flatten().copied().collect()
+    }
+
+    fn size(&self, blocks: &BTreeSet<u32>) -> u64 {
+        blocks.iter().filter_map(|&block| self.sizes.get(block as usize)).sum()
+    }
+}
