@@ -1,6 +1,6 @@
 //! What binlogz's tests stand on: real servers, workloads, corpus, mutations.
 //!
-//! * [`tool`] finds (and installs) MySQL, MariaDB, sysbench and zstd in prefixes of their own;
+//! * [`tool`] finds (and installs) MySQL, MariaDB, sysbench and zstd in prefixes of their own, or skips a test;
 //! * [`server`] runs sandboxed servers from them, with replicas;
 //! * [`cdc`] runs a change-data-capture client against them;
 //! * [`workload`] makes binlogs of the five workloads that the public studies measure;
@@ -15,20 +15,15 @@
 
 pub mod browser;
 pub mod builder;
-pub mod cache;
-pub mod cdc;
 pub mod corpus;
 pub mod disk;
-mod error;
 pub mod mixed;
 pub mod mutate;
-pub mod random;
 pub mod real;
-pub mod server;
 pub mod tool;
 pub mod workload;
 
-pub use error::{Error, IoContext, Result};
+pub use binlogz_sandbox::{Error, IoContext, Result, cache, cdc, random, server};
 pub use real::{Compression, RealBinlog};
 pub use server::{MariadbSandbox, MysqlSandbox, Server};
 pub use tool::{Installed, Tool};

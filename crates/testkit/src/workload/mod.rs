@@ -1,111 +1,23 @@
-//! The five workloads that the feature's public studies measure, at any scale, as binlogs of a real server.
+//! The [five workloads](Workload) and three more [shapes](Shape) of data, as binlogs of a real server.
 //!
 //! [`binlogs`] runs them, one binlog file each, once for each scale and [`Setting`], and keeps the files in the
-//! cache. Order and options are those of the public figures: at scale 1 the files have the same sizes.
-//! The same workload with compression on and off differs in times and, with two threads, in order; a compressed
-//! file's plain twin is what expanding it gives.
+//! cache. The same workload with compression on and off differs in times and, with two threads, in order; a
+//! compressed file's plain twin is what expanding it gives.
 
-mod employees;
-mod mersenne;
 mod shapes;
-mod sysbench;
 
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use binlogz_sandbox::workload::scaled;
+pub use binlogz_sandbox::workload::{Workload, sysbench};
 pub use shapes::{Shape, ShapeBinlog, shape_binlogs};
-pub use sysbench::sysbench;
 
-use crate::{Error, IoContext, MysqlSandbox, Result, Tool, cache};
+use crate::{IoContext, MysqlSandbox, Result, Tool, cache};
 
 /// Part of the cache key: raised when a workload changes.
 const RECIPE: u32 = 1;
-
-/// Rows of each of sysbench's four tables at scale 1, and single-row deletes.
-const TABLE_ROWS: f64 = 100_000.0;
-/// Transactions of sysbench's run at scale 1.
-const RUN_EVENTS: f64 = 15_000.0;
-
-/// One of the five.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workload {
-    /// Four tables loaded with multi-row INSERTs of about 1 MB: many large transactions.
-    Employees,
-    /// One UPDATE of every salary: one transaction.
-    BulkUpdate,
-    /// sysbench's tables loaded: many large transactions of digits.
-    SysbenchPrepare,
-    /// sysbench's OLTP transactions of two threads: many small ones.
-    SysbenchRun,
-    /// Single-row deletes, each its own transaction.
-    Delete,
-}
-
-impl Workload {
-    /// All five, in the order they run in.
-    pub const ALL: [Workload; 5] = [
-        Workload::Employees,
-        Workload::BulkUpdate,
-        Workload::SysbenchPrepare,
-        Workload::SysbenchRun,
-        Workload::Delete,
-    ];
-
-    /// Its name in file names and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Workload::Employees => "employees",
-            Workload::BulkUpdate => "bulk-update",
-            Workload::SysbenchPrepare => "sysbench-prepare",
-            Workload::SysbenchRun => "sysbench-run",
-            Workload::Delete => "delete",
-        }
-    }
-
-    /// Runs it on a server, at a scale; each needs what those before it have made.
-    pub fn run(self, server: &MysqlSandbox, scale: f64) -> Result<()> {
-        let rows = scaled(TABLE_ROWS, scale);
-        let table_size = format!("--table-size={rows}");
-        let oltp = ["oltp_read_write", "--tables=4", &table_size, "--rand-seed=7"];
-        match self {
-            Workload::Employees => {
-                let dir = tempfile::tempdir()
-                    .map_err(|error| Error::Io("create temporary directory".into(), error))?;
-                let count = scaled(f64::from(employees::EMPLOYEES), scale);
-                server.sql(employees::SCHEMA)?;
-                for file in employees::generate(count, dir.path())? {
-                    server.run_client(|stdin| {
-                        stdin.write_all(b"USE employees;\n")?;
-                        std::io::copy(&mut fs::File::open(&file)?, stdin).map(drop)
-                    })?;
-                }
-            }
-            Workload::BulkUpdate => {
-                server.sql("UPDATE employees.salaries SET salary = salary + 1")?;
-            }
-            Workload::SysbenchPrepare => {
-                server.sql("CREATE DATABASE sbtest")?;
-                sysbench(server, &[&oltp[..], &["--threads=1", "prepare"]].concat())?;
-            }
-            Workload::SysbenchRun => {
-                let events = format!("--events={}", scaled(RUN_EVENTS, scale));
-                sysbench(server, &[&oltp[..], &["--threads=2", "--time=0", &events, "run"]].concat())?;
-            }
-            Workload::Delete => {
-                server.run_client(|stdin| {
-                    (1..=rows)
-                        .try_for_each(|id| writeln!(stdin, "DELETE FROM sbtest.sbtest1 WHERE id = {id};"))
-                })?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn scaled(count: f64, scale: f64) -> u32 {
-    ((count * scale).round() as u32).max(1)
-}
 
 /// How the server writes its binlog.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,174 @@
+//! Programs that run beside binlogz: MySQL, MariaDB, sysbench, zstd, Chromium.
+//!
+//! `scripts/get-tool.sh` installs them; this module asks it once a process and runs what it installed. The script is
+//! carried along, so that a program away from the checkout finds what is installed by the same rules.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::{Error, Result};
+
+/// A program, or a family of them, that `scripts/get-tool.sh` knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// MySQL 9.7: mysqld, mysql, mysqladmin, mysqldump, mysqlbinlog.
+    Mysql,
+    /// MariaDB 10.11: mariadbd, mariadb, mariadb-admin, mariadb-binlog.
+    Mariadb,
+    /// sysbench 1.0.20.
+    Sysbench,
+    /// The zstd command line of libzstd 1.5.7.
+    Zstd,
+    /// A change-data-capture client that can't read compressed transactions: Python with mysql-replication.
+    Cdc,
+    /// A headless Chromium, for pages.
+    Chromium,
+}
+
+impl Tool {
+    /// The name `scripts/get-tool.sh` knows it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tool::Mysql => "mysql",
+            Tool::Mariadb => "mariadb",
+            Tool::Sysbench => "sysbench",
+            Tool::Zstd => "zstd",
+            Tool::Cdc => "cdc",
+            Tool::Chromium => "chromium",
+        }
+    }
+
+    /// The program whose `--version` speaks for the tool.
+    fn main_program(self) -> &'static str {
+        match self {
+            Tool::Mysql => "mysqld",
+            Tool::Mariadb => "mariadbd",
+            Tool::Sysbench => "sysbench",
+            Tool::Zstd => "zstd",
+            Tool::Cdc => "python",
+            Tool::Chromium => "chromium",
+        }
+    }
+
+    /// Where it is installed; installs it first if need be.
+    pub fn find(self) -> Result<&'static Installed> {
+        static FOUND: [OnceLock<std::result::Result<Installed, String>>; 6] = [const { OnceLock::new() }; 6];
+        FOUND[self as usize]
+            .get_or_init(|| install(self).map_err(|error| error.to_string()))
+            .as_ref()
+            .map_err(|reason| Error::Unavailable(reason.clone()))
+    }
+}
+
+/// An installed [`Tool`].
+#[derive(Debug)]
+pub struct Installed {
+    prefix: PathBuf,
+    version: String,
+}
+
+impl Installed {
+    /// Its directory: programs are in `bin` or `sbin`.
+    pub fn prefix(&self) -> &Path {
+        &self.prefix
+    }
+
+    /// The version its main program announces, as in `9.7.4`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// A command that runs `program` of this tool.
+    pub fn command(&self, program: &str) -> Command {
+        let sbin = self.prefix.join("sbin").join(program);
+        Command::new(if sbin.is_file() { sbin } else { self.prefix.join("bin").join(program) })
+    }
+
+    /// Runs `program` to its end; what it printed and its exit code are the caller's to judge.
+    pub fn run<A: AsRef<OsStr>>(&self, program: &str, args: impl IntoIterator<Item = A>) -> Result<Output> {
+        self.command(program).args(args).output().map_err(|error| Error::Io(format!("run {program}"), error))
+    }
+
+    /// Runs this MySQL's `mysqlbinlog`.
+    pub fn mysqlbinlog<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Result<Output> {
+        self.run("mysqlbinlog", args)
+    }
+
+    /// The release of the shared libzstd that came with it, as in `1.5.7`; `None` where it brought none
+    /// (a server of your own may have its libzstd built in).
+    pub fn libzstd_version(&self) -> Option<String> {
+        let lib = self.prefix.join("root/usr/lib");
+        let platforms = fs::read_dir(lib).ok()?;
+        let link =
+            platforms.flatten().map(|dir| dir.path().join("libzstd.so.1")).find(|path| path.exists())?;
+        let file = fs::canonicalize(link).ok()?;
+        file.file_name()?.to_str()?.strip_prefix("libzstd.so.").map(str::to_owned)
+    }
+}
+
+/// Finds programs, and installs them.
+const SCRIPT: &str = include_str!("../../../scripts/get-tool.sh");
+
+/// From now on nothing is installed: only what is there already is found. For programs that nobody told to install
+/// anything.
+pub fn install_nothing() {
+    INSTALL_NOTHING.store(true, Ordering::Relaxed);
+}
+
+static INSTALL_NOTHING: AtomicBool = AtomicBool::new(false);
+
+fn install(tool: Tool) -> Result<Installed> {
+    let mut command = Command::new("bash");
+    command.args(["-c", SCRIPT, "get-tool.sh", tool.name()]);
+    if INSTALL_NOTHING.load(Ordering::Relaxed) {
+        command.env("BINLOGZ_NO_INSTALL", "1");
+    }
+    let output = command.output().map_err(|error| Error::Io("run bash".into(), error))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(Error::Unavailable(said));
+    }
+    let prefix = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let mut installed = Installed { prefix, version: String::new() };
+    let output = installed.run(tool.main_program(), ["--version"])?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    installed.version = version_in(&printed).ok_or_else(|| {
+        Error::Failed(format!("no version in what {} prints: {printed}", tool.main_program()))
+    })?;
+    Ok(installed)
+}
+
+/// The first word that begins like a version: `mysqld  Ver 9.7.4-2 for Linux` gives `9.7.4`.
+fn version_in(printed: &str) -> Option<String> {
+    let word = printed
+        .split_whitespace()
+        .map(|word| word.trim_start_matches('v'))
+        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'))?;
+    let end = word.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(word.len());
+    Some(word[..end].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version_in;
+
+    #[test]
+    fn versions_are_found_in_what_programs_print() {
+        let printed = [
+            ("/p/usr/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))", "9.7.4"),
+            ("mariadbd  Ver 10.11.18-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64", "10.11.18"),
+            ("sysbench 1.0.20\n", "1.0.20"),
+            ("Python 3.11.7\n", "3.11.7"),
+            ("Chromium 150.0.7871.100 built on Debian\n", "150.0.7871.100"),
+            ("*** Zstandard CLI (64-bit) v1.5.7, by Yann Collet ***\n", "1.5.7"),
+        ];
+        for (text, version) in printed {
+            assert_eq!(version_in(text).as_deref(), Some(version), "{text}");
+        }
+        assert_eq!(version_in("no number"), None);
+    }
+}
