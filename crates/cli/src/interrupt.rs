@@ -15,6 +15,14 @@ use crate::failure::{Failure, Result};
 /// Temporary files that are being written, and temporary directories.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+/// What is done before a signal ends the process.
+static BEFORE_THE_END: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::new());
+
+/// Does this before a signal ends the process, as putting back what was changed elsewhere.
+pub(crate) fn before_the_end(act: impl FnOnce() + Send + 'static) {
+    BEFORE_THE_END.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(act));
+}
+
 /// The unfinished files. While they are held no signal ends the process: what happens to a file and
 /// what is known of it change together.
 pub(crate) fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
@@ -27,6 +35,8 @@ pub(crate) fn watch() -> Result<()> {
     let mut signals = signals.map_err(|error| Failure::Line(format!("handle signals: {error}")))?;
     let watcher = move || {
         for signal in signals.forever() {
+            let acts = std::mem::take(&mut *BEFORE_THE_END.lock().unwrap_or_else(PoisonError::into_inner));
+            acts.into_iter().for_each(|act| act());
             let unfinished = remove_unfinished();
             let _ = emulate_default_handler(signal);
             drop(unfinished);

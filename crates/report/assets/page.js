@@ -22,7 +22,7 @@
   const charts = [];
   const draw = (spec) => {
     const rows = figures[spec.section].filter((row) => spec.level === null || row.level === spec.level).slice(0, spec.top);
-    const palette = ["--c1", "--c2", "--c3", "--c4"].map(colour);
+    const palette = ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6"].map(colour);
     const axis = (series, position) => ({
       position, beginAtZero: true, type: series.logarithmic ? "logarithmic" : "linear",
       title: { display: series.label !== "", text: series.label, color: colour("--quiet") },

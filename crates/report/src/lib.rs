@@ -10,4 +10,5 @@ pub mod advice;
 pub mod html;
 pub mod jsonl;
 pub mod mysqlbinlog;
+pub mod quantiles;
 pub mod stats;

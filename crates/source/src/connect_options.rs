@@ -199,6 +199,22 @@ impl ConnectOptions {
         }
     }
 
+    /// The Unix socket, unless the server is reached over TCP.
+    pub fn socket_path(&self) -> Option<PathBuf> {
+        match self.place() {
+            Place::Socket(path) => Some(path),
+            Place::Tcp(..) => None,
+        }
+    }
+
+    /// Host and port of a server that is reached over TCP.
+    pub fn address(&self) -> (&str, u16) {
+        match self.place() {
+            Place::Tcp(host, port) => (host, port),
+            Place::Socket(_) => (self.host(), self.port.unwrap_or(DEFAULT_PORT)),
+        }
+    }
+
     /// The account that a session logs in with, and its password.
     pub fn account(&self) -> Result<(String, Password)> {
         self.login().map(|login| (login.credentials.user, login.credentials.password))

@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use super::figures::{ClassLevel, Figures, LevelFigures};
-use super::quantiles::Quantiles;
 use super::sample::LARGE;
 use super::strata::{self, BUCKETS, Estimate, Sums};
 use super::tables::Tables;
+use crate::quantiles::Quantiles;
 use crate::stats::TableName;
 use crate::stats::size_class::{CLASSES, SizeClass};
 

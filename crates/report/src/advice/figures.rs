@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use binlogz_payload::{Error, Extracted, Ineligible};
 
-use super::quantiles::Quantiles;
 use super::strata::{BUCKETS, Known};
 use super::tables::Tables;
+use crate::quantiles::Quantiles;
 use crate::stats::TableName;
 use crate::stats::size_class::{CLASSES, class_of};
 

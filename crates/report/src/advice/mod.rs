@@ -13,7 +13,6 @@ mod estimate;
 mod exact;
 mod figures;
 mod page;
-mod quantiles;
 mod recommend;
 mod sample;
 mod sampled;

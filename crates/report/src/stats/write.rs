@@ -126,7 +126,7 @@ fn quoted(field: String) -> String {
 
 impl Cell {
     /// As in tables for people, with thousands apart.
-    pub(crate) fn for_people(&self) -> String {
+    pub fn for_people(&self) -> String {
         match self {
             Cell::Number(number) => {
                 let digits = number.unsigned_abs().to_string();

@@ -82,9 +82,14 @@ impl MysqlBuilder {
     }
 
     /// Encrypts binary and relay logs, with the keyring in `keyring.json` of the data directory.
-    pub fn encrypted(mut self) -> MysqlBuilder {
+    pub fn encrypted(self) -> MysqlBuilder {
+        self.keyring().option("binlog-encryption", "ON")
+    }
+
+    /// With a keyring, in `keyring.json` of the data directory: `binlog_encryption` may be turned on.
+    pub fn keyring(mut self) -> MysqlBuilder {
         self.keyring = true;
-        self.option("binlog-encryption", "ON")
+        self
     }
 
     /// Starts with these files as its binary logs, in this order, under their own names: their transactions

@@ -1,28 +1,42 @@
-//! `binlogz bench`: experiments, one file a preset.
+//! `binlogz bench`: experiments, on the log alone ([`commit`]) or on servers ([`preset`]).
 
 mod commit;
+mod preset;
 
+use binlogz_experiments::Preset;
 use clap::{Args, Subcommand};
 
 use crate::Exit;
 use crate::failure::Result;
 
-/// Measure commits to the log alone, beside the figures of the public insert study
+/// Repeat the public experiments on this feature, beside their published figures
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     #[command(subcommand)]
-    preset: Preset,
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
-enum Preset {
+enum Command {
     Commit(commit::Commit),
+    /// Measure what compression and encryption save, by workload
+    Space(Box<preset::Run>),
+    /// Measure what levels save and cost
+    Levels(Box<preset::Run>),
+    /// Measure small and large updates without compression, at level 3 and at 22
+    Updates(Box<preset::Run>),
+    /// Measure all of it, for one report
+    All(Box<preset::Run>),
 }
 
 impl Bench {
     pub(super) fn run(self) -> Result<Exit> {
-        match self.preset {
-            Preset::Commit(commit) => commit.run(),
+        match self.command {
+            Command::Commit(commit) => commit.run(),
+            Command::Space(run) => run.run(Preset::Space),
+            Command::Levels(run) => run.run(Preset::Levels),
+            Command::Updates(run) => run.run(Preset::Updates),
+            Command::All(run) => run.run(Preset::All),
         }
     }
 }

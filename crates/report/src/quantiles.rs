@@ -8,14 +8,16 @@ const BUCKETS: usize = 40 * STEPS as usize;
 
 /// How often each time occurred.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Quantiles {
+pub struct Quantiles {
     /// By the logarithm of the time; as long as the longest time needs.
     weights: Vec<f64>,
+    max: u64,
 }
 
 impl Quantiles {
     /// Counts a time, in nanoseconds, with a weight: how many transactions it stands for.
-    pub(super) fn count(&mut self, time: u64, weight: f64) {
+    pub fn count(&mut self, time: u64, weight: f64) {
+        self.max = self.max.max(time);
         let bucket = ((time.max(1) as f64).log2() * STEPS) as usize;
         let bucket = bucket.min(BUCKETS - 1);
         if self.weights.len() <= bucket {
@@ -26,12 +28,14 @@ impl Quantiles {
         }
     }
 
-    pub(super) fn add(&mut self, other: &Quantiles) {
+    /// Adds others.
+    pub fn add(&mut self, other: &Quantiles) {
         self.add_scaled(other, 1.0);
     }
 
     /// Adds others, each of which stands for so many.
-    pub(super) fn add_scaled(&mut self, other: &Quantiles, scale: f64) {
+    pub fn add_scaled(&mut self, other: &Quantiles, scale: f64) {
+        self.max = self.max.max(other.max);
         if self.weights.len() < other.weights.len() {
             self.weights.resize(other.weights.len(), 0.0);
         }
@@ -40,9 +44,19 @@ impl Quantiles {
         }
     }
 
+    /// The longest time, exactly.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// How many there are, by their weights.
+    pub fn total(&self) -> f64 {
+        self.weights.iter().sum()
+    }
+
     /// The time that this share of all does not exceed, in nanoseconds; 0 if there are none.
-    pub(super) fn quantile(&self, share: f64) -> f64 {
-        let wanted = self.weights.iter().sum::<f64>() * share;
+    pub fn quantile(&self, share: f64) -> f64 {
+        let wanted = self.total() * share;
         let mut sum = 0.0;
         for (bucket, weight) in self.weights.iter().enumerate() {
             sum += weight;

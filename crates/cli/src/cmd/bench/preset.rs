@@ -1,0 +1,246 @@
+//! `binlogz bench PRESET`: the public experiments on a server. The work is `binlogz-experiments`'.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use binlogz_experiments::{
+    Allow, Error, Experimenter, Options, Preset, Progress, Results, Stopper, TestedServer, write_report,
+};
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::Exit;
+use crate::failure::{Failure, Result, complain, warn};
+use crate::interrupt;
+use crate::server_args::{ServerArgs, with_place};
+
+/// The options that all presets have.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
+pub(super) struct Run {
+    /// The server: `mysql://[USER@]HOST[:PORT]`, `[USER@]HOST[:PORT]`, or the path of a socket
+    #[arg(value_name = "SERVER", conflicts_with = "sandbox")]
+    server: Option<String>,
+    /// Start a private server for the run, of the MySQL that MYSQL_BASEDIR names or that the tests use
+    #[arg(long)]
+    sandbox: bool,
+    /// An option of the private server, as in innodb-buffer-pool-size=1G
+    #[arg(long, value_name = "NAME=VALUE", requires = "sandbox", value_parser = name_and_value)]
+    sandbox_option: Vec<(String, String)>,
+    /// The server may be loaded: the workloads write, replicate, and change its global settings for a while
+    #[arg(long)]
+    yes_load_this_server: bool,
+    /// What does not stand against loading it
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
+    allow: Vec<AllowArg>,
+    /// 1: the studies' own sizes
+    #[arg(long, value_name = "0.001…1", default_value_t = 1.0, value_parser = scale)]
+    scale: f64,
+    /// Times that each setting is measured
+    #[arg(long, value_name = "N", default_value_t = REPEAT, value_parser = clap::value_parser!(u32).range(1..=100))]
+    repeat: u32,
+    /// Seconds of each step that could go on for ever
+    #[arg(long, value_name = "SECONDS", default_value_t = SECONDS, value_parser = seconds)]
+    time: f64,
+    /// Of the order of settings, and of the data
+    #[arg(long, value_name = "N", default_value_t = SEED)]
+    seed: u64,
+    /// Where results and report go; a run that was ended is taken up again there
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    #[command(flatten)]
+    connection: ServerArgs,
+}
+
+/// Enough for a median, and to see how far figures lie apart.
+const REPEAT: u32 = 3;
+/// Long enough for a steady rate.
+const SECONDS: f64 = 10.0;
+/// Any; the same for everyone, so that data and order are.
+const SEED: u64 = 7;
+
+/// An interrupted run keeps its results in less.
+const KEEP_MAX: Duration = Duration::from_secs(20);
+
+const EXAMPLES: &str = "Examples:
+  binlogz bench space --sandbox --scale 0.1 --out space
+  binlogz bench levels --yes-load-this-server --allow user-schemas --out levels -u root -p db1
+
+Settings that are changed stand in DIR/restore.sql until they are restored: at the end, at an error, at Ctrl-C.";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AllowArg {
+    /// Replicas or other readers of the binary log are attached
+    Replicas,
+    /// Commits wait for a replica's acknowledgement
+    SemiSync,
+    /// There are schemas of users'
+    UserSchemas,
+    /// Others work on it
+    OtherLoad,
+}
+
+impl From<AllowArg> for Allow {
+    fn from(allow: AllowArg) -> Allow {
+        match allow {
+            AllowArg::Replicas => Allow::Replicas,
+            AllowArg::SemiSync => Allow::SemiSync,
+            AllowArg::UserSchemas => Allow::UserSchemas,
+            AllowArg::OtherLoad => Allow::OtherLoad,
+        }
+    }
+}
+
+fn scale(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(scale) if (0.0001..=10.0).contains(&scale) => Ok(scale),
+        _ => Err("expected 0.0001 to 10".to_owned()),
+    }
+}
+
+fn seconds(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.1..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("expected 0.1 to 86400".to_owned()),
+    }
+}
+
+fn name_and_value(text: &str) -> std::result::Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| "expected NAME=VALUE".to_owned())?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+impl Run {
+    pub(super) fn run(self, preset: Preset) -> Result<Exit> {
+        let server = self.tested_server().map_err(|error| line(&error))?;
+        let stopper = Stopper::default();
+        let (on_signal, (kept, is_kept)) = (stopper.clone(), mpsc::channel::<()>());
+        interrupt::before_the_end(move || {
+            if let Err(error) = on_signal.stop() {
+                complain(&error.to_string());
+            }
+            // The run notices, and keeps what it has.
+            let _ = is_kept.recv_timeout(KEEP_MAX);
+        });
+        let experimenter = Experimenter {
+            preset,
+            options: Options {
+                preset: preset.name().to_owned(),
+                scale: self.scale,
+                repeat: self.repeat,
+                time_s: self.time,
+                seed: self.seed,
+            },
+            folder: self.out.clone(),
+            allowed: self.allow.iter().copied().map(Allow::from).collect(),
+            stopper,
+        };
+        let bar = Bar::new();
+        let ran = experimenter.run(&server, &mut |progress| bar.show(progress));
+        drop(bar);
+        match ran {
+            Ok(results) => self.tell(&results),
+            Err(error) => {
+                // What was measured until then is worth a page, and says that it is not all.
+                if let Ok(Some(results)) = Results::read(&self.out)
+                    && !results.cells.is_empty()
+                    && let Err(error) = write_report(&results, &self.out)
+                {
+                    warn(&error.to_string());
+                }
+                if matches!(error, Error::Interrupted) {
+                    drop(kept);
+                    // The signal ends the process, as whoever sent it expects.
+                    loop {
+                        thread::park();
+                    }
+                }
+                Err(line(&error))
+            }
+        }
+    }
+
+    fn tested_server(&self) -> std::result::Result<TestedServer, Error> {
+        if self.sandbox {
+            return TestedServer::private(&self.sandbox_option);
+        }
+        let refused = |text: &str| Err(Error::Refused(text.to_owned()));
+        if self.server.is_none() && !self.connection.names_a_place() {
+            return refused("no server: name one, or --sandbox starts a private one");
+        }
+        if !self.yes_load_this_server {
+            return refused(
+                "the workloads load the server, replicate, and change its global settings for a while: \
+                 --yes-load-this-server says that they may; --sandbox starts a private server instead",
+            );
+        }
+        let options = self.connection.connect_options("binlogz bench").map_err(text_of)?;
+        let options = match &self.server {
+            Some(_) if self.connection.names_a_place() => {
+                return refused(
+                    "--host, --port and --socket name another server than SERVER does: give one of them",
+                );
+            }
+            Some(server) => with_place(&options, server).map_err(Error::Refused)?,
+            None => options,
+        };
+        TestedServer::of_the_user(options)
+    }
+
+    fn tell(&self, results: &Results) -> Result<Exit> {
+        let conclusions = write_report(results, &self.out).map_err(|error| line(&error))?;
+        let mut out = io::stdout().lock();
+        let mut write = || {
+            conclusions.iter().try_for_each(|conclusion| writeln!(out, "{conclusion}"))?;
+            writeln!(out, "{}", self.out.join("report.html").display())?;
+            out.flush()
+        };
+        write().map_err(|error| Failure::writing(&"standard output", &error))?;
+        Ok(Exit::Done)
+    }
+}
+
+fn line(error: &Error) -> Failure {
+    Failure::Line(error.to_string())
+}
+
+fn text_of(failure: Failure) -> Error {
+    match failure {
+        Failure::Line(line) => Error::Refused(line),
+        Failure::ClosedPipe => Error::Refused("a closed pipe".to_owned()),
+    }
+}
+
+/// How far it is, on stderr while that is a terminal.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new() -> Bar {
+        let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}");
+        Bar(ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
+    }
+
+    fn show(&self, progress: &Progress) {
+        self.0.set_length(progress.cells as u64);
+        self.0.set_position(progress.done as u64);
+        let left = progress.left.map_or_else(String::new, |left| format!(", about {} left", span(left)));
+        self.0.set_message(format!("{}{left}", progress.now));
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// As in `3 min` and `40 s`.
+fn span(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..=119 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds.div_ceil(60)),
+    }
+}

@@ -1,0 +1,243 @@
+//! `binlogz bench PRESET` on real servers, at scales that take seconds.
+
+mod common;
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use binlogz_testkit::browser::render;
+use binlogz_testkit::tool::require;
+use binlogz_testkit::{MysqlSandbox, Tool, require_tool};
+use common::{Folder, Ran, wait_for};
+use serde_json::Value;
+
+/// Variables that presets change.
+const VARIABLES: &str = "SELECT @@GLOBAL.binlog_transaction_compression, \
+    @@GLOBAL.binlog_transaction_compression_level_zstd, @@GLOBAL.binlog_encryption";
+const STAGES: &str = "SELECT GROUP_CONCAT(ENABLED, TIMED) FROM performance_schema.setup_instruments \
+    WHERE NAME LIKE 'stage/sql/%ompressing transaction changes.'";
+const SCHEMAS: &str =
+    "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name IN ('sbtest', 'employees')";
+
+/// A server with settings that are nobody's default.
+fn server() -> MysqlSandbox {
+    let mysql = Tool::Mysql.find().unwrap();
+    mysql.sandbox().option("binlog-transaction-compression-level-zstd", "9").start().unwrap()
+}
+
+/// A preset on a server, as a user would.
+fn bench(folder: &Folder, server: &MysqlSandbox, preset: &str, args: &[&str]) -> Command {
+    let mut command = folder.binlogz(["bench", preset]);
+    command.arg(server.socket()).args([
+        "--user=root",
+        "--no-defaults",
+        "--yes-load-this-server",
+        "--out=out",
+    ]);
+    command.args(args);
+    command
+}
+
+fn run(mut command: Command) -> Ran {
+    command.output().unwrap().into()
+}
+
+fn results(folder: &Folder) -> Value {
+    serde_json::from_slice(&folder.read("out/results.json")).unwrap()
+}
+
+fn state(server: &MysqlSandbox) -> String {
+    [VARIABLES, STAGES, SCHEMAS].map(|asked| server.sql(asked).unwrap()).concat()
+}
+
+fn rows<'a>(results: &'a Value, table: &str) -> &'a [Value] {
+    results["tables"][table].as_array().unwrap()
+}
+
+#[test]
+fn every_preset_runs_on_a_private_server_and_the_page_shows_what_was_measured() {
+    require_tool!(Tool::Mysql);
+    require_tool!(Tool::Sysbench);
+    let folder = Folder::new();
+    let args = ["bench", "all", "--sandbox", "--scale=0.002", "--repeat=1", "--time=0.5", "--out=out"];
+    let ran = folder.run(args);
+    ran.is_done();
+    let results = results(&folder);
+    assert_eq!((&results["partial"], &results["ended_by"]), (&Value::from(false), &Value::Null));
+    assert_eq!(results["refused"], Value::Array(vec![]));
+    assert!(!folder.path("out/restore.sql").exists());
+
+    // What the server would not do any other way: compressed is smaller, encrypted 512 bytes larger.
+    let bytes = |workload: &str, setting: &str| {
+        let row = rows(&results, "space")
+            .iter()
+            .find(|row| row["workload"] == workload && row["setting"] == setting);
+        row.unwrap()["bytes"].as_u64().unwrap()
+    };
+    for workload in ["load employees", "bulk update", "sysbench prepare", "sysbench run", "single-row delete"]
+    {
+        assert!(bytes(workload, "compressed") < bytes(workload, "plain"), "{workload}");
+        assert!(bytes(workload, "plain, by zstd -3") < bytes(workload, "plain"), "{workload}");
+    }
+    assert_eq!(bytes("load employees", "encrypted"), bytes("load employees", "plain") + 512);
+    let load: Vec<u64> =
+        rows(&results, "levels").iter().take(5).map(|row| row["bytes"].as_u64().unwrap()).collect();
+    assert!(load[0] > load[1] && load[1] > load[3], "{load:?}");
+    let updates = rows(&results, "updates");
+    assert_eq!(updates.len(), 6);
+    assert!(updates[4]["of_off_percent"].as_f64().unwrap() < 40.0, "{}", updates[4]);
+    for cell in results["cells"].as_array().unwrap() {
+        for step in cell["steps"].as_array().unwrap() {
+            assert!(step["server_cpu_s"].is_number() && step["binlog_io_bytes"].as_u64() > Some(0), "{step}");
+            let compressed = step["compression"][0]["compression_type"] == "NONE";
+            assert!(compressed || step["compressing_s"].as_f64() > Some(0.0), "{step}");
+        }
+    }
+    page_shows_it(&folder, &results);
+}
+
+/// The page in a real browser: every chart drawn, nothing asked for, the very figures of the results.
+fn page_shows_it(folder: &Folder, results: &Value) {
+    let page = String::from_utf8(folder.read("out/report.html")).unwrap();
+    let (_, figures) = page.split_once("id=\"figures\">").unwrap();
+    let (figures, _) = figures.split_once("</script>").unwrap();
+    assert_eq!(serde_json::from_str::<Value>(figures).unwrap(), results["tables"]);
+    for request in ["src=", "href=", "@import", "url("] {
+        assert!(!page.contains(request), "{request}");
+    }
+    let Some(chromium) = require(Tool::Chromium) else { return };
+    let shown = render(chromium, &folder.path("out/report.html"), 1280, 3000).unwrap();
+    assert!(shown.console.is_empty(), "{:?}", shown.console);
+    let canvases: Vec<_> =
+        shown.dom.split("<canvas ").skip(1).map(|tag| tag.split('>').next().unwrap()).collect();
+    assert!(canvases.len() >= 4, "{} charts", canvases.len());
+    for canvas in canvases {
+        assert!(canvas.contains("data-drawn=\"true\""), "{canvas}");
+    }
+}
+
+#[test]
+fn a_users_server_is_loaded_only_where_that_is_allowed_and_left_as_it_was() {
+    require_tool!(Tool::Mysql);
+    require_tool!(Tool::Sysbench);
+    let (folder, server) = (Folder::new(), server());
+    let small = ["--scale=0.0005", "--repeat=1", "--time=0.5"];
+    server.sql("CREATE DATABASE mine").unwrap();
+    let before = state(&server);
+
+    let mut command = folder.binlogz(["bench", "levels", "--no-defaults", "--user=root", "--out=out"]);
+    command.arg(server.socket());
+    let refused = run(command);
+    assert!(refused.stderr.contains("--yes-load-this-server"), "{}", refused.stderr);
+    run(bench(&folder, &server, "levels", &small)).fails("it has 1 schemas of users' (--allow user-schemas)");
+    assert!(!folder.path("out/restore.sql").exists());
+
+    let allowed = [&small[..], &["--allow=user-schemas"]].concat();
+    run(bench(&folder, &server, "levels", &allowed)).is_done();
+    assert_eq!(state(&server), before);
+    // Done is done: nothing is measured again.
+    let first = results(&folder);
+    run(bench(&folder, &server, "levels", &allowed)).is_done();
+    assert_eq!(results(&folder)["cells"], first["cells"]);
+    // Other options are another run.
+    let other =
+        run(bench(&folder, &server, "levels", &["--scale=0.001", "--repeat=1", "--allow=user-schemas"]));
+    assert!(
+        other.stderr.contains("holds results of another server, or of other options"),
+        "{}",
+        other.stderr
+    );
+    // A schema of that name is somebody's.
+    server.sql("CREATE DATABASE sbtest").unwrap();
+    fs::remove_dir_all(folder.path("out")).unwrap();
+    let refused = run(bench(&folder, &server, "levels", &allowed));
+    assert!(refused.stderr.contains("there is a schema sbtest"), "{}", refused.stderr);
+}
+
+#[test]
+fn an_interrupted_run_restores_the_server_and_keeps_what_it_has() {
+    require_tool!(Tool::Mysql);
+    require_tool!(Tool::Sysbench);
+    let (folder, server) = (Folder::new(), server());
+    let before = state(&server);
+    let args = ["--scale=0.001", "--repeat=50"];
+    let mut command = bench(&folder, &server, "levels", &args);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    // Until there is a cell to keep, and another one in work.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let cells = || {
+        let text = fs::read(folder.path("out/results.json")).unwrap_or_default();
+        serde_json::from_slice::<Value>(&text).map_or(0, |results| results["cells"].as_array().unwrap().len())
+    };
+    while cells() == 0 {
+        assert!(Instant::now() < deadline, "no cell in time");
+        sleep(Duration::from_millis(20));
+    }
+    sleep(Duration::from_millis(150));
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    assert_eq!(wait_for(&mut child, Duration::from_secs(60)), None);
+    assert_eq!(state(&server), before);
+    assert!(!folder.path("out/restore.sql").exists());
+    let results = results(&folder);
+    assert_eq!(
+        (&results["partial"], &results["ended_by"]),
+        (&Value::from(true), &Value::from("interrupted"))
+    );
+    let page = String::from_utf8(folder.read("out/report.html")).unwrap();
+    assert!(page.contains("PARTIAL: interrupted"));
+}
+
+#[test]
+fn a_server_that_was_killed_is_named_with_the_line_that_restores_it() {
+    require_tool!(Tool::Mysql);
+    require_tool!(Tool::Sysbench);
+    let (folder, mut server) = (Folder::new(), server());
+    let before = state(&server);
+    let mut command = bench(&folder, &server, "levels", &["--scale=0.001", "--repeat=50"]);
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !folder.path("out/restore.sql").exists() {
+        assert!(Instant::now() < deadline, "nothing begins");
+        sleep(Duration::from_millis(20));
+    }
+    sleep(Duration::from_millis(300));
+    server.kill();
+    let ran: Ran = child.wait_with_output().unwrap().into();
+    assert_eq!(ran.code, Some(2));
+    let restore = folder.path("out/restore.sql").canonicalize().unwrap();
+    let line =
+        format!("run: mysql --socket={} --user=root -p < {}", server.socket().display(), restore.display());
+    assert!(ran.stderr.contains(&line), "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    assert_eq!(results(&folder)["partial"], true);
+    // The line does what it says.
+    server.start().unwrap();
+    server.sql_file(&restore).unwrap();
+    assert_eq!(state(&server), before);
+}
+
+#[test]
+fn what_is_missing_is_told_before_anything_is_changed() {
+    require_tool!(Tool::Mysql);
+    require_tool!(Tool::Sysbench);
+    let (folder, server) = (Folder::new(), server());
+    server
+        .sql("CREATE USER small@localhost; GRANT SELECT ON performance_schema.* TO small@localhost;")
+        .unwrap();
+    let before = state(&server);
+    let mut command = folder.binlogz(["bench", "space", "--no-defaults", "--user=small", "--out=out"]);
+    command.arg(server.socket()).arg("--yes-load-this-server");
+    run(command).fails(
+        "the account lacks rights, nothing was changed: REPLICATION CLIENT, RELOAD, SYSTEM_VARIABLES_ADMIN, \
+         ALL ON sbtest.* and employees.*",
+    );
+    let mut command = bench(&folder, &server, "space", &["--scale=0.001"]);
+    // Neither on PATH nor installed.
+    command.env("PATH", folder.path("empty")).env("BINLOGZ_CACHE", folder.path("empty"));
+    run(command)
+        .fails("sysbench is not on PATH: these workloads are its own; nothing was changed on the server");
+    assert_eq!(state(&server), before);
+}

@@ -1,0 +1,55 @@
+//! What can go wrong with an experiment.
+
+use std::io;
+use std::path::Path;
+
+/// The result of an experiment's steps.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an experiment could not be run, or ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// It was not begun: nothing was changed on the server.
+    #[error("{0}")]
+    Refused(String),
+    /// The server, or the way to it.
+    #[error("{0}")]
+    Server(#[from] binlogz_source::Error),
+    /// A private server, or a workload.
+    #[error("{0}")]
+    Sandbox(#[from] binlogz_sandbox::Error),
+    /// A program that puts load on the server.
+    #[error("{0}")]
+    Load(String),
+    /// A file of ours.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried, as in "write results.json".
+        what: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Somebody asked it to end.
+    #[error("interrupted")]
+    Interrupted,
+    /// It ended, and the server is not as it was.
+    #[error("{cause}; the server's settings were not restored: {remedy}")]
+    NotRestored {
+        /// Why.
+        cause: String,
+        /// What to run.
+        remedy: String,
+    },
+}
+
+/// Says what was tried with a file when the system refuses.
+pub(crate) trait IoContext<T> {
+    fn at(self, verb: &str, path: &Path) -> Result<T>;
+}
+
+impl<T> IoContext<T> for io::Result<T> {
+    fn at(self, verb: &str, path: &Path) -> Result<T> {
+        self.map_err(|source| Error::Io { what: format!("{verb} {}", path.display()), source })
+    }
+}

@@ -1,0 +1,176 @@
+//! Whether a server may be loaded at all: workloads replicate, and change global settings.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use binlogz_source::Error as SourceError;
+
+use crate::error::{Error, Result};
+use crate::preset::{COMPRESSION, SCHEMAS};
+use crate::session::Session;
+
+/// What stands against loading a server, unless it is allowed by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allow {
+    /// Replicas, or other readers of its binary log, are attached.
+    Replicas,
+    /// Commits wait for a replica's acknowledgement.
+    SemiSync,
+    /// There are schemas of users'.
+    UserSchemas,
+    /// Others work on it.
+    OtherLoad,
+}
+
+impl Allow {
+    /// All of them.
+    pub const ALL: [Allow; 4] = [Allow::Replicas, Allow::SemiSync, Allow::UserSchemas, Allow::OtherLoad];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Allow::Replicas => "replicas",
+            Allow::SemiSync => "semi-sync",
+            Allow::UserSchemas => "user-schemas",
+            Allow::OtherLoad => "other-load",
+        }
+    }
+}
+
+const SYSTEM_SCHEMAS: &str = "'mysql', 'sys', 'information_schema', 'performance_schema'";
+
+/// Statements of others in this time are load.
+const LOOK_TIME: Duration = Duration::from_millis(1000);
+/// A monitoring agent may ask that many in that time.
+const OTHERS_MAX: u64 = 20;
+
+/// Errors for a right that is missing.
+const DENIED: [u16; 6] = [1044, 1045, 1142, 1143, 1227, 3879];
+
+/// Finds a reason against, or none.
+type Look = fn(&mut Session) -> Result<Option<String>>;
+
+/// Checks all of it; nothing is changed on the server.
+pub(crate) fn check(session: &mut Session, allowed: &[Allow]) -> Result<()> {
+    check_binlog(session)?;
+    for schema in SCHEMAS {
+        let asked =
+            format!("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = '{schema}'");
+        if session.number(&asked)? != Some(0) {
+            return refuse(format!(
+                "there is a schema {schema}: the workloads make and drop one of that name, since the name is part of \
+                 the binary log's size"
+            ));
+        }
+    }
+    let against: [(Allow, Look); 4] = [
+        (Allow::Replicas, replicas),
+        (Allow::SemiSync, semi_sync),
+        (Allow::UserSchemas, user_schemas),
+        (Allow::OtherLoad, other_load),
+    ];
+    let mut reasons = Vec::new();
+    for (allow, find) in against {
+        if !allowed.contains(&allow)
+            && let Some(found) = find(session)?
+        {
+            reasons.push(format!("{found} (--allow {})", allow.name()));
+        }
+    }
+    if reasons.is_empty() { Ok(()) } else { refuse(reasons.join("; ")) }
+}
+
+/// Tries what a run needs, without a change; all that is missing in one line.
+pub(crate) fn check_rights(session: &mut Session, variables: &[&str]) -> Result<()> {
+    let mut trials: Vec<(String, &str)> = vec![
+        ("SHOW BINARY LOGS".to_owned(), "REPLICATION CLIENT"),
+        ("FLUSH BINARY LOGS".to_owned(), "RELOAD"),
+    ];
+    for name in variables {
+        trials.push((format!("SET GLOBAL {name} = @@GLOBAL.{name}"), "SYSTEM_VARIABLES_ADMIN"));
+    }
+    for schema in SCHEMAS {
+        trials.push((format!("CREATE DATABASE {schema}"), "ALL ON sbtest.* and employees.*"));
+        trials.push((format!("DROP DATABASE {schema}"), "ALL ON sbtest.* and employees.*"));
+    }
+    let mut missing: Vec<&str> = Vec::new();
+    for (statement, right) in &trials {
+        match session.run(statement) {
+            Err(error) if is_denied(&error) && !missing.contains(right) => missing.push(right),
+            // Dropping what could not be made, and variables that this server refuses: told where they are needed.
+            _ => {}
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    refuse(format!("the account lacks rights, nothing was changed: {}", missing.join(", ")))
+}
+
+pub(crate) fn is_denied(error: &Error) -> bool {
+    matches!(error, Error::Server(error) if server_code(error).is_some_and(|code| DENIED.contains(&code)))
+}
+
+fn server_code(error: &SourceError) -> Option<u16> {
+    error.server_error().map(|refusal| refusal.code)
+}
+
+fn check_binlog(session: &mut Session) -> Result<()> {
+    let known = format!("SHOW GLOBAL VARIABLES LIKE '{COMPRESSION}'");
+    if session.rows(&known)?.is_empty() {
+        return refuse("the server can't compress transactions: MySQL can from 8.0.20 on".to_owned());
+    }
+    for (name, needed) in [("log_bin", "1"), ("binlog_format", "ROW"), ("super_read_only", "0")] {
+        let value = session.text(&format!("SELECT @@GLOBAL.{name}"))?.unwrap_or_default();
+        if value != needed {
+            return refuse(format!("{name} is {value}: nothing could be measured"));
+        }
+    }
+    Ok(())
+}
+
+fn replicas(session: &mut Session) -> Result<Option<String>> {
+    let readers = session.number(
+        "SELECT COUNT(*) FROM performance_schema.threads WHERE PROCESSLIST_COMMAND LIKE 'Binlog Dump%'",
+    );
+    match readers {
+        Ok(Some(0)) => Ok(None),
+        Ok(count) => {
+            Ok(Some(format!("{} replicas or other readers are attached", count.unwrap_or_default())))
+        }
+        Err(error) if is_denied(&error) => Ok(Some(
+            "whether replicas are attached can't be seen without SELECT ON performance_schema.*".into(),
+        )),
+        Err(error) => Err(error),
+    }
+}
+
+fn semi_sync(session: &mut Session) -> Result<Option<String>> {
+    let rows = session.rows(
+        "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('rpl_semi_sync_source_enabled', 'rpl_semi_sync_master_enabled') \
+         AND Value = 'ON'",
+    )?;
+    Ok((!rows.is_empty()).then(|| "commits wait for semi-synchronous replicas".to_owned()))
+}
+
+fn user_schemas(session: &mut Session) -> Result<Option<String>> {
+    let count = session.number(&format!(
+        "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name NOT IN ({SYSTEM_SCHEMAS})"
+    ))?;
+    Ok(count.filter(|count| *count > 0).map(|count| format!("it has {count} schemas of users'")))
+}
+
+fn other_load(session: &mut Session) -> Result<Option<String>> {
+    let asked = "SHOW GLOBAL STATUS LIKE 'Questions'";
+    let questions = |session: &mut Session| -> Result<u64> {
+        Ok(session.rows(asked)?.first().map_or(0, |row| crate::session::number(row, 1)))
+    };
+    let before = questions(session)?;
+    sleep(LOOK_TIME);
+    let others = questions(session)?.saturating_sub(before + 1);
+    Ok((others > OTHERS_MAX).then(|| format!("others sent {others} statements in a second")))
+}
+
+fn refuse(reason: String) -> Result<()> {
+    Err(Error::Refused(reason))
+}

@@ -1,0 +1,167 @@
+//! How the server was, as the statements that make it so again: kept in a file for as long as they may be needed.
+//!
+//! A run that was killed leaves that file behind. The next run in the same folder begins with it; and whoever wants
+//! to can feed it to the mysql client.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use binlogz_source::ConnectOptions;
+
+use crate::error::{Error, IoContext, Result};
+use crate::measure::STAGES;
+use crate::preset::SCHEMAS;
+use crate::session::{Session, column};
+
+/// The file, in the folder of the results.
+const FILE: &str = "restore.sql";
+
+/// A server that comes back at once is waited for, not one that is down.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The answer that restoring waits for: dropping what a killed session still rolls back.
+const ANSWER_MAX: Duration = Duration::from_secs(600);
+
+/// Knows how the server was.
+#[derive(Debug)]
+pub(crate) struct Restorer {
+    connect: ConnectOptions,
+    path: PathBuf,
+    statements: Vec<String>,
+}
+
+impl Restorer {
+    /// Whether a run that was killed left its file in a folder.
+    pub(crate) fn is_left_behind(folder: &Path) -> bool {
+        folder.join(FILE).exists()
+    }
+
+    /// Asks for `variables`, and keeps them in `folder`. What a killed run left there is older, and right.
+    pub(crate) fn save(
+        session: &mut Session,
+        connect: &ConnectOptions,
+        variables: &[&str],
+        folder: &Path,
+    ) -> Result<Restorer> {
+        let path = folder.join(FILE);
+        let mut statements = left_behind(&path)?;
+        for statement in &statements {
+            session.run(statement)?;
+        }
+        if statements.is_empty() {
+            for name in variables {
+                let value = session.text(&format!("SELECT @@GLOBAL.{name}"))?.unwrap_or_default();
+                statements.push(format!("SET GLOBAL {name} = {}", literal(&value)));
+            }
+            statements.extend(stage_statements(session));
+            statements.extend(SCHEMAS.map(|schema| format!("DROP DATABASE IF EXISTS {schema}")));
+        }
+        let text: String = statements.iter().map(|statement| format!("{statement};\n")).collect();
+        fs::write(&path, text).at("write", &path)?;
+        Ok(Restorer { connect: connect.clone(), path, statements })
+    }
+
+    /// Restores the server, and removes the file. `sessions` are killed first.
+    pub(crate) fn restore(mut self, sessions: &[u64], cause: &Error) -> Result<()> {
+        self.connect.timeouts.answer = ANSWER_MAX;
+        let mut failure = None;
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                sleep(PAUSE);
+            }
+            match self.try_once(sessions) {
+                Ok(()) => {
+                    fs::remove_file(&self.path).at("remove", &self.path)?;
+                    return Ok(());
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        let failure = failure.map_or_else(String::new, |error| error.to_string());
+        let cause = if failure == cause.to_string() { failure } else { format!("{cause}; {failure}") };
+        Err(Error::NotRestored { cause, remedy: self.remedy() })
+    }
+
+    fn try_once(&self, sessions: &[u64]) -> Result<()> {
+        let mut session = Session::open(&self.connect)?;
+        for id in sessions {
+            // It may have ended by itself.
+            let _ = session.run(&format!("KILL {id}"));
+        }
+        self.statements.iter().try_for_each(|statement| session.run(statement))
+    }
+
+    /// The line that does it by hand.
+    fn remedy(&self) -> String {
+        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        let user = self.connect.account().map(|(user, _)| user).unwrap_or_default();
+        let place = match self.connect.socket_path() {
+            Some(socket) => format!("--socket={}", socket.display()),
+            None => {
+                let (host, port) = self.connect.address();
+                format!("--host={host} --port={port}")
+            }
+        };
+        format!("once it can be reached, run: mysql {place} --user={user} -p < {}", path.display())
+    }
+}
+
+/// The statements of an earlier run's file.
+fn left_behind(path: &Path) -> Result<Vec<String>> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = fs::read_to_string(path).at("read", path)?;
+    Ok(text.lines().filter_map(|line| line.strip_suffix(';')).map(str::to_owned).collect())
+}
+
+/// Numbers as they are, anything else as a text.
+fn literal(value: &str) -> String {
+    match value.parse::<f64>() {
+        Ok(_) => value.to_owned(),
+        Err(_) => format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''")),
+    }
+}
+
+/// Whether the stages are timed; a server that doesn't tell is not changed there.
+fn stage_statements(session: &mut Session) -> Vec<String> {
+    let asked = format!(
+        "SELECT NAME, ENABLED, TIMED FROM performance_schema.setup_instruments WHERE NAME IN ('{}', '{}')",
+        STAGES[0], STAGES[1]
+    );
+    let rows = session.rows(&asked).unwrap_or_default();
+    rows.iter()
+        .map(|row| {
+            format!(
+                "UPDATE performance_schema.setup_instruments SET ENABLED = '{}', TIMED = '{}' WHERE NAME = '{}'",
+                column(row, 1),
+                column(row, 2),
+                column(row, 0)
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_written_as_they_were() {
+        for (value, text) in [("1", "1"), ("OFF", "'OFF'"), ("a'b\\", "'a''b\\\\'"), ("", "''")] {
+            assert_eq!(literal(value), text);
+        }
+    }
+
+    #[test]
+    fn a_file_left_behind_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        assert!(left_behind(&path).unwrap().is_empty());
+        fs::write(&path, "SET GLOBAL a = 1;\nDROP DATABASE IF EXISTS b;\n").unwrap();
+        assert_eq!(left_behind(&path).unwrap(), ["SET GLOBAL a = 1", "DROP DATABASE IF EXISTS b"]);
+    }
+}

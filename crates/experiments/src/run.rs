@@ -1,0 +1,307 @@
+//! Runs a preset on a server: cell for cell, in an order that favours no setting, kept after each.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use binlogz_sandbox::random::Random;
+
+use crate::error::{Error, IoContext, Result};
+use crate::guard::{self, Allow};
+use crate::machine::{Machine, Server};
+use crate::measure::{Snapshot, time_stages};
+use crate::preset::{COMPRESSION, Experiment, Preset, SCHEMAS, Setting, Step};
+use crate::restore::Restorer;
+use crate::results::{Cell, Measured, Options, RefusedSetting, Results, now};
+use crate::server::TestedServer;
+use crate::session::Session;
+use crate::stop::Stopper;
+use crate::sysbench::Sysbench;
+use crate::work::Load;
+use crate::zstd::whole_files;
+
+/// Runs presets.
+#[derive(Debug)]
+pub struct Experimenter {
+    /// What is run.
+    pub preset: Preset,
+    /// How.
+    pub options: Options,
+    /// Where results go.
+    pub folder: PathBuf,
+    /// What does not stand against loading the server.
+    pub allowed: Vec<Allow>,
+    /// Ends the run.
+    pub stopper: Stopper,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// Cells that are done, of earlier runs too.
+    pub done: usize,
+    /// All of them.
+    pub cells: usize,
+    /// What is run now, as in `space: compressed, 2 of 3: bulk update`.
+    pub now: String,
+    /// How long the rest will take, as far as that is known.
+    pub left: Option<Duration>,
+}
+
+/// A cell to run.
+struct Planned<'a> {
+    experiment: &'a Experiment,
+    setting: &'a Setting,
+    repeat: u32,
+}
+
+impl Experimenter {
+    /// Runs what is not in the folder yet. The server is as it was when this returns, or the error says what to run.
+    ///
+    /// # Errors
+    ///
+    /// Whatever ends the run; what was measured until then is kept, and marked as partial.
+    pub fn run(&self, server: &TestedServer, progress: &mut dyn FnMut(&Progress)) -> Result<Results> {
+        let experiments = self.preset.experiments();
+        let needs_sysbench = experiments
+            .iter()
+            .flat_map(|experiment| &experiment.steps)
+            .any(|step| step.work.needs_sysbench());
+        let sysbench = needs_sysbench.then(|| Sysbench::find(server.connect())).transpose()?;
+        fs::create_dir_all(&self.folder).at("create", &self.folder)?;
+        let mut session = Session::open(server.connect())?;
+        let mut results = self.begin(server, &mut session)?;
+        let variables: BTreeSet<&'static str> = experiments
+            .iter()
+            .flat_map(|experiment| &experiment.settings)
+            .flat_map(|setting| setting.variables.iter().map(|(name, _)| *name))
+            .collect();
+        let variables: Vec<&'static str> = variables.into_iter().collect();
+        let left_behind = Restorer::is_left_behind(&self.folder);
+        if !left_behind {
+            if !server.is_private() {
+                guard::check(&mut session, &self.allowed)?;
+            }
+            guard::check_rights(&mut session, &variables)?;
+        }
+        results.write(&self.folder)?;
+        let restorer = Restorer::save(&mut session, server.connect(), &variables, &self.folder)?;
+        self.stopper.begin(restorer)?;
+        let mut run = Run {
+            experimenter: self,
+            server,
+            sysbench,
+            session,
+            variables: &variables,
+            results: &mut results,
+        };
+        let ran = run.cells(&experiments, progress);
+        drop(run);
+        self.end(ran, results)
+    }
+
+    /// The results that are in the folder, or new ones.
+    fn begin(&self, server: &TestedServer, session: &mut Session) -> Result<Results> {
+        let mut facts = Server::ask(session)?;
+        (facts.name, facts.private, facts.local) =
+            (server.name(), server.is_private(), server.pid().is_some());
+        let Some(results) = Results::read(&self.folder)? else {
+            return Ok(Results::new(self.options.clone(), Machine::this(), facts));
+        };
+        let identity = |server: &Server| match server.private {
+            true => server.variable("version").to_owned(),
+            false => server.variable("server_uuid").to_owned(),
+        };
+        let same_server =
+            identity(&results.server) == identity(&facts) && results.server.private == facts.private;
+        if results.options != self.options || !same_server {
+            return Err(Error::Refused(format!(
+                "{}: holds results of another server, or of other options: name another folder with --out",
+                self.folder.display()
+            )));
+        }
+        Ok(results)
+    }
+
+    /// Restores the server, and keeps what there is.
+    fn end(&self, ran: Result<()>, mut results: Results) -> Result<Results> {
+        let ran = match ran {
+            // What a signal's thread killed ends with whatever error.
+            Err(_) if self.stopper.is_stopped() => Err(Error::Interrupted),
+            ran => ran,
+        };
+        let restored = match &ran {
+            Ok(()) => self.stopper.restore(&Error::Load("the run ended".to_owned())),
+            Err(cause) => self.stopper.restore(cause),
+        };
+        results.partial = ran.is_err();
+        results.ended_by = ran.as_ref().err().map(ToString::to_string);
+        results.ended = now();
+        let written = results.write(&self.folder);
+        restored?;
+        ran?;
+        written?;
+        Ok(results)
+    }
+}
+
+/// A run on its way.
+struct Run<'a> {
+    experimenter: &'a Experimenter,
+    server: &'a TestedServer,
+    sysbench: Option<Sysbench>,
+    session: Session,
+    /// All that a setting of the run has.
+    variables: &'a [&'static str],
+    results: &'a mut Results,
+}
+
+impl Run<'_> {
+    fn cells(&mut self, experiments: &[Experiment], progress: &mut dyn FnMut(&Progress)) -> Result<()> {
+        time_stages(&mut self.session);
+        let planned = self.plan(experiments);
+        let begin = Instant::now();
+        let (mut done, mut measured) = (0, 0u32);
+        for cell in &planned {
+            let Planned { experiment, setting, repeat } = cell;
+            if !self.results.has(experiment.name, &setting.name, *repeat)
+                && !self.results.is_refused(experiment.name, &setting.name)
+            {
+                let left = (measured > 0)
+                    .then(|| begin.elapsed() / measured * u32::try_from(planned.len() - done).unwrap_or(1));
+                self.cell(cell, &mut |step| {
+                    progress(&Progress {
+                        done,
+                        cells: planned.len(),
+                        now: format!(
+                            "{}: {}, {repeat} of {}: {step}",
+                            experiment.name, setting.name, self.experimenter.options.repeat
+                        ),
+                        left,
+                    });
+                })?;
+                measured += 1;
+                self.results.ended = now();
+                self.results.write(&self.experimenter.folder)?;
+            }
+            done += 1;
+        }
+        Ok(())
+    }
+
+    /// Each experiment's settings in another order each time, so that none is always first.
+    fn plan<'b>(&self, experiments: &'b [Experiment]) -> Vec<Planned<'b>> {
+        let mut random = Random::new(self.experimenter.options.seed);
+        let mut planned = Vec::new();
+        for experiment in experiments {
+            for repeat in 1..=self.experimenter.options.repeat {
+                let mut settings: Vec<_> = experiment.settings.iter().collect();
+                for end in (1..settings.len()).rev() {
+                    settings.swap(end, random.below(end + 1));
+                }
+                planned.extend(settings.into_iter().map(|setting| Planned { experiment, setting, repeat }));
+            }
+        }
+        planned
+    }
+
+    fn cell(&mut self, planned: &Planned<'_>, tell: &mut dyn FnMut(&str)) -> Result<()> {
+        let Planned { experiment, setting, repeat } = planned;
+        let mut cell = Cell {
+            experiment: experiment.name.to_owned(),
+            setting: setting.name.clone(),
+            repeat: *repeat,
+            started: now(),
+            steps: Vec::new(),
+        };
+        for step in &experiment.steps {
+            tell(step.name);
+            if let Err(error) = self.set(setting, step.measured) {
+                return self.refuse(experiment, setting, error);
+            }
+            let measured = self.step(setting, step, *repeat)?;
+            if step.measured {
+                cell.steps.push(measured);
+            }
+        }
+        tell("dropping schemas");
+        self.drop_schemas()?;
+        self.results.cells.push(cell);
+        Ok(())
+    }
+
+    /// Sets the server: the setting's variables, those that only others of the run have as they were. A step that is
+    /// not measured is not compressed.
+    fn set(&mut self, setting: &Setting, measured: bool) -> Result<()> {
+        let stopper = self.experimenter.stopper.clone();
+        for name in self.variables {
+            let own = setting.variables.iter().find(|(known, _)| known == name);
+            let value = match own {
+                Some((_, value)) if measured || *name != COMPRESSION => value.as_str(),
+                _ if *name == COMPRESSION => "OFF",
+                _ => self.results.server.variable(name),
+            };
+            if !value.is_empty() {
+                stopper.change(|| self.session.run(&format!("SET GLOBAL {name} = {value}")))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A setting that the server can't have is left out; anything else ends the run.
+    fn refuse(&mut self, experiment: &Experiment, setting: &Setting, error: Error) -> Result<()> {
+        let reason = match &error {
+            Error::Server(server) if server.server_error().is_some() => error.to_string(),
+            _ => return Err(error),
+        };
+        self.results.refused.push(RefusedSetting {
+            experiment: experiment.name.to_owned(),
+            setting: setting.name.clone(),
+            reason,
+        });
+        self.drop_schemas()
+    }
+
+    fn step(&mut self, setting: &Setting, step: &Step, repeat: u32) -> Result<Measured> {
+        let Options { scale, seed, .. } = self.experimenter.options;
+        let (connect, stopper) = (self.server.connect(), &self.experimenter.stopper);
+        self.session.run("FLUSH BINARY LOGS")?;
+        let before = Snapshot::take(&mut self.session, self.server.pid())?;
+        let seen = Load::new(connect, self.sysbench.as_ref(), stopper).run(step.work, scale, seed)?;
+        let after = Snapshot::take(&mut self.session, self.server.pid())?;
+        let mut zstd = Vec::new();
+        if step.measured && repeat == 1 {
+            for level in setting.zstd_levels {
+                zstd.push(whole_files(connect, &after.logs_since(&before), *level, stopper)?);
+            }
+        }
+        Ok(Measured {
+            step: step.name.to_owned(),
+            seen,
+            cost: after.since(&before),
+            other_sessions: self.other_sessions(),
+            zstd,
+        })
+    }
+
+    /// Sessions of others, apart from the server's own threads.
+    fn other_sessions(&mut self) -> u64 {
+        let asked = "SELECT COUNT(*) FROM performance_schema.threads WHERE TYPE = 'FOREGROUND' \
+                     AND PROCESSLIST_USER IS NOT NULL AND PROCESSLIST_ID <> CONNECTION_ID() \
+                     AND PROCESSLIST_USER <> 'event_scheduler'";
+        self.session.number(asked).ok().flatten().unwrap_or(0)
+    }
+
+    fn drop_schemas(&mut self) -> Result<()> {
+        for schema in SCHEMAS {
+            self.session.run(&format!("DROP DATABASE IF EXISTS {schema}"))?;
+        }
+        // A private server's log serves nobody; on a server of the user's it is the user's.
+        if self.server.is_private() {
+            self.session.run("FLUSH BINARY LOGS")?;
+            self.session.run("PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY")?;
+        }
+        Ok(())
+    }
+}

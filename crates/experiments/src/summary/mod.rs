@@ -1,0 +1,49 @@
+//! What results come to: medians and spreads as tables, what is drawn of them, and conclusions in words.
+
+mod figures;
+mod levels;
+mod space;
+mod steps;
+mod updates;
+
+use binlogz_report::html::Chart;
+use binlogz_report::stats::Section;
+
+use crate::results::Results;
+
+/// One experiment's part of a report.
+#[derive(Debug, Default)]
+pub(crate) struct Summary {
+    /// What people read.
+    pub(crate) tables: Vec<Section>,
+    /// What charts are drawn from.
+    pub(crate) plots: Vec<Section>,
+    pub(crate) charts: Vec<Chart>,
+    /// Sentences, computed from the figures.
+    pub(crate) conclusions: Vec<String>,
+}
+
+impl Summary {
+    fn add(&mut self, other: Summary) {
+        self.tables.extend(other.tables);
+        self.plots.extend(other.plots);
+        self.charts.extend(other.charts);
+        self.conclusions.extend(other.conclusions);
+    }
+}
+
+/// All experiments that have results.
+pub(crate) fn summary(results: &Results) -> Summary {
+    let mut summary = Summary::default();
+    for (name, make) in [
+        ("space", space::summary as fn(&Results) -> Summary),
+        ("levels", levels::summary),
+        ("updates", updates::summary),
+    ] {
+        if results.cells.iter().any(|cell| cell.experiment == name) {
+            summary.add(make(results));
+        }
+    }
+    summary.tables.push(steps::section(results));
+    summary
+}
