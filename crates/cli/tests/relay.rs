@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use binlogz_testkit::{Installed, MariadbSandbox, MysqlSandbox, Tool, require_tool};
+use binlogz_testkit::{Installed, MariadbSandbox, MysqlSandbox, StartAt, Tool, require_tool};
 use common::Folder;
 
 /// Two busy cores.
@@ -76,6 +76,27 @@ impl Relay {
             );
         }
         files.len()
+    }
+
+    /// Fetches all files that the source has closed, as received; they are the source's. How many, their names, bytes.
+    fn received_equal(
+        &mut self,
+        mysql: &Installed,
+        folder: &Folder,
+        source: &MysqlSandbox,
+    ) -> (usize, Vec<String>, Vec<Vec<u8>>) {
+        source.flush_binary_logs().unwrap();
+        let mut files = source.binlogs().unwrap();
+        let open = files.pop().unwrap();
+        let begun = folder.path("kept").join(open.file_name().unwrap());
+        self.wait_for("last file", |_| begun.exists().then_some(()));
+        let names: Vec<_> =
+            files.iter().map(|file| file.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+        let fetched = self.fetch(mysql, folder, &[], &names.iter().map(String::as_str).collect::<Vec<_>>());
+        for (file, fetched) in files.iter().zip(&fetched) {
+            assert!(*fetched == fs::read(file).unwrap(), "{} over the wire\n{}", file.display(), self.said());
+        }
+        (names.len(), names, fetched)
     }
 
     /// What a MySQL client is told.
@@ -244,7 +265,7 @@ fn every_form_reaches_its_replicas() {
     assert!(relay.sql(mysql, "wrong", "SELECT 1").unwrap_err().contains("Access denied"));
     let listed = relay.sql(mysql, "repl", "SHOW BINARY LOGS").unwrap();
     assert_eq!(listed.lines().count(), files.len(), "{listed}");
-    assert!(listed.starts_with(&format!("binlog.000001\t{}\tNo\n", fs::metadata(&files[0]).unwrap().len())));
+    assert!(listed.starts_with(&format!("binlog-u.000001\t{}\tNo\n", expanded[0].len())), "{listed}");
     let unknown = relay.sql(mysql, "repl", "DROP TABLE shop.orders").unwrap_err();
     assert!(unknown.contains("does not know this statement"), "{unknown}");
     let replicas = relay.sql(mysql, "repl", "SHOW REPLICAS").unwrap();
@@ -256,6 +277,114 @@ fn every_form_reaches_its_replicas() {
     let _ = garbage.read_to_end(&mut greeting);
     assert!(!relay.said().contains('\x1b'));
     assert!(!relay.said().contains("repl\n"), "no password in the log");
+}
+
+#[test]
+fn what_is_stored_compressed_comes_back_as_it_was() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    // Plain, but for what sessions turn on; several places of the index.
+    let source = mysql.sandbox().start().unwrap();
+    source
+        .sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT)")
+        .unwrap();
+    let some = "USE shop;\n\
+         INSERT INTO shop.t (body) VALUES (REPEAT(UUID(), 3000)), (REPEAT(SHA2(RAND(), 256), 20));\n\
+         SET binlog_transaction_compression = ON; UPDATE shop.t SET body = CONCAT(body, 'on') ORDER BY id DESC LIMIT 2;\n\
+         SET binlog_transaction_compression = OFF; DELETE FROM shop.t WHERE id % 5 = 0;\n";
+    source.sql(&some.repeat(30)).unwrap();
+    source
+        .sql("CREATE TABLE shop.orders (id INT PRIMARY KEY AUTO_INCREMENT, customer VARCHAR(50), note TEXT)")
+        .unwrap();
+    source.sql(MYSQL_ONLY).unwrap();
+    let options = ["--form", "auto", "--store", "compressed", "--level", "5"];
+    let mut relay = Relay::start(&folder, &source, &options);
+    let replica = mysql.sandbox().option("replica-parallel-workers", "4").start().unwrap();
+    relay.replicates_to(&replica, "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
+    source.sql(&some.repeat(20)).unwrap();
+    replica.wait_for_source(&source).unwrap_or_else(|error| panic!("{error}\n{}", relay.said()));
+    assert_eq!(replica.checksum_tables("shop").unwrap(), source.checksum_tables("shop").unwrap());
+    // It was given what it can read: everything compressed.
+    let status = replica.replica_status().unwrap();
+    assert!(status["Source_Log_File"].starts_with("binlog-z."), "{status:?}");
+
+    let check = |relay: &mut Relay| {
+        let (count, names, whole) = relay.received_equal(mysql, &folder, &source);
+        let kept = fs::metadata(folder.path("kept").join(&names[0])).unwrap().len();
+        assert!(kept * 2 < whole[0].len() as u64, "{kept} bytes kept of {}", whole[0].len());
+        for position in event_offsets(&whole[0]).into_iter().skip(2).step_by(29) {
+            let option = format!("--start-position={position}");
+            let tail = relay.fetch(mysql, &folder, &[&option], &[&names[0]]).remove(0);
+            assert!(tail.ends_with(&whole[0][position..]), "from {position}");
+        }
+        count
+    };
+    check(&mut relay);
+    // The index is deleted, then damaged; the relay is restarted, and told to keep what comes as it is.
+    let index = folder.path("kept/binlog.000001.places");
+    assert!(index.exists());
+    relay.child.kill().unwrap();
+    fs::remove_file(&index).unwrap();
+    drop(relay);
+    source.sql(&some).unwrap();
+    let mut relay = Relay::start(&folder, &source, &["--form", "auto"]);
+    check(&mut relay);
+    drop(relay);
+    fs::write(&index, b"binlogz\x01 and nothing more").unwrap();
+    let mut relay = Relay::start(&folder, &source, &options);
+    let count = check(&mut relay);
+
+    // All three forms mean the same, and no more and no fewer are compressed than should be.
+    let name = |form: &str, number: usize| format!("binlog{form}.{number:06}");
+    let place = |name: &String| format!("fetched/{name}");
+    for form in ["-z", "-u"] {
+        let names: Vec<_> = (1..=count).map(|number| name(form, number)).collect();
+        relay.fetch(mysql, &folder, &[], &names.iter().map(String::as_str).collect::<Vec<_>>());
+        let received = (1..=count).map(|number| place(&name("", number)));
+        let arguments = ["verify", "--same"].map(str::to_owned).into_iter().chain(received);
+        let same = folder.run(arguments.chain(["--".to_owned()]).chain(names.iter().map(place)));
+        assert_eq!(same.code, Some(0), "{form} {} {}", same.text(), same.stderr);
+        let events = folder.run(
+            ["events", "--format", "json"].map(str::to_owned).into_iter().chain(names.iter().map(place)),
+        );
+        let text = events.text();
+        assert_eq!(text.contains("Transaction_payload"), form == "-z");
+    }
+    let compressed = place(&name("-z", 1));
+    let plain = folder.run(["compress", "--level", "5", &compressed, "--output", "again"]);
+    assert_eq!(plain.code, Some(0), "{}", plain.stderr);
+    assert!(
+        fs::read(folder.path("again")).unwrap() == fs::read(folder.path(&compressed)).unwrap(),
+        "{}",
+        plain.stderr
+    );
+
+    // Pointed back and forth by file and position, while the source is written to.
+    let wanderer = mysql.sandbox().start().unwrap();
+    wanderer.sql("SET GLOBAL binlog_transaction_compression = ON").unwrap();
+    let ports = [relay.port, source.port()];
+    for turn in 0..10 {
+        source.sql(&some).unwrap();
+        let (file, offset) = match turn {
+            0 => (name("", 1), "4".to_owned()),
+            _ => {
+                wanderer.sql("STOP REPLICA").unwrap();
+                let status = wanderer.replica_status().unwrap();
+                (status["Relay_Source_Log_File"].clone(), status["Exec_Source_Log_Pos"].clone())
+            }
+        };
+        let start = StartAt::Position(file, offset.parse().unwrap());
+        wanderer.replicate_from_port(ports[turn % 2], start).unwrap();
+        // It is turned in the middle, half of the times.
+        if turn % 2 == 0 {
+            wanderer
+                .wait_for_source(&source)
+                .unwrap_or_else(|error| panic!("{turn}: {error}\n{}", relay.said()));
+        }
+    }
+    wanderer.wait_for_source(&source).unwrap();
+    assert_eq!(wanderer.checksum_tables("shop").unwrap(), source.checksum_tables("shop").unwrap());
+    assert_eq!(wanderer.gtid_executed().unwrap(), source.gtid_executed().unwrap());
 }
 
 /// Where the events of a log begin.

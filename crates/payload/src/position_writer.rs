@@ -66,6 +66,16 @@ impl<W: Write> PositionWriter<W> {
         PositionWriter { offset, ..writer }
     }
 
+    /// Writes to `out`, which collects bytes itself, in the middle of a log.
+    pub fn unbuffered(out: W, offset: u64, reversible: bool) -> Self {
+        PositionWriter {
+            out: BufWriter::with_capacity(0, out),
+            offset,
+            written: 0,
+            refuse_ambiguity: reversible,
+        }
+    }
+
     /// Where the next event goes in its log.
     pub fn offset(&self) -> u64 {
         self.offset

@@ -12,7 +12,7 @@ use binlogz_wire::session::Account;
 use ipnet::IpNet;
 
 use crate::error::{Error, Result};
-use crate::form::Form;
+use crate::form::FormPolicy;
 
 /// An account of the relay's own.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub struct AccountOptions {
     /// Its password, which can't be empty.
     pub password: Password,
     /// What it is served where it names no file; by default what the relay is told to serve.
-    pub form: Option<Form>,
+    pub form: Option<FormPolicy>,
     /// Connections at a time; 0 is any number.
     pub connections_max: usize,
     /// The addresses it may come from; none is all.

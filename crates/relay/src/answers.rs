@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::form::Form;
 use crate::head::Head;
 use crate::relay::{Kept, Relay};
+use crate::translate::end_of;
 
 /// `@name`: values that a client set.
 pub(crate) type Variables = BTreeMap<String, Option<String>>;
@@ -26,14 +27,14 @@ const NOT_SUPPORTED: (u16, [u8; 5]) = (1235, *b"42000");
 const UNKNOWN_VARIABLE: (u16, [u8; 5]) = (ServerError::UNKNOWN_SYSTEM_VARIABLE, *b"HY000");
 const ACCESS_DENIED: (u16, [u8; 5]) = (ServerError::SPECIFIC_ACCESS_DENIED, *b"42000");
 
-/// Answers a statement.
+/// Answers a statement. `form`: what the client is served where it names no file.
 pub(crate) fn answer(
     relay: &Relay,
     kept: &Kept,
-    form: Form,
     variables: &mut Variables,
     session: &mut ReplicaSession,
     asked: &str,
+    form: &dyn Fn(&Variables) -> Result<Form>,
 ) -> Result<()> {
     let Some(statement) = Statement::parse(asked) else {
         refuse(session, NOT_SUPPORTED, "the relay does not know this statement".into());
@@ -75,13 +76,15 @@ pub(crate) fn answer(
         }
         Statement::ShowBinaryLogs => {
             let mut rows = Vec::new();
+            let form = form(variables)?;
             for log in kept.store.logs()? {
                 let encrypted = if log.encrypted { "Yes" } else { "No" };
-                rows.push(vec![text_of(&log.name), text_of(log.size), text_of(encrypted)]);
+                let name = kept.names.name(form, log.number);
+                rows.push(vec![text_of(name), text_of(end_of(kept, form, log.number)?), text_of(encrypted)]);
             }
             session.rows(&[text("Log_name"), number("File_size"), text("Encrypted")], &rows);
         }
-        Statement::ShowBinaryLogStatus => status(relay, kept, form, session),
+        Statement::ShowBinaryLogStatus => status(relay, kept, session, form(variables)?)?,
         Statement::ShowReplicas => {
             let source_id = system.get("server_id").cloned().unwrap_or_default();
             let rows: Vec<Row> = relay
@@ -111,24 +114,16 @@ pub(crate) fn answer(
     Ok(())
 }
 
-/// Where the log ends, as far as that is known in the form that is served.
-fn status(relay: &Relay, kept: &Kept, form: Form, session: &mut ReplicaSession) {
-    if form == Form::Uncompressed {
-        let message = "the end of the log in uncompressed coordinates is not known without expanding it: begin by \
-                       GTID, or at the beginning of a file";
-        return refuse(session, NOT_SUPPORTED, message.into());
-    }
+/// Where the log ends.
+fn status(relay: &Relay, kept: &Kept, session: &mut ReplicaSession, form: Form) -> Result<()> {
     // First the set: it must hold nothing that stands behind the position.
     let gtids = relay.durable_gtids();
-    let rows: Vec<Row> = kept
-        .store
-        .positions()
-        .map(|now| {
-            let name = kept.names.name(Form::Received, now.durable.file);
-            vec![text_of(name), text_of(now.durable.offset), text_of(""), text_of(""), text_of(gtids)]
-        })
-        .into_iter()
-        .collect();
+    let mut rows: Vec<Row> = Vec::new();
+    if let Some(now) = kept.store.positions() {
+        let file = now.durable.file;
+        let (name, end) = (kept.names.name(form, file), end_of(kept, form, file)?);
+        rows.push(vec![text_of(name), text_of(end), text_of(""), text_of(""), text_of(gtids)]);
+    }
     let columns = [
         text("File"),
         number("Position"),
@@ -137,6 +132,7 @@ fn status(relay: &Relay, kept: &Kept, form: Form, session: &mut ReplicaSession) 
         text("Executed_Gtid_Set"),
     ];
     session.rows(&columns, &rows);
+    Ok(())
 }
 
 fn set(

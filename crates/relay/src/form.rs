@@ -1,49 +1,109 @@
 //! The forms in which one stored log is served, and the names its files have in each.
 //!
 //! ```text
-//! received      BASE.NNNNNN     the stored bytes, which are the source's
+//! received      BASE.NNNNNN     the source's bytes and positions
+//! compressed    BASE-z.NNNNNN   the same transactions, every eligible one compressed; file for file
 //! uncompressed  BASE-u.NNNNNN   the same transactions, none of them compressed; file for file
 //! ```
 //!
-//! A form is part of a coordinate: whoever asks for a file by name gets the form that the name says. Both
-//! coordinates are functions of the stored bytes, so that they never change.
+//! A form is part of a coordinate: whoever asks for a file by name gets the form that the name says. All three
+//! coordinates are functions of the stored bytes, so that they never change. Where a client names no file,
+//! [`FormPolicy`] decides.
 
 use binlogz_store::{FileNumber, LogNames};
 
 use crate::error::Result;
 
 /// What a client is served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Form {
     /// The source's own bytes, names and positions.
     Received,
+    /// Every transaction that may be compressed is.
+    Compressed,
     /// No compressed transactions, as if the feature did not exist.
     Uncompressed,
 }
 
-/// Names in both forms.
+/// What clients are served that name no file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormPolicy {
+    /// All of them this form.
+    Always(Form),
+    /// What each can read, as far as it tells what it is.
+    Auto,
+}
+
+impl Form {
+    /// All of them.
+    pub(crate) const ALL: [Form; 3] = [Form::Received, Form::Compressed, Form::Uncompressed];
+
+    /// As the command line and the relay's own files name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::Received => "received",
+            Form::Compressed => "compressed",
+            Form::Uncompressed => "uncompressed",
+        }
+    }
+
+    /// The form of this name.
+    pub(crate) fn of_name(name: &str) -> Option<Form> {
+        Form::ALL.into_iter().find(|form| form.name() == name)
+    }
+
+    /// What a client can read that told this of itself: payloads only where libmysql, mysqld or mysqlbinlog of 8.0.20 or
+    /// later say who they are. Of all others it is not known, and some of them lose every row of a payload without a
+    /// word.
+    pub(crate) fn for_client(attributes: &[(String, String)]) -> Form {
+        let of = |wanted: &str| {
+            attributes.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.as_str())
+        };
+        let reads_payloads = of("_client_name") == "libmysql"
+            && matches!(of("program_name"), "mysqld" | "mysqlbinlog")
+            && version(of("_client_version")).is_some_and(|version| version >= FIRST_WITH_PAYLOADS);
+        if reads_payloads { Form::Compressed } else { Form::Uncompressed }
+    }
+}
+
+const FIRST_WITH_PAYLOADS: [u32; 3] = [8, 0, 20];
+
+/// The numbers that a version such as `8.0.36-28` begins with.
+fn version(text: &str) -> Option<[u32; 3]> {
+    let mut parts = text.splitn(3, '.');
+    let mut next = || {
+        let part = parts.next()?;
+        let digits = part.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(part.len());
+        part.get(..digits)?.parse().ok()
+    };
+    Some([next()?, next()?, next()?])
+}
+
+/// Names in all forms.
 #[derive(Debug)]
 pub(crate) struct FormNames {
-    received: LogNames,
-    uncompressed: LogNames,
+    names: [(Form, LogNames); 3],
 }
 
 impl FormNames {
     pub(crate) fn new(base: &str) -> Result<Self> {
-        Ok(FormNames { received: LogNames::new(base)?, uncompressed: LogNames::new(&format!("{base}-u"))? })
+        let names = |suffix| LogNames::new(&format!("{base}{suffix}"));
+        Ok(FormNames {
+            names: [
+                (Form::Received, names("")?),
+                (Form::Compressed, names("-z")?),
+                (Form::Uncompressed, names("-u")?),
+            ],
+        })
     }
 
     pub(crate) fn name(&self, form: Form, number: FileNumber) -> String {
-        match form {
-            Form::Received => self.received.log(number),
-            Form::Uncompressed => self.uncompressed.log(number),
-        }
+        self.names.iter().find(|(of, _)| *of == form).map(|(_, names)| names.log(number)).unwrap_or_default()
     }
 
     /// What a name asks for.
     pub(crate) fn parse(&self, name: &str) -> Option<(Form, FileNumber)> {
-        let received = self.received.number(name).map(|number| (Form::Received, number));
-        received.or_else(|| self.uncompressed.number(name).map(|number| (Form::Uncompressed, number)))
+        self.names.iter().find_map(|(form, names)| Some((*form, names.number(name)?)))
     }
 }
 
@@ -55,13 +115,39 @@ mod tests {
     #[test]
     fn a_name_says_its_form() {
         let names = FormNames::new("binlog").unwrap();
-        for form in [Form::Received, Form::Uncompressed] {
+        for form in Form::ALL {
             let name = names.name(form, FileNumber(7));
             assert_eq!(names.parse(&name), Some((form, FileNumber(7))), "{name}");
+            assert_eq!(Form::of_name(form.name()), Some(form));
         }
         assert_eq!(names.name(Form::Uncompressed, FileNumber(7)), "binlog-u.000007");
-        for name in ["binlog-z.000001", "binlog.index", "", "../binlog.000001"] {
+        for name in ["binlog-x.000001", "binlog.index", "", "../binlog.000001"] {
             assert_eq!(names.parse(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn only_who_is_known_to_read_payloads_gets_them() {
+        let client = |name: &str, program: &str, version: &str| {
+            Form::for_client(&[
+                ("_os".into(), "Linux".into()),
+                ("_client_name".into(), name.into()),
+                ("program_name".into(), program.into()),
+                ("_client_version".into(), version.into()),
+            ])
+        };
+        assert_eq!(client("libmysql", "mysqld", "9.7.4"), Form::Compressed);
+        assert_eq!(client("libmysql", "mysqlbinlog", "8.0.20"), Form::Compressed);
+        for (name, program, version) in [
+            ("libmysql", "mysqld", "8.0.19"),
+            ("libmysql", "mysqld", "8.0"),
+            ("libmysql", "mysqld", ""),
+            ("libmysql", "mysql", "9.7.4"),
+            ("libmariadb", "mysqld", "10.11.6"),
+            ("MySQL Connector/J", "mysqld", "9.1.0"),
+        ] {
+            assert_eq!(client(name, program, version), Form::Uncompressed, "{name} {program} {version}");
+        }
+        assert_eq!(Form::for_client(&[]), Form::Uncompressed);
     }
 }

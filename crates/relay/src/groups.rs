@@ -1,15 +1,17 @@
 //! Finds the transactions in what is durable of a stored file.
 //!
-//! Reads headers, GTID events and the beginnings of statements; bodies are passed over. A transaction is told once
-//! it is durable to its last byte.
+//! Reads headers, GTID events, the beginnings of statements and of payloads. What was read of a transaction of usual
+//! size stays at hand, so that it need not be read twice. A transaction is told once it is durable to its last byte.
 
 use std::io::Read;
 
 use binlogz_binlog::event::AnyGtidEvent;
+use binlogz_binlog::event::transaction_payload::HEADER_SIZE_LIMIT;
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
 use binlogz_binlog::{EventFrame, EventHeader, EventType, Framing, TransactionAssembler};
+use binlogz_payload::{Provenance, provenance};
 use binlogz_store::LogReader;
 
 use crate::error::{Error, Result};
@@ -18,6 +20,10 @@ use crate::error::{Error, Result};
 const READ_SIZE: usize = 256 << 10;
 /// More than any GTID event; 9.7 writes at most 150 bytes.
 const GTID_EVENT_SIZE_MAX: u32 = 64 << 10;
+/// Of a payload, what servers write in front of it and the beginning of its frame.
+const PAYLOAD_FRONT_SIZE: u32 = 64;
+/// Transactions up to this size are kept at hand.
+pub(crate) const HELD_SIZE_MAX: u64 = 4 << 20;
 
 /// A transaction, or an event between transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +33,20 @@ pub(crate) struct Group {
     pub(crate) end: u64,
     /// Its GTID, if it has one.
     pub(crate) gtid: Option<Gtid>,
+    /// When it was committed on the server that wrote the log: microseconds since 1970; 0: it does not say.
+    pub(crate) committed: u64,
     /// The header of its first event.
     pub(crate) first: EventHeader,
     /// Whether it is a transaction.
     pub(crate) is_transaction: bool,
+    /// Who made its payload, if it is compressed.
+    pub(crate) payload: Option<Provenance>,
+}
+
+impl Group {
+    pub(crate) fn size(&self) -> u64 {
+        self.end - self.begin
+    }
 }
 
 /// Goes through a file.
@@ -43,12 +59,14 @@ pub(crate) struct GroupWalker {
     buffer_offset: u64,
     /// Where the next event begins.
     offset: u64,
+    /// How far the file could be read when that was last looked at.
+    end: u64,
     assembler: TransactionAssembler,
     open: Option<Group>,
 }
 
 impl GroupWalker {
-    /// Begins at `offset`, behind the format description.
+    /// Begins at `offset`: behind the format description, or between transactions.
     pub(crate) fn new(reader: LogReader, framing: Framing, offset: u64) -> Self {
         GroupWalker {
             reader,
@@ -56,6 +74,7 @@ impl GroupWalker {
             buffer: Vec::new(),
             buffer_offset: offset,
             offset,
+            end: 0,
             assembler: TransactionAssembler::new(),
             open: None,
         }
@@ -65,39 +84,70 @@ impl GroupWalker {
     pub(crate) fn next(&mut self) -> Result<Option<Group>> {
         while let Some(header) = self.header()? {
             let end = self.offset + u64::from(header.event_size);
-            let wanted = match header.event_type {
-                EventType::QUERY => header.event_size.min((HEADER_SIZE + QUERY_PREFIX_SIZE_MAX) as u32),
-                event_type if event_type.is_gtid() && header.event_size <= GTID_EVENT_SIZE_MAX => {
-                    header.event_size
+            if self.end < end {
+                self.end = self.reader.end()?;
+                if self.end < end {
+                    return Ok(None);
                 }
-                _ => HEADER_SIZE as u32,
-            };
-            if self.reader.end()? < end {
-                return Ok(None);
             }
-            let Some(event) = self.peek(wanted as usize)? else { return Ok(None) };
-            let body = event.get(HEADER_SIZE..).unwrap_or_default().to_vec();
-            let gtid = match header.event_type.is_gtid() {
-                true => {
-                    let event = event.to_vec();
-                    let frame = EventFrame::from_checked(&event, self.framing.checksum().size())?;
-                    AnyGtidEvent::decode_frame(&frame)?.and_then(|event| event.gtid())
-                }
-                false => None,
-            };
+            let seen = self.look_into(&header)?;
             let was_open = self.assembler.is_open();
-            self.assembler.feed(&header, &body);
+            self.assembler.feed(&header, &seen.body);
             let begin = self.offset;
             self.offset = end;
-            let group =
-                self.open.get_or_insert(Group { begin, end, gtid, first: header, is_transaction: false });
+            let group = self.open.get_or_insert(Group {
+                begin,
+                end,
+                gtid: seen.gtid,
+                committed: seen.committed,
+                first: header,
+                is_transaction: false,
+                payload: None,
+            });
             group.end = end;
+            group.payload = group.payload.or(seen.payload);
             group.is_transaction |= was_open || self.assembler.is_open();
             if !self.assembler.is_open() {
                 return Ok(self.open.take());
             }
         }
         Ok(None)
+    }
+
+    /// Reads as much of an event as somebody needs.
+    fn look_into(&mut self, header: &EventHeader) -> Result<Seen> {
+        let event_size = header.event_size;
+        let (offset, checksum_size) = (self.offset, self.framing.checksum().size());
+        let wanted = match header.event_type {
+            EventType::QUERY => event_size.min((HEADER_SIZE + QUERY_PREFIX_SIZE_MAX) as u32),
+            EventType::TRANSACTION_PAYLOAD => event_size.min(HEADER_SIZE as u32 + PAYLOAD_FRONT_SIZE),
+            event_type if event_type.is_gtid() => event_size.min(GTID_EVENT_SIZE_MAX),
+            _ => return Ok(Seen::default()),
+        };
+        let Some(event) = self.peek(wanted as usize)? else { return Ok(Seen::default()) };
+        let body = event.get(HEADER_SIZE..).unwrap_or_default();
+        let mut seen = Seen::default();
+        match header.event_type {
+            EventType::QUERY => seen.body = body.to_vec(),
+            EventType::TRANSACTION_PAYLOAD => {
+                let body_size = u64::from(event_size) - HEADER_SIZE as u64;
+                seen.payload = provenance(body, body_size)?;
+                if seen.payload.is_none() {
+                    let all = event_size.min((HEADER_SIZE + HEADER_SIZE_LIMIT) as u32 + PAYLOAD_FRONT_SIZE);
+                    let event = self.peek(all as usize)?.unwrap_or_default();
+                    seen.payload = provenance(event.get(HEADER_SIZE..).unwrap_or_default(), body_size)?;
+                }
+            }
+            _ => {
+                let frame = EventFrame::from_checked(event, checksum_size)
+                    .map_err(|error| error.at(offset, Some(header.event_type)))?;
+                if let Some(event) = AnyGtidEvent::decode_frame(&frame)? {
+                    seen.gtid = event.gtid();
+                    seen.committed = event.commit_timestamps().map_or(0, |times| times.immediate);
+                }
+            }
+        }
+        Ok(seen)
     }
 
     /// Where the next event begins; the file is whole if it ends there.
@@ -116,6 +166,41 @@ impl GroupWalker {
         Ok(self.reader.end()?)
     }
 
+    /// The bytes of a transaction that was told last, if it is not too large.
+    pub(crate) fn bytes(&mut self, group: &Group) -> Result<Option<&[u8]>> {
+        let Some(skip) = group.begin.checked_sub(self.buffer_offset) else { return Ok(None) };
+        if group.size() > HELD_SIZE_MAX {
+            return Ok(None);
+        }
+        let (skip, size) = (skip as usize, group.size() as usize);
+        if self.buffer.len() < skip + size {
+            let more = skip + size - self.buffer.len();
+            self.read(more)?;
+        }
+        Ok(self.buffer.get(skip..skip + size))
+    }
+
+    /// Whether an event begins here, as far as its header tells, or the file ends.
+    pub(crate) fn is_between_events(&mut self) -> Result<bool> {
+        let end = self.reader.end()?;
+        if end <= self.offset {
+            return Ok(end == self.offset);
+        }
+        let (offset, framing) = (self.offset, self.framing);
+        let Some(bytes) = self.peek(HEADER_SIZE)? else { return Ok(false) };
+        let Ok(header) = EventHeader::decode(bytes) else { return Ok(false) };
+        let ends = offset + u64::from(header.event_size);
+        Ok(framing.check_header(&header).is_ok() && ends <= end && header.end_log_pos == ends as u32)
+    }
+
+    /// Gives memory back: nothing is to come for a while.
+    pub(crate) fn release(&mut self) {
+        if self.open.is_none() {
+            self.buffer = Vec::new();
+            self.buffer_offset = self.offset;
+        }
+    }
+
     fn header(&mut self) -> Result<Option<EventHeader>> {
         let (offset, framing) = (self.offset, self.framing);
         let Some(bytes) = self.peek(HEADER_SIZE)? else { return Ok(None) };
@@ -132,17 +217,33 @@ impl GroupWalker {
             (walker.buffer.len() >= skip + size).then_some(skip)
         };
         if held(self).is_none() {
-            self.fill()?;
+            self.fill(size)?;
         }
         Ok(held(self).and_then(|skip| self.buffer.get(skip..skip + size)))
     }
 
-    /// Reads from the next event on.
-    fn fill(&mut self) -> Result<()> {
-        self.buffer.resize(READ_SIZE, 0);
-        self.buffer_offset = self.offset;
-        self.reader.seek_to(self.offset);
-        let mut size = 0;
+    /// Reads on, until `size` bytes from the next event on are there. What is open stays, if it is not too large.
+    fn fill(&mut self, size: usize) -> Result<()> {
+        let begin = self.open.map_or(self.offset, |group| group.begin);
+        let keep = if self.offset - begin <= HELD_SIZE_MAX { begin } else { self.offset };
+        match usize::try_from(keep.saturating_sub(self.buffer_offset)) {
+            Ok(drop) if keep >= self.buffer_offset && drop <= self.buffer.len() => {
+                self.buffer.drain(..drop);
+            }
+            _ => self.buffer.clear(),
+        }
+        // What was dropped of a large transaction is not read again.
+        let keep = if self.buffer.is_empty() && keep < self.buffer_offset { self.offset } else { keep };
+        self.buffer_offset = keep;
+        let missing = (self.offset - keep) as usize + size;
+        self.read(missing.saturating_sub(self.buffer.len()).max(READ_SIZE))
+    }
+
+    /// Reads so many more bytes behind those that are there, as far as the file goes.
+    fn read(&mut self, more: usize) -> Result<()> {
+        let mut size = self.buffer.len();
+        self.reader.seek_to(self.buffer_offset + size as u64);
+        self.buffer.resize(size + more, 0);
         while let Some(room) = self.buffer.get_mut(size..).filter(|room| !room.is_empty()) {
             match self.reader.read(room).map_err(Error::io("read a stored log"))? {
                 0 => break,
@@ -152,4 +253,14 @@ impl GroupWalker {
         self.buffer.truncate(size);
         Ok(())
     }
+}
+
+/// What an event tells.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Of a statement, its beginning.
+    body: Vec<u8>,
+    gtid: Option<Gtid>,
+    committed: u64,
+    payload: Option<Provenance>,
 }

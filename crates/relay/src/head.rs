@@ -60,6 +60,11 @@ impl Head {
         self.description.checksum_algorithm
     }
 
+    /// Whether payloads may follow.
+    pub(crate) fn announces_payloads(&self) -> bool {
+        self.description.post_header_lengths.len() >= usize::from(EventType::TRANSACTION_PAYLOAD.0)
+    }
+
     pub(crate) fn context(&self) -> LogContext {
         LogContext {
             framing: self.framing(),

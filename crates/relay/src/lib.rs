@@ -3,13 +3,15 @@
 //!
 //! ```text
 //! source ─ receiver ─ whole transactions ─ store ─ sync ─ durable ┬ sender ─ received ──── replica
-//!                                                                └ sender ─ expanded ──── replica
+//!                                                                ├ sender ─ compressed ── replica
+//!                                                                └ sender ─ uncompressed  replica
 //! ```
 //!
 //! * `receiver` takes what the source sends and gives it to `binlogz-store`, a transaction at a time;
 //! * `gate` counts clients, `accounts` says who they may be;
 //! * `server` accepts clients, `answers` says what their statements are worth;
-//! * `sender` serves a dump: `groups` finds the transactions in what is durable, `sink` makes packets of them.
+//! * `sender` serves a dump: `groups` finds the transactions in what is durable, `translate` gives them the form,
+//!   `sink` makes packets of them; `checkpoints` says where in a file to begin.
 //!
 //! One thread a client, one that receives, one that syncs. What is said on the wire is decided in `binlogz-wire`,
 //! what is on disk in `binlogz-store`, what an expanded transaction looks like in `binlogz-payload`.
@@ -18,12 +20,14 @@
 
 mod accounts;
 mod answers;
+mod checkpoints;
 mod error;
 mod form;
 mod gate;
 mod groups;
 mod head;
 mod identity;
+mod pins;
 mod receiver;
 mod registry;
 mod relay;
@@ -32,10 +36,13 @@ mod server;
 mod sink;
 mod sources;
 mod steering;
+mod storing;
+mod translate;
 mod transport;
 
 pub use accounts::AccountOptions;
 pub use error::{Error, Result};
-pub use form::Form;
+pub use form::{Form, FormPolicy};
 pub use gate::Limits;
 pub use relay::{ListenTls, Log, Relay, RelayOptions, Running};
+pub use storing::Storing;

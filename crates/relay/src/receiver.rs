@@ -1,33 +1,37 @@
 //! Receives the source's log and stores it: its own file names, its own bytes.
 //!
 //! ```text
-//! piece of an event ─ spool ─ at the end of a transaction ─ append ─ (sync thread) ─ durable
-//!                                                                  └ semi-sync: sync, then acknowledge
+//! piece of an event ─ spool ─ at the end of a transaction ─ storing.rs ─ (sync thread) ─ durable
+//!                                                                      └ semi-sync: sync, then acknowledge
 //! ```
 //!
 //! What is not in the source's file is not stored: rotates and format descriptions that the sender makes,
 //! heartbeats. Only whole transactions are appended, so that a connection that breaks inside one leaves nothing
 //! behind; the next one asks for what follows the last whole one. An event that stands anywhere else than the kept
-//! log ends is an error.
+//! log ends is an error. All positions here are the source's.
 
-use std::io::Read;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::event::AnyGtidEvent;
+use binlogz_binlog::event::transaction_payload::HEADER_SIZE_LIMIT;
 use binlogz_binlog::gtid::{Gtid, GtidSet, ServerUuid};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
 use binlogz_binlog::{EventFrame, EventHeader, EventType, MAGIC, TransactionAssembler};
-use binlogz_payload::{Spool, SpoolMemory};
+use binlogz_payload::{Provenance, Spool, SpoolMemory, provenance};
 use binlogz_source::{ConnectOptions, Connection, DumpOptions, RemoteLog};
-use binlogz_store::{FileNumber, Position};
+use binlogz_store::Position;
 use binlogz_wire::session::{DumpStart, EventPiece, Profile, ReplicaProfile};
 
+use crate::checkpoints::Noting;
 use crate::error::{Error, Result};
+use crate::form::Form;
 use crate::head::Head;
 use crate::identity::server_id_of;
 use crate::relay::{Kept, Relay};
+use crate::storing::{self, Batch, Batches, Transaction};
+use crate::translate::go_to_end;
 
 /// After a connection that failed at once; then twice as long each time, up to the second.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
@@ -38,10 +42,12 @@ const GOOD_AFTER: Duration = Duration::from_secs(60);
 const HEARTBEAT_PERIOD: Duration = Duration::from_secs(30);
 /// Whole transactions are collected up to this size while more is at hand.
 const COLLECT_SIZE: u64 = 1 << 20;
-/// Of transactions that are not whole yet, so much is held in memory; the rest in a temporary file.
-const SPOOL_SIZE: usize = 8 << 20;
+/// Of transactions that are not stored yet, so much is held in memory; the rest in temporary files.
+const SPOOL_SIZE: usize = 16 << 20;
 /// Bytes of a GTID event that are looked at; 9.7 writes at most 150.
 const GTID_EVENT_SIZE_MAX: usize = 64 << 10;
+/// Of a payload: whatever may stand in front of it, and the beginning of its frame.
+const PAYLOAD_FRONT_SIZE: usize = HEADER_SIZE + HEADER_SIZE_LIMIT + 8;
 
 /// Receives for ever, unless something must be decided or repaired first.
 pub(crate) fn run(relay: &Relay) {
@@ -79,7 +85,9 @@ fn receive(relay: &Relay) -> Result<()> {
     let source = ask(server)?;
     relay.set_source_has_gtids(source.has_gtids);
     let kept = relay.keep(&source.base, source.uuid)?;
-    let start = start(relay, kept, source.has_gtids);
+    relay.sync()?;
+    let end = End::of(kept)?;
+    let start = start(relay, kept, source.has_gtids, end.as_ref());
     let profile = ReplicaProfile {
         server_uuid: relay.uuid,
         heartbeat_period: HEARTBEAT_PERIOD,
@@ -94,8 +102,15 @@ fn receive(relay: &Relay) -> Result<()> {
         non_blocking: false,
         verify_checksums: true,
     };
-    let mut log = RemoteLog::open(server, dump)?;
-    let mut receiving = Receiving::new(relay, kept);
+    let log = RemoteLog::open(server, dump)?;
+    storing::run(relay, kept, |batches| {
+        receive_all(Receiving::new(relay, kept, batches, end)?, log, source.uuid)
+    })
+}
+
+/// Receives until the connection ends.
+fn receive_all(mut receiving: Receiving<'_>, mut log: RemoteLog, source: ServerUuid) -> Result<()> {
+    let relay = receiving.relay;
     let mut told = false;
     let ended = loop {
         let piece = match log.next_piece() {
@@ -105,12 +120,13 @@ fn receive(relay: &Relay) -> Result<()> {
         };
         if !std::mem::replace(&mut told, true) {
             let name = String::from_utf8_lossy(piece.name);
-            relay.say(&format!("receiving {name} from {} of {}", piece.offset, source.uuid));
+            relay.say(&format!("receiving {name} from {} of {source}", piece.offset));
         }
         let acknowledge = receiving.piece(&piece)?;
         let name = piece.name.to_vec();
         if let Some(position) = acknowledge {
             receiving.flush()?;
+            receiving.batches.drain()?;
             relay.sync()?;
             log.acknowledge(&name, position)?;
         } else if receiving.whole && (receiving.spool.size() >= COLLECT_SIZE || !log.has_input()) {
@@ -120,6 +136,7 @@ fn receive(relay: &Relay) -> Result<()> {
     if receiving.whole {
         receiving.flush()?;
     }
+    receiving.batches.drain()?;
     ended
 }
 
@@ -148,17 +165,32 @@ fn ask(server: &ConnectOptions) -> Result<Source> {
     Ok(Source { uuid: uuid.parse()?, has_gtids: gtid_mode == "ON", base })
 }
 
+/// Where the kept log ends, as the source counts.
+struct End {
+    position: Position,
+    head: Head,
+    noting: Noting,
+}
+
+impl End {
+    fn of(kept: &Kept) -> Result<Option<End>> {
+        let Some(now) = kept.store.positions() else { return Ok(None) };
+        let file = now.durable.file;
+        let (offset, noting) = go_to_end(kept, Form::Received, file)?;
+        Ok(Some(End { position: Position { file, offset }, head: Head::read(&kept.store, file)?, noting }))
+    }
+}
+
 /// Behind the last whole transaction; in an empty log with the first file that the source has.
-fn start(relay: &Relay, kept: &Kept, has_gtids: bool) -> DumpStart {
-    let Some(now) = kept.store.positions() else {
+fn start(relay: &Relay, kept: &Kept, has_gtids: bool, end: Option<&End>) -> DumpStart {
+    let Some(End { position: Position { file, offset }, .. }) = end else {
         return DumpStart::Position { name: String::new(), position: MAGIC.len() as u64 };
     };
-    let Position { file, offset } = now.written;
-    let name = kept.store.names().log(file);
+    let (name, position) = (kept.store.names().log(*file), *offset);
     match has_gtids {
         // File and position say where to go on, the set what must not come again.
-        true => DumpStart::GtidSet { gtid_set: relay.written_gtids(), name, position: offset },
-        false => DumpStart::Position { name, position: offset },
+        true => DumpStart::GtidSet { gtid_set: relay.written_gtids(), name, position },
+        false => DumpStart::Position { name, position },
     }
 }
 
@@ -166,8 +198,11 @@ fn start(relay: &Relay, kept: &Kept, has_gtids: bool) -> DumpStart {
 struct Receiving<'a> {
     relay: &'a Relay,
     kept: &'a Kept,
-    /// Where the kept log ends.
+    batches: &'a Batches<'a>,
+    /// Where the kept log ends with what was brought to the store.
     end: Option<Position>,
+    /// What the file begins with.
+    head: Option<Head>,
     memory: SpoolMemory,
     spool: Spool,
     /// Whether the spool holds whole transactions only.
@@ -177,28 +212,40 @@ struct Receiving<'a> {
     event: Vec<u8>,
     event_wanted: usize,
     checksum_size: usize,
-    /// Of the transaction that is open, and of those in the spool.
-    gtid: Option<Gtid>,
+    /// Of the transaction that is open: where it begins, and if it begins with a GTID event, what that says.
+    open: Option<(u64, Option<(Option<Gtid>, u64)>)>,
+    /// Of those in the spool.
     gtids: GtidSet,
+    transactions: Vec<Transaction>,
 }
 
 impl<'a> Receiving<'a> {
-    fn new(relay: &'a Relay, kept: &'a Kept) -> Self {
+    fn new(relay: &'a Relay, kept: &'a Kept, batches: &'a Batches<'a>, end: Option<End>) -> Result<Self> {
+        let (position, head) = match end {
+            Some(End { position, head, noting }) => {
+                batches.note_in(kept.places(position.file, &head), noting);
+                (Some(position), Some(head))
+            }
+            None => (None, None),
+        };
         let memory = SpoolMemory::new(SPOOL_SIZE);
-        Receiving {
+        Ok(Receiving {
             relay,
             kept,
-            end: kept.store.positions().map(|now| now.written),
+            batches,
+            end: position,
+            checksum_size: head.as_ref().map_or(0, |head| head.checksum().size()),
+            head,
             spool: Spool::new(&memory, Vec::new()),
             memory,
             whole: true,
             assembler: TransactionAssembler::new(),
             event: Vec::new(),
             event_wanted: 0,
-            checksum_size: 0,
-            gtid: None,
+            open: None,
             gtids: GtidSet::new(),
-        }
+            transactions: Vec::new(),
+        })
     }
 
     /// Takes bytes of an event. Gives where a transaction ends that the source wants acknowledged.
@@ -252,10 +299,19 @@ impl<'a> Receiving<'a> {
         };
         // What is left was never completed by the source; it stands in its file all the same.
         self.flush()?;
-        let head = [&MAGIC, piece.bytes].concat();
-        let end = store.writer()?.begin_file(number, &head, None)?;
+        self.batches.drain()?;
+        if let (Some(end), Some(head)) = (self.end, &self.head) {
+            // Closed soon: what is known of it is kept.
+            let _ = self.kept.places(end.file, head).save(u64::MAX - 1, true);
+        }
+        let bytes = [&MAGIC, piece.bytes].concat();
+        let end = store.writer()?.begin_file(number, &bytes, None)?;
         self.end = Some(end);
+        let head = Head::read(store, number)?;
+        self.batches.note_in(self.kept.places(number, &head), Noting::default());
+        self.head = Some(head);
         self.assembler = TransactionAssembler::new();
+        self.open = None;
         self.relay.say(&format!("{name} begins"));
         Ok(())
     }
@@ -274,64 +330,65 @@ impl<'a> Receiving<'a> {
         self.event.clear();
         self.event_wanted = match piece.header.event_type {
             EventType::QUERY => HEADER_SIZE + QUERY_PREFIX_SIZE_MAX,
+            EventType::TRANSACTION_PAYLOAD => PAYLOAD_FRONT_SIZE,
             event_type if event_type.is_gtid() => GTID_EVENT_SIZE_MAX,
             _ => HEADER_SIZE,
         };
+        self.open.get_or_insert((offset, None));
         Ok(())
     }
 
     /// An event is whole.
     fn end_event(&mut self, header: &EventHeader) -> Result<()> {
-        self.assembler.feed(header, self.event.get(HEADER_SIZE..).unwrap_or_default());
+        let body = self.event.get(HEADER_SIZE..).unwrap_or_default();
+        self.assembler.feed(header, body);
         if header.event_type.is_gtid() {
             let frame = EventFrame::from_checked(&self.event, self.checksum_size)?;
-            self.gtid = AnyGtidEvent::decode_frame(&frame)?.and_then(|event| event.gtid());
+            let event = AnyGtidEvent::decode_frame(&frame)?;
+            let committed = event.as_ref().and_then(AnyGtidEvent::commit_timestamps);
+            let told = (event.and_then(|event| event.gtid()), committed.map_or(0, |times| times.immediate));
+            self.open = self.open.map(|(begin, _)| (begin, Some(told)));
+        } else if header.event_type == EventType::TRANSACTION_PAYLOAD {
+            let body_size = u64::from(header.event_size) - HEADER_SIZE as u64;
+            if provenance(body, body_size)? == Some(Provenance::Binlogz) {
+                return Err(Error::Lineage(
+                    "the source sends a payload with the mark of those that binlogz makes in a store: it could not be \
+                     told from our own"
+                        .into(),
+                ));
+            }
         }
         if !self.assembler.is_open() {
             self.whole = true;
-            if let Some(gtid) = self.gtid.take() {
-                self.gtids.add(gtid);
+            let end = self.end.map_or(0, |end| end.offset) + self.spool.size();
+            if let Some((begin, Some((gtid, committed)))) = self.open.take() {
+                if let Some(gtid) = gtid {
+                    self.gtids.add(gtid);
+                }
+                self.transactions.push(Transaction { range: begin..end, gtid, committed });
             }
         }
         Ok(())
     }
 
-    /// Stores what has come.
+    /// Brings what has come to the store.
     fn flush(&mut self) -> Result<()> {
         let size = self.spool.size();
+        let (Some(end), Some(head)) = (&mut self.end, &self.head) else { return Ok(()) };
         if size == 0 {
             return Ok(());
         }
-        let mut writer = self.kept.store.writer()?;
-        if writer.position().is_none() {
-            let end = self.end.unwrap_or(Position { file: FileNumber(0), offset: 0 });
-            return Err(Error::Gap {
-                name: self.kept.store.names().log(end.file),
-                offset: end.offset,
-                expected: "the next file: this one was closed".into(),
-            });
-        }
-        if let Some(bytes) = self.spool.in_memory(0..size) {
-            self.end = Some(writer.append(bytes)?);
-        } else {
-            let mut chunk = vec![0; COLLECT_SIZE as usize];
-            let mut reader = self.spool.reader(0..size);
-            loop {
-                let count = reader.read(&mut chunk).map_err(Error::io("read a held transaction"))?;
-                if count == 0 {
-                    break;
-                }
-                self.end = Some(writer.append(chunk.get(..count).unwrap_or_default())?);
-            }
-        }
-        drop(writer);
-        let empty = Spool::new(&self.memory, Vec::new());
-        let buffer = std::mem::replace(&mut self.spool, empty).into_buffer();
-        if buffer.capacity() <= SPOOL_SIZE {
-            self.spool = Spool::new(&self.memory, buffer);
-        }
+        let spool = std::mem::replace(&mut self.spool, Spool::new(&self.memory, Vec::new()));
+        let batch = Batch {
+            spool,
+            offset: end.offset,
+            context: head.context(),
+            announced: head.announces_payloads(),
+            gtids: std::mem::take(&mut self.gtids),
+            transactions: std::mem::take(&mut self.transactions),
+        };
+        end.offset += size;
         self.whole = true;
-        self.relay.written(std::mem::take(&mut self.gtids));
-        Ok(())
+        self.batches.bring(batch)
     }
 }

@@ -7,14 +7,18 @@ use std::thread;
 
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_source::ConnectOptions;
-use binlogz_store::{BinlogStore, FileStorage, Lineage, StoreOptions};
+use binlogz_store::{BinlogStore, FileNumber, FileStorage, Lineage, StoreOptions};
 
 use crate::accounts::{AccountOptions, Accounts};
+use crate::checkpoints::{Checkpoints, Indexes};
 use crate::error::{Error, Result};
-use crate::form::{Form, FormNames};
+use crate::form::{FormNames, FormPolicy};
 use crate::gate::{Gate, Limits};
+use crate::head::Head;
+use crate::pins::Pins;
 use crate::registry::Registry;
 use crate::sources::Sources;
+use crate::storing::Storing;
 use crate::transport::ServerTls;
 use crate::{identity, receiver, server};
 
@@ -37,7 +41,9 @@ pub struct RelayOptions {
     /// What clients are shown that connect with TLS; without it there is no TLS.
     pub listen_tls: Option<ListenTls>,
     /// What a client is served that names no file.
-    pub form: Form,
+    pub form: FormPolicy,
+    /// How what is received is kept.
+    pub storing: Storing,
     /// The relay's own server id; by default one made of its uuid.
     pub server_id: Option<u32>,
     /// Whether transactions are acknowledged to the source (semi-synchronous replication), each once it is
@@ -95,6 +101,7 @@ pub struct Relay {
     pub(crate) registry: Registry,
     pub(crate) sources: Sources,
     pub(crate) tls: Option<ServerTls>,
+    pub(crate) pins: Pins,
     storage: Arc<FileStorage>,
     kept: OnceLock<Kept>,
     gtids: Mutex<Gtids>,
@@ -111,6 +118,14 @@ pub(crate) struct Kept {
     pub(crate) names: FormNames,
     pub(crate) base: String,
     pub(crate) source: ServerUuid,
+    indexes: Indexes,
+}
+
+impl Kept {
+    /// The index of positions of a file.
+    pub(crate) fn places(&self, file: FileNumber, head: &Head) -> Arc<Checkpoints> {
+        self.indexes.of(file, &self.store.names().log(file), &head.event)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -140,6 +155,7 @@ impl Relay {
             registry: Registry::default(),
             sources: Sources::new(options.sources.clone()),
             tls,
+            pins: Pins::open(&options.directory)?,
             storage,
             kept: OnceLock::new(),
             gtids: Mutex::default(),
@@ -214,7 +230,10 @@ impl Relay {
         let (store, report) = BinlogStore::open(Arc::clone(&self.storage) as _, options)?;
         self.say(&format!("log {base} of the source {source}: {report}"));
         *lock(&self.gtids) = Gtids { written: report.gtids.clone(), durable: report.gtids };
-        let kept = Kept { store, names: FormNames::new(&base)?, base, source };
+        let indexes = Indexes::new(&self.options.directory);
+        let present: Vec<_> = store.logs()?.into_iter().map(|log| log.name).collect();
+        indexes.keep_only(&present);
+        let kept = Kept { store, names: FormNames::new(&base)?, base, source, indexes };
         Ok(self.kept.get_or_init(|| kept))
     }
 

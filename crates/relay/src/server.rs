@@ -17,7 +17,7 @@ use binlogz_wire::session::{ReplicaOptions, ReplicaSession, ReplicaStep, Request
 use crate::accounts::Entered;
 use crate::answers::{self, Variables};
 use crate::error::{Error, Result};
-use crate::form::Form;
+use crate::form::{Form, FormPolicy};
 use crate::gate::Place;
 use crate::head::Head;
 use crate::registry::Replica;
@@ -53,7 +53,8 @@ pub(crate) fn accept(relay: &Arc<Relay>, listener: &TcpListener) {
             let Some(place) = its.gate.admit(connection, &stream, peer.ip()) else {
                 return turn_away(stream, 1040, "Too many connections");
             };
-            let mut client = Client { relay: &its, connection, peer, place, account: None };
+            let attributes = Vec::new();
+            let mut client = Client { relay: &its, connection, peer, place, account: None, attributes };
             let ended = client.serve(&stream);
             drop(client);
             its.registry.leave(connection);
@@ -89,6 +90,8 @@ struct Client<'a> {
     place: Place<'a>,
     /// Once logged in.
     account: Option<Entered<'a>>,
+    /// What it then told of itself.
+    attributes: Vec<(String, String)>,
 }
 
 impl Client<'_> {
@@ -145,6 +148,7 @@ impl Client<'_> {
                             return Err(Error::Refused(format!("user '{user}': {}", refusal.message)));
                         }
                         session.ok();
+                        self.attributes = session.attributes().to_vec();
                     }
                     ReplicaStep::StartTls => {
                         let tls = self.relay.tls.as_ref();
@@ -186,12 +190,6 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// What the client is served where it names no file.
-    fn form(&self) -> Form {
-        let own = self.account.as_ref().and_then(|entered| entered.account().form);
-        own.unwrap_or(self.relay.options.form)
-    }
-
     fn user(&self) -> &str {
         self.account.as_ref().map_or("", |entered| &entered.account().user)
     }
@@ -206,7 +204,8 @@ impl Client<'_> {
         match request {
             Request::Ping => session.ok(),
             Request::Statement(text) => {
-                answers::answer(self.relay, kept, self.form(), variables, session, &text)?
+                let form = |variables: &Variables| self.form(variables);
+                answers::answer(self.relay, kept, variables, session, &text, &form)?;
             }
             Request::Register { server_id, host, port } => {
                 let uuid = replica_uuid(variables).unwrap_or_default();
@@ -261,6 +260,23 @@ impl Client<'_> {
         }
     }
 
+    /// What it is served where it names no file.
+    fn form(&self, variables: &Variables) -> Result<Form> {
+        let own = self.account.as_ref().and_then(|entered| entered.account().form);
+        match own.unwrap_or(self.relay.options.form) {
+            FormPolicy::Always(form) => Ok(form),
+            FormPolicy::Auto => {
+                let program = || self.attributes.iter().find(|(name, _)| name == "program_name");
+                let who = replica_uuid(variables).or_else(|| program().map(|(_, value)| value.clone()));
+                self.relay.pins.form(
+                    self.user(),
+                    &who.unwrap_or_default(),
+                    Form::for_client(&self.attributes),
+                )
+            }
+        }
+    }
+
     /// What a request asks for, or why it can't be had.
     fn prepare(&self, kept: &Kept, variables: &Variables, request: &DumpRequest) -> Result<Dump> {
         let (DumpRequest::ByPosition { flags, server_id, name, .. }
@@ -274,10 +290,10 @@ impl Client<'_> {
                 Some(kept.names.parse(name).filter(|(_, file)| files.contains(file)).ok_or_else(unknown)?)
             }
         };
-        let first = || files.first().map(|file| (self.form(), *file)).ok_or_else(unknown);
+        let first = || Ok((self.form(variables)?, *files.first().ok_or_else(unknown)?));
         let (has, (form, file), from) = match request {
             DumpRequest::ByPosition { position, .. } => {
-                (None, named.map_or_else(first, Ok)?, u64::from(*position))
+                (None, named.map_or_else(first, Ok::<_, Error>)?, u64::from(*position))
             }
             DumpRequest::ByGtidSet { position, gtid_set, .. } => {
                 let (place, from) = match named {
@@ -286,7 +302,7 @@ impl Client<'_> {
                         let mut place = None;
                         for file in files.iter().rev() {
                             if kept.store.previous_gtids(*file)?.is_subset(gtid_set) {
-                                place = Some((self.form(), *file));
+                                place = Some((self.form(variables)?, *file));
                                 break;
                             }
                         }

@@ -10,6 +10,7 @@ use binlogz_binlog::EventHeader;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_wire::event_packets::EventPackets;
 
+use crate::translate::FormSink;
 use crate::transport::Transport;
 
 /// Bytes collected for one write.
@@ -41,7 +42,7 @@ impl EventSink {
         EventSink {
             transport,
             packets: EventPackets::new(sequence),
-            out: Vec::with_capacity(WRITE_SIZE),
+            out: Vec::new(),
             position: 0,
             from: 0,
             leave_out: false,
@@ -58,9 +59,11 @@ impl EventSink {
         (self.position, self.from) = (position, from);
     }
 
-    /// Leaves out everything up to there without looking at it.
-    pub(crate) fn skip_to(&mut self, position: u64) {
-        self.position = position;
+    /// Gives memory back: nothing is to come for a while.
+    pub(crate) fn release(&mut self) {
+        if self.out.is_empty() {
+            self.out = Vec::new();
+        }
     }
 
     /// Where the next event begins in the file.
@@ -125,6 +128,12 @@ impl EventSink {
 
 /// What a client is told that begins inside an event.
 const NOT_A_BOUNDARY: &str = "bogus data in log event: no event begins at the requested position";
+
+impl FormSink for EventSink {
+    fn skip_to(&mut self, position: u64) {
+        self.position = position;
+    }
+}
 
 impl Write for EventSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -136,6 +136,7 @@ pub struct ReplicaSession {
     out: PacketWriter,
     /// Bytes that came since the last whole message.
     size: usize,
+    attributes: Vec<(String, String)>,
 }
 
 #[derive(Debug)]
@@ -175,7 +176,13 @@ impl ReplicaSession {
             messages: MessageReader::default(),
             out,
             size: 0,
+            attributes: Vec::new(),
         }
+    }
+
+    /// What the client told of itself when it logged in: names and values, as in `program_name` and `mysqld`.
+    pub fn attributes(&self) -> &[(String, String)] {
+        &self.attributes
     }
 
     /// What is to be sent. Whoever sends it calls [`ReplicaSession::sent`].
@@ -228,7 +235,10 @@ impl ReplicaSession {
                         "authentication by plugins",
                     ));
                 }
-                let user = String::from_utf8_lossy(response.user).into_owned();
+                let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                let user = text(response.user);
+                self.attributes =
+                    response.attributes.iter().map(|(name, value)| (text(name), text(value))).collect();
                 let named = response.plugin.and_then(AuthPlugin::from_name);
                 let plugin = match named {
                     Some(plugin @ (AuthPlugin::NativePassword | AuthPlugin::CachingSha2Password)) => plugin,

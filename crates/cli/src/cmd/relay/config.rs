@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::FormName;
+use super::{FormName, StoreName};
 use crate::failure::{Failure, Result};
 
 /// The port next to MySQL's, for nobody but this machine.
@@ -50,6 +50,9 @@ pub(super) struct Source {
 #[serde(deny_unknown_fields)]
 pub(super) struct Store {
     pub(super) dir: PathBuf,
+    #[serde(default)]
+    pub(super) store: StoreName,
+    pub(super) level: Option<i64>,
 }
 
 /// `[listen]`: where replicas connect.

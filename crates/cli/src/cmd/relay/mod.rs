@@ -9,7 +9,7 @@ mod resolve;
 mod run;
 mod secret;
 
-use binlogz_relay::Form;
+use binlogz_relay::{Form, FormPolicy};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 
@@ -30,24 +30,41 @@ enum Action {
     CheckConfig(check_config::CheckConfig),
 }
 
-/// See [`Form`].
+/// See [`FormPolicy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum FormName {
     /// The source's own bytes, file names and positions.
     #[default]
     Received,
+    /// Every transaction that may be compressed is.
+    Compressed,
     /// No compressed transactions, as if the feature did not exist.
     Uncompressed,
+    /// What each can read: compressed for mysqld and mysqlbinlog since 8.0.20, uncompressed for all others.
+    Auto,
 }
 
 impl FormName {
-    fn form(self) -> Form {
+    fn form(self) -> FormPolicy {
         match self {
-            FormName::Received => Form::Received,
-            FormName::Uncompressed => Form::Uncompressed,
+            FormName::Received => FormPolicy::Always(Form::Received),
+            FormName::Compressed => FormPolicy::Always(Form::Compressed),
+            FormName::Uncompressed => FormPolicy::Always(Form::Uncompressed),
+            FormName::Auto => FormPolicy::Auto,
         }
     }
+}
+
+/// See [`binlogz_relay::Storing`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StoreName {
+    /// The source's own bytes.
+    #[default]
+    Received,
+    /// Plain transactions compressed, by as many threads as there are cores, up to 8.
+    Compressed,
 }
 
 impl Relay {

@@ -1,9 +1,11 @@
 //! From a configuration to the relay's options: option files, passwords and certificates are looked up.
 
-use binlogz_relay::{AccountOptions, Limits, ListenTls, RelayOptions};
+use binlogz_payload::CompressionLevel;
+use binlogz_relay::{AccountOptions, Limits, ListenTls, RelayOptions, Storing};
 use binlogz_source::{ConnectOptions, PasswordOption, option_files};
 
-use super::config::{Account, Config, Listen, Source};
+use super::StoreName;
+use super::config::{Account, Config, Listen, Source, Store};
 use super::secret;
 use crate::failure::{Failure, Result, warn};
 
@@ -19,12 +21,24 @@ impl Config {
             sources,
             accounts,
             limits: self.listen.limits(),
+            storing: self.store.storing()?,
             directory: self.store.dir,
             listen: self.listen.address,
             listen_tls: self.listen.tls()?,
             form: self.listen.form.form(),
             server_id: self.source.server_id.filter(|id| *id > 0),
             semi_sync: self.source.semi_sync,
+        })
+    }
+}
+
+impl Store {
+    fn storing(&self) -> Result<Storing> {
+        let level = self.level.map_or(Some(CompressionLevel::DEFAULT), CompressionLevel::new);
+        let level = level.ok_or_else(|| Failure::of(&"store", "level: expected 1 to 22"))?;
+        Ok(match self.store {
+            StoreName::Received => Storing::Received,
+            StoreName::Compressed => Storing::Compressed(level),
         })
     }
 }

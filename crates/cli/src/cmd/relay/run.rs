@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use binlogz_relay::{Relay, RelayOptions};
 use clap::Args;
 
-use super::FormName;
 use super::config::{Config, Listen, Source, Store};
+use super::{FormName, StoreName};
 use crate::Exit;
 use crate::failure::{Failure, Result, complain};
 
@@ -46,6 +46,13 @@ struct Quick {
     /// What clients get that name no file; by default what was received.
     #[arg(long, value_enum)]
     form: Option<FormName>,
+    /// How what is received is kept; by default as it came. Either way it is served byte for byte as the source has it,
+    /// where it is asked for by the source's file names.
+    #[arg(long, value_enum)]
+    store: Option<StoreName>,
+    /// The level at which plain transactions are compressed for --store compressed, 1 to 22; by default 3.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=22), requires = "store")]
+    level: Option<i64>,
     /// The relay's server id; by default one made of its uuid, which is kept in DIR.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     server_id: Option<u32>,
@@ -97,7 +104,11 @@ impl Quick {
                 semi_sync: self.semi_sync,
                 ..Source::default()
             },
-            store: Store { dir: self.dir.unwrap_or_default() },
+            store: Store {
+                dir: self.dir.unwrap_or_default(),
+                store: self.store.unwrap_or_default(),
+                level: self.level,
+            },
             listen: Listen {
                 address: self.listen.unwrap_or(listen.address),
                 form: self.form.unwrap_or_default(),

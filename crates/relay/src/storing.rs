@@ -1,0 +1,330 @@
+//! Puts what was received into the store: as it came, or its plain transactions compressed.
+//!
+//! ```text
+//! receiver ─ batches of whole transactions ┬ worker ┬ in order ─ writer ─ positions of the stored file ─ append
+//!                                          └ worker ┘
+//! ```
+//!
+//! Frames that are made here carry zstd's content checksum: that is how the stored file tells what came plain. The writer
+//! also notes places of the index: it alone sees source's and stored positions side by side.
+
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_payload::rewritten::Span;
+use binlogz_payload::{
+    CompressOptions, CompressionLevel, LogContext, PieceBytes, Place, PositionWriter, Rewritten, Spool,
+    SpoolMemory, TransactionCompressor,
+};
+use binlogz_store::StoreWriter;
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use crate::checkpoints::{Checkpoints, Noting, Seen};
+use crate::error::{Error, Result};
+use crate::form::Form;
+use crate::relay::{Kept, Relay, lock};
+
+/// How transactions are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Storing {
+    /// As they are received.
+    Received,
+    /// Plain ones compressed at this level, off the source's commit path; received payloads as they are received.
+    Compressed(CompressionLevel),
+}
+
+/// More threads than this find no work: one connection brings what there is.
+const WORKERS_MAX: usize = 8;
+/// Compressed bytes held in memory by all workers; the rest goes to temporary files.
+const SPOOL_SIZE: usize = 8 << 20;
+
+/// Whole transactions, one behind the other, as they were received.
+pub(crate) struct Batch {
+    pub(crate) spool: Spool,
+    /// Where they begin in the source's file.
+    pub(crate) offset: u64,
+    pub(crate) context: LogContext,
+    /// Whether the file's format description lets payloads follow.
+    pub(crate) announced: bool,
+    pub(crate) gtids: GtidSet,
+    /// Each transaction that begins with a GTID event.
+    pub(crate) transactions: Vec<Transaction>,
+}
+
+/// A transaction of a batch.
+pub(crate) struct Transaction {
+    /// In the source's file.
+    pub(crate) range: Range<u64>,
+    pub(crate) gtid: Option<Gtid>,
+    pub(crate) committed: u64,
+}
+
+/// What a worker made of a batch.
+struct Ready {
+    batch: Batch,
+    rewritten: Rewritten,
+}
+
+type Answer = Result<Ready>;
+
+/// Takes batches.
+pub(crate) struct Batches<'a> {
+    relay: &'a Relay,
+    kept: &'a Kept,
+    /// None: everything is done by whoever brings a batch.
+    threads: Option<Threads>,
+    progress: &'a Progress,
+}
+
+struct Threads {
+    to_workers: Sender<(Batch, Sender<Answer>)>,
+    to_writer: Sender<Receiver<Answer>>,
+}
+
+/// How far the writer is.
+#[derive(Default)]
+pub(crate) struct Progress {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    brought: u64,
+    written: u64,
+    failed: bool,
+    /// Why; taken by the first who asks.
+    error: Option<Error>,
+    /// GTIDs since the last place of the index.
+    noting: Noting,
+    places: Option<Arc<Checkpoints>>,
+}
+
+/// Lets `receive` bring batches; all threads have ended when this returns.
+pub(crate) fn run<T>(
+    relay: &Relay,
+    kept: &Kept,
+    receive: impl FnOnce(&Batches<'_>) -> Result<T>,
+) -> Result<T> {
+    let progress = Progress::default();
+    let Storing::Compressed(level) = relay.options.storing else {
+        return receive(&Batches { relay, kept, threads: None, progress: &progress });
+    };
+    let count = thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
+    let (to_workers, batches) = bounded::<(Batch, Sender<Answer>)>(count);
+    let (to_writer, in_order) = bounded::<Receiver<Answer>>(count + 1);
+    let memory = SpoolMemory::new(SPOOL_SIZE);
+    thread::scope(|scope| {
+        let progress = &progress;
+        for _ in 0..count {
+            let (batches, memory) = (batches.clone(), memory.clone());
+            scope.spawn(move || {
+                let mut compressor = None;
+                for (batch, answer) in batches {
+                    // Nobody waits for it once storing has failed.
+                    let _ = answer.send(compress(batch, level, &memory, &mut compressor));
+                }
+            });
+        }
+        drop(batches);
+        scope.spawn(move || {
+            for awaited in in_order {
+                let ready =
+                    awaited.recv().unwrap_or_else(|_| Err(Error::Refused("a worker panicked".into())));
+                progress.done(ready.and_then(|ready| write(relay, kept, progress, ready)));
+            }
+        });
+        let threads = Some(Threads { to_workers, to_writer });
+        receive(&Batches { relay, kept, threads, progress })
+    })
+}
+
+impl Batches<'_> {
+    /// Takes a batch; an error may be that of an earlier one.
+    pub(crate) fn bring(&self, batch: Batch) -> Result<()> {
+        self.progress.check()?;
+        lock(&self.progress.state).brought += 1;
+        let Some(threads) = &self.threads else {
+            self.progress.done(write(self.relay, self.kept, self.progress, plain(batch)));
+            return self.progress.check();
+        };
+        let (answer, awaited) = bounded(1);
+        // Threads end only when we do.
+        let _ = threads.to_writer.send(awaited);
+        let _ = threads.to_workers.send((batch, answer));
+        Ok(())
+    }
+
+    /// Waits until all batches are written.
+    pub(crate) fn drain(&self) -> Result<()> {
+        let mut state = lock(&self.progress.state);
+        while state.written < state.brought {
+            state = self.progress.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        self.progress.check()
+    }
+
+    /// What is brought from now on goes to the file whose index this is. All before is written.
+    pub(crate) fn note_in(&self, places: Arc<Checkpoints>, noting: Noting) {
+        let mut state = lock(&self.progress.state);
+        (state.places, state.noting) = (Some(places), noting);
+    }
+}
+
+impl Progress {
+    fn check(&self) -> Result<()> {
+        let mut state = lock(&self.state);
+        match state.failed {
+            false => Ok(()),
+            true => Err(state.error.take().unwrap_or_else(|| Error::Refused("storing has failed".into()))),
+        }
+    }
+
+    fn done(&self, result: Result<()>) {
+        let mut state = lock(&self.state);
+        state.written += 1;
+        if let Err(error) = result {
+            state.failed = true;
+            state.error.get_or_insert(error);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn failed(&self) -> bool {
+        lock(&self.state).failed
+    }
+}
+
+fn compress(
+    mut batch: Batch,
+    level: CompressionLevel,
+    memory: &SpoolMemory,
+    compressor: &mut Option<TransactionCompressor>,
+) -> Answer {
+    let options = CompressOptions { level, mark_frames: true, marks: true };
+    let compressor = match compressor {
+        Some(compressor) => compressor,
+        none => none.insert(TransactionCompressor::new(options)?),
+    };
+    let place = Place { offset: batch.offset, context: batch.context, announced: batch.announced };
+    let size = batch.spool.size();
+    let spool = Spool::new(memory, Vec::new());
+    let rewritten = match batch.spool.in_memory(0..size) {
+        Some(bytes) => compressor.batch(bytes, place, spool)?,
+        None => {
+            let received = &batch.spool;
+            compressor.large(|range| Ok(received.reader(range)), size, place, spool)?
+        }
+    };
+    Ok(Ready { batch, rewritten })
+}
+
+/// Nothing is done to it but what its place asks for.
+fn plain(batch: Batch) -> Ready {
+    let none = Spool::new(&SpoolMemory::new(0), Vec::new());
+    let mut rewritten = Rewritten::new(batch.offset, batch.context, none, false);
+    rewritten.spans.push(Span::Plain(0..batch.spool.size()));
+    Ready { batch, rewritten }
+}
+
+fn write(relay: &Relay, kept: &Kept, progress: &Progress, ready: Ready) -> Result<()> {
+    let Ready { batch, mut rewritten } = ready;
+    if progress.failed() {
+        return Ok(());
+    }
+    let Batch { spool, offset, gtids, transactions, .. } = batch;
+    let writer = kept.store.writer()?;
+    let Some(begin) = writer.position() else {
+        return Err(Error::Gap {
+            name: kept
+                .store
+                .names()
+                .log(kept.store.positions().map_or(binlogz_store::FileNumber(0), |now| now.written.file)),
+            offset,
+            expected: "the next file: this one was closed".into(),
+        });
+    };
+    let mut append = Append { writer, error: None };
+    let mut placed = Vec::new();
+    let mut out = PositionWriter::resume(&mut append, begin.offset, true);
+    let mut input = Received(spool);
+    let written = out.write(&mut rewritten, &mut input, |_, offset| placed.push(offset));
+    let written = written.and_then(|()| out.finish());
+    if let Some(error) = append.error.take() {
+        return Err(error.into());
+    }
+    written?;
+    drop(append);
+    let mut state = lock(&progress.state);
+    let State { noting, places, .. } = &mut *state;
+    if let Some(places) = places {
+        let marks = rewritten.marks.as_deref();
+        for (index, transaction) in transactions.iter().enumerate() {
+            let stored = match marks {
+                None => {
+                    let moved = |at: u64| begin.offset + (at - offset);
+                    moved(transaction.range.start)..moved(transaction.range.end)
+                }
+                Some(marks) => {
+                    let Some(mark) = marks.get(index).filter(|mark| mark.old == transaction.range) else {
+                        break;
+                    };
+                    let at = |span: usize| placed.get(span).copied().unwrap_or_default();
+                    at(mark.spans.start)..at(mark.spans.end)
+                }
+            };
+            let Transaction { range, gtid, committed } = transaction;
+            let seen = Seen { stored, gtid: *gtid, committed: *committed };
+            noting.transaction(places, Form::Received, &seen, range.end);
+        }
+        // An index that can't be written is made again by the next one who needs it.
+        let durable =
+            kept.store.positions().map(|now| now.durable).filter(|durable| durable.file == begin.file);
+        let _ = durable.map(|durable| places.save(durable.offset, false));
+    }
+    drop(state);
+    relay.written(gtids);
+    Ok(())
+}
+
+/// Appends to the store.
+struct Append<'a> {
+    writer: StoreWriter<'a>,
+    /// Why the last write failed.
+    error: Option<binlogz_store::Error>,
+}
+
+impl Write for Append<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.writer.append(bytes) {
+            Ok(_) => Ok(bytes.len()),
+            Err(error) => {
+                let kind = io::Error::other(error.to_string());
+                self.error = Some(error);
+                Err(kind)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Received bytes.
+struct Received(Spool);
+
+impl PieceBytes for Received {
+    fn in_memory(&mut self, range: Range<u64>) -> Option<&mut [u8]> {
+        self.0.in_memory(range)
+    }
+
+    fn reader(&mut self, range: Range<u64>) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(self.0.reader(range)))
+    }
+}
