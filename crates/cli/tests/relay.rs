@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use binlogz_testkit::{Installed, MariadbSandbox, MysqlSandbox, StartAt, Tool, require_tool};
+use binlogz_testkit::{Installed, MariadbSandbox, MysqlSandbox, Tool, require_tool};
 use common::Folder;
 
 /// Two busy cores.
@@ -326,7 +326,7 @@ fn what_is_stored_compressed_comes_back_as_it_was() {
     relay.child.kill().unwrap();
     fs::remove_file(&index).unwrap();
     drop(relay);
-    source.sql(&some).unwrap();
+    source.sql(some).unwrap();
     let mut relay = Relay::start(&folder, &source, &["--form", "auto"]);
     check(&mut relay);
     drop(relay);
@@ -337,6 +337,7 @@ fn what_is_stored_compressed_comes_back_as_it_was() {
     // All three forms mean the same, and no more and no fewer are compressed than should be.
     let name = |form: &str, number: usize| format!("binlog{form}.{number:06}");
     let place = |name: &String| format!("fetched/{name}");
+    relay.received_equal(mysql, &folder, &source);
     for form in ["-z", "-u"] {
         let names: Vec<_> = (1..=count).map(|number| name(form, number)).collect();
         relay.fetch(mysql, &folder, &[], &names.iter().map(String::as_str).collect::<Vec<_>>());
@@ -364,7 +365,7 @@ fn what_is_stored_compressed_comes_back_as_it_was() {
     wanderer.sql("SET GLOBAL binlog_transaction_compression = ON").unwrap();
     let ports = [relay.port, source.port()];
     for turn in 0..10 {
-        source.sql(&some).unwrap();
+        source.sql(some).unwrap();
         let (file, offset) = match turn {
             0 => (name("", 1), "4".to_owned()),
             _ => {
@@ -373,8 +374,14 @@ fn what_is_stored_compressed_comes_back_as_it_was() {
                 (status["Relay_Source_Log_File"].clone(), status["Exec_Source_Log_Pos"].clone())
             }
         };
-        let start = StartAt::Position(file, offset.parse().unwrap());
-        wanderer.replicate_from_port(ports[turn % 2], start).unwrap();
+        wanderer
+            .sql(&format!(
+                "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={}, SOURCE_USER='repl', \
+                 SOURCE_PASSWORD='repl', SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1, SOURCE_CONNECT_RETRY=1, \
+                 SOURCE_LOG_FILE='{file}', SOURCE_LOG_POS={offset}; START REPLICA",
+                ports[turn % 2]
+            ))
+            .unwrap();
         // It is turned in the middle, half of the times.
         if turn % 2 == 0 {
             wanderer

@@ -125,7 +125,9 @@ impl GroupWalker {
             _ => return Ok(Seen::default()),
         };
         let Some(event) = self.peek(wanted as usize)? else { return Ok(Seen::default()) };
-        let body = event.get(HEADER_SIZE..).unwrap_or_default();
+        // A statement ends where the checksum begins.
+        let end = (event_size as usize).saturating_sub(checksum_size).min(event.len());
+        let body = event.get(HEADER_SIZE..end).unwrap_or_default();
         let mut seen = Seen::default();
         match header.event_type {
             EventType::QUERY => seen.body = body.to_vec(),

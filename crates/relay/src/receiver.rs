@@ -194,6 +194,9 @@ fn start(relay: &Relay, kept: &Kept, has_gtids: bool, end: Option<&End>) -> Dump
     }
 }
 
+/// What a GTID event says: the GTID, if it is not anonymous, and the commit time.
+type Told = (Option<Gtid>, u64);
+
 /// What has come and is not stored yet.
 struct Receiving<'a> {
     relay: &'a Relay,
@@ -213,7 +216,7 @@ struct Receiving<'a> {
     event_wanted: usize,
     checksum_size: usize,
     /// Of the transaction that is open: where it begins, and if it begins with a GTID event, what that says.
-    open: Option<(u64, Option<(Option<Gtid>, u64)>)>,
+    open: Option<(u64, Option<Told>)>,
     /// Of those in the spool.
     gtids: GtidSet,
     transactions: Vec<Transaction>,
@@ -340,7 +343,9 @@ impl<'a> Receiving<'a> {
 
     /// An event is whole.
     fn end_event(&mut self, header: &EventHeader) -> Result<()> {
-        let body = self.event.get(HEADER_SIZE..).unwrap_or_default();
+        // A statement ends where the checksum begins.
+        let end = (header.event_size as usize).saturating_sub(self.checksum_size).min(self.event.len());
+        let body = self.event.get(HEADER_SIZE..end).unwrap_or_default();
         self.assembler.feed(header, body);
         if header.event_type.is_gtid() {
             let frame = EventFrame::from_checked(&self.event, self.checksum_size)?;

@@ -25,5 +25,5 @@ pub mod workload;
 
 pub use binlogz_sandbox::{Error, IoContext, Result, cache, cdc, random, server};
 pub use real::{Compression, RealBinlog};
-pub use server::{MariadbSandbox, MysqlSandbox, Server, StartAt};
+pub use server::{MariadbSandbox, MysqlSandbox, Server};
 pub use tool::{Installed, Tool};
