@@ -2,6 +2,8 @@
 //!
 //! `fuzz_targets/` hands them to cargo fuzz; `src/bin/smoke.rs` feeds them with mutations of real logs.
 
+pub mod wire;
+
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -19,7 +21,7 @@ use binlogz_testkit::builder::{LogBuilder, Release};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 12] = [
     ("frame", frame),
     ("event", event),
     ("gtid_set", gtid_set),
@@ -28,6 +30,10 @@ pub const TARGETS: [Target; 8] = [
     ("rows", rows),
     ("json", json),
     ("keyring", keyring),
+    ("packet", wire::packet),
+    ("handshake", wire::handshake),
+    ("statement", wire::statement),
+    ("dump_request", wire::dump_request),
 ];
 
 /// A log, event by event: every frame is its own bytes.

@@ -10,6 +10,7 @@ use binlogz_wire::result_set::Row;
 use binlogz_wire::session::{Column, ReplicaSession};
 use binlogz_wire::statement::{Expression, Statement, Target, is_like};
 
+use crate::admin;
 use crate::error::Result;
 use crate::form::Form;
 use crate::head::Head;
@@ -31,6 +32,7 @@ const ACCESS_DENIED: (u16, [u8; 5]) = (ServerError::SPECIFIC_ACCESS_DENIED, *b"4
 pub(crate) fn answer(
     relay: &Relay,
     kept: &Kept,
+    may_administer: bool,
     variables: &mut Variables,
     session: &mut ReplicaSession,
     asked: &str,
@@ -85,6 +87,9 @@ pub(crate) fn answer(
             session.rows(&[text("Log_name"), number("File_size"), text("Encrypted")], &rows);
         }
         Statement::ShowBinaryLogStatus => status(relay, kept, session, form(variables)?)?,
+        Statement::Admin(statement) => {
+            return admin::answer(relay, kept, may_administer, variables, session, &statement);
+        }
         Statement::ShowReplicas => {
             let source_id = system.get("server_id").cloned().unwrap_or_default();
             let rows: Vec<Row> = relay

@@ -56,6 +56,21 @@ impl Error {
         move |source| Error::Io { doing, source }
     }
 
+    /// Whose trouble it is, for metrics.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Error::Source(_) => "source",
+            Error::Store(_) => "store",
+            Error::Lineage(_) => "lineage",
+            Error::Gap { .. } => "gap",
+            Error::Binlog(_) => "binlog",
+            Error::Payload(_) => "payload",
+            Error::Client(_) => "client",
+            Error::Refused(_) => "refused",
+            Error::Io { .. } => "io",
+        }
+    }
+
     /// Whether trying again can't help: somebody must decide or repair something first.
     pub(crate) fn is_final(&self) -> bool {
         matches!(self, Error::Store(_) | Error::Lineage(_) | Error::Gap { .. })

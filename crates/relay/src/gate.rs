@@ -50,7 +50,6 @@ pub(crate) struct Place<'a> {
 }
 
 /// What the door sees.
-#[cfg(test)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) logged_in: usize,
@@ -90,7 +89,6 @@ impl Gate {
         Some(Place { gate: self, connection, is_logged_in: false })
     }
 
-    #[cfg(test)]
     pub(crate) fn counts(&self) -> Counts {
         let inner = self.lock();
         Counts {

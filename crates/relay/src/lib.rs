@@ -13,36 +13,50 @@
 //! * `sender` serves a dump: `groups` finds the transactions in what is durable, `translate` gives them the form,
 //!   `sink` makes packets of them; `checkpoints` says where in a file to begin.
 //!
+//! * `retention` removes old files, `admin` does what statements want done;
+//! * `control` steers the receiving, `dumps` and `meters` watch, `status` is all of it at one moment, `http` shows it.
+//!
 //! One thread a client, one that receives, one that syncs. What is said on the wire is decided in `binlogz-wire`,
 //! what is on disk in `binlogz-store`, what an expanded transaction looks like in `binlogz-payload`.
 
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::big_endian_bytes, clippy::host_endian_bytes)]
 
 mod accounts;
+mod admin;
 mod answers;
 mod checkpoints;
+mod control;
+mod dumps;
 mod error;
 mod form;
 mod gate;
 mod groups;
 mod head;
+mod http;
 mod identity;
+mod meters;
 mod pins;
 mod receiver;
 mod registry;
 mod relay;
+mod retention;
 mod sender;
 mod server;
 mod sink;
 mod sources;
+mod status;
 mod steering;
 mod storing;
 mod translate;
 mod transport;
 
 pub use accounts::AccountOptions;
+pub use control::Phase;
 pub use error::{Error, Result};
 pub use form::{Form, FormPolicy};
 pub use gate::Limits;
-pub use relay::{ListenTls, Log, Relay, RelayOptions, Running};
+pub use meters::Remembered;
+pub use relay::{Level, ListenTls, Log, Relay, RelayOptions, Running};
+pub use retention::Retention;
+pub use status::{Bytes, Clients, LogStatus, Place, ReplicaStatus, SourceStatus, Status};
 pub use storing::Storing;

@@ -10,7 +10,7 @@
 //! behind; the next one asks for what follows the last whole one. An event that stands anywhere else than the kept
 //! log ends is an error. All positions here are the source's.
 
-use std::thread::sleep;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::event::AnyGtidEvent;
@@ -25,6 +25,7 @@ use binlogz_store::Position;
 use binlogz_wire::session::{DumpStart, EventPiece, Profile, ReplicaProfile};
 
 use crate::checkpoints::Noting;
+use crate::control::Phase;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::head::Head;
@@ -53,14 +54,27 @@ const PAYLOAD_FRONT_SIZE: usize = HEADER_SIZE + HEADER_SIZE_LIMIT + 8;
 pub(crate) fn run(relay: &Relay) {
     let mut wait = RETRY_FIRST;
     loop {
+        relay.control.wait_until_wanted();
         let began = Instant::now();
-        let error = match receive(relay) {
+        let received = receive(relay);
+        relay.control.disconnected();
+        if !relay.control.is_wanted() {
+            relay.control.enter(Phase::Stopped);
+            relay.say("receiving was stopped");
+            continue;
+        }
+        let error = match received {
             Ok(()) => "the source ended its log".to_owned(),
             Err(error) if error.is_final() => {
-                relay.say(&format!("{error}; nothing more is received, what is durable is served"));
-                return;
+                relay.control.enter(Phase::Failed);
+                let line = format!("{error}; nothing more is received, what is durable is served");
+                relay.complain(&error, &line);
+                continue;
             }
-            Err(error) => error.to_string(),
+            Err(error) => {
+                relay.complain(&error, &error.to_string());
+                error.to_string()
+            }
         };
         if began.elapsed() > GOOD_AFTER {
             wait = RETRY_FIRST;
@@ -74,7 +88,8 @@ pub(crate) fn run(relay: &Relay) {
             continue;
         }
         relay.say(&format!("{error}; trying again in {} s", wait.as_secs()));
-        sleep(wait);
+        relay.control.enter(Phase::Waiting);
+        relay.control.pause(wait);
         wait = (wait * 2).min(RETRY_MAX);
     }
 }
@@ -82,6 +97,7 @@ pub(crate) fn run(relay: &Relay) {
 /// Connects, and receives until that ends.
 fn receive(relay: &Relay) -> Result<()> {
     let server = relay.sources.current()?;
+    relay.control.connect(server.server());
     let source = ask(server)?;
     relay.set_source_has_gtids(source.has_gtids);
     let kept = relay.keep(&source.base, source.uuid)?;
@@ -103,6 +119,9 @@ fn receive(relay: &Relay) -> Result<()> {
         verify_checksums: true,
     };
     let log = RemoteLog::open(server, dump)?;
+    if !relay.control.connected(log.hang_up().ok()) {
+        return Ok(());
+    }
     storing::run(relay, kept, |batches| {
         receive_all(Receiving::new(relay, kept, batches, end)?, log, source.uuid)
     })
@@ -121,9 +140,13 @@ fn receive_all(mut receiving: Receiving<'_>, mut log: RemoteLog, source: ServerU
         if !std::mem::replace(&mut told, true) {
             let name = String::from_utf8_lossy(piece.name);
             relay.say(&format!("receiving {name} from {} of {source}", piece.offset));
+            relay.control.enter(Phase::Receiving);
         }
         let acknowledge = receiving.piece(&piece)?;
+        let (size, timestamp) =
+            if piece.is_stored() { (piece.bytes.len(), piece.header.timestamp) } else { (0, 0) };
         let name = piece.name.to_vec();
+        relay.meters.received(size, timestamp, !log.has_input());
         if let Some(position) = acknowledge {
             receiving.flush()?;
             receiving.batches.drain()?;
@@ -370,6 +393,7 @@ impl<'a> Receiving<'a> {
                 if let Some(gtid) = gtid {
                     self.gtids.add(gtid);
                 }
+                self.relay.meters.transactions.fetch_add(1, Ordering::Relaxed);
                 self.transactions.push(Transaction { range: begin..end, gtid, committed });
             }
         }

@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
+use std::time::Instant;
 
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_source::ConnectOptions;
@@ -11,19 +12,33 @@ use binlogz_store::{BinlogStore, FileNumber, FileStorage, Lineage, StoreOptions}
 
 use crate::accounts::{AccountOptions, Accounts};
 use crate::checkpoints::{Checkpoints, Indexes};
+use crate::control::{Control, Phase};
+use crate::dumps::Dumps;
 use crate::error::{Error, Result};
 use crate::form::{FormNames, FormPolicy};
 use crate::gate::{Gate, Limits};
 use crate::head::Head;
+use crate::http::History;
+use crate::meters::Meters;
 use crate::pins::Pins;
 use crate::registry::Registry;
+use crate::retention::{self, Retention};
 use crate::sources::Sources;
 use crate::storing::Storing;
 use crate::transport::ServerTls;
-use crate::{identity, receiver, server};
+use crate::{http, identity, receiver, server};
 
 /// Tells what happened, a line at a time.
-pub type Log = Box<dyn Fn(&str) + Send + Sync>;
+pub type Log = Box<dyn Fn(Level, &str) + Send + Sync>;
+
+/// Who should read a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// Whoever wants to know what happened.
+    Info,
+    /// Whoever wants to know what went wrong.
+    Error,
+}
 
 /// How to relay.
 #[derive(Debug, Clone)]
@@ -44,6 +59,10 @@ pub struct RelayOptions {
     pub form: FormPolicy,
     /// How what is received is kept.
     pub storing: Storing,
+    /// What is kept of the log.
+    pub retention: Retention,
+    /// Where status and metrics can be asked for over HTTP.
+    pub http: Option<SocketAddr>,
     /// The relay's own server id; by default one made of its uuid.
     pub server_id: Option<u32>,
     /// Whether transactions are acknowledged to the source (semi-synchronous replication), each once it is
@@ -97,6 +116,11 @@ pub struct Relay {
     pub(crate) options: RelayOptions,
     pub(crate) accounts: Accounts,
     pub(crate) gate: Gate,
+    pub(crate) control: Control,
+    pub(crate) meters: Meters,
+    pub(crate) dumps: Dumps,
+    pub(crate) history: History,
+    pub(crate) started: Instant,
     pub(crate) uuid: ServerUuid,
     pub(crate) registry: Registry,
     pub(crate) sources: Sources,
@@ -151,6 +175,11 @@ impl Relay {
         let relay = Relay {
             accounts,
             gate: Gate::new(options.limits),
+            control: Control::default(),
+            meters: Meters::default(),
+            dumps: Dumps::default(),
+            history: History::default(),
+            started: Instant::now(),
             uuid,
             registry: Registry::default(),
             sources: Sources::new(options.sources.clone()),
@@ -173,6 +202,13 @@ impl Relay {
         let listening = format!("listen on {}", relay.options.listen);
         let listener = TcpListener::bind(relay.options.listen).map_err(Error::io(listening.clone()))?;
         let address = listener.local_addr().map_err(Error::io(listening))?;
+        let http = relay.options.http.map(|http| {
+            let listening = format!("listen on {http}");
+            let listener = TcpListener::bind(http).map_err(Error::io(listening.clone()))?;
+            let address = listener.local_addr().map_err(Error::io(listening))?;
+            Ok::<_, Error>((listener, address))
+        });
+        let http = http.transpose()?;
         let relay = Arc::new(relay);
         relay.say(&format!("listening on {address}"));
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
@@ -183,22 +219,31 @@ impl Relay {
         spawn("sync", Box::new(move || its.sync_for_ever()))?;
         let its = Arc::clone(&relay);
         spawn("receive", Box::new(move || receiver::run(&its)))?;
+        if relay.options.retention != Retention::default() {
+            let its = Arc::clone(&relay);
+            spawn("retain", Box::new(move || retention::watch(&its)))?;
+        }
+        if let Some((listener, address)) = http {
+            relay.say(&format!("status on http://{address}/"));
+            let its = Arc::clone(&relay);
+            spawn("watch", Box::new(move || History::watch(&its)))?;
+            let its = Arc::clone(&relay);
+            spawn("http", Box::new(move || http::serve(&its, &listener)))?;
+        }
         let accepting = spawn("accept", Box::new(move || server::accept(&relay, &listener)))?;
         Ok(Running { address, accepting })
     }
 
     /// Tells what happened. What peers sent can't make lines of its own.
     pub(crate) fn say(&self, line: &str) {
-        let line: String = line
-            .chars()
-            .flat_map(|letter| -> Box<dyn Iterator<Item = char>> {
-                match letter.is_control() {
-                    true => Box::new(letter.escape_default()),
-                    false => Box::new(std::iter::once(letter)),
-                }
-            })
-            .collect();
-        (self.log)(&line);
+        (self.log)(Level::Info, &without_controls(line));
+    }
+
+    /// Tells what went wrong, counts it and remembers it.
+    pub(crate) fn complain(&self, error: &Error, line: &str) {
+        let line = without_controls(line);
+        self.meters.failed(error.kind(), &line);
+        (self.log)(Level::Error, &line);
     }
 
     /// The log, once there is one.
@@ -257,7 +302,9 @@ impl Relay {
     pub(crate) fn sync(&self) -> Result<()> {
         let Some(kept) = self.kept() else { return Ok(()) };
         let gtids = self.written_gtids();
+        let began = Instant::now();
         kept.store.sync()?;
+        self.meters.synced(began.elapsed());
         lock(&self.gtids).durable.union(&gtids);
         Ok(())
     }
@@ -271,7 +318,9 @@ impl Relay {
             *unsynced = false;
             drop(unsynced);
             if let Err(error) = self.sync() {
-                self.say(&format!("{error}; nothing more is received, what is durable is served"));
+                self.control.enter(Phase::Failed);
+                let line = format!("{error}; nothing more is received, what is durable is served");
+                self.complain(&error, &line);
                 return;
             }
         }
@@ -286,6 +335,18 @@ impl Relay {
         let said = *lock(&self.source_has_gtids);
         said.unwrap_or_else(|| !lock(&self.gtids).written.is_empty())
     }
+}
+
+/// What peers sent can't make lines of its own.
+fn without_controls(line: &str) -> String {
+    line.chars()
+        .flat_map(|letter| -> Box<dyn Iterator<Item = char>> {
+            match letter.is_control() {
+                true => Box::new(letter.escape_default()),
+                false => Box::new(std::iter::once(letter)),
+            }
+        })
+        .collect()
 }
 
 impl std::fmt::Debug for Relay {

@@ -17,6 +17,7 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{ChecksumAlgorithm, EventType, MAGIC};
 use binlogz_store::{FileNumber, Position};
 
+use crate::dumps::Progress;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::groups::Group;
@@ -46,6 +47,8 @@ pub(crate) struct Dump {
     pub(crate) checksum: Option<ChecksumAlgorithm>,
     /// Rises when another dump of the same replica began.
     pub(crate) superseded: Arc<AtomicBool>,
+    /// How far it is, for others to see.
+    pub(crate) progress: Arc<Progress>,
 }
 
 /// How a file ended.
@@ -123,6 +126,7 @@ impl<'a> Sender<'a> {
         let description =
             steering::format_description(&head, behind && self.dump.has.is_none(), created_counts);
         let end = head.end();
+        self.dump.progress.passed(self.log.file(), end, 0);
         if from > first && from < end {
             return Err(Error::Refused("the requested position is inside the format description".into()));
         }
@@ -265,6 +269,7 @@ impl<'a> Sender<'a> {
             true => self.log.pass(group)?,
             false => self.log.put(group)?,
         }
+        self.dump.progress.passed(self.log.file(), group.end, group.first.timestamp);
         if left_out {
             self.left_out_to = Some(self.log.offset());
             self.heartbeat_if_due()?;

@@ -16,6 +16,7 @@ use binlogz_wire::session::{ReplicaOptions, ReplicaSession, ReplicaStep, Request
 
 use crate::accounts::Entered;
 use crate::answers::{self, Variables};
+use crate::dumps::Reader;
 use crate::error::{Error, Result};
 use crate::form::{Form, FormPolicy};
 use crate::gate::Place;
@@ -58,9 +59,10 @@ pub(crate) fn accept(relay: &Arc<Relay>, listener: &TcpListener) {
             let ended = client.serve(&stream);
             drop(client);
             its.registry.leave(connection);
+            its.dumps.end(connection);
             let _ = stream.shutdown(Shutdown::Both);
             if let Err(error) = ended {
-                its.say(&format!("connection {connection} from {peer}: {error}"));
+                its.complain(&error, &format!("connection {connection} from {peer}: {error}"));
             }
         };
         let spawned = thread::Builder::new().name(format!("client {connection}")).spawn(serve);
@@ -205,7 +207,8 @@ impl Client<'_> {
             Request::Ping => session.ok(),
             Request::Statement(text) => {
                 let form = |variables: &Variables| self.form(variables);
-                answers::answer(self.relay, kept, variables, session, &text, &form)?;
+                let may = self.account.as_ref().is_some_and(|entered| entered.account().admin);
+                answers::answer(self.relay, kept, may, variables, session, &text, &form)?;
             }
             Request::Register { server_id, host, port } => {
                 let uuid = replica_uuid(variables).unwrap_or_default();
@@ -236,6 +239,7 @@ impl Client<'_> {
             Ok(dump) => dump,
             Err(error) => return farewell(&mut sink, error),
         };
+        sink.progress = Some(Arc::clone(&dump.progress));
         let mut sender = Sender::new(kept, dump, sink)?;
         match sender.run() {
             Ok(()) => {
@@ -333,7 +337,15 @@ impl Client<'_> {
             self.user(),
             kept.names.name(form, file)
         ));
+        let reader = Reader {
+            user: self.user().to_owned(),
+            peer: self.peer,
+            server_id: *server_id,
+            uuid: uuid.unwrap_or_default(),
+            form,
+        };
         Ok(Dump {
+            progress: self.relay.dumps.begin(self.connection, reader, file),
             form,
             file,
             from,

@@ -4,12 +4,14 @@
 //! client sees it, and leaves out those in front of where the client wants to begin.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::Instant;
 
 use binlogz_binlog::EventHeader;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_wire::event_packets::EventPackets;
 
+use crate::dumps::Progress;
 use crate::translate::FormSink;
 use crate::transport::Transport;
 
@@ -34,6 +36,8 @@ pub(crate) struct EventSink {
     sending: bool,
     /// When something was sent last.
     pub(crate) sent: Instant,
+    /// Who counts what is sent.
+    pub(crate) progress: Option<Arc<Progress>>,
 }
 
 impl EventSink {
@@ -51,6 +55,7 @@ impl EventSink {
             event_size: 0,
             sending: false,
             sent: Instant::now(),
+            progress: None,
         }
     }
 
@@ -172,6 +177,9 @@ impl Write for EventSink {
     fn flush(&mut self) -> io::Result<()> {
         if !self.out.is_empty() {
             self.transport.send(&self.out)?;
+            if let Some(progress) = &self.progress {
+                progress.sent(self.out.len());
+            }
             self.out.clear();
             self.sent = Instant::now();
         }

@@ -25,6 +25,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use crate::checkpoints::{Checkpoints, Noting, Seen};
 use crate::error::{Error, Result};
 use crate::form::Form;
+use crate::meters::Meters;
 use crate::relay::{Kept, Relay, lock};
 
 /// How transactions are stored.
@@ -249,7 +250,7 @@ fn write(relay: &Relay, kept: &Kept, progress: &Progress, ready: Ready) -> Resul
             expected: "the next file: this one was closed".into(),
         });
     };
-    let mut append = Append { writer, error: None };
+    let mut append = Append { writer, meters: &relay.meters, error: None };
     let mut placed = Vec::new();
     let mut out = PositionWriter::resume(&mut append, begin.offset, true);
     let mut input = Received(spool);
@@ -295,6 +296,7 @@ fn write(relay: &Relay, kept: &Kept, progress: &Progress, ready: Ready) -> Resul
 /// Appends to the store.
 struct Append<'a> {
     writer: StoreWriter<'a>,
+    meters: &'a Meters,
     /// Why the last write failed.
     error: Option<binlogz_store::Error>,
 }
@@ -302,7 +304,10 @@ struct Append<'a> {
 impl Write for Append<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.writer.append(bytes) {
-            Ok(_) => Ok(bytes.len()),
+            Ok(_) => {
+                self.meters.stored(bytes.len() as u64);
+                Ok(bytes.len())
+            }
             Err(error) => {
                 let kind = io::Error::other(error.to_string());
                 self.error = Some(error);

@@ -26,4 +26,5 @@ pub use connection::Connection;
 pub use error::{Error, Result};
 pub use remote_files::{FilePiece, RemoteFile, RemoteFiles};
 pub use remote_log::{DumpOptions, RemoteEvent, RemoteLog};
+pub use socket::HangUp;
 pub use tls::{SslMode, TlsOptions};

@@ -7,7 +7,7 @@ use rustls::{ClientConnection, StreamOwned};
 
 use crate::connect_options::ConnectOptions;
 use crate::error::{Error, Result};
-use crate::socket::Socket;
+use crate::socket::{HangUp, Socket};
 
 /// Bytes asked of the connection at a time; large enough that a system call costs nothing.
 const READ_SIZE: usize = 256 << 10;
@@ -58,6 +58,15 @@ impl Link {
             server,
             started,
         })
+    }
+
+    /// What ends this connection from another thread.
+    pub(crate) fn hang_up(&self) -> io::Result<HangUp> {
+        match &self.transport {
+            Transport::Plain(socket) => socket.hang_up(),
+            Transport::Tls(stream) => stream.sock.hang_up(),
+            Transport::Nothing => Err(io::ErrorKind::NotConnected.into()),
+        }
     }
 
     /// Since the connection was begun.

@@ -8,6 +8,7 @@ use binlogz_wire::session::{
 use crate::connect_options::ConnectOptions;
 use crate::error::Result;
 use crate::link::{Link, Received};
+use crate::socket::HangUp;
 
 /// What to receive, and how.
 #[derive(Debug, Clone)]
@@ -95,6 +96,11 @@ impl RemoteLog {
         let link = Link::connect(connect)?;
         let session = SourceSession::new(options, link.now());
         Ok(RemoteLog { link, session, options: connect.clone(), taken: 0, event: Vec::new() })
+    }
+
+    /// What ends this connection from another thread.
+    pub fn hang_up(&self) -> std::io::Result<HangUp> {
+        self.link.hang_up()
     }
 
     /// What the source told of itself; complete once there was an event.

@@ -1,7 +1,7 @@
 //! A connection as the operating system has it: TCP or a Unix socket.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -13,6 +13,21 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Type};
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+/// Ends a connection that another thread may wait on.
+#[derive(Debug)]
+pub struct HangUp(Socket);
+
+impl HangUp {
+    /// The connection is over: whoever waits on it sees its end.
+    pub fn now(&self) {
+        // Of one that is over already there is nothing to end.
+        let _ = match &self.0 {
+            Socket::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Socket::Unix(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
 }
 
 impl Socket {
@@ -40,6 +55,15 @@ impl Socket {
 
     pub(crate) fn connect_unix(path: &Path) -> io::Result<Self> {
         UnixStream::connect(path).map(Socket::Unix)
+    }
+
+    /// What ends this connection from another thread.
+    pub(crate) fn hang_up(&self) -> io::Result<HangUp> {
+        match self {
+            Socket::Tcp(stream) => stream.try_clone().map(Socket::Tcp),
+            Socket::Unix(stream) => stream.try_clone().map(Socket::Unix),
+        }
+        .map(HangUp)
     }
 
     /// `None` waits for ever.

@@ -21,6 +21,7 @@ fn main() {
     let logs: Vec<_> = corpus::binlogs().iter().map(|log| log.read()).collect();
     for (name, target) in TARGETS {
         let mut seeds: Vec<_> = logs.iter().flat_map(|log| seeds(name, log)).collect();
+        seeds.extend(binlogz_fuzz::wire::seeds(name));
         seeds.retain(|seed| seed.len() <= SEED_SIZE_MAX);
         seeds.sort();
         seeds.dedup();

@@ -7,6 +7,7 @@
 //! SET NAMES …
 //! SHOW [GLOBAL | SESSION] VARIABLES [LIKE text | WHERE Variable_name = text]
 //! SHOW BINARY LOGS | MASTER LOGS · SHOW BINARY LOG STATUS | MASTER STATUS · SHOW REPLICAS | SLAVE HOSTS
+//! PURGE BINARY LOGS TO text | BEFORE text · FLUSH BINARY LOGS · START | STOP REPLICA [IO_THREAD]: see `admin`
 //!
 //! expression: @name · @@[global.]name · text · number · function() · in SET also a word
 //! ```
@@ -14,8 +15,10 @@
 //! Which statements these are was seen in the general log of 9.7.4 and read in the clients' sources. What
 //! an expression is worth is the server's business; here is nothing but the grammar.
 
+mod admin;
 mod token;
 
+pub use admin::AdminStatement;
 use token::{Placed, Token, tokens};
 
 /// A statement that a source may be asked.
@@ -35,6 +38,8 @@ pub enum Statement {
     ShowBinaryLogStatus,
     /// The replicas that made themselves known.
     ShowReplicas,
+    /// Something that changes what the server does.
+    Admin(AdminStatement),
 }
 
 /// Something that has a value.
@@ -85,7 +90,7 @@ impl Parser<'_> {
             "SELECT" => self.select(),
             "SET" => self.set(),
             "SHOW" => self.show(),
-            _ => None,
+            first => self.admin(first).map(Statement::Admin),
         }
     }
 

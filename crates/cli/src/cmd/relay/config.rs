@@ -22,6 +22,9 @@ pub(super) struct Config {
     pub(super) store: Store,
     #[serde(default)]
     pub(super) listen: Listen,
+    pub(super) http: Option<Http>,
+    #[serde(default)]
+    pub(super) log: Log,
     #[serde(default, rename = "account")]
     pub(super) accounts: Vec<Account>,
 }
@@ -53,6 +56,10 @@ pub(super) struct Store {
     #[serde(default)]
     pub(super) store: StoreName,
     pub(super) level: Option<i64>,
+    pub(super) max_age: Option<String>,
+    pub(super) max_bytes: Option<String>,
+    #[serde(default)]
+    pub(super) purge_needed: bool,
 }
 
 /// `[listen]`: where replicas connect.
@@ -84,6 +91,31 @@ impl Default for Listen {
     }
 }
 
+/// `[http]`: where status and metrics can be asked for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Http {
+    pub(super) address: SocketAddr,
+}
+
+/// `[log]`: what is told on standard error.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Log {
+    pub(super) format: LogFormat,
+}
+
+/// How a line of the log looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// A JSON object: time, level, message.
+    Json,
+}
+
 /// `[[account]]`: who may log in to the relay.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -98,6 +130,8 @@ pub(super) struct Account {
     pub(super) from: Vec<String>,
     #[serde(default)]
     pub(super) require_tls: bool,
+    #[serde(default)]
+    pub(super) admin: bool,
 }
 
 impl Config {

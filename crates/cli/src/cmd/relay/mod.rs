@@ -5,9 +5,12 @@
 mod check_config;
 mod config;
 mod init;
+mod log;
 mod resolve;
 mod run;
 mod secret;
+mod status;
+mod units;
 
 use binlogz_relay::{Form, FormPolicy};
 use clap::{Args, Subcommand, ValueEnum};
@@ -28,6 +31,7 @@ enum Action {
     Run(Box<run::Run>),
     Init(init::Init),
     CheckConfig(check_config::CheckConfig),
+    Status(status::Status),
 }
 
 /// See [`FormPolicy`].
@@ -74,6 +78,7 @@ impl Relay {
             Action::Run(run) => run.run(),
             Action::Init(init) => init.run(),
             Action::CheckConfig(check) => check.run(),
+            Action::Status(status) => status.run(),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! From a configuration to the relay's options: option files, passwords and certificates are looked up.
 
 use binlogz_payload::CompressionLevel;
-use binlogz_relay::{AccountOptions, Limits, ListenTls, RelayOptions, Storing};
+use binlogz_relay::{AccountOptions, Limits, ListenTls, RelayOptions, Retention, Storing};
 use binlogz_source::{ConnectOptions, PasswordOption, option_files};
 
 use super::StoreName;
 use super::config::{Account, Config, Listen, Source, Store};
-use super::secret;
+use super::{secret, units};
 use crate::failure::{Failure, Result, warn};
 
 /// What servers see of the relay.
@@ -17,8 +17,10 @@ impl Config {
     pub(super) fn resolve(self) -> Result<RelayOptions> {
         let sources = self.source.connections()?;
         let accounts = self.accounts.iter().map(Account::resolve).collect::<Result<Vec<_>>>()?;
+        let retention = self.store.retention()?;
         Ok(RelayOptions {
             sources,
+            retention,
             accounts,
             limits: self.listen.limits(),
             storing: self.store.storing()?,
@@ -26,6 +28,7 @@ impl Config {
             listen: self.listen.address,
             listen_tls: self.listen.tls()?,
             form: self.listen.form.form(),
+            http: self.http.as_ref().map(|http| http.address),
             server_id: self.source.server_id.filter(|id| *id > 0),
             semi_sync: self.source.semi_sync,
         })
@@ -84,6 +87,17 @@ impl Source {
     }
 }
 
+impl Store {
+    fn retention(&self) -> Result<Retention> {
+        let failed = |error: String| Failure::of(&"store", error);
+        Ok(Retention {
+            max_age: self.max_age.as_deref().map(units::time).transpose().map_err(failed)?,
+            max_bytes: self.max_bytes.as_deref().map(units::bytes).transpose().map_err(failed)?,
+            force: self.purge_needed,
+        })
+    }
+}
+
 impl Listen {
     fn tls(&self) -> Result<Option<ListenTls>> {
         match (&self.ssl_cert, &self.ssl_key) {
@@ -129,6 +143,7 @@ impl Account {
             connections_max: self.connections_max,
             from: self.from.iter().map(network).collect::<Result<Vec<_>>>()?,
             require_tls: self.require_tls,
+            admin: self.admin,
             ..AccountOptions::new(self.user.clone(), password)
         })
     }

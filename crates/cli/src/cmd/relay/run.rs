@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use binlogz_relay::{Relay, RelayOptions};
+use binlogz_relay::Relay;
 use clap::Args;
 
-use super::config::{Config, Listen, Source, Store};
-use super::{FormName, StoreName};
+use super::config::{Config, Http, Listen, Log, Source, Store};
+use super::{FormName, StoreName, log};
 use crate::Exit;
-use crate::failure::{Failure, Result, complain};
+use crate::failure::{Failure, Result};
 
 const SOURCE: &str = "The source: mysql://[USER@]HOST[:PORT]. Its password comes from the option file or MYSQL_PWD. \
     Replicas log in to the relay with the same account.";
@@ -43,6 +43,9 @@ struct Quick {
     /// The key of that certificate.
     #[arg(long, value_name = "FILE", requires = "listen_ssl_cert")]
     listen_ssl_key: Option<PathBuf>,
+    /// Where status and metrics can be asked for over HTTP; by default nowhere.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    http: Option<SocketAddr>,
     /// What clients get that name no file; by default what was received.
     #[arg(long, value_enum)]
     form: Option<FormName>,
@@ -75,17 +78,18 @@ struct Quick {
 
 impl Run {
     pub(super) fn run(self) -> Result<Exit> {
-        let options = self.options()?;
-        let running = Relay::start(options, Box::new(complain));
-        running.map_err(|error| Failure::Line(error.to_string()))?.join();
+        let config = match &self.config {
+            Some(path) => Config::read(path)?,
+            None => self.quick.config(),
+        };
+        let format = config.log.format;
+        let log = Box::new(move |level, line: &str| log::tell(format, level, line));
+        let running = Relay::start(config.resolve()?, log);
+        let running = running.map_err(|error| Failure::Line(error.to_string()))?;
+        // Without systemd there is nobody to tell.
+        let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+        running.join();
         Ok(Exit::Trouble)
-    }
-
-    fn options(self) -> Result<RelayOptions> {
-        match &self.config {
-            Some(path) => Config::read(path)?.resolve(),
-            None => self.quick.config().resolve(),
-        }
     }
 }
 
@@ -108,6 +112,7 @@ impl Quick {
                 dir: self.dir.unwrap_or_default(),
                 store: self.store.unwrap_or_default(),
                 level: self.level,
+                ..Store::default()
             },
             listen: Listen {
                 address: self.listen.unwrap_or(listen.address),
@@ -116,6 +121,8 @@ impl Quick {
                 ssl_key: self.listen_ssl_key,
                 ..listen
             },
+            http: self.http.map(|address| Http { address }),
+            log: Log::default(),
             accounts: Vec::new(),
         }
     }

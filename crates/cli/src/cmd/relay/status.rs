@@ -1,0 +1,140 @@
+//! `relay status`: asks a running relay over its HTTP port.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+
+use super::config::Config;
+use crate::Exit;
+use crate::failure::{Failure, Result};
+
+/// The relay is on this machine or near it.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// More than any status.
+const ANSWER_SIZE_MAX: u64 = 64 << 20;
+
+/// Ask a running relay how it is: exit code 1 when somebody must decide or repair something.
+#[derive(Debug, Args)]
+pub(super) struct Status {
+    /// The relay's configuration: its http address is asked.
+    #[arg(long, value_name = "FILE", default_value = "relay.toml")]
+    config: PathBuf,
+    /// Ask this address instead.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    http: Option<SocketAddr>,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// The document of /status.json.
+    Json,
+}
+
+impl Status {
+    pub(super) fn run(self) -> Result<Exit> {
+        let address = match self.http {
+            Some(address) => address,
+            None => {
+                let http = Config::read(&self.config)?.http;
+                let nowhere = "has no http address: the relay can't be asked";
+                http.ok_or_else(|| Failure::of(&self.config.display(), nowhere))?.address
+            }
+        };
+        let failed = |error: &dyn std::fmt::Display| Failure::of(&format_args!("http://{address}/"), error);
+        let body = ask(address).map_err(|error| failed(&error))?;
+        let document: Value = serde_json::from_str(&body).map_err(|error| failed(&error))?;
+        let shown = match self.format {
+            Format::Json => body,
+            Format::Text => text(&document),
+        };
+        let written = io::stdout().write_all(shown.as_bytes());
+        written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        Ok(match document["source"]["phase"].as_str() {
+            Some("failed") | None => Exit::Negative,
+            Some(_) => Exit::Done,
+        })
+    }
+}
+
+fn ask(address: SocketAddr) -> io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(
+        format!("GET /status.json HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes(),
+    )?;
+    let mut answer = String::new();
+    stream.take(ANSWER_SIZE_MAX).read_to_string(&mut answer)?;
+    let unfit = || io::Error::new(io::ErrorKind::InvalidData, "answers no relay's status");
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(unfit)?;
+    match head.starts_with("HTTP/1.1 200 ") {
+        true => Ok(body.to_owned()),
+        false => Err(unfit()),
+    }
+}
+
+/// A line for each thing.
+fn text(status: &Value) -> String {
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let place = |value: &Value| format!("{} at {}", plain(&value["file"]), value["position"]);
+    let lag = |value: &Value| match value.as_u64() {
+        Some(seconds) => format!("{seconds} s behind"),
+        None => "lag not known".to_owned(),
+    };
+    let (source, log, bytes, clients) =
+        (&status["source"], &status["log"], &status["bytes"], &status["clients"]);
+    let mut lines = vec![format!(
+        "source    {} {} for {} s, {}",
+        plain(&source["server"]),
+        plain(&source["phase"]),
+        source["phase_seconds"],
+        lag(&source["lag_seconds"])
+    )];
+    match log.is_null() {
+        true => lines.push("log       nothing is here yet".to_owned()),
+        false => {
+            lines.push(format!(
+                "log       {} files, {} bytes, from {}",
+                log["files"],
+                log["bytes"],
+                plain(&log["first_file"])
+            ));
+            lines.push(format!("received  {}", place(&log["written"])));
+            lines.push(format!("durable   {}", place(&log["durable"])));
+            lines.push(format!("gtids     {}", plain(&log["gtid_executed"]).replace(",\n", ",")));
+        }
+    }
+    lines.push(format!(
+        "bytes     {} received, {} stored, {} served",
+        bytes["received"], bytes["stored"], bytes["served"]
+    ));
+    lines.push(format!(
+        "clients   {} logged in, {} logging in, {} turned away",
+        clients["logged_in"], clients["logging_in"], clients["turned_away"]
+    ));
+    for replica in status["replicas"].as_array().into_iter().flatten() {
+        lines.push(format!(
+            "replica   {} ({} from {}), {}: {}, {}, {} bytes to send",
+            replica["server_id"],
+            plain(&replica["user"]),
+            plain(&replica["address"]),
+            plain(&replica["form"]),
+            place(&replica["place"]),
+            lag(&replica["lag_seconds"]),
+            replica["lag_bytes"]
+        ));
+    }
+    for error in status["last_errors"].as_array().into_iter().flatten().take(5) {
+        lines.push(format!("error     {}: {}", plain(&error["kind"]), plain(&error["text"])));
+    }
+    lines.join("\n") + "\n"
+}

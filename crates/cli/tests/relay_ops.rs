@@ -1,0 +1,406 @@
+//! The relay in operation, on real servers: seen, steered, and among hostile peers.
+
+mod common;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use binlogz_testkit::browser::render;
+use binlogz_testkit::tool::require;
+use binlogz_testkit::{Installed, MysqlSandbox, Tool, require_tool};
+use common::Folder;
+use serde_json::Value;
+
+/// Two busy cores.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A relay that runs by a configuration; killed when dropped.
+struct Relay {
+    child: Child,
+    log: PathBuf,
+    port: u16,
+    http: String,
+}
+
+impl Relay {
+    /// `more` goes behind what every configuration here has.
+    fn start(folder: &Folder, servers: &[&str], more: &str) -> Relay {
+        let source = folder.put("source.password", "repl\n");
+        fs::set_permissions(source, fs::Permissions::from_mode(0o600)).unwrap();
+        let config = format!(
+            "[source]\nservers = {servers:?}\npassword_file = \"source.password\"\n[log]\nformat = \"json\"\n\
+             [http]\naddress = \"127.0.0.1:0\"\n{more}\n"
+        );
+        folder.put("relay.toml", config);
+        let log = folder.path("relay.log");
+        let stderr = fs::File::create(&log).unwrap();
+        let mut command = folder.binlogz(["relay", "run", "--config=relay.toml"]);
+        let child = command.stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
+        let mut relay = Relay { child, log, port: 0, http: String::new() };
+        let said = |relay: &Relay, what: &str| -> Option<String> {
+            let line = relay.messages().into_iter().find(|line| line.starts_with(what))?;
+            Some(line[what.len()..].trim_end_matches('/').to_owned())
+        };
+        relay.http = relay.wait_for("address", |relay| said(relay, "status on http://"));
+        relay.port = said(&relay, "listening on 127.0.0.1:").unwrap().parse().unwrap();
+        relay
+    }
+
+    /// The lines of its log, each of which must be a JSON object.
+    fn messages(&self) -> Vec<String> {
+        let log = fs::read_to_string(&self.log).unwrap();
+        let whole = log.rfind('\n').map_or("", |end| &log[..end]);
+        let message = |line: &str| {
+            let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            assert!(line["time"].as_f64().unwrap() > 1.7e9 && line["level"].is_string(), "{line}");
+            line["message"].as_str().unwrap().to_owned()
+        };
+        whole.lines().map(message).collect()
+    }
+
+    fn wait_for<T>(&mut self, what: &str, mut found: impl FnMut(&mut Relay) -> Option<T>) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(found) = found(self) {
+                return found;
+            }
+            let ended = self.child.try_wait().unwrap();
+            let patient = ended.is_none() && Instant::now() < deadline;
+            assert!(patient, "no {what}: {ended:?}\n{}", fs::read_to_string(&self.log).unwrap());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The answer's status code and body.
+    fn get(&self, path: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.http).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: relay\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    fn status(&self) -> Value {
+        serde_json::from_str(&self.get("/status.json").1).unwrap()
+    }
+
+    fn phase(&self) -> String {
+        self.status()["source"]["phase"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until everything of the source is durable here.
+    fn has_all_of(&mut self, source: &MysqlSandbox) {
+        let (file, position) = source.position().unwrap();
+        self.wait_for("end of the source's log", |relay| {
+            let durable = &relay.status()["log"]["durable"];
+            (durable["file"] == file.as_str() && durable["position"] == position).then_some(())
+        });
+    }
+
+    /// What a MySQL client is told.
+    fn sql(
+        &self,
+        mysql: &Installed,
+        user: &str,
+        options: &[&str],
+        statement: &str,
+    ) -> Result<String, String> {
+        let mut client = mysql.command("mysql");
+        client.args(["--no-defaults", "--host=127.0.0.1", "--batch", "--skip-column-names"]).args(options);
+        client.args([format!("--port={}", self.port), format!("--user={user}")]);
+        let output = client.args(["--execute", statement]).env("MYSQL_PWD", "secret").output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A process that is killed when dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn url(server: &MysqlSandbox) -> String {
+    format!("mysql://repl@127.0.0.1:{}", server.port())
+}
+
+/// Accounts whose password is `secret`.
+fn accounts(folder: &Folder, accounts: &[(&str, &str)]) -> String {
+    let path = folder.put("account.password", "secret\n");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    let account = |(user, more): &(&str, &str)| {
+        format!("[[account]]\nuser = \"{user}\"\npassword_file = \"account.password\"\n{more}\n")
+    };
+    accounts.iter().map(account).collect()
+}
+
+/// What a metric is; labels count as part of its name.
+fn metric(text: &str, name: &str) -> f64 {
+    let line = text.lines().find(|line| line.starts_with(name) && line[name.len()..].starts_with([' ', '{']));
+    let line = line.unwrap_or_else(|| panic!("no {name} in\n{text}"));
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn what_happens_is_seen_and_can_be_steered() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().compression(3).start().unwrap();
+    // A file that no buffer between relay and client holds, and some more.
+    source
+        .sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT)")
+        .unwrap();
+    let large = "INSERT INTO d.t (body) VALUES (REPEAT('large ', 1000000));\n".repeat(6);
+    source
+        .sql(&format!(
+            "SET binlog_transaction_compression = OFF; {large}
+             SET binlog_transaction_compression = ON; FLUSH BINARY LOGS;
+             INSERT INTO d.t (body) VALUES (REPEAT('small ', 300)); FLUSH BINARY LOGS; DELETE FROM d.t",
+        ))
+        .unwrap();
+    let pem = |name: &str| source.datadir().join(name).display().to_string();
+    let more = format!(
+        "[store]\ndir = \"kept\"\n[listen]\naddress = \"127.0.0.1:0\"\nssl_cert = {:?}\nssl_key = {:?}\n{}",
+        pem("server-cert.pem"),
+        pem("server-key.pem"),
+        accounts(
+            &folder,
+            &[
+                ("boss", "admin = true"),
+                ("reader", "form = \"uncompressed\"\nconnections_max = 1"),
+                ("safe", "require_tls = true"),
+                ("elsewhere", "from = [\"10.0.0.0/8\"]"),
+            ],
+        )
+    );
+    let mut relay = Relay::start(&folder, &[&url(&source)], &more);
+    relay.has_all_of(&source);
+    assert_eq!(relay.get("/readyz"), (200, "ok\n".into()));
+    assert_eq!(relay.get("/healthz"), (200, "ok\n".into()));
+    assert_eq!(relay.get("/nothing").0, 404);
+    assert_eq!(relay.phase(), "receiving");
+
+    // Accounts.
+    let plain = ["--ssl-mode=DISABLED"];
+    assert_eq!(relay.sql(mysql, "boss", &plain, "SELECT 1").unwrap(), "1\n");
+    let tls = ["--ssl-mode=REQUIRED"];
+    assert_eq!(relay.sql(mysql, "safe", &tls, "SELECT 1").unwrap(), "1\n");
+    for (user, code) in [("safe", "3159"), ("elsewhere", "1045"), ("repl", "1045")] {
+        let refused = relay.sql(mysql, user, &plain, "SELECT 1").unwrap_err();
+        assert!(refused.contains(&format!("ERROR {code}")), "{user}: {refused}");
+    }
+
+    // Somebody who does not read what it is sent.
+    let mut slow = mysql.command("mysqlbinlog");
+    slow.args([
+        "--no-defaults",
+        "--read-from-remote-server",
+        "--stop-never",
+        "--host=127.0.0.1",
+        "--user=reader",
+    ]);
+    slow.args([format!("--port={}", relay.port), "binlog-u.000001".into()]).env("MYSQL_PWD", "secret");
+    let slow = Running(slow.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let replica = relay.wait_for("slow reader", |relay| {
+        let replica = relay.status()["replicas"][0].clone();
+        (replica["bytes"].as_u64()? > 0).then_some(replica)
+    });
+    assert_eq!((&replica["user"], &replica["form"]), (&"reader".into(), &"uncompressed".into()));
+    let refused = relay.sql(mysql, "reader", &plain, "SELECT 1").unwrap_err();
+    assert!(refused.contains("ERROR 1226"), "{refused}");
+
+    // What is counted is what is there.
+    let (_, metrics) = relay.get("/metrics");
+    assert!(metrics.ends_with("# EOF\n"), "{metrics}");
+    let (_, position) = source.position().unwrap();
+    assert_eq!(metric(&metrics, "binlogz_relay_durable_position"), position as f64);
+    assert_eq!(metric(&metrics, "binlogz_relay_durable_file"), 3.0);
+    assert_eq!(metric(&metrics, "binlogz_relay_source_up"), 1.0);
+    assert!(metric(&metrics, "binlogz_relay_received_bytes_total") > 36e6, "{metrics}");
+    assert!(metric(&metrics, "binlogz_relay_sync_duration_seconds_count") > 0.0);
+    assert!(metric(&metrics, "binlogz_relay_replica_lag_bytes") > 1e6, "{metrics}");
+    assert!(metric(&metrics, "binlogz_relay_errors_total") >= 3.0, "{metrics}");
+    let address = format!("--http={}", relay.http);
+    let shown = folder.run(["relay", "status", &address]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert!(shown.text().contains(&format!("durable   binlog.000003 at {position}\n")), "{}", shown.text());
+    assert!(shown.text().contains("(reader from 127.0.0.1:"), "{}", shown.text());
+    if let Some(chromium) = require(Tool::Chromium) {
+        folder.put("page.html", relay.get("/").1);
+        for (width, height) in [(1440, 1600), (390, 3000)] {
+            let page = render(chromium, &folder.path("page.html"), width, height).unwrap();
+            assert!(page.console.is_empty(), "{:?}", page.console);
+            assert!(page.dom.contains("Following 127.0.0.1") && page.dom.contains("reader"), "{}", page.dom);
+        }
+    }
+
+    // Stopped and started, by who may.
+    let refused = relay.sql(mysql, "safe", &tls, "STOP REPLICA").unwrap_err();
+    assert!(refused.contains("ERROR 1227"), "{refused}");
+    relay.sql(mysql, "boss", &plain, "STOP REPLICA IO_THREAD").unwrap();
+    relay.wait_for("stop", |relay| (relay.phase() == "stopped").then_some(()));
+    source.sql("INSERT INTO d.t (body) VALUES ('while stopped')").unwrap();
+    assert_eq!(relay.sql(mysql, "boss", &plain, "SHOW BINARY LOGS").unwrap().lines().count(), 3);
+    assert_eq!(relay.status()["log"]["durable"]["position"], position, "it was received all the same");
+    relay.sql(mysql, "boss", &plain, "START REPLICA").unwrap();
+    relay.has_all_of(&source);
+
+    // What somebody reads is not purged, unless it is meant.
+    let files = |relay: &Relay| relay.sql(mysql, "boss", &plain, "SHOW BINARY LOGS").unwrap();
+    let purge = "PURGE BINARY LOGS TO 'binlog-u.000003'";
+    assert!(relay.sql(mysql, "safe", &tls, purge).unwrap_err().contains("ERROR 1227"));
+    relay.sql(mysql, "boss", &plain, purge).unwrap();
+    assert!(files(&relay).starts_with("binlog.000001"), "{}", files(&relay));
+    let missing = relay.sql(mysql, "boss", &plain, "PURGE BINARY LOGS TO 'binlog.000009'").unwrap_err();
+    assert!(missing.contains("ERROR 1373"), "{missing}");
+    let before = "PURGE BINARY LOGS BEFORE";
+    relay.sql(mysql, "boss", &plain, &format!("{before} '2020-01-01 00:00:00'")).unwrap();
+    assert!(
+        relay.sql(mysql, "boss", &plain, &format!("{before} 'noon'")).unwrap_err().contains("ERROR 1525")
+    );
+    relay.sql(mysql, "boss", &plain, &format!("SET @binlogz_force = 1; {purge}")).unwrap();
+    assert!(files(&relay).starts_with("binlog.000003"), "{}", files(&relay));
+    drop(slow);
+
+    // By size, and by age: never the file that is received.
+    source.sql("FLUSH BINARY LOGS; INSERT INTO d.t (body) VALUES ('more')").unwrap();
+    relay.has_all_of(&source);
+    drop(relay);
+    let small = more.replace("dir = \"kept\"", "dir = \"kept\"\nmax_bytes = \"1\"");
+    let mut relay = Relay::start(&folder, &[&url(&source)], &small);
+    relay.wait_for("purge", |relay| files(relay).starts_with("binlog.000004").then_some(()));
+    relay.has_all_of(&source);
+    assert!(!fs::read_to_string(&relay.log).unwrap().contains("secret"));
+}
+
+/// `scripts/soak/relay.sh` sets more.
+fn connections() -> u32 {
+    std::env::var("BINLOGZ_RELAY_CONNECTIONS").map_or(2000, |count| count.parse().unwrap())
+}
+
+/// Hostile connections, as a client of the relay sees them.
+fn knock(relay: &Relay) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", relay.port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+}
+
+/// All that comes until the end; a reset is an end too.
+fn rest(mut stream: TcpStream) -> Vec<u8> {
+    let mut all = Vec::new();
+    let _ = stream.read_to_end(&mut all);
+    all
+}
+
+#[test]
+fn hostile_peers_leave_room_for_the_others() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().compression(3).start().unwrap();
+    source.sql("CREATE DATABASE d").unwrap();
+    let more = format!(
+        "[store]\ndir = \"kept\"\n[listen]\naddress = \"127.0.0.1:0\"\nconnections_max = 3\n{}",
+        accounts(&folder, &[("reader", "")])
+    );
+    let mut relay = Relay::start(&folder, &[&url(&source)], &more);
+    relay.has_all_of(&source);
+    let served = |relay: &Relay, when: &str| {
+        let answer = relay.sql(mysql, "reader", &["--ssl-mode=DISABLED"], "SELECT @@GLOBAL.gtid_mode");
+        assert_eq!(answer.as_deref(), Ok("ON\n"), "{when}");
+    };
+
+    // Thousands of connections, the last of them open and silent, or a byte at a time.
+    let mut open = std::collections::VecDeque::new();
+    for number in 0..connections() {
+        let mut stream = knock(&relay);
+        if number % 3 == 0 {
+            let _ = stream.write_all(&[1]);
+        }
+        open.push_back(stream);
+        if open.len() > 400 {
+            open.pop_front();
+        }
+    }
+    served(&relay, "among silent ones");
+    let status = relay.status();
+    assert!(status["clients"]["turned_away"].as_u64().unwrap() > 200, "{status}");
+    assert!(status["clients"]["logging_in"].as_u64().unwrap() <= 128, "{status}");
+    for stream in &mut open {
+        // Who was sent away can't be written to.
+        let _ = stream.write_all(&[0]);
+    }
+    served(&relay, "among slow ones");
+
+    // Packets: larger than any login, cut, out of order, empty, nothing but noise.
+    let large = [&[0xff, 0xff, 0xff, 1][..], &[0x41; 100_000]].concat();
+    let cut = [0x20, 0, 0, 1, 5];
+    let noise: Vec<u8> =
+        (0..4000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    for (what, bytes) in [
+        ("large", large.as_slice()),
+        ("cut", &cut),
+        ("out of order", &[1, 0, 0, 9, 0]),
+        ("empty", &[0, 0, 0, 1]),
+        ("noise", &noise),
+        ("http", b"GET / HTTP/1.1\r\n\r\n"),
+    ] {
+        let mut stream = knock(&relay);
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let answer = rest(stream);
+        assert!(!answer.windows(5).any(|window| window == b"\x07\0\0\x02\0"), "{what}: logged in");
+        served(&relay, what);
+    }
+    drop(open);
+
+    // Inside: there is room for three, also of those who know the password; statements that nobody understands.
+    let reader = |relay: &Relay| {
+        let mut dump = mysql.command("mysqlbinlog");
+        dump.args(["--no-defaults", "-R", "--stop-never", "--host=127.0.0.1", "--user=reader", "--raw"]);
+        dump.args([format!("--port={}", relay.port), "binlog.000001".into()]).env("MYSQL_PWD", "secret");
+        let output: Command = dump;
+        spawn_in(&folder, output)
+    };
+    let readers: Vec<_> = (0..3).map(|_| reader(&relay)).collect();
+    relay.wait_for("three readers", |relay| (relay.status()["clients"]["logged_in"] == 3).then_some(()));
+    let refused = relay.sql(mysql, "reader", &[], "SELECT 1").unwrap_err();
+    assert!(refused.contains("Too many connections"), "{refused}");
+    drop(readers);
+    relay.wait_for("room", |relay| (relay.status()["clients"]["logged_in"] == 0).then_some(()));
+    for statement in ["SELECT SLEEP(1)", "BINLOG 'x'", "PURGE BINARY LOGS TO", "SHOW TABLES"] {
+        assert!(relay.sql(mysql, "reader", &[], statement).is_err(), "{statement}");
+    }
+    served(&relay, "at the end");
+    // The status port is as patient with nobody.
+    let mut garbage = TcpStream::connect(&relay.http).unwrap();
+    garbage.write_all(&noise).unwrap();
+    assert!(rest(garbage).starts_with(b"HTTP/1.1 400"));
+    assert_eq!(relay.get("/healthz").0, 200);
+}
+
+fn spawn_in(folder: &Folder, mut command: Command) -> Running {
+    static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let place = folder.path(&format!("out{}", COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
+    fs::create_dir_all(&place).unwrap();
+    // Replicas without a uuid are told apart by their server ids.
+    command
+        .arg(format!("--connection-server-id={}", 1000 + COUNT.load(std::sync::atomic::Ordering::Relaxed)));
+    Running(command.current_dir(place).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+}

@@ -1,0 +1,156 @@
+//! The receiving, as it is seen and steered from outside: what it does, since when, and whether it shall go on.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use binlogz_source::HangUp;
+use serde::Serialize;
+
+/// What the receiving does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// It makes a connection.
+    Connecting,
+    /// It receives, or waits for events.
+    Receiving,
+    /// The connection broke; it will be made again.
+    Waiting,
+    /// Somebody stopped it.
+    Stopped,
+    /// Somebody must decide or repair something first.
+    Failed,
+}
+
+impl Phase {
+    /// Its name, as in `receiving`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Connecting => "connecting",
+            Phase::Receiving => "receiving",
+            Phase::Waiting => "waiting",
+            Phase::Stopped => "stopped",
+            Phase::Failed => "failed",
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Control {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Inner {
+    phase: Phase,
+    since: Instant,
+    server: String,
+    wanted: bool,
+    /// Ends the connection that is open.
+    hang_up: Option<HangUp>,
+}
+
+/// What the receiving does and with whom.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) phase: Phase,
+    pub(crate) since: Duration,
+    pub(crate) server: String,
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        let inner = Inner {
+            phase: Phase::Connecting,
+            since: Instant::now(),
+            server: String::new(),
+            wanted: true,
+            hang_up: None,
+        };
+        Control { inner: Mutex::new(inner), changed: Condvar::new() }
+    }
+}
+
+impl Control {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        let inner = self.lock();
+        Seen { phase: inner.phase, since: inner.since.elapsed(), server: inner.server.clone() }
+    }
+
+    /// Receiving goes over to something else.
+    pub(crate) fn enter(&self, phase: Phase) {
+        let mut inner = self.lock();
+        if inner.phase != phase {
+            (inner.phase, inner.since) = (phase, Instant::now());
+        }
+        if phase == Phase::Failed {
+            inner.wanted = false;
+        }
+    }
+
+    /// A connection to this server is made.
+    pub(crate) fn connect(&self, server: String) {
+        self.enter(Phase::Connecting);
+        self.lock().server = server;
+    }
+
+    /// The connection is there; `false`: it is not wanted any more.
+    pub(crate) fn connected(&self, hang_up: Option<HangUp>) -> bool {
+        let mut inner = self.lock();
+        inner.hang_up = hang_up;
+        inner.wanted
+    }
+
+    /// It is over.
+    pub(crate) fn disconnected(&self) {
+        self.lock().hang_up = None;
+    }
+
+    /// Whether receiving shall go on.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.lock().wanted
+    }
+
+    /// Waits before the next attempt, at most for so long.
+    pub(crate) fn pause(&self, patience: Duration) {
+        let until = Instant::now() + patience;
+        let mut inner = self.lock();
+        while inner.wanted {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            inner = self.changed.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits until receiving is wanted.
+    pub(crate) fn wait_until_wanted(&self) {
+        let mut inner = self.lock();
+        while !inner.wanted {
+            inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Receiving shall begin again.
+    pub(crate) fn start(&self) {
+        self.lock().wanted = true;
+        self.changed.notify_all();
+    }
+
+    /// Receiving shall end; what is durable is served on.
+    pub(crate) fn stop(&self) {
+        let mut inner = self.lock();
+        inner.wanted = false;
+        if let Some(hang_up) = inner.hang_up.take() {
+            hang_up.now();
+        }
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,149 @@
+//! A status as Prometheus scrapes it: OpenMetrics text.
+
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use crate::control::Phase;
+use crate::relay::Relay;
+use crate::status::{ReplicaStatus, Status};
+
+/// What all names begin with.
+const PREFIX: &str = "binlogz_relay";
+/// How the answer is to be read.
+pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// All metrics.
+pub(super) fn text(relay: &Relay, status: Status) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix(PREFIX);
+    let syncs = relay.meters.syncs.clone();
+    registry.register("sync_duration_seconds", "How long it took to make the log durable", syncs);
+    registry.register_collector(Box::new(Snapshot(Arc::new(status))));
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+/// What was counted already.
+#[derive(Debug)]
+struct Snapshot(Arc<Status>);
+
+impl Collector for Snapshot {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let status = self.0.as_ref();
+        let mut out = Encoder(encoder);
+        let bytes = status.bytes;
+        out.counter("received_bytes", "Bytes of events of the source's files", bytes.received)?;
+        out.counter("stored_bytes", "Bytes appended to the log", bytes.stored)?;
+        out.counter("served_bytes", "Bytes sent to replicas", bytes.served)?;
+        out.counter("transactions", "Transactions received", bytes.transactions)?;
+        out.float("stored_ratio", "Bytes stored for each that was received", status.ratio())?;
+        out.gauge("uptime_seconds", "Since the start", Some(status.uptime_seconds))?;
+        out.gauge(
+            "source_lag_seconds",
+            "Age of the last event received; 0: all came",
+            status.source.lag_seconds,
+        )?;
+        let receiving = status.source.phase == Phase::Receiving;
+        out.gauge("source_up", "Whether the source is followed", Some(u64::from(receiving)))?;
+        let failed = status.source.phase == Phase::Failed;
+        out.gauge(
+            "source_failed",
+            "Whether somebody must decide or repair something",
+            Some(u64::from(failed)),
+        )?;
+        if let Some(log) = &status.log {
+            out.gauge("log_bytes", "Size of the log on disk", Some(log.bytes))?;
+            out.gauge("log_files", "Files of the log", Some(log.files as u64))?;
+            out.gauge("received_file", "Number of the file that is received", Some(log.written.number))?;
+            out.gauge("received_position", "Up to where it was received", Some(log.written.position))?;
+            out.gauge("durable_file", "Number of the file that is made durable", Some(log.durable.number))?;
+            out.gauge(
+                "durable_position",
+                "Up to where it is durable, and served",
+                Some(log.durable.position),
+            )?;
+        }
+        out.gauge("clients", "Clients that are logged in", Some(status.clients.logged_in as u64))?;
+        out.gauge(
+            "clients_logging_in",
+            "Clients that are logging in",
+            Some(status.clients.logging_in as u64),
+        )?;
+        out.counter("clients_turned_away", "Too many or too slow", status.clients.turned_away)?;
+        let errors = status.errors.iter().map(|(kind, count)| ([("kind", *kind)], *count));
+        out.family("errors", "Errors by whose they are", MetricType::Counter, errors)?;
+        let replicas = |value: fn(&ReplicaStatus) -> Option<u64>| {
+            status.replicas.iter().filter_map(move |replica| Some((labels(replica), value(replica)?)))
+        };
+        let gauge = MetricType::Gauge;
+        out.family("replica_lag_bytes", "Stored bytes not sent yet", gauge, replicas(|r| Some(r.lag_bytes)))?;
+        out.family(
+            "replica_lag_seconds",
+            "Age of the last transaction sent",
+            gauge,
+            replicas(|r| r.lag_seconds),
+        )?;
+        out.family("replica_served_file", "File it is sent", gauge, replicas(|r| Some(r.place.number)))?;
+        out.family("replica_served_position", "Up to where", gauge, replicas(|r| Some(r.place.position)))?;
+        out.family("replica_served_bytes", "Bytes sent", MetricType::Counter, replicas(|r| Some(r.bytes)))
+    }
+}
+
+fn labels(replica: &ReplicaStatus) -> [(&'static str, String); 5] {
+    [
+        ("connection", replica.connection.to_string()),
+        ("user", replica.user.clone()),
+        ("server_id", replica.server_id.to_string()),
+        ("server_uuid", replica.server_uuid.clone()),
+        ("form", replica.form.to_owned()),
+    ]
+}
+
+/// Writes one metric after the other.
+struct Encoder<'a>(DescriptorEncoder<'a>);
+
+impl Encoder<'_> {
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        self.one(name, help, MetricType::Counter, &ConstCounter::new(value))
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: Option<u64>) -> fmt::Result {
+        let Some(value) = value else { return Ok(()) };
+        self.one(name, help, MetricType::Gauge, &ConstGauge::new(value as i64))
+    }
+
+    fn float(&mut self, name: &str, help: &str, value: Option<f64>) -> fmt::Result {
+        let Some(value) = value else { return Ok(()) };
+        self.one(name, help, MetricType::Gauge, &ConstGauge::new(value))
+    }
+
+    fn one(&mut self, name: &str, help: &str, kind: MetricType, value: &impl EncodeMetric) -> fmt::Result {
+        value.encode(self.0.encode_descriptor(name, help, None, kind)?)
+    }
+
+    fn family<L: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        help: &str,
+        kind: MetricType,
+        values: impl Iterator<Item = (L, u64)>,
+    ) -> fmt::Result {
+        let mut metric = self.0.encode_descriptor(name, help, None, kind)?;
+        for (labels, value) in values {
+            let metric = metric.encode_family(&labels)?;
+            match kind {
+                MetricType::Counter => ConstCounter::new(value).encode(metric)?,
+                _ => ConstGauge::new(value as i64).encode(metric)?,
+            }
+        }
+        Ok(())
+    }
+}

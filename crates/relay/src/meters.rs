@@ -1,0 +1,104 @@
+//! What the relay counts while it works.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use serde::Serialize;
+
+/// So many errors are remembered.
+const ERRORS_KEPT: usize = 20;
+/// The shortest sync that is told apart, in seconds; then twice as long each time.
+const SYNC_FIRST: f64 = 0.000_1;
+const SYNC_BUCKETS: u16 = 16;
+
+/// Counters since the start.
+#[derive(Debug)]
+pub(crate) struct Meters {
+    /// Bytes of events of the source's files.
+    pub(crate) received_bytes: AtomicU64,
+    /// Bytes appended to the log.
+    pub(crate) stored_bytes: AtomicU64,
+    pub(crate) transactions: AtomicU64,
+    /// The timestamp of the event that came last.
+    pub(crate) last_timestamp: AtomicU32,
+    /// Whether all that the source has sent was taken.
+    pub(crate) drained: AtomicBool,
+    /// How long syncs took.
+    pub(crate) syncs: Histogram,
+    errors: Mutex<Errors>,
+}
+
+#[derive(Debug, Default)]
+struct Errors {
+    by_kind: BTreeMap<&'static str, u64>,
+    last: VecDeque<Remembered>,
+}
+
+/// An error that is remembered.
+#[derive(Debug, Clone, Serialize)]
+pub struct Remembered {
+    /// When, in seconds since 1970.
+    pub time: u64,
+    /// What went wrong: the blame.
+    pub kind: &'static str,
+    /// The line that was logged.
+    pub text: String,
+}
+
+impl Default for Meters {
+    fn default() -> Self {
+        Meters {
+            received_bytes: AtomicU64::new(0),
+            stored_bytes: AtomicU64::new(0),
+            transactions: AtomicU64::new(0),
+            last_timestamp: AtomicU32::new(0),
+            drained: AtomicBool::new(false),
+            syncs: Histogram::new(exponential_buckets(SYNC_FIRST, 2.0, SYNC_BUCKETS)),
+            errors: Mutex::default(),
+        }
+    }
+}
+
+impl Meters {
+    /// Bytes of an event came.
+    pub(crate) fn received(&self, count: usize, timestamp: u32, drained: bool) {
+        self.received_bytes.fetch_add(count as u64, Ordering::Relaxed);
+        if timestamp > 0 {
+            self.last_timestamp.store(timestamp, Ordering::Relaxed);
+        }
+        self.drained.store(drained, Ordering::Relaxed);
+    }
+
+    /// Bytes were appended.
+    pub(crate) fn stored(&self, count: u64) {
+        self.stored_bytes.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn synced(&self, took: Duration) {
+        self.syncs.observe(took.as_secs_f64());
+    }
+
+    /// Something went wrong.
+    pub(crate) fn failed(&self, kind: &'static str, text: &str) {
+        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        *errors.by_kind.entry(kind).or_default() += 1;
+        if errors.last.len() >= ERRORS_KEPT {
+            errors.last.pop_front();
+        }
+        errors.last.push_back(Remembered { time: now(), kind, text: text.to_owned() });
+    }
+
+    /// Errors by kind, and the last ones, the newest first.
+    pub(crate) fn errors(&self) -> (BTreeMap<&'static str, u64>, Vec<Remembered>) {
+        let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        (errors.by_kind.clone(), errors.last.iter().rev().cloned().collect())
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs())
+}

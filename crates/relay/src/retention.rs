@@ -1,0 +1,126 @@
+//! Which files are kept: the newest ones, by age and size, and whatever a connected replica still reads.
+//!
+//! ```text
+//! max_age     a file goes when its last event is older: when the next file, which begins then, is
+//! max_bytes   the oldest files go until the rest is no larger
+//! ```
+//!
+//! The file that is received is never removed. One that a connected replica reads, and all behind it, stay too,
+//! unless purging is forced; a replica that comes back later and lacks what is gone gets error 1236.
+
+use std::time::Duration;
+
+use binlogz_store::{BinlogStore, FileNumber};
+
+use crate::error::{Error, Result};
+use crate::head::Head;
+use crate::meters::now;
+use crate::relay::{Kept, Relay};
+
+/// How often the rules are looked at.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(10);
+
+/// What is kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Files whose events are all older go.
+    pub max_age: Option<Duration>,
+    /// The oldest files go until the others are no larger than this.
+    pub max_bytes: Option<u64>,
+    /// Also files that a connected replica still reads.
+    pub force: bool,
+}
+
+impl Retention {
+    /// The first file that stays.
+    fn first_kept(&self, store: &BinlogStore) -> Result<Option<FileNumber>> {
+        let logs = store.logs()?;
+        let Some((last, closed)) = logs.split_last() else { return Ok(None) };
+        let mut first = logs.first().map(|log| log.number);
+        if let Some(max_bytes) = self.max_bytes {
+            let mut size = last.size;
+            let mut kept = last.number;
+            for log in closed.iter().rev() {
+                size += log.size;
+                if size > max_bytes {
+                    break;
+                }
+                kept = log.number;
+            }
+            first = first.max(Some(kept));
+        }
+        if let Some(max_age) = self.max_age {
+            let before = now().saturating_sub(max_age.as_secs());
+            first = first.max(first_after(store, before)?);
+        }
+        Ok(first)
+    }
+}
+
+/// The first file that has events of this time or later, in seconds since 1970; at least the last one has.
+fn first_after(store: &BinlogStore, time: u64) -> Result<Option<FileNumber>> {
+    let logs = store.logs()?;
+    for (log, next) in logs.iter().zip(logs.iter().skip(1)) {
+        if u64::from(Head::read(store, next.number)?.header.timestamp) >= time {
+            return Ok(Some(log.number));
+        }
+    }
+    Ok(logs.last().map(|log| log.number))
+}
+
+/// Applies the rules, now; the names of what was removed.
+pub(crate) fn apply(relay: &Relay) -> Result<Vec<String>> {
+    let (Some(kept), retention) = (relay.kept(), relay.options.retention) else { return Ok(Vec::new()) };
+    if retention.max_age.is_none() && retention.max_bytes.is_none() {
+        return Ok(Vec::new());
+    }
+    match retention.first_kept(&kept.store)? {
+        Some(first) => purge(relay, kept, first, retention.force),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Applies the rules for ever.
+pub(crate) fn watch(relay: &Relay) {
+    loop {
+        if let Err(error) = apply(relay) {
+            relay.complain(&error, &format!("{error}; nothing more is purged"));
+            return;
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+/// Removes the files in front of this one that nobody reads, or all of them by force.
+pub(crate) fn purge(relay: &Relay, kept: &Kept, first: FileNumber, force: bool) -> Result<Vec<String>> {
+    let read = relay.dumps.oldest_file().filter(|_| !force);
+    let first = read.map_or(first, |read| first.min(read));
+    let is_there = kept.store.logs()?.iter().any(|log| log.number == first);
+    if !is_there {
+        return Ok(Vec::new());
+    }
+    let purged = kept.store.purge_before(first)?;
+    if let (Some(from), Some(to)) = (purged.first(), purged.last()) {
+        relay.say(&format!("purged {from} to {to}"));
+    }
+    Ok(purged)
+}
+
+/// PURGE BINARY LOGS TO, by a name in any form.
+pub(crate) fn purge_to(relay: &Relay, kept: &Kept, name: &str, force: bool) -> Result<()> {
+    let found = kept.names.parse(name).map(|(_, number)| number);
+    let is_there = |number: &FileNumber| {
+        kept.store.logs().map(|logs| logs.iter().any(|log| log.number == *number)).unwrap_or(false)
+    };
+    let number = found.filter(is_there);
+    let number = number.ok_or_else(|| Error::Refused("Target log not found in binlog index".into()))?;
+    purge(relay, kept, number, force).map(drop)
+}
+
+/// PURGE BINARY LOGS BEFORE a time, in seconds since 1970.
+pub(crate) fn purge_before(relay: &Relay, kept: &Kept, time: u64, force: bool) -> Result<()> {
+    match first_after(&kept.store, time)? {
+        Some(first) => purge(relay, kept, first, force).map(drop),
+        None => Ok(()),
+    }
+}
