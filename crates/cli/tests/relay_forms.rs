@@ -1,0 +1,97 @@
+//! One source, every form: what each kind of client ends with.
+
+mod common;
+#[path = "common/relay.rs"]
+mod running;
+
+use binlogz_testkit::cdc::CdcClient;
+use binlogz_testkit::workload::Workload;
+use binlogz_testkit::{MysqlSandbox, Tool, require_tool};
+use common::Folder;
+use running::Relay;
+
+#[test]
+fn a_client_that_loses_rows_gets_them_from_the_relay() {
+    let mysql = require_tool!(Tool::Mysql);
+    require_tool!(Tool::Cdc);
+    let folder = Folder::new();
+    let source = mysql.sandbox().compression(3).option("binlog-row-metadata", "FULL").start().unwrap();
+    source
+        .sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT)")
+        .unwrap();
+    let mut relay = Relay::start(&folder, &source, &["--form", "auto"]);
+    relay.wait_for("log", |relay| relay.sql(mysql, "repl", "SHOW BINARY LOG STATUS").is_ok().then_some(()));
+    let direct = CdcClient::follow(source.port(), 101).unwrap();
+    let relayed = CdcClient::follow(relay.port, 102).unwrap();
+    let dumps = "SELECT COUNT(*) FROM performance_schema.processlist WHERE COMMAND LIKE 'Binlog Dump%'";
+    // The relay is a replica too.
+    relay.wait_for("direct client", |_| (source.sql(dumps).unwrap().trim() == "2").then_some(()));
+    relay.wait_for("client", |relay| relay.said().contains("(server id 102): binlog-u.000001").then_some(()));
+    source.sql(&"INSERT INTO shop.t (body) VALUES (REPEAT('apples ', 100));\n".repeat(20)).unwrap();
+    let count =
+        |client: &CdcClient, name: &str| client.events().iter().filter(|event| *event == name).count();
+    relay.wait_for("rows", |_| (count(&relayed, "WriteRowsEvent") == 20).then_some(()));
+    // Both begin at the first file, with the two statements in front.
+    relay.wait_for("transactions", |_| (count(&direct, "GtidEvent") == 22).then_some(()));
+    assert_eq!(count(&direct, "WriteRowsEvent"), 0, "directly every row is lost, without an error");
+    // It goes on by name, in the form that the name says; a replica of 9.7 gets the other one.
+    let replica = mysql.sandbox().start().unwrap();
+    relay.replicates_to(&replica, "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
+    replica.wait_for_source(&source).unwrap();
+    assert!(relay.said().contains(": binlog-z.000001"), "{}", relay.said());
+}
+
+/// `scripts/soak/relay.sh` sets more.
+fn scale() -> f64 {
+    std::env::var("BINLOGZ_RELAY_SCALE").map_or(0.002, |scale| scale.parse().unwrap())
+}
+
+#[test]
+fn the_five_workloads_reach_replicas_in_every_form() {
+    let mysql = require_tool!(Tool::Mysql);
+    require_tool!(Tool::Sysbench);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    source
+        .sql(
+            "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so';
+             SET GLOBAL rpl_semi_sync_source_timeout = 600000",
+        )
+        .unwrap();
+    let relay = Relay::start(&folder, &source, &["--store", "compressed", "--semi-sync"]);
+    let follow = |replica: MysqlSandbox, form: &str| {
+        let start = format!("SOURCE_SSL=0, SOURCE_LOG_FILE='binlog{form}.000001', SOURCE_LOG_POS=4");
+        relay.replicates_to(&replica, &start);
+        replica
+    };
+    let workers = |number| mysql.sandbox().option("replica-parallel-workers", number);
+    let received = follow(workers("4").start().unwrap(), "");
+    let compressed = follow(workers("4").start().unwrap(), "-z");
+    let uncompressed = follow(workers("1").start().unwrap(), "-u");
+    let filtered = mysql.sandbox().option("replicate-wild-do-table", "sbtest.%").start().unwrap();
+    let filtered = follow(filtered, "-z");
+    for (place, workload) in Workload::ALL.into_iter().enumerate() {
+        // Half of them compressed, half of them acknowledged.
+        let on = |bit: usize| if place % 2 == bit { "ON" } else { "OFF" };
+        source
+            .sql(&format!(
+                "SET GLOBAL binlog_transaction_compression = {}, GLOBAL rpl_semi_sync_source_enabled = {}",
+                on(0),
+                on(1)
+            ))
+            .unwrap();
+        workload.run(&source, scale()).unwrap();
+    }
+    for replica in [&received, &compressed, &uncompressed, &filtered] {
+        replica.wait_for_source(&source).unwrap_or_else(|error| panic!("{error}\n{}", relay.said()));
+        assert_eq!(replica.gtid_executed().unwrap(), source.gtid_executed().unwrap());
+        assert_eq!(replica.checksum_tables("sbtest").unwrap(), source.checksum_tables("sbtest").unwrap());
+    }
+    for replica in [&received, &compressed, &uncompressed] {
+        assert_eq!(
+            replica.checksum_tables("employees").unwrap(),
+            source.checksum_tables("employees").unwrap()
+        );
+    }
+    assert!(filtered.sql("SELECT COUNT(*) FROM employees.salaries").is_err(), "left out by its filter");
+}
