@@ -125,3 +125,43 @@ fn one_event_of_half_a_gigabyte_in_a_few_kilobytes() {
     within("stats", with_event, folder.binlogz(["stats", "--jobs=16", "bomb"]));
     within("stats --values", with_event, folder.binlogz(["stats", "--jobs=16", "--values", "bomb"]));
 }
+
+/// Bytes of the rows of one large statement: their text is longer still.
+const STATEMENT: usize = 160 << 20;
+
+/// Where the flags of a row event stand in its body.
+const ROWS_FLAGS_OFFSET: usize = 6;
+
+/// The events of one statement of [`STATEMENT`] bytes.
+fn large_statement() -> Vec<(EventType, Vec<u8>)> {
+    let value = [b'x'; 8000];
+    let mut events = transaction_events(&[&value]);
+    let row = events.iter().position(|(event_type, _)| *event_type == EventType::WRITE_ROWS).unwrap();
+    let mut first = events[row].clone();
+    // All but the last one leave the statement open.
+    first.1[ROWS_FLAGS_OFFSET] = 0;
+    events.splice(row..row, vec![first; STATEMENT / value.len()]);
+    events
+}
+
+#[test]
+fn dump_of_one_large_statement() {
+    let folder = Folder::new();
+    let events = large_statement();
+    let inside: Vec<u8> = events.iter().flat_map(|(kind, body)| inner_event(*kind, body)).collect();
+    let mut compressor = Compressor::new(CompressionLevel::DEFAULT).unwrap();
+    let mut frame = Vec::new();
+    compressor.begin(inside.len() as u64).unwrap();
+    compressor.write(&inside, &mut frame).unwrap();
+    compressor.finish(&mut frame).unwrap();
+    let payload = Payload::of(CompressionType::ZSTD, Some(inside.len() as u64), frame);
+    folder.put("compressed", LogBuilder::new(Release::MYSQL_9_7).payload(&payload).bytes());
+    let mut plain = folder.binlogz(["expand", "--output", "plain", "compressed"]);
+    assert!(plain.output().unwrap().status.success());
+    for log in ["compressed", "plain"] {
+        for options in [&["-v", "--base64-output=decode-rows"][..], &["-v"], &[]] {
+            let command = folder.binlogz([&["dump", "--no-defaults", "--jobs=2"], options, &[log]].concat());
+            within_bounds(&format!("dump {options:?} {log}"), command);
+        }
+    }
+}

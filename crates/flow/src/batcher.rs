@@ -26,6 +26,7 @@ use binlogz_binlog::{Error, EventHeader, EventType, Framing, HeaderFlags, MAGIC}
 
 use binlogz_payload::{LogContext, Spool};
 
+use crate::buffers::Buffers;
 use crate::input::{Input, PlacesReader, ReadAt};
 
 /// What a batch may be cut between.
@@ -144,6 +145,9 @@ impl Large {
 /// Bytes read at a time.
 const READ_SIZE: usize = 256 << 10;
 
+/// Bytes of buffers that are kept for the next batches.
+const BUFFERS_MEMORY: usize = 4 << 20;
+
 /// The largest format description that is believed, in bytes; servers write 123.
 const FORMAT_DESCRIPTION_SIZE_MAX: u32 = 4096;
 
@@ -153,6 +157,8 @@ pub struct Batcher {
     input: Input,
     unit: Unit,
     size: BatchSize,
+    /// Where buffers of batches come from, if somebody gives them back.
+    buffers: Buffers,
     /// Bytes read and not handed out; the first one begins a unit.
     pending: Vec<u8>,
     /// Where in `pending` the next event begins that was not looked at.
@@ -183,6 +189,7 @@ impl Batcher {
             input,
             unit,
             size,
+            buffers: Buffers::new(BUFFERS_MEMORY),
             pending: Vec::new(),
             walked: 0,
             boundary: 0,
@@ -205,6 +212,11 @@ impl Batcher {
     pub fn without(mut self, lost: impl IntoIterator<Item = Range<u64>>) -> Self {
         self.lost = lost.into_iter().collect();
         self
+    }
+
+    /// Takes back the buffers of batches.
+    pub fn buffers(&self) -> &Buffers {
+        &self.buffers
     }
 
     /// The next piece; `None` at the end of the log.
@@ -480,7 +492,10 @@ impl Batcher {
     /// Hands out the first `size` bytes of what is pending.
     fn cut_batch(&mut self, size: usize) -> Piece {
         let offset = self.offset_of(0);
-        let rest = self.pending.split_off(size);
+        let mut rest = self.buffers.take();
+        rest.reserve(self.size.target + READ_SIZE);
+        rest.extend_from_slice(self.pending.get(size..).unwrap_or_default());
+        self.pending.truncate(size);
         let bytes = std::mem::replace(&mut self.pending, rest);
         self.walked -= size;
         self.boundary = 0;
@@ -519,8 +534,18 @@ impl Batcher {
     /// Reads until `wanted` bytes lie ahead or the input ends; how many do.
     fn fill(&mut self, wanted: usize) -> Result<usize, Error> {
         while self.ahead().len() < wanted && !self.end_of_input {
-            let count = self.input.read(&mut self.chunk, self.read_offset)?;
-            self.pending.extend_from_slice(self.chunk.get(..count).unwrap_or_default());
+            let count = if let Input::Places(_) = self.input {
+                let begin = self.pending.len();
+                self.pending.resize(begin + READ_SIZE, 0);
+                let room = self.pending.get_mut(begin..).unwrap_or_default();
+                let read = self.input.read(room, self.read_offset);
+                self.pending.truncate(begin + read.as_ref().map_or(0, |count| *count));
+                read?
+            } else {
+                let count = self.input.read(&mut self.chunk, self.read_offset)?;
+                self.pending.extend_from_slice(self.chunk.get(..count).unwrap_or_default());
+                count
+            };
             self.read_offset += count as u64;
             self.end_of_input = count == 0;
         }

@@ -11,6 +11,7 @@
 //! [`walk()`] goes through a log on one thread, [`same()`] through two at once.
 
 pub mod batcher;
+pub mod buffers;
 mod decrypted;
 pub mod error;
 pub mod events;
@@ -27,6 +28,7 @@ pub mod walk;
 
 pub use batcher::{Batch, BatchSize, Batcher, Large, Piece, Start, Unit};
 pub use binlogz_payload::{LogContext, Spool};
+pub use buffers::Buffers;
 pub use error::Error;
 pub use input::{Input, Live, ReadAt};
 pub use memory::Memory;

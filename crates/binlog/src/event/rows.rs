@@ -134,6 +134,24 @@ impl<'a> RowsEvent<'a> {
         })
     }
 
+    /// The table's number and the flags alone, which stand in front, for readers that leave the rows to others.
+    ///
+    /// # Errors
+    ///
+    /// A type that is no row event, a body that ends before them.
+    #[inline]
+    pub fn decode_front(
+        event_type: EventType,
+        body: &[u8],
+        post_header_length: u8,
+    ) -> Result<(TableId, RowsFlags)> {
+        let (_, generation) = layout(event_type)?;
+        let id_width = table_id_width(WHAT, post_header_length, generation.extra_size_size())?;
+        let mut cursor = Cursor::new(body, WHAT);
+        let table_id = TableId::read(&mut cursor, id_width)?;
+        Ok((table_id, RowsFlags(cursor.u16("flags")?)))
+    }
+
     /// The body as it stands in a file, without the checksum.
     ///
     /// # Errors

@@ -80,6 +80,12 @@ impl Date {
         Ok(Date { packed: cursor.u24("date")? })
     }
 
+    /// The same of three bytes that are at hand.
+    #[inline]
+    pub fn from_bytes([low, middle, high]: [u8; 3]) -> Self {
+        Date { packed: u32::from_le_bytes([low, middle, high, 0]) }
+    }
+
     fn new(year: u16, month: u8, day: u8) -> Self {
         Date { packed: u32::from(year) << 9 | u32::from(month & 15) << 5 | u32::from(day & 31) }
     }

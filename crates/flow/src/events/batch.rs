@@ -13,9 +13,10 @@ use binlogz_payload::{Error as PayloadError, Expander, PayloadSizes, expanded_si
 
 use super::carried::Carried;
 use super::large_payload::{PayloadBytes, cut_event, no_events, whole_event};
-use super::list::EventList;
+use super::list::{EventList, Listed};
 use super::permit::Permit;
 use super::source::Log;
+use crate::buffers::Lent;
 use crate::error::Error;
 
 /// Events are read ahead until their payloads expanded to so many bytes.
@@ -25,7 +26,7 @@ const EXPANDED_AHEAD_MAX: usize = 3 << 20;
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) log: Arc<Log>,
-    pub(super) bytes: Arc<Vec<u8>>,
+    pub(super) bytes: Arc<Lent>,
     /// Which of the bytes.
     pub(super) range: Range<usize>,
     pub(super) content: Content,
@@ -193,6 +194,18 @@ pub(super) enum Step {
     PayloadEnd(PayloadEnd),
 }
 
+/// Where an event stands in its transaction as long as nobody looked.
+const INSIDE: Placement = Placement { boundary: Boundary::Inside, malformed: None };
+
+impl<'a> Event<'a> {
+    /// An event that is at hand. Where it stands in its transaction is left to the caller.
+    #[inline]
+    pub(super) fn whole(log: &'a Log, position: EventPosition, frame: EventFrame<'a>) -> Self {
+        let (header, body) = (*frame.header(), frame.body());
+        Event { log, position, placement: INSIDE, header, body, frame: Some(frame), large: None }
+    }
+}
+
 impl Event<'_> {
     /// Whether the event stands inside a payload.
     pub fn is_inside_payload(&self) -> bool {
@@ -270,10 +283,7 @@ impl<'w> EventBatch<'w> {
 
     /// Where the batch begins in the log; of one inside a payload, where the payload event begins.
     pub fn offset(&self) -> u64 {
-        match &self.batch.content {
-            Content::Log { offset } => *offset,
-            Content::Payload { place, .. } => place.offset,
-        }
+        self.batch.start()
     }
 
     /// The transactions as they are behind the last item: whether one is open, what it holds.
@@ -371,7 +381,7 @@ impl<'w> EventBatch<'w> {
     #[inline]
     fn item(&mut self, step: Step) -> Option<Item<'_>> {
         let batch = self.batch;
-        let mut item = item_of(batch, &self.payloads.expanded, step)?;
+        let mut item = item_of(batch, &self.payloads.expanded, &step)?;
         if let Item::Event(event) = &mut item
             && event.position.inside.is_none()
         {
@@ -405,44 +415,39 @@ impl<'w> EventBatch<'w> {
         self.failed.is_some() || matches!(self.state, State::Log) && self.next >= self.batch.range.end
     }
 
-    /// The events that were read ahead. Of their transactions nothing is known.
-    pub fn listed<'l>(&'l self, list: &'l EventList) -> impl Iterator<Item = Item<'l>> {
-        list.steps.iter().filter_map(|step| item_of(self.batch, &self.payloads.expanded, step.clone()))
+    /// The events that were read ahead.
+    pub fn listed<'l>(&'l self, list: &'l EventList) -> Listed<'l> {
+        Listed { batch: self.batch, expanded: &self.payloads.expanded, steps: &list.steps }
     }
 }
 
 /// What a step found, as borrows. Where it stands in its transaction is left to the caller.
 #[inline]
-fn item_of<'a>(batch: &'a Batch, expanded: &'a [u8], step: Step) -> Option<Item<'a>> {
+pub(super) fn item_of<'a>(batch: &'a Batch, expanded: &'a [u8], step: &Step) -> Option<Item<'a>> {
     let log = &*batch.log;
-    let placement = Placement { boundary: Boundary::Inside, malformed: None };
-    let event = match step {
-        Step::PayloadEnd(end) => return Some(Item::PayloadEnd(end)),
+    Some(Item::Event(match step {
+        Step::PayloadEnd(end) => return Some(Item::PayloadEnd(*end)),
         Step::Event { range, checksum_size } => {
             let position = EventPosition { offset: batch.offset_of(range.start), inside: None };
-            let frame = EventFrame::from_checked(batch.bytes.get(range)?, checksum_size).ok()?;
-            let header = *frame.header();
-            let body = match header.event_type {
-                EventType::TRANSACTION_PAYLOAD => payload_fields(frame.body())?,
-                _ => frame.body(),
-            };
-            Event { log, position, placement, header, body, frame: Some(frame), large: None }
+            let frame = EventFrame::from_checked(batch.bytes.get(range.clone())?, *checksum_size).ok()?;
+            let mut event = Event::whole(log, position, frame);
+            if event.header.event_type == EventType::TRANSACTION_PAYLOAD {
+                event.body = payload_fields(event.body)?;
+            }
+            event
         }
         Step::LargePayload => {
             let Content::Payload { place, .. } = &batch.content else { return None };
             let (header, body) = (place.header, place.front.get(HEADER_SIZE..)?);
             let position = EventPosition { offset: place.offset, inside: None };
-            Event { log, position, placement, header, body, frame: None, large: Some(place) }
+            Event { log, position, placement: INSIDE, header, body, frame: None, large: Some(place) }
         }
         Step::Inside { range, small, payload_offset, inside } => {
-            let bytes = if small { expanded } else { batch.bytes() };
-            let frame = EventFrame::from_checked(bytes.get(range)?, 0).ok()?;
-            let position = EventPosition { offset: payload_offset, inside: Some(inside) };
-            let (header, body) = (*frame.header(), frame.body());
-            Event { log, position, placement, header, body, frame: Some(frame), large: None }
+            let bytes = if *small { expanded } else { batch.bytes() };
+            let frame = EventFrame::from_checked(bytes.get(range.clone())?, 0).ok()?;
+            Event::whole(log, EventPosition { offset: *payload_offset, inside: Some(*inside) }, frame)
         }
-    };
-    Some(Item::Event(event))
+    }))
 }
 
 impl Batch {
@@ -450,8 +455,16 @@ impl Batch {
         self.bytes.get(self.range.clone()).unwrap_or_default()
     }
 
+    /// Where it begins in the log; of one inside a payload, where the payload event begins.
+    pub(super) fn start(&self) -> u64 {
+        match &self.content {
+            Content::Log { offset } => *offset,
+            Content::Payload { place, .. } => place.offset,
+        }
+    }
+
     /// Offset in the log of a place in the bytes.
-    fn offset_of(&self, place: usize) -> u64 {
+    pub(super) fn offset_of(&self, place: usize) -> u64 {
         match &self.content {
             Content::Log { offset } => offset + (place - self.range.start) as u64,
             Content::Payload { place, .. } => place.offset,

@@ -158,6 +158,6 @@ fn ends_statement(events: Events<'_>, event_type: EventType, event: &Range<usize
         return true;
     }
     event_type.is_rows()
-        && RowsEvent::decode(event_type, events.body(event), events.lengths.of(event_type))
-            .is_ok_and(|rows| rows.flags.contains(RowsFlags::STMT_END))
+        && RowsEvent::decode_front(event_type, events.body(event), events.lengths.of(event_type))
+            .is_ok_and(|(_, flags)| flags.contains(RowsFlags::STMT_END))
 }

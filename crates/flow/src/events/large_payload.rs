@@ -21,6 +21,7 @@ use super::carried::{Carried, Events, Tracker};
 use super::permit::{Permit, Permits};
 use super::source::{Log, no_memory};
 use crate::batcher::Large;
+use crate::buffers::Lent;
 use crate::error::Error;
 
 /// Compressed bytes read at a time.
@@ -31,7 +32,7 @@ const PIECE_MAX: usize = 256 << 10;
 /// Where the bytes of a payload event are.
 #[derive(Debug)]
 pub(super) enum PayloadBytes {
-    Memory { bytes: Arc<Vec<u8>>, range: Range<usize> },
+    Memory { bytes: Arc<Lent>, range: Range<usize> },
     Large(Large),
 }
 
@@ -242,7 +243,7 @@ impl LargePayload {
         Ok(Batch {
             log,
             range: 0..whole,
-            bytes: Arc::new(bytes),
+            bytes: Arc::new(bytes.into()),
             content,
             carried,
             bytes_read,

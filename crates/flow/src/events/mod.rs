@@ -33,6 +33,7 @@
 
 mod batch;
 mod carried;
+mod kept;
 mod large_payload;
 mod list;
 mod permit;
@@ -44,7 +45,8 @@ mod turns;
 
 pub use batch::{Event, EventBatch, EventPosition, InsidePayload, Item, PayloadEnd};
 pub use carried::{Carried, HeldEvent};
-pub use list::EventList;
+pub use kept::{KeptEvents, Spilled};
+pub use list::{EventList, Listed};
 pub use source::Log;
 pub use tables::{TableEvent, Tables};
 pub use turns::Turn;

@@ -29,6 +29,7 @@ use super::carried::{Events, Tracker};
 use super::large_payload::{LargePayload, PayloadBytes};
 use super::permit::Permits;
 use crate::batcher::{BatchSize, Batcher, Large, Piece, Start, Unit};
+use crate::buffers::Lent;
 use crate::error::Error;
 use crate::input::Input;
 use crate::ordered::in_flight_max;
@@ -114,7 +115,7 @@ pub(super) struct Source {
 
 /// Events in memory that are still to be cut into batches.
 struct Uncut {
-    bytes: Arc<Vec<u8>>,
+    bytes: Arc<Lent>,
     /// Where the next batch begins.
     next: usize,
     /// Offset of the first byte in the log.
@@ -158,7 +159,11 @@ impl Source {
             match piece {
                 Piece::Start(start) => return self.start(start).map(|batch| Some(Job::Batch(batch))),
                 Piece::Batch(batch) => {
-                    self.piece = Some(Uncut { bytes: Arc::new(batch.bytes), next: 0, offset: batch.offset });
+                    self.piece = Some(Uncut {
+                        bytes: Arc::new(self.batcher.buffers().lend(batch.bytes)),
+                        next: 0,
+                        offset: batch.offset,
+                    });
                 }
                 Piece::Large(large) => {
                     if let Some(batch) = self.large(large)? {
@@ -212,7 +217,7 @@ impl Source {
     fn log_batch(
         &mut self,
         log: Arc<Log>,
-        bytes: Arc<Vec<u8>>,
+        bytes: Arc<Lent>,
         range: Range<usize>,
         offset: u64,
     ) -> Result<Batch, Error> {
@@ -243,7 +248,7 @@ impl Source {
         let log = Arc::new(log);
         self.log = Some(Arc::clone(&log));
         let range = 0..start.event.len();
-        let mut batch = self.log_batch(log, Arc::new(start.event), range, start.offset)?;
+        let mut batch = self.log_batch(log, Arc::new(start.event.into()), range, start.offset)?;
         if start.magic {
             batch.bytes_read += binlogz_binlog::MAGIC.len() as u64;
         }
@@ -263,7 +268,7 @@ impl Source {
         let offset = large.offset;
         if header.event_type == EventType::TRANSACTION_PAYLOAD {
             if large.size <= self.plan.small_payload_max {
-                let bytes = Arc::new(whole(&large, &header)?);
+                let bytes = Arc::new(whole(&large, &header)?.into());
                 self.piece = Some(Uncut { bytes, next: 0, offset });
             } else {
                 self.begin_payload(&log, header, offset, PayloadBytes::Large(large))?;
@@ -273,7 +278,7 @@ impl Source {
         let permit = self.permits.take();
         let bytes = whole(&large, &header)?;
         let range = 0..bytes.len();
-        let mut batch = self.log_batch(log, Arc::new(bytes), range, offset)?;
+        let mut batch = self.log_batch(log, Arc::new(bytes.into()), range, offset)?;
         batch.permit = Some(permit);
         Ok(Some(batch))
     }

@@ -7,6 +7,8 @@ use binlogz_binlog::event::{RowsEvent, RowsFlags};
 use binlogz_binlog::row::{TableSchema, TableSchemas};
 
 use super::batch::{Event, EventBatch};
+use super::kept::KeptEvents;
+use super::source::Log;
 use crate::error::Error;
 
 /// A worker's table maps. One for all batches: a table that comes again is not compiled again.
@@ -38,12 +40,25 @@ impl Tables {
     ///
     /// A table map that can't be read.
     pub fn begin(&mut self, batch: &EventBatch<'_>) -> Result<(), Error> {
+        self.take(batch.log(), &batch.carried().table_maps, batch.offset())
+    }
+
+    /// The same where events begin that were kept.
+    ///
+    /// # Errors
+    ///
+    /// A table map that can't be read.
+    pub fn begin_kept(&mut self, events: &KeptEvents) -> Result<(), Error> {
+        self.take(&events.log, &events.table_maps, events.offset)
+    }
+
+    fn take(&mut self, log: &Log, table_maps: &[Arc<[u8]>], offset: u64) -> Result<(), Error> {
         self.schemas.end_statement();
         self.ended = false;
-        let length = batch.log().lengths.of(EventType::TABLE_MAP);
-        for body in &batch.carried().table_maps {
+        let length = log.lengths.of(EventType::TABLE_MAP);
+        for body in table_maps {
             let noted = self.schemas.note(body, length);
-            noted.map_err(|error| error.at(batch.offset(), Some(EventType::TABLE_MAP)))?;
+            noted.map_err(|error| error.at(offset, Some(EventType::TABLE_MAP)))?;
         }
         Ok(())
     }

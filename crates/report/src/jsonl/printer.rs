@@ -108,7 +108,7 @@ impl<'o> Printer<'o> {
         out: &mut Vec<u8>,
         mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Flow, E> {
-        for item in batch.listed(list) {
+        for item in batch.listed(list).iter() {
             let Item::Event(event) = item else { continue };
             match self.event(&event, out, &mut flush) {
                 Ok(()) => flush(out)?,

@@ -5,19 +5,27 @@ use base64_simd::{AsOut, STANDARD};
 const LINE_BYTES: usize = 57;
 const LINE_CHARACTERS: usize = LINE_BYTES / 3 * 4;
 
+/// Lines that are encoded together: in one go, so that vectors are filled, and into memory that is at hand.
+const LINES: usize = 32;
+
 /// Appends `bytes` in lines, each ended by a line feed.
 pub(super) fn push_base64_lines(out: &mut Vec<u8>, bytes: &[u8]) {
-    let (lines, rest) = bytes.as_chunks::<LINE_BYTES>();
-    out.reserve(lines.len() * (LINE_CHARACTERS + 1) + LINE_CHARACTERS + 1);
-    for line in lines {
-        let mut text = [b'\n'; LINE_CHARACTERS + 1];
-        let (characters, _) = text.split_at_mut(LINE_CHARACTERS);
-        let _ = STANDARD.encode(line, characters.as_out());
-        out.extend_from_slice(&text);
-    }
-    if !rest.is_empty() {
-        STANDARD.encode_append(rest, out);
-        out.push(b'\n');
+    out.reserve(bytes.len().div_ceil(LINE_BYTES) * (LINE_CHARACTERS + 1));
+    let mut encoded = [0; LINES * LINE_CHARACTERS];
+    for block in bytes.chunks(LINES * LINE_BYTES) {
+        let encoded = STANDARD.encode(block, encoded.as_mut_slice().as_out());
+        let (lines, rest) = encoded.as_chunks::<LINE_CHARACTERS>();
+        for line in lines {
+            let mut ended = [b'\n'; LINE_CHARACTERS + 1];
+            if let Some(text) = ended.first_chunk_mut() {
+                *text = *line;
+            }
+            out.extend_from_slice(&ended);
+        }
+        if !rest.is_empty() {
+            out.extend_from_slice(rest);
+            out.push(b'\n');
+        }
     }
 }
 

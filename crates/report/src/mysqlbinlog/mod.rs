@@ -9,9 +9,12 @@
 //! event, the `###` lines, and is of use alone.
 
 mod around;
+mod assembler;
 mod base64_lines;
 mod hexdump;
 mod json_diff;
+mod kept;
+mod line_room;
 mod local_time;
 mod number;
 mod options;
@@ -20,6 +23,7 @@ mod query;
 mod quote;
 mod row_format;
 mod rows;
+mod rows_pen;
 mod shown;
 mod state;
 mod table_columns;
@@ -27,13 +31,14 @@ mod text;
 mod value;
 
 pub use around::{push_begin, push_end, warnings_at_end};
+pub use assembler::Assembler;
 pub use local_time::local_seconds;
 pub use options::{Base64Output, Positions, PrintOptions, Selection};
 pub use printer::{Printed, Printer, end_log, made_up_event};
 pub use quote::{push_identifier, push_quoted};
 pub use rows::{RowsPrinter, Verbosity};
 pub use state::{State, Stop};
-pub use text::{Assembler, Buffers, Text};
+pub use text::{BUFFERS_MEMORY, Text};
 
 /// What stands behind each statement.
 const DELIMITER: &[u8] = b"/*!*/;";

@@ -44,7 +44,8 @@ fn has_special(block: &[u8; BLOCK]) -> bool {
     block.iter().fold(false, |found, &byte| found | is_special(byte))
 }
 
-fn is_special(byte: u8) -> bool {
+#[inline]
+pub(super) fn is_special(byte: u8) -> bool {
     (byte < b' ') | (byte == b'\'') | (byte == b'\\')
 }
 

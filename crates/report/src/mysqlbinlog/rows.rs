@@ -11,15 +11,19 @@
 use std::sync::Arc;
 
 use binlogz_binlog::event::{ExtraRowInfo, RowsEvent, RowsKind};
-use binlogz_binlog::row::{CellContent, RowDecoder, RowImage, TableSchema};
+use binlogz_binlog::row::{CellContent, ColumnKind, Date, RowDecoder, RowImage, TableSchema};
 use binlogz_binlog::{Error, Result};
 
+use super::line_room::{LineRoom, Lines};
 use super::number::{push_front, push_unsigned};
 use super::quote::push_identifier;
 use super::value::{push_comment, push_value};
 
 /// Room for what stands in front of a value: `###   @4096=` is the longest.
 const BEFORE_MAX: usize = 16;
+
+/// Bytes of a value that is written apart from the lines and copied, if there is no short cut for it.
+const APART_MAX: usize = 1 << 10;
 
 /// How much `-v` was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,17 +42,47 @@ pub struct RowsPrinter {
     table: Vec<u8>,
     columns: Vec<ColumnText>,
     verbosity: Verbosity,
+    room: LineRoom,
 }
 
 /// What stands around a column's values.
 #[derive(Debug)]
 struct ColumnText {
+    shortcut: Shortcut,
     /// `###   @1=`, then nothing of importance: copied whole, see [`push_front`].
     before: [u8; BEFORE_MAX],
     before_length: usize,
     /// The comment, if asked for, and the end of the line.
     after: Vec<u8>,
     after_null: Vec<u8>,
+}
+
+/// The kinds of values that are written in few steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shortcut {
+    TinyInt,
+    SmallInt,
+    Int,
+    BigInt,
+    Date,
+    String,
+    None,
+}
+
+impl Shortcut {
+    fn of(kind: ColumnKind) -> Self {
+        match kind {
+            ColumnKind::TinyInt { .. } => Shortcut::TinyInt,
+            ColumnKind::SmallInt { .. } => Shortcut::SmallInt,
+            ColumnKind::Int { .. } => Shortcut::Int,
+            ColumnKind::BigInt { .. } => Shortcut::BigInt,
+            ColumnKind::Date => Shortcut::Date,
+            ColumnKind::Char { .. } | ColumnKind::Varchar { .. } | ColumnKind::Blob { .. } => {
+                Shortcut::String
+            }
+            _ => Shortcut::None,
+        }
+    }
 }
 
 impl RowsPrinter {
@@ -78,9 +112,15 @@ impl RowsPrinter {
                 after
             };
             let before = *before.first_chunk().unwrap_or(&[b' '; BEFORE_MAX]);
-            ColumnText { before, before_length, after: after(false), after_null: after(true) }
+            ColumnText {
+                shortcut: Shortcut::of(column.kind),
+                before,
+                before_length,
+                after: after(false),
+                after_null: after(true),
+            }
         });
-        RowsPrinter { columns: columns.collect(), table, verbosity, schema }
+        RowsPrinter { columns: columns.collect(), table, verbosity, room: LineRoom::new(), schema }
     }
 
     /// The table that it prints.
@@ -93,7 +133,12 @@ impl RowsPrinter {
     /// # Errors
     ///
     /// Rows or values that can't be read. What was appended up to there stays.
-    pub fn print(&self, out: &mut Vec<u8>, decoder: &mut RowDecoder, event: &RowsEvent<'_>) -> Result<()> {
+    pub fn print(
+        &mut self,
+        out: &mut Vec<u8>,
+        decoder: &mut RowDecoder,
+        event: &RowsEvent<'_>,
+    ) -> Result<()> {
         self.print_by_row(out, decoder, event, |_| Ok(()))
     }
 
@@ -104,7 +149,7 @@ impl RowsPrinter {
     ///
     /// Those of [`RowsPrinter::print`], and those of `after_row`.
     pub fn print_by_row<E: From<Error>>(
-        &self,
+        &mut self,
         out: &mut Vec<u8>,
         decoder: &mut RowDecoder,
         event: &RowsEvent<'_>,
@@ -127,6 +172,32 @@ impl RowsPrinter {
             [command, &self.table, b"\n", if event.kind() == RowsKind::Write { second } else { first }]
                 .concat();
         let mut rows = decoder.rows(&self.schema, event)?;
+        if self.verbosity == Verbosity::Values {
+            let mut lines = self.room.lines(out);
+            let mut apart = [Vec::new(), scratch];
+            loop {
+                let row = match rows.next_row() {
+                    Ok(Some(row)) => row,
+                    ended => {
+                        lines.end();
+                        return Ok(ended.map(drop)?);
+                    }
+                };
+                lines.put_text(&front);
+                if let Some(before) = row.before {
+                    values(&self.columns, &mut lines, &before, &mut apart)?;
+                }
+                if let Some(after) = row.after {
+                    if row.before.is_some() {
+                        lines.put_text(second);
+                    }
+                    values(&self.columns, &mut lines, &after, &mut apart)?;
+                }
+                if lines.is_long() {
+                    after_row(lines.out())?;
+                }
+            }
+        }
         while let Some(row) = rows.next_row()? {
             out.extend_from_slice(&front);
             if let Some(before) = row.before {
@@ -148,16 +219,75 @@ impl RowsPrinter {
             let Some(text) = self.columns.get(cell.index) else { continue };
             push_front(out, &text.before, text.before_length);
             push_value(out, &cell, scratch)?;
-            // Without types only the line ends: one byte, which needs no copying by length.
-            if self.verbosity == Verbosity::Values {
-                out.push(b'\n');
-                continue;
-            }
             let is_null = cell.content == CellContent::Null;
             out.extend_from_slice(if is_null { &text.after_null } else { &text.after });
         }
         Ok(())
     }
+}
+
+/// Writes the lines of an image, without types.
+#[inline]
+fn values(
+    columns: &[ColumnText],
+    lines: &mut Lines<'_>,
+    image: &RowImage<'_, '_>,
+    [apart, scratch]: &mut [Vec<u8>; 2],
+) -> Result<()> {
+    for cell in image.cells() {
+        let Some(text) = columns.get(cell.index) else { continue };
+        lines.step();
+        lines.put(&text.before, text.before_length);
+        match cell.content {
+            CellContent::Null => lines.put(b"NULL", 4),
+            CellContent::Value(bytes) if put_value(lines, text.shortcut, bytes) => {}
+            CellContent::Value(bytes) if bytes.len() <= APART_MAX => {
+                apart.clear();
+                let pushed = push_value(apart, &cell, scratch);
+                lines.put_text(apart);
+                if pushed.is_err() {
+                    lines.end();
+                    return pushed;
+                }
+                lines.step();
+            }
+            _ => push_value(lines.out(), &cell, scratch)?,
+        }
+        lines.put(b"\n", 1);
+    }
+    Ok(())
+}
+
+/// Writes a value, if there is a short cut for it.
+#[inline]
+fn put_value(lines: &mut Lines<'_>, shortcut: Shortcut, bytes: &[u8]) -> bool {
+    match shortcut {
+        Shortcut::Int => match bytes.first_chunk() {
+            Some(bytes) => lines.put_integer(i32::from_le_bytes(*bytes).into(), 32),
+            None => return false,
+        },
+        Shortcut::String => return lines.put_quoted(bytes),
+        Shortcut::Date => match bytes.first_chunk().and_then(|bytes| Date::from_bytes(*bytes).digits()) {
+            Some([a, b, c, d, e, f, g, h]) => {
+                lines.put(&[b'\'', a, b, c, d, b':', e, f, b':', g, h, b'\'', 0, 0, 0, 0], 12);
+            }
+            None => return false,
+        },
+        Shortcut::BigInt => match bytes.first_chunk() {
+            Some(bytes) => lines.put_integer(i64::from_le_bytes(*bytes), 64),
+            None => return false,
+        },
+        Shortcut::SmallInt => match bytes.first_chunk() {
+            Some(bytes) => lines.put_integer(i16::from_le_bytes(*bytes).into(), 16),
+            None => return false,
+        },
+        Shortcut::TinyInt => match bytes.first_chunk() {
+            Some(bytes) => lines.put_integer(i8::from_le_bytes(*bytes).into(), 8),
+            None => return false,
+        },
+        Shortcut::None => return false,
+    }
+    true
 }
 
 fn push_all(out: &mut Vec<u8>, parts: &[&[u8]]) {

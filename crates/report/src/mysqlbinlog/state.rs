@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use binlogz_binlog::EventHeader;
 use binlogz_binlog::event::TableId;
 
+use super::kept::{KEEP_FROM, KeptStatement};
+
 /// The state between two events. Cheap to clone: each batch begins with a copy.
 #[derive(Debug, Clone, Default)]
 pub struct State {
@@ -29,10 +31,14 @@ pub struct State {
     pub(super) printed_format_description: bool,
     /// Row events were shown whose statement has not ended.
     pub(super) rows_open: bool,
-    /// Something waits in the body, so that the next base64 needs no `BINLOG`.
+    /// Its `BINLOG` has to be closed.
     pub(super) body_open: bool,
-    /// Something waits in body or footer.
+    /// Something of the statement that is open waits for its end.
     pub(super) rows_waiting: bool,
+    /// Bytes of the events that wait.
+    pub(super) open_size: u64,
+    /// Those of them that are kept.
+    pub(super) kept: KeptStatement,
     /// Of the last GTID: whether table maps tell of generated invisible primary keys.
     pub(super) immediate_server_version: u32,
     /// Tables whose table map was shown in the statement that is open.
@@ -115,6 +121,18 @@ impl State {
     pub fn begin_log(&mut self) {
         (self.log_number, self.log_begin, self.log_end) = (0, 0, 0);
         (self.skipped_to, self.skipped_end) = (None, 0);
+    }
+
+    /// A statement in rows is over.
+    pub(super) fn end_rows(&mut self) {
+        self.known_tables.clear();
+        self.rows_open = false;
+        self.body_open = false;
+        self.rows_waiting = false;
+        if self.open_size > KEEP_FROM {
+            self.kept = KeptStatement::default();
+        }
+        self.open_size = 0;
     }
 
     /// Why nothing more is shown, if so.

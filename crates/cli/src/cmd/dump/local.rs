@@ -15,11 +15,11 @@ use std::path::Path;
 use binlogz_binlog::{Error as BinlogError, MAGIC};
 use binlogz_encryption::Keyring;
 use binlogz_flow::events::run_in_turns;
-use binlogz_flow::{Error as FlowError, Input};
+use binlogz_flow::{Buffers, Error as FlowError, Input};
 use binlogz_payload::Error as PayloadError;
 use binlogz_report::mysqlbinlog::{
-    Assembler, Buffers, Positions, PrintOptions, Printed, Printer, State, Stop, Text, end_log, made_up_event,
-    push_begin, push_end, warnings_at_end,
+    Assembler, BUFFERS_MEMORY, Positions, PrintOptions, Printed, Printer, State, Stop, Text, end_log,
+    made_up_event, push_begin, push_end, warnings_at_end,
 };
 use binlogz_source::ConnectOptions;
 
@@ -42,12 +42,13 @@ pub(super) fn dump(options: &Options) -> Result<u8> {
     let connect = if options.is_remote() { Some(remote::connect(options)?) } else { None };
     let print = print_options(options);
     let (out, out_name) = open_output(options.result_file.as_deref())?;
+    let workers = workers(options.jobs);
     let mut run = Run {
         options: &print,
-        workers: workers(options.jobs),
+        workers,
         verify: options.verify_binlog_checksum,
-        assembler: Assembler::new(),
-        buffers: Buffers::new(),
+        assembler: Assembler::new(&print, workers),
+        buffers: Buffers::new(BUFFERS_MEMORY),
         out,
         out_name,
         failed: false,
@@ -86,7 +87,7 @@ struct Run<'o> {
     options: &'o PrintOptions,
     workers: usize,
     verify: bool,
-    assembler: Assembler,
+    assembler: Assembler<'o>,
     buffers: Buffers,
     out: File,
     out_name: String,
@@ -172,7 +173,8 @@ impl Run<'_> {
     fn assemble(&mut self, text: io::Result<Text>) -> Result<()> {
         let text = text.map_err(|error| Failure::of(&"temporary file", error))?;
         let written = self.assembler.write(text, &self.buffers, &mut self.out);
-        written.map_err(|error| Failure::writing(&self.out_name, &error))
+        // Text without rows can be written whole.
+        written.map(drop).map_err(|error| Failure::writing(&self.out_name, &error))
     }
 
     /// Dumps a log; the state behind it. `trouble` knows better than the reader why bytes stopped coming.
@@ -202,15 +204,12 @@ impl Run<'_> {
                 };
                 warnings.iter().for_each(|warning| tell(warning));
                 let written = self.assembler.write(text, buffers, &mut self.out);
-                written.map_err(|error| match live {
+                let stopped = written.map_err(|error| match live {
                     true => remote::leave(Failure::writing(&self.out_name, &error)),
                     false => Ended::Output(error),
                 })?;
-                if ended.is_some() {
-                    ended_in = ended;
-                    return Ok(ControlFlow::Break(()));
-                }
-                Ok(ControlFlow::Continue(()))
+                ended_in = stopped.or(ended);
+                Ok(if ended_in.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             },
         );
         let summary = match ran {

@@ -11,22 +11,22 @@ mod control;
 mod row_events;
 mod select;
 mod statement;
+mod waiting;
 
-use std::collections::HashMap;
 use std::io;
 
 use binlogz_binlog::EventFrame;
-use binlogz_binlog::event::TableId;
 use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_binlog::row::RowDecoder;
-use binlogz_flow::events::{EventBatch, EventList, Item, Tables, Turn};
+use binlogz_flow::Buffers;
+use binlogz_flow::events::{EventBatch, EventList, Item, Listed, Turn};
 
 use super::local_time::LocalTime;
 use super::options::{Positions, PrintOptions};
-use super::rows::RowsPrinter;
+use super::rows_pen::RowsPen;
 use super::shown::{Shown, ShownBuffer};
 use super::state::{Buffered, State};
-use super::text::{Buffers, Text};
+use super::text::Text;
+use waiting::Waiting;
 
 /// What a batch became.
 #[derive(Debug)]
@@ -53,10 +53,9 @@ pub struct Printer<'o> {
 #[derive(Debug)]
 struct Pen {
     time: LocalTime,
-    tables: Tables,
-    decoder: RowDecoder,
-    rows: HashMap<TableId, RowsPrinter>,
+    rows: RowsPen,
     shown: ShownBuffer,
+    waiting: Vec<Waiting>,
     scratch: Vec<u8>,
 }
 
@@ -87,6 +86,14 @@ struct Run<'r> {
     text: &'r mut Text,
     pass: Pass,
     emit: bool,
+    /// The events, and which of them is looked at; none of a log's end, and of an event that stands in no log.
+    events: Option<Listed<'r>>,
+    /// Where buffers come from.
+    buffers: Option<&'r Buffers>,
+    place: usize,
+    /// Something of the open statement was left to be printed by earlier passes, and its `BINLOG` begun.
+    left_open: bool,
+    left_body_open: bool,
 }
 
 impl<'o> Printer<'o> {
@@ -99,10 +106,9 @@ impl<'o> Printer<'o> {
             list: EventList::default(),
             pen: Pen {
                 time: LocalTime::new(),
-                tables: Tables::new(),
-                decoder: RowDecoder::new(),
-                rows: HashMap::new(),
+                rows: RowsPen::new(),
                 shown: ShownBuffer::default(),
+                waiting: Vec::new(),
                 scratch: Vec::new(),
             },
         }
@@ -120,81 +126,107 @@ impl<'o> Printer<'o> {
         buffers: &Buffers,
     ) -> io::Result<Option<Printed>> {
         let mut text = Text::new(buffers);
-        if let Err(error) = self.pen.tables.begin(batch) {
+        if let Err(error) = self.pen.rows.tables.begin(batch) {
             batch.fail(error);
         }
         batch.read_ahead(&mut self.list);
         let Some(mut state) = turn.wait() else { return Ok(None) };
         let mut turn = Some(turn);
-        let mut before = None;
         loop {
             let is_last = batch.is_at_end();
+            let mut ahead = None;
             if self.workers > 1 {
-                before = Some(state.clone());
-                self.run(&mut state, &mut Text::default(), batch, Pass::State)?;
-                let made_files = std::mem::take(&mut state.made_files);
-                let warnings = std::mem::take(&mut state.warnings);
-                drop(warnings);
-                if let Some(before) = &mut before {
-                    before.made_files = made_files;
-                }
-                if let Some(turn) = turn.take_if(|_| is_last) {
-                    turn.pass(state.clone());
+                let mut behind = state.clone();
+                self.pass(Pass::State, (batch, buffers), &mut behind, &mut Text::default())?;
+                state.made_files = std::mem::take(&mut behind.made_files);
+                behind.warnings.clear();
+                match turn.take_if(|_| is_last) {
+                    Some(turn) => turn.pass(behind),
+                    None => ahead = Some(behind),
                 }
             }
-            let printing = before.as_mut().unwrap_or(&mut state);
             let pass = if self.workers > 1 { Pass::Text } else { Pass::Both };
-            run(self.options, self.positions, &mut self.pen, printing, &mut text, &self.list, batch, pass)?;
-            if is_last {
-                let warnings = printing.take_warnings();
-                let ended = printing.stopped.is_some().then(|| printing.clone());
-                if let Some(turn) = turn.take() {
+            self.pass(pass, (batch, buffers), &mut state, &mut text)?;
+            if is_last || state.stopped.is_some() {
+                let warnings = state.take_warnings();
+                let ended = state.stopped.is_some().then(|| state.clone());
+                if let Some(turn) = turn {
                     turn.pass(state);
                 }
                 return Ok(Some(Printed { text, ended, warnings }));
             }
-            if self.workers > 1 {
+            if let Some(ahead) = ahead {
                 // What the text pass alone finds out goes on with the state.
-                let told = before.as_mut().map(State::take_warnings).unwrap_or_default();
-                state.warnings = told;
+                let warnings = state.take_warnings();
+                state = State { warnings, ..ahead };
             }
             batch.read_ahead(&mut self.list);
         }
     }
 
-    fn run(
+    /// One pass over the events that were read ahead.
+    fn pass(
         &mut self,
+        pass: Pass,
+        (batch, buffers): (&EventBatch<'_>, &Buffers),
         state: &mut State,
         text: &mut Text,
-        batch: &EventBatch<'_>,
-        pass: Pass,
     ) -> io::Result<()> {
-        run(self.options, self.positions, &mut self.pen, state, text, &self.list, batch, pass)
+        let events = batch.listed(&self.list);
+        let mut run = Run::new(self.options, self.positions, &mut self.pen, pass, state, text);
+        (run.events, run.buffers) = (Some(events), Some(buffers));
+        for (place, item) in events.places() {
+            if run.state.stopped.is_some() {
+                break;
+            }
+            run.place = place;
+            match item {
+                Item::Event(event) => run.log_event(&event)?,
+                Item::PayloadEnd(_) => run.payload_end(),
+            }
+        }
+        run.leave_open()
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "they are borrowed apart from each other")]
-fn run(
-    options: &PrintOptions,
-    positions: Positions,
-    pen: &mut Pen,
-    state: &mut State,
-    text: &mut Text,
-    list: &EventList,
-    batch: &EventBatch<'_>,
-    pass: Pass,
-) -> io::Result<()> {
-    let mut run = Run { options, positions, pen, state, text, pass, emit: pass != Pass::State };
-    for item in batch.listed(list) {
-        if run.state.stopped.is_some() {
-            break;
-        }
-        match item {
-            Item::Event(event) => run.log_event(&event)?,
-            Item::PayloadEnd(_) => run.payload_end(),
+impl<'r> Run<'r> {
+    fn new(
+        options: &'r PrintOptions,
+        positions: Positions,
+        pen: &'r mut Pen,
+        pass: Pass,
+        state: &'r mut State,
+        text: &'r mut Text,
+    ) -> Self {
+        pen.waiting.clear();
+        Run {
+            options,
+            positions,
+            pen,
+            pass,
+            emit: pass != Pass::State,
+            events: None,
+            buffers: None,
+            place: 0,
+            left_open: state.rows_waiting,
+            left_body_open: state.body_open,
+            state,
+            text,
         }
     }
-    Ok(())
+}
+
+/// Text that comes of no event of a log.
+fn print_apart(
+    options: &PrintOptions,
+    positions: Positions,
+    state: &mut State,
+    print: impl FnOnce(&mut Run<'_>) -> io::Result<()>,
+) -> io::Result<Text> {
+    let mut text = Text::default();
+    let mut printer = Printer::new(options, positions, 1);
+    print(&mut Run::new(options, positions, &mut printer.pen, Pass::Both, state, &mut text))?;
+    Ok(text)
 }
 
 /// Prints what a log that ended had not shown yet.
@@ -203,23 +235,13 @@ fn run(
 ///
 /// None that an empty text has.
 pub fn end_log(options: &PrintOptions, positions: Positions, state: &mut State) -> io::Result<Text> {
-    let mut text = Text::default();
-    let mut printer = Printer::new(options, positions, 1);
-    let mut run = Run {
-        options,
-        positions,
-        pen: &mut printer.pen,
-        state,
-        text: &mut text,
-        pass: Pass::Both,
-        emit: true,
-    };
-    if run.state.skipped_end < positions.start {
-        // Reading on, mysqlbinlog came to the end.
-        run.state.skipped_to = Some(run.state.skipped_end);
-    }
-    run.release_format_description()?;
-    Ok(text)
+    print_apart(options, positions, state, |run| {
+        if run.state.skipped_end < positions.start {
+            // Reading on, mysqlbinlog came to the end.
+            run.state.skipped_to = Some(run.state.skipped_end);
+        }
+        run.release_format_description()
+    })
 }
 
 /// Prints an event that stands in no log: the rotate event that a server sends in front of each file.
@@ -233,17 +255,6 @@ pub fn made_up_event(
     state: &mut State,
     event: &EventFrame<'_>,
 ) -> io::Result<Text> {
-    let mut text = Text::default();
-    let mut printer = Printer::new(options, positions, 1);
-    let mut run = Run {
-        options,
-        positions,
-        pen: &mut printer.pen,
-        state,
-        text: &mut text,
-        pass: Pass::Both,
-        emit: true,
-    };
     let shown = Shown {
         header: *event.header(),
         end_log_pos: event.header().end_log_pos,
@@ -253,8 +264,7 @@ pub fn made_up_event(
         checksum: event.stored_checksum(),
         inside_payload: false,
     };
-    run.shown_event(&shown, None)?;
-    Ok(text)
+    print_apart(options, positions, state, |run| run.shown_event(&shown, None))
 }
 
 impl Buffered {

@@ -1,31 +1,22 @@
 //! Table maps and row events: their `BINLOG` statements and `###` lines, which wait for the end of the
 //! statement.
 
-use std::collections::hash_map::Entry;
 use std::io;
-use std::sync::Arc;
 
+use binlogz_binlog::EventType;
 use binlogz_binlog::event::{RowsEvent, RowsFlags, RowsQueryEvent, TableMapEvent, TableMapFlags};
-use binlogz_binlog::{Error as BinlogError, EventType};
 use binlogz_flow::events::{Event, TableEvent};
 
 use super::select::unreadable;
 use super::{Next, Run};
-use crate::mysqlbinlog::base64_lines::push_base64_lines;
 use crate::mysqlbinlog::number::push_unsigned;
 use crate::mysqlbinlog::options::Base64Output;
-use crate::mysqlbinlog::query::end_line;
 use crate::mysqlbinlog::quote::push_identifier;
-use crate::mysqlbinlog::rows::{RowsPrinter, Verbosity};
-use crate::mysqlbinlog::shown::{Shown, new_name};
+use crate::mysqlbinlog::shown::Shown;
 use crate::mysqlbinlog::table_columns::push_columns;
-use crate::mysqlbinlog::text::PART_MEMORY;
 
 /// The first server whose table maps tell of generated invisible primary keys.
 const TELLS_OF_GENERATED_KEYS: u32 = 80_030;
-
-/// Post-headers of this size have table ids of four bytes (the first 5.1).
-const SHORT_POST_HEADER: u8 = 6;
 
 impl Run<'_> {
     /// Table maps, row events and the statements behind them.
@@ -45,7 +36,7 @@ impl Run<'_> {
             if self.is_ignored(&map) {
                 if self.emit {
                     // Rows of it are passed over, but the table map is in force.
-                    let _ = self.pen.tables.event(event);
+                    self.pen.rows.table_map(event);
                 }
                 self.state.skipped_in_transaction = true;
                 self.state.ignored_tables.push(map.table_id);
@@ -67,11 +58,8 @@ impl Run<'_> {
                 self.state.ignored_tables.clear();
             }
             if ignored {
-                if ends {
-                    self.end_rows(self.state.body_open)?;
-                }
                 self.state.skipped_in_transaction = true;
-                return Ok(Next::Go);
+                return if ends { self.end_rows() } else { Ok(Next::Go) };
             }
             if !self.state.printed_format_description
                 && !self.options.short_form
@@ -90,7 +78,7 @@ impl Run<'_> {
                     ),
                 }));
             }
-            return self.rows(shown, event, rows);
+            return self.rows(shown, rows);
         }
         self.rows_query(shown)
     }
@@ -105,24 +93,24 @@ impl Run<'_> {
         if selects || options.short_form || !is_safe {
             return Ok(false);
         }
-        let Ok(table_id) = TableMapEvent::decode_table_id(shown.body, length) else { return Ok(false) };
-        let is_rows = shown.header.event_type.is_rows();
-        if !is_rows && shown.header.event_type != EventType::TABLE_MAP {
+        let event_type = shown.header.event_type;
+        let is_rows = event_type.is_rows();
+        let (table_id, flags) = if is_rows {
+            let Ok(front) = RowsEvent::decode_front(event_type, shown.body, length) else { return Ok(false) };
+            front
+        } else if event_type == EventType::TABLE_MAP
+            && let Ok(table_id) = TableMapEvent::decode_table_id(shown.body, length)
+        {
+            (table_id, RowsFlags::default())
+        } else {
             return Ok(false);
-        }
-        let id_size = if length == SHORT_POST_HEADER { 4 } else { 6 };
-        let Some(flags) = shown.body.get(id_size..).and_then(<[u8]>::first_chunk) else { return Ok(false) };
+        };
         self.state.rows_open = true;
-        if options.base64_output != Base64Output::DecodeRows {
-            (self.state.body_open, self.state.rows_waiting) = (true, true);
-        }
+        self.wait(shown, is_rows.then_some(table_id));
         if !is_rows {
             self.state.known_tables.push(table_id);
-            return Ok(true);
-        }
-        self.state.rows_waiting |= options.verbose > 0;
-        if RowsFlags(u16::from_le_bytes(*flags)).contains(RowsFlags::STMT_END) {
-            self.end_rows(false)?;
+        } else if flags.contains(RowsFlags::STMT_END) {
+            self.end_rows()?;
         }
         Ok(true)
     }
@@ -146,7 +134,7 @@ impl Run<'_> {
             return Ok(Next::Go);
         }
         if self.emit {
-            let schema = match self.pen.tables.event(event) {
+            let schema = match self.pen.rows.tables.event(event) {
                 Ok(Some(TableEvent::Map(schema))) => schema,
                 Ok(_) => return Ok(Next::Go),
                 Err(error) => return Ok(Next::Damaged(error.to_string())),
@@ -171,7 +159,7 @@ impl Run<'_> {
             }
             self.text.flush_head();
         }
-        self.base64(shown)?;
+        self.wait(shown, None);
         Ok(Next::Go)
     }
 
@@ -202,35 +190,11 @@ impl Run<'_> {
             }
             self.text.flush_head();
         }
-        self.base64(shown)?;
+        self.wait(shown, None);
         Ok(Next::Go)
     }
 
-    /// Adds an event to the `BINLOG` statement.
-    pub(super) fn base64(&mut self, shown: &Shown<'_>) -> io::Result<()> {
-        if self.options.base64_output == Base64Output::DecodeRows {
-            return Ok(());
-        }
-        if self.emit {
-            let body = &mut self.text.body.text;
-            if !self.state.body_open {
-                body.extend_from_slice(b"\nBINLOG '\n");
-            }
-            push_base64_lines(body, shown.bytes);
-            self.text.body.settle()?;
-        }
-        self.state.body_open = true;
-        self.state.rows_waiting = true;
-        Ok(())
-    }
-
-    pub(super) fn rows(
-        &mut self,
-        shown: &Shown<'_>,
-        event: &Event<'_>,
-        rows: &RowsEvent<'_>,
-    ) -> io::Result<Next> {
-        let ends = rows.flags.contains(RowsFlags::STMT_END);
+    pub(super) fn rows(&mut self, shown: &Shown<'_>, rows: &RowsEvent<'_>) -> io::Result<Next> {
         self.state.rows_open = true;
         if !self.options.short_form {
             if self.emit {
@@ -244,89 +208,13 @@ impl Run<'_> {
                 head.push(b'\n');
                 self.text.flush_head();
             }
-            self.base64(shown)?;
-            if self.options.verbose > 0 {
-                if self.emit
-                    && let Err(line) = self.row_lines(event, rows)?
-                {
-                    return Ok(Next::Damaged(line));
-                }
-                self.state.rows_waiting = true;
-            }
+            self.wait(shown, Some(rows.table_id));
         }
-        if ends {
-            self.end_rows(!self.options.short_form && self.state.body_open)?;
-        } else {
-            self.flush_head();
+        if rows.flags.contains(RowsFlags::STMT_END) {
+            return self.end_rows();
         }
+        self.flush_head();
         Ok(Next::Go)
-    }
-
-    /// Appends the `###` lines.
-    pub(super) fn row_lines(
-        &mut self,
-        event: &Event<'_>,
-        rows: &RowsEvent<'_>,
-    ) -> io::Result<Result<(), String>> {
-        let schema = match self.pen.tables.event(event) {
-            Ok(Some(TableEvent::Rows(schema, _))) if self.state.known_tables.contains(&rows.table_id) => {
-                schema
-            }
-            _ => {
-                let out = &mut self.text.footer.text;
-                out.extend_from_slice(b"### Row event for unknown table #");
-                push_unsigned(out, rows.table_id.0);
-                return Ok(Ok(()));
-            }
-        };
-        let verbosity = if self.options.verbose > 1 { Verbosity::Types } else { Verbosity::Values };
-        let printer = match self.pen.rows.entry(rows.table_id) {
-            Entry::Occupied(known) if Arc::ptr_eq(known.get().schema(), &schema) => known.into_mut(),
-            entry => {
-                let database = new_name(&schema.database, &self.options.rewrite_db).map(Vec::from);
-                let printer = RowsPrinter::renamed(Arc::clone(&schema), verbosity, database.as_deref());
-                entry.insert_entry(printer).into_mut()
-            }
-        };
-        let footer = &mut self.text.footer;
-        let mut spilled = None;
-        let printed = {
-            let (mut text, mut part) = (std::mem::take(&mut footer.text), std::mem::take(footer));
-            let printed = printer.print_by_row(&mut text, &mut self.pen.decoder, rows, |text| {
-                if text.len() > PART_MEMORY {
-                    std::mem::swap(&mut part.text, text);
-                    if let Err(error) = part.settle() {
-                        spilled = Some(error);
-                    }
-                    std::mem::swap(&mut part.text, text);
-                }
-                Ok::<(), BinlogError>(())
-            });
-            part.text = text;
-            *footer = part;
-            printed
-        };
-        if let Some(error) = spilled {
-            return Err(error);
-        }
-        Ok(printed.map_err(|error| event.error(error).to_string()))
-    }
-
-    /// A statement in rows is over: what waits is printed. `closes`: there is a `BINLOG` to close.
-    pub(super) fn end_rows(&mut self, closes: bool) -> io::Result<()> {
-        if self.emit {
-            if closes {
-                let body = &mut self.text.body.text;
-                body.push(b'\'');
-                end_line(body);
-            }
-            self.text.flush_rows(self.state.rows_waiting)?;
-        }
-        self.state.known_tables.clear();
-        self.state.rows_open = false;
-        self.state.body_open = false;
-        self.state.rows_waiting = false;
-        Ok(())
     }
 }
 

@@ -1,0 +1,161 @@
+//! Events kept beyond their batch: what is made of them depends on events far behind them.
+//!
+//! Those of a log, or of a large payload, stay where they are, in the bytes that the batch came in. When there
+//! are many, they go to a temporary file, one behind the other.
+
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use binlogz_binlog::EventFrame;
+use binlogz_payload::Spool;
+
+use super::batch::{Batch, Event, EventPosition, Step};
+use super::source::Log;
+use crate::buffers::Lent;
+
+/// Events of one batch, see [`super::Listed::keep`].
+#[derive(Debug, Clone)]
+pub struct KeptEvents {
+    pub(super) log: Arc<Log>,
+    /// The table maps that were in force where the batch began.
+    pub(super) table_maps: Vec<Arc<[u8]>>,
+    /// Where the batch began.
+    pub(super) offset: u64,
+    bytes: Bytes,
+    events: Vec<Kept>,
+}
+
+/// Where the bytes of events are.
+#[derive(Debug, Clone)]
+enum Bytes {
+    Memory(Arc<Lent>),
+    /// There, in this range.
+    File(Spilled, Range<u64>),
+}
+
+/// An event, by its place in the bytes.
+#[derive(Debug, Clone)]
+struct Kept {
+    range: Range<usize>,
+    checksum_size: usize,
+    position: EventPosition,
+}
+
+/// A temporary file for what was kept of several batches.
+#[derive(Debug, Clone)]
+pub struct Spilled(Arc<Mutex<Spool>>);
+
+impl Default for Spilled {
+    fn default() -> Self {
+        Spilled(Arc::new(Mutex::new(Spool::on_disk())))
+    }
+}
+
+impl KeptEvents {
+    /// `expanded`: the worker's buffer, which small payloads were expanded into.
+    pub(super) fn new<'s>(
+        batch: &Batch,
+        expanded: &[u8],
+        steps: impl Iterator<Item = &'s Step> + Clone,
+    ) -> Self {
+        let copies = steps.clone().any(|step| matches!(step, Step::Inside { small: true, .. }));
+        let mut copied = Vec::new();
+        let mut events = Vec::new();
+        for step in steps {
+            let (mut range, bytes, checksum_size, position) = match step {
+                Step::Event { range, checksum_size } => {
+                    let position = EventPosition { offset: batch.offset_of(range.start), inside: None };
+                    (range.clone(), &***batch.bytes, *checksum_size, position)
+                }
+                Step::Inside { range, small, payload_offset, inside } => {
+                    let position = EventPosition { offset: *payload_offset, inside: Some(*inside) };
+                    let begin = batch.range.start;
+                    match small {
+                        true => (range.clone(), expanded, 0, position),
+                        false => (begin + range.start..begin + range.end, &***batch.bytes, 0, position),
+                    }
+                }
+                Step::LargePayload | Step::PayloadEnd(_) => continue,
+            };
+            if copies {
+                let begin = copied.len();
+                copied.extend_from_slice(bytes.get(range).unwrap_or_default());
+                range = begin..copied.len();
+            }
+            events.push(Kept { range, checksum_size, position });
+        }
+        let bytes = if copies { Arc::new(copied.into()) } else { Arc::clone(&batch.bytes) };
+        KeptEvents {
+            log: Arc::clone(&batch.log),
+            table_maps: batch.carried.table_maps.clone(),
+            offset: batch.start(),
+            bytes: Bytes::Memory(bytes),
+            events,
+        }
+    }
+
+    /// Bytes of memory that they take.
+    pub fn memory(&self) -> usize {
+        match &self.bytes {
+            Bytes::Memory(bytes) => bytes.len(),
+            Bytes::File(..) => 0,
+        }
+    }
+
+    /// The largest event's size.
+    pub fn event_size_max(&self) -> usize {
+        self.events.iter().map(|event| event.range.len()).max().unwrap_or(0)
+    }
+
+    /// Puts them into a file.
+    ///
+    /// # Errors
+    ///
+    /// A file that can't be written.
+    pub fn spill(&mut self, file: &Spilled) -> io::Result<()> {
+        let Bytes::Memory(bytes) = &self.bytes else { return Ok(()) };
+        let mut spool = file.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = spool.size();
+        let mut end = 0;
+        let mut written: Range<usize> = 0..0;
+        for event in &mut self.events {
+            // Neighbours are written together.
+            if written.end != event.range.start {
+                spool.append(bytes.get(written).unwrap_or_default())?;
+                written = event.range.start..event.range.start;
+            }
+            written.end = event.range.end;
+            event.range = end..end + event.range.len();
+            end = event.range.end;
+        }
+        spool.append(bytes.get(written).unwrap_or_default())?;
+        drop(spool);
+        self.bytes = Bytes::File(file.clone(), begin..begin + end as u64);
+        Ok(())
+    }
+
+    /// The events, read into `buffer` where they are in a file.
+    ///
+    /// # Errors
+    ///
+    /// A file that can't be read.
+    pub fn read<'k>(
+        &'k self,
+        buffer: &'k mut Vec<u8>,
+    ) -> io::Result<impl Iterator<Item = Event<'k>> + Clone + use<'k>> {
+        let bytes: &'k [u8] = match &self.bytes {
+            Bytes::Memory(bytes) => bytes,
+            Bytes::File(file, range) => {
+                buffer.clear();
+                let spool = file.0.lock().unwrap_or_else(PoisonError::into_inner);
+                spool.reader(range.clone()).read_to_end(buffer)?;
+                buffer
+            }
+        };
+        Ok(self.events.iter().filter_map(move |kept| {
+            let frame = EventFrame::from_checked(bytes.get(kept.range.clone())?, kept.checksum_size).ok()?;
+            Some(Event::whole(&self.log, kept.position, frame))
+        }))
+    }
+}

@@ -1,0 +1,226 @@
+//! Memory that lines of values are written into before they are appended to the text: its size is known when
+//! this is compiled, and where the next byte goes stays in a register. Values that are met in nearly every
+//! row (integers, dates, strings without escapes) are written here with few, wide stores, which may reach
+//! beyond their ends: what follows overwrites that.
+
+use binlogz_binlog::row::text::{EIGHT_DIGITS_MAX, eight_digits};
+
+use super::quote::is_special;
+use super::text::PART_MEMORY;
+
+/// Bytes of the room: it stays in the first level of the cache, beside the row.
+const ROOM: usize = 8 << 10;
+
+/// The most that is written between two looks at what is left: what stands in front of a value, and a value of
+/// fixed size.
+const STEP_MAX: usize = 128;
+
+/// Strings up to this length are written here.
+const STRING_MAX: usize = 1 << 10;
+
+/// Bytes looked at together.
+const BLOCK: usize = 16;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct LineRoom {
+    bytes: Box<[u8; ROOM]>,
+}
+
+/// Text in the room that is not appended yet.
+pub(super) struct Lines<'r> {
+    room: &'r mut [u8; ROOM],
+    at: usize,
+    out: &'r mut Vec<u8>,
+}
+
+impl LineRoom {
+    pub(super) fn new() -> Self {
+        LineRoom { bytes: Box::new([0; ROOM]) }
+    }
+
+    /// Lines that are appended to `out`, at the latest by [`Lines::end`].
+    #[inline]
+    pub(super) fn lines<'r>(&'r mut self, out: &'r mut Vec<u8>) -> Lines<'r> {
+        Lines { room: &mut self.bytes, at: 0, out }
+    }
+}
+
+impl Lines<'_> {
+    /// Appends what is in the room.
+    #[inline]
+    pub(super) fn end(&mut self) {
+        self.out.extend_from_slice(self.room.get(..self.at).unwrap_or_default());
+        self.at = 0;
+    }
+
+    /// The text itself, for what has no place in the room.
+    #[cold]
+    pub(super) fn out(&mut self) -> &mut Vec<u8> {
+        self.end();
+        self.out
+    }
+
+    /// Whether the text became so long that it has to be put away.
+    #[inline]
+    pub(super) fn is_long(&self) -> bool {
+        self.out.len() > PART_MEMORY
+    }
+
+    /// Makes room for a step: everything up to the next call, strings excepted.
+    #[inline]
+    pub(super) fn step(&mut self) {
+        if self.at > ROOM - STEP_MAX {
+            self.end();
+        }
+    }
+
+    /// Writes the first `length` of `N` bytes.
+    #[inline]
+    pub(super) fn put<const N: usize>(&mut self, bytes: &[u8; N], length: usize) {
+        let place = self.room.get_mut(self.at..).and_then(|room| room.first_chunk_mut());
+        debug_assert!(place.is_some() && length <= N, "a step has room for all that belongs to it");
+        if let Some(place) = place {
+            *place = *bytes;
+            self.at += length;
+        }
+    }
+
+    /// Writes text of any length.
+    #[inline]
+    pub(super) fn put_text(&mut self, text: &[u8]) {
+        match self.room.get_mut(self.at..self.at + text.len()) {
+            Some(place) => {
+                place.copy_from_slice(text);
+                self.at += text.len();
+            }
+            None => self.out().extend_from_slice(text),
+        }
+    }
+
+    /// Writes an unsigned number.
+    #[inline]
+    pub(super) fn put_unsigned(&mut self, number: u64) {
+        const LIMIT: u64 = EIGHT_DIGITS_MAX as u64 + 1;
+        if number >= LIMIT {
+            self.put_long(number / LIMIT);
+            return self.put(&eight_digits((number % LIMIT) as u32), 8);
+        }
+        let digits = u64::from_le_bytes(eight_digits(number as u32));
+        // Digits stand in the order of the bytes; those in front that are '0' go, but for the last.
+        let zeros = ((digits ^ 0x3030_3030_3030_3030).trailing_zeros() / 8).min(7);
+        self.put(&(digits >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize);
+    }
+
+    fn put_long(&mut self, number: u64) {
+        self.put_unsigned(number);
+    }
+
+    /// Writes an integer of so many bits; a negative one also as unsigned.
+    #[inline]
+    pub(super) fn put_integer(&mut self, number: i64, bits: u32) {
+        if number >= 0 {
+            return self.put_unsigned(number as u64);
+        }
+        self.put(b"-", 1);
+        self.put_long(number.unsigned_abs());
+        self.put(b" (", 2);
+        let unused = 64 - bits;
+        self.put_long((number as u64) << unused >> unused);
+        self.put(b")", 1);
+    }
+
+    /// Writes a string between quotes; `false`: it has bytes to escape, or is too long. Then nothing is written.
+    #[inline]
+    pub(super) fn put_quoted(&mut self, string: &[u8]) -> bool {
+        let length = string.len();
+        // The quotes, and what is written beyond the end.
+        if length > STRING_MAX {
+            return false;
+        }
+        if self.at + length + BLOCK > ROOM {
+            self.end();
+        }
+        let begin = self.at + 1;
+        let Some(room) = self.room.get_mut(begin..) else { return false };
+        let mut special = false;
+        if let (Some(first), Some(last)) = (string.first_chunk::<BLOCK>(), string.last_chunk::<BLOCK>()) {
+            // The last block may overlap the one before it.
+            let (blocks, _) = string.as_chunks::<BLOCK>();
+            special |= has_special(first) | has_special(last);
+            for (block, place) in blocks.iter().zip(room.as_chunks_mut::<BLOCK>().0) {
+                special |= has_special(block);
+                *place = *block;
+            }
+            if let Some(place) = room.get_mut(length - BLOCK..).and_then(|room| room.first_chunk_mut()) {
+                *place = *last;
+            }
+        } else if let (Some(first), Some(last)) = (string.first_chunk::<4>(), string.last_chunk::<4>()) {
+            let second = string.get(4..).and_then(|rest| rest.first_chunk::<4>()).unwrap_or(last);
+            let third = string.get(8..).and_then(|rest| rest.first_chunk::<4>()).unwrap_or(last);
+            for (part, place) in [(first, 0), (second, 4), (third, 8), (last, length - 4)] {
+                special |= has_special(part);
+                let place = place.min(length - 4);
+                if let Some(place) = room.get_mut(place..).and_then(|room| room.first_chunk_mut()) {
+                    *place = *part;
+                }
+            }
+        } else {
+            for (&byte, place) in string.iter().zip(room.iter_mut()) {
+                special |= is_special(byte);
+                *place = byte;
+            }
+        }
+        if special {
+            return false;
+        }
+        self.put(b"'", 1);
+        self.at += length;
+        self.put(b"'", 1);
+        true
+    }
+}
+
+/// Looks at every byte, whatever the first ones are: that is what vectors do well.
+#[inline]
+fn has_special<const N: usize>(block: &[u8; N]) -> bool {
+    block.iter().fold(false, |found, &byte| found | is_special(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::number::push_signed;
+    use super::super::quote::push_quoted;
+    use super::*;
+
+    #[test]
+    fn strings_and_numbers_are_those_that_are_pushed() {
+        let mut room = LineRoom::new();
+        let (mut ours, mut expected) = (Vec::new(), Vec::new());
+        let mut lines = room.lines(&mut ours);
+        for length in (0..300).chain([STRING_MAX - 1, STRING_MAX, STRING_MAX + 1, ROOM]) {
+            for special in [None, Some(0), Some(length / 2), Some(length.saturating_sub(1))] {
+                let mut string: Vec<u8> = (0..length).map(|place| b'A' + (place % 50) as u8 % 26).collect();
+                if let Some(byte) = special.and_then(|place| string.get_mut(place)) {
+                    *byte = b'\n';
+                }
+                lines.step();
+                if !lines.put_quoted(&string) {
+                    push_quoted(lines.out(), &string);
+                }
+                push_quoted(&mut expected, &string);
+            }
+            for number in [length as i64, i64::from(i32::MAX) * length as i64, i64::MAX - length as i64] {
+                lines.step();
+                lines.put_integer(number, 64);
+                push_signed(&mut expected, number);
+            }
+        }
+        lines.step();
+        lines.put_integer(-3, 8);
+        lines.put_integer(i64::MIN, 64);
+        expected.extend_from_slice(b"-3 (253)-9223372036854775808 (9223372036854775808)");
+        lines.end();
+        assert!(ours == expected);
+    }
+}

@@ -1,0 +1,113 @@
+//! What is printed of table maps and row events at the end of their statement: base64 and `###` lines.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io;
+use std::sync::Arc;
+
+use binlogz_binlog::Error as BinlogError;
+use binlogz_binlog::event::{RowsEvent, TableId};
+use binlogz_binlog::row::RowDecoder;
+use binlogz_flow::events::{Event, TableEvent, Tables};
+
+use super::base64_lines::push_base64_lines;
+use super::number::push_unsigned;
+use super::options::PrintOptions;
+use super::rows::{RowsPrinter, Verbosity};
+use super::shown::{ShownBuffer, new_name};
+use super::text::{PART_MEMORY, Part};
+
+/// Prints rows, in memory that is used again.
+#[derive(Debug)]
+pub(super) struct RowsPen {
+    pub(super) tables: Tables,
+    decoder: RowDecoder,
+    printers: HashMap<TableId, RowsPrinter>,
+    shown: ShownBuffer,
+}
+
+/// Why not all was printed.
+#[derive(Debug)]
+pub(super) enum Unprinted {
+    /// A file could not be written.
+    File(io::Error),
+    /// Bytes that can't be read. What stands before them was printed.
+    Damaged(String),
+}
+
+impl From<io::Error> for Unprinted {
+    fn from(error: io::Error) -> Self {
+        Unprinted::File(error)
+    }
+}
+
+impl RowsPen {
+    pub(super) fn new() -> Self {
+        RowsPen {
+            tables: Tables::new(),
+            decoder: RowDecoder::new(),
+            printers: HashMap::new(),
+            shown: ShownBuffer::default(),
+        }
+    }
+
+    /// Takes a table map for the rows behind it. One that can't be read is missed by its rows.
+    pub(super) fn table_map(&mut self, event: &Event<'_>) {
+        let _ = self.tables.event(event);
+    }
+
+    /// Appends an event's lines of base64.
+    pub(super) fn base64(
+        &mut self,
+        options: &PrintOptions,
+        event: &Event<'_>,
+        out: &mut Part,
+    ) -> Result<(), Unprinted> {
+        let shown = self.shown.show(event, &options.rewrite_db, true);
+        let shown = shown.map_err(|error| Unprinted::Damaged(event.error(error).to_string()))?;
+        push_base64_lines(&mut out.text, shown.bytes);
+        Ok(out.settle()?)
+    }
+
+    /// Appends the `###` lines of a row event. `known`: its table map was shown.
+    pub(super) fn row_lines(
+        &mut self,
+        options: &PrintOptions,
+        event: &Event<'_>,
+        known: bool,
+        out: &mut Part,
+    ) -> Result<(), Unprinted> {
+        let (schema, rows) = match self.tables.event(event) {
+            Ok(Some(TableEvent::Rows(schema, rows))) if known => (schema, rows),
+            _ => {
+                let event_type = event.header.event_type;
+                let front = RowsEvent::decode_front(event_type, event.body, event.log.lengths.of(event_type));
+                out.text.extend_from_slice(b"### Row event for unknown table #");
+                push_unsigned(&mut out.text, front.map_or(0, |(table_id, _)| table_id.0));
+                return Ok(());
+            }
+        };
+        let printer = match self.printers.entry(rows.table_id) {
+            Entry::Occupied(known) if Arc::ptr_eq(known.get().schema(), &schema) => known.into_mut(),
+            entry => {
+                let verbosity = if options.verbose > 1 { Verbosity::Types } else { Verbosity::Values };
+                let database = new_name(&schema.database, &options.rewrite_db).map(Vec::from);
+                let printer = RowsPrinter::renamed(Arc::clone(&schema), verbosity, database.as_deref());
+                entry.insert_entry(printer).into_mut()
+            }
+        };
+        let mut spilled = Ok(());
+        let mut text = std::mem::take(&mut out.text);
+        let printed = printer.print_by_row(&mut text, &mut self.decoder, &rows, |text| {
+            if text.len() > PART_MEMORY && spilled.is_ok() {
+                std::mem::swap(&mut out.text, text);
+                spilled = out.spill();
+                std::mem::swap(&mut out.text, text);
+            }
+            Ok::<(), BinlogError>(())
+        });
+        out.text = text;
+        spilled?;
+        printed.map_err(|error| Unprinted::Damaged(event.error(error).to_string()))
+    }
+}
