@@ -13,6 +13,7 @@
 //! * `sender` serves a dump: `groups` finds the transactions in what is durable, `translate` gives them the form,
 //!   `sink` makes packets of them; `checkpoints` says where in a file to begin.
 //!
+//! * `start` and `seed` begin a log, `syncing` says when it is made durable;
 //! * `retention` removes old files, `admin` does what statements want done;
 //! * `control` steers the receiving, `dumps` and `meters` watch, `status` is all of it at one moment, `http` shows it.
 //!
@@ -40,13 +41,16 @@ mod receiver;
 mod registry;
 mod relay;
 mod retention;
+mod seed;
 mod sender;
 mod server;
 mod sink;
 mod sources;
+mod start;
 mod status;
 mod steering;
 mod storing;
+mod syncing;
 mod translate;
 mod transport;
 
@@ -58,5 +62,7 @@ pub use gate::Limits;
 pub use meters::Remembered;
 pub use relay::{Level, ListenTls, Log, Relay, RelayOptions, Running};
 pub use retention::Retention;
+pub use start::StartAt;
 pub use status::{Bytes, Clients, LogStatus, Place, ReplicaStatus, SourceStatus, Status};
 pub use storing::Storing;
+pub use syncing::SyncPolicy;

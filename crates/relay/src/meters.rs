@@ -22,6 +22,8 @@ pub(crate) struct Meters {
     /// Bytes appended to the log.
     pub(crate) stored_bytes: AtomicU64,
     pub(crate) transactions: AtomicU64,
+    /// So many of them were handed to whoever syncs.
+    pub(crate) unsynced_from: AtomicU64,
     /// The timestamp of the event that came last.
     pub(crate) last_timestamp: AtomicU32,
     /// Whether all that the source has sent was taken.
@@ -54,6 +56,7 @@ impl Default for Meters {
             received_bytes: AtomicU64::new(0),
             stored_bytes: AtomicU64::new(0),
             transactions: AtomicU64::new(0),
+            unsynced_from: AtomicU64::new(0),
             last_timestamp: AtomicU32::new(0),
             drained: AtomicBool::new(false),
             syncs: Histogram::new(exponential_buckets(SYNC_FIRST, 2.0, SYNC_BUCKETS)),

@@ -31,13 +31,14 @@ use crate::form::Form;
 use crate::head::Head;
 use crate::identity::server_id_of;
 use crate::relay::{Kept, Relay};
+use crate::start::{check_server, first_file};
 use crate::storing::{self, Batch, Batches, Transaction};
 use crate::translate::go_to_end;
 
 /// After a connection that failed at once; then twice as long each time, up to the second.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// A connection that lasted so long was a good one.
+/// A connection that lasted so long was a good one; so was one that brought a transaction.
 const GOOD_AFTER: Duration = Duration::from_secs(60);
 /// The source says that it is there; half of the silence that [`binlogz_wire::session::Timeouts`] bears.
 const HEARTBEAT_PERIOD: Duration = Duration::from_secs(30);
@@ -56,6 +57,7 @@ pub(crate) fn run(relay: &Relay) {
     loop {
         relay.control.wait_until_wanted();
         let began = Instant::now();
+        let before = relay.meters.transactions.load(Ordering::Relaxed);
         let received = receive(relay);
         relay.control.disconnected();
         if !relay.control.is_wanted() {
@@ -76,7 +78,8 @@ pub(crate) fn run(relay: &Relay) {
                 error.to_string()
             }
         };
-        if began.elapsed() > GOOD_AFTER {
+        let got_on = relay.meters.transactions.load(Ordering::Relaxed) > before;
+        if got_on || began.elapsed() > GOOD_AFTER {
             wait = RETRY_FIRST;
         }
         // Another server of the source may be there at once.
@@ -98,12 +101,20 @@ pub(crate) fn run(relay: &Relay) {
 fn receive(relay: &Relay) -> Result<()> {
     let server = relay.sources.current()?;
     relay.control.connect(server.server());
-    let source = ask(server)?;
+    let (source, mut connection) = ask(server)?;
     relay.set_source_has_gtids(source.has_gtids);
+    if source.has_gtids && relay.options.sources.len() > 1 {
+        check_server(relay, &mut connection)?;
+    }
     let kept = relay.keep(&source.base, source.uuid)?;
     relay.sync()?;
     let end = End::of(kept)?;
-    let start = start(relay, kept, source.has_gtids, end.as_ref());
+    let first = match end {
+        Some(_) => String::new(),
+        None => first_file(&mut connection, &relay.options.start)?,
+    };
+    drop(connection);
+    let start = start(relay, kept, source.has_gtids, end.as_ref(), first);
     let profile = ReplicaProfile {
         server_uuid: relay.uuid,
         heartbeat_period: HEARTBEAT_PERIOD,
@@ -171,7 +182,7 @@ struct Source {
     base: String,
 }
 
-fn ask(server: &ConnectOptions) -> Result<Source> {
+fn ask(server: &ConnectOptions) -> Result<(Source, Connection)> {
     let mut connection = Connection::open(server)?;
     let rows =
         connection.query("SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_mode, @@GLOBAL.log_bin_basename")?;
@@ -185,7 +196,7 @@ fn ask(server: &ConnectOptions) -> Result<Source> {
     if base.is_empty() {
         return Err(Error::Refused("the source has no binary log (log_bin is OFF)".into()));
     }
-    Ok(Source { uuid: uuid.parse()?, has_gtids: gtid_mode == "ON", base })
+    Ok((Source { uuid: uuid.parse()?, has_gtids: gtid_mode == "ON", base }, connection))
 }
 
 /// Where the kept log ends, as the source counts.
@@ -204,10 +215,10 @@ impl End {
     }
 }
 
-/// Behind the last whole transaction; in an empty log with the first file that the source has.
-fn start(relay: &Relay, kept: &Kept, has_gtids: bool, end: Option<&End>) -> DumpStart {
+/// Behind the last whole transaction; an empty log with the file that it shall begin with.
+fn start(relay: &Relay, kept: &Kept, has_gtids: bool, end: Option<&End>, first: String) -> DumpStart {
     let Some(End { position: Position { file, offset }, .. }) = end else {
-        return DumpStart::Position { name: String::new(), position: MAGIC.len() as u64 };
+        return DumpStart::Position { name: first, position: MAGIC.len() as u64 };
     };
     let (name, position) = (kept.store.names().log(*file), *offset);
     match has_gtids {
@@ -331,7 +342,7 @@ impl<'a> Receiving<'a> {
             let _ = self.kept.places(end.file, head).save(u64::MAX - 1, true);
         }
         let bytes = [&MAGIC, piece.bytes].concat();
-        let end = store.writer()?.begin_file(number, &bytes, None)?;
+        let end = store.writer()?.begin_file(number, &bytes, self.relay.options.encrypt.as_deref())?;
         self.end = Some(end);
         let head = Head::read(store, number)?;
         self.batches.note_in(self.kept.places(number, &head), Noting::default());

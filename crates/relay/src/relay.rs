@@ -2,11 +2,13 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
+use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_source::ConnectOptions;
 use binlogz_store::{BinlogStore, FileNumber, FileStorage, Lineage, StoreOptions};
 
@@ -23,8 +25,11 @@ use crate::meters::Meters;
 use crate::pins::Pins;
 use crate::registry::Registry;
 use crate::retention::{self, Retention};
+use crate::seed;
 use crate::sources::Sources;
+use crate::start::StartAt;
 use crate::storing::Storing;
+use crate::syncing::{SyncPolicy, Unsynced};
 use crate::transport::ServerTls;
 use crate::{http, identity, receiver, server};
 
@@ -59,6 +64,16 @@ pub struct RelayOptions {
     pub form: FormPolicy,
     /// How what is received is kept.
     pub storing: Storing,
+    /// Where a new log begins.
+    pub start: StartAt,
+    /// Files that a new log begins with instead.
+    pub seed: Vec<PathBuf>,
+    /// When it is made durable.
+    pub sync: SyncPolicy,
+    /// The keys of encrypted files.
+    pub keyring: Option<Arc<Keyring>>,
+    /// Files are encrypted with this one.
+    pub encrypt: Option<Arc<MasterKey>>,
     /// What is kept of the log.
     pub retention: Retention,
     /// Where status and metrics can be asked for over HTTP.
@@ -94,6 +109,11 @@ impl RelayOptions {
     fn resolve(&self) -> Result<(Accounts, Option<ServerTls>)> {
         let source = self.sources.first();
         let source = source.ok_or_else(|| Error::Refused("there is no source to follow".into()))?;
+        if self.semi_sync && !self.sync.is_prompt() {
+            return Err(Error::Refused(
+                "semi_sync promises that a transaction is durable here: it needs sync_binlog = 1".into(),
+            ));
+        }
         let mut accounts = self.accounts.clone();
         if accounts.is_empty() {
             let (user, password) = source.account()?;
@@ -130,7 +150,9 @@ pub struct Relay {
     kept: OnceLock<Kept>,
     gtids: Mutex<Gtids>,
     /// Whether more was written than is durable.
-    unsynced: (Mutex<bool>, Condvar),
+    unsynced: Unsynced,
+    /// What the names of seeded files begin with.
+    seeded: Option<String>,
     source_has_gtids: Mutex<Option<bool>>,
     log: Log,
 }
@@ -172,6 +194,7 @@ impl Relay {
         let (accounts, tls) = options.resolve()?;
         let storage = Arc::new(FileStorage::open(&options.directory)?);
         let uuid = identity::own_uuid(&options.directory)?;
+        let seeded = seed::seed(&options.directory, &options.seed)?;
         let relay = Relay {
             accounts,
             gate: Gate::new(options.limits),
@@ -188,7 +211,8 @@ impl Relay {
             storage,
             kept: OnceLock::new(),
             gtids: Mutex::default(),
-            unsynced: Default::default(),
+            unsynced: Unsynced::default(),
+            seeded,
             source_has_gtids: Mutex::new(None),
             log,
             options,
@@ -262,7 +286,14 @@ impl Relay {
                 kept.base,
                 kept.source
             ))),
-            None => self.open(base.to_owned(), source),
+            None => {
+                if let Some(seeded) = self.seeded.as_deref().filter(|seeded| *seeded != base) {
+                    return Err(Error::Lineage(format!(
+                        "the log was seeded with {seeded}.*, but the source calls its log {base}.*"
+                    )));
+                }
+                self.open(base.to_owned(), source)
+            }
         }
     }
 
@@ -270,7 +301,7 @@ impl Relay {
         let options = StoreOptions {
             base_name: base.clone(),
             lineage: Lineage { source: Some(source), number: 1 },
-            ..StoreOptions::default()
+            keyring: self.options.keyring.clone(),
         };
         let (store, report) = BinlogStore::open(Arc::clone(&self.storage) as _, options)?;
         self.say(&format!("log {base} of the source {source}: {report}"));
@@ -294,8 +325,8 @@ impl Relay {
     /// More was written: somebody should sync it.
     pub(crate) fn written(&self, gtids: GtidSet) {
         lock(&self.gtids).written.union(&gtids);
-        *lock(&self.unsynced.0) = true;
-        self.unsynced.1.notify_one();
+        let all = self.meters.transactions.load(Ordering::Relaxed);
+        self.unsynced.add(all - self.meters.unsynced_from.swap(all, Ordering::Relaxed).min(all));
     }
 
     /// Makes durable what was written by now.
@@ -311,12 +342,7 @@ impl Relay {
 
     fn sync_for_ever(&self) {
         loop {
-            let mut unsynced = lock(&self.unsynced.0);
-            while !*unsynced {
-                unsynced = self.unsynced.1.wait(unsynced).unwrap_or_else(PoisonError::into_inner);
-            }
-            *unsynced = false;
-            drop(unsynced);
+            self.unsynced.wait(self.options.sync);
             if let Err(error) = self.sync() {
                 self.control.enter(Phase::Failed);
                 let line = format!("{error}; nothing more is received, what is durable is served");

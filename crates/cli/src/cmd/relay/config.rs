@@ -43,6 +43,7 @@ pub(super) struct Source {
     pub(super) ssl_key: Option<PathBuf>,
     #[serde(default)]
     pub(super) get_server_public_key: bool,
+    pub(super) start: Option<String>,
     pub(super) server_id: Option<u32>,
     #[serde(default)]
     pub(super) semi_sync: bool,
@@ -56,6 +57,14 @@ pub(super) struct Store {
     #[serde(default)]
     pub(super) store: StoreName,
     pub(super) level: Option<i64>,
+    pub(super) sync_binlog: Option<u32>,
+    pub(super) sync_interval_ms: Option<u64>,
+    #[serde(default)]
+    pub(super) seed: Vec<PathBuf>,
+    pub(super) keyring: Option<PathBuf>,
+    #[serde(default)]
+    pub(super) encrypt: bool,
+    pub(super) encrypt_key_of: Option<String>,
     pub(super) max_age: Option<String>,
     pub(super) max_bytes: Option<String>,
     #[serde(default)]
@@ -175,6 +184,9 @@ impl Config {
         ];
         paths.extend(self.accounts.iter_mut().map(|account| &mut account.password_file));
         for path in paths.into_iter().flatten() {
+            *path = folder.join(&*path);
+        }
+        for path in self.store.seed.iter_mut().chain(&mut self.store.keyring) {
             *path = folder.join(&*path);
         }
         self.store.dir = folder.join(&self.store.dir);

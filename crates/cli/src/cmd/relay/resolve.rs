@@ -1,7 +1,14 @@
 //! From a configuration to the relay's options: option files, passwords and certificates are looked up.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_payload::CompressionLevel;
-use binlogz_relay::{AccountOptions, Limits, ListenTls, RelayOptions, Retention, Storing};
+use binlogz_relay::{
+    AccountOptions, Limits, ListenTls, RelayOptions, Retention, StartAt, Storing, SyncPolicy,
+};
 use binlogz_source::{ConnectOptions, PasswordOption, option_files};
 
 use super::StoreName;
@@ -18,8 +25,14 @@ impl Config {
         let sources = self.source.connections()?;
         let accounts = self.accounts.iter().map(Account::resolve).collect::<Result<Vec<_>>>()?;
         let retention = self.store.retention()?;
+        let keyring = self.store.keyring()?;
         Ok(RelayOptions {
             sources,
+            start: self.source.start()?,
+            encrypt: self.store.key(keyring.as_ref())?,
+            keyring: keyring.map(Arc::new),
+            sync: self.store.sync(),
+            seed: self.store.seed.clone(),
             retention,
             accounts,
             limits: self.listen.limits(),
@@ -87,7 +100,47 @@ impl Source {
     }
 }
 
+impl Source {
+    fn start(&self) -> Result<StartAt> {
+        match self.start.as_deref() {
+            None | Some("earliest") => Ok(StartAt::Earliest),
+            Some("now") => Ok(StartAt::Now),
+            Some(set) => set.parse().map(StartAt::Gtids).map_err(|error| {
+                Failure::of(&"source", format_args!("start: {error}; expected earliest, now or a GTID set"))
+            }),
+        }
+    }
+}
+
 impl Store {
+    fn sync(&self) -> SyncPolicy {
+        let default = SyncPolicy::default();
+        SyncPolicy {
+            sync_binlog: self.sync_binlog.unwrap_or(default.sync_binlog),
+            interval: self.sync_interval_ms.map_or(default.interval, |ms| Duration::from_millis(ms.max(1))),
+        }
+    }
+
+    fn keyring(&self) -> Result<Option<Keyring>> {
+        let open = |path: &PathBuf| {
+            Keyring::open(path).map_err(|error| Failure::with_encryption(&path.display(), &error))
+        };
+        self.keyring.as_ref().map(open).transpose()
+    }
+
+    /// The key that new files are encrypted with.
+    fn key(&self, keyring: Option<&Keyring>) -> Result<Option<Arc<MasterKey>>> {
+        match (self.encrypt, keyring) {
+            (false, _) => Ok(None),
+            (true, None) => Err(Failure::of(&"store", "encrypt needs a keyring")),
+            (true, Some(keyring)) => {
+                let key = keyring.current_key(self.encrypt_key_of.as_deref());
+                key.map(|key| Some(Arc::new(key)))
+                    .map_err(|error| Failure::with_encryption(&"store: encrypt", &error))
+            }
+        }
+    }
+
     fn retention(&self) -> Result<Retention> {
         let failed = |error: String| Failure::of(&"store", error);
         Ok(Retention {

@@ -62,6 +62,9 @@ struct Quick {
     /// Acknowledge transactions to a semi-synchronous source, each once it is durable here.
     #[arg(long)]
     semi_sync: bool,
+    /// Begin a new log with these files of the source's, from a backup of it.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    seed: Vec<PathBuf>,
     /// An option file to read, in MySQL's format, with a group client: user, password, ssl-mode, …
     #[arg(long, value_name = "FILE")]
     defaults_file: Option<PathBuf>,
@@ -112,6 +115,7 @@ impl Quick {
                 dir: self.dir.unwrap_or_default(),
                 store: self.store.unwrap_or_default(),
                 level: self.level,
+                seed: self.seed,
                 ..Store::default()
             },
             listen: Listen {

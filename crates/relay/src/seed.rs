@@ -1,0 +1,96 @@
+//! Begins a log with files that somebody kept: a backup of the source's binary logs, or its data directory.
+//!
+//! ```text
+//! each file    every event read, its checksum compared │ copied │ synced
+//! at the end   the index, which makes them a log
+//! ```
+//!
+//! The last one may be torn or still be written to: it is cut like after a crash, and the source asked for what follows.
+//! Whose log it is shows when the source is reached: its file must begin as the kept one does.
+
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use binlogz_binlog::{EventReader, MAGIC};
+use binlogz_store::LogNames;
+
+use crate::error::{Error, Result};
+
+/// Copies the files, unless the log is there already. What its files' names begin with.
+pub(crate) fn seed(directory: &Path, files: &[PathBuf]) -> Result<Option<String>> {
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let (base, names) = names(files)?;
+    let index = directory.join(format!("{base}.index"));
+    if index.exists() {
+        return Ok(Some(base));
+    }
+    let mut text = String::new();
+    for (place, (name, file)) in names.iter().enumerate() {
+        copy(file, &directory.join(name), place + 1 == names.len())?;
+        text += &format!("./{name}\n");
+    }
+    let new = directory.join(format!("{base}.index.new"));
+    let failed = |error| Error::io(format!("write {}", index.display()))(error);
+    let mut out = File::create(&new).map_err(failed)?;
+    out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(failed)?;
+    fs::rename(&new, &index).and_then(|()| File::open(directory)?.sync_all()).map_err(failed)?;
+    Ok(Some(base))
+}
+
+/// In order, without a gap.
+fn names(files: &[PathBuf]) -> Result<(String, Vec<(String, &PathBuf)>)> {
+    let unfit =
+        |file: &Path, expected: &str| Error::Refused(format!("seed {}: expected {expected}", file.display()));
+    let mut base: Option<LogNames> = None;
+    let mut found = Vec::new();
+    let mut base_name = String::new();
+    for file in files {
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let names = match &base {
+            Some(names) => names,
+            None => {
+                base_name = name.rsplit_once('.').map(|(base, _)| base.to_owned()).unwrap_or_default();
+                base.insert(LogNames::new(&base_name)?)
+            }
+        };
+        let number =
+            names.number(&name).ok_or_else(|| unfit(file, "files of one log, named as by the server"))?;
+        found.push((number, name, file));
+    }
+    found.sort();
+    for (one, next) in found.iter().zip(found.iter().skip(1)) {
+        if next.0 != one.0.next() {
+            return Err(unfit(next.2, "the file behind the one before it"));
+        }
+    }
+    Ok((base_name, found.into_iter().map(|(_, name, file)| (name, file)).collect()))
+}
+
+fn copy(from: &Path, to: &Path, is_last: bool) -> Result<()> {
+    let reading = || format!("seed {}", from.display());
+    let input = File::open(from).map_err(Error::io(reading()))?;
+    let mut out = BufWriter::new(File::create(to).map_err(Error::io(format!("write {}", to.display())))?);
+    let writing = || Error::io(format!("write {}", to.display()));
+    out.write_all(&MAGIC).map_err(writing())?;
+    let mut events = EventReader::new(BufReader::new(input));
+    loop {
+        let error = match events.next_event() {
+            Ok(Some((_, frame))) => {
+                out.write_all(frame.bytes()).map_err(writing())?;
+                continue;
+            }
+            Ok(None) => break,
+            Err(error) => error,
+        };
+        // What is torn off the last one comes from the source.
+        if !(is_last && events.in_use() && error.is_truncation()) {
+            return Err(Error::Refused(format!("seed {} {error}", from.display())));
+        }
+        break;
+    }
+    let out = out.into_inner().map_err(|error| writing()(error.into_error()))?;
+    out.sync_all().map_err(writing())
+}

@@ -1,0 +1,71 @@
+//! Where a new log begins, and whether a server of the source may be followed.
+
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_source::Connection;
+
+use crate::error::{Error, Result};
+use crate::relay::Relay;
+
+/// Where a new log begins: always with a whole file of the source's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum StartAt {
+    /// The first file that the source has.
+    #[default]
+    Earliest,
+    /// The file that it writes to.
+    Now,
+    /// The last file that has all of what is not in this set.
+    Gtids(GtidSet),
+}
+
+/// The source's file that a new log begins with; empty: its first.
+pub(crate) fn first_file(connection: &mut Connection, start: &StartAt) -> Result<String> {
+    if *start == StartAt::Earliest {
+        return Ok(String::new());
+    }
+    let text = |cell: Option<&Option<Vec<u8>>>| {
+        cell.and_then(Option::as_deref)
+            .map(|text| String::from_utf8_lossy(text).into_owned())
+            .unwrap_or_default()
+    };
+    let rows = connection.query("SHOW BINARY LOGS")?;
+    let names = rows.iter().rev().map(|row| text(row.first()));
+    let StartAt::Gtids(has) = start else {
+        return Ok(names.into_iter().next().unwrap_or_default());
+    };
+    for name in names {
+        let quoted = name.replace('\\', "\\\\").replace('\'', "''");
+        let events = connection.query(&format!("SHOW BINLOG EVENTS IN '{quoted}' LIMIT 2"))?;
+        let previous = events.iter().find(|row| text(row.get(2)) == "Previous_gtids");
+        let previous: GtidSet = match previous {
+            Some(row) => text(row.get(5)).replace('\n', "").parse()?,
+            None => continue,
+        };
+        if previous.is_subset(has) {
+            return Ok(name);
+        }
+    }
+    Err(Error::Lineage(format!("the source has purged files with transactions that are not in {has}")))
+}
+
+/// Whether a server has all that is kept here, and still has what follows: another one of the source's may not.
+pub(crate) fn check_server(relay: &Relay, connection: &mut Connection) -> Result<()> {
+    let ours = relay.written_gtids();
+    if ours.is_empty() {
+        return Ok(());
+    }
+    let asked = format!(
+        "SELECT GTID_SUBSET('{ours}', @@GLOBAL.gtid_executed), GTID_SUBSET(@@GLOBAL.gtid_purged, '{ours}')"
+    );
+    let rows = connection.query(&asked)?;
+    let mut answers = rows.iter().flatten().map(|cell| cell.as_deref() == Some(b"1"));
+    if answers.next() == Some(false) {
+        return Err(Error::Refused(
+            "the server lacks transactions that are kept here: it is behind, or another source's".into(),
+        ));
+    }
+    if answers.next() == Some(false) {
+        return Err(Error::Refused("the server has purged transactions that are not kept here yet".into()));
+    }
+    Ok(())
+}
