@@ -29,4 +29,4 @@ soak: servers ## the long versions of what `make test` does briefly: hours; SEED
 
 # First, so that a machine that can't have them says so once and at the top; tests then say SKIPPED.
 servers:
-	@for tool in mysql mariadb sysbench zstd cdc chromium; do scripts/get-tool.sh $$tool >/dev/null || true; done
+	@for tool in mysql mariadb sysbench zstd cdc chromium versitygw; do scripts/get-tool.sh $$tool >/dev/null || true; done

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mariadb|sysbench|zstd|cdc|chromium
+# usage: get-tool.sh mysql|mariadb|sysbench|zstd|cdc|chromium|versitygw
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below
 #   ${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/binlogz}
 # and run through their own loader and libraries, so neither root nor the system's release matters.
 # MYSQL_BASEDIR names a MySQL of your own: it is used as it is, with its bin/ and sbin/. So is a chromium on PATH.
-# cdc, a change-data-capture client, is a Python package instead, in a virtual environment of its own.
+# cdc, a change-data-capture client, is a Python package instead, in a virtual environment of its own; versitygw,
+# an S3 server over a folder, is built by Go from its sources (two minutes of a core).
 # BINLOGZ_NO_INSTALL=1: only what is installed already.
 # Running it again is cheap; runs at the same time wait for one another.
 set -euo pipefail
@@ -29,6 +30,7 @@ case $tool in
     zstd) suite=sid packages='zstd' ;;
     chromium) suite=bookworm packages='chromium-headless-shell fontconfig-config fonts-dejavu-core' ;;
     cdc) packages='mysql-replication==1.0.17' ;;
+    versitygw) packages='github.com/versity/versitygw/cmd/versitygw@v1.8.0' ;;
     *) usage ;;
 esac
 
@@ -60,9 +62,9 @@ fi
 [ "${BINLOGZ_NO_INSTALL:-}" != 1 ] || die "$tool isn't installed in $cache, and BINLOGZ_NO_INSTALL=1"
 needs='apt-get dpkg dpkg-deb flock'
 [ "$tool" != cdc ] || needs='python3 flock'
+[ "$tool" != versitygw ] || needs='go flock'
 for program in $needs; do
-    command -v "$program" >/dev/null ||
-        die "$tool can't be installed here: no $program (a Debian system has it)"
+    command -v "$program" >/dev/null || die "$tool can't be installed here: no $program"
 done
 mkdir -p "$cache/tools"
 cache=$(cd "$cache" && pwd) prefix=$cache/tools/$tool-$recipe
@@ -81,6 +83,18 @@ if [ "$tool" = cdc ]; then
     "$prefix/bin/python" -m pip --quiet --disable-pip-version-check install "$packages" >&2 ||
         die "$tool can't be installed: pip can't fetch $packages"
     "$prefix/bin/python" -m pip --disable-pip-version-check freeze >"$prefix/PACKAGES.tmp"
+    mv "$prefix/PACKAGES.tmp" "$prefix/PACKAGES"
+    echo "$prefix"
+    exit 0
+fi
+
+if [ "$tool" = versitygw ]; then
+    rm -rf "$prefix"
+    say "building $packages into $prefix"
+    # The module cache is the user's own.
+    GOBIN=$prefix/bin go install -buildvcs=false -ldflags "-X main.Version=${packages##*@}" "$packages" >&2 ||
+        die "$tool can't be installed: go can't build $packages"
+    echo "$packages" >"$prefix/PACKAGES.tmp"
     mv "$prefix/PACKAGES.tmp" "$prefix/PACKAGES"
     echo "$prefix"
     exit 0

@@ -3,9 +3,9 @@
 use binlogz_binlog::gtid::GtidSet;
 
 use crate::error::Result;
-use crate::folder::Storage;
 use crate::manifest::{FileEntry, Manifest};
 use crate::restore;
+use crate::storage::Storage;
 
 /// Checks every log of an archive and tells what is wrong, one line each.
 ///

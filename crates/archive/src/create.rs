@@ -14,10 +14,10 @@ use sha2::{Digest, Sha256};
 
 use crate::cut::Cutter;
 use crate::error::{Error, Result};
-use crate::folder::Storage;
 use crate::index;
 use crate::manifest::{FileEntry, Manifest};
 use crate::segment::Segment;
+use crate::storage::Storage;
 
 /// Levels that a server's payloads may have, the usual ones first. Those above 19 need more memory than an
 /// archive may take.
@@ -91,17 +91,9 @@ impl<'a> Creator<'a> {
     /// more can be added; what was added before is kept by [`Creator::finish`].
     pub fn add(&mut self, name: &str, log: Arc<dyn ReadAt>) -> Result<()> {
         let (sha256, size) = digest(&mut Reader::new(log.as_ref()))?;
-        let known = self.manifest.files.iter().chain(&self.packed).find(|file| file.name == name);
-        if let Some(known) = known {
-            if known.sha256 == sha256 {
-                (self.told)(&Created::Known(known.clone()));
-                return Ok(());
-            }
-            return Err(Error::unexpected(
-                format!("{name}: SHA-256"),
-                sha256,
-                format!("{}, that of the log of this name in the archive", known.sha256),
-            ));
+        if let Some(known) = known(self.manifest.files.iter().chain(&self.packed), name, &sha256)? {
+            (self.told)(&Created::Known(known));
+            return Ok(());
         }
         let payloads = count_payloads(log.as_ref());
         let expanded = if payloads > 0 { expanded(&log, self.workers) } else { None };
@@ -206,13 +198,37 @@ impl<'a> Creator<'a> {
             for entry in &mut self.packed {
                 entry.objects.push(object.clone());
             }
-            self.manifest.files.extend(self.packed.iter().cloned());
-            self.manifest.write(self.storage)?;
+            self.record()?;
             for entry in self.packed.drain(..) {
                 (self.told)(&Created::Added(entry));
             }
         }
         Ok(object)
+    }
+
+    /// Names what is packed in the manifest, and in that of whoever was faster.
+    fn record(&mut self) -> Result<()> {
+        let mut attempts = 1;
+        loop {
+            let mut manifest = self.manifest.clone();
+            manifest.files.extend(self.packed.iter().cloned());
+            match manifest.write(self.storage) {
+                Ok(()) => {
+                    self.manifest = manifest;
+                    return Ok(());
+                }
+                Err(Error::Changed) if attempts < ATTEMPTS_MAX => attempts += 1,
+                Err(error) => return Err(error),
+            }
+            self.manifest = Manifest::read(self.storage)?.unwrap_or_default();
+            // What another run archived meanwhile is known now.
+            for entry in std::mem::take(&mut self.packed) {
+                match known(&self.manifest.files, &entry.name, &entry.sha256)? {
+                    Some(known) => (self.told)(&Created::Known(known)),
+                    None => self.packed.push(entry),
+                }
+            }
+        }
     }
 
     /// Stores what is packed.
@@ -222,6 +238,25 @@ impl<'a> Creator<'a> {
     /// An archive that can't be written.
     pub fn finish(mut self) -> Result<()> {
         if self.packed.is_empty() { Ok(()) } else { self.store().map(drop) }
+    }
+}
+
+/// How often a manifest is read again that other runs replace all the time.
+const ATTEMPTS_MAX: u32 = 10;
+
+/// The log of this name that is there, which has to be the same.
+fn known<'a>(
+    files: impl IntoIterator<Item = &'a FileEntry>,
+    name: &str,
+    sha256: &str,
+) -> Result<Option<FileEntry>> {
+    match files.into_iter().find(|file| file.name == name) {
+        Some(known) if known.sha256 != sha256 => Err(Error::unexpected(
+            format!("{name}: SHA-256"),
+            sha256,
+            format!("{}, that of the log of this name in the archive", known.sha256),
+        )),
+        known => Ok(known.cloned()),
     }
 }
 

@@ -56,6 +56,9 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
+    /// Another run replaced the manifest meanwhile.
+    #[error("another run changed the archive meanwhile; nothing is lost: run this again")]
+    Changed,
     /// A log that can't be read.
     #[error(transparent)]
     Binlog(#[from] binlogz_binlog::Error),

@@ -1,10 +1,5 @@
-//! Where an archive is kept: immutable objects and one manifest, which alone is replaced. [`Folder`] keeps them
-//! as files; object storage fits behind the same trait.
-//!
-//! ```text
-//! DIR/manifest.json     what the archive holds; renamed into place last
-//! DIR/objects/NAME      written under a temporary name, synced, renamed
-//! ```
+//! An archive in a folder: files that are written under a temporary name, synced and renamed. A lock on the folder
+//! itself keeps two runs from replacing one manifest at once.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -15,21 +10,7 @@ use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
 use crate::object::ReadRange;
-
-/// Storage for objects that never change and a manifest that names them.
-pub trait Storage: Send + Sync {
-    /// Stores an object whole or not at all; `write` gives its bytes. Durable when it returns.
-    fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()>;
-    /// An object that is there.
-    fn get(&self, name: &str) -> Result<Box<dyn ReadRange>>;
-    /// The manifest; `None`: there is no archive yet.
-    fn manifest(&self) -> Result<Option<Vec<u8>>>;
-    /// Replaces the manifest, whole or not at all. Durable when it returns.
-    fn put_manifest(&self, manifest: &[u8]) -> Result<()>;
-}
-
-const MANIFEST: &str = "manifest.json";
-const OBJECTS: &str = "objects";
+use crate::storage::{MANIFEST, OBJECTS, Storage, unchanged};
 
 /// An archive in a folder.
 #[derive(Debug)]
@@ -79,7 +60,13 @@ impl Storage for Folder {
         }
     }
 
-    fn put_manifest(&self, manifest: &[u8]) -> Result<()> {
+    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()> {
+        fs::create_dir_all(&self.path).map_err(Error::io(format!("make {}", self.path.display())))?;
+        let doing = || Error::io(format!("lock {}", self.path.display()));
+        let folder = File::open(&self.path).map_err(doing())?;
+        // Until the file is closed.
+        folder.lock().map_err(doing())?;
+        unchanged(self.manifest()?.as_deref(), replaces)?;
         self.store(&self.path.join(MANIFEST), &mut |out| {
             out.write_all(manifest).map_err(Error::io("write manifest"))
         })

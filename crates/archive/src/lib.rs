@@ -2,7 +2,7 @@
 //!
 //! The path of a byte: [`create`](mod@create) cuts a log into blocks of whole events; [`block`] packs each,
 //! where `layout` walks over the events and deals their fields out to `streams`, and [`numbers`] and
-//! [`strings`] code each stream; [`folder`] keeps packed files as immutable objects behind a manifest;
+//! [`strings`] code each stream; [`storage`] keeps packed files as immutable objects behind a manifest;
 //! [`restore`] goes the way back. What an archive's bytes mean stands in `docs/archive.md`.
 //!
 //! Compression of single transactions is the business of `binlogz-payload`: logs come here expanded.
@@ -26,8 +26,11 @@ pub mod numbers;
 pub mod object;
 pub mod restore;
 mod rows;
+#[cfg(feature = "s3")]
+pub mod s3;
 pub mod segment;
 pub mod selection;
+pub mod storage;
 mod streams;
 pub mod strings;
 pub mod varint;

@@ -4,7 +4,7 @@ use binlogz_binlog::gtid::GtidSet;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::folder::Storage;
+use crate::storage::Storage;
 
 const FORMAT: &str = "binlogz archive";
 /// The version written. Version 1, which is read, had one object for each log.
@@ -17,6 +17,9 @@ pub struct Manifest {
     version: u32,
     /// The logs, in the order they were archived.
     pub files: Vec<FileEntry>,
+    /// The bytes it was read from, which alone it may replace.
+    #[serde(skip)]
+    stored: Option<Vec<u8>>,
 }
 
 /// An archived log.
@@ -50,7 +53,7 @@ pub struct FileEntry {
 
 impl Default for Manifest {
     fn default() -> Self {
-        Manifest { format: FORMAT.into(), version: VERSION, files: Vec::new() }
+        Manifest { format: FORMAT.into(), version: VERSION, files: Vec::new(), stored: None }
     }
 }
 
@@ -68,18 +71,21 @@ impl Manifest {
             return Err(Error::unexpected("manifest", found, format!("{FORMAT} 1 to {VERSION}")));
         }
         manifest.version = VERSION;
+        manifest.stored = Some(bytes);
         Ok(Some(manifest))
     }
 
-    /// Stores it.
+    /// Stores it in the place of the manifest it was read from.
     ///
     /// # Errors
     ///
-    /// Storage that fails.
-    pub fn write(&self, storage: &dyn Storage) -> Result<()> {
+    /// Storage that fails; [`Error::Changed`] where another manifest stands there by now.
+    pub fn write(&mut self, storage: &dyn Storage) -> Result<()> {
         let mut bytes = serde_json::to_vec_pretty(self)?;
         bytes.push(b'\n');
-        storage.put_manifest(&bytes)
+        storage.put_manifest(&bytes, self.stored.as_deref())?;
+        self.stored = Some(bytes);
+        Ok(())
     }
 }
 

@@ -9,12 +9,12 @@ use binlogz_binlog::{Boundary, EventHeader, TransactionAssembler};
 
 use crate::create::{Hasher, compress};
 use crate::error::{Error, Result};
-use crate::folder::Storage;
 use crate::index;
 use crate::layout::has_checksum;
 use crate::manifest::FileEntry;
 use crate::object::Object;
 use crate::selection::{Choice, Selection};
+use crate::storage::Storage;
 
 /// Opens an object.
 ///

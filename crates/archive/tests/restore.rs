@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use binlogz_archive::create::{self, Created};
 use binlogz_archive::cut::Cutter;
-use binlogz_archive::folder::{Folder, Storage};
+use binlogz_archive::folder::Folder;
 use binlogz_archive::former::Unpacked;
 use binlogz_archive::index::BlockEntry;
 use binlogz_archive::manifest::Manifest;
 use binlogz_archive::object::{Object, ReadRange};
 use binlogz_archive::segment::Segment;
+use binlogz_archive::storage::Storage;
 use binlogz_archive::{Result, check, restore};
 use binlogz_testkit::{corpus, mutate, real};
 

@@ -1,4 +1,4 @@
-//! A log named on the command line: a file, or `-` for standard input.
+//! A log named on the command line: a file, a log in an archive, or `-` for standard input.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use binlogz_encryption::{Error as EncryptionError, Keyring};
 use binlogz_flow::Input;
 
+use crate::archived;
 use crate::failure::{Failure, Result};
 
 /// Where a log is read from.
@@ -16,7 +17,7 @@ use crate::failure::{Failure, Result};
 pub(crate) enum LogPath {
     /// `-`
     Stdin,
-    /// A file, FIFO or device.
+    /// A file, FIFO or device; or a log in an archive.
     File(PathBuf),
 }
 
@@ -48,7 +49,10 @@ impl LogPath {
                 return Err(io::Error::other("is a terminal, expected a binary log").into());
             }
             LogPath::Stdin => Input::stdin()?,
-            LogPath::File(path) => Input::open(path)?,
+            LogPath::File(path) => match archived::find(path)? {
+                Some(archived) => archived.input(),
+                None => Input::open(path)?,
+            },
         };
         match keyring {
             Some(keyring) => input.decrypted(keyring),
@@ -56,16 +60,26 @@ impl LogPath {
         }
     }
 
-    /// What the file system knows of it; `None` for standard input.
+    /// What the file system knows of it; `None` for standard input and for a log in an archive.
     pub(crate) fn metadata(&self) -> Result<Option<Metadata>> {
-        match self {
-            LogPath::Stdin => Ok(None),
-            LogPath::File(path) => fs::metadata(path).map(Some).map_err(|error| self.failure(&error)),
+        let LogPath::File(path) = self else { return Ok(None) };
+        match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match archived::find(path) {
+                Ok(Some(_)) => Ok(None),
+                Ok(None) => Err(self.failure(&error)),
+                Err(error) => Err(self.failure(&error)),
+            },
+            metadata => metadata.map(Some).map_err(|error| self.failure(&error)),
         }
     }
 
     /// Bytes to read; `None` where that can't be known before.
     pub(crate) fn size(&self) -> Result<Option<u64>> {
+        if let LogPath::File(path) = self
+            && let Some(archived) = archived::find(path).map_err(|error| self.failure(&error))?
+        {
+            return Ok(Some(archived.size()));
+        }
         Ok(self.metadata()?.filter(Metadata::is_file).map(|metadata| metadata.len()))
     }
 
@@ -74,7 +88,20 @@ impl LogPath {
     }
 }
 
-/// Refuses `-` in more than one place: it can be read only once.
+/// Replaces archives by their logs. Refuses `-` in more than one place: it can be read only once.
+pub(crate) fn resolve(logs: &mut Vec<LogPath>) -> Result<()> {
+    let mut resolved = Vec::new();
+    for log in logs.drain(..) {
+        match log {
+            LogPath::Stdin => resolved.push(log),
+            LogPath::File(path) => resolved.extend(archived::expand([path])?.into_iter().map(LogPath::File)),
+        }
+    }
+    *logs = resolved;
+    check_stdin_once(logs.as_slice())
+}
+
+/// Refuses `-` in more than one place.
 pub(crate) fn check_stdin_once<'a>(logs: impl IntoIterator<Item = &'a LogPath>) -> Result<()> {
     match logs.into_iter().filter(|log| **log == LogPath::Stdin).count() {
         0 | 1 => Ok(()),

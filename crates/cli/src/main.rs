@@ -4,6 +4,7 @@
 //! runs. What it finds out goes to stdout, trouble to stderr as one line each, and its answer is the
 //! exit code ([`Exit`]).
 
+mod archived;
 mod cmd;
 mod failure;
 mod interrupt;

@@ -1,4 +1,4 @@
-//! Programs that run beside binlogz: MySQL, MariaDB, sysbench, zstd, Chromium.
+//! Programs that run beside binlogz: MySQL, MariaDB, sysbench, zstd, Chromium, versitygw.
 //!
 //! `scripts/get-tool.sh` installs them; this module asks it once a process and runs what it installed. The script is
 //! carried along, so that a program away from the checkout finds what is installed by the same rules.
@@ -27,6 +27,8 @@ pub enum Tool {
     Cdc,
     /// A headless Chromium, for pages.
     Chromium,
+    /// versitygw 1.8, an S3 server over a folder.
+    Versitygw,
 }
 
 impl Tool {
@@ -39,6 +41,7 @@ impl Tool {
             Tool::Zstd => "zstd",
             Tool::Cdc => "cdc",
             Tool::Chromium => "chromium",
+            Tool::Versitygw => "versitygw",
         }
     }
 
@@ -51,12 +54,13 @@ impl Tool {
             Tool::Zstd => "zstd",
             Tool::Cdc => "python",
             Tool::Chromium => "chromium",
+            Tool::Versitygw => "versitygw",
         }
     }
 
     /// Where it is installed; installs it first if need be.
     pub fn find(self) -> Result<&'static Installed> {
-        static FOUND: [OnceLock<std::result::Result<Installed, String>>; 6] = [const { OnceLock::new() }; 6];
+        static FOUND: [OnceLock<std::result::Result<Installed, String>>; 7] = [const { OnceLock::new() }; 6];
         FOUND[self as usize]
             .get_or_init(|| install(self).map_err(|error| error.to_string()))
             .as_ref()

@@ -3,6 +3,7 @@
 //! * [`tool`] finds (and installs) MySQL, MariaDB, sysbench and zstd in prefixes of their own, or skips a test;
 //! * [`server`] runs sandboxed servers from them, with replicas;
 //! * [`cdc`] runs a change-data-capture client against them;
+//! * [`s3`] runs an S3 server, and what networks do to its requests;
 //! * [`workload`] makes binlogs of the five workloads that the public studies measure;
 //! * [`mixed`] makes binlogs of everything else that a server writes;
 //! * [`corpus`] has the real binlogs that the repository ships, and [`real::every_binlog`] all of these;
@@ -20,6 +21,7 @@ pub mod disk;
 pub mod mixed;
 pub mod mutate;
 pub mod real;
+pub mod s3;
 pub mod tool;
 pub mod workload;
 

@@ -6,9 +6,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use binlogz_archive::create::{Created, Creator};
-use binlogz_archive::folder::Folder;
 use binlogz_archive::manifest::{FileEntry, Manifest};
 use binlogz_archive::selection::Selection;
+use binlogz_archive::storage::{self, Storage};
 use binlogz_archive::{Error, check, restore};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_flow::Input;
@@ -23,8 +23,10 @@ use crate::log_path::LogPath;
 
 /// Pack binary logs by column into an archive, and restore them byte for byte
 ///
-/// An archive is a folder of immutable objects, each a segment of up to 512 MiB of logs, and a manifest. It takes about half of what
-/// `xz -6` makes of the same logs; one transaction is restored by reading a few blocks.
+/// An archive is a folder, or a place in object storage, with a manifest and immutable objects, each a segment of up
+/// to 512 MiB of logs. It takes about half of what `xz -6` makes of the same logs; one transaction is restored by
+/// reading a few blocks. Settings of object storage come from the usual environment: AWS_ACCESS_KEY_ID,
+/// AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL and so on.
 #[derive(Debug, Args)]
 pub(crate) struct Archive {
     #[command(subcommand)]
@@ -46,8 +48,8 @@ enum What {
 /// passed over. Nothing is deleted. Encrypted logs are kept as their plaintext.
 #[derive(Debug, Args)]
 struct Create {
-    /// The archive's folder; it is made where it is not there
-    #[arg(long, value_name = "DIR")]
+    /// The archive: a folder, which is made where it is not there, or a place in object storage
+    #[arg(long, value_name = "DIR|s3://BUCKET/PREFIX")]
     to: PathBuf,
     /// Threads that work at once [default: one for each core]
     #[arg(long, short, value_name = "N")]
@@ -62,14 +64,14 @@ struct Create {
 /// List the logs of an archive
 #[derive(Debug, Args)]
 struct List {
-    /// The archive's folder
+    /// The archive: its folder, or s3://BUCKET/PREFIX
     archive: PathBuf,
 }
 
 /// Check every block of an archive, and that its transactions have no gaps
 #[derive(Debug, Args)]
 struct Check {
-    /// The archive's folder
+    /// The archive: its folder, or s3://BUCKET/PREFIX
     archive: PathBuf,
 }
 
@@ -87,7 +89,7 @@ struct Chosen {
     /// Only what stands before this transaction
     #[arg(long, value_name = "GTID")]
     stop_before_gtid: Option<Gtid>,
-    /// The archive's folder
+    /// The archive: its folder, or s3://BUCKET/PREFIX
     archive: PathBuf,
     /// Only these logs
     #[arg(value_name = "LOG")]
@@ -134,7 +136,7 @@ impl Archive {
 impl Create {
     fn run(self) -> Result<Exit> {
         let keyring = self.keyring.open()?;
-        let storage = Folder::new(&self.to);
+        let storage = storage::at(&self.to).map_err(failure(&self.to))?;
         let mut exit = Exit::Done;
         let mut printed = Ok(());
         let mut last = None;
@@ -363,8 +365,8 @@ impl<W: Write> Write for Behind<W> {
     }
 }
 
-fn open(archive: &Path) -> Result<(Folder, Manifest)> {
-    let storage = Folder::new(archive);
+fn open(archive: &Path) -> Result<(Box<dyn Storage>, Manifest)> {
+    let storage = storage::at(archive).map_err(failure(archive))?;
     match Manifest::read(&storage).map_err(failure(archive))? {
         Some(manifest) => Ok((storage, manifest)),
         None => Err(Failure::of(&archive.display(), "is no archive: it has no manifest.json")),

@@ -12,7 +12,7 @@ use super::workers;
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn_cut};
 use crate::keyring::KeyringArg;
-use crate::log_path::{LogPath, check_stdin_once};
+use crate::log_path::{LogPath, resolve};
 use crate::progress::Progress;
 
 /// Count what binary logs hold: how well they compress, which tables change
@@ -80,8 +80,8 @@ A file that fails is reported and left out; the others are counted, and the exit
 const TOP: u16 = 10;
 
 impl Stats {
-    pub(super) fn run(self) -> Result<Exit> {
-        check_stdin_once(&self.files)?;
+    pub(super) fn run(mut self) -> Result<Exit> {
+        resolve(&mut self.files)?;
         let keyring = self.keyring.open()?;
         let top = usize::from(self.top.unwrap_or(TOP));
         let mut figures = Figures::new(top);

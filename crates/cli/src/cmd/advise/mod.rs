@@ -21,7 +21,7 @@ use super::workers;
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn, warn_cut};
 use crate::keyring::KeyringArg;
-use crate::log_path::{LogPath, check_stdin_once};
+use crate::log_path::{LogPath, resolve};
 use crate::output::{self, Target};
 use crate::progress::Progress;
 use crate::report::Format as FormatArg;
@@ -178,12 +178,12 @@ struct Deadlines {
 }
 
 impl Advise {
-    pub(super) fn run(self) -> Result<Exit> {
+    pub(super) fn run(mut self) -> Result<Exit> {
         let start = Instant::now();
         let part = |share| start + self.budget.mul_f64(share);
         let deadlines =
             Deadlines { scan: part(SCAN_SHARE), whole_file: part(WHOLE_FILE_SHARE), all: part(1.0) };
-        check_stdin_once(&self.logs)?;
+        resolve(&mut self.logs)?;
         let keyring = self.keyring.open()?;
         let page = self.page()?;
         let (logs, mut exit) = self.logs()?;

@@ -26,6 +26,7 @@ use binlogz_source::ConnectOptions;
 use super::options::{Options, POSITION_MIN};
 use super::print_options::print_options;
 use super::remote::{self, RemoteInputs};
+use crate::archived;
 use crate::cmd::workers;
 use crate::failure::{Failure, Result};
 
@@ -260,7 +261,12 @@ fn tell(line: &str) {
 
 fn open(path: &Path, keyring: Option<&Keyring>) -> Result<Input> {
     let name = path.display();
-    let input = if path == OsStr::new("-") { Input::stdin() } else { Input::open(path) };
+    let input = match archived::find(path) {
+        Ok(Some(archived)) => Ok(archived.input()),
+        Ok(None) if path == OsStr::new("-") => Input::stdin(),
+        Ok(None) => Input::open(path),
+        Err(error) => Err(error),
+    };
     let input =
         input.map_err(|error| Failure::of(&name, format_args!("Could not open log file: {error}")))?;
     match keyring {

@@ -17,6 +17,7 @@ use std::path::Path;
 pub(crate) use options::Dump;
 use options::{Format, Options, Outcome, Parsed};
 
+use crate::archived;
 use crate::failure::{Failure, Result};
 
 /// The name that makes this command of the whole program.
@@ -57,7 +58,12 @@ impl Request {
                 Ok(code)
             }
             Outcome::End(code) => Ok(code),
-            Outcome::Dump(options) => dump(&options),
+            Outcome::Dump(mut options) => {
+                if !options.is_remote() {
+                    options.logs = archived::expand(std::mem::take(&mut options.logs))?;
+                }
+                dump(&options)
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use clap::Args;
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn_cut};
 use crate::keyring::KeyringArg;
-use crate::log_path::{LogPath, check_stdin_once};
+use crate::log_path::{LogPath, resolve};
 use rows::{Row, RowFormat, Rows};
 
 /// List the events of binary logs, as SHOW BINLOG EVENTS does
@@ -51,8 +51,8 @@ const EXAMPLES: &str = "Examples:
 const BODY_SIZE_MAX: usize = 8 << 20;
 
 impl Events {
-    pub(super) fn run(self) -> Result<Exit> {
-        check_stdin_once(&self.files)?;
+    pub(super) fn run(mut self) -> Result<Exit> {
+        resolve(&mut self.files)?;
         let keyring = self.keyring.open()?;
         let names: Vec<_> = self.files.iter().map(log_name).collect();
         let mut rows = Rows::new(self.format, &names)?;

@@ -18,7 +18,7 @@ use super::workers;
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn, warn_cut};
 use crate::keyring::{EncryptArg, KeyringArg};
-use crate::log_path::{LogPath, check_stdin_once};
+use crate::log_path::{LogPath, resolve};
 use crate::output::{Destination, Target};
 use crate::progress::Progress;
 use crate::report::{Format, Report, Verb};
@@ -68,8 +68,8 @@ struct Settings {
 
 impl RewriteArgs {
     /// Rewrites each log.
-    pub(super) fn run(self, verb: Verb, how: Rewrite, positions: Option<PathBuf>) -> Result<Exit> {
-        check_stdin_once(&self.files)?;
+    pub(super) fn run(mut self, verb: Verb, how: Rewrite, positions: Option<PathBuf>) -> Result<Exit> {
+        resolve(&mut self.files)?;
         let keyring = self.keyring.open()?;
         let settings = Settings {
             rewrite: how,

@@ -15,7 +15,7 @@ use super::workers;
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn_cut};
 use crate::keyring::KeyringArg;
-use crate::log_path::{LogPath, check_stdin_once};
+use crate::log_path::{LogPath, resolve};
 use crate::progress::Progress;
 use crate::report::{CutReport, Format, grouped};
 
@@ -56,12 +56,14 @@ Exit code 1: a log can be read, but holds what no server writes; the logs differ
 Exit code 2: a log can't be read: bytes are missing, or a checksum is wrong.";
 
 impl Verify {
-    pub(super) fn run(self) -> Result<Exit> {
+    pub(super) fn run(mut self) -> Result<Exit> {
         let keyring = self.keyring.open()?;
         if self.same {
+            resolve(&mut self.against)?;
+            resolve(&mut self.files)?;
             return same::run([&self.files, &self.against], keyring.as_ref(), self.format);
         }
-        check_stdin_once(&self.files)?;
+        resolve(&mut self.files)?;
         let workers = workers(self.jobs);
         let mut answers = Vec::new();
         let mut exit = Exit::Done;
