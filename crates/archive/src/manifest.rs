@@ -17,6 +17,9 @@ pub struct Manifest {
     version: u32,
     /// The logs, in the order they were archived.
     pub files: Vec<FileEntry>,
+    /// CRC-32 of the manifest as it is without this field; `None` in those that have it not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    crc32: Option<u32>,
     /// The bytes it was read from, which alone it may replace.
     #[serde(skip)]
     stored: Option<Vec<u8>>,
@@ -53,7 +56,7 @@ pub struct FileEntry {
 
 impl Default for Manifest {
     fn default() -> Self {
-        Manifest { format: FORMAT.into(), version: VERSION, files: Vec::new(), stored: None }
+        Manifest { format: FORMAT.into(), version: VERSION, files: Vec::new(), crc32: None, stored: None }
     }
 }
 
@@ -70,6 +73,11 @@ impl Manifest {
             let found = format!("{} {}", manifest.format, manifest.version);
             return Err(Error::unexpected("manifest", found, format!("{FORMAT} 1 to {VERSION}")));
         }
+        if let Some(crc32) = manifest.crc32.take()
+            && crc32fast::hash(&manifest.bytes()?) != crc32
+        {
+            return Err(Error::damaged("manifest", "is damaged (checksum differs)"));
+        }
         manifest.version = VERSION;
         manifest.stored = Some(bytes);
         Ok(Some(manifest))
@@ -81,11 +89,19 @@ impl Manifest {
     ///
     /// Storage that fails; [`Error::Changed`] where another manifest stands there by now.
     pub fn write(&mut self, storage: &dyn Storage) -> Result<()> {
-        let mut bytes = serde_json::to_vec_pretty(self)?;
-        bytes.push(b'\n');
+        self.crc32 = None;
+        self.crc32 = Some(crc32fast::hash(&self.bytes()?));
+        let bytes = self.bytes()?;
+        self.crc32 = None;
         storage.put_manifest(&bytes, self.stored.as_deref())?;
         self.stored = Some(bytes);
         Ok(())
+    }
+
+    fn bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = serde_json::to_vec_pretty(self)?;
+        bytes.push(b'\n');
+        Ok(bytes)
     }
 }
 

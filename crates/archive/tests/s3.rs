@@ -78,7 +78,7 @@ fn logs_come_back_and_go_up_once_and_a_transaction_costs_few_requests() {
     let gtid = format!("{uuid}:{number}").parse().unwrap();
     let selection = Selection { gtids: Some(gtid), ..Selection::default() };
     let restored =
-        restore::chosen(&storage, file, &selection, &mut || Ok(Box::new(std::io::sink()))).unwrap();
+        restore::chosen(&storage, file, &selection, 1, &mut || Ok(Box::new(std::io::sink()))).unwrap();
     assert_eq!(restored.transactions, 1);
     let requests = proxy.requests().split_off(before);
     assert!(requests.len() <= 4, "{requests:?}");

@@ -112,7 +112,9 @@ fn a_server_is_taken_to_a_moment_in_the_middle() -> Result<()> {
     server.sql("INSERT INTO shop.item (name) SELECT name FROM shop.item; UPDATE shop.item SET price = 9 WHERE id = 2")?;
     let middle = server.checksum_tables("shop")?;
     let executed = server.gtid_executed()?;
-    server.sql("DELETE FROM shop.item WHERE id = 1")?;
+    // Ten minutes later, as far as the log knows.
+    let moment = server.sql("SELECT UNIX_TIMESTAMP() + 300")?.trim().to_owned();
+    server.sql("SET timestamp = UNIX_TIMESTAMP() + 600; DELETE FROM shop.item WHERE id = 1")?;
     let second = server.flush_binary_logs()?;
 
     let folder = Folder::new();
@@ -144,6 +146,16 @@ fn a_server_is_taken_to_a_moment_in_the_middle() -> Result<()> {
     assert_eq!((restored.code, restored.stderr.as_str()), (Some(0), ""));
     let logs = ["back/binlog.000001", "back/binlog.000002"].map(|name| folder.path(name));
     let output = mysql.command("mysqlbinlog").args(&logs).output().expect("mysqlbinlog runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    server.sql("DROP DATABASE shop; RESET BINARY LOGS AND GTIDS")?;
+    server.sql(&String::from_utf8_lossy(&output.stdout))?;
+    assert_eq!(server.checksum_tables("shop")?, middle);
+    assert_eq!(server.gtid_executed()?, executed);
+
+    // To the moment between, in one stream.
+    let until = ["archive", "cat", "--stop-datetime", &moment, "arc"];
+    let stream = folder.put("until", &folder.binlogz(until).output().expect("runs").stdout);
+    let output = mysql.command("mysqlbinlog").arg(&stream).output().expect("mysqlbinlog runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     server.sql("DROP DATABASE shop; RESET BINARY LOGS AND GTIDS")?;
     server.sql(&String::from_utf8_lossy(&output.stdout))?;

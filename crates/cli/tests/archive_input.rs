@@ -49,14 +49,16 @@ fn commands_say_of_an_archive_what_they_say_of_its_logs() {
 
 #[test]
 fn a_damaged_archive_is_trouble_of_the_log_alone() {
-    let folder = archived();
-    for object in fs::read_dir(folder.path("arc/objects")).unwrap().flatten() {
-        if object.file_name().to_string_lossy().starts_with(FILES[0]) {
-            let mut bytes = fs::read(object.path()).unwrap();
-            bytes[500] ^= 1;
-            fs::write(object.path(), bytes).unwrap();
-        }
+    let folder = Folder::new();
+    for name in FILES {
+        folder.sample("plain", name);
     }
+    folder.run(["archive", "create", "--to", "arc", FILES[0]]).is_done();
+    let object = fs::read_dir(folder.path("arc/objects")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = fs::read(&object).unwrap();
+    bytes[500] ^= 1;
+    folder.run(["archive", "create", "--to", "arc", FILES[1]]).is_done();
+    fs::write(&object, bytes).unwrap();
     let ran = folder.run(["verify", "arc"]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("checksum differs") && ran.stderr.lines().count() == 1, "{}", ran.stderr);

@@ -60,7 +60,7 @@ impl Tool {
 
     /// Where it is installed; installs it first if need be.
     pub fn find(self) -> Result<&'static Installed> {
-        static FOUND: [OnceLock<std::result::Result<Installed, String>>; 7] = [const { OnceLock::new() }; 6];
+        static FOUND: [OnceLock<std::result::Result<Installed, String>>; 7] = [const { OnceLock::new() }; 7];
         FOUND[self as usize]
             .get_or_init(|| install(self).map_err(|error| error.to_string()))
             .as_ref()

@@ -42,7 +42,7 @@ fn test_name() -> String {
     std::thread::current().name().unwrap_or("a test").to_owned()
 }
 
-fn say_skipped(reason: &str) {
+pub(crate) fn say_skipped(reason: &str) {
     // A closed stderr is no reason to fail.
     let _ = writeln!(std::io::stderr(), "SKIPPED: {}: {reason}", test_name());
 }
