@@ -61,11 +61,14 @@ fn may_be_archive(path: &Path) -> bool {
     storage::in_object_storage(path).is_some() || path.join("manifest.json").is_file()
 }
 
-fn manifest(path: &Path) -> Result<Option<(Box<dyn Storage>, Manifest)>> {
+/// An archive that is there.
+type Opened = (Box<dyn Storage>, Manifest);
+
+fn manifest(path: &Path) -> Result<Option<Opened>> {
     open(path).map_err(|error| Failure::of(&path.display(), error))
 }
 
-fn open(path: &Path) -> Result<Option<(Box<dyn Storage>, Manifest)>, Error> {
+fn open(path: &Path) -> Result<Option<Opened>, Error> {
     let storage = storage::at(path)?;
     let manifest = Manifest::read(&storage)?;
     Ok(manifest.map(|manifest| (storage, manifest)))
