@@ -7,6 +7,8 @@ pub mod wire;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use binlogz_archive::block;
+use binlogz_archive::index::Index;
 use binlogz_binlog::event::{Event, PostHeaderLengths, RowsEvent, TableMapEvent};
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::gtid::GtidSet;
@@ -21,7 +23,7 @@ use binlogz_testkit::builder::{LogBuilder, Release};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 14] = [
     ("frame", frame),
     ("event", event),
     ("gtid_set", gtid_set),
@@ -34,6 +36,8 @@ pub const TARGETS: [Target; 12] = [
     ("handshake", wire::handshake),
     ("statement", wire::statement),
     ("dump_request", wire::dump_request),
+    ("archive_block", archive_block),
+    ("archive_index", archive_index),
 ];
 
 /// A log, event by event: every frame is its own bytes.
@@ -179,6 +183,23 @@ pub fn keyring(bytes: &[u8]) {
         cipher.apply(&mut bytes, 7);
         assert_eq!(bytes, [0; 100]);
     }
+}
+
+/// A block of an archive behind its plain size in three bytes: what comes is of that size.
+pub fn archive_block(bytes: &[u8]) {
+    let Some((size, packed)) = bytes.split_first_chunk::<3>() else { return };
+    let size = size.iter().rev().fold(0, |size, &byte| size << 8 | usize::from(byte));
+    let Ok(opened) = block::open(packed, size) else { return };
+    if let Ok(unpacked) = opened.gather(4, Vec::new()) {
+        assert_eq!(unpacked.log.len(), size);
+    }
+}
+
+/// The index of an archive's segment, of either version: written again, it reads the same.
+pub fn archive_index(bytes: &[u8]) {
+    let _ = Index::decode(bytes, 1);
+    let Ok(index) = Index::decode(bytes, 2) else { return };
+    assert_eq!(Index::decode(&index.encode(), 2).expect("it was just written"), index);
 }
 
 /// Two inputs in one: the length of the first in two bytes, the first, the second.

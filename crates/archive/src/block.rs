@@ -25,7 +25,7 @@ use binlogz_binlog::header::{EVENT_SIZE_OFFSET, HEADER_SIZE};
 
 use crate::cut::Piece;
 use crate::error::{Error, Result};
-use crate::former::{BlockFinder, Changes, Finder, Formers, Unpacked};
+use crate::former::{BlockFinder, Finder, Formers, Taken, Unpacked};
 use crate::layout::Layout;
 use crate::streams::Streams;
 use crate::varint::{self, Taker};
@@ -57,17 +57,17 @@ pub(crate) struct Dealt {
     head: Vec<u8>,
     streams: Streams,
     tail: Vec<u8>,
-    /// What it changes for the blocks behind it.
-    pub(crate) changes: Changes,
+    /// Rows that are changed or gone for the blocks behind it.
+    pub(crate) taken: Taken,
     /// By earlier block: bytes of rows that stand there already.
     pub(crate) gains: HashMap<u32, u64>,
 }
 
-/// Deals out a part of a log, which may refer to these earlier blocks.
-pub(crate) fn deal(piece: &Piece, finder: &Finder, references: &[u32]) -> Result<Dealt> {
+/// Deals out a part of a log as the block `number` of its segment, which may refer to these earlier ones.
+pub(crate) fn deal(piece: &Piece, number: u32, finder: &mut Finder, references: &[u32]) -> Result<Dealt> {
     let log = piece.log.as_slice();
     let mut dealer = Dealer::new(log);
-    let mut layout = Layout::new(piece.offset, Formers::Find(BlockFinder::new(finder, references)));
+    let mut layout = Layout::new(piece.offset, Formers::Find(BlockFinder::new(finder, number, references)));
     let mut head = vec![COLUMNS];
     varint::put(&mut head, piece.maps.len() as u64);
     for map in &piece.maps {
@@ -99,8 +99,8 @@ pub(crate) fn deal(piece: &Piece, finder: &Finder, references: &[u32]) -> Result
         return Err(Error::damaged("block", "was dealt out by another"));
     };
     let tail = log.get(at..).unwrap_or_default().to_vec();
-    let (changes, gains) = found.into_changes();
-    Ok(Dealt { head, streams, tail, changes, gains })
+    let (taken, gains) = found.into_taken();
+    Ok(Dealt { head, streams, tail, taken, gains })
 }
 
 impl Dealt {
@@ -135,7 +135,7 @@ pub(crate) fn event_end(log: &[u8], at: usize) -> Option<usize> {
 
 /// A block whose columns were taken.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub struct Opened {
     size: usize,
     what: What,
 }
@@ -147,7 +147,11 @@ enum What {
 }
 
 /// Takes the columns of a block of `size` bytes.
-pub(crate) fn open(packed: &[u8], size: usize) -> Result<Opened> {
+///
+/// # Errors
+///
+/// Bytes that no packer writes.
+pub fn open(packed: &[u8], size: usize) -> Result<Opened> {
     if size > BLOCK_SIZE_MAX {
         return Err(Error::damaged("block", "is larger than blocks can be"));
     }
@@ -178,7 +182,11 @@ fn open_columns(from: &mut Taker<'_>, size: usize, by_key: bool) -> Result<What>
 
 impl Opened {
     /// Gathers the fields of the block, which begins at `offset` of its log and refers to `sources`.
-    pub(crate) fn gather(self, offset: u64, sources: Vec<Arc<Unpacked>>) -> Result<Unpacked> {
+    ///
+    /// # Errors
+    ///
+    /// Columns that don't fit together.
+    pub fn gather(self, offset: u64, sources: Vec<Arc<Unpacked>>) -> Result<Unpacked> {
         let (by_key, maps, magic, count, streams, tail) = match self.what {
             What::Bytes(log) => return Ok(Unpacked { log, ..Unpacked::default() }),
             What::Columns { by_key, maps, magic, count, streams, tail } => {
@@ -213,7 +221,7 @@ mod tests {
     /// Packs a part of a log that stands alone.
     fn pack(log: &[u8]) -> (Vec<u8>, Method) {
         let piece = Piece { offset: 0, log: log.to_vec(), maps: Vec::new(), continues: false };
-        let packed = deal(&piece, &Finder::default(), &[]).and_then(Dealt::code).unwrap();
+        let packed = deal(&piece, 0, &mut Finder::default(), &[]).and_then(Dealt::code).unwrap();
         if unpack(&packed, log.len()).is_ok_and(|back| back == log) {
             return (packed, Method::Columns);
         }

@@ -90,7 +90,7 @@ impl<'a> Creator<'a> {
     /// A log that can't be read, an archive that can't be written, another log of the same name in it. Then no
     /// more can be added; what was added before is kept by [`Creator::finish`].
     pub fn add(&mut self, name: &str, log: Arc<dyn ReadAt>) -> Result<()> {
-        let (sha256, size) = digest(&mut Reader::new(log.as_ref()))?;
+        let (sha256, size, crc32) = digest(&mut Reader::new(log.as_ref()))?;
         if let Some(known) = known(self.manifest.files.iter().chain(&self.packed), name, &sha256)? {
             (self.told)(&Created::Known(known));
             return Ok(());
@@ -113,9 +113,9 @@ impl<'a> Creator<'a> {
         let packed = match &expanded {
             Some((file, _)) => self.pack(&mut entry, Reader::new(file.as_file())).map(drop),
             None => self.pack(&mut entry, Reader::new(log.as_ref())).and_then(|packed| {
-                let same = packed == entry.sha256;
-                let changed = || Error::unexpected(format!("{name}: SHA-256"), &packed, &entry.sha256);
-                if same { Ok(()) } else { Err(changed()) }
+                let changed =
+                    || Error::unexpected(format!("{name}: CRC-32 at a second reading"), packed, crc32);
+                if packed == crc32 { Ok(()) } else { Err(changed()) }
             }),
         };
         packed?;
@@ -123,16 +123,16 @@ impl<'a> Creator<'a> {
         Ok(())
     }
 
-    /// Packs a log's bytes; gives their SHA-256.
-    fn pack(&mut self, entry: &mut FileEntry, log: Reader<'_>) -> Result<String> {
-        let mut hasher = Hasher::default();
+    /// Packs a log's bytes; gives their CRC-32.
+    fn pack(&mut self, entry: &mut FileEntry, log: Reader<'_>) -> Result<u32> {
+        let mut hasher = crc32fast::Hasher::new();
         let mut cutter = Cutter::with_size(log, BLOCK_SIZE);
         let mut gtids = GtidSet::default();
         let mut held = cutter.next_piece()?;
         let head = held.as_ref().map(|piece| index::head(&piece.log)).unwrap_or_default();
         entry.previous_gtids = previous_gtids(&head);
         if let Some(piece) = &held {
-            hasher.write_all(&piece.log).map_err(Error::writing)?;
+            hasher.update(&piece.log);
         }
         loop {
             let segment = match &mut self.segment {
@@ -147,7 +147,7 @@ impl<'a> Creator<'a> {
                 }
                 let piece = cutter.next_piece()?;
                 if let Some(piece) = &piece {
-                    hasher.write_all(&piece.log).map_err(Error::writing)?;
+                    hasher.update(&piece.log);
                 }
                 Ok(piece)
             };
@@ -171,7 +171,7 @@ impl<'a> Creator<'a> {
             entry.objects.push(object);
         }
         entry.gtids = gtids.to_string();
-        Ok(hasher.finish().0)
+        Ok(hasher.finalize())
     }
 
     /// Stores the segment that is open, reads it back and compares it; then the manifest names the logs that are
@@ -179,7 +179,7 @@ impl<'a> Creator<'a> {
     fn store(&mut self) -> Result<String> {
         let Some(segment) = self.segment.take() else { return Ok(String::new()) };
         let (file, size, _) = segment.finish()?;
-        let (sha256, _) = digest(&mut Reader::new(&file).up_to(size))?;
+        let (sha256, _, _) = digest(&mut Reader::new(&file).up_to(size))?;
         let object = format!("segment-{}.binlogz", sha256.get(..32).unwrap_or_default());
         self.storage.put(&object, &mut |out| {
             io::copy(&mut Reader::new(&file).up_to(size), out).map(drop).map_err(Error::io("write"))
@@ -268,11 +268,21 @@ fn payload_codec() -> String {
     format!("libzstd {}", zstd_safe::version_string())
 }
 
-/// SHA-256 in hexadecimal, and size.
-fn digest(log: &mut impl Read) -> Result<(String, u64)> {
-    let mut hasher = Hasher::default();
-    io::copy(log, &mut hasher).map_err(Error::io("read the log"))?;
-    Ok(hasher.finish())
+/// SHA-256 in hexadecimal, size, and CRC-32.
+fn digest(log: &mut impl Read) -> Result<(String, u64, u32)> {
+    let (mut hasher, mut crc32) = (Hasher::default(), crc32fast::Hasher::new());
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        let count = log.read(&mut buffer).map_err(Error::io("read the log"))?;
+        let part = buffer.get(..count).unwrap_or_default();
+        if part.is_empty() {
+            break;
+        }
+        hasher.write_all(part).map_err(Error::writing)?;
+        crc32.update(part);
+    }
+    let (sha256, size) = hasher.finish();
+    Ok((sha256, size, crc32.finalize()))
 }
 
 /// A writer that keeps nothing but a SHA-256.

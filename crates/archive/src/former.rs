@@ -68,8 +68,6 @@ impl Hasher for AsItIs {
     }
 }
 
-type Images<T> = HashMap<u64, T, BuildHasherDefault<AsItIs>>;
-
 /// An image found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Found {
@@ -81,76 +79,106 @@ pub(crate) struct Found {
     pub(crate) size: usize,
 }
 
-/// The images that a segment's blocks left, each the last one of its row.
+/// Where an image stands: block, and number among the images of its table there.
+type Standing = (u32, u32);
+
+type Images = HashMap<u64, Standing, BuildHasherDefault<AsItIs>>;
+
+/// Room for so many images that wait is kept when they are looked for.
+const WAITING_KEPT: usize = 1 << 12;
+
+/// The images that a segment's blocks left, each the last one of its row, by table.
 #[derive(Debug, Default)]
 pub(crate) struct Finder {
-    images: Images<(u32, u32)>,
+    tables: HashMap<u64, OfTable>,
+    count: usize,
+}
+
+/// The images of a table.
+#[derive(Debug, Default)]
+struct OfTable {
+    /// Not looked for yet: tables that rows are only added to never need a map.
+    waiting: Vec<(u64, Standing)>,
+    images: Images,
 }
 
 /// What a block finds while it is dealt out.
 #[derive(Debug)]
 pub(crate) struct BlockFinder<'a> {
-    earlier: &'a Finder,
+    finder: &'a mut Finder,
+    block: u32,
     /// Blocks that it may refer to.
     references: &'a [u32],
-    left: Images<u32>,
     /// Images that are no row's any more.
-    taken: Images<()>,
+    taken: Vec<(u64, u64, Standing)>,
     gains: HashMap<u32, u64>,
 }
 
 impl<'a> BlockFinder<'a> {
-    pub(crate) fn new(earlier: &'a Finder, references: &'a [u32]) -> Self {
-        let (left, taken, gains) = (Images::default(), Images::default(), HashMap::new());
-        BlockFinder { earlier, references, left, taken, gains }
+    /// For the block of this number. It may be dealt out twice: the second time finds what the first left, and
+    /// leaves it again.
+    pub(crate) fn new(finder: &'a mut Finder, block: u32, references: &'a [u32]) -> Self {
+        BlockFinder { finder, block, references, taken: Vec::new(), gains: HashMap::new() }
     }
 
-    /// Where this image stood.
-    pub(crate) fn find(&mut self, hash: u64, size: usize) -> Option<Found> {
-        if let Some(&number) = self.left.get(&hash) {
-            self.taken.insert(hash, ());
-            return Some(Found { source: 1, number: number as usize, size });
-        }
-        let &(block, number) = self.earlier.images.get(&hash)?;
-        *self.gains.entry(block).or_default() += size as u64;
-        let place = self.references.iter().position(|&reference| reference == block)?;
-        self.taken.insert(hash, ());
-        Some(Found { source: 2 + place, number: number as usize, size })
+    /// Where this image of a table stood; `count` of its images were left in this block so far.
+    pub(crate) fn find(&mut self, table: u64, image: &[u8], count: usize) -> Option<Found> {
+        let images = self.finder.images(table)?;
+        let hash = hash(table, image);
+        let &standing = images.get(&hash)?;
+        let (block, number) = (standing.0, standing.1 as usize);
+        let source = if block == self.block {
+            (number < count).then_some(1)?
+        } else {
+            *self.gains.entry(block).or_default() += image.len() as u64;
+            2 + self.references.iter().position(|&reference| reference == block)?
+        };
+        self.taken.push((table, hash, standing));
+        Some(Found { source, number, size: image.len() })
     }
 
     /// An image that this block leaves.
-    pub(crate) fn leave(&mut self, hash: u64, number: u32) {
-        self.taken.remove(&hash);
-        self.left.insert(hash, number);
+    pub(crate) fn leave(&mut self, table: u64, image: &[u8], number: u32) {
+        if self.finder.count < IMAGES_MAX {
+            self.finder.count += 1;
+            let waiting = &mut self.finder.tables.entry(table).or_default().waiting;
+            waiting.push((hash(table, image), (self.block, number)));
+        }
     }
 
-    /// What the block changes for those behind it; by block, the bytes of its images that stand there.
-    pub(crate) fn into_changes(self) -> (Changes, HashMap<u32, u64>) {
-        (Changes { left: self.left, taken: self.taken }, self.gains)
+    /// Rows that the block took; by block, the bytes of its images that stand there.
+    pub(crate) fn into_taken(self) -> (Taken, HashMap<u32, u64>) {
+        (Taken(self.taken), self.gains)
     }
 }
 
-/// What a block changes for those behind it.
+/// Images that are no row's any more.
 #[derive(Debug, Default)]
-pub(crate) struct Changes {
-    left: Images<u32>,
-    taken: Images<()>,
-}
+pub(crate) struct Taken(Vec<(u64, u64, Standing)>);
 
 impl Finder {
-    /// Takes note of what a block left and took.
-    pub(crate) fn apply(&mut self, block: u32, changes: Changes) {
-        let Changes { mut left, taken } = changes;
-        for hash in taken.into_keys() {
-            left.remove(&hash);
-            self.images.remove(&hash);
+    /// The images of a table, all in its map.
+    fn images(&mut self, table: u64) -> Option<&mut Images> {
+        let table = self.tables.get_mut(&table)?;
+        let count = table.waiting.len() + table.images.len();
+        if table.waiting.len() > WAITING_KEPT {
+            table.images.extend(std::mem::take(&mut table.waiting));
+        } else {
+            table.images.extend(table.waiting.drain(..));
         }
-        // In the order of their places: what is left out for want of room depends on nothing else.
-        let mut left: Vec<_> = left.into_iter().collect();
-        left.sort_unstable_by_key(|&(hash, number)| (number, hash));
-        for (hash, number) in left {
-            if self.images.len() < IMAGES_MAX || self.images.contains_key(&hash) {
-                self.images.insert(hash, (block, number));
+        self.count -= count - table.images.len();
+        Some(&mut table.images)
+    }
+
+    /// Forgets images that a block took.
+    pub(crate) fn forget(&mut self, taken: Taken) {
+        for (table, hash, standing) in taken.0 {
+            // One that was left again since then stays.
+            if let Some(images) = self.images(table)
+                && images.get(&hash) == Some(&standing)
+            {
+                images.remove(&hash);
+                self.count -= 1;
             }
         }
     }

@@ -25,7 +25,10 @@ const PCO: u8 = 1;
 const ZSTD: u8 = 2;
 
 /// Numbers looked at, in each of two places, to choose a code.
-const SAMPLE: usize = 2048;
+const SAMPLE: usize = 1024;
+/// Levels of pco: of what is kept, and of samples.
+const LEVEL: usize = 8;
+const LEVEL_SAMPLE: usize = 5;
 /// Columns before this one that may be its partner.
 const PARTNERS_MAX: usize = 8;
 const SHIFTS: [i8; 3] = [-1, 0, 1];
@@ -59,12 +62,12 @@ pub fn pack(numbers: &[i64], before: &[&[i64]], out: &mut Vec<u8>) -> Result<()>
     let packed = match partner.and_then(|partner| Some((partner, partner.column(before)?))) {
         None => {
             varint::put(out, 0);
-            pco(numbers)?
+            pco(numbers, LEVEL)?
         }
         Some((partner, column)) => {
             varint::put(out, partner.back as u64);
             out.push((partner.shift + 1) as u8);
-            pco(&differences(numbers, column, partner.shift, 0))?
+            pco(&differences(numbers, column, partner.shift, 0), LEVEL)?
         }
     };
     varint::put_bytes(out, &packed);
@@ -139,8 +142,8 @@ fn zstd_code(numbers: &[i64], effort: zstd::Effort) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-fn pco(numbers: &[i64]) -> Result<Vec<u8>> {
-    simple_compress(numbers, &ChunkConfig::default())
+fn pco(numbers: &[i64], level: usize) -> Result<Vec<u8>> {
+    simple_compress(numbers, &ChunkConfig::default().with_compression_level(level))
         .map_err(|_| Error::damaged("column of numbers", "pco can't write it"))
 }
 
@@ -171,7 +174,7 @@ fn sample(numbers: &[i64]) -> Vec<i64> {
 /// The partner that makes the sample smallest, and the size.
 fn best_partner(numbers: &[i64], sample: &[i64], before: &[&[i64]]) -> Result<(usize, Option<Partner>)> {
     let places = places(numbers.len());
-    let alone = pco(sample)?.len();
+    let alone = pco(sample, LEVEL_SAMPLE)?.len();
     let mut best = (estimate(sample), None);
     for (index, column) in before.iter().rev().take(PARTNERS_MAX).enumerate() {
         if column.len() != numbers.len() {
@@ -190,7 +193,7 @@ fn best_partner(numbers: &[i64], sample: &[i64], before: &[&[i64]]) -> Result<(u
         }
     }
     if let (_, Some((partner, sample))) = best {
-        let size = pco(&sample)?.len();
+        let size = pco(&sample, LEVEL_SAMPLE)?.len();
         if size < alone {
             return Ok((size, Some(partner)));
         }

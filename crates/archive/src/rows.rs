@@ -222,15 +222,17 @@ impl Table {
         let whole = columns.len() == self.forms.len();
         let old = matches!(role, Role::Deleted | Role::Before);
         if whole && old && !by_key && self.former(walk, role, formers, &mut pending.next)? {
-            cells.clear(self.forms.len());
             if role == Role::Before {
+                cells.clear(self.forms.len());
                 let nulls = start..start + columns.len().div_ceil(8);
                 self.cells_of(walk.walked(), columns, &nulls, cells)?;
             }
             return Ok(());
         }
         let nulls = self.nulls(walk, role, columns.len())?;
-        cells.clear(self.forms.len());
+        if role == Role::Before {
+            cells.clear(self.forms.len());
+        }
         let mut key = None;
         for (place, &column) in columns.iter().enumerate() {
             if is_set(walk.walked(), &nulls, place) {
@@ -245,7 +247,9 @@ impl Table {
                 base.and_then(|base| base.get(column)),
             )?;
             let end = walk.walked().len();
-            cells.set(column, at..end);
+            if role == Role::Before {
+                cells.set(column, at..end);
+            }
             if place == 0 && by_key {
                 key = Some(at..end);
                 if old && self.last(walk, role, &nulls, at..end)? {
@@ -314,7 +318,7 @@ impl Table {
     fn find(&self, rest: &[u8], formers: &mut Formers<'_>) -> Option<Found> {
         let Formers::Find(finder) = formers else { return None };
         let size = self.image_size(rest)?;
-        finder.find(former::hash(self.seed, rest.get(..size)?), size)
+        finder.find(self.seed, rest.get(..size)?, self.places.len())
     }
 
     /// The size of the whole image that `rest` begins with.
@@ -405,7 +409,7 @@ impl Table {
             if let Formers::Find(finder) = formers
                 && let Some(image) = walked.get(place.start as usize..place.end as usize)
             {
-                finder.leave(former::hash(self.seed, image), self.places.len() as u32);
+                finder.leave(self.seed, image, self.places.len() as u32);
             }
             self.places.push(place);
         }

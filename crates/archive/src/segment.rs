@@ -268,16 +268,16 @@ impl History {
     /// Deals out a piece; where it pays, once more with references to the blocks that hold its rows.
     fn deal(&mut self, piece: Piece) -> Job {
         let number = self.sizes.len() as u32;
-        let mut dealt = block::deal(&piece, &self.finder, &[]);
+        let mut dealt = block::deal(&piece, number, &mut self.finder, &[]);
         let mut references = Vec::new();
         if let Ok(first) = &dealt {
             references = self.choose(&first.gains, piece.log.len() as u64);
         }
         if !references.is_empty() {
-            dealt = block::deal(&piece, &self.finder, &references);
+            dealt = block::deal(&piece, number, &mut self.finder, &references);
         }
         if let Ok(dealt) = &mut dealt {
-            self.finder.apply(number, std::mem::take(&mut dealt.changes));
+            self.finder.forget(std::mem::take(&mut dealt.taken));
         }
         self.sizes.push(piece.log.len() as u64);
         let mut closure = self.closure(&references);

@@ -47,6 +47,8 @@ pub(crate) struct Stream {
     /// How far it has been read.
     number_at: usize,
     string_at: usize,
+    /// The last event that was dealt out to it.
+    pub(crate) event: u64,
 }
 
 /// All columns of a block.

@@ -14,9 +14,11 @@
 //! ```
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::former;
 use crate::numbers;
 use crate::varint::{self, Taker};
 use crate::zstd;
@@ -30,7 +32,7 @@ const RUN_MAX: usize = 18;
 /// Different shapes, at most, that a column may have.
 const SHAPES_MAX: usize = 64;
 /// Strings looked at to choose between plain and shapes.
-const SAMPLE: usize = 1024;
+const SAMPLE: usize = 256;
 
 /// Byte strings one behind the other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,9 +63,9 @@ impl Strings {
         self.ends.push(self.bytes.len());
     }
 
-    /// Takes the last away.
-    pub fn pop(&mut self) {
-        self.ends.pop();
+    /// Takes all but the first so many away.
+    pub fn truncate(&mut self, count: usize) {
+        self.ends.truncate(count);
         self.bytes.truncate(self.ends.last().copied().unwrap_or_default());
     }
 
@@ -106,20 +108,24 @@ pub fn pack(strings: &Strings, out: &mut Vec<u8>) -> Result<()> {
 
 /// Plain or shapes, whichever makes a sample smaller.
 fn pack_different(strings: &Strings, out: &mut Vec<u8>) -> Result<()> {
-    let Some(shaped) = Shaped::of(strings) else { return pack_plain(strings, out) };
+    let Some(shaped) = Shaped::of(strings) else { return pack_plain(strings, zstd::Effort::Full, out) };
     let start = strings.len() / 3;
     let sample =
         if strings.len() > 2 * SAMPLE { strings.part(start..start + SAMPLE) } else { strings.clone() };
     let (mut plain_sample, mut shaped_sample) = (Vec::new(), Vec::new());
-    pack_plain(&sample, &mut plain_sample)?;
+    pack_plain(&sample, zstd::Effort::Sample, &mut plain_sample)?;
     match Shaped::of(&sample) {
         Some(sample) => sample.pack(&mut shaped_sample)?,
-        None => return pack_plain(strings, out),
+        None => return pack_plain(strings, zstd::Effort::Full, out),
     }
-    if shaped_sample.len() < plain_sample.len() { shaped.pack(out) } else { pack_plain(strings, out) }
+    if shaped_sample.len() < plain_sample.len() {
+        shaped.pack(out)
+    } else {
+        pack_plain(strings, zstd::Effort::Full, out)
+    }
 }
 
-fn pack_plain(strings: &Strings, out: &mut Vec<u8>) -> Result<()> {
+fn pack_plain(strings: &Strings, effort: zstd::Effort, out: &mut Vec<u8>) -> Result<()> {
     out.push(PLAIN);
     let mut before = 0;
     let mut lengths = Vec::with_capacity(strings.len());
@@ -128,7 +134,7 @@ fn pack_plain(strings: &Strings, out: &mut Vec<u8>) -> Result<()> {
         before = end;
     }
     numbers::pack(&lengths, &[], out)?;
-    varint::put_bytes(out, &zstd::pack(&strings.bytes, zstd::Effort::Full)?);
+    varint::put_bytes(out, &zstd::pack(&strings.bytes, effort)?);
     Ok(())
 }
 
@@ -194,6 +200,22 @@ fn check_count(strings: Strings, count: usize) -> Result<Strings> {
     }
 }
 
+/// Hashes strings faster than the standard library does. Who makes strings collide only slows the packing of his log.
+#[derive(Default)]
+struct OfBytes(u64);
+
+impl Hasher for OfBytes {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = former::hash(self.0, bytes);
+    }
+
+    fn write_usize(&mut self, _: usize) {}
+}
+
 /// Strings of which many come again.
 struct Dictionary {
     entries: Strings,
@@ -205,7 +227,7 @@ impl Dictionary {
         // For long strings it is worth it when a quarter comes again, for short ones when most do.
         let long = strings.bytes.len() >= 8 * strings.len();
         let entries_max = if long { strings.len() / 4 * 3 } else { strings.len() / 4 };
-        let mut places: HashMap<&[u8], i64> = HashMap::new();
+        let mut places: HashMap<&[u8], i64, BuildHasherDefault<OfBytes>> = HashMap::default();
         let mut dictionary =
             Dictionary { entries: Strings::new(), indexes: Vec::with_capacity(strings.len()) };
         for string in strings.iter() {
@@ -245,10 +267,17 @@ impl Shaped {
             Shaped { shapes: Strings::new(), which: Vec::with_capacity(strings.len()), runs: Vec::new() };
         let mut parts: Vec<Vec<Part>> = Vec::new();
         let mut shape = Vec::new();
+        let mut last = 0;
         for string in strings.iter() {
-            shape.clear();
-            shape.extend(string.iter().map(|byte| if byte.is_ascii_digit() { b'0' } else { *byte }));
-            let place = match places.get(&shape) {
+            let digitless = |byte: &u8| if byte.is_ascii_digit() { b'0' } else { *byte };
+            let same = !parts.is_empty()
+                && shape.len() == string.len()
+                && string.iter().zip(&shape).all(|(byte, shaped)| digitless(byte) == *shaped);
+            if !same {
+                shape.clear();
+                shape.extend(string.iter().map(digitless));
+            }
+            let place = match if same { Some(&last) } else { places.get(&shape) } {
                 Some(&place) => place,
                 None if places.len() == SHAPES_MAX => return None,
                 None => {
@@ -262,6 +291,7 @@ impl Shaped {
                     place
                 }
             };
+            last = place;
             shaped.which.push(place as i64);
             let mut rest = string;
             let mut runs = shaped.runs.get_mut(place)?.iter_mut();
@@ -285,7 +315,7 @@ impl Shaped {
     fn pack(&self, out: &mut Vec<u8>) -> Result<()> {
         out.push(SHAPES);
         varint::put(out, self.shapes.len() as u64);
-        pack_plain(&self.shapes, out)?;
+        pack_plain(&self.shapes, zstd::Effort::Full, out)?;
         numbers::pack(&self.which, &[], out)?;
         self.runs.iter().flatten().try_for_each(|run| numbers::pack(run, &[], out))
     }
@@ -353,8 +383,21 @@ fn parts_of(shape: &[u8]) -> Vec<Part> {
 fn put_digits(out: &mut Vec<u8>, number: i64, size: usize) -> Result<()> {
     let mut rest = u64::try_from(number).map_err(|_| Error::damaged("digits", "are negative"))?;
     let mut digits = [b'0'; RUN_MAX];
-    for digit in digits.iter_mut().rev().take(size) {
-        *digit = b'0' + (rest % 10) as u8;
+    let mut left = size;
+    for pair in digits.as_rchunks_mut::<2>().1.iter_mut().rev() {
+        let [high, low] = pair;
+        let two = (rest % 100) as u8;
+        if left < 2 || rest == 0 {
+            break;
+        }
+        (*high, *low) = (b'0' + two / 10, b'0' + two % 10);
+        rest /= 100;
+        left -= 2;
+    }
+    if left > 0 && rest > 0 {
+        if let Some(digit) = digits.get_mut(RUN_MAX - size) {
+            *digit = b'0' + (rest % 10) as u8;
+        }
         rest /= 10;
     }
     if rest != 0 {
@@ -414,7 +457,7 @@ mod tests {
         let mut strings = Strings::new();
         strings.push(b"one");
         strings.push(b"two");
-        strings.pop();
+        strings.truncate(1);
         assert_eq!(strings.iter().collect::<Vec<_>>(), [b"one"]);
     }
 }

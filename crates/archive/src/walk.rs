@@ -7,7 +7,7 @@ use std::ops::Range;
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, crc32};
 
 use crate::error::{Error, Result};
-use crate::streams::{Column, Streams};
+use crate::streams::{Column, Stream, Streams};
 
 /// Which byte of a number comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,50 +59,61 @@ pub(crate) struct Dealer<'a> {
     at: usize,
     end: usize,
     pub(crate) streams: Streams,
-    /// What was dealt out since the event began, to be taken back.
-    journal: Vec<(Column, bool)>,
+    /// Columns that the event begun has dealt out to, and what they held before.
+    journal: Vec<(Column, usize, usize)>,
+    /// Which event it is.
+    event: u64,
     began: usize,
 }
 
 impl<'a> Dealer<'a> {
     pub(crate) fn new(log: &'a [u8]) -> Self {
-        Dealer { log, at: 0, end: 0, streams: Streams::default(), journal: Vec::new(), began: 0 }
+        Dealer { log, at: 0, end: 0, streams: Streams::default(), journal: Vec::new(), event: 0, began: 0 }
     }
 
     /// Begins an event that ends at `end`.
     pub(crate) fn begin(&mut self, end: usize) {
         self.began = self.at;
         self.end = end;
+        self.event += 1;
         self.journal.clear();
     }
 
     /// Takes back what the event begun has dealt out.
     pub(crate) fn undo(&mut self) {
         self.at = self.began;
-        while let Some((column, string)) = self.journal.pop() {
+        while let Some((column, numbers, strings)) = self.journal.pop() {
             if let Ok(stream) = self.streams.at(column) {
-                if string {
-                    stream.strings.pop();
-                } else {
-                    stream.numbers.pop();
-                }
+                stream.numbers.truncate(numbers);
+                stream.strings.truncate(strings);
             }
         }
     }
 
+    /// The column to deal out to.
+    #[inline]
+    fn stream(&mut self, column: Column) -> Result<&mut Stream> {
+        let stream = self.streams.at(column)?;
+        if stream.event != self.event {
+            stream.event = self.event;
+            self.journal.push((column, stream.numbers.len(), stream.strings.len()));
+        }
+        Ok(stream)
+    }
+
+    #[inline]
     fn deal(&mut self, column: Column, number: i64) -> Result<()> {
-        self.streams.at(column)?.numbers.push(number);
-        self.journal.push((column, false));
+        self.stream(column)?.numbers.push(number);
         Ok(())
     }
 
     fn deal_string(&mut self, column: Column, range: Range<usize>) -> Result<()> {
         let string = self.log.get(range).ok_or_else(not_there)?;
-        self.streams.at(column)?.strings.push(string);
-        self.journal.push((column, true));
+        self.stream(column)?.strings.push(string);
         Ok(())
     }
 
+    #[inline]
     fn take(&mut self, size: usize) -> Result<Range<usize>> {
         let to = self.at.checked_add(size).filter(|&to| to <= self.end).ok_or_else(not_there)?;
         let range = self.at..to;
@@ -131,6 +142,16 @@ pub(crate) fn number_of(bytes: &[u8], order: Order) -> i64 {
     }
 }
 
+/// The number in the first `size` of eight bytes.
+#[inline]
+fn number_within(eight: u64, size: usize, order: Order) -> i64 {
+    let unused = 64 - 8 * size.clamp(1, 8) as u32;
+    match order {
+        Order::Low => (eight << unused) as i64 >> unused,
+        Order::High => (eight.swap_bytes() >> unused) as i64,
+    }
+}
+
 impl Walk for Dealer<'_> {
     #[inline]
     fn decide(&mut self, column: Column, find: impl FnOnce(&[u8], &[u8]) -> i64) -> Result<i64> {
@@ -143,7 +164,11 @@ impl Walk for Dealer<'_> {
     #[inline]
     fn number(&mut self, column: Column, size: usize, order: Order, base: i64) -> Result<i64> {
         let range = self.take(size)?;
-        let number = number_of(self.log.get(range).unwrap_or_default(), order);
+        // Most fields have eight bytes from their begin on: those are read at once.
+        let number = match self.log.get(range.start..).and_then(|rest| rest.first_chunk()) {
+            Some(eight) => number_within(u64::from_le_bytes(*eight), size, order),
+            None => number_of(self.log.get(range).unwrap_or_default(), order),
+        };
         self.deal(column, number.wrapping_sub(base))?;
         Ok(number)
     }
@@ -258,7 +283,8 @@ pub(crate) struct Gatherer {
 impl Gatherer {
     /// For a block of `size_max` bytes.
     pub(crate) fn new(streams: Streams, size_max: usize) -> Self {
-        Gatherer { log: Vec::new(), streams, size_max }
+        // Room for the eight bytes that are written at a time.
+        Gatherer { log: Vec::with_capacity(size_max + 8), streams, size_max }
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -295,15 +321,16 @@ impl Walk for Gatherer {
     #[inline]
     fn number(&mut self, column: Column, size: usize, order: Order, base: i64) -> Result<i64> {
         let number = self.streams.next_number(column)?.wrapping_add(base);
-        let bytes = number.to_le_bytes();
-        let bytes = bytes.get(..size).unwrap_or_default();
-        if self.log.len() + size > self.size_max {
+        let end = self.log.len() + size;
+        if end > self.size_max {
             return Err(Error::damaged("block", "has more bytes than it says"));
         }
-        match order {
-            Order::Low => self.log.extend_from_slice(bytes),
-            Order::High => self.log.extend(bytes.iter().rev()),
-        }
+        let eight = match order {
+            Order::Low => number as u64,
+            Order::High => (number as u64).checked_shl(64 - 8 * size as u32).unwrap_or_default().swap_bytes(),
+        };
+        self.log.extend_from_slice(&eight.to_le_bytes());
+        self.log.truncate(end);
         Ok(number)
     }
 

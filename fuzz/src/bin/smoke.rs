@@ -2,8 +2,12 @@
 //!
 //! usage: smoke [RUNS of each target, by default 20000]
 
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use binlogz_archive::cut::Cutter;
+use binlogz_archive::index::BlockEntry;
+use binlogz_archive::segment::Segment;
 use binlogz_binlog::event::{RowsEvent, RowsFlags};
 use binlogz_binlog::row::CellContent;
 use binlogz_binlog::{EventReader, EventType};
@@ -45,6 +49,7 @@ fn seeds(target: &str, log: &[u8]) -> Vec<Vec<u8>> {
         "rows" => return rows(&expanded(log)),
         "json" => return json(log),
         "keyring" => return vec![encrypted()],
+        "archive_block" | "archive_index" => return archived(&expanded(log), target),
         _ => {}
     }
     let mut seeds = Vec::new();
@@ -72,6 +77,24 @@ fn expanded(log: &[u8]) -> Vec<u8> {
     let input = Input::Places(Arc::new(log.to_vec()));
     rewrite(input, &mut out, Rewrite::Expand, 1, None, &mut |_| {}).expect("a real log");
     out
+}
+
+/// The blocks of a log's segment, or its index.
+fn archived(log: &[u8], target: &str) -> Vec<Vec<u8>> {
+    let mut segment = Segment::new().expect("a temporary file");
+    let mut cutter = Cutter::with_size(log, 6_000);
+    let number = segment.begin("binlog.000001", b"head");
+    segment.pack(number, &mut || cutter.next_piece(), 1).expect("a log that packs");
+    let (file, _, index) = segment.finish().expect("a temporary file");
+    if target == "archive_index" {
+        return vec![index.encode()];
+    }
+    let block = |entry: &BlockEntry| {
+        let mut packed = vec![0; entry.packed_size as usize];
+        file.read_exact_at(&mut packed, entry.at).expect("it was just written");
+        [&(entry.size as u32).to_le_bytes()[..3], &packed].concat()
+    };
+    index.blocks.iter().map(block).collect()
 }
 
 /// Row events, each with its table map.
