@@ -101,7 +101,9 @@ impl Tracker {
     /// A statement with more table maps than any has.
     pub(super) fn pass(&mut self, events: Events<'_>) -> Result<(), Error> {
         let (mut last_gtid, mut last_but_one) = (None, None);
+        let mut noted = Vec::new();
         for (header, event) in events.headers() {
+            self.note(events, &header, &event, &mut noted);
             if header.event_type.is_gtid() {
                 (last_gtid, last_but_one) = (Some(event), last_gtid);
             }
@@ -118,22 +120,37 @@ impl Tracker {
             let bytes = events.bytes.get(event).unwrap_or_default().into();
             self.gtid = Some(Arc::new(HeldEvent { offset, bytes }));
         }
-        self.pass_table_maps(events)
+        self.keep(events, noted)
     }
 
     /// Lets events pass of which only the table maps matter: those of a payload.
     pub(super) fn pass_table_maps(&mut self, events: Events<'_>) -> Result<(), Error> {
         let mut noted = Vec::new();
         for (header, event) in events.headers() {
-            match header.event_type {
-                EventType::TABLE_MAP => noted.push(event),
-                event_type if ends_statement(events, event_type, &event) => {
-                    noted.clear();
-                    self.table_maps.clear();
-                }
-                _ => {}
-            }
+            self.note(events, &header, &event, &mut noted);
         }
+        self.keep(events, noted)
+    }
+
+    /// Notes where the table maps stand that are in force.
+    #[inline]
+    fn note(
+        &mut self,
+        events: Events<'_>,
+        header: &EventHeader,
+        event: &Range<usize>,
+        noted: &mut Vec<Range<usize>>,
+    ) {
+        if header.event_type == EventType::TABLE_MAP {
+            noted.push(event.clone());
+        } else if ends_statement(events, header.event_type, event) {
+            noted.clear();
+            self.table_maps.clear();
+        }
+    }
+
+    /// Keeps the table maps that were noted.
+    fn keep(&mut self, events: Events<'_>, noted: Vec<Range<usize>>) -> Result<(), Error> {
         for event in noted {
             let body = events.body(&event);
             // One that can't be read is reported where its rows are.

@@ -43,6 +43,8 @@ pub struct RowsPrinter {
     columns: Vec<ColumnText>,
     verbosity: Verbosity,
     room: LineRoom,
+    /// How each row of the last kind of event begins.
+    front: (Option<RowsKind>, Vec<u8>),
 }
 
 /// What stands around a column's values.
@@ -120,7 +122,14 @@ impl RowsPrinter {
                 after_null: after(true),
             }
         });
-        RowsPrinter { columns: columns.collect(), table, verbosity, room: LineRoom::new(), schema }
+        RowsPrinter {
+            columns: columns.collect(),
+            table,
+            verbosity,
+            room: LineRoom::new(),
+            front: (None, Vec::new()),
+            schema,
+        }
     }
 
     /// The table that it prints.
@@ -168,9 +177,14 @@ impl RowsPrinter {
             return after_row(out);
         }
         let mut scratch = Vec::new();
-        let front =
-            [command, &self.table, b"\n", if event.kind() == RowsKind::Write { second } else { first }]
-                .concat();
+        let (kind, front) = &mut self.front;
+        if *kind != Some(event.kind()) {
+            *kind = Some(event.kind());
+            front.clear();
+            let next = if event.kind() == RowsKind::Write { second } else { first };
+            push_all(front, &[command, &self.table, b"\n", next]);
+        }
+        let front = &self.front.1;
         let mut rows = decoder.rows(&self.schema, event)?;
         if self.verbosity == Verbosity::Values {
             let mut lines = self.room.lines(out);
@@ -183,7 +197,7 @@ impl RowsPrinter {
                         return Ok(ended.map(drop)?);
                     }
                 };
-                lines.put_text(&front);
+                lines.put_text(front);
                 if let Some(before) = row.before {
                     values(&self.columns, &mut lines, &before, &mut apart)?;
                 }
@@ -199,7 +213,7 @@ impl RowsPrinter {
             }
         }
         while let Some(row) = rows.next_row()? {
-            out.extend_from_slice(&front);
+            out.extend_from_slice(front);
             if let Some(before) = row.before {
                 self.image(out, &before, &mut scratch)?;
             }

@@ -23,7 +23,7 @@ use super::state::State;
 pub(super) const PART_MEMORY: usize = 4 << 20;
 
 /// Bytes of buffers for text that are worth keeping.
-pub const BUFFERS_MEMORY: usize = 8 << 20;
+pub const BUFFERS_MEMORY: usize = 12 << 20;
 
 /// Text that is appended to: the last in memory, and what came before, if much, in a file.
 #[derive(Debug, Default)]

@@ -27,11 +27,19 @@ impl Run<'_> {
     /// The comment that begins with the event's time.
     pub(super) fn header(&mut self, shown: &Shown<'_>) {
         let head = &mut self.text.head;
-        head.push(b'#');
-        self.pen.time.push_short(head, shown.header.timestamp);
-        head.extend_from_slice(b" server id ");
-        push_unsigned(head, (shown.header.server_id & self.options.selection.server_id_mask).into());
-        head.extend_from_slice(b"  end_log_pos ");
+        let server_id = shown.header.server_id & self.options.selection.server_id_mask;
+        // Neighbours mostly begin alike.
+        let front = &mut self.pen.front;
+        if front.time != shown.header.timestamp || front.server_id != server_id || front.text.is_empty() {
+            (front.time, front.server_id) = (shown.header.timestamp, server_id);
+            front.text.clear();
+            front.text.push(b'#');
+            self.pen.time.push_short(&mut front.text, front.time);
+            front.text.extend_from_slice(b" server id ");
+            push_unsigned(&mut front.text, server_id.into());
+            front.text.extend_from_slice(b"  end_log_pos ");
+        }
+        head.extend_from_slice(&front.text);
         push_unsigned(head, shown.end_log_pos.into());
         head.push(b' ');
         if let Some(checksum) = shown.checksum {
@@ -112,7 +120,17 @@ impl Run<'_> {
         }
         head.extend_from_slice(b"SET @@SESSION.GTID_NEXT= '");
         match event.gtid() {
-            Some(gtid) => push_display(head, &gtid),
+            Some(gtid) => {
+                let (tsid, text) = &mut self.pen.tsid;
+                if *tsid != Some(gtid.tsid()) {
+                    text.clear();
+                    push_display(text, &gtid.tsid());
+                    text.push(b':');
+                    *tsid = Some(gtid.tsid());
+                }
+                head.extend_from_slice(text);
+                push_unsigned(head, gtid.gno());
+            }
             None => head.extend_from_slice(b"ANONYMOUS"),
         }
         head.push(b'\'');
@@ -363,10 +381,13 @@ impl Run<'_> {
 }
 
 pub(super) fn push_hex32(out: &mut Vec<u8>, number: u32) {
-    for shift in (0..8).rev() {
-        let nibble = (number >> (4 * shift) & 15) as u8;
-        out.push(if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 });
-    }
+    let mut shift = u32::BITS;
+    let text: [u8; 8] = std::array::from_fn(|_| {
+        shift -= 4;
+        let nibble = (number >> shift & 15) as u8;
+        nibble + if nibble < 10 { b'0' } else { b'a' - 10 }
+    });
+    out.extend_from_slice(&text);
 }
 
 pub(super) fn push_display(out: &mut Vec<u8>, value: &dyn std::fmt::Display) {

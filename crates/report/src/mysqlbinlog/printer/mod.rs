@@ -16,6 +16,7 @@ mod waiting;
 use std::io;
 
 use binlogz_binlog::EventFrame;
+use binlogz_binlog::gtid::Tsid;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_flow::Buffers;
 use binlogz_flow::events::{EventBatch, EventList, Item, Listed, Turn};
@@ -56,7 +57,18 @@ struct Pen {
     rows: RowsPen,
     shown: ShownBuffer,
     waiting: Vec<Waiting>,
+    /// How the comment of the last event began, and its GTID.
+    front: CommentFront,
+    tsid: (Option<Tsid>, Vec<u8>),
     scratch: Vec<u8>,
+}
+
+/// `#261121  1:56:30 server id 1  end_log_pos `.
+#[derive(Debug, Default)]
+struct CommentFront {
+    time: u32,
+    server_id: u32,
+    text: Vec<u8>,
 }
 
 /// What an event leads to.
@@ -109,6 +121,8 @@ impl<'o> Printer<'o> {
                 rows: RowsPen::new(),
                 shown: ShownBuffer::default(),
                 waiting: Vec::new(),
+                front: CommentFront::default(),
+                tsid: (None, Vec::new()),
                 scratch: Vec::new(),
             },
         }
