@@ -40,6 +40,9 @@ pub enum Error {
     /// A client asked for what can't be served; it is told so.
     #[error("{0}")]
     Refused(String),
+    /// The archive at a place.
+    #[error("archive {0}: {1}")]
+    Archive(String, binlogz_archive::Error),
     /// The system refused.
     #[error("{doing}: {source}")]
     Io {
@@ -67,6 +70,7 @@ impl Error {
             Error::Payload(_) => "payload",
             Error::Client(_) => "client",
             Error::Refused(_) => "refused",
+            Error::Archive(..) => "archive",
             Error::Io { .. } => "io",
         }
     }

@@ -14,7 +14,7 @@
 //!   `sink` makes packets of them; `checkpoints` says where in a file to begin.
 //!
 //! * `start` and `seed` begin a log, `syncing` says when it is made durable;
-//! * `retention` removes old files, `admin` does what statements want done;
+//! * `archiving` puts closed files into an archive; `retention` removes old files, `admin` does what statements want done;
 //! * `control` steers the receiving, `dumps` and `meters` watch, `status` is all of it at one moment, `http` shows it.
 //!
 //! One thread a client, one that receives, one that syncs. What is said on the wire is decided in `binlogz-wire`,
@@ -25,6 +25,7 @@
 mod accounts;
 mod admin;
 mod answers;
+mod archiving;
 mod checkpoints;
 mod control;
 mod dumps;
@@ -55,6 +56,7 @@ mod translate;
 mod transport;
 
 pub use accounts::AccountOptions;
+pub use archiving::ArchiveOptions;
 pub use control::Phase;
 pub use error::{Error, Result};
 pub use form::{Form, FormPolicy};

@@ -13,6 +13,7 @@ use binlogz_source::ConnectOptions;
 use binlogz_store::{BinlogStore, FileNumber, FileStorage, Lineage, StoreOptions};
 
 use crate::accounts::{AccountOptions, Accounts};
+use crate::archiving::{self, ArchiveOptions, Archived};
 use crate::checkpoints::{Checkpoints, Indexes};
 use crate::control::{Control, Phase};
 use crate::dumps::Dumps;
@@ -76,6 +77,8 @@ pub struct RelayOptions {
     pub encrypt: Option<Arc<MasterKey>>,
     /// What is kept of the log.
     pub retention: Retention,
+    /// Where closed files go, before any is purged.
+    pub archive: Option<ArchiveOptions>,
     /// Where status and metrics can be asked for over HTTP.
     pub http: Option<SocketAddr>,
     /// The relay's own server id; by default one made of its uuid.
@@ -146,6 +149,7 @@ pub struct Relay {
     pub(crate) sources: Sources,
     pub(crate) tls: Option<ServerTls>,
     pub(crate) pins: Pins,
+    pub(crate) archived: Archived,
     storage: Arc<FileStorage>,
     kept: OnceLock<Kept>,
     gtids: Mutex<Gtids>,
@@ -208,6 +212,7 @@ impl Relay {
             sources: Sources::new(options.sources.clone()),
             tls,
             pins: Pins::open(&options.directory)?,
+            archived: Archived::default(),
             storage,
             kept: OnceLock::new(),
             gtids: Mutex::default(),
@@ -246,6 +251,10 @@ impl Relay {
         if relay.options.retention != Retention::default() {
             let its = Arc::clone(&relay);
             spawn("retain", Box::new(move || retention::watch(&its)))?;
+        }
+        if let Some(archive) = relay.options.archive.clone() {
+            let its = Arc::clone(&relay);
+            spawn("archive", Box::new(move || archiving::watch(&its, &archive)))?;
         }
         if let Some((listener, address)) = http {
             relay.say(&format!("status on http://{address}/"));

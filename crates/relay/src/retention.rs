@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use binlogz_store::{BinlogStore, FileNumber};
 
+use crate::archiving;
 use crate::error::{Error, Result};
 use crate::head::Head;
 use crate::meters::now;
@@ -95,6 +96,7 @@ pub(crate) fn watch(relay: &Relay) {
 pub(crate) fn purge(relay: &Relay, kept: &Kept, first: FileNumber, force: bool) -> Result<Vec<String>> {
     let read = relay.dumps.oldest_file().filter(|_| !force);
     let first = read.map_or(first, |read| first.min(read));
+    let first = archiving::first_needed(relay, &kept.store)?.map_or(first, |needed| first.min(needed));
     let is_there = kept.store.logs()?.iter().any(|log| log.number == first);
     if !is_there {
         return Ok(Vec::new());

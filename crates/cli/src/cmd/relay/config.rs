@@ -22,6 +22,7 @@ pub(super) struct Config {
     pub(super) store: Store,
     #[serde(default)]
     pub(super) listen: Listen,
+    pub(super) archive: Option<Archive>,
     pub(super) http: Option<Http>,
     #[serde(default)]
     pub(super) log: Log,
@@ -98,6 +99,13 @@ impl Default for Listen {
             logging_in_max: None,
         }
     }
+}
+
+/// `[archive]`: where closed files go.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Archive {
+    pub(super) to: PathBuf,
 }
 
 /// `[http]`: where status and metrics can be asked for.
@@ -190,6 +198,11 @@ impl Config {
             *path = folder.join(&*path);
         }
         self.store.dir = folder.join(&self.store.dir);
+        if let Some(archive) = &mut self.archive
+            && binlogz_archive::storage::in_object_storage(&archive.to).is_none()
+        {
+            archive.to = folder.join(&archive.to);
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_payload::CompressionLevel;
 use binlogz_relay::{
-    AccountOptions, Limits, ListenTls, RelayOptions, Retention, StartAt, Storing, SyncPolicy,
+    AccountOptions, ArchiveOptions, Limits, ListenTls, RelayOptions, Retention, StartAt, Storing, SyncPolicy,
 };
 use binlogz_source::{ConnectOptions, PasswordOption, option_files};
 
@@ -34,6 +34,7 @@ impl Config {
             sync: self.store.sync(),
             seed: self.store.seed.clone(),
             retention,
+            archive: self.archive.map(|archive| ArchiveOptions { to: archive.to }),
             accounts,
             limits: self.listen.limits(),
             storing: self.store.storing()?,

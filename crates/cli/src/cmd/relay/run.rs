@@ -101,6 +101,7 @@ impl Quick {
     fn config(self) -> Config {
         let listen = Listen::default();
         Config {
+            archive: None,
             source: Source {
                 servers: self.source.into_iter().collect(),
                 defaults_file: self.defaults_file,
