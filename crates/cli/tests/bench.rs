@@ -3,7 +3,9 @@
 mod common;
 
 use std::fs;
+use std::io::Write;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -53,7 +55,7 @@ fn state(server: &MysqlSandbox) -> String {
 }
 
 fn rows<'a>(results: &'a Value, table: &str) -> &'a [Value] {
-    results["tables"][table].as_array().unwrap()
+    rows_of(&results["tables"][table])
 }
 
 #[test]
@@ -90,12 +92,35 @@ fn every_preset_runs_on_a_private_server_and_the_page_shows_what_was_measured() 
     assert!(updates[4]["of_off_percent"].as_f64().unwrap() < 40.0, "{}", updates[4]);
     for cell in results["cells"].as_array().unwrap() {
         for step in cell["steps"].as_array().unwrap() {
-            assert!(step["server_cpu_s"].is_number() && step["binlog_io_bytes"].as_u64() > Some(0), "{step}");
-            let compressed = step["compression"][0]["compression_type"] == "NONE";
-            assert!(compressed || step["compressing_s"].as_f64() > Some(0.0), "{step}");
+            // A point select writes no log.
+            let reads = step["step"] == "point select";
+            assert!(
+                step["server_cpu_s"].is_number() && (reads || step["binlog_io_bytes"].as_u64() > Some(0)),
+                "{step}"
+            );
+            let plain = reads || step["compression"][0]["compression_type"] == "NONE";
+            assert!(plain || step["compressing_s"].as_f64() > Some(0.0), "{step}");
         }
     }
+    // Every setting answers, with connections as many as there were.
+    assert_eq!(rows(&results, "insert").len(), 12);
+    assert_eq!(rows(&results, "point_select").len(), 4);
+    let network = rows(&results, "network");
+    let wire = |place: usize| network[place]["wire_bytes_per_row_change"].as_f64().unwrap();
+    assert!(wire(0) > 400.0 && wire(1) < wire(0), "{network:?}");
     page_shows_it(&folder, &results);
+
+    // A run is itself.
+    let compared = folder.run(["bench", "compare", "--format=json", "out", "out"]);
+    compared.is_done();
+    let compared: Value = serde_json::from_slice(&compared.stdout).unwrap();
+    let comparison = rows_of(&compared["comparison"]);
+    assert!(comparison.len() > 100 && comparison.iter().all(|row| row["a"] == row["b"]));
+    folder.run(["bench", "compare", "out", "nowhere"]).fails("nowhere: no results.json in it");
+}
+
+fn rows_of(table: &Value) -> &[Value] {
+    table.as_array().unwrap()
 }
 
 /// The page in a real browser: every chart drawn, nothing asked for, the very figures of the results.
@@ -112,7 +137,7 @@ fn page_shows_it(folder: &Folder, results: &Value) {
     assert!(shown.console.is_empty(), "{:?}", shown.console);
     let canvases: Vec<_> =
         shown.dom.split("<canvas ").skip(1).map(|tag| tag.split('>').next().unwrap()).collect();
-    assert!(canvases.len() >= 4, "{} charts", canvases.len());
+    assert_eq!(canvases.len(), 7);
     for canvas in canvases {
         assert!(canvas.contains("data-drawn=\"true\""), "{canvas}");
     }
@@ -240,4 +265,47 @@ fn what_is_missing_is_told_before_anything_is_changed() {
     run(command)
         .fails("sysbench is not on PATH: these workloads are its own; nothing was changed on the server");
     assert_eq!(state(&server), before);
+}
+
+#[test]
+fn a_disk_that_takes_no_more_ends_the_run_with_the_server_restored() {
+    require_tool!(Tool::Mysql);
+    require_tool!(Tool::Sysbench);
+    let (folder, server) = (Folder::new(), server());
+    let before = state(&server);
+    // Files of more than 4 KiB can't be written: the results of the first cell are larger.
+    let run_it = bench(&folder, &server, "updates", &["--scale=0.0005"]);
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh"]).current_dir(folder.path(""));
+    command.arg(run_it.get_program()).args(run_it.get_args());
+    let ran = run(command);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.starts_with("binlogz: write out/results.json: File too large"), "{}", ran.stderr);
+    assert_eq!(state(&server), before);
+    let results = results(&folder);
+    assert_eq!((&results["partial"], &results["cells"]), (&Value::from(true), &Value::Array(vec![])));
+}
+
+#[test]
+fn a_server_that_others_work_on_is_not_loaded() {
+    require_tool!(Tool::Mysql);
+    require_tool!(Tool::Sysbench);
+    let (folder, server) = (Folder::new(), server());
+    let done = AtomicBool::new(false);
+    let ran = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let write = |out: &mut dyn Write| {
+                while !done.load(Ordering::Relaxed) {
+                    writeln!(out, "DO 1;")?;
+                }
+                Ok(())
+            };
+            server.run_client(write).unwrap();
+        });
+        let ran = run(bench(&folder, &server, "levels", &["--scale=0.0005"]));
+        done.store(true, Ordering::Relaxed);
+        ran
+    });
+    assert!(ran.stderr.starts_with("binlogz: others sent "), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("statements in a second (--allow other-load)\n"), "{}", ran.stderr);
 }

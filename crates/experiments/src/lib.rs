@@ -3,10 +3,11 @@
 //! ```text
 //! preset.rs      what is run: settings × steps, repeated; data
 //! server.rs      where: a server of the user's, or a private one; session.rs asks it, sysbench.rs loads it
-//! guard.rs       whether it may be loaded at all
+//! guard.rs       whether it may be loaded at all; limits.rs how many connections it can have
 //! restore.rs     how it was, and how it gets back there; stop.rs does that also when the run is interrupted
 //!   │
-//! run.rs         each cell: set, load (work.rs), measure (measure.rs), drop, keep
+//! run.rs         each cell: set, load (work.rs), measure (measure.rs, consumer.rs), drop, keep
+//!   │            replicas.rs: who can follow a source that compresses
 //!   │ results.rs results.json, after each cell
 //! summary/       medians, tables, plots, conclusions; published.rs has the figures of the studies
 //!   │
@@ -18,12 +19,16 @@
 #![deny(clippy::indexing_slicing, clippy::unwrap_used)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
 
+mod compare;
+mod consumer;
 mod error;
 mod guard;
+mod limits;
 mod machine;
 mod measure;
 mod preset;
 pub mod published;
+mod replicas;
 mod report;
 mod restore;
 mod results;
@@ -36,6 +41,7 @@ mod sysbench;
 mod work;
 mod zstd;
 
+pub use compare::compare;
 pub use error::{Error, Result};
 pub use guard::Allow;
 pub use preset::Preset;

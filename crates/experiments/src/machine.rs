@@ -37,6 +37,8 @@ pub struct Machine {
     pub processor: String,
     /// Processors that may be used.
     pub cores: usize,
+    /// Its disks.
+    pub disks: usize,
     /// Bytes of memory.
     pub memory_bytes: u64,
     /// The kernel's release.
@@ -70,6 +72,7 @@ impl Machine {
         Machine {
             processor: field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned()),
             cores: available_parallelism().map_or(1, usize::from),
+            disks: disks(),
             memory_bytes: memory.trim_end_matches(" kB").parse::<u64>().unwrap_or(0) << 10,
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             load_average: read("/proc/loadavg")
@@ -79,6 +82,12 @@ impl Machine {
                 .unwrap_or(0.0),
         }
     }
+}
+
+/// Disks that have a device behind them: neither loops nor memory.
+fn disks() -> usize {
+    let disks = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    disks.filter(|disk| disk.path().join("device").exists()).count().max(1)
 }
 
 impl Server {

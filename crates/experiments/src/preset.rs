@@ -3,7 +3,9 @@
 //! A cell is one setting, once: its steps run in their order on a server set so, since most of them need what those
 //! before them have made. Steps that are not measured run without compression: they only prepare.
 
-use binlogz_sandbox::workload::Workload;
+use std::borrow::Cow;
+
+use binlogz_sandbox::workload::{Workload, scaled};
 
 /// What can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +16,14 @@ pub enum Preset {
     Levels,
     /// Small and large updates.
     Updates,
+    /// Reads, which write no log, and writes, with many connections.
+    PointSelect,
+    /// Inserts by connections and flush policy.
+    Insert,
+    /// What a reader of the binary log receives while a large table is updated.
+    Network,
+    /// Who can follow a source that compresses.
+    Replicas,
     /// All of them.
     All,
 }
@@ -35,12 +45,14 @@ pub(crate) struct Setting {
     pub(crate) variables: Vec<(&'static str, String)>,
     /// Levels at which zstd compresses the whole binlog files of each step, once.
     pub(crate) zstd_levels: &'static [u8],
+    /// Processors that the server may use; `None`: all. For private servers alone.
+    pub(crate) cores: Option<usize>,
 }
 
 /// Something to do.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) measured: bool,
     pub(crate) work: Work,
 }
@@ -56,6 +68,27 @@ pub(crate) enum Work {
     RowUpdates,
     /// Updates of 1,001 rows of it each, as many.
     RangeUpdates,
+    /// A table with a column of text, 500,000 rows at scale 1.
+    TextTable,
+    /// Updates of all its rows, over and over for the time of a timed step.
+    UpdateLoop,
+    /// sysbench's tables.
+    Tables(Tables),
+    /// A script of sysbench's on them, for the time of a timed step.
+    Timed {
+        script: &'static str,
+        tables: Tables,
+        threads: u32,
+        /// Transactions a second that are asked for; `None`: as many as it can.
+        rate: Option<u32>,
+    },
+}
+
+/// Tables of sysbench's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tables {
+    pub(crate) count: u32,
+    pub(crate) rows: u32,
 }
 
 /// Schemas that the workloads make. Their names are in the binlog, and so in its size: others would not compare.
@@ -75,16 +108,30 @@ impl Preset {
             Preset::Space => "space",
             Preset::Levels => "levels",
             Preset::Updates => "updates",
+            Preset::PointSelect => "point-select",
+            Preset::Insert => "insert",
+            Preset::Network => "network",
+            Preset::Replicas => "replicas",
             Preset::All => "all",
         }
     }
 
-    pub(crate) fn experiments(self) -> Vec<Experiment> {
+    /// Whether it sets replicas up.
+    pub(crate) fn has_replicas(self) -> bool {
+        matches!(self, Preset::Replicas | Preset::All)
+    }
+
+    /// What it runs on the tested server, at a scale.
+    pub(crate) fn experiments(self, scale: f64) -> Vec<Experiment> {
         match self {
             Preset::Space => vec![space()],
             Preset::Levels => vec![levels()],
             Preset::Updates => vec![updates()],
-            Preset::All => vec![space(), levels(), updates()],
+            Preset::PointSelect => vec![point_select(scale)],
+            Preset::Insert => vec![insert(scale)],
+            Preset::Network => vec![network()],
+            Preset::Replicas => Vec::new(),
+            Preset::All => vec![space(), levels(), updates(), point_select(scale), insert(scale), network()],
         }
     }
 }
@@ -92,7 +139,7 @@ impl Preset {
 impl Setting {
     fn new(name: &str, variables: &[(&'static str, &str)]) -> Setting {
         let variables = variables.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        Setting { name: name.to_owned(), variables, zstd_levels: &[] }
+        Setting { name: name.to_owned(), variables, zstd_levels: &[], cores: None }
     }
 
     fn off() -> Setting {
@@ -102,15 +149,20 @@ impl Setting {
     fn level(level: u8) -> Setting {
         Setting::new(&format!("level {level}"), &[(COMPRESSION, "ON"), (LEVEL, &level.to_string())])
     }
+
+    fn with(mut self, (name, value): (&'static str, &str)) -> Setting {
+        self.variables.push((name, value.to_owned()));
+        self
+    }
 }
 
 impl Step {
     fn measured(name: &'static str, work: Work) -> Step {
-        Step { name, measured: true, work }
+        Step { name: Cow::Borrowed(name), measured: true, work }
     }
 
     fn preparing(name: &'static str, work: Work) -> Step {
-        Step { name, measured: false, work }
+        Step { name: Cow::Borrowed(name), measured: false, work }
     }
 }
 
@@ -121,8 +173,16 @@ impl Work {
             Work::Workload(workload) => {
                 matches!(workload, Workload::SysbenchPrepare | Workload::SysbenchRun)
             }
-            Work::LargeTable => true,
-            Work::RowUpdates | Work::RangeUpdates => false,
+            Work::LargeTable | Work::Tables(_) | Work::Timed { .. } => true,
+            Work::RowUpdates | Work::RangeUpdates | Work::TextTable | Work::UpdateLoop => false,
+        }
+    }
+
+    /// Connections that it makes at once.
+    pub(crate) fn connections(self) -> u32 {
+        match self {
+            Work::Timed { threads, .. } => threads,
+            _ => 2,
         }
     }
 }
@@ -170,6 +230,82 @@ fn updates() -> Experiment {
             Step::preparing("prepare", Work::LargeTable),
             Step::measured("one row", Work::RowUpdates),
             Step::measured("1,001 rows", Work::RangeUpdates),
+        ],
+    }
+}
+
+/// 120 tables of 100,000 rows and 240 threads; fewer at smaller scales.
+fn point_select(scale: f64) -> Experiment {
+    let tables = Tables { count: scaled(120.0, scale), rows: scaled(100_000.0, scale.sqrt()) };
+    let threads = scaled(240.0, scale).max(4);
+    let timed = |script| Work::Timed { script, tables, threads, rate: None };
+    Experiment {
+        name: "point-select",
+        settings: vec![Setting::off().with(CONNECTIONS), Setting::level(3).with(CONNECTIONS)],
+        steps: vec![
+            Step::preparing("prepare", Work::Tables(tables)),
+            Step::measured("point select", timed("oltp_point_select")),
+            Step::measured("write only", timed("oltp_write_only")),
+        ],
+    }
+}
+
+/// Connections of the study of inserts.
+pub(crate) const THREADS: [u32; 12] = [1, 4, 5, 6, 10, 50, 100, 200, 500, 1000, 5000, 5500];
+/// However small the scale is, so many connections are tried.
+const THREADS_MIN: f64 = 4.0;
+/// What the study was made for: clients that insert a row a second each.
+const CLIENTS: f64 = 1000.0;
+
+/// The step of the open-loop question.
+pub(crate) const OPEN_LOOP: &str = "one row a second each";
+/// Room for all of them, and for whoever looks on.
+const CONNECTIONS: (&str, &str) = ("max_connections", "6000");
+
+fn insert(scale: f64) -> Experiment {
+    let tables = Tables { count: 1, rows: scaled(200_000.0, scale) };
+    let work = |threads, rate| Work::Timed { script: "oltp_insert", tables, threads, rate };
+    let most = THREADS.into_iter().max().unwrap_or_default();
+    let threads_max = (f64::from(most) * scale).max(THREADS_MIN);
+    let settings =
+        [("0", "0"), ("0", "1"), ("1", "0"), ("1", "1"), ("2", "0"), ("2", "1")].map(|(flush, sync)| {
+            let variables = [
+                (COMPRESSION, "OFF"),
+                ("innodb_flush_log_at_trx_commit", flush),
+                ("sync_binlog", sync),
+                CONNECTIONS,
+            ];
+            Setting::new(&format!("flush {flush}, sync {sync}"), &variables)
+        });
+    let mut steps = vec![Step::preparing("prepare", Work::Tables(tables))];
+    for threads in THREADS.into_iter().filter(|threads| f64::from(*threads) <= threads_max) {
+        let name = format!("{threads} threads").into();
+        steps.push(Step { name, measured: true, work: work(threads, None) });
+    }
+    let clients = open_loop_clients(scale);
+    steps.push(Step::measured(OPEN_LOOP, work(clients, Some(clients))));
+    Experiment { name: "insert", settings: settings.into(), steps }
+}
+
+/// How many clients insert a row a second each.
+pub(crate) fn open_loop_clients(scale: f64) -> u32 {
+    scaled(CLIENTS, scale).max(2)
+}
+
+fn network() -> Experiment {
+    let one = |name: &str, setting: Setting| Setting { name: name.to_owned(), cores: Some(1), ..setting };
+    let all = |name: &str, setting: Setting| Setting { name: name.to_owned(), ..setting };
+    Experiment {
+        name: "network",
+        settings: vec![
+            one("1 core, off", Setting::off()),
+            one("1 core, on", Setting::level(3)),
+            all("all cores, off", Setting::off()),
+            all("all cores, on", Setting::level(3)),
+        ],
+        steps: vec![
+            Step::preparing("prepare", Work::TextTable),
+            Step::measured("update loop", Work::UpdateLoop),
         ],
     }
 }

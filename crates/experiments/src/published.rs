@@ -18,6 +18,8 @@ pub struct Published {
     pub updates: Study<Update>,
     /// Inserts a second.
     pub insert: Study<Insert>,
+    /// A large table's updates, and who reads them.
+    pub network: Study<Network>,
 }
 
 /// A study's table.
@@ -96,6 +98,16 @@ pub struct Insert {
     pub policy_1: Option<f64>,
     /// With 2.
     pub policy_2: Option<f64>,
+}
+
+/// Row changes in a binary log file of 1 GiB.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// Off or on.
+    pub compression: String,
+    /// Row changes.
+    pub row_changes_per_file: u64,
 }
 
 /// The studies.

@@ -80,6 +80,7 @@ fn setup(results: &Results) -> Section {
         ("binlogz".to_owned(), results.binlogz.as_str().into()),
         ("processor".to_owned(), machine.processor.as_str().into()),
         ("cores".to_owned(), (machine.cores as u64).into()),
+        ("disks".to_owned(), (machine.disks as u64).into()),
         ("memory bytes".to_owned(), machine.memory_bytes.into()),
         ("kernel".to_owned(), machine.kernel.as_str().into()),
         ("load average at the start".to_owned(), Cell::decimal(machine.load_average, 2)),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, IoContext, Result};
 use crate::machine::{Machine, Server};
 use crate::measure::Cost;
+use crate::replicas::Replica;
 use crate::work::Seen;
 use crate::zstd::WholeFiles;
 
@@ -58,6 +59,8 @@ pub struct Results {
     pub refused: Vec<RefusedSetting>,
     /// What was measured, in the order of time.
     pub cells: Vec<Cell>,
+    /// Who followed a source that compresses.
+    pub replicas: Vec<Replica>,
 }
 
 /// A setting that could not be made.
@@ -99,6 +102,8 @@ pub struct Measured {
     pub cost: Cost,
     /// Sessions of others at its end.
     pub other_sessions: u64,
+    /// Bytes that a reader of the binary log received, where there was one.
+    pub wire_bytes: Option<u64>,
     /// Its binary log files by zstd as a whole, where that was asked for.
     pub zstd: Vec<WholeFiles>,
 }
@@ -122,6 +127,7 @@ impl Results {
             server,
             refused: Vec::new(),
             cells: Vec::new(),
+            replicas: Vec::new(),
         }
     }
 

@@ -7,11 +7,14 @@ use std::time::{Duration, Instant};
 
 use binlogz_sandbox::random::Random;
 
+use crate::consumer::Consumer;
 use crate::error::{Error, IoContext, Result};
 use crate::guard::{self, Allow};
+use crate::limits;
 use crate::machine::{Machine, Server};
 use crate::measure::{Snapshot, time_stages};
-use crate::preset::{COMPRESSION, Experiment, Preset, SCHEMAS, Setting, Step};
+use crate::preset::{COMPRESSION, Experiment, Preset, SCHEMAS, Setting, Step, Work};
+use crate::replicas;
 use crate::restore::Restorer;
 use crate::results::{Cell, Measured, Options, RefusedSetting, Results, now};
 use crate::server::TestedServer;
@@ -63,7 +66,7 @@ impl Experimenter {
     ///
     /// Whatever ends the run; what was measured until then is kept, and marked as partial.
     pub fn run(&self, server: &TestedServer, progress: &mut dyn FnMut(&Progress)) -> Result<Results> {
-        let experiments = self.preset.experiments();
+        let experiments = self.preset.experiments(self.options.scale);
         let needs_sysbench = experiments
             .iter()
             .flat_map(|experiment| &experiment.steps)
@@ -160,6 +163,7 @@ struct Run<'a> {
 impl Run<'_> {
     fn cells(&mut self, experiments: &[Experiment], progress: &mut dyn FnMut(&Progress)) -> Result<()> {
         time_stages(&mut self.session);
+        let connections = limits::connections(&mut self.session);
         let planned = self.plan(experiments);
         let begin = Instant::now();
         let (mut done, mut measured) = (0, 0u32);
@@ -170,7 +174,7 @@ impl Run<'_> {
             {
                 let left = (measured > 0)
                     .then(|| begin.elapsed() / measured * u32::try_from(planned.len() - done).unwrap_or(1));
-                self.cell(cell, &mut |step| {
+                self.cell(cell, &connections, &mut |step| {
                     progress(&Progress {
                         done,
                         cells: planned.len(),
@@ -186,6 +190,22 @@ impl Run<'_> {
                 self.results.write(&self.experimenter.folder)?;
             }
             done += 1;
+        }
+        if self.experimenter.preset.has_replicas() {
+            self.replicas(planned.len(), progress)?;
+        }
+        Ok(())
+    }
+
+    /// Servers of their own, whatever is tested.
+    fn replicas(&mut self, cells: usize, progress: &mut dyn FnMut(&Progress)) -> Result<()> {
+        if !self.server.is_private() {
+            let reason = "replicas are set up behind a private source alone (--sandbox)";
+            self.leave_out("replicas", "all", reason.to_owned());
+        } else if self.results.replicas.is_empty() {
+            self.results.replicas = replicas::examine(&self.experimenter.stopper, &mut |what| {
+                progress(&Progress { done: cells, cells, now: format!("replicas: {what}"), left: None });
+            })?;
         }
         Ok(())
     }
@@ -206,7 +226,12 @@ impl Run<'_> {
         planned
     }
 
-    fn cell(&mut self, planned: &Planned<'_>, tell: &mut dyn FnMut(&str)) -> Result<()> {
+    fn cell(
+        &mut self,
+        planned: &Planned<'_>,
+        limit: &limits::Connections,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<()> {
         let Planned { experiment, setting, repeat } = planned;
         let mut cell = Cell {
             experiment: experiment.name.to_owned(),
@@ -215,8 +240,20 @@ impl Run<'_> {
             started: now(),
             steps: Vec::new(),
         };
+        if let Some(cores) = setting.cores
+            && !self.server.is_private()
+        {
+            let reason = format!("only a private server (--sandbox) is held to {cores} cores");
+            self.leave_out(experiment.name, &setting.name, reason);
+            return Ok(());
+        }
+        self.server.hold_to(setting.cores)?;
         for step in &experiment.steps {
-            tell(step.name);
+            if let Some(reason) = limit.against(step.work.connections()) {
+                self.leave_out(experiment.name, &step.name, reason);
+                continue;
+            }
+            tell(&step.name);
             if let Err(error) = self.set(setting, step.measured) {
                 return self.refuse(experiment, setting, error);
             }
@@ -255,20 +292,30 @@ impl Run<'_> {
             Error::Server(server) if server.server_error().is_some() => error.to_string(),
             _ => return Err(error),
         };
-        self.results.refused.push(RefusedSetting {
-            experiment: experiment.name.to_owned(),
-            setting: setting.name.clone(),
-            reason,
-        });
+        self.leave_out(experiment.name, &setting.name, reason);
         self.drop_schemas()
     }
 
+    /// Says once that a setting or step is left out.
+    fn leave_out(&mut self, experiment: &str, what: &str, reason: String) {
+        if !self.results.is_refused(experiment, what) {
+            let (experiment, setting) = (experiment.to_owned(), what.to_owned());
+            self.results.refused.push(RefusedSetting { experiment, setting, reason });
+        }
+    }
+
     fn step(&mut self, setting: &Setting, step: &Step, repeat: u32) -> Result<Measured> {
-        let Options { scale, seed, .. } = self.experimenter.options;
         let (connect, stopper) = (self.server.connect(), &self.experimenter.stopper);
         self.session.run("FLUSH BINARY LOGS")?;
         let before = Snapshot::take(&mut self.session, self.server.pid())?;
-        let seen = Load::new(connect, self.sysbench.as_ref(), stopper).run(step.work, scale, seed)?;
+        let consumer = match step.work {
+            Work::UpdateLoop => before.current_log().map(|log| Consumer::follow(connect, log)),
+            _ => None,
+        };
+        let seen =
+            Load::new(connect, self.sysbench.as_ref(), stopper).run(step.work, &self.experimenter.options);
+        let wire_bytes = consumer.map(|consumer| consumer.end(&mut self.session)).transpose();
+        let (seen, wire_bytes) = (seen?, wire_bytes?);
         let after = Snapshot::take(&mut self.session, self.server.pid())?;
         let mut zstd = Vec::new();
         if step.measured && repeat == 1 {
@@ -277,10 +324,11 @@ impl Run<'_> {
             }
         }
         Ok(Measured {
-            step: step.name.to_owned(),
+            step: step.name.clone().into_owned(),
             seen,
             cost: after.since(&before),
             other_sessions: self.other_sessions(),
+            wire_bytes,
             zstd,
         })
     }

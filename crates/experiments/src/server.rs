@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use binlogz_sandbox::{MysqlSandbox, Tool, tool};
 use binlogz_source::{ConnectOptions, Protocol};
 
-use crate::error::Result;
+use crate::error::{Error, IoContext, Result};
 use crate::session::Session;
 use crate::work::ANSWER_MAX;
 
@@ -46,7 +47,8 @@ impl TestedServer {
     /// There is no such MySQL, or it can't be started.
     pub fn private(options: &[(String, String)]) -> Result<TestedServer> {
         tool::install_nothing();
-        let mut builder = Tool::Mysql.find()?.sandbox().keyring();
+        // Connections of thousands of clients are open files.
+        let mut builder = Tool::Mysql.find()?.sandbox().keyring().option("open-files-limit", "65535");
         for (name, value) in options {
             builder = builder.option(name, value);
         }
@@ -77,6 +79,20 @@ impl TestedServer {
         match self.sandbox {
             Some(_) => "private server".to_owned(),
             None => self.connect.server(),
+        }
+    }
+
+    /// Holds a private server to so many processors, all of its threads; `None`: to none less than there are.
+    pub(crate) fn hold_to(&self, cores: Option<usize>) -> Result<()> {
+        let (Some(pid), true) = (self.pid, self.is_private()) else { return Ok(()) };
+        let all = std::thread::available_parallelism().map_or(1, usize::from);
+        let last = cores.unwrap_or(all).clamp(1, all) - 1;
+        let mut command = Command::new("taskset");
+        command.args(["--all-tasks", "--pid", "--cpu-list", &format!("0-{last}"), &pid.to_string()]);
+        let ran = command.output().at("run", Path::new("taskset"))?;
+        match ran.status.success() {
+            true => Ok(()),
+            false => Err(Error::Load(format!("taskset: {}", String::from_utf8_lossy(&ran.stderr).trim()))),
         }
     }
 

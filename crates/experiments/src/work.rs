@@ -12,7 +12,8 @@ use binlogz_source::ConnectOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::preset::Work;
+use crate::preset::{Tables, Work};
+use crate::results::Options;
 use crate::session::Session;
 use crate::stop::Stopper;
 use crate::sysbench::{self, Sysbench};
@@ -28,6 +29,11 @@ const UPDATES: f64 = 5_000.0;
 const ROW_ID_MAX: u32 = 32_767;
 /// … and ranges that begin up to this one (an unset variable made them so).
 const RANGE_ID_MAX: u32 = 1_000;
+/// Rows of the table with text at scale 1.
+const TEXT_ROWS: f64 = 500_000.0;
+/// What its rows get: the study's own expressions.
+const TEXT_VALUES: [&str; 3] =
+    ["HEX(SHA2(CONCAT(NOW(), RAND(), UUID()), 512))", "NOW()", "FLOOR(RAND() * 100)"];
 /// A range is this and one row more.
 const RANGE: u32 = 1_000;
 
@@ -54,6 +60,8 @@ pub struct Seen {
     pub p99_ms: Option<f64>,
     /// Errors that the load went on after.
     pub errors: u64,
+    /// Whether transactions came faster than they were done, at a rate that was asked for.
+    pub overrun: bool,
 }
 
 /// A server under load.
@@ -72,6 +80,8 @@ struct Tally {
     latencies: Quantiles,
     /// What sysbench told; it counts for itself.
     told: Option<sysbench::Told>,
+    /// A rate could not be held.
+    overrun: bool,
     /// A failure that the workload sees as a text only.
     failure: Option<Error>,
 }
@@ -86,18 +96,18 @@ impl<'a> Load<'a> {
     }
 
     /// Does the work, at a scale.
-    pub(crate) fn run(&self, work: Work, scale: f64, seed: u64) -> Result<Seen> {
+    pub(crate) fn run(&self, work: Work, options: &Options) -> Result<Seen> {
+        let Options { scale, seed, time_s, .. } = *options;
         self.tally.replace(Tally::default());
         let rows = scaled(LARGE_ROWS, scale);
         let done = match work {
             Work::Workload(workload) => workload.run(self, scale),
-            Work::LargeTable => {
-                self.statements(&|out| writeln!(out, "CREATE DATABASE sbtest;")).and_then(|()| {
-                    let size = format!("--table-size={rows}");
-                    let args =
-                        ["oltp_read_write", "--tables=1", &size, "--rand-seed=7", "--threads=1", "prepare"];
-                    self.sysbench(&args).map(drop)
-                })
+            Work::LargeTable => self.tables(Tables { count: 1, rows }),
+            Work::Tables(tables) => self.tables(tables),
+            Work::TextTable => self.text_table(scaled(TEXT_ROWS, scale)),
+            Work::UpdateLoop => self.update_loop(Duration::from_secs_f64(time_s)),
+            Work::Timed { script, tables, threads, rate } => {
+                self.timed(script, tables, threads, rate, time_s)
             }
             Work::RowUpdates => {
                 let ids = ROW_ID_MAX.min(rows);
@@ -117,7 +127,74 @@ impl<'a> Load<'a> {
         match (tally.failure, done) {
             (Some(failure), _) => Err(failure),
             (None, Err(error)) => Err(error.into()),
-            (None, Ok(())) => Ok(seen(tally.seconds, tally.statements, tally.latencies, tally.told)),
+            (None, Ok(())) => {
+                let seen = seen(tally.seconds, tally.statements, tally.latencies, tally.told);
+                Ok(Seen { overrun: tally.overrun, ..seen })
+            }
+        }
+    }
+
+    fn text_table(&self, rows: u32) -> SandboxResult<()> {
+        let [s, t, g] = TEXT_VALUES;
+        self.statements(&|out| {
+            writeln!(
+                out,
+                "CREATE DATABASE sbtest;
+                 CREATE TABLE sbtest.joinit (i INT AUTO_INCREMENT PRIMARY KEY, s TEXT, t TIME NOT NULL, g INT NOT NULL);
+                 SET SESSION cte_max_recursion_depth = {rows};
+                 INSERT INTO sbtest.joinit (s, t, g) WITH RECURSIVE n (i) AS \
+                 (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) SELECT {s}, {t}, {g} FROM n;"
+            )
+        })
+    }
+
+    /// At least once; the study paused between them, which figures by row change don't show.
+    fn update_loop(&self, time: Duration) -> SandboxResult<()> {
+        let [s, t, g] = TEXT_VALUES;
+        self.statements(&|out| {
+            let begin = Instant::now();
+            loop {
+                writeln!(out, "UPDATE sbtest.joinit SET s = {s}, t = {t}, g = {g};")?;
+                if begin.elapsed() >= time {
+                    return Ok(());
+                }
+            }
+        })
+    }
+
+    fn tables(&self, tables: Tables) -> SandboxResult<()> {
+        self.statements(&|out| writeln!(out, "CREATE DATABASE sbtest;"))?;
+        let [count, rows] = tables.arguments();
+        self.sysbench(&["oltp_read_write", &count, &rows, "--rand-seed=7", "--threads=1", "prepare"])
+            .map(drop)
+    }
+
+    /// A rate that can't be held fills sysbench's queue of events: that is an answer, not a failure.
+    fn timed(
+        &self,
+        script: &str,
+        tables: Tables,
+        threads: u32,
+        rate: Option<u32>,
+        time_s: f64,
+    ) -> SandboxResult<()> {
+        let [count, rows] = tables.arguments();
+        // sysbench knows whole seconds.
+        let time = format!("--time={}", time_s.ceil());
+        let threads = format!("--threads={threads}");
+        let rate_option = rate.map(|rate| format!("--rate={rate}"));
+        let mut args = vec![script, &count, &rows, &threads, &time];
+        args.extend(rate_option.as_deref());
+        args.push("run");
+        let done = self.sysbench(&args);
+        let mut tally = self.tally.borrow_mut();
+        match (done, &tally.failure) {
+            (Err(_), Some(Error::Load(text))) if rate.is_some() && text.contains("queue is full") => {
+                tally.failure = None;
+                tally.overrun = true;
+                Ok(())
+            }
+            (done, _) => done.map(drop),
         }
     }
 
@@ -173,6 +250,12 @@ impl Target for Load<'_> {
         tally.seconds += begin.elapsed().as_secs_f64();
         tally.told = sysbench::parse(&said);
         Ok(said)
+    }
+}
+
+impl Tables {
+    fn arguments(self) -> [String; 2] {
+        [format!("--tables={}", self.count), format!("--table-size={}", self.rows)]
     }
 }
 
@@ -252,5 +335,11 @@ fn seen(seconds: f64, statements: u64, latencies: Quantiles, told: Option<sysben
         p95_ms: percentile(0.95),
         p99_ms: percentile(0.99),
         errors,
+        overrun: false,
     }
+}
+
+/// Rows that each transaction of the update loop changes.
+pub(crate) fn text_rows(scale: f64) -> u64 {
+    scaled(TEXT_ROWS, scale).into()
 }

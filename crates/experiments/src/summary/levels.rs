@@ -4,7 +4,7 @@ use binlogz_report::html::{Chart, Series, Unit};
 use binlogz_report::stats::{Cell, Section};
 
 use super::Summary;
-use super::figures::{Repeats, difference_percent};
+use super::figures::{Repeats, difference_percent, optional};
 use crate::published::{Level, published};
 use crate::results::Results;
 
@@ -34,10 +34,10 @@ pub(super) fn summary(results: &Results) -> Summary {
             rows.push(row(step, place, published, &figures, plain));
             plot.push(vec![
                 u64::from(published.level).into(),
-                whole(figures.bytes),
-                whole(figures.zstd.map(|(bytes, _)| bytes as f64)),
-                decimal(figures.seconds, 3),
-                decimal(figures.cpu, 2),
+                optional(figures.bytes, 0),
+                optional(figures.zstd.map(|(bytes, _)| bytes as f64), 0),
+                optional(figures.seconds, 3),
+                optional(figures.cpu, 2),
             ]);
         }
     }
@@ -94,13 +94,13 @@ fn row(step: &str, place: usize, published: &Level, figures: &Figures, plain: Op
     vec![
         step.into(),
         u64::from(published.level).into(),
-        whole(figures.bytes),
-        decimal(share, 1),
-        decimal(figures.spread, 2),
-        decimal(figures.seconds, 3),
-        decimal(figures.cpu, 2),
-        whole(figures.zstd.map(|(bytes, _)| bytes as f64)),
-        decimal(figures.zstd.map(|(_, seconds)| seconds), 3),
+        optional(figures.bytes, 0),
+        optional(share, 1),
+        optional(figures.spread, 2),
+        optional(figures.seconds, 3),
+        optional(figures.cpu, 2),
+        optional(figures.zstd.map(|(bytes, _)| bytes as f64), 0),
+        optional(figures.zstd.map(|(_, seconds)| seconds), 3),
         known.into(),
         known_zstd.into(),
     ]
@@ -124,18 +124,6 @@ fn conclusions(results: &Results, step: &str) -> Vec<String> {
         ));
     }
     said
-}
-
-fn whole(bytes: Option<f64>) -> Cell {
-    decimal(bytes, 0)
-}
-
-fn decimal(figure: Option<f64>, places: u8) -> Cell {
-    match (figure, places) {
-        (None, _) => Cell::Null,
-        (Some(figure), 0) => Cell::Number(figure.round() as i128),
-        (Some(figure), places) => Cell::decimal(figure, places),
-    }
 }
 
 fn chart(title: &'static str, section: &'static str) -> Chart {

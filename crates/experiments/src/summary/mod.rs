@@ -1,7 +1,11 @@
 //! What results come to: medians and spreads as tables, what is drawn of them, and conclusions in words.
 
-mod figures;
+pub(crate) mod figures;
+mod insert;
 mod levels;
+mod network;
+mod point_select;
+mod replicas;
 mod space;
 mod steps;
 mod updates;
@@ -39,10 +43,16 @@ pub(crate) fn summary(results: &Results) -> Summary {
         ("space", space::summary as fn(&Results) -> Summary),
         ("levels", levels::summary),
         ("updates", updates::summary),
+        ("point-select", point_select::summary),
+        ("insert", insert::summary),
+        ("network", network::summary),
     ] {
         if results.cells.iter().any(|cell| cell.experiment == name) {
             summary.add(make(results));
         }
+    }
+    if !results.replicas.is_empty() {
+        summary.add(replicas::summary(results));
     }
     summary.tables.push(steps::section(results));
     summary

@@ -4,7 +4,7 @@ use binlogz_report::html::{Chart, Series, Unit};
 use binlogz_report::stats::{Cell, Section};
 
 use super::Summary;
-use super::figures::{Repeats, difference_percent};
+use super::figures::{Repeats, difference_percent, optional};
 use crate::published::{Space, published};
 use crate::results::Results;
 
@@ -40,9 +40,9 @@ pub(super) fn summary(results: &Results) -> Summary {
         let compressed = repeats(COMPRESSED).bytes();
         plot.push(vec![
             published.workload.as_str().into(),
-            whole(plain),
-            whole(compressed),
-            whole(zstd),
+            optional(plain, 0),
+            optional(compressed, 0),
+            optional(zstd, 0),
             published.plain.into(),
             published.compressed.into(),
         ]);
@@ -101,9 +101,9 @@ fn row(
     vec![
         published.workload.as_str().into(),
         setting.into(),
-        whole(Some(bytes)),
-        plain.map_or(Cell::Null, |plain| Cell::decimal(bytes / plain * 100.0, 1)),
-        spread.map_or(Cell::Null, |spread| Cell::decimal(spread, 2)),
+        optional(Some(bytes), 0),
+        optional(plain.map(|plain| bytes / plain * 100.0), 1),
+        optional(spread, 2),
         known.into(),
         if full { Cell::decimal(difference_percent(bytes, known as f64), 2) } else { Cell::Null },
         slip.map_or(Cell::Null, |slip| format!("slip: {slip}").into()),
@@ -118,10 +118,6 @@ fn conclusion(workload: &str, plain: f64, compressed: f64, zstd: Option<f64>) ->
     }
     text.push('.');
     text
-}
-
-fn whole(bytes: Option<f64>) -> Cell {
-    bytes.map_or(Cell::Null, |bytes| Cell::Number(bytes.round() as i128))
 }
 
 fn chart() -> Chart {

@@ -87,6 +87,8 @@ pub enum Unit {
     Seconds,
     /// Microseconds.
     Microseconds,
+    /// Anything else.
+    Count,
 }
 
 impl Unit {
@@ -96,6 +98,7 @@ impl Unit {
             Unit::Percent => "percent",
             Unit::Seconds => "seconds",
             Unit::Microseconds => "microseconds",
+            Unit::Count => "none",
         }
     }
 }

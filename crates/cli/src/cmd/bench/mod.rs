@@ -1,6 +1,7 @@
 //! `binlogz bench`: experiments, on the log alone ([`commit`]) or on servers ([`preset`]).
 
 mod commit;
+mod compare;
 mod preset;
 
 use binlogz_experiments::Preset;
@@ -25,8 +26,17 @@ enum Command {
     Levels(Box<preset::Run>),
     /// Measure small and large updates without compression, at level 3 and at 22
     Updates(Box<preset::Run>),
+    /// Measure reads and writes with many connections, compression off and on
+    PointSelect(Box<preset::Run>),
+    /// Measure inserts a second by connections and flush policy
+    Insert(Box<preset::Run>),
+    /// Measure what a reader of the binary log receives, compression off and on, on one core and on all
+    Network(Box<preset::Run>),
+    /// See who can follow a source that compresses, straight from it and through the relay
+    Replicas(Box<preset::Run>),
     /// Measure all of it, for one report
     All(Box<preset::Run>),
+    Compare(compare::Compare),
 }
 
 impl Bench {
@@ -36,7 +46,12 @@ impl Bench {
             Command::Space(run) => run.run(Preset::Space),
             Command::Levels(run) => run.run(Preset::Levels),
             Command::Updates(run) => run.run(Preset::Updates),
+            Command::PointSelect(run) => run.run(Preset::PointSelect),
+            Command::Insert(run) => run.run(Preset::Insert),
+            Command::Network(run) => run.run(Preset::Network),
+            Command::Replicas(run) => run.run(Preset::Replicas),
             Command::All(run) => run.run(Preset::All),
+            Command::Compare(compare) => compare.run(),
         }
     }
 }

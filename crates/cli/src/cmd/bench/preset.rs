@@ -146,7 +146,7 @@ impl Run {
             Err(error) => {
                 // What was measured until then is worth a page, and says that it is not all.
                 if let Ok(Some(results)) = Results::read(&self.out)
-                    && !results.cells.is_empty()
+                    && !(results.cells.is_empty() && results.replicas.is_empty())
                     && let Err(error) = write_report(&results, &self.out)
                 {
                     warn(&error.to_string());

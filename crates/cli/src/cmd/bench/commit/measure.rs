@@ -14,7 +14,9 @@ use binlogz_binlog::event::{
 };
 use binlogz_binlog::gtid::ServerUuid;
 use binlogz_engine::{Engine, EngineOptions, Outcome, Session, Value};
+use binlogz_experiments::published::published;
 use binlogz_payload::CompressionLevel;
+use binlogz_report::quantiles::Quantiles;
 use binlogz_store::FileStorage;
 use tempfile::TempDir;
 
@@ -38,20 +40,6 @@ pub(super) struct Cell {
     pub(super) committers: u32,
 }
 
-/// Study 2: inserts a second of a MySQL on a hard disk, by connections, under policies 1 and 2.
-const PUBLISHED: [(u32, Option<f64>, Option<f64>); 10] = [
-    (1, Some(17.61), Some(7617.0)),
-    (4, Some(38.59), Some(11108.0)),
-    (5, None, Some(10220.0)),
-    (10, None, Some(8851.0)),
-    (50, Some(457.0), Some(7038.0)),
-    (100, Some(802.0), Some(5285.0)),
-    (200, Some(1418.0), Some(5601.0)),
-    (500, Some(1913.0), Some(4786.0)),
-    (1000, Some(2159.0), Some(855.0)),
-    (5000, Some(2431.0), None),
-];
-
 impl Cell {
     pub(super) fn compression(&self) -> String {
         self.level.map_or_else(|| "off".to_owned(), |level| level.get().to_string())
@@ -59,11 +47,10 @@ impl Cell {
 
     /// What the study has for it.
     pub(super) fn published(&self) -> Option<f64> {
-        let (_, synced, written) =
-            PUBLISHED.iter().find(|(committers, ..)| *committers == self.committers)?;
+        let known = published().insert.rows.iter().find(|row| row.threads == self.committers)?;
         match (self.level, self.policy) {
-            (None, 1) => *synced,
-            (None, 2) => *written,
+            (None, 1) => known.policy_1,
+            (None, 2) => known.policy_2,
             _ => None,
         }
     }
@@ -73,20 +60,15 @@ impl Cell {
 #[derive(Debug)]
 pub(super) struct Measured {
     elapsed: Duration,
-    /// How long each commit took, sorted, in nanoseconds.
-    latencies: Vec<u32>,
+    /// How long each commit took, in nanoseconds.
+    latencies: Quantiles,
     syncs: u64,
     bytes: u64,
 }
 
 impl Measured {
-    fn new(elapsed: Duration, mut latencies: Vec<u32>, syncs: u64, bytes: u64) -> Self {
-        latencies.sort_unstable();
-        Measured { elapsed, latencies, syncs, bytes }
-    }
-
     fn commits(&self) -> f64 {
-        self.latencies.len() as f64
+        self.latencies.total()
     }
 
     pub(super) fn commits_per_second(&self) -> f64 {
@@ -101,11 +83,14 @@ impl Measured {
         (self.bytes as f64 / self.commits().max(1.0)).round() as u64
     }
 
-    /// The time that so many percent of all commits needed at most.
-    pub(super) fn percentile(&self, percent: f64) -> Duration {
-        let place = (self.commits() * percent / 100.0).ceil() as usize;
-        let nanos = self.latencies.get(place.saturating_sub(1)).copied().unwrap_or(0);
-        Duration::from_nanos(u64::from(nanos))
+    /// The time that this share of all commits needed at most, to within 5 %.
+    pub(super) fn percentile(&self, share: f64) -> Duration {
+        Duration::from_nanos(self.latencies.quantile(share) as u64)
+    }
+
+    /// The longest.
+    pub(super) fn max(&self) -> Duration {
+        Duration::from_nanos(self.latencies.max())
     }
 }
 
@@ -127,8 +112,8 @@ impl Drop for Folder {
     }
 }
 
-fn nanos(since: Instant) -> u32 {
-    u32::try_from(since.elapsed().as_nanos()).unwrap_or(u32::MAX)
+fn nanos(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Appends as many bytes as a plain transaction has and syncs, over and over: what the disk can do.
@@ -137,15 +122,16 @@ pub(super) fn bare_loop(dir: &Path, size: u32, time: Duration) -> io::Result<Mea
     let path = folder.0.path().join("bare");
     let mut file = OpenOptions::new().append(true).create(true).open(path)?;
     let bytes = vec![b'x'; (size + AROUND_SIZE) as usize];
-    let (start, mut latencies) = (Instant::now(), Vec::new());
-    while latencies.is_empty() || start.elapsed() < time {
+    let (start, mut latencies, mut commits) = (Instant::now(), Quantiles::default(), 0);
+    while commits == 0 || start.elapsed() < time {
         let before = Instant::now();
         file.write_all(&bytes)?;
         file.sync_data()?;
-        latencies.push(nanos(before));
+        latencies.count(nanos(before), 1.0);
+        commits += 1;
     }
-    let commits = latencies.len() as u64;
-    Ok(Measured::new(start.elapsed(), latencies, commits, commits * bytes.len() as u64))
+    let bytes = commits * bytes.len() as u64;
+    Ok(Measured { elapsed: start.elapsed(), latencies, syncs: commits, bytes })
 }
 
 /// One cell.
@@ -169,7 +155,7 @@ pub(super) fn run(dir: &Path, cell: Cell, size: u32, time: Duration) -> io::Resu
     let end = engine.store().positions().map_or(0, |now| now.written.offset);
     let (elapsed, latencies, syncs) = measured;
     engine.close().map_err(io::Error::other)?;
-    Ok(Measured::new(elapsed, latencies, syncs, end.saturating_sub(start)))
+    Ok(Measured { elapsed, latencies, syncs, bytes: end.saturating_sub(start) })
 }
 
 /// Lets all committers begin at once; how long it took, each commit's time, syncs.
@@ -178,7 +164,7 @@ fn commit(
     committers: u32,
     size: u32,
     time: Duration,
-) -> io::Result<(Duration, Vec<u32>, u64)> {
+) -> io::Result<(Duration, Quantiles, u64)> {
     let (stop, gate) = (AtomicBool::new(false), Gate::default());
     let (send, receive) = mpsc::channel();
     thread::scope(|scope| {
@@ -187,13 +173,13 @@ fn commit(
             let committer = move || {
                 let mut session = engine.session();
                 let mut row = Row::new(size, number);
-                let mut latencies = Vec::new();
+                let mut latencies = Quantiles::default();
                 gate.pass();
                 let done = loop {
                     // Each at least once, however short the time is.
                     let before = Instant::now();
                     match row.commit(&mut session) {
-                        Ok(()) => latencies.push(nanos(before)),
+                        Ok(()) => latencies.count(nanos(before), 1.0),
                         Err(error) => break Err(error),
                     }
                     if stop.load(Ordering::Relaxed) {
@@ -215,9 +201,9 @@ fn commit(
         let (start, syncs) = (Instant::now(), engine.group_figures().1);
         thread::sleep(time);
         stop.store(true, Ordering::Relaxed);
-        let mut latencies = Vec::new();
+        let mut latencies = Quantiles::default();
         for done in receive {
-            latencies.extend(done.map_err(io::Error::other)?);
+            latencies.add(&done.map_err(io::Error::other)?);
         }
         Ok((start.elapsed(), latencies, engine.group_figures().1 - syncs))
     })

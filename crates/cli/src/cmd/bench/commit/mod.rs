@@ -140,9 +140,9 @@ fn section(bare: &Measured, rows: &[(Cell, Measured)]) -> Section {
         whole(bare.commits_per_second()),
         Figure::decimal(1.0, 2),
         Figure::decimal(1.0, 3),
-        micros(bare, 50.0),
-        micros(bare, 99.0),
-        micros(bare, 100.0),
+        micros(bare.percentile(0.5)),
+        micros(bare.percentile(0.99)),
+        micros(bare.max()),
         bare.bytes_per_commit().into(),
         Figure::Null,
     ];
@@ -154,9 +154,9 @@ fn section(bare: &Measured, rows: &[(Cell, Measured)]) -> Section {
             whole(measured.commits_per_second()),
             Figure::decimal(measured.commits_per_second() / bare.commits_per_second().max(1e-9), 2),
             Figure::decimal(measured.syncs_per_commit(), 3),
-            micros(measured, 50.0),
-            micros(measured, 99.0),
-            micros(measured, 100.0),
+            micros(measured.percentile(0.5)),
+            micros(measured.percentile(0.99)),
+            micros(measured.max()),
             measured.bytes_per_commit().into(),
             cell.published().map_or(Figure::Null, whole),
         ]
@@ -181,8 +181,8 @@ fn section(bare: &Measured, rows: &[(Cell, Measured)]) -> Section {
     }
 }
 
-fn micros(measured: &Measured, percent: f64) -> Figure {
-    whole(measured.percentile(percent).as_secs_f64() * 1e6)
+fn micros(time: Duration) -> Figure {
+    whole(time.as_secs_f64() * 1e6)
 }
 
 fn whole(figure: f64) -> Figure {

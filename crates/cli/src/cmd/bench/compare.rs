@@ -1,0 +1,56 @@
+//! `binlogz bench compare`: two results side by side.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use binlogz_experiments::{Results, compare};
+use binlogz_report::stats::Format;
+use clap::{Args, ValueEnum};
+
+use crate::Exit;
+use crate::failure::{Failure, Result};
+
+/// Set two results side by side: other servers, settings or releases
+#[derive(Debug, Args)]
+pub(super) struct Compare {
+    /// The folder of a run
+    a: PathBuf,
+    /// The folder of another one
+    b: PathBuf,
+    /// How figures are written
+    #[arg(long, value_enum, default_value_t = FormatArg::Table)]
+    format: FormatArg,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FormatArg {
+    /// For people
+    Table,
+    /// One JSON document; its fields are stable
+    Json,
+    /// Comma-separated values
+    Csv,
+}
+
+impl Compare {
+    pub(super) fn run(self) -> Result<Exit> {
+        let section = compare(&read(&self.a)?, &read(&self.b)?);
+        if section.rows.is_empty() {
+            return Err(Failure::Line("the two have no experiment in common".to_owned()));
+        }
+        let format = match self.format {
+            FormatArg::Table => Format::Table,
+            FormatArg::Json => Format::Json,
+            FormatArg::Csv => Format::Csv,
+        };
+        let mut out = BufWriter::new(io::stdout().lock());
+        let written = format.write(&[section], &mut out).and_then(|()| out.flush());
+        written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        Ok(Exit::Done)
+    }
+}
+
+fn read(folder: &Path) -> Result<Results> {
+    let results = Results::read(folder).map_err(|error| Failure::Line(error.to_string()))?;
+    results.ok_or_else(|| Failure::of(&folder.display(), "no results.json in it"))
+}

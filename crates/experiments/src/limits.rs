@@ -1,0 +1,57 @@
+//! How many connections there can be: limits are raised where that is ours to do, and named where not.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::session::Session;
+
+/// Files and sockets that a process needs beside its connections.
+const BESIDE: u64 = 100;
+
+/// How many connections each side can have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Connections {
+    /// Open files that sysbench, a child of this process, may have.
+    client: u64,
+    /// Open files of the server, which are its connections, tables and logs.
+    server: u64,
+}
+
+/// Raises this process's limit as far as it may be, and asks the server for its own.
+pub(crate) fn connections(session: &mut Session) -> Connections {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let client = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    let server = session.number("SELECT @@GLOBAL.open_files_limit").ok().flatten();
+    Connections { client: client.unwrap_or(u64::MAX), server: server.unwrap_or(u64::MAX) }
+}
+
+impl Connections {
+    /// Why there can't be so many.
+    pub(crate) fn against(&self, connections: u32) -> Option<String> {
+        let needed = u64::from(connections) + BESIDE;
+        if self.client < needed {
+            return Some(format!("needs {needed} open files here, the limit is {} (ulimit -n)", self.client));
+        }
+        (self.server < needed).then(|| {
+            format!("needs {needed} open files of the server, its open_files_limit is {}", self.server)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Connections;
+
+    #[test]
+    fn the_limit_is_named() {
+        let limits = Connections { client: 1024, server: 5000 };
+        assert_eq!(limits.against(500), None);
+        let said = limits.against(1000).unwrap();
+        assert!(said.contains("1100 open files here, the limit is 1024"), "{said}");
+        let limits = Connections { client: 10_000, server: 5000 };
+        assert!(limits.against(5000).unwrap().contains("open_files_limit is 5000"));
+    }
+}

@@ -1,0 +1,71 @@
+//! Who can follow a source that compresses.
+
+use binlogz_report::html::{Chart, Series, Unit};
+use binlogz_report::stats::Section;
+
+use super::Summary;
+use super::figures::optional;
+use crate::results::Results;
+
+/// What the study of 2020-05 found.
+const PUBLISHED: &str = "Published (study of 2020-05): a replica of MySQL 8.0.19 stops its SQL thread at the first compressed \
+    transaction with error 13121, \"Relay log read failure: Could not parse relay log event entry\"; filters, \
+    multi-threaded appliers and semi-sync work with payloads.";
+
+pub(super) fn summary(results: &Results) -> Summary {
+    let mut rows = Vec::new();
+    for replica in &results.replicas {
+        rows.push(vec![
+            replica.replica.as_str().into(),
+            replica.follows.as_str().into(),
+            replica.with.as_str().into(),
+            replica.outcome.as_str().into(),
+            optional(replica.rows_percent, 1),
+            replica.said.as_deref().into(),
+        ]);
+    }
+    let mut conclusions: Vec<String> = Vec::new();
+    for follows in ["source", "relay, received", "relay, uncompressed"] {
+        let found: Vec<String> = results
+            .replicas
+            .iter()
+            .filter(|replica| replica.follows == follows)
+            .map(|replica| match replica.with.as_str() {
+                "" => format!("{} {}", replica.replica, replica.outcome),
+                with => format!("{} with {with} {}", replica.replica, replica.outcome),
+            })
+            .collect();
+        if !found.is_empty() {
+            conclusions.push(format!("Behind the {follows}: {}.", found.join("; ")));
+        }
+    }
+    conclusions.push(PUBLISHED.to_owned());
+    Summary {
+        tables: vec![Section {
+            name: "replicas",
+            title: "Replicas of a source that compresses",
+            columns: &["replica", "follows", "with", "outcome", "rows_percent", "said"],
+            rows,
+        }],
+        plots: Vec::new(),
+        charts: vec![Chart {
+            title: "Rows that arrive",
+            note: "Of those that a compressing source wrote, by who follows it and what it follows."
+                .to_owned(),
+            section: "replicas",
+            level: None,
+            x: &["replica", "follows", "with"],
+            x_unit: None,
+            axis: "rows",
+            series: vec![Series {
+                label: "rows",
+                column: "rows_percent",
+                unit: Unit::Percent,
+                line: false,
+                logarithmic: false,
+            }],
+            top: 24,
+        }],
+        conclusions,
+    }
+}
