@@ -244,12 +244,12 @@ fn count(server: &Server) -> binlogz_sandbox::Result<u64> {
 /// It prints an event's name for each; compressed transactions it passes over.
 fn cdc(followed: &Followed) -> binlogz_sandbox::Result<Outcome> {
     let version = Tool::Cdc.find()?.version().to_owned();
-    let client = CdcClient::follow(followed.port, 3_999_999_938)?;
-    let written = || client.events().iter().filter(|event| *event == "WriteRowsEvent").count();
+    let mut client = CdcClient::follow(followed.port, 3_999_999_938)?;
     let deadline = Instant::now() + PATIENCE;
     let (mut known, mut since) = (0, Instant::now());
     // Until nothing more comes: it is blocked then, or gone.
-    while Instant::now() < deadline && (known == 0 || since.elapsed() < SILENCE) {
+    while Instant::now() < deadline && client.trouble().is_none() && (known == 0 || since.elapsed() < SILENCE)
+    {
         let now = client.events().len();
         if now != known {
             (known, since) = (now, Instant::now());
@@ -257,17 +257,18 @@ fn cdc(followed: &Followed) -> binlogz_sandbox::Result<Outcome> {
         sleep(POLL);
     }
     let expected = TRANSACTIONS as usize + 1;
-    let seen = written();
-    let outcome = match (seen >= expected, known) {
+    let seen = client.events().iter().filter(|event| *event == "WriteRowsEvent").count();
+    let said = client.trouble();
+    let outcome = match (seen >= expected, &said) {
         (true, _) => "works",
-        (false, 0) => "stops",
-        (false, _) => "loses rows",
+        (false, Some(_)) => "stops",
+        (false, None) => "loses rows",
     };
     Ok(Outcome {
         version: format!("on Python {version}"),
         outcome,
         rows_percent: Some(seen as f64 / expected as f64 * 100.0),
-        said: None,
+        said,
     })
 }
 

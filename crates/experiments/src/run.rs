@@ -29,6 +29,8 @@ use crate::zstd::whole_files;
 pub struct Experimenter {
     /// What is run.
     pub preset: Preset,
+    /// Experiments of it that are left out.
+    pub skipped: Vec<String>,
     /// How.
     pub options: Options,
     /// Where results go.
@@ -66,7 +68,8 @@ impl Experimenter {
     ///
     /// Whatever ends the run; what was measured until then is kept, and marked as partial.
     pub fn run(&self, server: &TestedServer, progress: &mut dyn FnMut(&Progress)) -> Result<Results> {
-        let experiments = self.preset.experiments(self.options.scale);
+        let mut experiments = self.preset.experiments(self.options.scale);
+        experiments.retain(|experiment| !self.skips(experiment.name));
         let needs_sysbench = experiments
             .iter()
             .flat_map(|experiment| &experiment.steps)
@@ -102,6 +105,10 @@ impl Experimenter {
         let ran = run.cells(&experiments, progress);
         drop(run);
         self.end(ran, results)
+    }
+
+    fn skips(&self, experiment: &str) -> bool {
+        self.skipped.iter().any(|skipped| skipped == experiment)
     }
 
     /// The results that are in the folder, or new ones.
@@ -191,7 +198,7 @@ impl Run<'_> {
             }
             done += 1;
         }
-        if self.experimenter.preset.has_replicas() {
+        if self.experimenter.preset.has_replicas() && !self.experimenter.skips("replicas") {
             self.replicas(planned.len(), progress)?;
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! A change-data-capture client, as people run it: Python with mysql-replication, which loses the rows of compressed
 //! transactions without a word.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -22,6 +22,7 @@ for event in BinLogStreamReader(connection_settings=settings, server_id=int(sys.
 pub struct CdcClient {
     process: Child,
     events: Arc<Mutex<Vec<String>>>,
+    complaints: Arc<Mutex<Vec<String>>>,
 }
 
 impl CdcClient {
@@ -29,24 +30,35 @@ impl CdcClient {
     pub fn follow(port: u16, server_id: u32) -> Result<CdcClient> {
         let mut command = Tool::Cdc.find()?.command("python");
         command.args(["-c", FOLLOW, &port.to_string(), &server_id.to_string()]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().map_err(|error| Error::Io("run python".into(), error))?;
-        let events = Arc::new(Mutex::new(Vec::new()));
-        if let Some(stdout) = process.stdout.take() {
-            let events = Arc::clone(&events);
-            thread::spawn(move || {
-                for line in BufReader::new(stdout).lines().map_while(std::result::Result::ok) {
-                    events.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-                }
-            });
-        }
-        Ok(CdcClient { process, events })
+        let events = process.stdout.take().map(collected).unwrap_or_default();
+        let complaints = process.stderr.take().map(collected).unwrap_or_default();
+        Ok(CdcClient { process, events, complaints })
+    }
+
+    /// The last line of what it complained of, once it has ended, which it does on trouble alone.
+    pub fn trouble(&mut self) -> Option<String> {
+        self.process.try_wait().ok().flatten()?;
+        self.complaints.lock().unwrap_or_else(PoisonError::into_inner).last().cloned()
     }
 
     /// The names of the events it was given so far, as in `WriteRowsEvent`.
     pub fn events(&self) -> Vec<String> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// The lines of a pipe, as they come.
+fn collected(pipe: impl Read + Send + 'static) -> Arc<Mutex<Vec<String>>> {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let collecting = Arc::clone(&lines);
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(std::result::Result::ok) {
+            collecting.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        }
+    });
+    lines
 }
 
 impl Drop for CdcClient {

@@ -36,6 +36,9 @@ pub(super) struct Run {
     /// What does not stand against loading it
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
     allow: Vec<AllowArg>,
+    /// Leave out these presets of all
+    #[arg(long, value_name = "PRESET,…", value_delimiter = ',')]
+    skip: Vec<String>,
     /// 1: the studies' own sizes
     #[arg(long, value_name = "0.001…1", default_value_t = 1.0, value_parser = scale)]
     scale: f64,
@@ -127,6 +130,7 @@ impl Run {
         });
         let experimenter = Experimenter {
             preset,
+            skipped: self.skip.clone(),
             options: Options {
                 preset: preset.name().to_owned(),
                 scale: self.scale,
