@@ -94,4 +94,49 @@ fn the_five_workloads_reach_replicas_in_every_form() {
         );
     }
     assert!(filtered.sql("SELECT COUNT(*) FROM employees.salaries").is_err(), "left out by its filter");
+
+    // The relay lists the events as the source does, from anywhere on.
+    let mut checked = 0;
+    for (from, limit) in [("", "LIMIT 300"), ("", "LIMIT 150, 40"), ("FROM 4", "LIMIT 3")] {
+        let statement = format!("SHOW BINLOG EVENTS IN 'binlog.000001' {from} {limit}");
+        let expected = source.sql(&statement).unwrap();
+        assert_eq!(
+            relay.sql(mysql, "repl", &statement).unwrap().trim_end(),
+            expected.trim_end(),
+            "{statement}"
+        );
+        checked += expected.lines().count();
+        if from.is_empty() && limit.starts_with("LIMIT 150") {
+            let position = expected.lines().last().unwrap().split('\t').nth(4).unwrap();
+            let statement = format!("SHOW BINLOG EVENTS IN 'binlog.000001' FROM {position} LIMIT 5");
+            let expected = source.sql(&statement).unwrap();
+            assert_eq!(relay.sql(mysql, "repl", &statement).unwrap().trim_end(), expected.trim_end());
+        }
+    }
+    assert!(checked > 300);
+    for (statement, said) in [
+        ("SHOW BINLOG EVENTS IN 'binlog.000099'", "Could not find target log"),
+        ("SHOW BINLOG EVENTS FROM 5", "no event begins at 5"),
+        ("SHOW BINLOG EVENTS FROM 200", "no event begins at 200"),
+    ] {
+        let refused = relay.sql(mysql, "repl", statement).unwrap_err();
+        assert!(refused.contains(said), "{refused}");
+    }
+    let mut client = mysql.command("mysql");
+    client.args(["--no-defaults", "--host=127.0.0.1", "--user=repl", "--vertical", "--column-names"]);
+    client.arg(format!("--port={}", relay.port)).args(["--execute", "SHOW REPLICA STATUS"]);
+    let output = client.env("MYSQL_PWD", "repl").output().unwrap();
+    let status = String::from_utf8(output.stdout).unwrap();
+    let names = |text: &str| -> Vec<String> {
+        text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned())).collect()
+    };
+    let mut client = received.client();
+    let output =
+        client.args(["--vertical", "--column-names", "--execute=SHOW REPLICA STATUS"]).output().unwrap();
+    let expected = String::from_utf8(output.stdout).unwrap().replace(",\n", ",");
+    assert_eq!(names(&status.replace(",\n", ",")), names(&expected));
+    assert!(
+        status.contains("Replica_IO_Running: Yes") && status.contains(&source.server_uuid().unwrap()),
+        "{status}"
+    );
 }

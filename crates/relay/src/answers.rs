@@ -15,7 +15,8 @@ use crate::error::Result;
 use crate::form::Form;
 use crate::head::Head;
 use crate::relay::{Kept, Relay};
-use crate::translate::end_of;
+use crate::replica_status::replica_status;
+use crate::translate::{end_of, list_events};
 
 /// `@name`: values that a client set.
 pub(crate) type Variables = BTreeMap<String, Option<String>>;
@@ -27,6 +28,18 @@ const VALUE_SIZE_MAX: usize = 1024;
 const NOT_SUPPORTED: (u16, [u8; 5]) = (1235, *b"42000");
 const UNKNOWN_VARIABLE: (u16, [u8; 5]) = (ServerError::UNKNOWN_SYSTEM_VARIABLE, *b"HY000");
 const ACCESS_DENIED: (u16, [u8; 5]) = (ServerError::SPECIFIC_ACCESS_DENIED, *b"42000");
+
+/// ER_ERROR_WHEN_EXECUTING_COMMAND.
+const SHOW_EVENTS_ERROR: (u16, [u8; 5]) = (1220, *b"HY000");
+/// Of SHOW BINLOG EVENTS; whether they are numbers.
+const EVENT_COLUMNS: [(&str, bool); 6] = [
+    ("Log_name", false),
+    ("Pos", true),
+    ("Event_type", false),
+    ("Server_id", true),
+    ("End_log_pos", true),
+    ("Info", false),
+];
 
 /// Answers a statement. `form`: what the client is served where it names no file.
 pub(crate) fn answer(
@@ -87,6 +100,33 @@ pub(crate) fn answer(
             session.rows(&[text("Log_name"), number("File_size"), text("Encrypted")], &rows);
         }
         Statement::ShowBinaryLogStatus => status(relay, kept, session, form(variables)?)?,
+        Statement::ShowBinlogEvents(wanted) => {
+            let file = match &wanted.file {
+                Some(name) => kept.names.parse(name),
+                None => match kept.store.logs()?.first() {
+                    Some(first) => Some((form(variables)?, first.number)),
+                    None => None,
+                },
+            };
+            let known = file.filter(|(_, file)| kept.store.reader(*file, 0).is_ok());
+            let listed = match known {
+                Some((form, file)) => list_events(kept, form, file, &wanted)?,
+                None => Err("Could not find target log".into()),
+            };
+            match listed {
+                Ok(rows) => {
+                    session.rows(&EVENT_COLUMNS.map(|(name, is_number)| Column { name, is_number }), &rows)
+                }
+                Err(message) => {
+                    let message = format!("Error when executing command SHOW BINLOG EVENTS: {message}");
+                    refuse(session, SHOW_EVENTS_ERROR, message);
+                }
+            }
+        }
+        Statement::ShowReplicaStatus => {
+            let (columns, row) = replica_status(relay, kept)?;
+            session.rows(&columns, std::slice::from_ref(&row));
+        }
         Statement::Admin(statement) => {
             return admin::answer(relay, kept, may_administer, variables, session, &statement);
         }

@@ -22,12 +22,15 @@ use binlogz_payload::{
     SpoolMemory, TransactionCompressor, TransactionExpander,
 };
 use binlogz_store::{FileNumber, LogReader};
+use binlogz_wire::result_set::Row;
+use binlogz_wire::statement::EventsWanted;
 
 use crate::checkpoints::{Checkpoints, Noting, Seen, Start};
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::groups::{Group, GroupWalker, HELD_SIZE_MAX};
 use crate::head::Head;
+use crate::listing::Listing;
 use crate::relay::Kept;
 use crate::steering;
 
@@ -356,4 +359,32 @@ pub(crate) fn go_to_end(kept: &Kept, form: Form, file: FileNumber) -> Result<(u6
     }
     translator.finish_file();
     Ok((translator.offset(), translator.noting))
+}
+
+/// Lists the events of a file in a form, as far as they are durable.
+pub(crate) fn list_events(
+    kept: &Kept,
+    form: Form,
+    file: FileNumber,
+    wanted: &EventsWanted,
+) -> Result<Result<Vec<Row>, String>> {
+    let name = kept.names.name(form, file);
+    let listing = Listing::new(name, &Head::read(&kept.store, file)?, wanted);
+    let from = listing.from();
+    let mut translator = Translator::new(kept, form, file, listing)?;
+    if let Some(start) = translator.places.before(form, from) {
+        translator.begin_at(&start)?;
+        let at = translator.offset();
+        translator.sink()?.skip_to(at);
+    }
+    while !translator.sink()?.is_done() {
+        let Some(group) = translator.walker.next()? else { break };
+        let unseen = translator.offset() + group.size() <= from && translator.keeps_size(&group);
+        let done = if unseen { translator.pass(&group) } else { translator.put(&group) };
+        if translator.sink()?.is_done() {
+            break;
+        }
+        done?;
+    }
+    Ok(translator.sink()?.finish())
 }

@@ -7,6 +7,7 @@
 //! SET NAMES …
 //! SHOW [GLOBAL | SESSION] VARIABLES [LIKE text | WHERE Variable_name = text]
 //! SHOW BINARY LOGS | MASTER LOGS · SHOW BINARY LOG STATUS | MASTER STATUS · SHOW REPLICAS | SLAVE HOSTS
+//! SHOW BINLOG EVENTS [IN text] [FROM n] [LIMIT [n,] n] · SHOW REPLICA | SLAVE STATUS [FOR CHANNEL text]
 //! PURGE BINARY LOGS TO text | BEFORE text · FLUSH BINARY LOGS · START | STOP REPLICA [IO_THREAD]: see `admin`
 //!
 //! expression: @name · @@[global.]name · text · number · function() · in SET also a word
@@ -38,8 +39,25 @@ pub enum Statement {
     ShowBinaryLogStatus,
     /// The replicas that made themselves known.
     ShowReplicas,
+    /// The events of a file of the binary log.
+    ShowBinlogEvents(EventsWanted),
+    /// How the receiving is.
+    ShowReplicaStatus,
     /// Something that changes what the server does.
     Admin(AdminStatement),
+}
+
+/// Which events SHOW BINLOG EVENTS is to show.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventsWanted {
+    /// Of which file; by default the first.
+    pub file: Option<String>,
+    /// From where in it on.
+    pub from: Option<u64>,
+    /// How many are passed over.
+    pub skip: u64,
+    /// How many at the most.
+    pub count: Option<u64>,
 }
 
 /// Something that has a value.
@@ -187,10 +205,49 @@ impl Parser<'_> {
             }
             "MASTER" if self.is_keyword("LOGS") => Some(Statement::ShowBinaryLogs),
             "MASTER" => self.is_keyword("STATUS").then_some(Statement::ShowBinaryLogStatus),
+            "BINLOG" => self.is_keyword("EVENTS").then(|| self.binlog_events())?,
             "REPLICAS" => Some(Statement::ShowReplicas),
-            "SLAVE" => self.is_keyword("HOSTS").then_some(Statement::ShowReplicas),
+            "REPLICA" => self.replica_status(),
+            "SLAVE" if self.is_keyword("HOSTS") => Some(Statement::ShowReplicas),
+            "SLAVE" => self.replica_status(),
             _ => None,
         }
+    }
+
+    fn binlog_events(&mut self) -> Option<Statement> {
+        let mut wanted = EventsWanted::default();
+        if self.is_keyword("IN") {
+            wanted.file = Some(self.literal()?);
+        }
+        if self.is_keyword("FROM") {
+            wanted.from = Some(self.number()?);
+        }
+        if self.is_keyword("LIMIT") {
+            let first = self.number()?;
+            if self.symbol(',') {
+                (wanted.skip, wanted.count) = (first, Some(self.number()?));
+            } else {
+                wanted.count = Some(first);
+                if self.is_keyword("OFFSET") {
+                    wanted.skip = self.number()?;
+                }
+            }
+        }
+        Some(Statement::ShowBinlogEvents(wanted))
+    }
+
+    fn replica_status(&mut self) -> Option<Statement> {
+        self.is_keyword("STATUS").then_some(())?;
+        if self.is_keyword("FOR") {
+            self.is_keyword("CHANNEL").then_some(())?;
+            // There is one channel, whose name is empty.
+            self.literal().filter(String::is_empty)?;
+        }
+        Some(Statement::ShowReplicaStatus)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        self.literal()?.parse().ok()
     }
 
     fn expression(&mut self, bare_words: bool) -> Option<Expression> {
@@ -350,6 +407,26 @@ mod tests {
             ("show binary log status", Statement::ShowBinaryLogStatus),
             ("SHOW BINARY LOGS", Statement::ShowBinaryLogs),
             ("SHOW SLAVE HOSTS", Statement::ShowReplicas),
+            ("SHOW BINLOG EVENTS", Statement::ShowBinlogEvents(EventsWanted::default())),
+            (
+                "show binlog events in 'binlog.000002' from 158 limit 3, 7;",
+                Statement::ShowBinlogEvents(EventsWanted {
+                    file: Some("binlog.000002".into()),
+                    from: Some(158),
+                    skip: 3,
+                    count: Some(7),
+                }),
+            ),
+            (
+                "SHOW BINLOG EVENTS LIMIT 7 OFFSET 3",
+                Statement::ShowBinlogEvents(EventsWanted {
+                    skip: 3,
+                    count: Some(7),
+                    ..EventsWanted::default()
+                }),
+            ),
+            ("SHOW REPLICA STATUS", Statement::ShowReplicaStatus),
+            ("SHOW SLAVE STATUS FOR CHANNEL ''", Statement::ShowReplicaStatus),
             (
                 "SELECT @@version_comment AS v, VERSION() LIMIT 1",
                 Statement::Select(vec![
@@ -381,6 +458,10 @@ mod tests {
             "SELECT sleep(9)",
             "SELECT $$",
             "SHOW BINARY",
+            "SHOW BINLOG",
+            "SHOW BINLOG EVENTS FROM x",
+            "SHOW BINLOG EVENTS LIMIT 1,",
+            "SHOW REPLICA STATUS FOR CHANNEL 'other'",
             "SET = 1",
             "@",
             "SELECT 1 AS",

@@ -1,0 +1,252 @@
+//! SHOW BINLOG EVENTS: the events of a file in the form that its name says, payloads opened, as the server lists them.
+
+use std::io::{self, Write};
+
+use binlogz_binlog::event::{Event, PostHeaderLengths, TransactionPayloadEvent};
+use binlogz_binlog::show_events::{event_type_name, write_info};
+use binlogz_binlog::{EventFrame, EventHeader, EventParser, EventType, EventVisitor, Framing, MAGIC};
+use binlogz_payload::{Error, Expander, PayloadStream};
+use binlogz_wire::result_set::Row;
+use binlogz_wire::statement::EventsWanted;
+
+use crate::head::Head;
+use crate::translate::FormSink;
+
+/// Of an event so many bytes are looked at: its Info may be a statement.
+const EVENT_SIZE_MAX: usize = 1 << 20;
+/// An answer is made in memory: a client that wants more asks with a LIMIT.
+const ANSWER_SIZE_MAX: usize = 16 << 20;
+/// Of a row, beside its name and Info: six allocations and short texts.
+const ROW_SIZE: usize = 256;
+
+/// Collects rows.
+pub(crate) struct Listing {
+    parser: EventParser,
+    list: List,
+}
+
+struct List {
+    name: String,
+    framing: Framing,
+    lengths: PostHeaderLengths,
+    from: u64,
+    skip: u64,
+    left: u64,
+    rows: Vec<Row>,
+    size: usize,
+    /// What is wrong with the request.
+    refused: Option<String>,
+    /// The event that goes by: where it stands, and its bytes as far as they are held.
+    offset: u64,
+    header: Option<EventHeader>,
+    event: Vec<u8>,
+    payload: Option<PayloadStream>,
+    expander: Option<Expander>,
+}
+
+/// What [`Listing`] ends a walk with that has all it wanted.
+const ENOUGH: &str = "enough";
+
+impl Listing {
+    /// Of a file of this name, from its format description on.
+    pub(crate) fn new(name: String, head: &Head, wanted: &EventsWanted) -> Self {
+        let mut info = Vec::new();
+        write_info(&Event::FormatDescription(head.description.clone()), head.header.flags, &mut info);
+        let mut list = List {
+            name,
+            framing: head.framing(),
+            lengths: PostHeaderLengths::new(&head.description.post_header_lengths),
+            from: wanted.from.unwrap_or(0).max(MAGIC.len() as u64),
+            skip: wanted.skip,
+            left: wanted.count.unwrap_or(u64::MAX),
+            rows: Vec::new(),
+            size: 0,
+            refused: None,
+            offset: MAGIC.len() as u64,
+            header: None,
+            event: Vec::new(),
+            payload: None,
+            expander: None,
+        };
+        if list.from <= list.offset {
+            list.row(list.offset, head.header.end_log_pos, &head.header, info);
+        } else if list.from < head.end() {
+            list.refuse_place();
+        }
+        Listing { parser: EventParser::unchecked(head.framing(), head.end()), list }
+    }
+
+    /// Whether nothing more is wanted.
+    pub(crate) fn is_done(&self) -> bool {
+        self.list.left == 0 || self.list.refused.is_some()
+    }
+
+    /// Events in front of this place are not listed.
+    pub(crate) fn from(&self) -> u64 {
+        self.list.from
+    }
+
+    /// The rows, or why there are none.
+    pub(crate) fn finish(&mut self) -> Result<Vec<Row>, String> {
+        match self.list.refused.take() {
+            Some(refused) => Err(refused),
+            None => Ok(std::mem::take(&mut self.list.rows)),
+        }
+    }
+}
+
+impl FormSink for Listing {
+    fn skip_to(&mut self, position: u64) {
+        self.parser = EventParser::unchecked(self.list.framing, position);
+    }
+}
+
+impl Write for Listing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.parser.push(bytes, &mut self.list) {
+            Ok(()) => Ok(bytes.len()),
+            Err(_) if self.is_done() => Err(io::Error::other(ENOUGH)),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl List {
+    /// Adds a row for the event that is held.
+    fn show(&mut self, pos: u64, end_log_pos: u32, header: &EventHeader) {
+        let mut info = Vec::new();
+        let frame = EventFrame::without_checksum_behind(&self.event);
+        // What can't be read has no Info; that it can't is said by verify.
+        if let Ok(event) = frame.and_then(|frame| Event::decode(&frame, &self.lengths)) {
+            write_info(&event, header.flags, &mut info);
+        }
+        self.row(pos, end_log_pos, header, info);
+    }
+
+    /// Adds a row, if it is wanted.
+    fn row(&mut self, pos: u64, end_log_pos: u32, header: &EventHeader, info: Vec<u8>) {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return;
+        }
+        if self.left == 0 || self.refused.is_some() {
+            return;
+        }
+        self.size += info.len() + self.name.len() + ROW_SIZE;
+        if self.size > ANSWER_SIZE_MAX {
+            self.refused =
+                Some("the answer would be larger than 16 MiB: ask for fewer events with LIMIT".into());
+            return;
+        }
+        let text = |value: String| Some(value.into_bytes());
+        self.rows.push(vec![
+            text(self.name.clone()),
+            text(pos.to_string()),
+            text(event_type_name(header.event_type).to_owned()),
+            text(header.server_id.to_string()),
+            text(end_log_pos.to_string()),
+            Some(info),
+        ]);
+        self.left -= 1;
+    }
+
+    fn refuse_place(&mut self) {
+        self.refused = Some(format!("Wrong offset or I/O error: no event begins at {}", self.from));
+    }
+
+    fn enough(&self) -> Result<(), Error> {
+        match self.left == 0 || self.refused.is_some() {
+            true => Err(Error::Io(io::Error::other(ENOUGH))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl EventVisitor for List {
+    type Error = Error;
+
+    fn begin(&mut self, offset: u64, header: &EventHeader) -> Result<(), Error> {
+        (self.offset, self.header) = (offset, Some(*header));
+        self.event = header.encode().to_vec();
+        if offset < self.from {
+            self.header = None;
+            if offset + u64::from(header.event_size) > self.from {
+                self.refuse_place();
+            }
+        } else if header.event_type == EventType::TRANSACTION_PAYLOAD {
+            self.payload = Some(PayloadStream::begin(offset, header, self.framing));
+            if self.expander.is_none() {
+                self.expander = Some(Expander::new()?);
+            }
+        }
+        self.enough()
+    }
+
+    fn body(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let Some(header) = self.header else { return Ok(()) };
+        let (Some(mut payload), Some(mut expander)) = (self.payload.take(), self.expander.take()) else {
+            let room = EVENT_SIZE_MAX.saturating_sub(self.event.len());
+            self.event.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+            return Ok(());
+        };
+        let told = payload.fields().is_some();
+        // First the payload's own row, as soon as its fields are there.
+        let rest = payload.front(bytes, &mut expander)?;
+        let end = (self.offset + u64::from(header.event_size)) as u32;
+        if let Some(fields) = payload.fields().filter(|_| !told) {
+            let mut info = Vec::new();
+            let event = TransactionPayloadEvent { header: fields, payload: &[], trailing: &[] };
+            write_info(&Event::TransactionPayload(event), header.flags, &mut info);
+            self.row(self.offset, end, &header, info);
+        }
+        let mut inside = Inside { list: self, end, header: None };
+        let done = payload.body(rest, &mut expander, &mut inside);
+        (self.payload, self.expander) = (Some(payload), Some(expander));
+        done?;
+        self.enough()
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        if self.payload.take().is_some() {
+            return self.enough();
+        }
+        if let Some(header) = self.header.take() {
+            self.show(self.offset, header.end_log_pos, &header);
+        }
+        self.enough()
+    }
+}
+
+/// The events of a payload: all of them have its end as their place.
+struct Inside<'a> {
+    list: &'a mut List,
+    end: u32,
+    header: Option<EventHeader>,
+}
+
+impl EventVisitor for Inside<'_> {
+    type Error = Error;
+
+    fn begin(&mut self, _: u64, header: &EventHeader) -> Result<(), Error> {
+        self.header = Some(*header);
+        self.list.event = header.encode().to_vec();
+        self.list.enough()
+    }
+
+    fn body(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let room = EVENT_SIZE_MAX.saturating_sub(self.list.event.len());
+        self.list.event.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        if let Some(header) = self.header.take() {
+            self.list.show(u64::from(self.end), self.end, &header);
+        }
+        self.list.enough()
+    }
+}
