@@ -9,6 +9,8 @@ use binlogz_archive::create::Creator;
 use binlogz_archive::folder::Folder;
 use binlogz_archive::manifest::Manifest;
 use binlogz_archive::restore;
+use binlogz_archive::selection::Selection;
+use binlogz_binlog::gtid::{GtidInterval, GtidSet};
 
 fn main() -> binlogz_archive::Result<()> {
     let mut workers = 1;
@@ -43,6 +45,7 @@ fn main() -> binlogz_archive::Result<()> {
             restore::whole(&storage, file, &mut std::io::sink(), workers)?;
         }
         let unpacking = start.elapsed();
+        one_transaction(&storage, &manifest)?;
         let packed: u64 = manifest.files.iter().map(|file| file.packed_size).sum();
         if together {
             manifest.files.iter().for_each(|file| println!("  {}: {}", file.name, file.packed_size));
@@ -50,6 +53,24 @@ fn main() -> binlogz_archive::Result<()> {
         let speed = |time: std::time::Duration| size as f64 / 1e6 / time.as_secs_f64();
         let (pack, unpack) = (speed(packing), speed(unpacking));
         println!("{}: {size} -> {packed}, pack {pack:.1} MB/s, unpack {unpack:.1} MB/s", paths.join(" "));
+    }
+    Ok(())
+}
+
+/// Restores a transaction in the middle of each log alone.
+fn one_transaction(storage: &Folder, manifest: &Manifest) -> binlogz_archive::Result<()> {
+    for file in &manifest.files {
+        let gtids = file.gtid_set()?;
+        let Some((tsid, [interval, ..])) = gtids.iter().next() else { continue };
+        let middle = interval.start() + (interval.end() - interval.start()) / 2;
+        let mut wanted = GtidSet::default();
+        wanted.add_interval(tsid.clone(), GtidInterval::new(middle, middle + 1)?);
+        let gtid = wanted.to_string();
+        let selection = Selection { gtids: Some(wanted), ..Selection::default() };
+        let start = Instant::now();
+        let mut out = || Ok(Box::new(std::io::sink()) as Box<dyn std::io::Write>);
+        let restored = restore::chosen(storage, file, &selection, 2, &mut out)?;
+        println!("  {gtid} alone: {:.3} s, {restored:?}", start.elapsed().as_secs_f64());
     }
     Ok(())
 }

@@ -54,6 +54,7 @@ pub fn add(storage: &dyn Storage, name: &str, log: Arc<dyn ReadAt>, workers: usi
 pub struct Creator<'a> {
     storage: &'a dyn Storage,
     workers: usize,
+    canonical_payloads: bool,
     /// Is told of each log once the archive holds it durably.
     told: &'a mut dyn FnMut(&Created),
     manifest: Manifest,
@@ -80,7 +81,21 @@ impl<'a> Creator<'a> {
         told: &'a mut dyn FnMut(&Created),
     ) -> Result<Creator<'a>> {
         let manifest = Manifest::read(storage)?.unwrap_or_default();
-        Ok(Creator { storage, workers, told, manifest, segment: None, packed: Vec::new() })
+        let canonical_payloads = false;
+        Ok(Creator {
+            storage,
+            workers,
+            canonical_payloads,
+            told,
+            manifest,
+            segment: None,
+            packed: Vec::new(),
+        })
+    }
+
+    /// Whether payloads that no level gives back come back with equal meaning instead of being kept as they are.
+    pub fn canonical_payloads(&mut self, canonical: bool) {
+        self.canonical_payloads = canonical;
     }
 
     /// Packs a log. The archive holds it when `told` was told so, at the latest when [`Creator::finish`] returns.
@@ -96,22 +111,34 @@ impl<'a> Creator<'a> {
             return Ok(());
         }
         let payloads = count_payloads(log.as_ref());
-        let expanded = if payloads > 0 { expanded(&log, self.workers) } else { None };
+        let expanded = match payloads {
+            0 => None,
+            _ => expanded(&log, self.workers, self.canonical_payloads),
+        };
         let mut entry = FileEntry {
             name: name.into(),
             objects: Vec::new(),
             size,
             sha256,
+            source_sha256: None,
             packed_size: 0,
-            payload_level: expanded.as_ref().map(|(_, level)| *level),
+            payload_level: expanded.as_ref().map(|expanded| expanded.level),
             payload_codec: expanded.as_ref().map(|_| payload_codec()),
             payloads_kept: if expanded.is_some() { 0 } else { payloads },
             previous_gtids: String::new(),
             gtids: String::new(),
             times: None,
         };
+        if let Some(Expanded { file, level, exact: false }) = &expanded {
+            let mut hasher = Hasher::default();
+            let plain = file.reopen().map_err(Error::io("read a temporary file"))?;
+            compress(Arc::new(plain), (*level).into(), &mut hasher, self.workers)?;
+            let (sha256, size) = hasher.finish();
+            entry.source_sha256 = Some(std::mem::replace(&mut entry.sha256, sha256));
+            entry.size = size;
+        }
         let packed = match &expanded {
-            Some((file, _)) => self.pack(&mut entry, Reader::new(file.as_file())).map(drop),
+            Some(expanded) => self.pack(&mut entry, Reader::new(expanded.file.as_file())).map(drop),
             None => self.pack(&mut entry, Reader::new(log.as_ref())).and_then(|packed| {
                 let changed =
                     || Error::unexpected(format!("{name}: CRC-32 at a second reading"), packed, crc32);
@@ -251,10 +278,10 @@ fn known<'a>(
     sha256: &str,
 ) -> Result<Option<FileEntry>> {
     match files.into_iter().find(|file| file.name == name) {
-        Some(known) if known.sha256 != sha256 => Err(Error::unexpected(
+        Some(known) if known.source_sha256() != sha256 => Err(Error::unexpected(
             format!("{name}: SHA-256"),
             sha256,
-            format!("{}, that of the log of this name in the archive", known.sha256),
+            format!("{}, that of the log of this name in the archive", known.source_sha256()),
         )),
         known => Ok(known.cloned()),
     }
@@ -356,8 +383,20 @@ fn count_payloads(log: &dyn ReadAt) -> u64 {
     count
 }
 
-/// The log without payloads, and the level at which compressing it gives the log again; `None`: there is none.
-fn expanded(log: &Arc<dyn ReadAt>, workers: usize) -> Option<(tempfile::NamedTempFile, u8)> {
+/// A log without its payloads.
+struct Expanded {
+    file: tempfile::NamedTempFile,
+    /// The level at which they are compressed again.
+    level: u8,
+    /// That gives the log's own bytes.
+    exact: bool,
+}
+
+/// The level of payloads that come back in our bytes: the server's default.
+const LEVEL_CANONICAL: u8 = 3;
+
+/// The log without payloads; `None`: there is no level that gives it back, nor are our bytes wanted instead.
+fn expanded(log: &Arc<dyn ReadAt>, workers: usize, canonical: bool) -> Option<Expanded> {
     let mut file = tempfile::NamedTempFile::new().ok()?;
     let mut out = io::BufWriter::with_capacity(1 << 20, file.as_file_mut());
     let summary =
@@ -373,8 +412,10 @@ fn expanded(log: &Arc<dyn ReadAt>, workers: usize) -> Option<(tempfile::NamedTem
             let mut compare = Compare { log: log.as_ref(), offset: 0 };
             compress(plain, level, &mut compare, workers).is_ok() && compare.at_end()
         })
-    })?;
-    Some((file, level as u8))
+    });
+    let exact = level.is_some();
+    let level = level.map_or(LEVEL_CANONICAL, |level| level as u8);
+    (exact || canonical).then_some(Expanded { file, level, exact })
 }
 
 /// Writes a log with its transactions compressed as its server did.

@@ -37,6 +37,9 @@ pub struct FileEntry {
     pub size: u64,
     /// Their SHA-256, in hexadecimal.
     pub sha256: String,
+    /// That of the log as it was, where its payloads come back in other bytes of equal meaning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_sha256: Option<String>,
     /// Bytes of its blocks.
     pub packed_size: u64,
     /// The level at which its payloads were compressed: they are kept expanded, and come back by compressing.
@@ -106,6 +109,11 @@ impl Manifest {
 }
 
 impl FileEntry {
+    /// SHA-256 of the log as it was.
+    pub fn source_sha256(&self) -> &str {
+        self.source_sha256.as_ref().unwrap_or(&self.sha256)
+    }
+
     /// Transactions in it.
     ///
     /// # Errors

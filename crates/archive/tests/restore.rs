@@ -5,7 +5,7 @@
 use std::io::{Read, Seek};
 use std::sync::Arc;
 
-use binlogz_archive::create::{self, Created};
+use binlogz_archive::create::{self, Created, Creator};
 use binlogz_archive::cut::Cutter;
 use binlogz_archive::folder::Folder;
 use binlogz_archive::former::Unpacked;
@@ -15,6 +15,7 @@ use binlogz_archive::object::{Object, ReadRange};
 use binlogz_archive::segment::Segment;
 use binlogz_archive::storage::Storage;
 use binlogz_archive::{Result, check, restore};
+use binlogz_flow::{Input, Rewrite, rewrite};
 use binlogz_testkit::{corpus, mutate, real};
 
 /// Bytes of a log that is archived in a short test: this is a debug build.
@@ -163,6 +164,37 @@ fn gaps_and_overlaps_between_logs_are_found() {
     assert!(problems().iter().any(|line| line.starts_with("a.000005: gap: ")), "{:?}", problems());
     add("binlog.000005", "a.000006");
     assert!(problems().iter().any(|line| line.starts_with("a.000006: overlap: ")), "{:?}", problems());
+}
+
+/// Payloads of several levels: no level gives the log back.
+#[test]
+fn payloads_that_would_not_come_back_are_kept_or_come_back_with_equal_meaning() {
+    let log = corpus_log("levels.000003");
+    let expanded = |log: &[u8]| {
+        let mut out = Vec::new();
+        let input = Input::Places(Arc::new(log.to_vec()));
+        rewrite(input, &mut out, Rewrite::Expand, 1, None, &mut |_| {}).unwrap();
+        out
+    };
+    for canonical in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let archive = Folder::new(dir.path());
+        for _ in 0..2 {
+            let mut told = |_: &Created| {};
+            let mut creator = Creator::new(&archive, 1, &mut told).unwrap();
+            creator.canonical_payloads(canonical);
+            creator.add("levels.000003", Arc::new(log.clone())).unwrap();
+            creator.finish().unwrap();
+        }
+        let manifest = Manifest::read(&archive).unwrap().unwrap();
+        let [entry] = manifest.files.as_slice() else { panic!("{manifest:?}") };
+        assert_eq!(entry.payloads_kept == 0, canonical);
+        restore::verify(&archive, entry, 1).unwrap();
+        let mut back = Vec::new();
+        restore::whole(&archive, entry, &mut back, 1).unwrap();
+        assert_eq!(back == log, !canonical);
+        assert!(expanded(&back) == expanded(&log));
+    }
 }
 
 #[test]

@@ -54,6 +54,10 @@ struct Create {
     /// Threads that work at once [default: one for each core]
     #[arg(long, short, value_name = "N")]
     jobs: Option<NonZeroUsize>,
+    /// Expand payloads that no compression level would give back too: they come back with equal meaning, as
+    /// `compress` makes them at level 3, not byte for byte
+    #[arg(long)]
+    canonical_payloads: bool,
     #[command(flatten)]
     keyring: KeyringArg,
     /// Binary logs or relay logs that are no longer written
@@ -151,6 +155,7 @@ impl Create {
             last = Some(entry.name.clone());
         };
         let mut creator = Creator::new(&storage, workers(self.jobs), &mut told).map_err(failure(&self.to))?;
+        creator.canonical_payloads(self.canonical_payloads);
         for path in &self.files {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let added = LogPath::File(path.clone()).open(keyring.as_ref()).and_then(|input| match input {
@@ -203,6 +208,9 @@ fn numbered(name: &str, step: i64) -> Option<String> {
 fn added_line(entry: &FileEntry) -> String {
     let percent = 100.0 * entry.packed_size as f64 / entry.size.max(1) as f64;
     let payloads = match (entry.payload_level, entry.payloads_kept) {
+        (Some(level), _) if entry.source_sha256.is_some() => {
+            format!(", payloads expanded: they come back with equal meaning, at level {level}")
+        }
         (Some(level), _) => format!(", payloads of level {level} expanded"),
         (None, 0) => String::new(),
         (None, count) => format!(", {count} payloads kept as they are"),
