@@ -42,9 +42,14 @@ packed() {
     echo "$(bytes_of "$work"/arc/objects/*) $create $restore"
 }
 
-# rival FILE: bytes of xz and of zstd, seconds of xz. The two run at once, each on a core.
+# rival FILE: bytes of xz and of zstd, seconds of xz. The two run at once, each on a core. Of the shapes (0: not made)
+# nothing is asked against zstd.
 rival() {
-    zstd -19 --long=27 --quiet --stdout "$1" | wc -c >"$work/zstd" &
+    if [[ $1 = *workloads* ]]; then
+        zstd -19 --long=27 --quiet --stdout "$1" | wc -c >"$work/zstd" &
+    else
+        echo 0 >"$work/zstd"
+    fi
     local begin=$EPOCHREALTIME
     xz -6 --threads=1 --stdout "$1" | wc -c >"$work/xz"
     local end=$EPOCHREALTIME
@@ -59,7 +64,7 @@ for file in "${workloads[@]}" "${shapes[@]}"; do
     echo "$(basename "$file") $(bytes_of "$file")" $(packed "$file") $(rival "$file")
 done | tee "$work/lines" | awk '{
     printf "%-26s %10d %10d %10d %10d %6.3f %6.3f %9.1f %10.1f %8.1f\n",
-        $1, $2, $3, $6, $7, $3 / $6, $3 / $7, $2 / 1e6 / $4, $2 / 1e6 / $5, $8 / $4
+        $1, $2, $3, $6, $7, $3 / $6, $7 ? $3 / $7 : 0, $2 / 1e6 / $4, $2 / 1e6 / $5, $8 / $4
     fflush()
 }'
 awk -v workloads="${#workloads[@]}" 'NR <= workloads { ratio += log($3 / $6) }
