@@ -1,4 +1,4 @@
-//! The relay's `[archive]`: closed files go there, and none is purged before it is there.
+//! The relay's `[archive]`: closed files go there, none is purged before it is there, and replicas are served from there.
 
 mod common;
 
@@ -9,7 +9,7 @@ use common::Folder;
 use common::configured::{Relay, accounts, url};
 
 #[test]
-fn files_are_purged_once_they_are_archived_and_not_before() {
+fn files_are_purged_once_they_are_archived_and_come_back_for_replicas() {
     let mysql = require_tool!(Tool::Mysql);
     let folder = Folder::new();
     let source = mysql.sandbox().start().unwrap();
@@ -47,4 +47,27 @@ fn files_are_purged_once_they_are_archived_and_not_before() {
         assert!(folder.read(&format!("back/{name}")) == of_source, "{name}");
     }
     assert!(!folder.path("back/binlog.000003").exists());
+
+    // A replica whose transactions begin in the archive is served from there, then from disk, then live.
+    let replica = mysql.sandbox().start().unwrap();
+    let port = relay.port;
+    let follow = format!(
+        "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='boss', \
+         SOURCE_PASSWORD='secret', SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=1, SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1; START REPLICA"
+    );
+    replica.sql(&follow).unwrap();
+    replica
+        .wait_for_source(&source)
+        .unwrap_or_else(|error| panic!("{error}\n{}", relay.messages().join("\n")));
+    source.sql("INSERT INTO d.t (body) VALUES ('live')").unwrap();
+    replica.wait_for_source(&source).unwrap();
+    assert_eq!(replica.checksum_tables("d").unwrap(), source.checksum_tables("d").unwrap());
+    assert_eq!(replica.gtid_executed().unwrap(), source.gtid_executed().unwrap());
+    let messages = relay.messages();
+    for name in ["binlog.000002", "binlog.000001"] {
+        assert!(
+            messages.iter().any(|line| line.starts_with(&format!("brought {name} back"))),
+            "{messages:?}"
+        );
+    }
 }

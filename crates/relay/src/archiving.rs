@@ -1,17 +1,21 @@
 //! Closed files go into an archive, and are purged only when they are there: packed, stored, read back and compared
-//! (`binlogz-archive`). An archive that can't be reached keeps files from being purged, and nothing else.
+//! (`binlogz-archive`). An archive that can't be reached keeps files from being purged, and nothing else. A replica that
+//! needs what was purged has it brought back from there, into the log, where it is served like all else and purged again
+//! when nobody reads it.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use binlogz_archive::create::{Created, Creator};
-use binlogz_archive::storage;
+use binlogz_archive::manifest::Manifest;
+use binlogz_archive::{restore, storage};
+use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Input;
 use binlogz_store::{BinlogStore, FileNumber};
 
 use crate::error::{Error, Result};
-use crate::relay::{Kept, Relay};
+use crate::relay::{Kept, Relay, lock};
 
 /// How often is looked for files that were closed.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -25,18 +29,33 @@ pub struct ArchiveOptions {
     pub to: PathBuf,
 }
 
-/// Which files are archived.
+/// Files that were brought back stay at least so long: whom they are for may have to come again.
+const BROUGHT_BACK_STAYS: Duration = Duration::from_secs(300);
+
+/// Which files are archived, and which came back.
 #[derive(Debug, Default)]
-pub(crate) struct Archived(Mutex<Option<FileNumber>>);
+pub(crate) struct Archived {
+    last: Mutex<Option<FileNumber>>,
+    /// The oldest, and when.
+    brought_back: Mutex<Option<(FileNumber, Instant)>>,
+    /// Held while files are brought back.
+    bringing_back: Mutex<()>,
+}
 
 impl Archived {
     fn last(&self) -> Option<FileNumber> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.last)
     }
 
     fn advance(&self, number: FileNumber) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         *last = (*last).max(Some(number));
+    }
+
+    /// The oldest of the files that came back lately.
+    fn brought_back(&self) -> Option<FileNumber> {
+        let brought_back = *lock(&self.brought_back);
+        brought_back.filter(|(_, when)| when.elapsed() < BROUGHT_BACK_STAYS).map(|(number, _)| number)
     }
 }
 
@@ -92,5 +111,45 @@ pub(crate) fn first_needed(relay: &Relay, store: &BinlogStore) -> Result<Option<
         return Ok(None);
     }
     let first = || Ok::<_, Error>(store.logs()?.first().map(|log| log.number));
-    relay.archived.last().map_or_else(first, |last| Ok(Some(last.next())))
+    let needed = relay.archived.last().map_or_else(first, |last| Ok(Some(last.next())))?;
+    Ok(relay.archived.brought_back().map_or(needed, |back| needed.map(|needed| needed.min(back))))
+}
+
+/// Brings back the purged files that a replica needs which has these transactions; whether there were any. It waits
+/// meanwhile, or comes again.
+pub(crate) fn bring_back(relay: &Relay, kept: &Kept, has: &GtidSet) -> Result<bool> {
+    let Some(options) = &relay.options.archive else { return Ok(false) };
+    let _alone = lock(&relay.archived.bringing_back);
+    let failed = |error| Error::Archive(options.to.display().to_string(), error);
+    let storage = storage::at(&options.to).map_err(failed)?;
+    let manifest = Manifest::read(&storage).map_err(failed)?.unwrap_or_default();
+    let Some(first) = kept.store.logs()?.first().map(|log| log.number) else { return Ok(false) };
+    if kept.store.previous_gtids(first)?.is_subset(has) {
+        // Somebody else was faster.
+        return Ok(true);
+    }
+    // From the file in front of the first one back to the one that has all that is wanted.
+    let mut needed = Vec::new();
+    let mut next = first;
+    loop {
+        let before = manifest
+            .files
+            .iter()
+            .find(|file| kept.store.names().number(&file.name).is_some_and(|number| number.next() == next));
+        let Some(file) = before else { return Ok(false) };
+        let Some(number) = kept.store.names().number(&file.name) else { return Ok(false) };
+        needed.push((number, file));
+        if file.previous_gtid_set().map_err(failed)?.is_subset(has) {
+            break;
+        }
+        next = number;
+    }
+    for (number, file) in needed {
+        kept.store.put_back(number, &mut |out| {
+            restore::whole(&storage, file, out, WORKERS).map_err(std::io::Error::other)
+        })?;
+        *lock(&relay.archived.brought_back) = Some((number, Instant::now()));
+        relay.say(&format!("brought {} back from {}", file.name, options.to.display()));
+    }
+    Ok(true)
 }

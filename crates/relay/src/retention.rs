@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The file that is received is never removed. One that a connected replica reads, and all behind it, stay too,
-//! unless purging is forced; a replica that comes back later and lacks what is gone gets error 1236.
+//! unless purging is forced; a replica that comes back later and lacks what is gone gets error 1236, or has it
+//! brought back from the archive (`archiving`).
 
 use std::time::Duration;
 

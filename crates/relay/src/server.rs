@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{ChecksumAlgorithm, MAGIC};
 use binlogz_store::FileNumber;
 use binlogz_wire::ServerError;
@@ -16,6 +17,7 @@ use binlogz_wire::session::{ReplicaOptions, ReplicaSession, ReplicaStep, Request
 
 use crate::accounts::Entered;
 use crate::answers::{self, Variables};
+use crate::archiving;
 use crate::dumps::Reader;
 use crate::error::{Error, Result};
 use crate::form::{Form, FormPolicy};
@@ -303,14 +305,12 @@ impl Client<'_> {
                 let (place, from) = match named {
                     Some(place) => (place, *position),
                     None => {
-                        let mut place = None;
-                        for file in files.iter().rev() {
-                            if kept.store.previous_gtids(*file)?.is_subset(gtid_set) {
-                                place = Some((self.form(variables)?, *file));
-                                break;
-                            }
+                        let mut file = last_with(kept, gtid_set)?;
+                        if file.is_none() && archiving::bring_back(&self.relay, kept, gtid_set)? {
+                            file = last_with(kept, gtid_set)?;
                         }
-                        (place.ok_or_else(purged)?, MAGIC.len() as u64)
+                        let file = file.ok_or_else(purged)?;
+                        ((self.form(variables)?, file), MAGIC.len() as u64)
                     }
                 };
                 (Some(gtid_set.clone()), place, from)
@@ -357,6 +357,16 @@ impl Client<'_> {
             superseded: self.relay.registry.begin_dump(self.connection, key),
         })
     }
+}
+
+/// The last file that begins with transactions of this set alone.
+fn last_with(kept: &Kept, gtid_set: &GtidSet) -> Result<Option<FileNumber>> {
+    for log in kept.store.logs()?.iter().rev() {
+        if kept.store.previous_gtids(log.number)?.is_subset(gtid_set) {
+            return Ok(Some(log.number));
+        }
+    }
+    Ok(None)
 }
 
 fn purged() -> Error {

@@ -1,5 +1,6 @@
 //! The store: files, positions, the latch. Writing is [`crate::writer`]'s, opening [`crate::recover`]'s.
 
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::positions::{Position, Positions, SharedPositions};
 use crate::reader::LogReader;
 use crate::recover::{Recovered, RecoveryReport, recover};
 use crate::scan;
-use crate::storage::Storage;
+use crate::storage::{Storage, StorageFile};
 use crate::writer::{Active, StoreWriter};
 
 /// Which log, and how it is opened.
@@ -245,6 +246,51 @@ impl BinlogStore {
         LogFile::open(place.storage.as_ref(), &name, place.keyring.as_deref())
     }
 
+    /// Puts a file that was purged back, in front of the first one, whose number follows; `write` gives its bytes.
+    /// After a crash it is there whole, or recovery removes what there is.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not the one before the first; what `write` says; a disk that fails.
+    pub fn put_back(
+        &self,
+        number: FileNumber,
+        write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<()> {
+        let place = &self.shared.place;
+        let (storage, name) = (place.storage.as_ref(), place.names.log(number));
+        let follows = |files: &[FileNumber]| match files.first() {
+            Some(first) if number.next() == *first => Ok(()),
+            _ => Err(Error::unfit(&name, "not in front of the first file", "the file before it")),
+        };
+        self.shared.check_latch()?;
+        follows(&lock(&self.shared.files))?;
+        let mut put = || {
+            if storage.list()?.contains(&name) {
+                storage.remove(&name)?;
+            }
+            let file = storage.open(&name, true)?;
+            let mut out = io::BufWriter::with_capacity(1 << 20, AtEnd { file: Arc::clone(&file), offset: 0 });
+            write(&mut out)?;
+            out.flush()?;
+            file.sync()?;
+            storage.sync_names()
+        };
+        if let Err(error) = put() {
+            // The index does not list it: recovery removes it where this fails.
+            let _ = storage.remove(&name);
+            return Err(Error::io("put back", &name)(error));
+        }
+        let mut files = lock(&self.shared.files);
+        follows(&files)?;
+        self.shared.latching(|| {
+            let all: Vec<_> = std::iter::once(number).chain(files.iter().copied()).collect();
+            index::write(storage, &place.names, &all)?;
+            *files = all;
+            Ok(())
+        })
+    }
+
     /// Removes all files before this one; their names.
     ///
     /// # Errors
@@ -271,5 +317,23 @@ impl BinlogStore {
             place.storage.sync_names().map_err(Error::io("sync", "the directory"))?;
             Ok(names)
         })
+    }
+}
+
+/// Writes a file from its begin on.
+struct AtEnd {
+    file: Arc<dyn StorageFile>,
+    offset: u64,
+}
+
+impl Write for AtEnd {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write_at(self.offset, bytes)?;
+        self.offset += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
