@@ -306,7 +306,7 @@ impl Client<'_> {
                     Some(place) => (place, *position),
                     None => {
                         let mut file = last_with(kept, gtid_set)?;
-                        if file.is_none() && archiving::bring_back(&self.relay, kept, gtid_set)? {
+                        if file.is_none() && archiving::bring_back(self.relay, kept, gtid_set)? {
                             file = last_with(kept, gtid_set)?;
                         }
                         let file = file.ok_or_else(purged)?;
