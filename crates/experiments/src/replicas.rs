@@ -9,7 +9,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use binlogz_relay::{Form, Limits, Relay, RelayOptions};
+use binlogz_relay::{Form, FormPolicy, Limits, Relay, RelayOptions, Retention, StartAt, Storing, SyncPolicy};
 use binlogz_sandbox::cdc::CdcClient;
 use binlogz_sandbox::{Error as SandboxError, MariadbSandbox, MysqlSandbox, Server, Tool};
 use binlogz_source::ConnectOptions;
@@ -156,12 +156,21 @@ fn relayed(source: &MysqlSandbox, folder: &Path, form: Form) -> Result<Followed>
         directory: folder.to_owned(),
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         listen_tls: None,
-        form,
+        form: FormPolicy::Always(form),
+        storing: Storing::Received,
+        start: StartAt::default(),
+        seed: Vec::new(),
+        sync: SyncPolicy::default(),
+        keyring: None,
+        encrypt: None,
+        retention: Retention::default(),
+        archive: None,
+        http: None,
         server_id: None,
         semi_sync: false,
     };
     let failed = |error| Error::Load(format!("relay: {error}"));
-    let relay = Relay::start(options, Box::new(|_| ())).map_err(failed)?;
+    let relay = Relay::start(options, Box::new(|_, _| ())).map_err(failed)?;
     let log = source.datadir().join("binlog.000001");
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
     let deadline = Instant::now() + PATIENCE;
@@ -173,6 +182,7 @@ fn relayed(source: &MysqlSandbox, folder: &Path, form: Form) -> Result<Followed>
     }
     let (name, first_file) = match form {
         Form::Received => ("relay, received", "binlog.000001"),
+        Form::Compressed => ("relay, compressed", "binlog-z.000001"),
         Form::Uncompressed => ("relay, uncompressed", "binlog-u.000001"),
     };
     Ok(Followed { name, port: relay.address().port(), first_file: first_file.to_owned(), encrypted: false })
