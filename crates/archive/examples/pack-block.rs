@@ -64,7 +64,7 @@ fn one_transaction(storage: &Folder, manifest: &Manifest) -> binlogz_archive::Re
         let Some((tsid, [interval, ..])) = gtids.iter().next() else { continue };
         let middle = interval.start() + (interval.end() - interval.start()) / 2;
         let mut wanted = GtidSet::default();
-        wanted.add_interval(tsid.clone(), GtidInterval::new(middle, middle + 1)?);
+        wanted.add_interval(*tsid, GtidInterval::new(middle, middle + 1)?);
         let gtid = wanted.to_string();
         let selection = Selection { gtids: Some(wanted), ..Selection::default() };
         let start = Instant::now();
