@@ -2,18 +2,24 @@
 # `binlogz advise` against the truth. For docs/advise.md.
 #
 #   exact     --exact on files that the server wrote at levels 1, 3 and 19: their very sizes; and beside compress, in time
+#   times     --exact at level 3 beside compress at level 3
 #   sample    the default budget at SEEDS seeds: largest error and half-width, how often the truth is within, seconds
 #   stage     processor time for a gigabyte beside the server's own timing of its compressing, in the same run
+#   quiet     what needs a quiet machine, in six minutes: times, stage at a tenth of the scale, sample at one seed
 #
-# usage: advise.sh [exact|sample|stage]…            SEEDS=10 SCALE=1 RUNS=5
+# What --exact says of a file, which sample compares with, is kept in the cache.
+#
+# usage: advise.sh [exact|times|sample|stage|quiet]…            SEEDS=10 SCALE=1 RUNS=5 ONLY=NAME
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-seeds=${SEEDS:-10} scale=${SCALE:-1} runs=${RUNS:-5}
-[ $# -gt 0 ] || set -- exact sample stage
+seeds=${SEEDS:-10} scale=${SCALE:-1} runs=${RUNS:-5} only=${ONLY:-}
+stage_scale=$scale
+[ $# -gt 0 ] || set -- exact times sample stage
 cargo build --quiet --release --package binlogz
 cargo build --quiet --release --package binlogz-testkit --bin workloads --bin stage-timing
 release=${CARGO_TARGET_DIR:-target}/release
+truths=${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/binlogz}/advise-truth
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -30,8 +36,20 @@ median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 # files SETTING: name and path of each workload and shape.
 files() {
     for of in workloads shapes; do
-        "$release/workloads" --of "$of" --scale "$scale" --setting "$1" | cut -f 2,4
+        "$release/workloads" --of "$of" --scale "$scale" --setting "$1" | cut -f 2,4 |
+            awk -v only="$only" 'only == "" || $1 == only'
     done
+}
+# truth NAME PATH: the file with the exact sizes at levels 1, 3 and 19.
+truth() {
+    local kept
+    mkdir -p "$truths"
+    kept=$truths/$1-$(stat -c %s-%Y "$2")
+    if [ ! -f "$kept" ]; then
+        levels --exact --levels 1,3,19 "$2" | awk '{ print $1, $2 }' >"$kept.new"
+        mv "$kept.new" "$kept"
+    fi
+    echo "$kept"
 }
 
 exact() {
@@ -45,6 +63,11 @@ exact() {
             [ "$size" = "$found" ] || failed=1
         done < <(files "level$level")
     done
+    return "$failed"
+}
+
+times() {
+    local name path
     printf '\n%-18s %10s %10s %6s\n' 'level 3, seconds' compress advise x
     while read -r name path; do
         for ((run = 0; run < runs; run++)); do
@@ -54,19 +77,20 @@ exact() {
         echo "$name $(median <"$work/compress-$name") $(median <"$work/advise-$name")" |
             awk '{ printf "%-18s %10.3f %10.3f %6.2f\n", $1, $2, $3, $3 / $2 }'
     done < <(files plain)
-    return "$failed"
 }
 
 sample() {
-    local name path seed
+    local name path seed kept
     printf '\n%-18s %6s %12s %14s %8s %8s\n' file level 'error % max' 'half-width max' within 's max'
     while read -r name path; do
-        levels --exact --levels 1,3,19 "$path" | awk '{ print $1, $2 }' >"$work/truth"
+        kept=$(truth "$name" "$path")
         : >"$work/found"
         for ((seed = 1; seed <= seeds; seed++)); do
             begin=$EPOCHREALTIME
             levels --seed "$seed" "$path" >"$work/one"
             awk -v begin="$begin" -v end="$EPOCHREALTIME" '{ print $1, $2, $3, end - begin }' "$work/one" >>"$work/found"
+            awk -v name="$name" -v seed="$seed" 'FNR == 1 { printf "%s, seed %s:", name, seed } { printf " %s ± %s", $1, $3 }
+                END { print "" }' "$work/one" >&2
         done
         awk -v name="$name" '
             NR == FNR { truth[$1] = $2; next }
@@ -79,7 +103,7 @@ sample() {
             }
             END { for (level in truth) printf "%-18s %6s %12.2f %14.2f %5d/%-2d %8.1f\n",
                       name, level, errors[level], widths[level], within[level], count[level], times[level] }
-        ' "$work/truth" "$work/found" | sort -k2n
+        ' "$kept" "$work/found" | sort -k2n
     done < <(files plain)
 }
 
@@ -89,7 +113,16 @@ stage() {
     while read -r level name server path; do
         found=$(levels --exact --levels "$level" "$path" | awk '{ print $(NF - 4) }')
         echo "$level $name $server $found" | awk '{ printf "%-6s %-18s %14.2f %14.2f %6.2f\n", $1, $2, $3, $4, $4 / $3 }'
-    done < <("$release/stage-timing" "$work" --scale "$scale" --level 1 --level 3 --level 19)
+    done < <("$release/stage-timing" "$work" --scale "$stage_scale" --level 1 --level 3 --level 19)
+}
+
+quiet() {
+    times
+    # A gigabyte of the same takes as long.
+    stage_scale=0.1
+    stage
+    seeds=1
+    sample
 }
 
 for part in "$@"; do "$part"; done
