@@ -8,6 +8,7 @@ use binlogz_binlog::gtid::Gtid;
 use binlogz_encryption::Keyring;
 use binlogz_engine::{Engine, EngineOptions, Error, GtidNext, Outcome, PlainReason, Scope, Stage, Value};
 use binlogz_payload::Ineligible;
+use binlogz_payload::statistics::{LogType, TransactionFigures};
 use binlogz_store::MemoryStorage;
 use binlogz_testkit::corpus;
 
@@ -184,6 +185,44 @@ fn files_rotate_between_transactions_and_clocks_begin_anew() {
     let files = events(engine.store());
     assert_eq!(files[0].last(), Some(&EventType::ROTATE));
     assert_eq!(files[4], HEAD);
+}
+
+/// As a replica's statistics: what it received stands beside what it committed itself.
+#[test]
+fn received_transactions_are_counted_apart() {
+    let engine = open(MemoryStorage::new(), &[ON]);
+    let mut session = engine.session();
+    insert(&mut session, 300);
+    let Outcome::Compressed { uncompressed_bytes, compressed_bytes } = session.commit().unwrap().outcome
+    else {
+        panic!("not compressed")
+    };
+    let own = engine.compression_statistics();
+    let received = |number, compressed_bytes| TransactionFigures {
+        id: Some(Gtid::new(UUID.into(), number).unwrap()),
+        compressed_bytes,
+        uncompressed_bytes: 1000,
+        timestamp: Some(1_700_000_000_000_000 + number),
+    };
+    engine.count_received(CompressionType::ZSTD, received(7, 100));
+    engine.count_received(CompressionType::ZSTD, received(8, 260));
+    engine.count_received(CompressionType::NONE, received(9, 1000));
+    let rows = engine.compression_statistics();
+    assert_eq!(rows.len(), 3);
+    assert!(rows.contains(&own[0]), "{rows:?}");
+    assert_eq!(own[0].2.compressed_bytes_counter, compressed_bytes);
+    assert_eq!(own[0].2.uncompressed_bytes_counter, uncompressed_bytes);
+    let row = |compression| {
+        let row = rows.iter().find(|(log, of, _)| *log == LogType::Relay && *of == compression);
+        row.unwrap_or_else(|| panic!("{rows:?}")).2
+    };
+    let zstd = row(CompressionType::ZSTD);
+    assert_eq!((zstd.transaction_counter, zstd.compressed_bytes_counter), (2, 360));
+    assert_eq!((zstd.uncompressed_bytes_counter, zstd.compression_percentage()), (2000, 82));
+    assert_eq!((zstd.first_transaction, zstd.last_transaction), (received(7, 100), received(8, 260)));
+    assert_eq!(row(CompressionType::NONE).transaction_counter, 1);
+    engine.truncate_statistics();
+    assert!(engine.compression_statistics().is_empty());
 }
 
 #[test]

@@ -70,8 +70,14 @@ struct Watch {
 }
 
 impl Watch {
-    fn is_over(&self) -> bool {
-        Instant::now() >= self.deadline
+    /// When a level of a unit has had its part of the time that is left: levels from the highest one down, each
+    /// as far as the others.
+    fn end_of_level(&self, level: usize, levels: &[CompressionLevel], workers: usize) -> Instant {
+        let now = Instant::now();
+        let left = self.deadline.saturating_duration_since(now);
+        let costs = levels.iter().take(level + 1).map(|level| cost(*level));
+        let part = super::per(levels.get(level).map_or(0.0, |level| cost(*level)), costs.sum());
+        now + left.mul_f64((part * workers as f64).min(1.0))
     }
 
     fn has_time(&self) -> bool {
@@ -193,7 +199,8 @@ impl Run<'_> {
         let mut jobs = units.iter().flat_map(|waiting| {
             let levels = if waiting.unit.is_in_marks() { 0..self.levels.len() } else { 0..0 };
             let whole = levels.is_empty().then_some(None);
-            levels.map(Some).chain(whole).map(move |level| Job { waiting, level })
+            // What takes longest comes first.
+            levels.rev().map(Some).chain(whole).map(move |level| Job { waiting, level })
         });
         let (mut over, stop) = (false, AtomicBool::new(false));
         // The levels of the unit under way.
@@ -204,7 +211,7 @@ impl Run<'_> {
                 let stopped = !self.watch.has_time() || stop.load(Ordering::Relaxed);
                 let job = jobs.next()?;
                 // The levels of a unit are measured all or none.
-                let begun = job.level.is_some_and(|level| level > 0);
+                let begun = job.level.is_some_and(|level| level + 1 < self.levels.len());
                 (begun || !stopped).then_some(Ok(job))
             },
             (),
@@ -218,7 +225,10 @@ impl Run<'_> {
                 if so_far.len() < self.levels.len() {
                     return Ok(());
                 }
-                let levels = std::mem::take(&mut so_far);
+                let mut levels = std::mem::take(&mut so_far);
+                if waiting.unit.is_in_marks() {
+                    levels.reverse();
+                }
                 estimator.add(waiting.class, &waiting.unit.measured(levels, tables));
                 progress(estimator.bytes);
                 over =
@@ -303,12 +313,13 @@ impl Worker {
     ) -> Result<Option<Levels>, Error> {
         let Some(meter) = self.meters.get_mut(level) else { return Ok(None) };
         let events = &mut self.events;
+        let end = run.watch.end_of_level(level, run.levels, run.workers);
         let (at, wanted) = (Cell::new(0), run.beginning.min(unit.size()));
         let whole = wanted == large.inner;
         let mut feed = |sink: &mut dyn FnMut(&[u8]) -> Result<(), Error>| {
             for range in &unit.bytes {
                 let mut reader = run.spool.reader(range.clone());
-                while at.get() < wanted && !run.watch.is_over() {
+                while at.get() < wanted && Instant::now() < end {
                     events.clear();
                     let step = (STEP as u64).min(wanted - at.get());
                     if (&mut reader).take(step).read_to_end(events)? == 0 {
@@ -345,6 +356,19 @@ impl Worker {
         // The time is that of the beginning: it counts for as many bytes.
         level.compress = (level.compress as f64 * super::per(large.inner as f64, at.get() as f64)) as u64;
         Ok(done(level))
+    }
+}
+
+/// Seconds that a gigabyte takes at a level, about: how the levels of a large transaction share the time.
+fn cost(level: CompressionLevel) -> f64 {
+    match level.get() {
+        0..=2 => 3.0,
+        3..=5 => 6.0,
+        6..=8 => 15.0,
+        9..=12 => 25.0,
+        13..=15 => 100.0,
+        16..=18 => 200.0,
+        _ => 400.0,
     }
 }
 
