@@ -5,7 +5,7 @@ use binlogz_payload::{CompressionLevel, Compressor, Error, Expander};
 use super::clock::CpuClock;
 
 /// A transaction's bytes from one mark to the next; see [`Meter::begin`].
-pub const MARK_EVERY: u64 = 2 << 20;
+pub const MARK_EVERY: u64 = 512 << 10;
 
 /// Bytes of a large transaction's beginning whose expansion is timed.
 const EXPANDED_MAX: u64 = 8 << 20;

@@ -13,6 +13,7 @@ mod estimate;
 mod exact;
 mod figures;
 mod page;
+mod plan;
 mod recommend;
 mod sample;
 mod sampled;

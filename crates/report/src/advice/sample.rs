@@ -23,7 +23,7 @@ use crate::stats::size_class::{CLASSES, class_of};
 pub(super) const LARGE: u64 = 64 << 10;
 
 /// Bytes of a large transaction that are kept.
-pub(super) const BEGINNING: u64 = 6 * MARK_EVERY;
+pub(super) const BEGINNING: u64 = 24 * MARK_EVERY;
 
 /// The level at which large transactions are compressed whole.
 pub(super) const FAST: CompressionLevel = CompressionLevel::DEFAULT;

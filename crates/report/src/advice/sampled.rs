@@ -1,8 +1,8 @@
 //! Compresses the sample, as much of it as the time allows.
 //!
 //! First come a few units of each stratum. What these say of how much units differ decides which strata the rest
-//! of the time goes to (Neyman's allocation). A unit above [`MARK_EVERY`] is a job a level, so that all cores work
-//! on it.
+//! of the time goes to (Neyman's allocation). Of a unit above [`LEARNT`] each worker has
+//! some of the levels, so that all cores work on it.
 
 use std::cell::Cell;
 use std::io::Read;
@@ -15,6 +15,7 @@ use binlogz_payload::{CompressionLevel, Error, Spool};
 
 use super::Advice;
 use super::estimate::{Estimator, Measured, MeasuredUnit};
+use super::plan::{Plan, Span, Spans};
 use super::sample::{LARGE, Large, Sampler, Store, Unit};
 use super::strata::BUCKETS;
 use super::table_walk::TableWalk;
@@ -39,6 +40,9 @@ const STEP: usize = 64 << 10;
 /// the large transactions, and at least two marks are looked at of each.
 const BEGINNINGS: u64 = 32 << 20;
 
+/// Behind so many bytes there is enough to refer to. Transactions above are compressed only in part.
+const LEARNT: u64 = 2 << 20;
+
 /// How a sample came out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampled {
@@ -56,10 +60,10 @@ struct Waiting {
     unit: Unit,
 }
 
-/// A unit at one level, or at all of them.
+/// A unit at all levels, or one worker's part of a large unit: which, and when.
 struct Job<'a> {
     waiting: &'a Waiting,
-    level: Option<usize>,
+    part: Option<(usize, Span)>,
 }
 
 /// The time: whether it is over, and whether a unit more would still be done in it.
@@ -70,16 +74,6 @@ struct Watch {
 }
 
 impl Watch {
-    /// When a level of a unit has had its part of the time that is left: levels from the highest one down, each
-    /// as far as the others.
-    fn end_of_level(&self, level: usize, levels: &[CompressionLevel], workers: usize) -> Instant {
-        let now = Instant::now();
-        let left = self.deadline.saturating_duration_since(now);
-        let costs = levels.iter().take(level + 1).map(|level| cost(*level));
-        let part = super::per(levels.get(level).map_or(0.0, |level| cost(*level)), costs.sum());
-        now + left.mul_f64((part * workers as f64).min(1.0))
-    }
-
     fn has_time(&self) -> bool {
         Instant::now() + Duration::from_nanos(self.longest.load(Ordering::Relaxed)) < self.deadline
     }
@@ -99,6 +93,7 @@ struct Run<'a> {
     workers: usize,
     watch: Watch,
     spool: Spool,
+    plan: Plan,
     /// Bytes of each large transaction that are compressed.
     beginning: u64,
 }
@@ -127,7 +122,8 @@ impl Advice {
             workers,
             watch: Watch { deadline, longest: AtomicU64::new(0) },
             spool,
-            beginning: (BEGINNINGS / large.max(1)).next_multiple_of(MARK_EVERY).max(2 * MARK_EVERY),
+            plan: Plan::new(&levels, workers),
+            beginning: (BEGINNINGS / large.max(1)).next_multiple_of(MARK_EVERY).max(2 * LEARNT),
         };
         let mut estimator = Estimator::new(self.levels.len());
         let (pilot, mut rest) = self.pilot(classes.map(|kept| kept.units.into_sorted_vec()));
@@ -196,23 +192,31 @@ impl Run<'_> {
         enough: impl Fn(&Estimator) -> bool,
         progress: &mut dyn FnMut(u64),
     ) -> Result<bool, binlogz_flow::Error> {
+        let parts = self.plan.workers.len();
         let mut jobs = units.iter().flat_map(|waiting| {
-            let levels = if waiting.unit.is_in_marks() { 0..self.levels.len() } else { 0..0 };
-            let whole = levels.is_empty().then_some(None);
-            // What takes longest comes first.
-            levels.rev().map(Some).chain(whole).map(move |level| Job { waiting, level })
+            let parts = if waiting.unit.is_in_marks() { 0..parts } else { 0..0 };
+            let whole = parts.is_empty().then_some(None);
+            parts.map(Some).chain(whole).map(move |part| (waiting, part))
         });
+        let large = units.iter().filter(|waiting| waiting.unit.is_in_marks()).count();
+        let mut spans = Spans::new(self.watch.deadline, large);
+        let mut span = None;
         let (mut over, stop) = (false, AtomicBool::new(false));
-        // The levels of the unit under way.
-        let mut so_far = Vec::new();
+        // The levels of the unit under way, by their places.
+        let mut so_far: Vec<(usize, Measured)> = Vec::new();
         ordered::run(
             self.workers,
             || {
                 let stopped = !self.watch.has_time() || stop.load(Ordering::Relaxed);
-                let job = jobs.next()?;
-                // The levels of a unit are measured all or none.
-                let begun = job.level.is_some_and(|level| level + 1 < self.levels.len());
-                (begun || !stopped).then_some(Ok(job))
+                let (waiting, part) = jobs.next()?;
+                match part {
+                    // All parts of a unit are measured, or none.
+                    Some(part) if part > 0 => {}
+                    _ if stopped => return None,
+                    Some(_) => span = Some(spans.next()),
+                    None => {}
+                }
+                Some(Ok(Job { waiting, part: part.zip(span) }))
             },
             (),
             || Worker::new(self.levels),
@@ -225,10 +229,8 @@ impl Run<'_> {
                 if so_far.len() < self.levels.len() {
                     return Ok(());
                 }
-                let mut levels = std::mem::take(&mut so_far);
-                if waiting.unit.is_in_marks() {
-                    levels.reverse();
-                }
+                so_far.sort_by_key(|(place, _)| *place);
+                let levels = so_far.drain(..).map(|(_, level)| level).collect();
                 estimator.add(waiting.class, &waiting.unit.measured(levels, tables));
                 progress(estimator.bytes);
                 over =
@@ -244,7 +246,7 @@ impl Run<'_> {
 impl Unit {
     /// Whether only the beginning is compressed, or the whole in pieces.
     fn is_in_marks(&self) -> bool {
-        self.large.as_ref().is_some_and(|large| large.inner > MARK_EVERY)
+        self.large.as_ref().is_some_and(|large| large.inner > LEARNT)
     }
 
     fn measured(&self, levels: Vec<Measured>, tables: Tables) -> MeasuredUnit {
@@ -258,9 +260,9 @@ impl Unit {
 
 type Tables = Vec<(std::sync::Arc<crate::stats::TableName>, u64)>;
 
-/// What came of a unit, at one level or all.
+/// What came of a unit, at some levels, by their places, or all.
 struct Levels {
-    levels: Vec<Measured>,
+    levels: Vec<(usize, Measured)>,
     tables: Tables,
 }
 
@@ -280,8 +282,17 @@ impl Worker {
     /// Does a job; `None` if time is over before it is done.
     fn measure(&mut self, job: &Job<'_>, run: &Run<'_>) -> Result<Option<Levels>, Error> {
         let unit = &job.waiting.unit;
-        match (&unit.large, job.level) {
-            (Some(large), Some(level)) => self.in_marks(unit, large, level, run),
+        match (&unit.large, job.part) {
+            (Some(large), Some((part, span))) => {
+                let mut levels = Vec::new();
+                for (place, end) in run.plan.workers.get(part).into_iter().flatten() {
+                    match self.in_marks(unit, large, *place, span.at(*end), run)? {
+                        Some(level) => levels.push((*place, level)),
+                        None => return Ok(None),
+                    }
+                }
+                Ok(Some(Levels { levels, tables: Vec::new() }))
+            }
             _ if !run.watch.has_time() => Ok(None),
             _ => run.watch.time(|| self.whole(unit, run)).map(Some),
         }
@@ -295,9 +306,9 @@ impl Worker {
         self.walk.push(&self.events);
         let tables = self.walk.finish();
         let mut levels = Vec::with_capacity(self.meters.len());
-        for meter in &mut self.meters {
+        for (place, meter) in self.meters.iter_mut().enumerate() {
             for cost in meter.held(&self.events, true)? {
-                levels.push(measured(cost, unit, 0)?);
+                levels.push((place, measured(cost, unit, 0)?));
             }
         }
         Ok(Levels { levels, tables })
@@ -309,11 +320,11 @@ impl Worker {
         unit: &Unit,
         large: &Large,
         level: usize,
+        end: Instant,
         run: &Run<'_>,
-    ) -> Result<Option<Levels>, Error> {
+    ) -> Result<Option<Measured>, Error> {
         let Some(meter) = self.meters.get_mut(level) else { return Ok(None) };
         let events = &mut self.events;
-        let end = run.watch.end_of_level(level, run.levels, run.workers);
         let (at, wanted) = (Cell::new(0), run.beginning.min(unit.size()));
         let whole = wanted == large.inner;
         let mut feed = |sink: &mut dyn FnMut(&[u8]) -> Result<(), Error>| {
@@ -331,7 +342,6 @@ impl Worker {
             }
             Ok(())
         };
-        let done = |level| Some(Levels { levels: vec![level], tables: Vec::new() });
         if whole {
             // What time cuts short is thrown away: there is no mark to tell from.
             let costs = meter.read(large.inner, |sink| {
@@ -346,29 +356,18 @@ impl Worker {
                 return Ok(None);
             }
             let cost = costs?.first().copied().unwrap_or_default();
-            return measured(&cost, unit, 0).map(done);
+            return measured(&cost, unit, 0).map(Some);
         }
         let (costs, marks) = meter.begin(large.inner, feed)?;
         let Some((cost, marks)) = costs.first().zip(marks.first()) else { return Ok(None) };
         let Some(payload_size) = extrapolated(marks, large) else { return Ok(None) };
         let behind = payload_size - marks.last().copied().unwrap_or(0).min(payload_size);
+        // What time cut short tells less.
+        let behind = (behind as f64 * super::per(wanted as f64, at.get() as f64)) as u64;
         let mut level = measured(&Cost { payload_size, ..*cost }, unit, behind)?;
         // The time is that of the beginning: it counts for as many bytes.
         level.compress = (level.compress as f64 * super::per(large.inner as f64, at.get() as f64)) as u64;
-        Ok(done(level))
-    }
-}
-
-/// Seconds that a gigabyte takes at a level, about: how the levels of a large transaction share the time.
-fn cost(level: CompressionLevel) -> f64 {
-    match level.get() {
-        0..=2 => 3.0,
-        3..=5 => 6.0,
-        6..=8 => 15.0,
-        9..=12 => 25.0,
-        13..=15 => 100.0,
-        16..=18 => 200.0,
-        _ => 400.0,
+        Ok(Some(level))
     }
 }
 
@@ -377,14 +376,16 @@ fn is_large(class: usize) -> bool {
     SizeClass::numbered(class).from >= LARGE
 }
 
-/// How large the payload will be, from its marks and those of the fast level. The first mark is behind a
-/// beginning that has nothing to refer to, so the rest is like what comes between it and the last.
+/// How large the payload will be, from its marks and those of the fast level. The beginning up to [`LEARNT`] has
+/// nothing to refer to, so the rest is like what comes between that and the last mark; where there is no more,
+/// like all there is.
 fn extrapolated(marks: &[u64], large: &Large) -> Option<u64> {
+    const LEARNT_MARK: usize = (LEARNT / MARK_EVERY) as usize - 1;
     let last = marks.len().checked_sub(1)?;
     let (end, fast_end) = (*marks.get(last)?, *large.marks.get(last)?);
     let (start, fast_start) = match last {
-        0 => (0, 0),
-        _ => (*marks.first()?, *large.marks.first()?),
+        0..=LEARNT_MARK => (0, 0),
+        _ => (*marks.get(LEARNT_MARK)?, *large.marks.get(LEARNT_MARK)?),
     };
     let ratio = super::per((end - start) as f64, (fast_end - fast_start) as f64);
     Some(end + (ratio * large.fast.saturating_sub(fast_end) as f64).round() as u64)
