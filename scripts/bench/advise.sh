@@ -5,7 +5,8 @@
 #   times     --exact at level 3 beside compress at level 3
 #   sample    the default budget at SEEDS seeds: largest error and half-width, how often the truth is within, seconds
 #   stage     processor time for a gigabyte beside the server's own timing of its compressing, in the same run
-#   quiet     what needs a quiet machine, in six minutes: times, stage at a tenth of the scale, sample at one seed
+#   quiet     what needs a quiet machine, in six minutes once all is built: times, stage at a tenth of the scale, sample of
+#             the workloads at one seed, beside the files that the server wrote (other runs of the same load)
 #
 # What --exact says of a file, which sample compares with, is kept in the cache.
 #
@@ -14,7 +15,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 seeds=${SEEDS:-10} scale=${SCALE:-1} runs=${RUNS:-5} only=${ONLY:-}
-stage_scale=$scale
+stage_scale=$scale kinds="workloads shapes" by_server=
 [ $# -gt 0 ] || set -- exact times sample stage
 cargo build --quiet --release --package binlogz
 cargo build --quiet --release --package binlogz-testkit --bin workloads --bin stage-timing
@@ -35,14 +36,23 @@ seconds() {
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 # files SETTING: name and path of each workload and shape.
 files() {
-    for of in workloads shapes; do
+    for of in $kinds; do
         "$release/workloads" --of "$of" --scale "$scale" --setting "$1" | cut -f 2,4 |
             awk -v only="$only" 'only == "" || $1 == only'
     done
 }
 # truth NAME PATH: the file with the exact sizes at levels 1, 3 and 19.
 truth() {
-    local kept
+    local kept level
+    if [ -n "$by_server" ]; then
+        for level in 1 3 19; do
+            files "level$level" | while read -r name path; do
+                [ "$name" != "$1" ] || echo "$level $(stat -c %s "$path")"
+            done
+        done >"$work/truth"
+        echo "$work/truth"
+        return
+    fi
     mkdir -p "$truths"
     kept=$truths/$1-$(stat -c %s-%Y "$2")
     if [ ! -f "$kept" ]; then
@@ -117,6 +127,7 @@ stage() {
 }
 
 quiet() {
+    kinds=workloads by_server=1
     times
     # A gigabyte of the same takes as long.
     stage_scale=0.1
