@@ -10,7 +10,8 @@ use jiff::tz::TimeZone;
 
 use crate::answers::Variables;
 use crate::error::{Error, Result};
-use crate::relay::{Kept, Relay};
+use crate::lineages::Kept;
+use crate::relay::Relay;
 use crate::retention;
 
 /// Set by a client that means it.

@@ -14,7 +14,8 @@ use crate::admin;
 use crate::error::Result;
 use crate::form::Form;
 use crate::head::Head;
-use crate::relay::{Kept, Relay};
+use crate::lineages::Kept;
+use crate::relay::Relay;
 use crate::replica_status::replica_status;
 use crate::translate::{end_of, list_events};
 
@@ -99,7 +100,7 @@ pub(crate) fn answer(
             }
             session.rows(&[text("Log_name"), number("File_size"), text("Encrypted")], &rows);
         }
-        Statement::ShowBinaryLogStatus => status(relay, kept, session, form(variables)?)?,
+        Statement::ShowBinaryLogStatus => status(kept, session, form(variables)?)?,
         Statement::ShowBinlogEvents(wanted) => {
             let file = match &wanted.file {
                 Some(name) => kept.names.parse(name),
@@ -160,9 +161,9 @@ pub(crate) fn answer(
 }
 
 /// Where the log ends.
-fn status(relay: &Relay, kept: &Kept, session: &mut ReplicaSession, form: Form) -> Result<()> {
+fn status(kept: &Kept, session: &mut ReplicaSession, form: Form) -> Result<()> {
     // First the set: it must hold nothing that stands behind the position.
-    let gtids = relay.durable_gtids();
+    let gtids = kept.durable_gtids();
     let mut rows: Vec<Row> = Vec::new();
     if let Some(now) = kept.store.positions() {
         let file = now.durable.file;
@@ -254,7 +255,7 @@ fn system_variables(relay: &Relay, kept: &Kept) -> Result<BTreeMap<&'static str,
         ("binlog_format", "ROW"),
         ("binlog_row_image", "FULL"),
         ("enforce_gtid_consistency", gtid_mode),
-        ("gtid_executed", &relay.durable_gtids().to_string()),
+        ("gtid_executed", &kept.durable_gtids().to_string()),
         ("gtid_mode", gtid_mode),
         ("log_bin", "ON"),
         ("log_bin_basename", &kept.base),

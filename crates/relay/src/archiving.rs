@@ -12,10 +12,11 @@ use binlogz_archive::manifest::Manifest;
 use binlogz_archive::{restore, storage};
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Input;
-use binlogz_store::{BinlogStore, FileNumber};
+use binlogz_store::FileNumber;
 
 use crate::error::{Error, Result};
-use crate::relay::{Kept, Relay, lock};
+use crate::lineages::Kept;
+use crate::relay::{Relay, lock};
 
 /// How often is looked for files that were closed.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -63,7 +64,7 @@ impl Archived {
 pub(crate) fn watch(relay: &Relay, options: &ArchiveOptions) {
     loop {
         if let Some(kept) = relay.kept()
-            && let Err(error) = archive(relay, kept, options)
+            && let Err(error) = archive(relay, &kept, options)
         {
             relay.complain(&error, &format!("{error}; files that are not archived are not purged"));
         }
@@ -73,19 +74,21 @@ pub(crate) fn watch(relay: &Relay, options: &ArchiveOptions) {
 
 /// Archives the files that were closed since.
 fn archive(relay: &Relay, kept: &Kept, options: &ArchiveOptions) -> Result<()> {
-    let last = relay.archived.last();
+    let last = kept.archived.last();
     let mut closed = kept.store.logs()?;
     closed.pop();
     closed.retain(|log| Some(log.number) > last);
     if closed.is_empty() {
         return Ok(());
     }
-    let failed = |error| Error::Archive(options.to.display().to_string(), error);
-    let storage = storage::at(&options.to).map_err(failed)?;
+    // Another server's files may have the same names.
+    let to = kept.folder.as_ref().map_or_else(|| options.to.clone(), |folder| options.to.join(folder));
+    let failed = |error| Error::Archive(to.display().to_string(), error);
+    let storage = storage::at(&to).map_err(failed)?;
     let mut told = |created: &Created| {
         let (Created::Added(file) | Created::Known(file)) = created;
         if let Some(log) = closed.iter().find(|log| log.name == file.name) {
-            relay.archived.advance(log.number);
+            kept.archived.advance(log.number);
         }
         if matches!(created, Created::Added(_)) {
             relay.say(&format!("archived {}: {} -> {} bytes", file.name, file.size, file.packed_size));
@@ -93,7 +96,10 @@ fn archive(relay: &Relay, kept: &Kept, options: &ArchiveOptions) -> Result<()> {
     };
     let mut creator = Creator::new(&storage, WORKERS, &mut told).map_err(failed)?;
     for log in &closed {
-        let path = relay.options.directory.join(&log.name);
+        let directory = &relay.options.directory;
+        let directory =
+            kept.folder.as_ref().map_or_else(|| directory.clone(), |folder| directory.join(folder));
+        let path = directory.join(&log.name);
         let reading = || Error::io(format!("read {}", path.display()));
         let mut input = Input::open(&path).map_err(reading())?;
         if let Some(keyring) = &relay.options.keyring {
@@ -106,22 +112,23 @@ fn archive(relay: &Relay, kept: &Kept, options: &ArchiveOptions) -> Result<()> {
 }
 
 /// The first of these files that may not be purged, since it is not archived; `None`: there is no archive.
-pub(crate) fn first_needed(relay: &Relay, store: &BinlogStore) -> Result<Option<FileNumber>> {
+pub(crate) fn first_needed(relay: &Relay, kept: &Kept) -> Result<Option<FileNumber>> {
     if relay.options.archive.is_none() {
         return Ok(None);
     }
-    let first = || Ok::<_, Error>(store.logs()?.first().map(|log| log.number));
-    let needed = relay.archived.last().map_or_else(first, |last| Ok(Some(last.next())))?;
-    Ok(relay.archived.brought_back().map_or(needed, |back| needed.map(|needed| needed.min(back))))
+    let first = || Ok::<_, Error>(kept.store.logs()?.first().map(|log| log.number));
+    let needed = kept.archived.last().map_or_else(first, |last| Ok(Some(last.next())))?;
+    Ok(kept.archived.brought_back().map_or(needed, |back| needed.map(|needed| needed.min(back))))
 }
 
 /// Brings back the purged files that a replica needs which has these transactions; whether there were any. It waits
 /// meanwhile, or comes again.
 pub(crate) fn bring_back(relay: &Relay, kept: &Kept, has: &GtidSet) -> Result<bool> {
     let Some(options) = &relay.options.archive else { return Ok(false) };
-    let _alone = lock(&relay.archived.bringing_back);
-    let failed = |error| Error::Archive(options.to.display().to_string(), error);
-    let storage = storage::at(&options.to).map_err(failed)?;
+    let _alone = lock(&kept.archived.bringing_back);
+    let to = kept.folder.as_ref().map_or_else(|| options.to.clone(), |folder| options.to.join(folder));
+    let failed = |error| Error::Archive(to.display().to_string(), error);
+    let storage = storage::at(&to).map_err(failed)?;
     let manifest = Manifest::read(&storage).map_err(failed)?.unwrap_or_default();
     let Some(first) = kept.store.logs()?.first().map(|log| log.number) else { return Ok(false) };
     if kept.store.previous_gtids(first)?.is_subset(has) {
@@ -148,8 +155,8 @@ pub(crate) fn bring_back(relay: &Relay, kept: &Kept, has: &GtidSet) -> Result<bo
         kept.store.put_back(number, &mut |out| {
             restore::whole(&storage, file, out, WORKERS).map_err(std::io::Error::other)
         })?;
-        *lock(&relay.archived.brought_back) = Some((number, Instant::now()));
-        relay.say(&format!("brought {} back from {}", file.name, options.to.display()));
+        *lock(&kept.archived.brought_back) = Some((number, Instant::now()));
+        relay.say(&format!("brought {} back from {}", file.name, to.display()));
     }
     Ok(true)
 }

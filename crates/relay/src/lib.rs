@@ -13,7 +13,8 @@
 //! * `sender` serves a dump: `groups` finds the transactions in what is durable, `translate` gives them the form,
 //!   `sink` makes packets of them; `checkpoints` says where in a file to begin.
 //!
-//! * `start` and `seed` begin a log, `syncing` says when it is made durable;
+//! * `lineages` holds the logs of the servers that were followed, `start` and `seed` begin one, `syncing` says when it is
+//!   made durable;
 //! * `archiving` puts closed files into an archive; `retention` removes old files, `admin` does what statements want done;
 //! * `control` steers the receiving, `dumps` and `meters` watch, `status` is all of it at one moment, `http` shows it.
 //!
@@ -36,6 +37,7 @@ mod groups;
 mod head;
 mod http;
 mod identity;
+mod lineages;
 mod listing;
 mod meters;
 mod pins;

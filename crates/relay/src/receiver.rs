@@ -30,14 +30,17 @@ use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::head::Head;
 use crate::identity::server_id_of;
-use crate::relay::{Kept, Relay};
-use crate::start::{check_server, first_file};
+use crate::lineages::Kept;
+use crate::relay::Relay;
+use crate::start::{StartAt, check_server, first_file};
 use crate::storing::{self, Batch, Batches, Transaction};
 use crate::translate::go_to_end;
 
 /// After a connection that failed at once; then twice as long each time, up to the second.
-const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_MAX: Duration = Duration::from_secs(30);
+/// A server that was followed is tried so long before another one takes its place.
+const FAILOVER_AFTER: Duration = Duration::from_secs(5);
 /// A connection that lasted so long was a good one; so was one that brought a transaction.
 const GOOD_AFTER: Duration = Duration::from_secs(60);
 /// The source says that it is there; half of the silence that [`binlogz_wire::session::Timeouts`] bears.
@@ -46,6 +49,8 @@ const HEARTBEAT_PERIOD: Duration = Duration::from_secs(30);
 const COLLECT_SIZE: u64 = 1 << 20;
 /// Of transactions that are not stored yet, so much is held in memory; the rest in temporary files.
 const SPOOL_SIZE: usize = 16 << 20;
+/// More than the set of any server: a million intervals.
+const PREVIOUS_GTIDS_SIZE_MAX: usize = 16 << 20;
 /// Bytes of a GTID event that are looked at; 9.7 writes at most 150.
 const GTID_EVENT_SIZE_MAX: usize = 64 << 10;
 /// Of a payload: whatever may stand in front of it, and the beginning of its frame.
@@ -54,11 +59,15 @@ const PAYLOAD_FRONT_SIZE: usize = HEADER_SIZE + HEADER_SIZE_LIMIT + 8;
 /// Receives for ever, unless something must be decided or repaired first.
 pub(crate) fn run(relay: &Relay) {
     let mut wait = RETRY_FIRST;
+    let mut followed: Option<Instant> = None;
     loop {
         relay.control.wait_until_wanted();
         let began = Instant::now();
         let before = relay.meters.transactions.load(Ordering::Relaxed);
         let received = receive(relay);
+        if relay.control.seen().phase == Phase::Receiving {
+            followed = Some(Instant::now());
+        }
         relay.control.disconnected();
         if !relay.control.is_wanted() {
             relay.control.enter(Phase::Stopped);
@@ -66,31 +75,27 @@ pub(crate) fn run(relay: &Relay) {
             continue;
         }
         let error = match received {
-            Ok(()) => "the source ended its log".to_owned(),
+            Ok(()) => Error::Refused("the source ended its log".into()),
             Err(error) if error.is_final() => {
                 relay.control.enter(Phase::Failed);
                 let line = format!("{error}; nothing more is received, what is durable is served");
                 relay.complain(&error, &line);
                 continue;
             }
-            Err(error) => {
-                relay.complain(&error, &error.to_string());
-                error.to_string()
-            }
+            Err(error) => error,
         };
         let got_on = relay.meters.transactions.load(Ordering::Relaxed) > before;
         if got_on || began.elapsed() > GOOD_AFTER {
             wait = RETRY_FIRST;
         }
         // Another server of the source may be there at once.
-        if !relay.sources.next() {
-            relay.say(&format!(
-                "{error}; trying {} instead",
-                relay.sources.current().map_or(String::new(), ConnectOptions::server)
-            ));
+        let is_its_turn = followed.is_none_or(|then| then.elapsed() > FAILOVER_AFTER);
+        if is_its_turn && !relay.sources.next() {
+            let instead = relay.sources.current().map_or(String::new(), ConnectOptions::server);
+            relay.complain(&error, &format!("{error}; trying {instead} instead"));
             continue;
         }
-        relay.say(&format!("{error}; trying again in {} s", wait.as_secs()));
+        relay.complain(&error, &format!("{error}; trying again in {} ms", wait.as_millis()));
         relay.control.enter(Phase::Waiting);
         relay.control.pause(wait);
         wait = (wait * 2).min(RETRY_MAX);
@@ -103,18 +108,20 @@ fn receive(relay: &Relay) -> Result<()> {
     relay.control.connect(server.server());
     let (source, mut connection) = ask(server)?;
     relay.set_source_has_gtids(source.has_gtids);
-    if source.has_gtids && relay.options.sources.len() > 1 {
-        check_server(relay, &mut connection)?;
-    }
-    let kept = relay.keep(&source.base, source.uuid)?;
+    let may_change = source.has_gtids && relay.options.sources.len() > 1;
+    let has_all = may_change && check_server(relay, &mut connection)?;
+    let kept = &*relay.keep(&source.base, source.uuid, has_all)?;
     relay.sync()?;
     let end = End::of(kept)?;
     let first = match end {
         Some(_) => String::new(),
-        None => first_file(&mut connection, &relay.options.start)?,
+        None => match relay.lineages.one_before() {
+            Some(before) => first_file(&mut connection, &StartAt::Gtids(before.written_gtids()))?,
+            None => first_file(&mut connection, &relay.options.start)?,
+        },
     };
     drop(connection);
-    let start = start(relay, kept, source.has_gtids, end.as_ref(), first);
+    let start = start(kept, source.has_gtids, end.as_ref(), first);
     let profile = ReplicaProfile {
         server_uuid: relay.uuid,
         heartbeat_period: HEARTBEAT_PERIOD,
@@ -216,14 +223,14 @@ impl End {
 }
 
 /// Behind the last whole transaction; an empty log with the file that it shall begin with.
-fn start(relay: &Relay, kept: &Kept, has_gtids: bool, end: Option<&End>, first: String) -> DumpStart {
+fn start(kept: &Kept, has_gtids: bool, end: Option<&End>, first: String) -> DumpStart {
     let Some(End { position: Position { file, offset }, .. }) = end else {
         return DumpStart::Position { name: first, position: MAGIC.len() as u64 };
     };
     let (name, position) = (kept.store.names().log(*file), *offset);
     match has_gtids {
         // File and position say where to go on, the set what must not come again.
-        true => DumpStart::GtidSet { gtid_set: relay.written_gtids(), name, position },
+        true => DumpStart::GtidSet { gtid_set: kept.written_gtids(), name, position },
         false => DumpStart::Position { name, position },
     }
 }
@@ -344,6 +351,7 @@ impl<'a> Receiving<'a> {
         let bytes = [&MAGIC, piece.bytes].concat();
         let end = store.writer()?.begin_file(number, &bytes, self.relay.options.encrypt.as_deref())?;
         self.end = Some(end);
+        self.relay.lineages.retire();
         let head = Head::read(store, number)?;
         self.batches.note_in(self.kept.places(number, &head), Noting::default());
         self.head = Some(head);
@@ -368,6 +376,7 @@ impl<'a> Receiving<'a> {
         self.event_wanted = match piece.header.event_type {
             EventType::QUERY => HEADER_SIZE + QUERY_PREFIX_SIZE_MAX,
             EventType::TRANSACTION_PAYLOAD => PAYLOAD_FRONT_SIZE,
+            EventType::PREVIOUS_GTIDS => PREVIOUS_GTIDS_SIZE_MAX,
             event_type if event_type.is_gtid() => GTID_EVENT_SIZE_MAX,
             _ => HEADER_SIZE,
         };
@@ -387,6 +396,9 @@ impl<'a> Receiving<'a> {
             let committed = event.as_ref().and_then(AnyGtidEvent::commit_timestamps);
             let told = (event.and_then(|event| event.gtid()), committed.map_or(0, |times| times.immediate));
             self.open = self.open.map(|(begin, _)| (begin, Some(told)));
+        } else if header.event_type == EventType::PREVIOUS_GTIDS {
+            // Of the first file: what the source had purged, or what is not to be kept here.
+            self.gtids.union(&GtidSet::decode(body)?.0);
         } else if header.event_type == EventType::TRANSACTION_PAYLOAD {
             let body_size = u64::from(header.event_size) - HEADER_SIZE as u64;
             if provenance(body, body_size)? == Some(Provenance::Binlogz) {

@@ -3,25 +3,23 @@
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_source::ConnectOptions;
-use binlogz_store::{BinlogStore, FileNumber, FileStorage, Lineage, StoreOptions};
 
 use crate::accounts::{AccountOptions, Accounts};
-use crate::archiving::{self, ArchiveOptions, Archived};
-use crate::checkpoints::{Checkpoints, Indexes};
+use crate::archiving::{self, ArchiveOptions};
 use crate::control::{Control, Phase};
 use crate::dumps::Dumps;
 use crate::error::{Error, Result};
-use crate::form::{FormNames, FormPolicy};
+use crate::form::FormPolicy;
 use crate::gate::{Gate, Limits};
-use crate::head::Head;
 use crate::http::History;
+use crate::lineages::{Kept, Lineages};
 use crate::meters::Meters;
 use crate::pins::Pins;
 use crate::registry::Registry;
@@ -149,39 +147,13 @@ pub struct Relay {
     pub(crate) sources: Sources,
     pub(crate) tls: Option<ServerTls>,
     pub(crate) pins: Pins,
-    pub(crate) archived: Archived,
-    storage: Arc<FileStorage>,
-    kept: OnceLock<Kept>,
-    gtids: Mutex<Gtids>,
+    pub(crate) lineages: Lineages,
     /// Whether more was written than is durable.
     unsynced: Unsynced,
     /// What the names of seeded files begin with.
     seeded: Option<String>,
     source_has_gtids: Mutex<Option<bool>>,
     log: Log,
-}
-
-/// The log of one source, open.
-#[derive(Debug)]
-pub(crate) struct Kept {
-    pub(crate) store: BinlogStore,
-    pub(crate) names: FormNames,
-    pub(crate) base: String,
-    pub(crate) source: ServerUuid,
-    indexes: Indexes,
-}
-
-impl Kept {
-    /// The index of positions of a file.
-    pub(crate) fn places(&self, file: FileNumber, head: &Head) -> Arc<Checkpoints> {
-        self.indexes.of(file, &self.store.names().log(file), &head.event)
-    }
-}
-
-#[derive(Debug, Default)]
-struct Gtids {
-    written: GtidSet,
-    durable: GtidSet,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -196,9 +168,15 @@ impl Relay {
     /// A directory that is in use or damaged, an address that can't be listened on, an account without password.
     pub fn start(options: RelayOptions, log: Log) -> Result<Running> {
         let (accounts, tls) = options.resolve()?;
-        let storage = Arc::new(FileStorage::open(&options.directory)?);
+        let keyring = options.keyring.clone();
+        let lineages = Lineages::open(&options.directory, keyring, &mut |line| {
+            log(Level::Info, &without_controls(line))
+        })?;
         let uuid = identity::own_uuid(&options.directory)?;
-        let seeded = seed::seed(&options.directory, &options.seed)?;
+        let seeded = match lineages.last() {
+            Some(_) => None,
+            None => seed::seed(&options.directory, &options.seed)?,
+        };
         let relay = Relay {
             accounts,
             gate: Gate::new(options.limits),
@@ -212,22 +190,13 @@ impl Relay {
             sources: Sources::new(options.sources.clone()),
             tls,
             pins: Pins::open(&options.directory)?,
-            archived: Archived::default(),
-            storage,
-            kept: OnceLock::new(),
-            gtids: Mutex::default(),
+            lineages,
             unsynced: Unsynced::default(),
             seeded,
             source_has_gtids: Mutex::new(None),
             log,
             options,
         };
-        if let Some((base, lineage)) = BinlogStore::find(relay.storage.as_ref())? {
-            let source = lineage.source.ok_or_else(|| {
-                Error::Lineage(format!("{} holds no source's log", relay.options.directory.display()))
-            })?;
-            relay.open(base, source)?;
-        }
         let listening = format!("listen on {}", relay.options.listen);
         let listener = TcpListener::bind(relay.options.listen).map_err(Error::io(listening.clone()))?;
         let address = listener.local_addr().map_err(Error::io(listening))?;
@@ -279,73 +248,64 @@ impl Relay {
         (self.log)(Level::Error, &line);
     }
 
-    /// The log, once there is one.
-    pub(crate) fn kept(&self) -> Option<&Kept> {
-        self.kept.get()
+    /// The log that is served, once there is one.
+    pub(crate) fn kept(&self) -> Option<Arc<Kept>> {
+        self.lineages.served()
     }
 
-    /// The log of this source: the one that is kept, or a new one.
-    pub(crate) fn keep(&self, base: &str, source: ServerUuid) -> Result<&Kept> {
-        match self.kept.get() {
-            Some(kept) if kept.source == source && kept.base == base => Ok(kept),
-            Some(kept) => Err(Error::Lineage(format!(
-                "{} holds {}.* of the source {}, but the source is {source} now and calls its log {base}.*: another \
-                 source's log needs another directory",
-                self.options.directory.display(),
-                kept.base,
-                kept.source
-            ))),
+    /// The log of this server: the one that is received, or a new one. `has_all`: the server was seen to have all
+    /// that is kept here, and all that comes behind it.
+    pub(crate) fn keep(&self, base: &str, source: ServerUuid, has_all: bool) -> Result<Arc<Kept>> {
+        match self.lineages.last() {
+            Some(kept) if kept.source == source && kept.base == base => return Ok(kept),
+            Some(kept) if has_all && kept.source != source => {
+                self.sync()?;
+                self.say(&format!("the source {source} is followed instead of {}", kept.source));
+            }
+            Some(kept) => {
+                return Err(Error::Lineage(format!(
+                    "{} holds {}.* of the source {}, but the source is {source} now and calls its log {base}.*: another \
+                     source's log needs another directory",
+                    self.options.directory.display(),
+                    kept.base,
+                    kept.source
+                )));
+            }
             None => {
                 if let Some(seeded) = self.seeded.as_deref().filter(|seeded| *seeded != base) {
                     return Err(Error::Lineage(format!(
                         "the log was seeded with {seeded}.*, but the source calls its log {base}.*"
                     )));
                 }
-                self.open(base.to_owned(), source)
             }
         }
-    }
-
-    fn open(&self, base: String, source: ServerUuid) -> Result<&Kept> {
-        let options = StoreOptions {
-            base_name: base.clone(),
-            lineage: Lineage { source: Some(source), number: 1 },
-            keyring: self.options.keyring.clone(),
-        };
-        let (store, report) = BinlogStore::open(Arc::clone(&self.storage) as _, options)?;
+        let (kept, report) = self.lineages.begin(base, source)?;
         self.say(&format!("log {base} of the source {source}: {report}"));
-        *lock(&self.gtids) = Gtids { written: report.gtids.clone(), durable: report.gtids };
-        let indexes = Indexes::new(&self.options.directory);
-        let present: Vec<_> = store.logs()?.into_iter().map(|log| log.name).collect();
-        indexes.keep_only(&present);
-        let kept = Kept { store, names: FormNames::new(&base)?, base, source, indexes };
-        Ok(self.kept.get_or_init(|| kept))
+        Ok(kept)
     }
 
-    /// All GTIDs of the log, or of what is durable of it.
+    /// All GTIDs that were received.
     pub(crate) fn written_gtids(&self) -> GtidSet {
-        lock(&self.gtids).written.clone()
-    }
-
-    pub(crate) fn durable_gtids(&self) -> GtidSet {
-        lock(&self.gtids).durable.clone()
+        let mut gtids = self.lineages.one_before().map(|kept| kept.written_gtids()).unwrap_or_default();
+        if let Some(kept) = self.lineages.last() {
+            gtids.union(&kept.written_gtids());
+        }
+        gtids
     }
 
     /// More was written: somebody should sync it.
-    pub(crate) fn written(&self, gtids: GtidSet) {
-        lock(&self.gtids).written.union(&gtids);
+    pub(crate) fn written(&self, kept: &Kept, gtids: &GtidSet) {
+        kept.written(gtids);
         let all = self.meters.transactions.load(Ordering::Relaxed);
         self.unsynced.add(all - self.meters.unsynced_from.swap(all, Ordering::Relaxed).min(all));
     }
 
     /// Makes durable what was written by now.
     pub(crate) fn sync(&self) -> Result<()> {
-        let Some(kept) = self.kept() else { return Ok(()) };
-        let gtids = self.written_gtids();
+        let Some(kept) = self.lineages.last() else { return Ok(()) };
         let began = Instant::now();
-        kept.store.sync()?;
+        kept.sync()?;
         self.meters.synced(began.elapsed());
-        lock(&self.gtids).durable.union(&gtids);
         Ok(())
     }
 
@@ -368,7 +328,7 @@ impl Relay {
     /// What the source last said; before it is reached, what its log looks like.
     pub(crate) fn has_gtids(&self) -> bool {
         let said = *lock(&self.source_has_gtids);
-        said.unwrap_or_else(|| !lock(&self.gtids).written.is_empty())
+        said.unwrap_or_else(|| !self.written_gtids().is_empty())
     }
 }
 

@@ -7,7 +7,8 @@ use binlogz_wire::session::Column;
 use crate::control::Phase;
 use crate::error::Result;
 use crate::form::Form;
-use crate::relay::{Kept, Relay};
+use crate::lineages::Kept;
+use crate::relay::Relay;
 use crate::translate::end_of;
 
 /// The columns of 9.7, in its order; whether they are numbers.
@@ -97,7 +98,7 @@ pub(crate) fn replica_status(relay: &Relay, kept: &Kept) -> Result<(Vec<Column<'
         Phase::Waiting | Phase::Failed => status.last_errors.first().map(|error| error.text.clone()),
         _ => None,
     };
-    let gtids = relay.durable_gtids().to_string();
+    let gtids = kept.durable_gtids().to_string();
     let source_id = match kept.store.positions() {
         Some(now) => crate::head::Head::read(&kept.store, now.durable.file)?.header.server_id,
         None => 0,

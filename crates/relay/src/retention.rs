@@ -16,8 +16,9 @@ use binlogz_store::{BinlogStore, FileNumber};
 use crate::archiving;
 use crate::error::{Error, Result};
 use crate::head::Head;
+use crate::lineages::Kept;
 use crate::meters::now;
-use crate::relay::{Kept, Relay};
+use crate::relay::Relay;
 
 /// How often the rules are looked at.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(10);
@@ -77,7 +78,7 @@ pub(crate) fn apply(relay: &Relay) -> Result<Vec<String>> {
         return Ok(Vec::new());
     }
     match retention.first_kept(&kept.store)? {
-        Some(first) => purge(relay, kept, first, retention.force),
+        Some(first) => purge(relay, &kept, first, retention.force),
         None => Ok(Vec::new()),
     }
 }
@@ -97,7 +98,7 @@ pub(crate) fn watch(relay: &Relay) {
 pub(crate) fn purge(relay: &Relay, kept: &Kept, first: FileNumber, force: bool) -> Result<Vec<String>> {
     let read = relay.dumps.oldest_file().filter(|_| !force);
     let first = read.map_or(first, |read| first.min(read));
-    let first = archiving::first_needed(relay, &kept.store)?.map_or(first, |needed| first.min(needed));
+    let first = archiving::first_needed(relay, kept)?.map_or(first, |needed| first.min(needed));
     let is_there = kept.store.logs()?.iter().any(|log| log.number == first);
     if !is_there {
         return Ok(Vec::new());

@@ -21,7 +21,7 @@ use crate::dumps::Progress;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::groups::Group;
-use crate::relay::Kept;
+use crate::lineages::Kept;
 use crate::sink::EventSink;
 use crate::steering;
 use crate::translate::Translator;
@@ -155,6 +155,7 @@ impl<'a> Sender<'a> {
                 self.group(&group)?;
                 continue;
             }
+            let retired = self.kept.is_retired();
             // What was durable before the walker found nothing more, it has seen.
             let now = self.kept.store.positions().map(|now| now.durable);
             if now != durable {
@@ -183,7 +184,7 @@ impl<'a> Sender<'a> {
             if sink.position() < sink.from() && (non_blocking || Instant::now() > ahead_until) {
                 return Err(behind_the_end());
             }
-            if non_blocking {
+            if non_blocking || retired {
                 return Ok(Ended::Log);
             }
             self.wait(durable)?;

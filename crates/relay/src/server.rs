@@ -23,8 +23,9 @@ use crate::error::{Error, Result};
 use crate::form::{Form, FormPolicy};
 use crate::gate::Place;
 use crate::head::Head;
+use crate::lineages::Kept;
 use crate::registry::Replica;
-use crate::relay::{Kept, Relay};
+use crate::relay::Relay;
 use crate::sender::{Dump, Sender, broken};
 use crate::sink::EventSink;
 use crate::transport::Transport;
@@ -103,7 +104,7 @@ impl Client<'_> {
         stream.set_nodelay(true).map_err(broken)?;
         socket2::SockRef::from(stream).set_keepalive(true).map_err(broken)?;
         stream.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(broken)?;
-        let begun = self.relay.kept().and_then(|kept| Some((kept, kept.store.positions()?)));
+        let begun = self.relay.kept().and_then(|kept| kept.store.positions().map(|now| (kept, now)));
         let Some((kept, now)) = begun else {
             let clone = stream.try_clone().map_err(broken)?;
             turn_away(clone, 1053, "the relay has nothing of the source's log yet");
@@ -117,10 +118,10 @@ impl Client<'_> {
             tls: self.relay.tls.is_some(),
             accounts: self.relay.accounts.at_address(self.peer.ip()),
         });
-        self.converse(kept, &mut session, stream.try_clone().map_err(broken)?)
+        self.converse(&kept, &mut session, stream.try_clone().map_err(broken)?)
     }
 
-    fn converse(&mut self, kept: &Kept, session: &mut ReplicaSession, stream: TcpStream) -> Result<()> {
+    fn converse(&mut self, kept: &Arc<Kept>, session: &mut ReplicaSession, stream: TcpStream) -> Result<()> {
         let mut transport = Transport::Plain(stream);
         let mut variables = Variables::new();
         let mut buffer = vec![0; 16 << 10];
@@ -230,19 +231,19 @@ impl Client<'_> {
     /// Serves a dump; the connection ends with it.
     fn dump(
         &self,
-        kept: &Kept,
+        kept: &Arc<Kept>,
         variables: &Variables,
         request: &DumpRequest,
         sequence: u8,
         transport: Transport,
     ) -> Result<()> {
         let mut sink = EventSink::new(transport, sequence);
-        let dump = match self.prepare(kept, variables, request) {
-            Ok(dump) => dump,
+        let (kept, dump) = match self.prepare(kept, variables, request) {
+            Ok(prepared) => prepared,
             Err(error) => return farewell(&mut sink, error),
         };
         sink.progress = Some(Arc::clone(&dump.progress));
-        let mut sender = Sender::new(kept, dump, sink)?;
+        let mut sender = Sender::new(&kept, dump, sink)?;
         match sender.run() {
             Ok(()) => {
                 let sink = sender.sink()?;
@@ -284,7 +285,13 @@ impl Client<'_> {
     }
 
     /// What a request asks for, or why it can't be had.
-    fn prepare(&self, kept: &Kept, variables: &Variables, request: &DumpRequest) -> Result<Dump> {
+    fn prepare(
+        &self,
+        kept: &Arc<Kept>,
+        variables: &Variables,
+        request: &DumpRequest,
+    ) -> Result<(Arc<Kept>, Dump)> {
+        let mut kept = Arc::clone(kept);
         let (DumpRequest::ByPosition { flags, server_id, name, .. }
         | DumpRequest::ByGtidSet { flags, server_id, name, .. }) = request;
         let files: Vec<FileNumber> = kept.store.logs()?.into_iter().map(|log| log.number).collect();
@@ -293,7 +300,14 @@ impl Client<'_> {
         let named = match name.as_ref() {
             "" => None,
             name => {
-                Some(kept.names.parse(name).filter(|(_, file)| files.contains(file)).ok_or_else(unknown)?)
+                let found = kept.names.parse(name).filter(|(_, file)| files.contains(file));
+                let (form, file) = found.ok_or_else(unknown)?;
+                if self.relay.lineages.is_ambiguous(&kept, file) {
+                    return Err(Error::Refused(format!(
+                        "{name} is a file of this source and of one that was followed before it: begin by GTID"
+                    )));
+                }
+                Some((form, file))
             }
         };
         let first = || Ok((self.form(variables)?, *files.first().ok_or_else(unknown)?));
@@ -305,9 +319,17 @@ impl Client<'_> {
                 let (place, from) = match named {
                     Some(place) => (place, *position),
                     None => {
-                        let mut file = last_with(kept, gtid_set)?;
-                        if file.is_none() && archiving::bring_back(self.relay, kept, gtid_set)? {
-                            file = last_with(kept, gtid_set)?;
+                        let older = self.relay.lineages.older_than(&kept);
+                        let mut file = None;
+                        for one in std::iter::once(Arc::clone(&kept)).chain(older) {
+                            file = last_with(&one, gtid_set)?;
+                            if file.is_none() && archiving::bring_back(self.relay, &one, gtid_set)? {
+                                file = last_with(&one, gtid_set)?;
+                            }
+                            if file.is_some() {
+                                kept = one;
+                                break;
+                            }
                         }
                         let file = file.ok_or_else(purged)?;
                         ((self.form(variables)?, file), MAGIC.len() as u64)
@@ -344,7 +366,7 @@ impl Client<'_> {
             uuid: uuid.unwrap_or_default(),
             form,
         };
-        Ok(Dump {
+        let dump = Dump {
             progress: self.relay.dumps.begin(self.connection, reader, file),
             form,
             file,
@@ -355,7 +377,8 @@ impl Client<'_> {
             heartbeat_v2: flags.contains(DumpFlags::HEARTBEAT_V2),
             checksum: announced(variables),
             superseded: self.relay.registry.begin_dump(self.connection, key),
-        })
+        };
+        Ok((kept, dump))
     }
 }
 

@@ -48,11 +48,15 @@ pub(crate) fn first_file(connection: &mut Connection, start: &StartAt) -> Result
     Err(Error::Lineage(format!("the source has purged files with transactions that are not in {has}")))
 }
 
-/// Whether a server has all that is kept here, and still has what follows: another one of the source's may not.
-pub(crate) fn check_server(relay: &Relay, connection: &mut Connection) -> Result<()> {
+/// Whether a server has all that is kept here, and still has what follows; `false`: nothing with a GTID is kept.
+///
+/// # Errors
+///
+/// A server that lacks something: another one of the source's may have it.
+pub(crate) fn check_server(relay: &Relay, connection: &mut Connection) -> Result<bool> {
     let ours = relay.written_gtids();
     if ours.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let asked = format!(
         "SELECT GTID_SUBSET('{ours}', @@GLOBAL.gtid_executed), GTID_SUBSET(@@GLOBAL.gtid_purged, '{ours}')"
@@ -67,5 +71,5 @@ pub(crate) fn check_server(relay: &Relay, connection: &mut Connection) -> Result
     if answers.next() == Some(false) {
         return Err(Error::Refused("the server has purged transactions that are not kept here yet".into()));
     }
-    Ok(())
+    Ok(true)
 }

@@ -198,7 +198,7 @@ impl Relay {
         let kept = self.kept()?;
         let first = logs.first()?;
         // First the set: it must hold nothing that stands behind the position.
-        let gtid_executed = self.durable_gtids().to_string();
+        let gtid_executed = kept.durable_gtids().to_string();
         let now = kept.store.positions()?;
         Some(LogStatus {
             source_uuid: kept.source.to_string(),

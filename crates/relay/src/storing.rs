@@ -25,8 +25,9 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use crate::checkpoints::{Checkpoints, Noting, Seen};
 use crate::error::{Error, Result};
 use crate::form::Form;
+use crate::lineages::Kept;
 use crate::meters::Meters;
-use crate::relay::{Kept, Relay, lock};
+use crate::relay::{Relay, lock};
 
 /// How transactions are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -289,7 +290,7 @@ fn write(relay: &Relay, kept: &Kept, progress: &Progress, ready: Ready) -> Resul
         let _ = durable.map(|durable| places.save(durable.offset, false));
     }
     drop(state);
-    relay.written(gtids);
+    relay.written(kept, &gtids);
     Ok(())
 }
 

@@ -30,8 +30,8 @@ use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::groups::{Group, GroupWalker, HELD_SIZE_MAX};
 use crate::head::Head;
+use crate::lineages::Kept;
 use crate::listing::Listing;
-use crate::relay::Kept;
 use crate::steering;
 
 /// Rewritten bytes held in memory; the rest goes to a temporary file.

@@ -1,0 +1,218 @@
+//! The logs that are kept: one for each server that was followed, since another server's files are other files.
+//!
+//! ```text
+//! DIR               the log of the first server
+//! DIR/lineage-2     that of the server which was followed after it, and so on
+//! ```
+//!
+//! The last one is received. When another server of the source is followed by GTID, its log begins with the file that
+//! has everything which is not in the one before. Clients that go by GTID are ended at the end of the old log, come
+//! again and find themselves in the new one; who lacks more than that has is served the old one first. A file name that
+//! stands in an older log too is refused: no byte of one log goes out under the coordinates of another.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use binlogz_binlog::gtid::{GtidSet, ServerUuid};
+use binlogz_encryption::Keyring;
+use binlogz_store::{BinlogStore, FileNumber, FileStorage, Lineage, RecoveryReport, StoreOptions};
+
+use crate::archiving::Archived;
+use crate::checkpoints::{Checkpoints, Indexes};
+use crate::error::{Error, Result};
+use crate::form::FormNames;
+use crate::head::Head;
+use crate::relay::lock;
+
+/// The log of one server, open.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) store: BinlogStore,
+    pub(crate) names: FormNames,
+    pub(crate) base: String,
+    pub(crate) source: ServerUuid,
+    /// Below the relay's directory; `None`: that itself.
+    pub(crate) folder: Option<String>,
+    /// Which of its files are in the archive, if there is one.
+    pub(crate) archived: Archived,
+    indexes: Indexes,
+    gtids: Mutex<Gtids>,
+    retired: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Gtids {
+    written: GtidSet,
+    durable: GtidSet,
+}
+
+impl Kept {
+    /// The index of positions of a file.
+    pub(crate) fn places(&self, file: FileNumber, head: &Head) -> Arc<Checkpoints> {
+        self.indexes.of(file, &self.store.names().log(file), &head.event)
+    }
+
+    /// All GTIDs of the log.
+    pub(crate) fn written_gtids(&self) -> GtidSet {
+        lock(&self.gtids).written.clone()
+    }
+
+    /// Those of what is durable of it.
+    pub(crate) fn durable_gtids(&self) -> GtidSet {
+        lock(&self.gtids).durable.clone()
+    }
+
+    /// These were written.
+    pub(crate) fn written(&self, gtids: &GtidSet) {
+        lock(&self.gtids).written.union(gtids);
+    }
+
+    /// Makes durable what was written by now.
+    pub(crate) fn sync(&self) -> Result<()> {
+        let gtids = self.written_gtids();
+        self.store.sync()?;
+        lock(&self.gtids).durable.union(&gtids);
+        Ok(())
+    }
+
+    /// Whether another log goes on where this one ends.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
+    }
+
+    fn has_files(&self) -> bool {
+        self.store.positions().is_some()
+    }
+}
+
+/// All of them, the oldest first.
+#[derive(Debug)]
+pub(crate) struct Lineages {
+    directory: PathBuf,
+    keyring: Option<Arc<Keyring>>,
+    /// Of the first one; held also while it has no log.
+    first: Arc<FileStorage>,
+    kept: Mutex<Vec<Arc<Kept>>>,
+}
+
+impl Lineages {
+    /// Opens what is there; a line about each.
+    pub(crate) fn open(
+        directory: &Path,
+        keyring: Option<Arc<Keyring>>,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Lineages> {
+        let first = Arc::new(FileStorage::open(directory)?);
+        let lineages = Lineages { directory: directory.to_owned(), keyring, first, kept: Mutex::default() };
+        for number in 1.. {
+            let place = lineages.place(number);
+            if number > 1 && !place.exists() {
+                break;
+            }
+            let storage = lineages.storage(number)?;
+            let Some((base, lineage)) = BinlogStore::find(storage.as_ref())? else { continue };
+            let holds_none = || Error::Lineage(format!("{} holds no source's log", place.display()));
+            let source = lineage.source.ok_or_else(holds_none)?;
+            let (kept, report) = lineages.open_one(storage, number, &base, source)?;
+            say(&format!("log {base} of the source {source}: {report}"));
+            lock(&lineages.kept).push(kept);
+        }
+        lineages.retire();
+        Ok(lineages)
+    }
+
+    /// Begins another one behind all others.
+    pub(crate) fn begin(&self, base: &str, source: ServerUuid) -> Result<(Arc<Kept>, RecoveryReport)> {
+        let number = lock(&self.kept).len() as u64 + 1;
+        let (kept, report) = self.open_one(self.storage(number)?, number, base, source)?;
+        lock(&self.kept).push(Arc::clone(&kept));
+        Ok((kept, report))
+    }
+
+    /// The one that is received.
+    pub(crate) fn last(&self) -> Option<Arc<Kept>> {
+        lock(&self.kept).last().cloned()
+    }
+
+    /// The one in front of that.
+    pub(crate) fn one_before(&self) -> Option<Arc<Kept>> {
+        lock(&self.kept).iter().rev().nth(1).cloned()
+    }
+
+    /// The one that is served: the last that has anything.
+    pub(crate) fn served(&self) -> Option<Arc<Kept>> {
+        let kept = lock(&self.kept);
+        kept.iter().rev().find(|kept| kept.has_files()).or(kept.last()).cloned()
+    }
+
+    /// Those that are older, the newest first.
+    pub(crate) fn older_than(&self, one: &Arc<Kept>) -> Vec<Arc<Kept>> {
+        let kept = lock(&self.kept);
+        kept.iter().rev().skip_while(|other| !Arc::ptr_eq(other, one)).skip(1).cloned().collect()
+    }
+
+    /// Whether a file of this name stands in an older log too, or stood there.
+    pub(crate) fn is_ambiguous(&self, one: &Arc<Kept>, file: FileNumber) -> bool {
+        self.older_than(one).iter().any(|older| {
+            let last = older.store.positions().map(|now| now.written.file);
+            older.base == one.base && last.is_some_and(|last| file <= last)
+        })
+    }
+
+    /// The last one has something to serve: the others end where they end.
+    pub(crate) fn retire(&self) {
+        let kept = lock(&self.kept);
+        if let Some((last, older)) = kept.split_last().filter(|(last, _)| last.has_files()) {
+            last.retired.store(false, Ordering::Release);
+            older.iter().for_each(|older| older.retired.store(true, Ordering::Release));
+        }
+    }
+
+    fn place(&self, number: u64) -> PathBuf {
+        folder(number).map_or_else(|| self.directory.clone(), |folder| self.directory.join(folder))
+    }
+
+    fn storage(&self, number: u64) -> Result<Arc<FileStorage>> {
+        match number {
+            1 => Ok(Arc::clone(&self.first)),
+            number => Ok(Arc::new(FileStorage::open(&self.place(number))?)),
+        }
+    }
+
+    fn open_one(
+        &self,
+        storage: Arc<FileStorage>,
+        number: u64,
+        base: &str,
+        source: ServerUuid,
+    ) -> Result<(Arc<Kept>, RecoveryReport)> {
+        let options = StoreOptions {
+            base_name: base.to_owned(),
+            lineage: Lineage { source: Some(source), number },
+            keyring: self.keyring.clone(),
+        };
+        let (store, report) = BinlogStore::open(storage, options)?;
+        let indexes = Indexes::new(&self.place(number));
+        let present: Vec<_> = store.logs()?.into_iter().map(|log| log.name).collect();
+        indexes.keep_only(&present);
+        let gtids = Gtids { written: report.gtids.clone(), durable: report.gtids.clone() };
+        let kept = Kept {
+            store,
+            names: FormNames::new(base)?,
+            base: base.to_owned(),
+            source,
+            folder: folder(number),
+            archived: Archived::default(),
+            indexes,
+            gtids: Mutex::new(gtids),
+            retired: AtomicBool::new(false),
+        };
+        Ok((Arc::new(kept), report))
+    }
+}
+
+/// Where the log of this number is kept, below the relay's directory.
+fn folder(number: u64) -> Option<String> {
+    (number > 1).then(|| format!("lineage-{number}"))
+}
