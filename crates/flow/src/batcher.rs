@@ -214,6 +214,14 @@ impl Batcher {
         self
     }
 
+    /// Where the log can be read a second time, and where it begins there; `None`: it can't.
+    pub(crate) fn places(&self) -> Option<(&Arc<dyn ReadAt>, u64)> {
+        match &self.input {
+            Input::Places(places) => Some((places, self.log_begin)),
+            Input::Stream(_) | Input::Live(_) | Input::Pipe(_) => None,
+        }
+    }
+
     /// Takes back the buffers of batches.
     pub fn buffers(&self) -> &Buffers {
         &self.buffers

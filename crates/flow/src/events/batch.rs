@@ -12,6 +12,7 @@ use binlogz_binlog::{
 use binlogz_payload::{Error as PayloadError, Expander, PayloadSizes, expanded_size_max};
 
 use super::carried::Carried;
+use super::kept::ReadAgain;
 use super::large_payload::{PayloadBytes, cut_event, no_events, whole_event};
 use super::list::{EventList, Listed};
 use super::permit::Permit;
@@ -29,6 +30,8 @@ pub(super) struct Batch {
     pub(super) bytes: Arc<Lent>,
     /// Which of the bytes.
     pub(super) range: Range<usize>,
+    /// Where the range can be read again, if it stands in a file.
+    pub(super) again: Option<ReadAgain>,
     pub(super) content: Content,
     pub(super) carried: Carried,
     /// Bytes of the log that are read when this batch is done.

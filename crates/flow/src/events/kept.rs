@@ -1,18 +1,20 @@
 //! Events kept beyond their batch: what is made of them depends on events far behind them.
 //!
-//! Those of a log, or of a large payload, stay where they are, in the bytes that the batch came in. When there
-//! are many, they go to a temporary file, one behind the other.
+//! They stay where they are, in the bytes that the batch came in. When there are many, those of a file are read
+//! from it a second time; those of payloads and pipes go to a temporary file, one behind the other.
 
+use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use binlogz_binlog::EventFrame;
+use binlogz_binlog::{EventFrame, EventHeader};
 use binlogz_payload::Spool;
 
 use super::batch::{Batch, Event, EventPosition, Step};
 use super::source::Log;
 use crate::buffers::Lent;
+use crate::input::{PlacesReader, ReadAt};
 
 /// Events of one batch, see [`super::Listed::keep`].
 #[derive(Debug, Clone)]
@@ -23,13 +25,36 @@ pub struct KeptEvents {
     /// Where the batch began.
     pub(super) offset: u64,
     bytes: Bytes,
+    /// Where the first of the bytes can be read again.
+    again: Option<ReadAgain>,
     events: Vec<Kept>,
+}
+
+/// A place in a file that can be read a second time.
+#[derive(Clone)]
+pub(super) struct ReadAgain {
+    places: Arc<dyn ReadAt>,
+    offset: u64,
+}
+
+impl ReadAgain {
+    pub(super) fn new(places: &Arc<dyn ReadAt>, offset: u64) -> Self {
+        ReadAgain { places: Arc::clone(places), offset }
+    }
+}
+
+impl fmt::Debug for ReadAgain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadAgain").field("offset", &self.offset).finish_non_exhaustive()
+    }
 }
 
 /// Where the bytes of events are.
 #[derive(Debug, Clone)]
 enum Bytes {
     Memory(Arc<Lent>),
+    /// So many bytes of the log's file.
+    Log(ReadAgain, usize),
     /// There, in this range.
     File(Spilled, Range<u64>),
 }
@@ -86,11 +111,17 @@ impl KeptEvents {
             events.push(Kept { range, checksum_size, position });
         }
         let bytes = if copies { Arc::new(copied.into()) } else { Arc::clone(&batch.bytes) };
+        let again = batch.again.clone().filter(|_| !copies);
         KeptEvents {
             log: Arc::clone(&batch.log),
             table_maps: batch.carried.table_maps.clone(),
             offset: batch.start(),
             bytes: Bytes::Memory(bytes),
+            again: again.map(|mut again| {
+                // The batch may begin behind the first byte.
+                again.offset = again.offset.saturating_sub(batch.range.start as u64);
+                again
+            }),
             events,
         }
     }
@@ -99,7 +130,7 @@ impl KeptEvents {
     pub fn memory(&self) -> usize {
         match &self.bytes {
             Bytes::Memory(bytes) => bytes.len(),
-            Bytes::File(..) => 0,
+            Bytes::Log(..) | Bytes::File(..) => 0,
         }
     }
 
@@ -108,13 +139,23 @@ impl KeptEvents {
         self.events.iter().map(|event| event.range.len()).max().unwrap_or(0)
     }
 
-    /// Puts them into a file.
+    /// Frees the memory that they take; `file` takes those that can't be read again.
     ///
     /// # Errors
     ///
     /// A file that can't be written.
     pub fn spill(&mut self, file: &Spilled) -> io::Result<()> {
         let Bytes::Memory(bytes) = &self.bytes else { return Ok(()) };
+        if let Some(mut again) = self.again.take() {
+            let begin = self.events.first().map_or(0, |event| event.range.start);
+            let end = self.events.last().map_or(0, |event| event.range.end);
+            for event in &mut self.events {
+                event.range = event.range.start - begin..event.range.end - begin;
+            }
+            again.offset += begin as u64;
+            self.bytes = Bytes::Log(again, end - begin);
+            return Ok(());
+        }
         let mut spool = file.0.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = spool.size();
         let mut end = 0;
@@ -135,6 +176,18 @@ impl KeptEvents {
         Ok(())
     }
 
+    /// Whether the events are there still: the file belongs to others.
+    fn check(&self, bytes: &[u8]) -> io::Result<()> {
+        let header_of = |event: &Kept| EventHeader::decode(bytes.get(event.range.clone())?).ok();
+        let is_there = |event: &Kept| {
+            header_of(event).is_some_and(|header| header.event_size as usize == event.range.len())
+        };
+        if self.events.iter().all(is_there) {
+            return Ok(());
+        }
+        Err(io::Error::other("the log changed while it was read"))
+    }
+
     /// The events, read into `buffer` where they are in a file.
     ///
     /// # Errors
@@ -146,6 +199,14 @@ impl KeptEvents {
     ) -> io::Result<impl Iterator<Item = Event<'k>> + Clone + use<'k>> {
         let bytes: &'k [u8] = match &self.bytes {
             Bytes::Memory(bytes) => bytes,
+            Bytes::Log(again, size) => {
+                buffer.clear();
+                let reader =
+                    PlacesReader { places: again.places.as_ref(), offset: again.offset, left: *size as u64 };
+                { reader }.read_to_end(buffer)?;
+                self.check(buffer)?;
+                buffer
+            }
             Bytes::File(file, range) => {
                 buffer.clear();
                 let spool = file.0.lock().unwrap_or_else(PoisonError::into_inner);

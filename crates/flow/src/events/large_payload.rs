@@ -243,6 +243,7 @@ impl LargePayload {
         Ok(Batch {
             log,
             range: 0..whole,
+            again: None,
             bytes: Arc::new(bytes.into()),
             content,
             carried,

@@ -26,6 +26,7 @@ use binlogz_payload::{Expander, LogContext, expanded_size_max};
 
 use super::batch::{Batch, Content};
 use super::carried::{Events, Tracker};
+use super::kept::ReadAgain;
 use super::large_payload::{LargePayload, PayloadBytes};
 use super::permit::Permits;
 use crate::batcher::{BatchSize, Batcher, Large, Piece, Start, Unit};
@@ -231,8 +232,9 @@ impl Source {
         })?;
         let bytes_read = range.len() as u64;
         let content = Content::Log { offset };
+        let again = self.batcher.places().map(|(places, begin)| ReadAgain::new(places, begin + offset));
         let verify = self.plan.verify;
-        Ok(Batch { log, bytes, range, content, carried, bytes_read, permit: None, verify })
+        Ok(Batch { log, bytes, range, again, content, carried, bytes_read, permit: None, verify })
     }
 
     fn start(&mut self, start: Start) -> Result<Batch, Error> {
