@@ -280,9 +280,9 @@ fn raw_never_stops_until_told(server: &mut MysqlSandbox) -> Outcome {
     wait_for_file(&folder, &name, &log, &mut child);
     // What is there can be read while the run goes on.
     folder.run(["verify", &name]).is_done();
-    let killed = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status()?;
+    let killed = Command::new("kill").args(["-s", "TERM", &child.id().to_string()]).status()?;
     assert!(killed.success());
-    assert_eq!(child.wait()?.signal(), Some(2));
+    assert_eq!(child.wait()?.signal(), Some(15));
     assert!(folder.read(&name) == sent(&log));
 
     let folder = Folder::new();
