@@ -23,7 +23,7 @@ const GTID_EVENT_SIZE_MAX: u32 = 64 << 10;
 /// Of a payload, what servers write in front of it and the beginning of its frame.
 const PAYLOAD_FRONT_SIZE: u32 = 64;
 /// Transactions up to this size are kept at hand.
-pub(crate) const HELD_SIZE_MAX: u64 = 4 << 20;
+pub(crate) const HELD_SIZE_MAX: u64 = 1 << 20;
 
 /// A transaction, or an event between transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -157,7 +157,8 @@ impl Write for EventSink {
                 }
                 continue;
             }
-            let room = usize::try_from(self.left).unwrap_or(usize::MAX);
+            // A large event goes out piece by piece, as it is handed in whole.
+            let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(WRITE_SIZE);
             let (now, behind) = rest.split_at_checked(room).unwrap_or((rest, &[]));
             if self.sending {
                 self.packets.body(now, &mut self.out);
