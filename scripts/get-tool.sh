@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mariadb|sysbench|zstd|cdc|chromium|versitygw
+# usage: get-tool.sh mysql|mariadb|sysbench|zstd|cdc|chromium|versitygw|std-data
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below
@@ -9,7 +9,8 @@
 # and run through their own loader and libraries, so neither root nor the system's release matters.
 # MYSQL_BASEDIR names a MySQL of your own: it is used as it is, with its bin/ and sbin/. So is a chromium on PATH.
 # cdc, a change-data-capture client, is a Python package instead, in a virtual environment of its own; versitygw,
-# an S3 server over a folder, is built by Go from its sources (two minutes of a core).
+# an S3 server over a folder, is built by Go from its sources (two minutes of a core). std-data is no program: the
+# logs that the server's own test suite ships, below PREFIX/root (a download of 338 MB, of which 12 MB are kept).
 # BINLOGZ_NO_INSTALL=1: only what is installed already.
 # Running it again is cheap; runs at the same time wait for one another.
 set -euo pipefail
@@ -28,6 +29,7 @@ case $tool in
     mariadb) suite=bookworm packages='mariadb-server-core mariadb-client-core mariadb-server libmariadb3' ;;
     sysbench) suite=bookworm packages='sysbench libmariadb3' ;;
     zstd) suite=sid packages='zstd' ;;
+    std-data) suite=sid packages='mysql-testsuite' ;;
     chromium) suite=bookworm packages='chromium-headless-shell fontconfig-config fonts-dejavu-core' ;;
     cdc) packages='mysql-replication==1.0.17' ;;
     versitygw) packages='github.com/versity/versitygw/cmd/versitygw@v1.8.0' ;;
@@ -148,6 +150,27 @@ apt() { apt-get --config-file "$work/apt/apt.conf" -qq "$@" >"$work/apt/log" 2>&
 
 say "installing $tool from Debian $suite into $prefix"
 apt update || { cat "$work/apt/log" >&2; die "$tool can't be installed: apt can't read suite $suite"; }
+# finish: what is in $work becomes the prefix. PACKAGES, the last file made, marks a whole one.
+finish() {
+    mkdir "$work/prefix"
+    mv "$work/root" "$work/bin" "$work/prefix/"
+    (cd "$work/apt/archives" && printf '%s\n' *.deb) >"$work/prefix/PACKAGES"
+    rm -rf "$prefix"
+    mv "$work/prefix" "$prefix"
+    echo "$prefix"
+    exit 0
+}
+mkdir "$work/bin"
+
+if [ "$tool" = std-data ]; then
+    # The package alone, without the programs it depends on.
+    (cd "$work/apt/archives" && apt download "$packages") ||
+        { cat "$work/apt/log" >&2; die "$tool can't be installed: apt can't fetch $packages"; }
+    dpkg-deb --fsys-tarfile "$work"/apt/archives/*.deb |
+        tar --extract --directory "$work/root" --wildcards --exclude '*.zip' --exclude '*.sql' '*/std_data/*'
+    finish
+fi
+
 # shellcheck disable=SC2086  # a list of packages
 apt --download-only install $packages ||
     { cat "$work/apt/log" >&2; die "$tool can't be installed: apt can't fetch $packages"; }
@@ -165,7 +188,6 @@ triplet=$(basename "$(dirname "$libc")")
 loader=$prefix/root/$loader
 libraries=$prefix/root/usr/lib/$triplet:$prefix/root/lib/$triplet:$prefix/root/usr/lib/mysql/private
 share=$prefix/root/usr/share
-mkdir "$work/bin"
 
 # wrap NAME PATH [ARGUMENT…]: bin/NAME runs PATH, with ARGUMENTs after the caller's (where options that must
 # come first, such as --no-defaults, stay first).
@@ -219,10 +241,4 @@ case $tool in
         ;;
 esac
 
-# PACKAGES, the last file made, marks a whole prefix.
-mkdir "$work/prefix"
-mv "$work/root" "$work/bin" "$work/prefix/"
-(cd "$work/apt/archives" && printf '%s\n' *.deb) >"$work/prefix/PACKAGES"
-rm -rf "$prefix"
-mv "$work/prefix" "$prefix"
-echo "$prefix"
+finish

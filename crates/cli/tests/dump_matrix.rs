@@ -10,6 +10,9 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use binlogz_binlog::EventType;
+use binlogz_binlog::event::{QueryEvent, StatusVariables};
+use binlogz_testkit::builder::{LogBuilder, Positions, Release};
 use binlogz_testkit::{Installed, Tool, corpus, mutate, real, require_tool};
 use common::Folder;
 
@@ -308,7 +311,9 @@ fn large_statements_replay_and_print_as_mysqlbinlog_prints_them() -> binlogz_tes
              BEGIN; UPDATE item SET price = price + 1; DELETE FROM item WHERE id % 3 = 0; COMMIT;
              INSERT INTO other (v) VALUES ('a\\'b'), (NULL), ('\\\\');
              SET binlog_format = 'STATEMENT'; SET @name = 'by statement'; INSERT INTO other (v) VALUES (@name);
-             UPDATE item SET name = 'one' WHERE id = 1;",
+             UPDATE item SET name = 'one' WHERE id = 1;
+             SET binlog_format = 'ROW', sql_generate_invisible_primary_key = ON;
+             CREATE TABLE keyless (v INT); INSERT INTO keyless VALUES (1);",
         )?;
         let binlog = source.flush_binary_logs()?;
         let log = binlog.as_path();
@@ -320,6 +325,7 @@ fn large_statements_replay_and_print_as_mysqlbinlog_prints_them() -> binlogz_tes
             (vec!["-H"], vec![log]),
             (vec!["-v", "-o", "30"], vec![log]),
             (vec!["--stop-position=1000000", "-v"], vec![log]),
+            (vec!["--print-table-metadata", "--base64-output=decode-rows"], vec![log]),
         ];
         compare_all(mysql, &cases);
 
@@ -384,6 +390,42 @@ fn logs_of_mariadb_are_read() -> binlogz_testkit::Result<()> {
 }
 
 /// Cut logs: the same text up to the cut, the same exit code, in use or not.
+/// What the logs of older servers have, and no server writes any more.
+#[test]
+fn logs_of_older_servers() {
+    let mysql = require_tool!(Tool::Mysql);
+    // Status variable 1: modes of 5.7, of which 8.0.5 removed NO_AUTO_CREATE_USER (bit 28).
+    let mode = [&[1][..], &(0x1000_0000_u64 | 1 << 21).to_le_bytes()].concat();
+    let with_mode = QueryEvent {
+        thread_id: 1,
+        exec_time: 0,
+        error_code: 0,
+        status_variables: StatusVariables(&mode),
+        database: b"shop",
+        statement: b"DROP TABLE item",
+    };
+    let with_mode = with_mode.encode().unwrap();
+    // An incident that isn't LOST_EVENTS, without words of its own.
+    let unknown_incident = [66, 0, 0];
+    let folder = Folder::new();
+    let mut logs = Vec::new();
+    for release in [Release::MYSQL_5_6, Release::MYSQL_5_7, Release::MYSQL_8_0_19] {
+        let mut log = LogBuilder::new(release);
+        // What a source sent in front of its events ends no log.
+        log.positions(Positions::Fixed(0)).format_description(release).positions(Positions::Own);
+        log.transaction(&[b"one", b"two"]).event(EventType::QUERY, &with_mode);
+        logs.push(folder.put(&format!("{}.old", release.version), log.bytes()));
+        log.event(EventType::INCIDENT, &unknown_incident);
+        logs.push(folder.put(&format!("{}.incident", release.version), log.bytes()));
+    }
+    let options = [vec!["-v"], vec!["--base64-output=decode-rows", "-s"]];
+    let cases: Vec<_> = options
+        .iter()
+        .flat_map(|options| logs.iter().map(|log| (options.clone(), vec![log.as_path()])))
+        .collect();
+    compare_all(mysql, &cases);
+}
+
 #[test]
 fn cut_logs_end_as_with_mysqlbinlog() {
     let mysql = require_tool!(Tool::Mysql);

@@ -11,8 +11,10 @@ use super::options::PrintOptions;
 use super::quote::push_identifier;
 use super::state::Session;
 
-/// Modes that 8.0 no longer has, among them those that stood for several others.
+/// Modes that 8.0.5 removed, among them those that stood for several others. Older logs have them, and a server that
+/// refuses them is told to leave them out.
 const REMOVED_SQL_MODES: u64 = 0x1003_ff00;
+const WITHOUT_REMOVED_SQL_MODES: &[u8] = b"/*!80005 &~0x1003ff00*/";
 
 /// What is printed for a thread's number with `--short-form`.
 const SHORT_FORM_THREAD_ID: u64 = 999_999_999;
@@ -156,10 +158,14 @@ pub(super) fn push_settings(
             session.flags2 = Some(flags);
         }
     }
-    if let Some(mode) = settings.sql_mode.map(|mode| mode & !REMOVED_SQL_MODES)
+    if let Some(mode) = settings.sql_mode
         && session.sql_mode != Some(mode)
     {
-        push_set(out, "sql_mode", mode);
+        push_text(out, "SET @@session.sql_mode=", mode);
+        if mode & REMOVED_SQL_MODES != 0 {
+            out.extend_from_slice(WITHOUT_REMOVED_SQL_MODES);
+        }
+        end_line(out);
         session.sql_mode = Some(mode);
     }
     let auto_increment = settings.auto_increment.unwrap_or((1, 1));

@@ -16,14 +16,18 @@ use super::quote::{push_identifier, push_quoted};
 /// The collation of binary strings.
 const BINARY: u64 = 63;
 
-/// Appends the lines of a table.
-pub(super) fn push_columns(out: &mut Vec<u8>, schema: &TableSchema) {
+/// What the server calls the primary key that it made itself: the first column, named or not in the log.
+const GENERATED_KEY: &[u8] = b"my_row_id";
+
+/// Appends the lines of a table. `has_generated_key`: its first column is a generated invisible primary key.
+pub(super) fn push_columns(out: &mut Vec<u8>, schema: &TableSchema, has_generated_key: bool) {
     out.extend_from_slice(b"# Columns(");
     for (index, column) in schema.columns().iter().enumerate() {
         if index > 0 {
             out.extend_from_slice(b",\n#         ");
         }
-        if let Some(name) = &column.name {
+        let generated = has_generated_key && index == 0;
+        if let Some(name) = column.name.as_deref().or(generated.then_some(GENERATED_KEY)) {
             push_identifier(out, name);
             out.push(b' ');
         }
@@ -34,13 +38,21 @@ pub(super) fn push_columns(out: &mut Vec<u8>, schema: &TableSchema) {
         if !column.nullable {
             out.extend_from_slice(b" NOT NULL");
         }
-        if column.visible == Some(false) {
+        if generated {
+            out.extend_from_slice(b" INVISIBLE AUTO_INCREMENT");
+        } else if column.visible == Some(false) {
             out.extend_from_slice(b" INVISIBLE");
         }
         push_collation(out, column);
     }
     out.extend_from_slice(b")\n");
-    push_primary_key(out, schema);
+    if has_generated_key {
+        out.extend_from_slice(b"# Primary Key(");
+        out.extend_from_slice(GENERATED_KEY);
+        out.extend_from_slice(b")\n");
+    } else {
+        push_primary_key(out, schema);
+    }
 }
 
 fn push_primary_key(out: &mut Vec<u8>, schema: &TableSchema) {

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use binlogz_binlog::event::{
-    FormatDescription, IncidentEvent, PreviousGtidsEvent, RotateEvent, TransactionPayloadHeader,
+    FormatDescription, Incident, IncidentEvent, PreviousGtidsEvent, RotateEvent, TransactionPayloadHeader,
     ViewChangeEvent, XaPrepareEvent, XidEvent,
 };
 use binlogz_binlog::header::HEADER_SIZE;
@@ -60,12 +60,15 @@ impl Run<'_> {
         let Some(event) = gtid_of(shown) else {
             return Err(BinlogError::Truncated { needed: 1, left: 0 });
         };
+        let times = event.commit_timestamps();
         let versions = event.server_versions();
-        self.state.immediate_server_version = versions.map_or(999_999, |versions| versions.immediate);
+        // What has no commit times (5.7 and before) has version 0, what has them alone (8.0.1 to 8.0.13) an unknown one.
+        let unknown_version = if times.is_none() { 0 } else { 999_999 };
+        let immediate_version = versions.map_or(unknown_version, |versions| versions.immediate);
+        self.state.immediate_server_version = immediate_version;
         if !self.emit {
             return Ok(None);
         }
-        let times = event.commit_timestamps();
         let immediate = times.map_or(0, |times| times.immediate);
         let original = times.and_then(|times| times.original).unwrap_or(immediate);
         if !self.options.short_form {
@@ -108,9 +111,8 @@ impl Run<'_> {
         push_unsigned(head, original);
         head.extend_from_slice(b"*/");
         end_line(head);
-        let immediate = versions.map_or(999_999, |versions| versions.immediate);
-        let original = versions.and_then(|versions| versions.original).unwrap_or(immediate);
-        for (name, version) in [(&b"original"[..], original), (b"immediate", immediate)] {
+        let original_version = versions.and_then(|versions| versions.original).unwrap_or(immediate_version);
+        for (name, version) in [(&b"original"[..], original_version), (b"immediate", immediate_version)] {
             head.extend_from_slice(b"/*!80014 SET @@session.");
             head.extend_from_slice(name);
             head.extend_from_slice(b"_server_version=");
@@ -233,7 +235,10 @@ impl Run<'_> {
         let mode = options.base64_output;
         let encoded = mode != Base64Output::Never && !options.short_form;
         let is_relay_log = shown.header.flags.contains(HeaderFlags::RELAY_LOG);
-        if !is_relay_log && std::mem::replace(&mut self.state.begun, true) {
+        // One without a position is what a server sends in front of its events: no log ends there.
+        let ends_log = self.state.begun && shown.header.end_log_pos > 0;
+        self.state.begun |= !is_relay_log;
+        if ends_log && !is_relay_log {
             let (emit, out) = (self.emit, &mut self.text.out.text);
             let mut unseen = Vec::new();
             push_log_end(if emit { out } else { &mut unseen }, options, self.state);
@@ -305,6 +310,13 @@ impl Run<'_> {
                  the options --exclude-gtids or --include-gtids, respectively, instead."
                     .to_owned(),
             );
+        }
+        if shown.header.event_type == EventType::INCIDENT {
+            // mysqlbinlog does not read incidents that it doesn't know.
+            let incident = IncidentEvent::decode(shown.body)?.incident;
+            if incident != Incident::LOST_EVENTS {
+                return Err(BinlogError::invalid("incident event", "incident", incident, "LOST_EVENTS"));
+            }
         }
         if !self.emit {
             return Ok(None);

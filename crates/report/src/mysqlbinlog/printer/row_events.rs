@@ -149,13 +149,13 @@ impl Run<'_> {
             push_unsigned(head, map.table_id.0);
             head.push(b'\n');
             let version = self.state.immediate_server_version;
+            let has = map.flags.contains(TableMapFlags::GENERATED_INVISIBLE_PRIMARY_KEY);
             if (TELLS_OF_GENERATED_KEYS..999_999).contains(&version) {
                 head.extend_from_slice(b"# has_generated_invisible_primary_key=");
-                let has = map.flags.contains(TableMapFlags::GENERATED_INVISIBLE_PRIMARY_KEY);
                 head.extend_from_slice(if has { b"1\n" } else { b"0\n" });
             }
             if self.options.print_table_metadata {
-                push_columns(head, &schema);
+                push_columns(head, &schema, has);
             }
             self.text.flush_head();
         }
