@@ -9,7 +9,7 @@
 //! BASE.NNNNNN.places
 //! size field
 //!    8 magic            "binlogz\x01"
-//!    4 head             CRC-32 of the stored file's format description
+//!    4 head             CRC-32 of the stored file's format description, not in use
 //!    4 count
 //!      of each:
 //!    8 stored           offset in the stored file
@@ -21,17 +21,17 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use binlogz_binlog::HeaderFlags;
 use binlogz_binlog::checksum::crc32;
 use binlogz_binlog::cursor::Cursor;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_binlog::header::FLAGS_OFFSET;
 use binlogz_binlog::put::Put;
-use binlogz_store::FileNumber;
+use binlogz_store::{FileNumber, Storage, storage};
 
 use crate::form::Form;
 use crate::relay::lock;
@@ -69,7 +69,8 @@ struct Checkpoint {
 /// The places of one file.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
-    path: PathBuf,
+    storage: Arc<dyn Storage>,
+    name: String,
     /// Of the file's format description: another file of the same name has other places.
     head: u32,
     inner: Mutex<Inner>,
@@ -91,14 +92,13 @@ pub(crate) fn is_place(begin: u64, end: u64) -> bool {
 impl Checkpoints {
     /// Those that were kept of a file that begins with this format description; an index that is damaged or another
     /// file's counts as none.
-    fn open(path: PathBuf, head: &[u8]) -> Self {
-        let head = crc32(head);
-        let kept = fs::metadata(&path)
-            .ok()
-            .filter(|file| file.len() <= SIZE_MAX)
-            .and_then(|_| decode(&fs::read(&path).ok()?, head));
+    fn open(storage: Arc<dyn Storage>, name: String, head: &[u8]) -> Self {
+        let head = head_crc(head);
+        let file = storage.open(&name, false).ok();
+        let bytes = file.and_then(|file| storage::read_all(file.as_ref(), SIZE_MAX).ok());
+        let kept = bytes.and_then(|bytes| decode(&bytes, head));
         let inner = Inner { places: kept.unwrap_or_default(), news: 0 };
-        Checkpoints { path, head, inner: Mutex::new(inner) }
+        Checkpoints { storage, name, head, inner: Mutex::new(inner) }
     }
 
     /// The last place at or before a position of a form.
@@ -145,10 +145,9 @@ impl Checkpoints {
         if inner.news == 0 || (!now && inner.news < NEWS_MAX) {
             return Ok(());
         }
-        let new = self.path.with_extension("places.new");
-        fs::write(&new, encode(&inner.places, self.head, durable))?;
-        // Not synced: what a crash damages is found again.
-        fs::rename(&new, &self.path)?;
+        // What a crash damages is found again.
+        let bytes = encode(&inner.places, self.head, durable);
+        storage::replace_unsynced(self.storage.as_ref(), &self.name, &bytes)?;
         inner.news = 0;
         Ok(())
     }
@@ -165,6 +164,15 @@ impl Checkpoint {
             None => false,
         }
     }
+}
+
+/// Of a format description; whether the file is in use changes nothing.
+fn head_crc(head: &[u8]) -> u32 {
+    let mut head = head.to_vec();
+    if let Some(flags) = head.get_mut(FLAGS_OFFSET) {
+        *flags &= !(HeaderFlags::IN_USE.0 as u8);
+    }
+    crc32(&head)
 }
 
 fn encode(places: &BTreeMap<u64, Checkpoint>, head: u32, durable: u64) -> Vec<u8> {
@@ -224,14 +232,14 @@ fn decode(bytes: &[u8], head: u32) -> Option<BTreeMap<u64, Checkpoint>> {
 /// The places of all files.
 #[derive(Debug)]
 pub(crate) struct Indexes {
-    directory: PathBuf,
+    storage: Arc<dyn Storage>,
     files: Mutex<BTreeMap<FileNumber, Arc<Checkpoints>>>,
 }
 
 impl Indexes {
     /// Those that are kept beside the files of a directory.
-    pub(crate) fn new(directory: &Path) -> Self {
-        Indexes { directory: directory.to_owned(), files: Mutex::default() }
+    pub(crate) fn new(storage: Arc<dyn Storage>) -> Self {
+        Indexes { storage, files: Mutex::default() }
     }
 
     /// Those of a file of this name that begins with this format description.
@@ -244,19 +252,17 @@ impl Indexes {
             });
         }
         let opened = files.entry(number).or_insert_with(|| {
-            Arc::new(Checkpoints::open(self.directory.join(format!("{name}{SUFFIX}")), head))
+            Arc::new(Checkpoints::open(Arc::clone(&self.storage), format!("{name}{SUFFIX}"), head))
         });
         Arc::clone(opened)
     }
 
     /// Removes those of files that are gone.
     pub(crate) fn keep_only(&self, present: &[String]) {
-        let Ok(entries) = fs::read_dir(&self.directory) else { return };
-        for entry in entries.flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
+        for name in self.storage.list().unwrap_or_default() {
             if name.strip_suffix(SUFFIX).is_some_and(|log| !present.iter().any(|name| name == log)) {
                 // One that stays is in nobody's way.
-                let _ = fs::remove_file(entry.path());
+                let _ = self.storage.remove(&name);
             }
         }
     }
@@ -297,6 +303,8 @@ impl Noting {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
+    use binlogz_store::MemoryStorage;
+
     use super::*;
 
     fn gtids(text: &str) -> GtidSet {
@@ -305,8 +313,15 @@ mod tests {
 
     const UUID: &str = "1410447f-e54d-11f1-848d-02fc00000001";
 
-    fn filled(folder: &Path) -> Checkpoints {
-        let places = Checkpoints::open(folder.join("binlog.000001.places"), b"head");
+    const HEAD: &[u8] = &[0; 100];
+    const NAME: &str = "binlog.000001.places";
+
+    fn open(storage: &MemoryStorage, head: &[u8]) -> Checkpoints {
+        Checkpoints::open(Arc::new(storage.clone()), NAME.to_owned(), head)
+    }
+
+    fn filled(storage: &MemoryStorage) -> Checkpoints {
+        let places = open(storage, HEAD);
         for n in 1..=3u64 {
             let gtids = gtids(&format!("{UUID}:{}-{}", n * 10, n * 10 + 9));
             places.note(Form::Received, n << 20, n * 1000, n, &gtids);
@@ -317,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_request_begins_at_the_nearest_place() {
-        let folder = tempfile::tempdir().unwrap();
+        let storage = MemoryStorage::new();
         let check = |places: &Checkpoints| {
             let start = |n: u64, at| Some(Start { stored: n << 20, at });
             assert_eq!(places.before(Form::Received, 999), None);
@@ -331,29 +346,33 @@ mod tests {
             assert_eq!(behind(&format!("{UUID}:10-28")), start(1, 1000));
             assert_eq!(behind(&format!("{UUID}:1-9:20-100")), None);
         };
-        let places = filled(folder.path());
+        let places = filled(&storage);
         check(&places);
         places.save(u64::MAX - 1, true).unwrap();
-        check(&Checkpoints::open(places.path.clone(), b"head"));
-        assert_eq!(Checkpoints::open(places.path.clone(), b"other").before(Form::Received, 9999), None);
+        check(&open(&storage, HEAD));
+        // A file that was closed since has the same places.
+        let in_use = [&HEAD[..FLAGS_OFFSET], &[1], &HEAD[FLAGS_OFFSET + 1..]].concat();
+        check(&open(&storage, &in_use));
+        assert_eq!(open(&storage, b"other").before(Form::Received, 9999), None);
         // What is not durable is not kept.
         places.note(Form::Compressed, 3 << 20, 7, 3, &GtidSet::new());
         places.save(2 << 20, true).unwrap();
-        let kept = Checkpoints::open(places.path.clone(), b"head");
+        let kept = open(&storage, HEAD);
         assert_eq!(kept.before(Form::Received, 9999).unwrap().at, 2000);
     }
 
     #[test]
     fn what_is_damaged_counts_as_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let places = filled(folder.path());
+        let storage = MemoryStorage::new();
+        let places = filled(&storage);
         places.save(u64::MAX - 1, true).unwrap();
-        let whole = fs::read(&places.path).unwrap();
+        let file = storage.open(NAME, false).unwrap();
+        let whole = storage::read_all(file.as_ref(), SIZE_MAX).unwrap();
         for cut in 0..whole.len() {
-            assert!(decode(&whole[..cut], crc32(b"head")).is_none(), "cut at {cut}");
+            assert!(decode(&whole[..cut], head_crc(HEAD)).is_none(), "cut at {cut}");
             let mut flipped = whole.clone();
             flipped[cut] ^= 1;
-            assert!(decode(&flipped, crc32(b"head")).is_none(), "flipped at {cut}");
+            assert!(decode(&flipped, head_crc(HEAD)).is_none(), "flipped at {cut}");
         }
         // A checksum that fits does not help.
         let longer = |mut bytes: Vec<u8>| {
@@ -363,7 +382,7 @@ mod tests {
             bytes.extend(checksum.to_le_bytes());
             bytes
         };
-        assert!(decode(&longer(whole.clone()), crc32(b"head")).is_none());
-        assert!(decode(&whole, crc32(b"head")).is_some());
+        assert!(decode(&longer(whole.clone()), head_crc(HEAD)).is_none());
+        assert!(decode(&whole, head_crc(HEAD)).is_some());
     }
 }

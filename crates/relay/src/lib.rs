@@ -16,6 +16,7 @@
 //! * `lineages` holds the logs of the servers that were followed, `start` and `seed` begin one, `syncing` says when it is
 //!   made durable;
 //! * `archiving` puts closed files into an archive; `retention` removes old files, `admin` does what statements want done;
+//! * `disk` is where all of them keep their files;
 //! * `control` steers the receiving, `dumps` and `meters` watch, `status` is all of it at one moment, `http` shows it.
 //!
 //! One thread a client, one that receives, one that syncs. What is said on the wire is decided in `binlogz-wire`,
@@ -29,6 +30,7 @@ mod answers;
 mod archiving;
 mod checkpoints;
 mod control;
+mod disk;
 mod dumps;
 mod error;
 mod form;

@@ -10,16 +10,16 @@
 //! again and find themselves in the new one; who lacks more than that has is served the old one first. A file name that
 //! stands in an older log too is refused: no byte of one log goes out under the coordinates of another.
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_encryption::Keyring;
-use binlogz_store::{BinlogStore, FileNumber, FileStorage, Lineage, RecoveryReport, StoreOptions};
+use binlogz_store::{BinlogStore, FileNumber, Lineage, RecoveryReport, Storage, StoreOptions};
 
 use crate::archiving::Archived;
 use crate::checkpoints::{Checkpoints, Indexes};
+use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::form::FormNames;
 use crate::head::Head;
@@ -89,30 +89,29 @@ impl Kept {
 /// All of them, the oldest first.
 #[derive(Debug)]
 pub(crate) struct Lineages {
-    directory: PathBuf,
+    disk: Arc<dyn Disk>,
     keyring: Option<Arc<Keyring>>,
     /// Of the first one; held also while it has no log.
-    first: Arc<FileStorage>,
+    first: Arc<dyn Storage>,
     kept: Mutex<Vec<Arc<Kept>>>,
 }
 
 impl Lineages {
     /// Opens what is there; a line about each.
     pub(crate) fn open(
-        directory: &Path,
+        disk: Arc<dyn Disk>,
         keyring: Option<Arc<Keyring>>,
         say: &mut dyn FnMut(&str),
     ) -> Result<Lineages> {
-        let first = Arc::new(FileStorage::open(directory)?);
-        let lineages = Lineages { directory: directory.to_owned(), keyring, first, kept: Mutex::default() };
+        let first = disk.take(None)?;
+        let lineages = Lineages { disk, keyring, first, kept: Mutex::default() };
         for number in 1.. {
-            let place = lineages.place(number);
-            if number > 1 && !place.exists() {
+            if folder(number).is_some_and(|folder| !lineages.disk.has(&folder)) {
                 break;
             }
             let storage = lineages.storage(number)?;
             let Some((base, lineage)) = BinlogStore::find(storage.as_ref())? else { continue };
-            let holds_none = || Error::Lineage(format!("{} holds no source's log", place.display()));
+            let holds_none = || Error::Lineage(format!("log {base} is no source's"));
             let source = lineage.source.ok_or_else(holds_none)?;
             let (kept, report) = lineages.open_one(storage, number, &base, source)?;
             say(&format!("log {base} of the source {source}: {report}"));
@@ -120,6 +119,11 @@ impl Lineages {
         }
         lineages.retire();
         Ok(lineages)
+    }
+
+    /// Where the relay's own files are.
+    pub(crate) fn own(&self) -> &Arc<dyn Storage> {
+        &self.first
     }
 
     /// Begins another one behind all others.
@@ -169,20 +173,16 @@ impl Lineages {
         }
     }
 
-    fn place(&self, number: u64) -> PathBuf {
-        folder(number).map_or_else(|| self.directory.clone(), |folder| self.directory.join(folder))
-    }
-
-    fn storage(&self, number: u64) -> Result<Arc<FileStorage>> {
-        match number {
-            1 => Ok(Arc::clone(&self.first)),
-            number => Ok(Arc::new(FileStorage::open(&self.place(number))?)),
+    fn storage(&self, number: u64) -> Result<Arc<dyn Storage>> {
+        match folder(number) {
+            None => Ok(Arc::clone(&self.first)),
+            Some(folder) => self.disk.take(Some(&folder)),
         }
     }
 
     fn open_one(
         &self,
-        storage: Arc<FileStorage>,
+        storage: Arc<dyn Storage>,
         number: u64,
         base: &str,
         source: ServerUuid,
@@ -192,8 +192,8 @@ impl Lineages {
             lineage: Lineage { source: Some(source), number },
             keyring: self.keyring.clone(),
         };
-        let (store, report) = BinlogStore::open(storage, options)?;
-        let indexes = Indexes::new(&self.place(number));
+        let (store, report) = BinlogStore::open(Arc::clone(&storage), options)?;
+        let indexes = Indexes::new(storage);
         let present: Vec<_> = store.logs()?.into_iter().map(|log| log.name).collect();
         indexes.keep_only(&present);
         let gtids = Gtids { written: report.gtids.clone(), durable: report.gtids.clone() };

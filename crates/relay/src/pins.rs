@@ -6,9 +6,10 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::io::ErrorKind;
+use std::sync::{Arc, Mutex};
+
+use binlogz_store::{Storage, storage};
 
 use crate::error::{Error, Result};
 use crate::form::Form;
@@ -17,23 +18,26 @@ use crate::relay::lock;
 const NAME: &str = "relay.forms";
 /// More clients than are remembered: each has chosen its own uuid or program name.
 const PINS_MAX: usize = 10_000;
+/// Each of them, with its account and program name.
+const SIZE_MAX: u64 = 64 << 20;
 
 /// Who gets what.
 #[derive(Debug)]
 pub(crate) struct Pins {
-    path: PathBuf,
+    storage: Arc<dyn Storage>,
     forms: Mutex<BTreeMap<String, Form>>,
 }
 
 impl Pins {
-    /// Those of a directory.
-    pub(crate) fn open(directory: &Path) -> Result<Self> {
-        let path = directory.join(NAME);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(Error::io(format!("read {}", path.display()))(error)),
+    /// Those that are kept there.
+    pub(crate) fn open(storage: &Arc<dyn Storage>) -> Result<Self> {
+        let file = storage.open(NAME, false);
+        let bytes = match file.and_then(|file| storage::read_all(file.as_ref(), SIZE_MAX)) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(Error::io(format!("read {NAME}"))(error)),
         };
+        let text = String::from_utf8_lossy(&bytes);
         let pin = |line: &str| {
             let (form, key) = line.split_once(' ')?;
             Some((key.to_owned(), Form::of_name(form)?))
@@ -41,11 +45,11 @@ impl Pins {
         let forms = text
             .lines()
             .map(|line| {
-                let unfit = || Error::Refused(format!("{}: {line:?}, expected FORM CLIENT", path.display()));
+                let unfit = || Error::Refused(format!("{NAME}: {line:?}, expected FORM CLIENT"));
                 pin(line).ok_or_else(unfit)
             })
             .collect::<Result<_>>()?;
-        Ok(Pins { path, forms: Mutex::new(forms) })
+        Ok(Pins { storage: Arc::clone(storage), forms: Mutex::new(forms) })
     }
 
     /// The form of a client; `decided`, and from now on, if it has none yet.
@@ -61,16 +65,13 @@ impl Pins {
         if forms.len() >= PINS_MAX {
             return Ok(decided);
         }
-        forms.insert(key, decided);
+        forms.insert(key.clone(), decided);
         let text: String = forms.iter().map(|(key, form)| format!("{} {key}\n", form.name())).collect();
-        let failed = || Error::io(format!("write {}", self.path.display()));
-        let new = self.path.with_extension("forms.new");
-        let write = || {
-            fs::write(&new, &text)?;
-            fs::File::open(&new)?.sync_all()?;
-            fs::rename(&new, &self.path)
-        };
-        write().map_err(failed())?;
+        if let Err(error) = storage::replace(self.storage.as_ref(), NAME, text.as_bytes()) {
+            // Who comes again must not get what a crash would forget.
+            forms.remove(&key);
+            return Err(Error::io(format!("write {NAME}"))(error));
+        }
         Ok(decided)
     }
 }
@@ -78,19 +79,21 @@ impl Pins {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use binlogz_store::MemoryStorage;
+
     use super::*;
 
     #[test]
     fn a_client_keeps_its_form() {
-        let folder = tempfile::tempdir().unwrap();
-        let pins = Pins::open(folder.path()).unwrap();
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let pins = Pins::open(&storage).unwrap();
         assert_eq!(pins.form("repl", "a b", Form::Compressed).unwrap(), Form::Compressed);
         assert_eq!(pins.form("repl", "a b", Form::Uncompressed).unwrap(), Form::Compressed);
         assert_eq!(pins.form("repl", "c\nd", Form::Uncompressed).unwrap(), Form::Uncompressed);
-        let pins = Pins::open(folder.path()).unwrap();
+        let pins = Pins::open(&storage).unwrap();
         assert_eq!(pins.form("repl", "a b", Form::Uncompressed).unwrap(), Form::Compressed);
         assert_eq!(pins.form("other", "a b", Form::Uncompressed).unwrap(), Form::Uncompressed);
-        fs::write(folder.path().join(NAME), "zipped repl/x\n").unwrap();
-        assert!(Pins::open(folder.path()).unwrap_err().to_string().contains("expected FORM CLIENT"));
+        storage::replace(storage.as_ref(), NAME, b"zipped repl/x\n").unwrap();
+        assert!(Pins::open(&storage).unwrap_err().to_string().contains("expected FORM CLIENT"));
     }
 }

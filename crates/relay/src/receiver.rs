@@ -10,6 +10,13 @@
 //! behind; the next one asks for what follows the last whole one. An event that stands anywhere else than the kept
 //! log ends is an error. All positions here are the source's.
 
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod crashes;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod simulated;
+
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -20,7 +27,7 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
 use binlogz_binlog::{EventFrame, EventHeader, EventType, MAGIC, TransactionAssembler};
 use binlogz_payload::{Provenance, Spool, SpoolMemory, provenance};
-use binlogz_source::{ConnectOptions, Connection, DumpOptions, RemoteLog};
+use binlogz_source::{self as source, ConnectOptions, Connection, DumpOptions, RemoteLog};
 use binlogz_store::Position;
 use binlogz_wire::session::{DumpStart, EventPiece, Profile, ReplicaProfile};
 
@@ -145,8 +152,32 @@ fn receive(relay: &Relay) -> Result<()> {
     })
 }
 
+/// A log as it comes in.
+trait Incoming {
+    /// See [`RemoteLog::next_piece`].
+    fn next_piece(&mut self) -> source::Result<Option<EventPiece<'_>>>;
+    /// Whether more is at hand.
+    fn has_input(&self) -> bool;
+    /// Everything up to there is safe here.
+    fn acknowledge(&mut self, name: &[u8], position: u64) -> source::Result<()>;
+}
+
+impl Incoming for RemoteLog {
+    fn next_piece(&mut self) -> source::Result<Option<EventPiece<'_>>> {
+        self.next_piece()
+    }
+
+    fn has_input(&self) -> bool {
+        self.has_input()
+    }
+
+    fn acknowledge(&mut self, name: &[u8], position: u64) -> source::Result<()> {
+        self.acknowledge(name, position)
+    }
+}
+
 /// Receives until the connection ends.
-fn receive_all(mut receiving: Receiving<'_>, mut log: RemoteLog, source: ServerUuid) -> Result<()> {
+fn receive_all(mut receiving: Receiving<'_>, mut log: impl Incoming, source: ServerUuid) -> Result<()> {
     let relay = receiving.relay;
     let mut told = false;
     let ended = loop {
@@ -247,6 +278,9 @@ struct Receiving<'a> {
     end: Option<Position>,
     /// What the file begins with.
     head: Option<Head>,
+    /// Magic and format description of that file, while it waits for its previous GTIDs: no crash shall leave it
+    /// without them, since they say what all files before hold.
+    begins: Option<Vec<u8>>,
     memory: SpoolMemory,
     spool: Spool,
     /// Whether the spool holds whole transactions only.
@@ -280,6 +314,7 @@ impl<'a> Receiving<'a> {
             end: position,
             checksum_size: head.as_ref().map_or(0, |head| head.checksum().size()),
             head,
+            begins: None,
             spool: Spool::new(&memory, Vec::new()),
             memory,
             whole: true,
@@ -344,20 +379,33 @@ impl<'a> Receiving<'a> {
         // What is left was never completed by the source; it stands in its file all the same.
         self.flush()?;
         self.batches.drain()?;
-        if let (Some(end), Some(head)) = (self.end, &self.head) {
-            // Closed soon: what is known of it is kept.
-            let _ = self.kept.places(end.file, head).save(u64::MAX - 1, true);
-        }
+        self.begin_file(&[])?;
         let bytes = [&MAGIC, piece.bytes].concat();
-        let end = store.writer()?.begin_file(number, &bytes, self.relay.options.encrypt.as_deref())?;
-        self.end = Some(end);
-        self.relay.lineages.retire();
-        let head = Head::read(store, number)?;
-        self.batches.note_in(self.kept.places(number, &head), Noting::default());
-        self.head = Some(head);
+        self.end = Some(Position { file: number, offset: bytes.len() as u64 });
+        (self.begins, self.head) = (Some(bytes), Some(sent));
         self.assembler = TransactionAssembler::new();
         self.open = None;
-        self.relay.say(&format!("{name} begins"));
+        Ok(())
+    }
+
+    /// Begins the file that waits, if one does, with what it has in front of its transactions.
+    fn begin_file(&mut self, more: &[u8]) -> Result<()> {
+        let (Some(mut bytes), Some(end)) = (self.begins.take(), self.end) else { return Ok(()) };
+        bytes.extend_from_slice(more);
+        let store = &self.kept.store;
+        let before = store.positions().map(|now| now.written.file);
+        let key = self.relay.options.encrypt.as_deref();
+        self.end = Some(store.writer()?.begin_file(end.file, &bytes, key)?);
+        if let Some(before) = before {
+            // Durable and closed: what is known of it is kept.
+            let head = Head::read(store, before)?;
+            let _ = self.kept.places(before, &head).save(u64::MAX - 1, true);
+        }
+        self.relay.lineages.retire();
+        let head = Head::read(store, end.file)?;
+        self.batches.note_in(self.kept.places(end.file, &head), Noting::default());
+        self.head = Some(head);
+        self.relay.say(&format!("{} begins", store.names().log(end.file)));
         Ok(())
     }
 
@@ -386,6 +434,9 @@ impl<'a> Receiving<'a> {
 
     /// An event is whole.
     fn end_event(&mut self, header: &EventHeader) -> Result<()> {
+        if header.event_type != EventType::PREVIOUS_GTIDS {
+            self.begin_file(&[])?;
+        }
         // A statement ends where the checksum begins.
         let end = (header.event_size as usize).saturating_sub(self.checksum_size).min(self.event.len());
         let body = self.event.get(HEADER_SIZE..end).unwrap_or_default();
@@ -399,6 +450,12 @@ impl<'a> Receiving<'a> {
         } else if header.event_type == EventType::PREVIOUS_GTIDS {
             // Of the first file: what the source had purged, or what is not to be kept here.
             self.gtids.union(&GtidSet::decode(body)?.0);
+            if self.begins.is_some() {
+                let event = std::mem::take(&mut self.event);
+                self.begin_file(&event)?;
+                self.spool = Spool::new(&self.memory, Vec::new());
+                self.relay.written(self.kept, &std::mem::take(&mut self.gtids));
+            }
         } else if header.event_type == EventType::TRANSACTION_PAYLOAD {
             let body_size = u64::from(header.event_size) - HEADER_SIZE as u64;
             if provenance(body, body_size)? == Some(Provenance::Binlogz) {

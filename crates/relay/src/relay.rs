@@ -14,6 +14,7 @@ use binlogz_source::ConnectOptions;
 use crate::accounts::{AccountOptions, Accounts};
 use crate::archiving::{self, ArchiveOptions};
 use crate::control::{Control, Phase};
+use crate::disk::{Directory, Disk};
 use crate::dumps::Dumps;
 use crate::error::{Error, Result};
 use crate::form::FormPolicy;
@@ -167,36 +168,8 @@ impl Relay {
     ///
     /// A directory that is in use or damaged, an address that can't be listened on, an account without password.
     pub fn start(options: RelayOptions, log: Log) -> Result<Running> {
-        let (accounts, tls) = options.resolve()?;
-        let keyring = options.keyring.clone();
-        let lineages = Lineages::open(&options.directory, keyring, &mut |line| {
-            log(Level::Info, &without_controls(line))
-        })?;
-        let uuid = identity::own_uuid(&options.directory)?;
-        let seeded = match lineages.last() {
-            Some(_) => None,
-            None => seed::seed(&options.directory, &options.seed)?,
-        };
-        let relay = Relay {
-            accounts,
-            gate: Gate::new(options.limits),
-            control: Control::default(),
-            meters: Meters::default(),
-            dumps: Dumps::default(),
-            history: History::default(),
-            started: Instant::now(),
-            uuid,
-            registry: Registry::default(),
-            sources: Sources::new(options.sources.clone()),
-            tls,
-            pins: Pins::open(&options.directory)?,
-            lineages,
-            unsynced: Unsynced::default(),
-            seeded,
-            source_has_gtids: Mutex::new(None),
-            log,
-            options,
-        };
+        let disk = Arc::new(Directory(options.directory.clone()));
+        let relay = Relay::open(options, disk, log)?;
         let listening = format!("listen on {}", relay.options.listen);
         let listener = TcpListener::bind(relay.options.listen).map_err(Error::io(listening.clone()))?;
         let address = listener.local_addr().map_err(Error::io(listening))?;
@@ -234,6 +207,39 @@ impl Relay {
         }
         let accepting = spawn("accept", Box::new(move || server::accept(&relay, &listener)))?;
         Ok(Running { address, accepting })
+    }
+
+    /// Opens what is kept: a relay that does nothing yet.
+    pub(crate) fn open(options: RelayOptions, disk: Arc<dyn Disk>, log: Log) -> Result<Relay> {
+        let (accounts, tls) = options.resolve()?;
+        let keyring = options.keyring.clone();
+        let lineages = Lineages::open(disk, keyring, &mut |line| log(Level::Info, &without_controls(line)))?;
+        let uuid = identity::own_uuid(lineages.own().as_ref())?;
+        let seeded = match lineages.last() {
+            Some(_) => None,
+            None => seed::seed(&options.directory, &options.seed)?,
+        };
+        let pins = Pins::open(lineages.own())?;
+        Ok(Relay {
+            accounts,
+            gate: Gate::new(options.limits),
+            control: Control::default(),
+            meters: Meters::default(),
+            dumps: Dumps::default(),
+            history: History::default(),
+            started: Instant::now(),
+            uuid,
+            registry: Registry::default(),
+            sources: Sources::new(options.sources.clone()),
+            tls,
+            pins,
+            lineages,
+            unsynced: Unsynced::default(),
+            seeded,
+            source_has_gtids: Mutex::new(None),
+            log,
+            options,
+        })
     }
 
     /// Tells what happened. What peers sent can't make lines of its own.

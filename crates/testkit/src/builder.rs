@@ -23,7 +23,8 @@ use zstd_safe::zstd_sys::ZSTD_EndDirective;
 const TIMESTAMP: u32 = 1_700_000_000;
 const SERVER_ID: u32 = 7;
 const TABLE_ID: TableId = TableId(90);
-const UUID: ServerUuid = ServerUuid(*b"a server's uuid!");
+/// Whose GTIDs the transactions have.
+pub const UUID: ServerUuid = ServerUuid(*b"a server's uuid!");
 /// Post-header lengths of the events of a transaction: those of 5.6 and everything since.
 const TABLE_MAP_LENGTH: u8 = 8;
 const ROWS_LENGTH: u8 = 10;
@@ -122,6 +123,12 @@ impl LogBuilder {
     /// What flags the next events get.
     pub fn flags(&mut self, flags: HeaderFlags) -> &mut LogBuilder {
         self.flags = flags;
+        self
+    }
+
+    /// The GTID of the last transaction before: a log is rarely a server's first.
+    pub fn behind_gno(&mut self, gno: u64) -> &mut LogBuilder {
+        self.gno = gno;
         self
     }
 

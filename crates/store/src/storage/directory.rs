@@ -29,7 +29,7 @@ impl FileStorage {
     /// [`Error::InUse`] if another process has it; a directory that can't be made or written.
     pub fn open(path: &Path) -> Result<Self> {
         let shown = path.display().to_string();
-        std::fs::create_dir_all(path).map_err(Error::io("create directory", &shown))?;
+        make(path).map_err(Error::io("create directory", &shown))?;
         let directory = File::open(path).map_err(Error::io("open directory", &shown))?;
         let lock = OpenOptions::new().write(true).create(true).truncate(false).open(path.join(LOCK_NAME));
         let lock = lock.map_err(Error::io("create lock", &shown))?;
@@ -44,6 +44,17 @@ impl FileStorage {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Makes a directory, so that it is there after a crash too: its name stands in the one above.
+fn make(path: &Path) -> io::Result<()> {
+    let missing = path.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).count();
+    std::fs::create_dir_all(path)?;
+    for above in path.ancestors().skip(1).take(missing) {
+        let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+        File::open(above)?.sync_all()?;
+    }
+    Ok(())
 }
 
 impl Storage for FileStorage {

@@ -52,7 +52,7 @@ pub trait StorageFile: Send + Sync + Debug {
 }
 
 /// All bytes of a small file.
-pub(crate) fn read_all(file: &dyn StorageFile, size_max: u64) -> io::Result<Vec<u8>> {
+pub fn read_all(file: &dyn StorageFile, size_max: u64) -> io::Result<Vec<u8>> {
     let size = file.size()?;
     if size > size_max {
         return Err(io::Error::new(
@@ -73,16 +73,27 @@ pub(crate) fn read_all(file: &dyn StorageFile, size_max: u64) -> io::Result<Vec<
 }
 
 /// Replaces a small file in one step: after a crash there is the old one or the new one, whole.
-pub(crate) fn replace(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
+pub fn replace(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let (new, file) = write_new(storage, name, bytes)?;
+    file.sync()?;
+    storage.rename(&new, name)?;
+    storage.sync_names()
+}
+
+/// The same for what can be made again: a crash of the system may leave anything.
+pub fn replace_unsynced(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let (new, _) = write_new(storage, name, bytes)?;
+    storage.rename(&new, name)
+}
+
+fn write_new(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<(String, Arc<dyn StorageFile>)> {
     let new = format!("{name}{NEW_SUFFIX}");
     if storage.list()?.contains(&new) {
         storage.remove(&new)?;
     }
     let file = storage.open(&new, true)?;
     file.write_at(0, bytes)?;
-    file.sync()?;
-    storage.rename(&new, name)?;
-    storage.sync_names()
+    Ok((new, file))
 }
 
 /// What [`replace`] puts behind a name while the file is not whole.

@@ -1,0 +1,34 @@
+//! Where a relay keeps its files: a directory, and in it a folder for the log of each further server. Tests put a
+//! simulated disk there.
+
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use binlogz_store::{FileStorage, Storage};
+
+use crate::error::Result;
+
+/// A directory with folders.
+pub(crate) trait Disk: Debug + Send + Sync {
+    /// Whether this folder was made.
+    fn has(&self, folder: &str) -> bool;
+
+    /// Takes a folder, or the directory itself, for this process alone; it is made if need be.
+    fn take(&self, folder: Option<&str>) -> Result<Arc<dyn Storage>>;
+}
+
+/// A directory of the file system.
+#[derive(Debug)]
+pub(crate) struct Directory(pub(crate) PathBuf);
+
+impl Disk for Directory {
+    fn has(&self, folder: &str) -> bool {
+        self.0.join(folder).exists()
+    }
+
+    fn take(&self, folder: Option<&str>) -> Result<Arc<dyn Storage>> {
+        let path = folder.map_or_else(|| self.0.clone(), |folder| self.0.join(folder));
+        Ok(Arc::new(FileStorage::open(&path)?))
+    }
+}

@@ -1,0 +1,319 @@
+//! The relay's whole storing path on a simulated disk that loses what was not synced, in any part and order: log, its
+//! index, index of positions, pinned forms, the relay's uuid. BINLOGZ_CRASHES=N does N random runs.
+//!
+//! A run is several lives of a relay, each ended by a crash at some operation of the disk. After each: what was
+//! acknowledged or shown to a replica is there, without a hole; the source is asked for exactly what follows. At
+//! last the log is the source's, in every form and from every place of the index.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use binlogz_binlog::MAGIC;
+use binlogz_binlog::gtid::ServerUuid;
+use binlogz_payload::CompressionLevel;
+use binlogz_source::ConnectOptions;
+use binlogz_store::{FileNumber, Storage};
+use binlogz_testkit::builder::UUID;
+use binlogz_testkit::disk::{Fault, SimulatedDisk};
+use binlogz_testkit::mutate;
+use binlogz_testkit::random::Random;
+use binlogz_wire::auth::Password;
+
+use super::simulated::{BASE, Beside, Connection, SourceLog, gtids};
+use super::{End, Receiving, receive_all, start};
+use crate::accounts::AccountOptions;
+use crate::disk::Disk;
+use crate::error::Result;
+use crate::form::{Form, FormPolicy};
+use crate::gate::Limits;
+use crate::lineages::Kept;
+use crate::relay::{Relay, RelayOptions, lock};
+use crate::retention::Retention;
+use crate::start::StartAt;
+use crate::storing::{self, Storing};
+use crate::syncing::SyncPolicy;
+use crate::translate::{FormSink, Translator};
+
+/// Random runs in `make test`; scripts/soak/relay.sh does 1,000 and more.
+const CRASHES: u64 = 100;
+const LIVES: usize = 4;
+
+/// One disk without folders: no other server is followed here.
+#[derive(Debug, Clone)]
+struct OneDisk(SimulatedDisk);
+
+impl Disk for OneDisk {
+    fn has(&self, _: &str) -> bool {
+        false
+    }
+
+    fn take(&self, _: Option<&str>) -> Result<Arc<dyn Storage>> {
+        Ok(Arc::new(self.0.clone()))
+    }
+}
+
+/// What others know of the relay, which it can't take back.
+#[derive(Debug, Default)]
+struct Known {
+    /// The last transaction that was acknowledged or shown.
+    promised: u64,
+    /// The last one that was sent to it.
+    sent: u64,
+    uuid: Option<ServerUuid>,
+    pins: BTreeMap<String, Form>,
+    /// Files that were purged, as they were stored.
+    purged: BTreeMap<FileNumber, Vec<u8>>,
+}
+
+fn options(random: &mut Random) -> RelayOptions {
+    let level = CompressionLevel::new([1, 3][random.below(2)]).unwrap();
+    RelayOptions {
+        sources: vec![ConnectOptions::new("binlogz")],
+        accounts: vec![AccountOptions::new("repl".into(), Password::new("repl"))],
+        limits: Limits::default(),
+        directory: "simulated".into(),
+        listen: "127.0.0.1:0".parse().unwrap(),
+        listen_tls: None,
+        form: FormPolicy::Auto,
+        storing: [Storing::Received, Storing::Compressed(level)][random.below(2)],
+        start: StartAt::Earliest,
+        seed: Vec::new(),
+        sync: SyncPolicy::default(),
+        keyring: None,
+        encrypt: None,
+        retention: Retention::default(),
+        archive: None,
+        http: None,
+        server_id: None,
+        semi_sync: true,
+    }
+}
+
+/// What the other threads of the relay, and its clients, do while it receives.
+struct Others<'a> {
+    relay: &'a Relay,
+    kept: &'a Kept,
+    known: &'a mut Known,
+}
+
+impl Beside for Others<'_> {
+    fn between(&mut self, random: &mut Random) {
+        // A disk that has stopped says no to all of this; the receiver is told so as well.
+        let _ = match random.below(40) {
+            0..=7 => self.relay.sync(),
+            8..=10 => self.serve(random),
+            11 => self.pin(random),
+            12 => self.purge(),
+            13 => self.put_back(),
+            _ => Ok(()),
+        };
+    }
+
+    fn sent(&mut self, gno: u64) {
+        self.known.sent = self.known.sent.max(gno);
+    }
+
+    fn acknowledged(&mut self, gno: u64) {
+        self.known.promised = self.known.promised.max(gno);
+    }
+}
+
+impl Others<'_> {
+    /// A replica goes through a file and sees all that it is shown.
+    fn serve(&mut self, random: &mut Random) -> Result<()> {
+        let logs = self.kept.store.logs()?;
+        let Some(log) = logs.get(random.below(logs.len().max(1))) else { return Ok(()) };
+        let form = Form::ALL[random.below(3)];
+        let mut file = Translator::new(self.kept, form, log.number, std::io::sink())?;
+        while let Some(group) = file.walker().next()? {
+            file.put(&group)?;
+            self.known.promised = self.known.promised.max(group.gtid.map_or(0, |gtid| gtid.gno()));
+        }
+        file.finish_file();
+        Ok(())
+    }
+
+    fn pin(&mut self, random: &mut Random) -> Result<()> {
+        let who = random.below(20).to_string();
+        let form = self.relay.pins.form("repl", &who, Form::ALL[random.below(3)])?;
+        let pinned = self.known.pins.entry(who.clone()).or_insert(form);
+        assert_eq!(*pinned, form, "client {who} was moved to another form");
+        Ok(())
+    }
+
+    fn purge(&mut self) -> Result<()> {
+        let logs = self.kept.store.logs()?;
+        let [first, second, ..] = logs.as_slice() else { return Ok(()) };
+        let mut bytes = Vec::new();
+        let mut reader = self.kept.store.reader(first.number, 0)?;
+        std::io::copy(&mut reader, &mut bytes).unwrap();
+        self.known.purged.insert(first.number, bytes);
+        self.kept.store.purge_before(second.number)?;
+        Ok(())
+    }
+
+    fn put_back(&mut self) -> Result<()> {
+        let Some(first) = self.kept.store.logs()?.first().map(|log| log.number) else { return Ok(()) };
+        let Some(bytes) = self.known.purged.get(&FileNumber(first.0 - 1)) else { return Ok(()) };
+        self.kept.store.put_back(FileNumber(first.0 - 1), &mut |out| out.write_all(bytes))?;
+        Ok(())
+    }
+}
+
+/// Opens what the crash left, and checks that it is what was promised. `None`: the disk stopped meanwhile.
+fn open(disk: &SimulatedDisk, random: &mut Random, known: &mut Known, what: &str) -> Option<Relay> {
+    let relay = Relay::open(options(random), Arc::new(OneDisk(disk.clone())), Box::new(|_, _| {}));
+    let relay = match relay {
+        Ok(relay) => relay,
+        Err(_) if disk.is_stopped() => return None,
+        Err(error) => panic!("{what}: {error}"),
+    };
+    let held = relay.written_gtids();
+    let last = (0..=known.sent).rev().find(|last| gtids(*last) == held);
+    let last = last.unwrap_or_else(|| panic!("{what}: a hole in {held}, or what was never sent: {known:?}"));
+    assert!(last >= known.promised, "{what}: {} was promised, the log ends with {last}", known.promised);
+    // Now a replica may see it.
+    known.promised = last;
+    known.sent = last;
+    assert_eq!(*known.uuid.get_or_insert(relay.uuid), relay.uuid, "{what}: another uuid");
+    for (who, form) in &known.pins {
+        let other = Form::ALL[(*form as usize + 1) % 3];
+        assert_eq!(relay.pins.form("repl", who, other).unwrap(), *form, "{what}: client {who}");
+    }
+    Some(relay)
+}
+
+/// Connects, and receives until the connection breaks; an error is the disk's.
+fn receive(
+    relay: &Relay,
+    source: &SourceLog,
+    random: &mut Random,
+    known: &mut Known,
+    pieces: usize,
+) -> Result<()> {
+    let kept = relay.keep(BASE, UUID, false)?;
+    relay.sync()?;
+    let end = End::of(&kept)?;
+    let start = start(&kept, true, end.as_ref(), String::new());
+    let mut others = Others { relay, kept: &kept, known };
+    let log = Connection::new(source, &start, random, &mut others, pieces);
+    storing::run(relay, &kept, |batches| receive_all(Receiving::new(relay, &kept, batches, end)?, log, UUID))
+}
+
+/// Takes the bytes of a form.
+#[derive(Default)]
+struct Bytes(Vec<u8>);
+
+impl Write for Bytes {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl FormSink for Bytes {
+    fn skip_to(&mut self, _: u64) {}
+}
+
+/// What a client gets of a file that begins with the transaction at this position of the form, or in front of it; and
+/// where that begins.
+fn tail(kept: &Kept, form: Form, file: FileNumber, position: Option<u64>) -> (u64, Vec<u8>) {
+    let mut log = Translator::new(kept, form, file, Bytes::default()).unwrap();
+    if let Some(start) = position.and_then(|position| log.places().before(form, position)) {
+        log.begin_at(&start).unwrap();
+    }
+    let from = log.offset();
+    while let Some(group) = log.walker().next().unwrap() {
+        log.put(&group).unwrap();
+    }
+    log.finish_file();
+    (from, std::mem::take(&mut log.sink().unwrap().0))
+}
+
+/// The kept log is the source's, and every way into it leads to the same bytes.
+fn compare(relay: &Relay, source: &SourceLog, random: &mut Random, what: &str) {
+    let kept = relay.kept().unwrap();
+    let logs = kept.store.logs().unwrap();
+    assert_eq!(logs.len(), source.files.len(), "{what}");
+    for (log, file) in logs.iter().zip(&source.files) {
+        assert_eq!(log.name, file.name, "{what}");
+        for form in Form::ALL {
+            let (head, whole) = tail(&kept, form, log.number, None);
+            if form == Form::Received {
+                let same = whole == file.bytes[head as usize..];
+                assert!(same, "{what}: {} differs from the source's, {} bytes", log.name, whole.len());
+            }
+            for _ in 0..4 {
+                let position = MAGIC.len() as u64 + random.below(whole.len()) as u64;
+                let (from, rest) = tail(&kept, form, log.number, Some(position));
+                let same = rest == whole[(from - head) as usize..];
+                assert!(same, "{what}: {} as {} from {from}", log.name, form.name());
+            }
+        }
+    }
+    assert_eq!(kept.durable_gtids(), gtids(source.last()), "{what}");
+}
+
+fn run(seed: u64, met: &mut Met) {
+    let random = &mut Random::new(seed);
+    let large = random.below(4) == 0;
+    let source = SourceLog::new(random, large);
+    let disk = SimulatedDisk::new();
+    let mut known = Known::default();
+    for life in 0..LIVES {
+        let what = format!("SEED={seed} life {life}");
+        disk.fail_at(disk.operations() + random.below(90) as u64, Fault::Crash);
+        match open(&disk, random, &mut known, &what) {
+            None => met.in_recovery += 1,
+            Some(relay) => {
+                for _ in 0..3 {
+                    let pieces = 1 + random.below(120);
+                    let received = receive(&relay, &source, random, &mut known, pieces);
+                    if disk.is_stopped() {
+                        met.while_receiving += 1;
+                        break;
+                    }
+                    received.unwrap_or_else(|error| panic!("{what}: {error}"));
+                }
+            }
+        }
+        disk.crash(random);
+    }
+    let what = format!("SEED={seed} at last");
+    let relay = open(&disk, random, &mut known, &what).unwrap();
+    met.promised += known.promised;
+    receive(&relay, &source, random, &mut known, usize::MAX)
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    relay.sync().unwrap();
+    let kept = relay.kept().unwrap();
+    while kept.store.logs().unwrap().first().unwrap().number > FileNumber(1) {
+        Others { relay: &relay, kept: &kept, known: &mut known }.put_back().unwrap();
+    }
+    compare(&relay, &source, random, &what);
+}
+
+/// What the runs came across.
+#[derive(Debug, Default)]
+struct Met {
+    in_recovery: u64,
+    while_receiving: u64,
+    promised: u64,
+}
+
+#[test]
+fn what_was_acknowledged_or_served_survives_the_loss_of_unsynced_writes() {
+    let seed = mutate::seed();
+    let runs = std::env::var("BINLOGZ_CRASHES").ok().and_then(|runs| runs.parse().ok()).unwrap_or(CRASHES);
+    let met = Mutex::new(Met::default());
+    for number in 0..runs {
+        run(seed.wrapping_add(number), &mut lock(&met));
+    }
+    let met = met.into_inner().unwrap();
+    println!("{runs} runs of {LIVES} lives: {met:?}");
+    assert!(met.in_recovery > 0 && met.while_receiving > runs && met.promised > runs, "{met:?}");
+}
