@@ -104,6 +104,11 @@ pub(crate) fn deal(piece: &Piece, number: u32, finder: &mut Finder, references: 
 }
 
 impl Dealt {
+    /// Bytes of memory that its columns take.
+    pub(crate) fn memory(&self) -> usize {
+        self.streams.memory()
+    }
+
     /// Codes its columns.
     pub(crate) fn code(self) -> Result<Vec<u8>> {
         let mut packed = self.head;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use binlogz_flow::ordered;
 
 use crate::block;
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::former::Unpacked;
 use crate::index::BlockEntry;
@@ -18,7 +19,11 @@ pub(crate) const CLOSURE_MAX: u64 = 64 << 20;
 /// The same where an archive is read: more is refused. A later packer may choose another limit than this one's.
 const CLOSURE_READ_MAX: u64 = 4 * CLOSURE_MAX;
 /// Memory of the blocks that are kept.
-const KEPT_MAX: usize = 96 << 20;
+const KEPT_MAX: usize = 64 << 20;
+/// Memory of the blocks whose columns are taken, or more for one.
+const OPENED_MAX: usize = 160 << 20;
+/// Times its plain bytes that a block whose columns are taken is counted as: numbers have eight bytes each.
+const OPENED_FACTOR: usize = 6;
 
 /// Reads the packed bytes of a block, checked.
 pub(crate) type Read<'a> = dyn Fn(&BlockEntry) -> Result<Vec<u8>> + Sync + 'a;
@@ -63,10 +68,11 @@ pub(crate) fn one(
     }
     let (mut at_hand, wanted) = needed(entries, kept, number)?;
     let mut jobs = wanted.into_iter();
+    let budget = Budget::new(OPENED_MAX);
     ordered::run(
         workers,
-        || jobs.next().map(Ok::<_, Error>),
-        (),
+        || jobs.next().filter(|&wanted| begin(entries, wanted, &budget)).map(Ok::<_, Error>),
+        budget.until_dropped(),
         || Ok(()),
         |(), wanted| Ok((wanted, open(entries, read, wanted).map_err(needed_by(entries, wanted, number))?)),
         |(wanted, opened)| {
@@ -74,6 +80,7 @@ pub(crate) fn one(
             let sources = entry.references.iter().filter_map(|reference| at_hand.get(reference).cloned());
             let block = opened.gather(entry.offset, sources.collect());
             let block = Arc::new(block.map_err(needed_by(entries, wanted, number))?);
+            budget.give_back(opened_memory(entry));
             at_hand.insert(wanted, block);
             Ok(())
         },
@@ -95,11 +102,12 @@ pub(crate) fn each(
     sink: &mut dyn FnMut(&BlockEntry, &Unpacked) -> Result<()>,
 ) -> Result<()> {
     let referred: BTreeSet<u32> = entries.iter().flat_map(|entry| &entry.references).copied().collect();
-    let mut jobs = numbers.iter();
+    let mut jobs = numbers.iter().copied();
+    let budget = Budget::new(OPENED_MAX);
     ordered::run(
         workers,
-        || jobs.next().map(|&number| Ok(number)),
-        (),
+        || jobs.next().filter(|&number| begin(entries, number, &budget)).map(Ok),
+        budget.until_dropped(),
         || Ok(()),
         |(), number| Ok((number, open(entries, read, number)?)),
         |(number, opened)| {
@@ -109,12 +117,25 @@ pub(crate) fn each(
             });
             let sources = sources.collect::<Result<_>>()?;
             let block = Arc::new(opened.gather(entry.offset, sources)?);
+            budget.give_back(opened_memory(entry));
             if referred.contains(&number) {
                 kept.put(number, Arc::clone(&block));
             }
             sink(entry, &block)
         },
     )
+}
+
+/// Waits until a block may be opened; `false`: the run is over.
+fn begin(entries: &[BlockEntry], number: u32, budget: &Budget) -> bool {
+    let memory = entries.get(number as usize).map_or(0, opened_memory);
+    let go = budget.wait_for(memory);
+    budget.take(memory);
+    go
+}
+
+fn opened_memory(entry: &BlockEntry) -> usize {
+    entry.size as usize * OPENED_FACTOR
 }
 
 fn entry(entries: &[BlockEntry], number: u32) -> Result<&BlockEntry> {

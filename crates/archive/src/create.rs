@@ -111,6 +111,11 @@ impl<'a> Creator<'a> {
             return Ok(());
         }
         let payloads = count_payloads(log.as_ref());
+        if payloads > 0
+            && let Some(segment) = &mut self.segment
+        {
+            segment.slim();
+        }
         let expanded = match payloads {
             0 => None,
             _ => expanded(&log, self.workers, self.canonical_payloads),
@@ -418,11 +423,18 @@ fn expanded(log: &Arc<dyn ReadAt>, workers: usize, canonical: bool) -> Option<Ex
     (exact || canonical).then_some(Expanded { file, level, exact })
 }
 
+/// Levels from here on take 20 to 81 MiB of memory for each thread that compresses.
+const LEVEL_LARGE: i64 = 13;
+/// Threads that compress at such levels.
+const WORKERS_LARGE: usize = 2;
+
 /// Writes a log with its transactions compressed as its server did.
 pub(crate) fn compress(log: Arc<dyn ReadAt>, level: i64, out: &mut dyn Write, workers: usize) -> Result<()> {
     let level =
         CompressionLevel::new(level).ok_or_else(|| Error::unexpected("payload level", level, "1 to 22"))?;
     let options = CompressOptions { level, ..CompressOptions::default() };
+    let large = i64::from(level.get()) >= LEVEL_LARGE;
+    let workers = if large { workers.min(WORKERS_LARGE) } else { workers };
     rewrite(Input::Places(log), out, Rewrite::Compress(options), workers, None, &mut |_| {})
         .map(drop)
         .map_err(|error| Error::io("compress payloads")(io::Error::other(error)))

@@ -10,8 +10,12 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Images that a segment's packer knows at the most: their map takes 18 bytes for each.
-const IMAGES_MAX: usize = 7 << 20;
+/// Images that a segment's packer knows at the most: their maps take 17 to 39 bytes for each, and grow one by one.
+const IMAGES_MAX: usize = 6 << 20;
+/// Maps of a table.
+const MAPS: usize = 64;
+/// Images in a part of those that wait.
+const WAITING_PART: usize = 1 << 14;
 
 /// Where an image stands in a block.
 pub(crate) type Place = Range<u32>;
@@ -82,10 +86,34 @@ pub(crate) struct Found {
 /// Where an image stands: block, and number among the images of its table there.
 type Standing = (u32, u32);
 
-type Images = HashMap<u64, Standing, BuildHasherDefault<AsItIs>>;
+/// By hash, in maps that share them out: one that grows holds its images twice, all of them at once would not do.
+#[derive(Debug, Default)]
+struct Images(Vec<HashMap<u64, Standing, BuildHasherDefault<AsItIs>>>);
 
-/// Room for so many images that wait is kept when they are looked for.
-const WAITING_KEPT: usize = 1 << 12;
+impl Images {
+    /// The map of a hash. Its high and low bits choose places inside the map.
+    fn map(&mut self, hash: u64) -> Option<&mut HashMap<u64, Standing, BuildHasherDefault<AsItIs>>> {
+        if self.0.is_empty() {
+            self.0.resize_with(MAPS, HashMap::default);
+        }
+        self.0.get_mut((hash >> 40) as usize % MAPS)
+    }
+
+    fn get(&mut self, hash: u64) -> Option<Standing> {
+        self.map(hash)?.get(&hash).copied()
+    }
+
+    /// Whether it is new.
+    fn insert(&mut self, hash: u64, standing: Standing) -> bool {
+        self.map(hash).is_some_and(|map| map.insert(hash, standing).is_none())
+    }
+
+    fn remove(&mut self, hash: u64) {
+        if let Some(map) = self.map(hash) {
+            map.remove(&hash);
+        }
+    }
+}
 
 /// The images that a segment's blocks left, each the last one of its row, by table.
 #[derive(Debug, Default)]
@@ -97,8 +125,8 @@ pub(crate) struct Finder {
 /// The images of a table.
 #[derive(Debug, Default)]
 struct OfTable {
-    /// Not looked for yet: tables that rows are only added to never need a map.
-    waiting: Vec<(u64, Standing)>,
+    /// Not looked for yet, in parts: tables that rows are only added to never need a map.
+    waiting: Vec<Vec<(u64, Standing)>>,
     images: Images,
 }
 
@@ -125,7 +153,7 @@ impl<'a> BlockFinder<'a> {
     pub(crate) fn find(&mut self, table: u64, image: &[u8], count: usize) -> Option<Found> {
         let images = self.finder.images(table)?;
         let hash = hash(table, image);
-        let &standing = images.get(&hash)?;
+        let standing = images.get(hash)?;
         let (block, number) = (standing.0, standing.1 as usize);
         let source = if block == self.block {
             (number < count).then_some(1)?
@@ -141,8 +169,12 @@ impl<'a> BlockFinder<'a> {
     pub(crate) fn leave(&mut self, table: u64, image: &[u8], number: u32) {
         if self.finder.count < IMAGES_MAX {
             self.finder.count += 1;
+            let image = (hash(table, image), (self.block, number));
             let waiting = &mut self.finder.tables.entry(table).or_default().waiting;
-            waiting.push((hash(table, image), (self.block, number)));
+            match waiting.last_mut().filter(|part| part.len() < WAITING_PART) {
+                Some(part) => part.push(image),
+                None => waiting.push(vec![image]),
+            }
         }
     }
 
@@ -160,13 +192,9 @@ impl Finder {
     /// The images of a table, all in its map.
     fn images(&mut self, table: u64) -> Option<&mut Images> {
         let table = self.tables.get_mut(&table)?;
-        let count = table.waiting.len() + table.images.len();
-        if table.waiting.len() > WAITING_KEPT {
-            table.images.extend(std::mem::take(&mut table.waiting));
-        } else {
-            table.images.extend(table.waiting.drain(..));
+        for (hash, standing) in table.waiting.drain(..).flatten() {
+            self.count -= usize::from(!table.images.insert(hash, standing));
         }
-        self.count -= count - table.images.len();
         Some(&mut table.images)
     }
 
@@ -175,9 +203,9 @@ impl Finder {
         for (table, hash, standing) in taken.0 {
             // One that was left again since then stays.
             if let Some(images) = self.images(table)
-                && images.get(&hash) == Some(&standing)
+                && images.get(hash) == Some(standing)
             {
-                images.remove(&hash);
+                images.remove(hash);
                 self.count -= 1;
             }
         }

@@ -12,6 +12,7 @@
 
 pub mod block;
 mod blocks;
+mod budget;
 pub mod check;
 pub mod create;
 pub mod cut;

@@ -19,6 +19,7 @@ use binlogz_flow::ordered;
 
 use crate::block::{self, Dealt, Method};
 use crate::blocks::{self, CLOSURE_MAX, Kept};
+use crate::budget::Budget;
 use crate::cut::Piece;
 use crate::error::{Error, Result};
 use crate::former::{Finder, Unpacked};
@@ -34,6 +35,9 @@ pub const PACKED_MAX: u64 = 64 << 20;
 const INDEX_ROOM: u64 = 1 << 20;
 
 const _: () = assert!(block::BLOCK_SIZE_MAX as u64 + INDEX_ROOM < PACKED_MAX);
+
+/// Memory of the blocks on their way, with their columns until those are coded, or more for one.
+const UNDER_WAY_MAX: usize = 64 << 20;
 
 /// A block is referred to where it saves one part in so many of what must be unpacked with it.
 const GAIN: u64 = 64;
@@ -72,6 +76,8 @@ struct Job {
     piece: Piece,
     references: Vec<u32>,
     dealt: Result<Dealt>,
+    /// What its columns take of the budget.
+    memory: usize,
 }
 
 struct Coded {
@@ -111,6 +117,11 @@ impl Segment {
         let empty = self.index.blocks.is_empty();
         let plain = self.plain + piece.log.len() as u64;
         empty || (plain <= PLAIN_MAX && packed <= PACKED_MAX - INDEX_ROOM)
+    }
+
+    /// Lets go of the blocks that are kept unpacked; they are unpacked again where they are needed.
+    pub(crate) fn slim(&mut self) {
+        self.kept = Kept::default();
     }
 
     /// Begins a log, or goes on with one; gives its number here.
@@ -163,7 +174,11 @@ impl Segment {
     ) -> Result<()> {
         let Segment { file, index, plain, packed, history, kept } = self;
         let packed = &*packed;
+        let budget = Budget::new(UNDER_WAY_MAX);
         let jobs = || {
+            if !budget.wait_for(1) {
+                return None;
+            }
             let piece = match held.take().map_or_else(&mut *next, |piece| Ok(Some(piece))) {
                 Ok(piece) => piece?,
                 Err(error) => return Some(Err(error)),
@@ -177,24 +192,30 @@ impl Segment {
             }
             *plain += piece.log.len() as u64;
             packed.fetch_add(size, Ordering::AcqRel);
-            Some(Ok(history.deal(piece)))
+            let job = history.deal(piece);
+            budget.take(job.piece.log.len() + job.memory);
+            Some(Ok(job))
         };
         let code = |(): &mut (), job: Job| {
             let mut entry = BlockEntry::of(&job.piece);
             entry.log = log;
             entry.references = job.references;
-            Ok(Coded { piece: job.piece, entry, packed: job.dealt.and_then(Dealt::code) })
+            let packed = job.dealt.and_then(Dealt::code);
+            budget.give_back(job.memory);
+            Ok(Coded { piece: job.piece, entry, packed })
         };
         let keep = |coded: Coded| {
-            let size_max = block::packed_size_max(coded.piece.log.len()) as u64;
+            let size = coded.piece.log.len();
+            let size_max = block::packed_size_max(size) as u64;
             let (bytes, mut entry) = check(&*file, &index.blocks, kept, coded, workers)?;
             entry.at = index.blocks.last().map_or(HEAD_SIZE, |last| last.at + last.packed_size);
             file.write_all_at(&bytes, entry.at).map_err(Error::io("write a temporary file"))?;
             packed.fetch_sub(size_max - entry.packed_size, Ordering::AcqRel);
             index.blocks.push(entry);
+            budget.give_back(size);
             Ok(())
         };
-        ordered::run(workers, jobs, (), || Ok(()), code, keep)
+        ordered::run(workers, jobs, budget.until_dropped(), || Ok(()), code, keep)
     }
 
     /// Completes the segment; gives its bytes, how many they are, and what they hold.
@@ -283,7 +304,8 @@ impl History {
         let mut closure = self.closure(&references);
         closure.insert(number);
         self.closures.push(closure);
-        Job { piece, references, dealt }
+        let memory = dealt.as_ref().map_or(0, Dealt::memory);
+        Job { piece, references, dealt, memory }
     }
 
     /// The blocks to refer to: those that save the most first, as long as what must be unpacked with them stays

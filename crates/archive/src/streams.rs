@@ -102,6 +102,12 @@ impl Streams {
         next.ok_or_else(|| Error::damaged("column of strings", "ends too early"))
     }
 
+    /// Bytes of memory that the columns take.
+    pub(crate) fn memory(&self) -> usize {
+        let of = |stream: &Stream| stream.numbers.capacity() * size_of::<i64>() + stream.strings.memory();
+        self.groups.iter().flatten().map(of).sum()
+    }
+
     /// Appends the code of all columns.
     pub(crate) fn pack(&self, out: &mut Vec<u8>) -> Result<()> {
         let mut last_group = 0;

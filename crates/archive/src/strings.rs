@@ -57,6 +57,11 @@ impl Strings {
         self.ends.is_empty()
     }
 
+    /// Bytes of memory that they take.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+
     /// Appends one.
     pub fn push(&mut self, string: &[u8]) {
         self.bytes.extend_from_slice(string);

@@ -28,14 +28,20 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// A log with one payload that holds [`INSIDE`] bytes of rows, in row events of `value_size` bytes.
 fn bomb(value_size: usize) -> Vec<u8> {
+    let payload = payload(CompressionLevel::DEFAULT, INSIDE, value_size);
+    LogBuilder::new(Release::MYSQL_9_7).payload(&payload).bytes().to_vec()
+}
+
+/// A transaction that holds `inside` bytes of rows, in row events of `value_size` bytes, as the server compresses it.
+fn payload(level: CompressionLevel, inside: u64, value_size: usize) -> Payload {
     let value = vec![0; value_size];
     let events: Vec<_> = transaction_events(&[&value])
         .into_iter()
         .map(|(event_type, body)| (event_type, inner_event(event_type, &body)))
         .collect();
-    let count = |event_type| if event_type == EventType::WRITE_ROWS { INSIDE / value_size as u64 } else { 1 };
+    let count = |event_type| if event_type == EventType::WRITE_ROWS { inside / value_size as u64 } else { 1 };
     let size = events.iter().map(|(event_type, event)| count(*event_type) * event.len() as u64).sum();
-    let mut compressor = Compressor::new(CompressionLevel::DEFAULT).unwrap();
+    let mut compressor = Compressor::new(level).unwrap();
     let mut frame = Vec::new();
     compressor.begin(size).unwrap();
     for (event_type, event) in &events {
@@ -44,8 +50,7 @@ fn bomb(value_size: usize) -> Vec<u8> {
         }
     }
     compressor.finish(&mut frame).unwrap();
-    let payload = Payload::of(CompressionType::ZSTD, Some(size), frame);
-    LogBuilder::new(Release::MYSQL_9_7).payload(&payload).bytes().to_vec()
+    Payload::of(CompressionType::ZSTD, Some(size), frame)
 }
 
 /// Waits for a process; the most memory that it took, in KiB.
@@ -164,4 +169,41 @@ fn dump_of_one_large_statement() {
             within_bounds(&format!("dump {options:?} {log}"), command);
         }
     }
+}
+
+/// What `archive` may take of this, in KiB, however many threads there are: half of what it may take of any log.
+const ARCHIVE_MEMORY_MAX: u64 = 256 << 10;
+
+/// Into an archive and out of it.
+#[track_caller]
+fn archived(folder: &Folder, log: &str) {
+    let archive = format!("{log}-archive");
+    let create = folder.binlogz(["archive", "create", "--jobs=16", "--to", &archive, log]);
+    within(&format!("archive create of {log}"), ARCHIVE_MEMORY_MAX, create);
+    for arguments in [&["check"][..], &["cat"], &["restore", "--force", "--to", "back"]] {
+        let command = folder.binlogz([&["archive"], arguments, &[&archive]].concat());
+        within(&format!("archive {} of {log}", arguments[0]), ARCHIVE_MEMORY_MAX, command);
+    }
+    assert!(fs::read(folder.path(&format!("back/{log}"))).unwrap() == fs::read(folder.path(log)).unwrap());
+}
+
+#[test]
+fn archive_of_one_large_transaction() {
+    let folder = Folder::new();
+    let payload = payload(CompressionLevel::DEFAULT, 200 << 20, 60_000);
+    folder.put("large", LogBuilder::new(Release::MYSQL_9_7).payload(&payload).bytes());
+    archived(&folder, "large");
+}
+
+/// zstd takes 81 MiB for each thread that compresses such transactions at level 19.
+#[test]
+fn archive_of_level_19() {
+    let folder = Folder::new();
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    let payload = payload(CompressionLevel::new(19).unwrap(), 9 << 20, 8000);
+    for _ in 0..6 {
+        log.payload(&payload);
+    }
+    folder.put("level19", log.bytes());
+    archived(&folder, "level19");
 }
