@@ -17,6 +17,14 @@ const FIGURES: [Figure; 6] = [
     ("wire_bytes", 0, |measured| measured.wire_bytes.map(|bytes| bytes as f64)),
 ];
 
+/// Which is which.
+fn versions(one: &Results, other: &Results) -> Vec<Cell> {
+    let [a, b] = [one, other].map(|results| Cell::from(results.server.variable("version")));
+    let mut row: Vec<Cell> = ["all", "all", "all", "server_version"].map(Cell::from).into();
+    row.extend([a, Cell::Null, b, Cell::Null, Cell::Null]);
+    row
+}
+
 /// What both have measured, in the order of the first.
 pub fn compare(one: &Results, other: &Results) -> Section {
     let mut keys: Vec<(&str, &str, &str)> = Vec::new();
@@ -47,6 +55,9 @@ pub fn compare(one: &Results, other: &Results) -> Section {
                 if a > 0.0 { Cell::decimal(b / a, 3) } else { Cell::Null },
             ]);
         }
+    }
+    if !rows.is_empty() {
+        rows.insert(0, versions(one, other));
     }
     Section {
         name: "comparison",

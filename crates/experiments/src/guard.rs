@@ -20,11 +20,14 @@ pub enum Allow {
     UserSchemas,
     /// Others work on it.
     OtherLoad,
+    /// There may not be room for what is written.
+    LittleSpace,
 }
 
 impl Allow {
     /// All of them.
-    pub const ALL: [Allow; 4] = [Allow::Replicas, Allow::SemiSync, Allow::UserSchemas, Allow::OtherLoad];
+    pub const ALL: [Allow; 5] =
+        [Allow::Replicas, Allow::SemiSync, Allow::UserSchemas, Allow::OtherLoad, Allow::LittleSpace];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -33,6 +36,7 @@ impl Allow {
             Allow::SemiSync => "semi-sync",
             Allow::UserSchemas => "user-schemas",
             Allow::OtherLoad => "other-load",
+            Allow::LittleSpace => "little-space",
         }
     }
 }

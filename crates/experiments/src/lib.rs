@@ -4,6 +4,7 @@
 //! preset.rs      what is run: settings × steps, repeated; data
 //! server.rs      where: a server of the user's, or a private one; session.rs asks it, sysbench.rs loads it
 //! guard.rs       whether it may be loaded at all; limits.rs how many connections it can have
+//! plan.rs        the cells in their order, with estimates; space.rs whether there is room for them
 //! restore.rs     how it was, and how it gets back there; stop.rs does that also when the run is interrupted
 //!   │
 //! run.rs         each cell: set, load (work.rs), measure (measure.rs, consumer.rs), drop, keep
@@ -26,6 +27,7 @@ mod guard;
 mod limits;
 mod machine;
 mod measure;
+mod plan;
 mod preset;
 pub mod published;
 mod replicas;
@@ -35,6 +37,7 @@ mod results;
 mod run;
 mod server;
 mod session;
+mod space;
 mod stop;
 mod summary;
 mod sysbench;

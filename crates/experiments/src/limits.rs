@@ -7,6 +7,9 @@ use crate::session::Session;
 /// Files and sockets that a process needs beside its connections.
 const BESIDE: u64 = 100;
 
+/// Enough for all presets at scale 10.
+const WANTED: u64 = 65_535;
+
 /// How many connections each side can have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Connections {
@@ -19,11 +22,12 @@ pub(crate) struct Connections {
 /// Raises this process's limit as far as it may be, and asks the server for its own.
 pub(crate) fn connections(session: &mut Session) -> Connections {
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let client = match setrlimit(Resource::Nofile, raised) {
-        Ok(()) => limit.maximum,
-        Err(_) => limit.current,
+    let to = |most: Option<u64>| {
+        setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).map(|()| most)
     };
+    // Beyond the hard limit only an administrator may.
+    let wanted = limit.maximum.map(|most| most.max(WANTED));
+    let client = to(wanted).or_else(|_| to(limit.maximum)).unwrap_or(limit.current);
     let server = session.number("SELECT @@GLOBAL.open_files_limit").ok().flatten();
     Connections { client: client.unwrap_or(u64::MAX), server: server.unwrap_or(u64::MAX) }
 }

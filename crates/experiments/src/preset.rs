@@ -7,6 +7,8 @@ use std::borrow::Cow;
 
 use binlogz_sandbox::workload::{Workload, scaled};
 
+use crate::results::Options;
+
 /// What can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preset {
@@ -35,6 +37,8 @@ pub(crate) struct Experiment {
     pub(crate) name: &'static str,
     pub(crate) settings: Vec<Setting>,
     pub(crate) steps: Vec<Step>,
+    /// Whether a setting may be measured on the data that another one was: rates may, sizes not.
+    pub(crate) keeps_data: bool,
 }
 
 /// How the server is set, and what is measured beside it.
@@ -121,17 +125,19 @@ impl Preset {
         matches!(self, Preset::Replicas | Preset::All)
     }
 
-    /// What it runs on the tested server, at a scale.
-    pub(crate) fn experiments(self, scale: f64) -> Vec<Experiment> {
+    /// What it runs on the tested server.
+    pub(crate) fn experiments(self, options: &Options) -> Vec<Experiment> {
+        let scale = options.scale;
+        let insert = || insert(scale, &options.threads);
         match self {
             Preset::Space => vec![space()],
             Preset::Levels => vec![levels()],
             Preset::Updates => vec![updates()],
             Preset::PointSelect => vec![point_select(scale)],
-            Preset::Insert => vec![insert(scale)],
+            Preset::Insert => vec![insert()],
             Preset::Network => vec![network()],
             Preset::Replicas => Vec::new(),
-            Preset::All => vec![space(), levels(), updates(), point_select(scale), insert(scale), network()],
+            Preset::All => vec![space(), levels(), updates(), point_select(scale), insert(), network()],
         }
     }
 }
@@ -150,9 +156,19 @@ impl Setting {
         Setting::new(&format!("level {level}"), &[(COMPRESSION, "ON"), (LEVEL, &level.to_string())])
     }
 
-    fn with(mut self, (name, value): (&'static str, &str)) -> Setting {
-        self.variables.push((name, value.to_owned()));
+    fn with(mut self, variables: &[(&'static str, String)]) -> Setting {
+        self.variables.extend_from_slice(variables);
         self
+    }
+
+    /// The level at which the server compresses; `None`: it does not.
+    pub(crate) fn level_of_compression(&self) -> Option<u8> {
+        let value =
+            |name: &str| self.variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
+        match value(COMPRESSION)?.as_str() {
+            "ON" => value(LEVEL)?.parse().ok(),
+            _ => None,
+        }
     }
 }
 
@@ -206,6 +222,7 @@ fn space() -> Experiment {
             Step::measured("sysbench run", Work::Workload(Workload::SysbenchRun)),
             Step::measured("single-row delete", Work::Workload(Workload::Delete)),
         ],
+        keeps_data: false,
     }
 }
 
@@ -219,6 +236,7 @@ fn levels() -> Experiment {
             Step::preparing("prepare", Work::Workload(Workload::SysbenchPrepare)),
             Step::measured("OLTP", Work::Workload(Workload::SysbenchRun)),
         ],
+        keeps_data: false,
     }
 }
 
@@ -231,27 +249,39 @@ fn updates() -> Experiment {
             Step::measured("one row", Work::RowUpdates),
             Step::measured("1,001 rows", Work::RangeUpdates),
         ],
+        keeps_data: false,
     }
 }
+
+/// Statements that each thread of oltp_write_only prepares for each table: 115,200 at scale 1, where a server takes
+/// 16,382 unless it is told otherwise.
+const STATEMENTS_OF_A_TABLE: u64 = 4;
+/// The most that a server can be told.
+const PREPARED_MAX: u64 = 1 << 20;
+/// Room for whoever looks on.
+const BESIDE: u64 = 500;
 
 /// 120 tables of 100,000 rows and 240 threads; fewer at smaller scales.
 fn point_select(scale: f64) -> Experiment {
     let tables = Tables { count: scaled(120.0, scale), rows: scaled(100_000.0, scale.sqrt()) };
     let threads = scaled(240.0, scale).max(4);
     let timed = |script| Work::Timed { script, tables, threads, rate: None };
+    let prepared = u64::from(threads) * u64::from(tables.count) * STATEMENTS_OF_A_TABLE + BESIDE;
+    let room = [connections(threads), ("max_prepared_stmt_count", prepared.min(PREPARED_MAX).to_string())];
     Experiment {
         name: "point-select",
-        settings: vec![Setting::off().with(CONNECTIONS), Setting::level(3).with(CONNECTIONS)],
+        settings: vec![Setting::off().with(&room), Setting::level(3).with(&room)],
         steps: vec![
             Step::preparing("prepare", Work::Tables(tables)),
             Step::measured("point select", timed("oltp_point_select")),
             Step::measured("write only", timed("oltp_write_only")),
         ],
+        keeps_data: true,
     }
 }
 
 /// Connections of the study of inserts.
-pub(crate) const THREADS: [u32; 12] = [1, 4, 5, 6, 10, 50, 100, 200, 500, 1000, 5000, 5500];
+const THREADS: [u32; 12] = [1, 4, 5, 6, 10, 50, 100, 200, 500, 1000, 5000, 5500];
 /// However small the scale is, so many connections are tried.
 const THREADS_MIN: f64 = 4.0;
 /// What the study was made for: clients that insert a row a second each.
@@ -259,32 +289,41 @@ const CLIENTS: f64 = 1000.0;
 
 /// The step of the open-loop question.
 pub(crate) const OPEN_LOOP: &str = "one row a second each";
-/// Room for all of them, and for whoever looks on.
-const CONNECTIONS: (&str, &str) = ("max_connections", "6000");
 
-fn insert(scale: f64) -> Experiment {
+/// Room for so many connections, and for whoever looks on.
+fn connections(threads: u32) -> (&'static str, String) {
+    ("max_connections", (u64::from(threads) + BESIDE).to_string())
+}
+
+/// The step with so many connections.
+pub(crate) fn insert_step(threads: u32) -> String {
+    format!("{threads} threads")
+}
+
+/// With the study's numbers of connections, as far as the scale goes, or with `asked`.
+fn insert(scale: f64, asked: &[u32]) -> Experiment {
     let tables = Tables { count: 1, rows: scaled(200_000.0, scale) };
     let work = |threads, rate| Work::Timed { script: "oltp_insert", tables, threads, rate };
     let most = THREADS.into_iter().max().unwrap_or_default();
     let threads_max = (f64::from(most) * scale).max(THREADS_MIN);
+    let threads = match asked {
+        [] => THREADS.into_iter().filter(|threads| f64::from(*threads) <= threads_max).collect(),
+        asked => asked.to_vec(),
+    };
+    let clients = open_loop_clients(scale);
+    let room = connections(threads.iter().copied().fold(clients, u32::max));
     let settings =
         [("0", "0"), ("0", "1"), ("1", "0"), ("1", "1"), ("2", "0"), ("2", "1")].map(|(flush, sync)| {
-            let variables = [
-                (COMPRESSION, "OFF"),
-                ("innodb_flush_log_at_trx_commit", flush),
-                ("sync_binlog", sync),
-                CONNECTIONS,
-            ];
-            Setting::new(&format!("flush {flush}, sync {sync}"), &variables)
+            let variables =
+                [(COMPRESSION, "OFF"), ("innodb_flush_log_at_trx_commit", flush), ("sync_binlog", sync)];
+            Setting::new(&format!("flush {flush}, sync {sync}"), &variables).with(std::slice::from_ref(&room))
         });
     let mut steps = vec![Step::preparing("prepare", Work::Tables(tables))];
-    for threads in THREADS.into_iter().filter(|threads| f64::from(*threads) <= threads_max) {
-        let name = format!("{threads} threads").into();
-        steps.push(Step { name, measured: true, work: work(threads, None) });
+    for threads in threads {
+        steps.push(Step { name: insert_step(threads).into(), measured: true, work: work(threads, None) });
     }
-    let clients = open_loop_clients(scale);
     steps.push(Step::measured(OPEN_LOOP, work(clients, Some(clients))));
-    Experiment { name: "insert", settings: settings.into(), steps }
+    Experiment { name: "insert", settings: settings.into(), steps, keeps_data: false }
 }
 
 /// How many clients insert a row a second each.
@@ -307,5 +346,6 @@ fn network() -> Experiment {
             Step::preparing("prepare", Work::TextTable),
             Step::measured("update loop", Work::UpdateLoop),
         ],
+        keeps_data: false,
     }
 }

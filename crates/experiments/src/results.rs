@@ -32,6 +32,9 @@ pub struct Options {
     pub time_s: f64,
     /// Of the order of settings, and of the data.
     pub seed: u64,
+    /// Numbers of connections of `insert`, instead of the study's.
+    #[serde(default)]
+    pub threads: Vec<u32>,
 }
 
 /// A run.

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use binlogz_sandbox::random::Random;
+use binlogz_report::stats::Section;
 
 use crate::consumer::Consumer;
 use crate::error::{Error, IoContext, Result};
@@ -13,12 +13,14 @@ use crate::guard::{self, Allow};
 use crate::limits;
 use crate::machine::{Machine, Server};
 use crate::measure::{Snapshot, time_stages};
+use crate::plan::{self, Pace, Planned};
 use crate::preset::{COMPRESSION, Experiment, Preset, SCHEMAS, Setting, Step, Work};
 use crate::replicas;
 use crate::restore::Restorer;
 use crate::results::{Cell, Measured, Options, RefusedSetting, Results, now};
 use crate::server::TestedServer;
 use crate::session::Session;
+use crate::space;
 use crate::stop::Stopper;
 use crate::sysbench::Sysbench;
 use crate::work::Load;
@@ -31,6 +33,8 @@ pub struct Experimenter {
     pub preset: Preset,
     /// Experiments of it that are left out.
     pub skipped: Vec<String>,
+    /// Settings that are measured alone; none: all.
+    pub settings: Vec<String>,
     /// How.
     pub options: Options,
     /// Where results go.
@@ -54,13 +58,6 @@ pub struct Progress {
     pub left: Option<Duration>,
 }
 
-/// A cell to run.
-struct Planned<'a> {
-    experiment: &'a Experiment,
-    setting: &'a Setting,
-    repeat: u32,
-}
-
 impl Experimenter {
     /// Runs what is not in the folder yet. The server is as it was when this returns, or the error says what to run.
     ///
@@ -68,8 +65,7 @@ impl Experimenter {
     ///
     /// Whatever ends the run; what was measured until then is kept, and marked as partial.
     pub fn run(&self, server: &TestedServer, progress: &mut dyn FnMut(&Progress)) -> Result<Results> {
-        let mut experiments = self.preset.experiments(self.options.scale);
-        experiments.retain(|experiment| !self.skips(experiment.name));
+        let experiments = self.experiments()?;
         let needs_sysbench = experiments
             .iter()
             .flat_map(|experiment| &experiment.steps)
@@ -90,10 +86,14 @@ impl Experimenter {
                 guard::check(&mut session, &self.allowed)?;
             }
             guard::check_rights(&mut session, &variables)?;
+            let planned = plan::planned(&experiments, &self.options);
+            let estimates = plan::estimates(&planned, Some(&results), &self.options);
+            space::check(&mut session, server, &estimates, &self.allowed)?;
         }
         results.write(&self.folder)?;
         let restorer = Restorer::save(&mut session, server.connect(), &variables, &self.folder)?;
         self.stopper.begin(restorer)?;
+        let folders = space::folders(&mut session, server)?.map_or_else(Vec::new, Vec::from);
         let mut run = Run {
             experimenter: self,
             server,
@@ -101,10 +101,62 @@ impl Experimenter {
             session,
             variables: &variables,
             results: &mut results,
+            standing: None,
+            folders,
         };
         let ran = run.cells(&experiments, progress);
         drop(run);
         self.end(ran, results)
+    }
+
+    /// What this run will do, and about how long it takes: cells that the folder has are done. Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// Settings that the preset does not have; a folder with results that can't be read, or are of other options.
+    pub fn plan(&self) -> Result<Section> {
+        let experiments = self.experiments()?;
+        let results = Results::read(&self.folder)?;
+        if results.as_ref().is_some_and(|results| results.options != self.options) {
+            return Err(self.other_results());
+        }
+        let planned = plan::planned(&experiments, &self.options);
+        let replicas = self.preset.has_replicas() && !self.skips("replicas");
+        Ok(plan::section(&planned, replicas, results.as_ref(), &self.options))
+    }
+
+    /// Those of the preset, without what is left out.
+    fn experiments(&self) -> Result<Vec<Experiment>> {
+        let mut experiments = self.preset.experiments(&self.options);
+        experiments.retain(|experiment| !self.skips(experiment.name));
+        let names: Vec<String> = experiments
+            .iter()
+            .flat_map(|experiment| experiment.settings.iter().map(|setting| setting.name.clone()))
+            .collect();
+        if let Some(unknown) = self.settings.iter().find(|name| !names.contains(name)) {
+            let known = names.join("; ");
+            return Err(Error::Refused(format!("there is no setting {unknown:?}, but these: {known}")));
+        }
+        if !self.settings.is_empty() {
+            for experiment in &mut experiments {
+                experiment.settings.retain(|setting| self.settings.contains(&setting.name));
+            }
+        }
+        Ok(experiments)
+    }
+
+    /// Whether cells are missing that were not asked for.
+    fn is_narrowed(&self, results: &Results) -> bool {
+        let mut experiments = self.preset.experiments(&self.options);
+        experiments.retain(|experiment| !self.skips(experiment.name));
+        !plan::planned(&experiments, &self.options).iter().all(|cell| plan::is_done(cell, results))
+    }
+
+    fn other_results(&self) -> Error {
+        Error::Refused(format!(
+            "{}: holds results of another server, or of other options: name another folder with --out",
+            self.folder.display()
+        ))
     }
 
     fn skips(&self, experiment: &str) -> bool {
@@ -126,10 +178,7 @@ impl Experimenter {
         let same_server =
             identity(&results.server) == identity(&facts) && results.server.private == facts.private;
         if results.options != self.options || !same_server {
-            return Err(Error::Refused(format!(
-                "{}: holds results of another server, or of other options: name another folder with --out",
-                self.folder.display()
-            )));
+            return Err(self.other_results());
         }
         Ok(results)
     }
@@ -145,8 +194,12 @@ impl Experimenter {
             Ok(()) => self.stopper.restore(&Error::Load("the run ended".to_owned())),
             Err(cause) => self.stopper.restore(cause),
         };
-        results.partial = ran.is_err();
-        results.ended_by = ran.as_ref().err().map(ToString::to_string);
+        let narrowed = self.is_narrowed(&results);
+        results.partial = ran.is_err() || narrowed;
+        results.ended_by = match &ran {
+            Err(error) => Some(error.to_string()),
+            Ok(()) => narrowed.then(|| format!("only these were asked for: {}", self.settings.join("; "))),
+        };
         results.ended = now();
         let written = results.write(&self.folder);
         restored?;
@@ -165,39 +218,37 @@ struct Run<'a> {
     /// All that a setting of the run has.
     variables: &'a [&'static str],
     results: &'a mut Results,
+    /// The experiment whose data stands, for its other settings.
+    standing: Option<&'static str>,
+    /// Where the server writes, if that is on this machine.
+    folders: Vec<PathBuf>,
 }
 
 impl Run<'_> {
     fn cells(&mut self, experiments: &[Experiment], progress: &mut dyn FnMut(&Progress)) -> Result<()> {
         time_stages(&mut self.session);
         let connections = limits::connections(&mut self.session);
-        let planned = self.plan(experiments);
-        let begin = Instant::now();
-        let (mut done, mut measured) = (0, 0u32);
-        for cell in &planned {
+        let options = &self.experimenter.options;
+        let planned = plan::planned(experiments, options);
+        let estimates = plan::estimates(&planned, Some(self.results), options);
+        let mut pace = Pace::new(&estimates);
+        for (done, (cell, estimate)) in planned.iter().zip(&estimates).enumerate() {
             let Planned { experiment, setting, repeat } = cell;
-            if !self.results.has(experiment.name, &setting.name, *repeat)
-                && !self.results.is_refused(experiment.name, &setting.name)
-            {
-                let left = (measured > 0)
-                    .then(|| begin.elapsed() / measured * u32::try_from(planned.len() - done).unwrap_or(1));
-                self.cell(cell, &connections, &mut |step| {
-                    progress(&Progress {
-                        done,
-                        cells: planned.len(),
-                        now: format!(
-                            "{}: {}, {repeat} of {}: {step}",
-                            experiment.name, setting.name, self.experimenter.options.repeat
-                        ),
-                        left,
-                    });
-                })?;
-                measured += 1;
-                self.results.ended = now();
-                self.results.write(&self.experimenter.folder)?;
+            if plan::is_done(cell, self.results) {
+                continue;
             }
-            done += 1;
+            self.cell(cell, &connections, &mut |step| {
+                let now = format!(
+                    "{}: {}, {repeat} of {}: {step}",
+                    experiment.name, setting.name, self.experimenter.options.repeat
+                );
+                progress(&Progress { done, cells: planned.len(), now, left: Some(pace.left()) });
+            })?;
+            pace.done(estimate);
+            self.results.ended = now();
+            self.results.write(&self.experimenter.folder)?;
         }
+        self.drop_schemas()?;
         if self.experimenter.preset.has_replicas() && !self.experimenter.skips("replicas") {
             self.replicas(planned.len(), progress)?;
         }
@@ -215,22 +266,6 @@ impl Run<'_> {
             })?;
         }
         Ok(())
-    }
-
-    /// Each experiment's settings in another order each time, so that none is always first.
-    fn plan<'b>(&self, experiments: &'b [Experiment]) -> Vec<Planned<'b>> {
-        let mut random = Random::new(self.experimenter.options.seed);
-        let mut planned = Vec::new();
-        for experiment in experiments {
-            for repeat in 1..=self.experimenter.options.repeat {
-                let mut settings: Vec<_> = experiment.settings.iter().collect();
-                for end in (1..settings.len()).rev() {
-                    settings.swap(end, random.below(end + 1));
-                }
-                planned.extend(settings.into_iter().map(|setting| Planned { experiment, setting, repeat }));
-            }
-        }
-        planned
     }
 
     fn cell(
@@ -255,7 +290,11 @@ impl Run<'_> {
             return Ok(());
         }
         self.server.hold_to(setting.cores)?;
-        for step in &experiment.steps {
+        let prepared = self.standing == Some(experiment.name);
+        if !prepared && self.standing.is_some() {
+            self.drop_schemas()?;
+        }
+        for step in experiment.steps.iter().filter(|step| step.measured || !prepared) {
             if let Some(reason) = limit.against(step.work.connections()) {
                 self.leave_out(experiment.name, &step.name, reason);
                 continue;
@@ -269,8 +308,13 @@ impl Run<'_> {
                 cell.steps.push(measured);
             }
         }
-        tell("dropping schemas");
-        self.drop_schemas()?;
+        if experiment.keeps_data {
+            self.standing = Some(experiment.name);
+            self.purge()?;
+        } else {
+            tell("dropping schemas");
+            self.drop_schemas()?;
+        }
         self.results.cells.push(cell);
         Ok(())
     }
@@ -319,8 +363,13 @@ impl Run<'_> {
             Work::UpdateLoop => before.current_log().map(|log| Consumer::follow(connect, log)),
             _ => None,
         };
+        let load = Load::new(connect, self.sysbench.as_ref(), stopper);
+        let too_full = |reason| stopper.end_load(connect, reason);
         let seen =
-            Load::new(connect, self.sysbench.as_ref(), stopper).run(step.work, &self.experimenter.options);
+            space::watched(&self.folders, too_full, || load.run(step.work, &self.experimenter.options));
+        if let Some(reason) = stopper.cut_short() {
+            return Err(Error::Load(reason));
+        }
         let wire_bytes = consumer.map(|consumer| consumer.end(&mut self.session)).transpose();
         let (seen, wire_bytes) = (seen?, wire_bytes?);
         let after = Snapshot::take(&mut self.session, self.server.pid())?;
@@ -349,9 +398,14 @@ impl Run<'_> {
     }
 
     fn drop_schemas(&mut self) -> Result<()> {
+        self.standing = None;
         for schema in SCHEMAS {
             self.session.run(&format!("DROP DATABASE IF EXISTS {schema}"))?;
         }
+        self.purge()
+    }
+
+    fn purge(&mut self) -> Result<()> {
         // A private server's log serves nobody; on a server of the user's it is the user's.
         if self.server.is_private() {
             self.session.run("FLUSH BINARY LOGS")?;

@@ -7,8 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
+use binlogz_source::ConnectOptions;
+
 use crate::error::{Error, Result};
 use crate::restore::Restorer;
+use crate::session::Session;
 
 /// How often a program is looked at.
 const POLL: Duration = Duration::from_millis(10);
@@ -27,6 +30,8 @@ struct State {
     sessions: Vec<u64>,
     /// The program that works.
     child: Option<Child>,
+    /// Why the load was ended, if it was: the run ends with that.
+    cut_short: Option<String>,
 }
 
 impl Stopper {
@@ -47,6 +52,28 @@ impl Stopper {
             Some(restorer) => restorer.restore(&sessions, &Error::Interrupted),
             None => Ok(()),
         }
+    }
+
+    /// Ends the load alone; the run ends for this reason, and restores the server by itself.
+    pub(crate) fn end_load(&self, connect: &ConnectOptions, reason: String) {
+        let mut state = self.state();
+        state.cut_short.get_or_insert(reason);
+        if let Some(child) = &mut state.child {
+            // Gone already: then there is nothing to end.
+            let _ = child.kill();
+        }
+        let sessions = std::mem::take(&mut state.sessions);
+        drop(state);
+        if let Ok(mut session) = Session::open(connect) {
+            for id in sessions {
+                let _ = session.run(&format!("KILL {id}"));
+            }
+        }
+    }
+
+    /// Why the load was ended.
+    pub(crate) fn cut_short(&self) -> Option<String> {
+        self.state().cut_short.clone()
     }
 
     /// Restores the server at the end of a run that ended with `cause`, if it did not end well.

@@ -22,7 +22,7 @@ use crate::sysbench::{self, Sysbench};
 pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(4 * 3600);
 
 /// Rows of the large table at scale 1.
-const LARGE_ROWS: f64 = 1_100_000.0;
+pub(crate) const LARGE_ROWS: f64 = 1_100_000.0;
 /// Updates of either kind at scale 1.
 const UPDATES: f64 = 5_000.0;
 /// The study's script took its ids from the shell's `$RANDOM`: single rows up to this id, …
@@ -34,6 +34,8 @@ const TEXT_ROWS: f64 = 500_000.0;
 /// What its rows get: the study's own expressions.
 const TEXT_VALUES: [&str; 3] =
     ["HEX(SHA2(CONCAT(NOW(), RAND(), UUID()), 512))", "NOW()", "FLOOR(RAND() * 100)"];
+/// More than these keep few machines' cores any busier.
+const LOADERS_MAX: u32 = 4;
 /// A range is this and one row more.
 const RANGE: u32 = 1_000;
 
@@ -165,8 +167,8 @@ impl<'a> Load<'a> {
     fn tables(&self, tables: Tables) -> SandboxResult<()> {
         self.statements(&|out| writeln!(out, "CREATE DATABASE sbtest;"))?;
         let [count, rows] = tables.arguments();
-        self.sysbench(&["oltp_read_write", &count, &rows, "--rand-seed=7", "--threads=1", "prepare"])
-            .map(drop)
+        let threads = format!("--threads={}", loaders(tables));
+        self.sysbench(&["oltp_read_write", &count, &rows, "--rand-seed=7", &threads, "prepare"]).map(drop)
     }
 
     /// A rate that can't be held fills sysbench's queue of events: that is an answer, not a failure.
@@ -337,6 +339,11 @@ fn seen(seconds: f64, statements: u64, latencies: Quantiles, told: Option<sysben
         errors,
         overrun: false,
     }
+}
+
+/// Connections that load tables at once: each loads a table of its own.
+pub(crate) fn loaders(tables: Tables) -> u32 {
+    tables.count.clamp(1, LOADERS_MAX)
 }
 
 /// Rows that each transaction of the update loop changes.

@@ -1,6 +1,7 @@
 //! Runs the real binary in an empty folder and compares all of its output.
 #![allow(dead_code, reason = "no test uses all of it")]
 
+pub(crate) mod bench;
 pub(crate) mod configured;
 
 use std::ffi::OsStr;

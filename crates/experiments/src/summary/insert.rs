@@ -1,11 +1,13 @@
 //! Inserts a second by connections and flush policy.
 
+use std::collections::BTreeSet;
+
 use binlogz_report::html::{Chart, Series, Unit};
 use binlogz_report::stats::{Cell, Section};
 
 use super::Summary;
 use super::figures::{Repeats, optional};
-use crate::preset::{OPEN_LOOP, THREADS};
+use crate::preset::{OPEN_LOOP, insert_step};
 use crate::published::{Insert, published};
 use crate::results::Results;
 
@@ -26,7 +28,8 @@ const SIGMAS: f64 = 4.0;
 pub(super) fn summary(results: &Results) -> Summary {
     let study = &published().insert;
     let (mut rows, mut plot) = (Vec::new(), Vec::new());
-    for threads in THREADS {
+    let tried = tried(results);
+    for &threads in &tried {
         let known = study.rows.iter().find(|row| row.threads == threads);
         let medians = SETTINGS.map(|setting| tps(results, setting, threads));
         if medians.iter().all(Option::is_none) {
@@ -34,7 +37,7 @@ pub(super) fn summary(results: &Results) -> Summary {
         }
         for (setting, median) in SETTINGS.into_iter().zip(medians) {
             let Some(median) = median else { continue };
-            let repeats = Repeats::of(results, "insert", setting, &step(threads));
+            let repeats = Repeats::of(results, "insert", setting, &insert_step(threads));
             rows.push(vec![
                 u64::from(threads).into(),
                 setting.into(),
@@ -52,7 +55,8 @@ pub(super) fn summary(results: &Results) -> Summary {
         row.push(optional(known.and_then(|known| known.policy_2), 2));
         plot.push(row);
     }
-    let mut conclusions: Vec<String> = SETTINGS.iter().filter_map(|setting| peak(results, setting)).collect();
+    let mut conclusions: Vec<String> =
+        SETTINGS.iter().filter_map(|setting| peak(results, &tried, setting)).collect();
     conclusions.extend(SETTINGS.iter().filter_map(|setting| open_loop(results, setting)));
     conclusions.push(format!("Published figures: {}. {}", study.source, study.note));
     Summary {
@@ -89,12 +93,16 @@ pub(super) fn summary(results: &Results) -> Summary {
     }
 }
 
-fn step(threads: u32) -> String {
-    format!("{threads} threads")
+/// Numbers of connections, as the steps are called after them.
+fn tried(results: &Results) -> Vec<u32> {
+    let cells = results.cells.iter().filter(|cell| cell.experiment == "insert");
+    let steps = cells.flat_map(|cell| &cell.steps);
+    let tried = steps.filter_map(|measured| measured.step.strip_suffix(" threads")?.parse().ok());
+    tried.collect::<BTreeSet<u32>>().into_iter().collect()
 }
 
 fn tps(results: &Results, setting: &str, threads: u32) -> Option<f64> {
-    Repeats::of(results, "insert", setting, &step(threads)).median(|measured| measured.seen.tps)
+    Repeats::of(results, "insert", setting, &insert_step(threads)).median(|measured| measured.seen.tps)
 }
 
 /// The study says nothing of `sync_binlog`: its figures stand where the log is synced as the redo log is.
@@ -107,9 +115,9 @@ fn published_tps(known: &Insert, setting: &str) -> Option<f64> {
 }
 
 /// Where it peaks, and what the rule of thumb would have given.
-fn peak(results: &Results, setting: &str) -> Option<String> {
+fn peak(results: &Results, tried: &[u32], setting: &str) -> Option<String> {
     let rates: Vec<(u32, f64)> =
-        THREADS.into_iter().filter_map(|threads| Some((threads, tps(results, setting, threads)?))).collect();
+        tried.iter().filter_map(|threads| Some((*threads, tps(results, setting, *threads)?))).collect();
     let (best, most) = *rates.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
     let machine = &results.machine;
     let rule = machine.cores as u32 * 2 + machine.disks as u32;

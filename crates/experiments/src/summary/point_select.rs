@@ -26,6 +26,7 @@ pub(super) fn summary(results: &Results) -> Summary {
             rows.push(vec![
                 step.into(),
                 setting.into(),
+                results.server.variable("version").into(),
                 Cell::decimal(tps, 1),
                 optional(repeats.spread_percent(|measured| measured.seen.tps), 1),
                 optional(repeats.median(|measured| measured.seen.qps), 1),
@@ -57,6 +58,7 @@ pub(super) fn summary(results: &Results) -> Summary {
             columns: &[
                 "step",
                 "setting",
+                "server",
                 "tps",
                 "spread_percent",
                 "qps",

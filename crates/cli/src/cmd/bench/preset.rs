@@ -9,6 +9,7 @@ use std::time::Duration;
 use binlogz_experiments::{
     Allow, Error, Experimenter, Options, Preset, Progress, Results, Stopper, TestedServer, write_report,
 };
+use binlogz_report::stats::Format;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -39,6 +40,15 @@ pub(super) struct Run {
     /// Leave out these presets of all
     #[arg(long, value_name = "PRESET,…", value_delimiter = ',')]
     skip: Vec<String>,
+    /// Measure this setting alone, as in 'level 22'; may be given again. Others can follow in the same folder
+    #[arg(long, value_name = "NAME")]
+    setting: Vec<String>,
+    /// Numbers of connections of insert, instead of the study's
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=CONNECTIONS_MAX))]
+    threads: Vec<u32>,
+    /// Print what would be run, and about how long it takes, and end: no server is asked
+    #[arg(long)]
+    plan: bool,
     /// 1: the studies' own sizes
     #[arg(long, value_name = "0.001…1", default_value_t = 1.0, value_parser = scale)]
     scale: f64,
@@ -65,6 +75,9 @@ const SECONDS: f64 = 10.0;
 /// Any; the same for everyone, so that data and order are.
 const SEED: u64 = 7;
 
+/// More than MySQL's own max_connections can be.
+const CONNECTIONS_MAX: i64 = 100_000;
+
 /// An interrupted run keeps its results in less.
 const KEEP_MAX: Duration = Duration::from_secs(20);
 
@@ -84,6 +97,8 @@ enum AllowArg {
     UserSchemas,
     /// Others work on it
     OtherLoad,
+    /// There may not be room for what is written
+    LittleSpace,
 }
 
 impl From<AllowArg> for Allow {
@@ -93,6 +108,7 @@ impl From<AllowArg> for Allow {
             AllowArg::SemiSync => Allow::SemiSync,
             AllowArg::UserSchemas => Allow::UserSchemas,
             AllowArg::OtherLoad => Allow::OtherLoad,
+            AllowArg::LittleSpace => Allow::LittleSpace,
         }
     }
 }
@@ -118,8 +134,12 @@ fn name_and_value(text: &str) -> std::result::Result<(String, String), String> {
 
 impl Run {
     pub(super) fn run(self, preset: Preset) -> Result<Exit> {
-        let server = self.tested_server().map_err(|error| line(&error))?;
         let stopper = Stopper::default();
+        let experimenter = self.experimenter(preset, stopper.clone());
+        if self.plan {
+            return tell_plan(&experimenter);
+        }
+        let server = self.tested_server().map_err(|error| line(&error))?;
         let (on_signal, (kept, is_kept)) = (stopper.clone(), mpsc::channel::<()>());
         interrupt::before_the_end(move || {
             if let Err(error) = on_signal.stop() {
@@ -128,20 +148,6 @@ impl Run {
             // The run notices, and keeps what it has.
             let _ = is_kept.recv_timeout(KEEP_MAX);
         });
-        let experimenter = Experimenter {
-            preset,
-            skipped: self.skip.clone(),
-            options: Options {
-                preset: preset.name().to_owned(),
-                scale: self.scale,
-                repeat: self.repeat,
-                time_s: self.time,
-                seed: self.seed,
-            },
-            folder: self.out.clone(),
-            allowed: self.allow.iter().copied().map(Allow::from).collect(),
-            stopper,
-        };
         let bar = Bar::new();
         let ran = experimenter.run(&server, &mut |progress| bar.show(progress));
         drop(bar);
@@ -164,6 +170,25 @@ impl Run {
                 }
                 Err(line(&error))
             }
+        }
+    }
+
+    fn experimenter(&self, preset: Preset, stopper: Stopper) -> Experimenter {
+        Experimenter {
+            preset,
+            skipped: self.skip.clone(),
+            settings: self.setting.clone(),
+            options: Options {
+                preset: preset.name().to_owned(),
+                scale: self.scale,
+                repeat: self.repeat,
+                time_s: self.time,
+                seed: self.seed,
+                threads: self.threads.clone(),
+            },
+            folder: self.out.clone(),
+            allowed: self.allow.iter().copied().map(Allow::from).collect(),
+            stopper,
         }
     }
 
@@ -205,6 +230,14 @@ impl Run {
         write().map_err(|error| Failure::writing(&"standard output", &error))?;
         Ok(Exit::Done)
     }
+}
+
+fn tell_plan(experimenter: &Experimenter) -> Result<Exit> {
+    let plan = experimenter.plan().map_err(|error| line(&error))?;
+    let mut out = io::stdout().lock();
+    let written = Format::Table.write(&[plan], &mut out).and_then(|()| out.flush());
+    written.map_err(|error| Failure::writing(&"standard output", &error))?;
+    Ok(Exit::Done)
 }
 
 fn line(error: &Error) -> Failure {
