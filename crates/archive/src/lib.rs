@@ -25,6 +25,7 @@ mod layout;
 pub mod manifest;
 pub mod numbers;
 pub mod object;
+pub mod order;
 pub mod restore;
 mod rows;
 #[cfg(feature = "s3")]

@@ -4,6 +4,7 @@ use binlogz_binlog::gtid::GtidSet;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::order;
 use crate::storage::Storage;
 
 const FORMAT: &str = "binlogz archive";
@@ -15,7 +16,7 @@ const VERSION: u32 = 2;
 pub struct Manifest {
     format: String,
     version: u32,
-    /// The logs, in the order they were archived.
+    /// The logs, in the order of [`crate::order`].
     pub files: Vec<FileEntry>,
     /// CRC-32 of the manifest as it is without this field; `None` in those that have it not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,6 +82,7 @@ impl Manifest {
         {
             return Err(Error::damaged("manifest", "is damaged (checksum differs)"));
         }
+        order::sort_by_name(&mut manifest.files, |file| &file.name);
         manifest.version = VERSION;
         manifest.stored = Some(bytes);
         Ok(Some(manifest))
@@ -92,6 +94,7 @@ impl Manifest {
     ///
     /// Storage that fails; [`Error::Changed`] where another manifest stands there by now.
     pub fn write(&mut self, storage: &dyn Storage) -> Result<()> {
+        order::sort_by_name(&mut self.files, |file| &file.name);
         self.crc32 = None;
         self.crc32 = Some(crc32fast::hash(&self.bytes()?));
         let bytes = self.bytes()?;

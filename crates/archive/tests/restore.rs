@@ -15,7 +15,11 @@ use binlogz_archive::object::{Object, ReadRange};
 use binlogz_archive::segment::Segment;
 use binlogz_archive::storage::Storage;
 use binlogz_archive::{Result, check, restore};
+use binlogz_binlog::EventType;
+use binlogz_binlog::event::PreviousGtidsEvent;
+use binlogz_binlog::gtid::GtidSetFormat;
 use binlogz_flow::{Input, Rewrite, rewrite};
+use binlogz_testkit::builder::{LogBuilder, Release};
 use binlogz_testkit::{corpus, mutate, real};
 
 /// Bytes of a log that is archived in a short test: this is a debug build.
@@ -164,6 +168,43 @@ fn gaps_and_overlaps_between_logs_are_found() {
     assert!(problems().iter().any(|line| line.starts_with("a.000005: gap: ")), "{:?}", problems());
     add("binlog.000005", "a.000006");
     assert!(problems().iter().any(|line| line.starts_with("a.000006: overlap: ")), "{:?}", problems());
+}
+
+/// A log that says that these transactions came before it.
+fn log_behind(previous: &str) -> Vec<u8> {
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    let previous = PreviousGtidsEvent { gtid_set: previous.parse().unwrap(), format: GtidSetFormat::Tagged };
+    log.event(EventType::PREVIOUS_GTIDS, &previous.encode()).bytes().to_vec()
+}
+
+#[test]
+fn the_chain_is_judged_in_the_order_of_the_logs_and_tags_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = Folder::new(dir.path());
+    let problems = || check::check(&archive, &Manifest::read(&archive).unwrap().unwrap(), 1).unwrap();
+    let add = |log: Vec<u8>, name: &str| create::add(&archive, name, Arc::new(log), 1).unwrap();
+    const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+    // Out of their order, in runs of their own, the last two by their numbers alone.
+    let sets = ["1-5:tag:1-2", "1-7:tag:1-3", "1-9:tag:1-3"].map(|rest| format!("{UUID}:{rest}"));
+    add(log_behind(&sets[2]), "a.1000000");
+    add(log_behind(&sets[0]), "a.999998");
+    add(log_behind(&sets[1]), "a.999999");
+    let names: Vec<_> =
+        Manifest::read(&archive).unwrap().unwrap().files.into_iter().map(|file| file.name).collect();
+    assert_eq!(names, ["a.999998", "a.999999", "a.1000000"]);
+    let gap =
+        |name: &str, set: &str| format!("{name}: gap: {UUID}:{set} came before it and is not in the archive");
+    assert_eq!(problems(), [gap("a.999999", "6-7:tag:3"), gap("a.1000000", "8-9")]);
+
+    // A real log with a transaction that has a tag, twice.
+    let Created::Added(entry) = add(corpus_log("binlog.000001"), "b.000001") else { panic!("it is new") };
+    let tagged = entry.gtids.split(',').find(|set| set.matches(':').count() > 1).unwrap();
+    add(corpus_log("binlog.000001"), "b.000002");
+    let overlap = problems().pop().unwrap();
+    assert!(
+        overlap.starts_with("b.000002: overlap: ") && overlap.contains(tagged),
+        "{overlap} with {tagged}"
+    );
 }
 
 /// Payloads of several levels: no level gives the log back.

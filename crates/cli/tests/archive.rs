@@ -42,6 +42,20 @@ fn logs_come_back_and_creating_goes_on_where_it_was() {
 }
 
 #[test]
+fn logs_given_in_any_order_follow_one_another() {
+    let folder = Folder::new();
+    for (name, number) in [("binlog.000004", "999999"), ("binlog.000005", "1000000")] {
+        let log = folder.sample("plain", name);
+        folder.put(&format!("binlog.{number}"), log);
+    }
+    let ran = folder.run(["archive", "create", "--to", "arc", "binlog.1000000", "binlog.999999"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert!(text(&ran).ends_with("PURGE BINARY LOGS TO 'binlog.1000001';\n"), "{}", text(&ran));
+    let ran = folder.run(["archive", "check", "arc"]);
+    assert_eq!(text(&ran), "2 logs are whole and follow one another\n");
+}
+
+#[test]
 fn damage_is_named_with_its_transactions() {
     let folder = Folder::new();
     folder.sample("plain", FILES[0]);

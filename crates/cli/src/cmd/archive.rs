@@ -9,7 +9,7 @@ use binlogz_archive::create::{Created, Creator};
 use binlogz_archive::manifest::{FileEntry, Manifest};
 use binlogz_archive::selection::Selection;
 use binlogz_archive::storage::{self, Storage};
-use binlogz_archive::{Error, check, restore};
+use binlogz_archive::{Error, check, order, restore};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_flow::Input;
 use clap::{Args, Subcommand};
@@ -154,10 +154,12 @@ impl Create {
             }
             last = Some(entry.name.clone());
         };
+        // A shell gives `.1000000` before `.999999`; rows are found in the logs before.
+        let mut files: Vec<_> = self.files.iter().map(|path| (path, name_of(path))).collect();
+        order::sort_by_name(&mut files, |(_, name)| name);
         let mut creator = Creator::new(&storage, workers(self.jobs), &mut told).map_err(failure(&self.to))?;
         creator.canonical_payloads(self.canonical_payloads);
-        for path in &self.files {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
+        for (path, name) in files {
             let added = LogPath::File(path.clone()).open(keyring.as_ref()).and_then(|input| match input {
                 Input::Places(log) => creator.add(&name, log).map_err(failure(path)),
                 _ => Err(Failure::of(&path.display(), "is no file; an archive needs to read it twice")),
@@ -185,6 +187,10 @@ impl Create {
         }
         Ok(exit)
     }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// What may be deleted on the source: logs without a gap in their numbers, up to `last`.
