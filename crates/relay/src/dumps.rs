@@ -20,6 +20,8 @@ pub(crate) struct Reader {
     pub(crate) server_id: u32,
     pub(crate) uuid: String,
     pub(crate) form: Form,
+    /// Which of the logs that are kept.
+    pub(crate) lineage: u64,
 }
 
 /// How far a dump is. Written by its thread, read by others.
@@ -89,9 +91,11 @@ impl Dumps {
         seen.collect()
     }
 
-    /// The oldest file that somebody reads.
-    pub(crate) fn oldest_file(&self) -> Option<FileNumber> {
-        self.lock().values().map(|(_, progress)| progress.place().file).min()
+    /// The oldest file of a log that somebody reads.
+    pub(crate) fn oldest_file(&self, lineage: u64) -> Option<FileNumber> {
+        let dumps = self.lock();
+        let its = dumps.values().filter(|(reader, _)| reader.lineage == lineage);
+        its.map(|(_, progress)| progress.place().file).min()
     }
 
     /// Bytes sent to all since the start.

@@ -6,6 +6,8 @@
 //! uncompressed  BASE-u.NNNNNN   the same transactions, none of them compressed; file for file
 //! ```
 //!
+//! The log that is kept as the Nth has `BASE-zN` and `BASE-uN`: what a source's logs have in common is the source's own name.
+//!
 //! A form is part of a coordinate: whoever asks for a file by name gets the form that the name says. All three
 //! coordinates are functions of the stored bytes, so that they never change. Where a client names no file,
 //! [`FormPolicy`] decides.
@@ -86,13 +88,15 @@ pub(crate) struct FormNames {
 }
 
 impl FormNames {
-    pub(crate) fn new(base: &str) -> Result<Self> {
-        let names = |suffix| LogNames::new(&format!("{base}{suffix}"));
+    /// Of the log that is kept as the one of this number.
+    pub(crate) fn new(base: &str, lineage: u64) -> Result<Self> {
+        let number = if lineage > 1 { lineage.to_string() } else { String::new() };
+        let names = |suffix: &str| LogNames::new(&format!("{base}{suffix}"));
         Ok(FormNames {
             names: [
                 (Form::Received, names("")?),
-                (Form::Compressed, names("-z")?),
-                (Form::Uncompressed, names("-u")?),
+                (Form::Compressed, names(&format!("-z{number}"))?),
+                (Form::Uncompressed, names(&format!("-u{number}"))?),
             ],
         })
     }
@@ -114,13 +118,17 @@ mod tests {
 
     #[test]
     fn a_name_says_its_form() {
-        let names = FormNames::new("binlog").unwrap();
+        let names = FormNames::new("binlog", 1).unwrap();
         for form in Form::ALL {
             let name = names.name(form, FileNumber(7));
             assert_eq!(names.parse(&name), Some((form, FileNumber(7))), "{name}");
             assert_eq!(Form::of_name(form.name()), Some(form));
         }
         assert_eq!(names.name(Form::Uncompressed, FileNumber(7)), "binlog-u.000007");
+        let second = FormNames::new("binlog", 2).unwrap();
+        assert_eq!(second.name(Form::Uncompressed, FileNumber(7)), "binlog-u2.000007");
+        assert_eq!(second.parse("binlog-u.000007"), None);
+        assert_eq!(second.parse("binlog-z2.000007"), Some((Form::Compressed, FileNumber(7))));
         for name in ["binlog-x.000001", "binlog.index", "", "../binlog.000001"] {
             assert_eq!(names.parse(name), None, "{name}");
         }

@@ -13,6 +13,7 @@
 //! * `sender` serves a dump: `groups` finds the transactions in what is durable, `translate` gives them the form,
 //!   `sink` makes packets of them; `checkpoints` says where in a file to begin.
 //!
+//! * `continuity` asks whether the source's log still is the one that is kept;
 //! * `lineages` holds the logs of the servers that were followed, `start` and `seed` begin one, `syncing` says when it is
 //!   made durable;
 //! * `archiving` puts closed files into an archive; `retention` removes old files, `admin` does what statements want done;
@@ -29,6 +30,7 @@ mod admin;
 mod answers;
 mod archiving;
 mod checkpoints;
+mod continuity;
 mod control;
 mod disk;
 mod dumps;
@@ -50,6 +52,7 @@ mod replica_status;
 mod retention;
 mod seed;
 mod sender;
+mod served;
 mod server;
 mod sink;
 mod sources;
@@ -71,6 +74,8 @@ pub use meters::Remembered;
 pub use relay::{Level, ListenTls, Log, Relay, RelayOptions, Running};
 pub use retention::Retention;
 pub use start::StartAt;
-pub use status::{Bytes, Clients, LogStatus, Place, ReplicaStatus, SourceStatus, Status};
+pub use status::{
+    Begun, Bytes, Clients, LineageState, LineageStatus, LogStatus, Place, ReplicaStatus, SourceStatus, Status,
+};
 pub use storing::Storing;
 pub use syncing::SyncPolicy;

@@ -1,14 +1,18 @@
-//! The logs that are kept: one for each server that was followed, since another server's files are other files.
+//! The logs that are kept: one for each server that was followed, since another server's files are other files, and one
+//! for each time that a server's log began anew.
 //!
 //! ```text
 //! DIR               the log of the first server
-//! DIR/lineage-2     that of the server which was followed after it, and so on
+//! DIR/lineage-2     that of the server which was followed after it, or its own after RESET, and so on
 //! ```
 //!
 //! The last one is received. When another server of the source is followed by GTID, its log begins with the file that
 //! has everything which is not in the one before. Clients that go by GTID are ended at the end of the old log, come
 //! again and find themselves in the new one; who lacks more than that has is served the old one first. A file name that
 //! stands in an older log too is refused: no byte of one log goes out under the coordinates of another.
+//!
+//! A log of the server that was followed already began anew: RESET, or a copy put in its place. It has all of what the server
+//! has, and nothing in common with the one before: that is served no more, and whoever has more than the new one is refused.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,7 +25,7 @@ use crate::archiving::Archived;
 use crate::checkpoints::{Checkpoints, Indexes};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::form::FormNames;
+use crate::form::{Form, FormNames};
 use crate::head::Head;
 use crate::relay::lock;
 
@@ -38,7 +42,12 @@ pub(crate) struct Kept {
     pub(crate) archived: Archived,
     indexes: Indexes,
     gtids: Mutex<Gtids>,
+    /// Its place among those that are kept, counted from 1.
+    pub(crate) number: u64,
+    /// Whether it goes on from no other log: the first one, and each that a server began anew.
+    pub(crate) is_root: bool,
     retired: AtomicBool,
+    abandoned: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +88,11 @@ impl Kept {
     /// Whether another log goes on where this one ends.
     pub(crate) fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Acquire)
+    }
+
+    /// Whether the source has begun another log in its place: nothing more of it goes out.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire)
     }
 
     fn has_files(&self) -> bool {
@@ -139,9 +153,16 @@ impl Lineages {
         lock(&self.kept).last().cloned()
     }
 
-    /// The one in front of that.
+    /// The one that it goes on from.
     pub(crate) fn one_before(&self) -> Option<Arc<Kept>> {
-        lock(&self.kept).iter().rev().nth(1).cloned()
+        let kept = lock(&self.kept);
+        let (last, older) = kept.split_last()?;
+        older.last().filter(|_| !last.is_root).cloned()
+    }
+
+    /// All of them, the oldest first.
+    pub(crate) fn all(&self) -> Vec<Arc<Kept>> {
+        lock(&self.kept).clone()
     }
 
     /// The one that is served: the last that has anything.
@@ -150,18 +171,77 @@ impl Lineages {
         kept.iter().rev().find(|kept| kept.has_files()).or(kept.last()).cloned()
     }
 
-    /// Those that are older, the newest first.
-    pub(crate) fn older_than(&self, one: &Arc<Kept>) -> Vec<Arc<Kept>> {
-        let kept = lock(&self.kept);
-        kept.iter().rev().skip_while(|other| !Arc::ptr_eq(other, one)).skip(1).cloned().collect()
+    /// Those that it goes on from, the newest first.
+    pub(crate) fn goes_on_from(&self, one: &Kept) -> Vec<Arc<Kept>> {
+        let mut before = Vec::new();
+        let mut is_root = one.is_root;
+        for older in self.older_than(one) {
+            if is_root {
+                break;
+            }
+            is_root = older.is_root;
+            before.push(older);
+        }
+        before
     }
 
-    /// Whether a file of this name stands in an older log too, or stood there.
-    pub(crate) fn is_ambiguous(&self, one: &Arc<Kept>, file: FileNumber) -> bool {
-        self.older_than(one).iter().any(|older| {
+    /// What the log of this number has in common with this one: nothing after RESET, the transactions of a copy that was
+    /// put in the server's place. `None`: this one goes on where that ended, or there is none.
+    pub(crate) fn in_common(&self, one: &Kept, number: u64) -> Result<Option<GtidSet>> {
+        let all = lock(&self.kept).clone();
+        let Some(older) = all.iter().find(|older| older.number == number && older.is_abandoned()) else {
+            return Ok(None);
+        };
+        for log in one.store.logs()? {
+            let head = Head::read(&one.store, log.number)?;
+            let same =
+                Head::read(&older.store, log.number).is_ok_and(|older| older.is_of_the_same_file(&head));
+            if !same {
+                return Ok(Some(one.store.previous_gtids(log.number)?));
+            }
+        }
+        Ok(Some(one.durable_gtids()))
+    }
+
+    /// Whether a server's log ever began anew: then a client may have what is in none that is served.
+    pub(crate) fn began_anew(&self) -> bool {
+        lock(&self.kept).iter().any(|kept| kept.is_abandoned())
+    }
+
+    /// Those that are older, the newest first.
+    fn older_than(&self, one: &Kept) -> Vec<Arc<Kept>> {
+        lock(&self.kept).iter().rev().skip_while(|other| other.number >= one.number).cloned().collect()
+    }
+
+    /// Why a name that asks for a file of this log can't be taken for it: it is one of an older log's too, or was.
+    pub(crate) fn ambiguity(&self, one: &Kept, name: &str) -> Option<String> {
+        let (form, file) = one.names.parse(name)?;
+        let is_in = |older: &Arc<Kept>| {
             let last = older.store.positions().map(|now| now.written.file);
             older.base == one.base && last.is_some_and(|last| file <= last)
+        };
+        let ambiguous = form == Form::Received && self.older_than(one).iter().any(is_in);
+        ambiguous.then(|| {
+            format!(
+                "{name} is a file of this source's log and of one that was kept before it: begin by GTID, or with a file \
+                 of another form, such as {}",
+                one.names.name(Form::Uncompressed, file)
+            )
         })
+    }
+
+    /// Why a name asks for nothing any more: it is one of an older log's.
+    pub(crate) fn bygone(&self, one: &Kept, name: &str) -> Option<String> {
+        if one.names.parse(name).is_some() {
+            return None;
+        }
+        let older = self.older_than(one).into_iter().find(|older| older.names.parse(name).is_some())?;
+        let first = one.store.logs().ok()?.first()?.number;
+        Some(format!(
+            "{name} is a file of the log of {} that was kept before this one: begin by GTID, or with {}",
+            older.source,
+            one.names.name(Form::Uncompressed, first)
+        ))
     }
 
     /// The last one has something to serve: the others end where they end.
@@ -170,6 +250,11 @@ impl Lineages {
         if let Some((last, older)) = kept.split_last().filter(|(last, _)| last.has_files()) {
             last.retired.store(false, Ordering::Release);
             older.iter().for_each(|older| older.retired.store(true, Ordering::Release));
+            let gone = older.iter().enumerate().filter(|(place, _)| {
+                let behind = kept.iter().skip(place + 1);
+                behind.into_iter().any(|later| later.is_root)
+            });
+            gone.for_each(|(_, gone)| gone.abandoned.store(true, Ordering::Release));
         }
     }
 
@@ -196,17 +281,22 @@ impl Lineages {
         let indexes = Indexes::new(storage);
         let present: Vec<_> = store.logs()?.into_iter().map(|log| log.name).collect();
         indexes.keep_only(&present);
+        // A server is never followed instead of itself.
+        let is_root = self.last().is_none_or(|last| last.source == source);
         let gtids = Gtids { written: report.gtids.clone(), durable: report.gtids.clone() };
         let kept = Kept {
             store,
-            names: FormNames::new(base)?,
+            names: FormNames::new(base, number)?,
             base: base.to_owned(),
             source,
             folder: folder(number),
             archived: Archived::default(),
             indexes,
             gtids: Mutex::new(gtids),
+            number,
+            is_root,
             retired: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
         };
         Ok((Arc::new(kept), report))
     }

@@ -32,6 +32,7 @@ use binlogz_store::Position;
 use binlogz_wire::session::{DumpStart, EventPiece, Profile, ReplicaProfile};
 
 use crate::checkpoints::Noting;
+use crate::continuity::Tail;
 use crate::control::Phase;
 use crate::error::{Error, Result};
 use crate::form::Form;
@@ -50,8 +51,9 @@ const RETRY_MAX: Duration = Duration::from_secs(30);
 const FAILOVER_AFTER: Duration = Duration::from_secs(5);
 /// A connection that lasted so long was a good one; so was one that brought a transaction.
 const GOOD_AFTER: Duration = Duration::from_secs(60);
-/// The source says that it is there; half of the silence that [`binlogz_wire::session::Timeouts`] bears.
-const HEARTBEAT_PERIOD: Duration = Duration::from_secs(30);
+/// The source says that it is there, well within the silence that [`binlogz_wire::session::Timeouts`] bears.
+/// It is then asked whether its log still is the same.
+const HEARTBEAT_PERIOD: Duration = Duration::from_secs(10);
 /// Whole transactions are collected up to this size while more is at hand.
 const COLLECT_SIZE: u64 = 1 << 20;
 /// Of transactions that are not stored yet, so much is held in memory; the rest in temporary files.
@@ -117,13 +119,20 @@ fn receive(relay: &Relay) -> Result<()> {
     relay.set_source_has_gtids(source.has_gtids);
     let may_change = source.has_gtids && relay.options.sources.len() > 1;
     let has_all = may_change && check_server(relay, &mut connection)?;
-    let kept = &*relay.keep(&source.base, source.uuid, has_all)?;
+    let mut kept = relay.keep(&source.base, source.uuid, has_all)?;
     relay.sync()?;
-    let end = End::of(kept)?;
+    let mut end = End::of(&kept)?;
+    if let Some(End { position, .. }) = &end
+        && let Some(change) = Tail::of(&kept, position.file)?.change(&kept, server)?
+    {
+        (kept, end) = (relay.begin_anew(&kept, &change)?, None);
+    }
+    let kept = &*kept;
     let first = match end {
         Some(_) => String::new(),
         None => match relay.lineages.one_before() {
             Some(before) => first_file(&mut connection, &StartAt::Gtids(before.written_gtids()))?,
+            None if kept.number > 1 => String::new(),
             None => first_file(&mut connection, &relay.options.start)?,
         },
     };
@@ -148,7 +157,7 @@ fn receive(relay: &Relay) -> Result<()> {
         return Ok(());
     }
     storing::run(relay, kept, |batches| {
-        receive_all(Receiving::new(relay, kept, batches, end)?, log, source.uuid)
+        receive_all(Receiving::new(relay, kept, batches, end)?, log, source.uuid, Some(server))
     })
 }
 
@@ -177,8 +186,14 @@ impl Incoming for RemoteLog {
 }
 
 /// Receives until the connection ends.
-fn receive_all(mut receiving: Receiving<'_>, mut log: impl Incoming, source: ServerUuid) -> Result<()> {
+fn receive_all(
+    mut receiving: Receiving<'_>,
+    mut log: impl Incoming,
+    source: ServerUuid,
+    server: Option<&ConnectOptions>,
+) -> Result<()> {
     let relay = receiving.relay;
+    let mut tail = None;
     let mut told = false;
     let ended = loop {
         let piece = match log.next_piece() {
@@ -190,6 +205,12 @@ fn receive_all(mut receiving: Receiving<'_>, mut log: impl Incoming, source: Ser
             let name = String::from_utf8_lossy(piece.name);
             relay.say(&format!("receiving {name} from {} of {source}", piece.offset));
             relay.control.enter(Phase::Receiving);
+        }
+        if matches!(piece.header.event_type, EventType::HEARTBEAT | EventType::HEARTBEAT_V2)
+            && let Some(server) = server
+            && let Some(change) = receiving.change(&mut tail, server)?
+        {
+            break Err(Error::Refused(format!("the source's log was reset or put back: {change}")));
         }
         let acknowledge = receiving.piece(&piece)?;
         let (size, timestamp) =
@@ -351,6 +372,21 @@ impl<'a> Receiving<'a> {
         Ok((piece.wants_ack && self.whole).then(|| piece.end_offset()))
     }
 
+    /// Whether the source's log is another one by now, as far as nothing of it is on its way here. `tail`: what was
+    /// looked for the last time.
+    fn change(&self, tail: &mut Option<(Position, Tail)>, server: &ConnectOptions) -> Result<Option<String>> {
+        let now = self.kept.store.positions();
+        let Some(durable) = now.filter(|now| now.written == now.durable).map(|now| now.durable) else {
+            return Ok(None);
+        };
+        let known = tail.take().filter(|(at, _)| *at == durable);
+        let (_, tail) = match known {
+            Some(known) => tail.insert(known),
+            None => tail.insert((durable, Tail::of(self.kept, durable.file)?)),
+        };
+        tail.change(self.kept, server)
+    }
+
     /// A file begins, or goes on.
     fn file(&mut self, piece: &EventPiece<'_>) -> Result<()> {
         let name = String::from_utf8_lossy(piece.name).into_owned();
@@ -364,9 +400,8 @@ impl<'a> Receiving<'a> {
                 if stored.is_of_the_same_file(&sent) {
                     return Ok(());
                 }
-                return Err(Error::Lineage(format!(
-                    "{name} of the source is another file than the one that is kept: its log was reset. A new log \
-                     needs a new directory"
+                return Err(Error::Refused(format!(
+                    "{name} of the source is another file than the one that is kept: its log was reset"
                 )));
             }
             Some(end) => Some(end.file.next()),

@@ -26,6 +26,7 @@ use crate::pins::Pins;
 use crate::registry::Registry;
 use crate::retention::{self, Retention};
 use crate::seed;
+use crate::served::Served;
 use crate::sources::Sources;
 use crate::start::StartAt;
 use crate::storing::Storing;
@@ -148,6 +149,7 @@ pub struct Relay {
     pub(crate) sources: Sources,
     pub(crate) tls: Option<ServerTls>,
     pub(crate) pins: Pins,
+    pub(crate) served: Served,
     pub(crate) lineages: Lineages,
     /// Whether more was written than is durable.
     unsynced: Unsynced,
@@ -220,6 +222,7 @@ impl Relay {
             None => seed::seed(&options.directory, &options.seed)?,
         };
         let pins = Pins::open(lineages.own())?;
+        let served = Served::new(lineages.own());
         Ok(Relay {
             accounts,
             gate: Gate::new(options.limits),
@@ -233,6 +236,7 @@ impl Relay {
             sources: Sources::new(options.sources.clone()),
             tls,
             pins,
+            served,
             lineages,
             unsynced: Unsynced::default(),
             seeded,
@@ -285,6 +289,20 @@ impl Relay {
                 }
             }
         }
+        self.begin(base, source)
+    }
+
+    /// The source's log is another one than the one that is kept: that stays as it is, and a new one begins.
+    pub(crate) fn begin_anew(&self, kept: &Kept, change: &str) -> Result<Arc<Kept>> {
+        self.sync()?;
+        self.say(&format!(
+            "the source's log was reset or put back: {change}; it is kept from its beginning as another one"
+        ));
+        self.meters.drained.store(false, Ordering::Relaxed);
+        self.begin(&kept.base, kept.source)
+    }
+
+    fn begin(&self, base: &str, source: ServerUuid) -> Result<Arc<Kept>> {
         let (kept, report) = self.lineages.begin(base, source)?;
         self.say(&format!("log {base} of the source {source}: {report}"));
         Ok(kept)

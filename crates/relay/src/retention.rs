@@ -96,7 +96,7 @@ pub(crate) fn watch(relay: &Relay) {
 
 /// Removes the files in front of this one that nobody reads, or all of them by force.
 pub(crate) fn purge(relay: &Relay, kept: &Kept, first: FileNumber, force: bool) -> Result<Vec<String>> {
-    let read = relay.dumps.oldest_file().filter(|_| !force);
+    let read = relay.dumps.oldest_file(kept.number).filter(|_| !force);
     let first = read.map_or(first, |read| first.min(read));
     let first = archiving::first_needed(relay, kept)?.map_or(first, |needed| first.min(needed));
     let is_there = kept.store.logs()?.iter().any(|log| log.number == first);

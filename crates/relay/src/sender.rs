@@ -27,9 +27,9 @@ use crate::steering;
 use crate::translate::Translator;
 
 /// How often an idle dump looks whether its client is still there.
-const TICK: Duration = Duration::from_millis(500);
+pub(crate) const TICK: Duration = Duration::from_millis(500);
 /// How long a client waits that is ahead of the relay: it was pointed here from the source itself.
-const AHEAD_MAX: Duration = Duration::from_secs(10);
+pub(crate) const AHEAD_MAX: Duration = Duration::from_secs(10);
 
 /// What a client asked for.
 #[derive(Debug)]
@@ -151,6 +151,11 @@ impl<'a> Sender<'a> {
         let mut durable = None;
         loop {
             self.check_superseded()?;
+            if self.kept.is_abandoned() {
+                // What the client may have of the other log is found out when it comes again.
+                self.sink()?.flush().map_err(broken)?;
+                return Ok(Ended::Log);
+            }
             if let Some(group) = self.log.walker().next()? {
                 self.group(&group)?;
                 continue;

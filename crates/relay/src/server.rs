@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_binlog::{ChecksumAlgorithm, MAGIC};
 use binlogz_store::FileNumber;
 use binlogz_wire::ServerError;
@@ -26,7 +26,8 @@ use crate::head::Head;
 use crate::lineages::Kept;
 use crate::registry::Replica;
 use crate::relay::Relay;
-use crate::sender::{Dump, Sender, broken};
+use crate::sender::{AHEAD_MAX, Dump, Sender, TICK, broken};
+use crate::served;
 use crate::sink::EventSink;
 use crate::transport::Transport;
 
@@ -166,10 +167,14 @@ impl Client<'_> {
                         return Err(Error::Refused(format!("access denied for user '{user}'")));
                     }
                     ReplicaStep::Request(Request::Quit) => return Ok(()),
-                    ReplicaStep::Request(Request::Dump(request)) => {
-                        return self.dump(kept, &variables, &request, session.next_sequence(), transport);
+                    ReplicaStep::Request(request) => {
+                        // The source's log may have begun anew since this client came.
+                        let kept = &self.relay.kept().unwrap_or_else(|| Arc::clone(kept));
+                        if let Request::Dump(request) = request {
+                            return self.dump(kept, &variables, &request, session.next_sequence(), transport);
+                        }
+                        self.request(kept, &mut variables, session, request)?;
                     }
-                    ReplicaStep::Request(request) => self.request(kept, &mut variables, session, request)?,
                 }
             }
         }
@@ -240,6 +245,7 @@ impl Client<'_> {
         let mut sink = EventSink::new(transport, sequence);
         let (kept, dump) = match self.prepare(kept, variables, request) {
             Ok(prepared) => prepared,
+            Err(error @ Error::Io { .. }) => return Err(error),
             Err(error) => return farewell(&mut sink, error),
         };
         sink.progress = Some(Arc::clone(&dump.progress));
@@ -284,6 +290,40 @@ impl Client<'_> {
         }
     }
 
+    /// Whether all that a client has of the source is of this log, or will be when the log is here: the source's may have
+    /// begun anew without it.
+    fn has_or_awaits(&self, kept: &Kept, gtid_set: &GtidSet) -> Result<bool> {
+        let of_source = of_server(gtid_set, kept.source);
+        let until = Instant::now() + AHEAD_MAX;
+        loop {
+            if of_source.is_subset(&kept.durable_gtids()) {
+                return Ok(true);
+            }
+            if Instant::now() > until {
+                if !self.relay.meters.drained.load(Ordering::Relaxed) {
+                    // Nobody can say yet: the end of the connection makes it come again.
+                    return Err(broken(std::io::Error::other("the source's log is not here yet")));
+                }
+                return Ok(false);
+            }
+            kept.store.wait_durable_beyond(kept.store.positions().map(|now| now.durable), TICK);
+        }
+    }
+
+    /// Refuses a replica that has transactions of a log in whose place the source's began anew.
+    fn check_history(&self, kept: &Kept, replica: ServerUuid, gtid_set: &GtidSet) -> Result<()> {
+        let Some(number) = self.relay.served.last(replica)? else { return Ok(()) };
+        let Some(common) = self.relay.lineages.in_common(kept, number)? else { return Ok(()) };
+        if of_server(gtid_set, kept.source).is_subset(&common) {
+            return Ok(());
+        }
+        Err(Error::Refused(format!(
+            "The replica has transactions of a log that the source has reset or lost, under GTIDs that are others' now. \
+             Build the replica anew; if that was done, remove {replica} from the relay's {}",
+            served::NAME
+        )))
+    }
+
     /// What a request asks for, or why it can't be had.
     fn prepare(
         &self,
@@ -295,19 +335,19 @@ impl Client<'_> {
         let (DumpRequest::ByPosition { flags, server_id, name, .. }
         | DumpRequest::ByGtidSet { flags, server_id, name, .. }) = request;
         let files: Vec<FileNumber> = kept.store.logs()?.into_iter().map(|log| log.number).collect();
+        let lineages = &self.relay.lineages;
+        let uuid = replica_uuid(variables);
+        let known = uuid.as_deref().and_then(|uuid| uuid.parse().ok());
         let unknown = || Error::Refused("Could not find first log file name in binary log index file".into());
         let name = String::from_utf8_lossy(name);
         let named = match name.as_ref() {
             "" => None,
             name => {
-                let found = kept.names.parse(name).filter(|(_, file)| files.contains(file));
-                let (form, file) = found.ok_or_else(unknown)?;
-                if self.relay.lineages.is_ambiguous(&kept, file) {
-                    return Err(Error::Refused(format!(
-                        "{name} is a file of this source and of one that was followed before it: begin by GTID"
-                    )));
+                let elsewhere = lineages.ambiguity(&kept, name).or_else(|| lineages.bygone(&kept, name));
+                if let Some(elsewhere) = elsewhere {
+                    return Err(Error::Refused(elsewhere));
                 }
-                Some((form, file))
+                Some(kept.names.parse(name).filter(|(_, file)| files.contains(file)).ok_or_else(unknown)?)
             }
         };
         let first = || Ok((self.form(variables)?, *files.first().ok_or_else(unknown)?));
@@ -319,7 +359,13 @@ impl Client<'_> {
                 let (place, from) = match named {
                     Some(place) => (place, *position),
                     None => {
-                        let older = self.relay.lineages.older_than(&kept);
+                        if let Some(replica) = known {
+                            self.check_history(&kept, replica, gtid_set)?;
+                        }
+                        if lineages.began_anew() && !self.has_or_awaits(&kept, gtid_set)? {
+                            return Err(Error::Refused(MORE_GTIDS.into()));
+                        }
+                        let older = lineages.goes_on_from(&kept);
                         let mut file = None;
                         for one in std::iter::once(Arc::clone(&kept)).chain(older) {
                             file = last_with(&one, gtid_set)?;
@@ -338,12 +384,14 @@ impl Client<'_> {
                 (Some(gtid_set.clone()), place, from)
             }
         };
+        if let Some(replica) = known {
+            self.relay.served.note(replica, kept.number)?;
+        }
         if from < MAGIC.len() as u64 {
             return Err(Error::Refused(
                 "Client requested source to start replication from position < 4".into(),
             ));
         }
-        let uuid = replica_uuid(variables);
         let key = match (&uuid, *server_id) {
             (Some(uuid), _) => Some(uuid.clone()),
             (None, 0) => None,
@@ -365,6 +413,7 @@ impl Client<'_> {
             server_id: *server_id,
             uuid: uuid.unwrap_or_default(),
             form,
+            lineage: kept.number,
         };
         let dump = Dump {
             progress: self.relay.dumps.begin(self.connection, reader, file),
@@ -391,6 +440,24 @@ fn last_with(kept: &Kept, gtid_set: &GtidSet) -> Result<Option<FileNumber>> {
     }
     Ok(None)
 }
+
+/// Those of a set that a server gave.
+fn of_server(gtid_set: &GtidSet, server: ServerUuid) -> GtidSet {
+    let mut its = GtidSet::new();
+    for (tsid, intervals) in gtid_set.iter().filter(|(tsid, _)| tsid.uuid == server) {
+        intervals.iter().for_each(|interval| its.add_interval(*tsid, *interval));
+    }
+    its
+}
+
+/// The server's words.
+const MORE_GTIDS: &str = "Replica has more GTIDs than the source has, using the source's SERVER_UUID. This may indicate \
+                          that the end of the binary log was truncated or that the last binary log file was lost, e.g., \
+                          after a power or disk failure when sync_binlog != 1. The source may or may not have rolled \
+                          back transactions that were already replicated to the replica. Suggest to replicate any \
+                          transactions that source has rolled back from replica to source, and/or commit empty \
+                          transactions on source to account for transactions that have been committed on source but \
+                          are not included in GTID_EXECUTED.";
 
 fn purged() -> Error {
     Error::Refused(

@@ -48,6 +48,12 @@ pub(crate) fn first_file(connection: &mut Connection, start: &StartAt) -> Result
     Err(Error::Lineage(format!("the source has purged files with transactions that are not in {has}")))
 }
 
+/// Whether a server lacks some of these.
+pub(crate) fn lacks(connection: &mut Connection, gtids: &GtidSet) -> Result<bool> {
+    let rows = connection.query(&format!("SELECT GTID_SUBSET('{gtids}', @@GLOBAL.gtid_executed)"))?;
+    Ok(rows.iter().flatten().any(|cell| cell.as_deref() == Some(b"0")))
+}
+
 /// Whether a server has all that is kept here, and still has what follows; `false`: nothing with a GTID is kept.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! Everything about a running relay that somebody may want to see, at one moment.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use binlogz_store::{Position, StoredLog};
@@ -8,6 +9,7 @@ use serde::Serialize;
 
 use crate::control::Phase;
 use crate::error::Result;
+use crate::lineages::Kept;
 use crate::meters::{Remembered, now};
 use crate::relay::Relay;
 
@@ -20,8 +22,10 @@ pub struct Status {
     pub uptime_seconds: u64,
     /// The receiving.
     pub source: SourceStatus,
-    /// The log, once there is one.
+    /// The log that is served, once there is one.
     pub log: Option<LogStatus>,
+    /// All logs that are kept, the oldest first: each server's that was followed, and each that a server began anew.
+    pub lineages: Vec<LineageStatus>,
     /// Bytes since the start.
     pub bytes: Bytes,
     /// Those who read the log.
@@ -47,9 +51,58 @@ pub struct SourceStatus {
     pub lag_seconds: Option<u64>,
 }
 
+/// A log that is kept.
+#[derive(Debug, Clone, Serialize)]
+pub struct LineageStatus {
+    /// Counted from 1.
+    pub lineage: u64,
+    /// Whose log it is.
+    pub source_uuid: String,
+    /// Below the relay's directory; empty: that itself.
+    pub folder: String,
+    /// How it began.
+    pub begun: Begun,
+    /// What is done with it.
+    pub state: LineageState,
+    /// How many files.
+    pub files: usize,
+    /// Of all of them, on disk.
+    pub bytes: u64,
+    /// Its end, as it is stored.
+    pub end: Option<Place>,
+    /// The GTIDs of what is durable.
+    pub gtid_executed: String,
+}
+
+/// How a log began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Begun {
+    /// As the first one.
+    First,
+    /// When another server was followed: it goes on where the one before ends.
+    Failover,
+    /// When the server's log was reset or put back.
+    Anew,
+}
+
+/// What is done with a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineageState {
+    /// It is received.
+    Received,
+    /// It is served to those who lack its end.
+    Served,
+    /// It is only kept: the server began another one in its place.
+    Abandoned,
+}
+
 /// The log.
 #[derive(Debug, Clone, Serialize)]
 pub struct LogStatus {
+    /// Which of those that are kept, counted from 1.
+    pub lineage: u64,
     /// The source's server uuid.
     pub source_uuid: String,
     /// How many files.
@@ -105,6 +158,8 @@ pub struct ReplicaStatus {
     pub server_uuid: String,
     /// What it is served.
     pub form: &'static str,
+    /// Which log, counted from 1.
+    pub lineage: u64,
     /// Up to where it was sent the log, as it is stored.
     pub place: Place,
     /// Bytes of the stored log that it was not sent yet.
@@ -148,25 +203,26 @@ impl Status {
 impl Relay {
     /// How it is now.
     pub(crate) fn status(&self) -> Result<Status> {
-        let logs = match self.kept() {
-            Some(kept) => kept.store.logs()?,
-            None => Vec::new(),
-        };
         let counts = self.gate.counts();
         let (errors, last_errors) = self.meters.errors();
         let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let mut logs = Vec::new();
+        for kept in self.lineages.all() {
+            logs.push((kept.store.logs()?, kept));
+        }
         Ok(Status {
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: self.started.elapsed().as_secs(),
             source: self.source_status(),
-            log: self.log_status(&logs),
+            log: self.log_status()?,
+            lineages: logs.iter().map(|(logs, kept)| lineage_status(kept, logs)).collect(),
             bytes: Bytes {
                 received: load(&self.meters.received_bytes),
                 stored: load(&self.meters.stored_bytes),
                 served: self.dumps.bytes(),
                 transactions: load(&self.meters.transactions),
             },
-            replicas: self.replica_status(&logs),
+            replicas: self.dumps.seen().into_iter().map(|seen| replica_status(&logs, seen)).collect(),
             clients: Clients {
                 logged_in: counts.logged_in,
                 logging_in: counts.logging_in,
@@ -194,59 +250,85 @@ impl Relay {
         }
     }
 
-    fn log_status(&self, logs: &[StoredLog]) -> Option<LogStatus> {
-        let kept = self.kept()?;
-        let first = logs.first()?;
+    fn log_status(&self) -> Result<Option<LogStatus>> {
+        let Some(kept) = self.kept() else { return Ok(None) };
+        let logs = kept.store.logs()?;
         // First the set: it must hold nothing that stands behind the position.
         let gtid_executed = kept.durable_gtids().to_string();
-        let now = kept.store.positions()?;
-        Some(LogStatus {
+        let (Some(first), Some(now)) = (logs.first(), kept.store.positions()) else { return Ok(None) };
+        Ok(Some(LogStatus {
+            lineage: kept.number,
             source_uuid: kept.source.to_string(),
             files: logs.len(),
             first_file: first.name.clone(),
             bytes: logs.iter().map(|log| log.size).sum(),
-            written: self.place(now.written),
-            durable: self.place(now.durable),
+            written: place(&kept, now.written),
+            durable: place(&kept, now.durable),
             gtid_executed,
-        })
+        }))
     }
+}
 
-    fn place(&self, position: Position) -> Place {
-        let file = self.kept().map(|kept| kept.store.names().log(position.file)).unwrap_or_default();
-        Place { file, number: position.file.0, position: position.offset }
+fn place(kept: &Kept, position: Position) -> Place {
+    let file = kept.store.names().log(position.file);
+    Place { file, number: position.file.0, position: position.offset }
+}
+
+fn lineage_status(kept: &Kept, logs: &[StoredLog]) -> LineageStatus {
+    LineageStatus {
+        lineage: kept.number,
+        source_uuid: kept.source.to_string(),
+        folder: kept.folder.clone().unwrap_or_default(),
+        begun: match kept.is_root {
+            true if kept.number == 1 => Begun::First,
+            true => Begun::Anew,
+            false => Begun::Failover,
+        },
+        state: match kept.is_retired() {
+            false => LineageState::Received,
+            true if kept.is_abandoned() => LineageState::Abandoned,
+            true => LineageState::Served,
+        },
+        files: logs.len(),
+        bytes: logs.iter().map(|log| log.size).sum(),
+        gtid_executed: kept.durable_gtids().to_string(),
+        end: kept.store.positions().map(|now| place(kept, now.durable)),
     }
+}
 
-    fn replica_status(&self, logs: &[StoredLog]) -> Vec<ReplicaStatus> {
-        let Some(durable) = self.kept().and_then(|kept| kept.store.positions()).map(|now| now.durable) else {
-            return Vec::new();
-        };
-        let status = |seen: crate::dumps::Seen| {
-            let place = seen.place;
-            let behind: u64 = logs
-                .iter()
-                .filter(|log| (place.file..durable.file).contains(&log.number))
-                .map(|log| log.size)
-                .sum();
-            let lag_bytes = (behind + durable.offset).saturating_sub(place.offset);
-            let lag_seconds = match (lag_bytes, seen.timestamp) {
-                (0, _) => Some(0),
-                (_, 0) => None,
-                (_, last) => Some(now().saturating_sub(u64::from(last))),
-            };
-            ReplicaStatus {
-                connection: seen.connection,
-                user: seen.reader.user,
-                address: seen.reader.peer.to_string(),
-                server_id: seen.reader.server_id,
-                server_uuid: seen.reader.uuid,
-                form: seen.reader.form.name(),
-                place: self.place(place),
-                lag_bytes,
-                lag_seconds,
-                bytes: seen.bytes,
-                connected_seconds: seen.age.as_secs(),
-            }
-        };
-        self.dumps.seen().into_iter().map(status).collect()
+/// How far a replica is behind the end of the log that is received: through all logs in between.
+fn replica_status(logs: &[(Vec<StoredLog>, Arc<Kept>)], seen: crate::dumps::Seen) -> ReplicaStatus {
+    let at = seen.place;
+    let mut lag_bytes = 0;
+    for (files, kept) in logs.iter().filter(|(_, kept)| kept.number >= seen.reader.lineage) {
+        let begins = if kept.number == seen.reader.lineage { Some(at) } else { None };
+        let Some(durable) = kept.store.positions().map(|now| now.durable) else { continue };
+        let is_behind =
+            |log: &&StoredLog| begins.is_none_or(|at| log.number >= at.file) && log.number < durable.file;
+        let behind: u64 = files.iter().filter(is_behind).map(|log| log.size).sum();
+        lag_bytes += (behind + durable.offset).saturating_sub(begins.map_or(0, |at| at.offset));
+    }
+    let lag_seconds = match (lag_bytes, seen.timestamp) {
+        (0, _) => Some(0),
+        (_, 0) => None,
+        (_, last) => Some(now().saturating_sub(u64::from(last))),
+    };
+    let its = logs.iter().find(|(_, kept)| kept.number == seen.reader.lineage);
+    ReplicaStatus {
+        connection: seen.connection,
+        user: seen.reader.user,
+        address: seen.reader.peer.to_string(),
+        server_id: seen.reader.server_id,
+        server_uuid: seen.reader.uuid,
+        form: seen.reader.form.name(),
+        lineage: seen.reader.lineage,
+        place: its.map_or_else(
+            || Place { file: String::new(), number: at.file.0, position: at.offset },
+            |(_, kept)| place(kept, at),
+        ),
+        lag_bytes,
+        lag_seconds,
+        bytes: seen.bytes,
+        connected_seconds: seen.age.as_secs(),
     }
 }

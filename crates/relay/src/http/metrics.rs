@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 
 use crate::control::Phase;
 use crate::relay::Relay;
-use crate::status::{ReplicaStatus, Status};
+use crate::status::{LineageStatus, ReplicaStatus, Status};
 
 /// What all names begin with.
 const PREFIX: &str = "binlogz_relay";
@@ -60,6 +60,7 @@ impl Collector for Snapshot {
             Some(u64::from(failed)),
         )?;
         if let Some(log) = &status.log {
+            out.gauge("lineage", "Which of the logs that are kept is served", Some(log.lineage))?;
             out.gauge("log_bytes", "Size of the log on disk", Some(log.bytes))?;
             out.gauge("log_files", "Files of the log", Some(log.files as u64))?;
             out.gauge("received_file", "Number of the file that is received", Some(log.written.number))?;
@@ -71,6 +72,8 @@ impl Collector for Snapshot {
                 Some(log.durable.position),
             )?;
         }
+        let lineages = status.lineages.iter().map(|log| (log_labels(log), log.bytes));
+        out.family("lineage_bytes", "Size on disk of each log that is kept", MetricType::Gauge, lineages)?;
         out.gauge("clients", "Clients that are logged in", Some(status.clients.logged_in as u64))?;
         out.gauge(
             "clients_logging_in",
@@ -97,13 +100,18 @@ impl Collector for Snapshot {
     }
 }
 
-fn labels(replica: &ReplicaStatus) -> [(&'static str, String); 5] {
+fn log_labels(log: &LineageStatus) -> [(&'static str, String); 2] {
+    [("lineage", log.lineage.to_string()), ("source_uuid", log.source_uuid.clone())]
+}
+
+fn labels(replica: &ReplicaStatus) -> [(&'static str, String); 6] {
     [
         ("connection", replica.connection.to_string()),
         ("user", replica.user.clone()),
         ("server_id", replica.server_id.to_string()),
         ("server_uuid", replica.server_uuid.clone()),
         ("form", replica.form.to_owned()),
+        ("lineage", replica.lineage.to_string()),
     ]
 }
 

@@ -198,7 +198,9 @@ fn receive(
     let start = start(&kept, true, end.as_ref(), String::new());
     let mut others = Others { relay, kept: &kept, known };
     let log = Connection::new(source, &start, random, &mut others, pieces);
-    storing::run(relay, &kept, |batches| receive_all(Receiving::new(relay, &kept, batches, end)?, log, UUID))
+    storing::run(relay, &kept, |batches| {
+        receive_all(Receiving::new(relay, &kept, batches, end)?, log, UUID, None)
+    })
 }
 
 /// Takes the bytes of a form.
