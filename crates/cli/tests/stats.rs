@@ -91,6 +91,15 @@ fn files_are_counted_together_and_a_broken_one_is_left_out() {
 }
 
 #[test]
+fn a_log_that_is_missing_is_told_and_nothing_else() {
+    for format in ["table", "json", "csv"] {
+        let ran = folder().run(["stats", "--format", format, "no-such.000001"]);
+        assert_eq!((ran.code, ran.stdout.as_slice()), (Some(2), &b""[..]), "{format}");
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_cut_log_is_an_error_unless_it_is_in_use() {
     let folder = folder();
     let mut cut = folder.read(LOG);

@@ -149,7 +149,7 @@ const READ_SIZE: usize = 256 << 10;
 const BUFFERS_MEMORY: usize = 4 << 20;
 
 /// The largest format description that is believed, in bytes; servers write 123.
-const FORMAT_DESCRIPTION_SIZE_MAX: u32 = 4096;
+pub(crate) const FORMAT_DESCRIPTION_SIZE_MAX: u32 = 4096;
 
 /// Cuts a log into pieces; see the module.
 #[derive(Debug)]
@@ -185,6 +185,10 @@ pub struct Batcher {
 impl Batcher {
     /// Reads `input` from its beginning.
     pub fn new(input: Input, unit: Unit, size: BatchSize) -> Self {
+        let (input, lost) = match input {
+            Input::Seek { places, passed } => (Input::Places(places), VecDeque::from([passed])),
+            other => (other, VecDeque::new()),
+        };
         Batcher {
             input,
             unit,
@@ -200,7 +204,7 @@ impl Batcher {
             context: None,
             in_use: false,
             gtid_seen: false,
-            lost: VecDeque::new(),
+            lost,
             ending: None,
             done: false,
         }
@@ -218,7 +222,7 @@ impl Batcher {
     pub(crate) fn places(&self) -> Option<(&Arc<dyn ReadAt>, u64)> {
         match &self.input {
             Input::Places(places) => Some((places, self.log_begin)),
-            Input::Stream(_) | Input::Live(_) | Input::Pipe(_) => None,
+            Input::Seek { .. } | Input::Stream(_) | Input::Live(_) | Input::Pipe(_) => None,
         }
     }
 
@@ -326,6 +330,15 @@ impl Batcher {
     fn pass_lost(&mut self) -> Result<(), Error> {
         let Some(lost) = self.lost.pop_front() else { return Ok(()) };
         let mut left = lost.end - lost.start;
+        if let Input::Places(_) = self.input {
+            // What was not read so far never is.
+            let unread = left.saturating_sub(self.pending.len() as u64);
+            if unread > 0 {
+                self.read_offset += unread;
+                self.pending.clear();
+                return Ok(());
+            }
+        }
         while left > 0 && self.fill(1)? > 0 {
             let count = usize::try_from(left).unwrap_or(usize::MAX).min(self.pending.len());
             self.pending.drain(..count);
@@ -419,7 +432,9 @@ impl Batcher {
             Input::Places(places) => {
                 LargeSource::Places { places: Arc::clone(places), offset: self.log_begin + offset }
             }
-            Input::Stream(_) | Input::Live(_) | Input::Pipe(_) => LargeSource::Spool(Spool::on_disk()),
+            Input::Seek { .. } | Input::Stream(_) | Input::Live(_) | Input::Pipe(_) => {
+                LargeSource::Spool(Spool::on_disk())
+            }
         };
         let mut first = self.walked == 0;
         let end = loop {

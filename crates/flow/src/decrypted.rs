@@ -34,7 +34,7 @@ impl Input {
     /// fails.
     pub fn decrypted(self, keyring: &Keyring) -> Result<Input, Error> {
         match self {
-            Input::Places(places) => {
+            Input::Places(places) | Input::Seek { places, .. } => {
                 let mut start = Vec::new();
                 let left = FileCipher::START_SIZE as u64;
                 PlacesReader { places: places.as_ref(), offset: 0, left }.read_to_end(&mut start)?;

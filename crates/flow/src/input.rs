@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Seek};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -42,6 +43,13 @@ pub trait Live: Read + Send {
 pub enum Input {
     /// A file, or bytes in memory: what is too large to keep is read a second time.
     Places(Arc<dyn ReadAt>),
+    /// The same without a part of it, which is not read: see [`Input::starting_at`].
+    Seek {
+        /// The file.
+        places: Arc<dyn ReadAt>,
+        /// What is passed over: from the end of an event to the begin of another.
+        passed: Range<u64>,
+    },
     /// Bytes in order: what is too large to keep is spilled to a temporary file.
     Stream(Box<dyn Read + Send>),
     /// The same where every event is wanted when it comes.
@@ -54,6 +62,7 @@ impl std::fmt::Debug for Input {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Input::Places(_) => "Input::Places",
+            Input::Seek { .. } => "Input::Seek",
             Input::Stream(_) => "Input::Stream",
             Input::Live(_) => "Input::Live",
             Input::Pipe(_) => "Input::Pipe",
@@ -91,7 +100,7 @@ impl Input {
     pub(crate) fn stop(&mut self) -> Stop {
         match self {
             Input::Pipe(pipe) => Stop(pipe.stop.take()),
-            Input::Places(_) | Input::Stream(_) | Input::Live(_) => Stop(None),
+            Input::Places(_) | Input::Seek { .. } | Input::Stream(_) | Input::Live(_) => Stop(None),
         }
     }
 
@@ -104,7 +113,7 @@ impl Input {
     pub(crate) fn read(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         loop {
             let result = match self {
-                Input::Places(places) => places.read_at(buffer, offset),
+                Input::Places(places) | Input::Seek { places, .. } => places.read_at(buffer, offset),
                 Input::Stream(stream) => stream.read(buffer),
                 Input::Live(stream) => stream.read(buffer),
                 Input::Pipe(pipe) => pipe.bytes.read(buffer),

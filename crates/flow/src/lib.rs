@@ -23,6 +23,7 @@ pub mod rewrite;
 pub mod row_changes;
 pub mod salvage;
 pub mod same;
+mod seek;
 pub mod verify;
 pub mod walk;
 

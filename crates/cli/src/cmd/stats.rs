@@ -85,16 +85,22 @@ impl Stats {
         let keyring = self.keyring.open()?;
         let top = usize::from(self.top.unwrap_or(TOP));
         let mut figures = Figures::new(top);
-        let mut exit = Exit::Done;
+        let (mut exit, mut counted) = (Exit::Done, 0);
         for log in &self.files {
             match self.count(log, keyring.as_ref(), top) {
-                Ok((file, bytes)) => figures.add(log.to_string(), bytes, file),
+                Ok((file, bytes)) => {
+                    figures.add(log.to_string(), bytes, file);
+                    counted += 1;
+                }
                 Err(Failure::Line(line)) => {
                     complain(&line);
                     exit = Exit::Trouble;
                 }
                 Err(closed) => return Err(closed),
             }
+        }
+        if counted == 0 {
+            return Ok(exit);
         }
         let mut out = BufWriter::new(io::stdout().lock());
         let written = self.format().write(&self.sections(&figures), &mut out).and_then(|()| out.flush());

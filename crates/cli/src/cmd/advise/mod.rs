@@ -379,7 +379,7 @@ fn name(logs: &[Log]) -> String {
 fn places(input: &Input) -> Option<Arc<dyn ReadAt>> {
     match input {
         Input::Places(places) => Some(Arc::clone(places)),
-        Input::Stream(_) | Input::Live(_) | Input::Pipe(_) => None,
+        Input::Seek { .. } | Input::Stream(_) | Input::Live(_) | Input::Pipe(_) => None,
     }
 }
 

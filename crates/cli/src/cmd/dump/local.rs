@@ -123,7 +123,9 @@ impl Run<'_> {
         state: State,
     ) -> Result<State> {
         match open(path, keyring) {
-            Ok(input) => self.input(&path.display(), input, positions, state, || None),
+            Ok(input) => {
+                self.input(&path.display(), input.starting_at(positions.start), positions, state, || None)
+            }
             Err(Failure::Line(line)) => {
                 self.fail(&line);
                 Ok(state)
