@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use binlogz_flow::events::run_in_turns;
-use binlogz_flow::{Buffers, Error, Input};
+use binlogz_flow::{Error, Input};
 use binlogz_report::mysqlbinlog::{
-    Assembler, BUFFERS_MEMORY, Base64Output, Positions, PrintOptions, Printed, Printer, State,
+    Assembler, Base64Output, Positions, PrintOptions, Printed, Printer, State, TextMemory,
 };
 
 fn main() {
@@ -17,7 +17,7 @@ fn main() {
         ..PrintOptions::default()
     };
     let positions = Positions::default();
-    let buffers = Buffers::new(BUFFERS_MEMORY);
+    let memory = TextMemory::default();
     let mut assembler = Assembler::new(&options, jobs);
     let mut out = std::fs::OpenOptions::new().append(true).open("/dev/stdout").unwrap();
     let input = Input::open(arguments[3].as_ref()).unwrap();
@@ -27,10 +27,10 @@ fn main() {
         false,
         State::new(),
         || Ok::<_, Error>(Printer::new(&options, positions, jobs)),
-        |printer, turn, batch| Ok(printer.print(turn, batch, &buffers).unwrap()),
+        |printer, turn, batch| Ok(printer.print(turn, batch, &memory).unwrap()),
         |printed| {
             let Some(Printed { text, .. }) = printed else { return Ok(ControlFlow::Break(())) };
-            assert!(assembler.write(text, &buffers, &mut out).unwrap().is_none());
+            assert!(assembler.write(text, &memory, &mut out).unwrap().is_none());
             Ok(ControlFlow::Continue(()))
         },
     )

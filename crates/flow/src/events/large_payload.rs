@@ -21,7 +21,7 @@ use super::carried::{Carried, Events, Tracker};
 use super::permit::{Permit, Permits};
 use super::source::{Log, no_memory};
 use crate::batcher::Large;
-use crate::buffers::Lent;
+use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 
 /// Compressed bytes read at a time.
@@ -72,6 +72,8 @@ pub(super) struct LargePayload {
     taken: usize,
     /// The beginning of the next batch.
     expanded: Vec<u8>,
+    /// Where the memory of batches comes from.
+    buffers: Buffers,
     permit: Option<Permit>,
     /// Events inside that were handed out: how many, and their bytes.
     events: u64,
@@ -101,6 +103,7 @@ impl LargePayload {
         carried: Carried,
         tracker: Tracker,
         verify: bool,
+        buffers: &Buffers,
     ) -> Result<Self, Error> {
         let source = Arc::new(source);
         let at = |error: BinlogError| error.at(offset, Some(header.event_type));
@@ -144,7 +147,8 @@ impl LargePayload {
             verify,
             stage: Vec::new(),
             taken: 0,
-            expanded: Vec::new(),
+            expanded: buffers.take(),
+            buffers: buffers.clone(),
             permit: None,
             events: 0,
             bytes: 0,
@@ -214,7 +218,8 @@ impl LargePayload {
         opens: bool,
         end: Option<PayloadSizes>,
     ) -> Result<Batch, Error> {
-        let rest = self.expanded.get(whole..).unwrap_or_default().to_vec();
+        let mut rest = self.buffers.take();
+        rest.extend_from_slice(self.expanded.get(whole..).unwrap_or_default());
         let mut bytes = std::mem::replace(&mut self.expanded, rest);
         bytes.truncate(whole);
         let content = Content::Payload {
@@ -244,7 +249,7 @@ impl LargePayload {
             log,
             range: 0..whole,
             again: None,
-            bytes: Arc::new(bytes.into()),
+            bytes: Arc::new(self.buffers.lend(bytes)),
             content,
             carried,
             bytes_read,

@@ -312,6 +312,7 @@ impl Source {
             carried,
             tracker,
             self.plan.verify,
+            self.batcher.buffers(),
         )?);
         Ok(())
     }

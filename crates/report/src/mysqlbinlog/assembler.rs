@@ -2,13 +2,12 @@
 
 use std::io::{self, Write};
 
-use binlogz_flow::Buffers;
-
 use super::kept::{Kind, write_kept};
 use super::options::{Base64Output, PrintOptions};
 use super::rows_pen::Unprinted;
 use super::state::{State, Stop};
 use super::text::{Part, Rows, StatementEnd, Text};
+use super::text_memory::TextMemory;
 
 /// Bytes of the open statement's text, body and footer together, that are kept in memory.
 const OPEN_MEMORY: usize = 12 << 20;
@@ -42,7 +41,7 @@ impl<'o> Assembler<'o> {
     pub fn write(
         &mut self,
         mut text: Text,
-        buffers: &Buffers,
+        memory: &TextMemory,
         out: &mut impl Write,
     ) -> io::Result<Option<State>> {
         let mut written = 0;
@@ -60,12 +59,11 @@ impl<'o> Assembler<'o> {
         for end in text.ends {
             text.out.write_range(written..end.place, out)?;
             written = end.place;
-            if let Some(stopped) = self.end_statement(end, buffers, out)? {
+            if let Some(stopped) = self.end_statement(end, memory, out)? {
                 return Ok(Some(stopped));
             }
         }
         text.out.write_range(written..u64::MAX, out)?;
-        buffers.give(text.out.text);
         self.keep_open(text.open)?;
         Ok(None)
     }
@@ -80,7 +78,7 @@ impl<'o> Assembler<'o> {
             for rows in &mut self.open {
                 for part in [&mut rows.body, &mut rows.footer].into_iter().filter(|part| part.memory() > 0) {
                     part.spill()?;
-                    part.text = Vec::new();
+                    part.release();
                 }
             }
             self.open_memory = 0;
@@ -92,7 +90,7 @@ impl<'o> Assembler<'o> {
     fn end_statement(
         &mut self,
         end: StatementEnd,
-        buffers: &Buffers,
+        memory: &TextMemory,
         out: &mut impl Write,
     ) -> io::Result<Option<State>> {
         let StatementEnd { rows: last, kept, state, .. } = end;
@@ -106,10 +104,9 @@ impl<'o> Assembler<'o> {
         {
             for part in open {
                 part.write_to(out)?;
-                buffers.give(part.text);
             }
             if is_asked_for && !kept.is_empty() {
-                match write_kept(&kept, kind, self.options, self.workers, buffers, out) {
+                match write_kept(&kept, kind, self.options, self.workers, memory, out) {
                     Ok(()) => {}
                     Err(Unprinted::File(error)) => return Err(error),
                     Err(Unprinted::Damaged(line)) => {
@@ -120,7 +117,6 @@ impl<'o> Assembler<'o> {
                 }
             }
             last.write_to(out)?;
-            buffers.give(last.text);
         }
         Ok(None)
     }

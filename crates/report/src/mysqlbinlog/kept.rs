@@ -7,11 +7,12 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use binlogz_flow::events::{KeptEvents, Spilled};
-use binlogz_flow::{Buffers, ordered};
+use binlogz_flow::ordered;
 
 use super::options::PrintOptions;
 use super::rows_pen::{RowsPen, Unprinted};
 use super::text::Part;
+use super::text_memory::TextMemory;
 
 /// Bytes of a statement's events from which on they are kept instead of their text.
 pub(super) const KEEP_FROM: u64 = 1 << 20;
@@ -24,7 +25,7 @@ const EVENT_SIZE_MAX: usize = 2 << 20;
 
 /// Events of a statement that stood in one batch.
 #[derive(Debug)]
-pub(super) struct Chunk {
+pub(super) struct KeptChunk {
     events: KeptEvents,
     /// Of each event, whether the table map of its rows was shown.
     known: Vec<bool>,
@@ -33,7 +34,7 @@ pub(super) struct Chunk {
 /// What is kept of the statement that is open.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KeptStatement {
-    pub(super) chunks: Vec<Arc<Chunk>>,
+    pub(super) chunks: Vec<Arc<KeptChunk>>,
     memory: usize,
     file: Option<Spilled>,
 }
@@ -58,7 +59,7 @@ impl KeptStatement {
             events.spill(self.file.get_or_insert_with(Spilled::default))?;
         }
         self.memory += events.memory();
-        self.chunks.push(Arc::new(Chunk { events, known }));
+        self.chunks.push(Arc::new(KeptChunk { events, known }));
         Ok(())
     }
 }
@@ -69,14 +70,14 @@ impl KeptStatement {
 ///
 /// Rows that can't be read: what stands before them is written. Files that can't be written.
 pub(super) fn write_kept(
-    chunks: &[Arc<Chunk>],
+    chunks: &[Arc<KeptChunk>],
     kind: Kind,
     options: &PrintOptions,
     workers: usize,
-    buffers: &Buffers,
+    memory: &TextMemory,
     out: &mut impl Write,
 ) -> Result<(), Unprinted> {
-    let is_large = |chunk: &Arc<Chunk>| chunk.events.event_size_max() > EVENT_SIZE_MAX;
+    let is_large = |chunk: &Arc<KeptChunk>| chunk.events.event_size_max() > EVENT_SIZE_MAX;
     let workers = if chunks.iter().any(is_large) { 1 } else { workers.min(chunks.len()) };
     let mut next = chunks.iter();
     ordered::run(
@@ -85,13 +86,12 @@ pub(super) fn write_kept(
         (),
         || Ok((RowsPen::new(), Vec::new())),
         |(pen, buffer), chunk| {
-            let mut text = Part::new(buffers);
+            let mut text = Part::new(memory);
             let printed = print_chunk(pen, chunk, kind, options, buffer, &mut text);
             Ok((text, printed))
         },
         |(text, printed)| {
             text.write_to(out)?;
-            buffers.give(text.text);
             printed
         },
     )
@@ -99,7 +99,7 @@ pub(super) fn write_kept(
 
 fn print_chunk(
     pen: &mut RowsPen,
-    chunk: &Chunk,
+    chunk: &KeptChunk,
     kind: Kind,
     options: &PrintOptions,
     buffer: &mut Vec<u8>,

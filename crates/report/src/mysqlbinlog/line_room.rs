@@ -6,7 +6,7 @@
 use binlogz_binlog::row::text::{EIGHT_DIGITS_MAX, eight_digits};
 
 use super::quote::is_special;
-use super::text::PART_MEMORY;
+use super::text_memory::CHUNK;
 
 /// Bytes of the room: it stays in the first level of the cache, beside the row.
 const ROOM: usize = 8 << 10;
@@ -64,7 +64,7 @@ impl Lines<'_> {
     /// Whether the text became so long that it has to be put away.
     #[inline]
     pub(super) fn is_long(&self) -> bool {
-        self.out.len() > PART_MEMORY
+        self.out.len() > CHUNK
     }
 
     /// Makes room for a step: everything up to the next call, strings excepted.

@@ -28,6 +28,7 @@ mod shown;
 mod state;
 mod table_columns;
 mod text;
+mod text_memory;
 mod value;
 
 pub use around::{push_begin, push_end, warnings_at_end};
@@ -38,7 +39,8 @@ pub use printer::{Printed, Printer, end_log, made_up_event};
 pub use quote::{push_identifier, push_quoted};
 pub use rows::{RowsPrinter, Verbosity};
 pub use state::{State, Stop};
-pub use text::{BUFFERS_MEMORY, Text};
+pub use text::Text;
+pub use text_memory::TextMemory;
 
 /// What stands behind each statement.
 const DELIMITER: &[u8] = b"/*!*/;";

@@ -15,7 +15,7 @@ use super::number::push_unsigned;
 use super::options::PrintOptions;
 use super::rows::{RowsPrinter, Verbosity};
 use super::shown::{ShownBuffer, new_name};
-use super::text::{PART_MEMORY, Part};
+use super::text::Part;
 
 /// Prints rows, in memory that is used again.
 #[derive(Debug)]
@@ -99,9 +99,9 @@ impl RowsPen {
         let mut spilled = Ok(());
         let mut text = std::mem::take(&mut out.text);
         let printed = printer.print_by_row(&mut text, &mut self.decoder, &rows, |text| {
-            if text.len() > PART_MEMORY && spilled.is_ok() {
+            if spilled.is_ok() {
                 std::mem::swap(&mut out.text, text);
-                spilled = out.spill();
+                spilled = out.settle();
                 std::mem::swap(&mut out.text, text);
             }
             Ok::<(), BinlogError>(())

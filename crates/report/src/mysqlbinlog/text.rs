@@ -8,63 +8,90 @@
 //! ```
 //!
 //! A worker fills a [`Text`] as if nothing stood before it; the [`super::Assembler`] puts what earlier batches
-//! left open where the first of each kind was flushed. What grows beyond some megabytes goes to
-//! temporary files without names.
+//! left open where the first of each kind was flushed. What finds no room in [`TextMemory`] goes to temporary
+//! files without names.
 
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::sync::Arc;
 
-use binlogz_flow::{Buffers, Spool};
+use binlogz_flow::Spool;
 
-use super::kept::Chunk;
+use super::kept::KeptChunk;
+use super::options::{Base64Output, PrintOptions};
 use super::state::State;
+use super::text_memory::{CHUNK, Chunk, TextMemory};
 
-/// Bytes of one part that are kept in memory.
-pub(super) const PART_MEMORY: usize = 4 << 20;
-
-/// Bytes of buffers for text that are worth keeping.
-pub const BUFFERS_MEMORY: usize = 12 << 20;
-
-/// Text that is appended to: the last in memory, and what came before, if much, in a file.
+/// Text that is appended to: the last of it in a buffer, what came before in full ones or, where memory was short, in
+/// a file.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     /// To be appended to.
     pub(super) text: Vec<u8>,
+    full: Vec<Chunk>,
+    full_size: usize,
     spilled: Option<Spool>,
+    memory: Option<TextMemory>,
 }
 
 impl Part {
-    /// Nothing, in a buffer that was used before.
-    pub(super) fn new(buffers: &Buffers) -> Self {
-        Part { text: buffers.take(), spilled: None }
+    /// Nothing, in memory that was used before.
+    pub(super) fn new(memory: &TextMemory) -> Self {
+        let mut part = Part::of(memory.take());
+        part.memory = Some(memory.clone());
+        part
     }
 
     pub(super) fn of(text: Vec<u8>) -> Self {
-        Part { text, spilled: None }
+        Part { text, full: Vec::new(), full_size: 0, spilled: None, memory: None }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.text.is_empty() && self.spilled.is_none()
+        self.size() == 0
     }
 
     /// Puts the text away if it became long.
     #[inline]
     pub(super) fn settle(&mut self) -> io::Result<()> {
-        if self.text.len() > PART_MEMORY { self.spill() } else { Ok(()) }
+        if self.text.len() > CHUNK { self.put_away() } else { Ok(()) }
     }
 
-    /// Puts the text away.
+    /// Puts the text away: where there is memory for it, in full buffers.
     #[cold]
+    pub(super) fn put_away(&mut self) -> io::Result<()> {
+        match self.memory.as_ref().and_then(|memory| memory.keep(&mut self.text)) {
+            Some(chunk) => {
+                self.full_size += chunk.text.len();
+                self.full.push(chunk);
+                Ok(())
+            }
+            None => self.spill(),
+        }
+    }
+
+    /// Puts all text into a file.
     pub(super) fn spill(&mut self) -> io::Result<()> {
         let spool = self.spilled.get_or_insert_with(Spool::on_disk);
+        for chunk in self.full.drain(..) {
+            spool.append(&chunk.text)?;
+        }
+        self.full_size = 0;
         spool.append(&self.text)?;
         self.text.clear();
         Ok(())
     }
 
+    /// Gives the buffer back that stood ready for more.
+    pub(super) fn release(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        if let Some(memory) = self.memory.take() {
+            memory.give(text);
+        }
+    }
+
     /// Bytes in memory.
     pub(super) fn memory(&self) -> usize {
-        self.text.len()
+        self.full_size + self.text.len()
     }
 
     pub(super) fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
@@ -72,21 +99,33 @@ impl Part {
     }
 
     /// Writes a part of the text.
-    pub(super) fn write_range(&self, range: std::ops::Range<u64>, out: &mut impl Write) -> io::Result<()> {
-        let spilled = self.spilled.as_ref().map_or(0, Spool::size);
-        if let Some(spool) = &self.spilled
-            && range.start < spilled
-        {
-            copy(spool.reader(range.start..range.end.min(spilled)), out)?;
+    pub(super) fn write_range(&self, range: Range<u64>, out: &mut impl Write) -> io::Result<()> {
+        let mut begin = 0;
+        if let Some(spool) = &self.spilled {
+            begin = spool.size();
+            if range.start < begin {
+                copy(spool.reader(range.start..range.end.min(begin)), out)?;
+            }
         }
-        let place = |offset: u64| {
-            usize::try_from(offset.saturating_sub(spilled)).unwrap_or(usize::MAX).min(self.text.len())
-        };
-        out.write_all(self.text.get(place(range.start)..place(range.end)).unwrap_or_default())
+        for text in self.full.iter().map(|chunk| &chunk.text).chain([&self.text]) {
+            let place = |offset: u64| offset.saturating_sub(begin).min(text.len() as u64) as usize;
+            match text.get(place(range.start)..place(range.end)) {
+                Some(asked) if !asked.is_empty() => out.write_all(asked)?,
+                _ => {}
+            }
+            begin += text.len() as u64;
+        }
+        Ok(())
     }
 
     pub(super) fn size(&self) -> u64 {
-        self.spilled.as_ref().map_or(0, Spool::size) + self.text.len() as u64
+        self.spilled.as_ref().map_or(0, Spool::size) + self.memory() as u64
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 
@@ -111,6 +150,15 @@ pub(super) struct Rows {
 }
 
 impl Rows {
+    /// Nothing, in memory that was used before as far as something will come.
+    pub(super) fn new(memory: &TextMemory, options: &PrintOptions) -> Self {
+        let part = |is_asked_for| if is_asked_for { Part::new(memory) } else { Part::default() };
+        Rows {
+            body: part(options.base64_output != Base64Output::DecodeRows),
+            footer: part(options.verbose > 0),
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.body.is_empty() && self.footer.is_empty()
     }
@@ -124,7 +172,7 @@ pub(super) struct StatementEnd {
     /// Its last rows.
     pub(super) rows: Rows,
     /// Those of its rows before that were not made text of, and the state in case they can't be.
-    pub(super) kept: Vec<Arc<Chunk>>,
+    pub(super) kept: Vec<Arc<KeptChunk>>,
     pub(super) state: Option<Box<State>>,
 }
 
@@ -141,9 +189,9 @@ pub struct Text {
 }
 
 impl Text {
-    /// No text, in a buffer that was used before.
-    pub(super) fn new(buffers: &Buffers) -> Self {
-        Text { out: Part::new(buffers), ..Text::default() }
+    /// No text, in memory that was used before.
+    pub(super) fn new(memory: &TextMemory) -> Self {
+        Text { out: Part::new(memory), ..Text::default() }
     }
 
     /// An event is shown: what waits for one goes in front of it.

@@ -15,10 +15,10 @@ use std::path::Path;
 use binlogz_binlog::{Error as BinlogError, MAGIC};
 use binlogz_encryption::Keyring;
 use binlogz_flow::events::run_in_turns;
-use binlogz_flow::{Buffers, Error as FlowError, Input};
+use binlogz_flow::{Error as FlowError, Input};
 use binlogz_payload::Error as PayloadError;
 use binlogz_report::mysqlbinlog::{
-    Assembler, BUFFERS_MEMORY, Positions, PrintOptions, Printed, Printer, State, Stop, Text, end_log,
+    Assembler, Positions, PrintOptions, Printed, Printer, State, Stop, Text, TextMemory, end_log,
     made_up_event, push_begin, push_end, warnings_at_end,
 };
 use binlogz_source::ConnectOptions;
@@ -49,7 +49,7 @@ pub(super) fn dump(options: &Options) -> Result<u8> {
         workers,
         verify: options.verify_binlog_checksum,
         assembler: Assembler::new(&print, workers),
-        buffers: Buffers::new(BUFFERS_MEMORY),
+        memory: TextMemory::default(),
         out,
         out_name,
         failed: false,
@@ -89,7 +89,7 @@ struct Run<'o> {
     workers: usize,
     verify: bool,
     assembler: Assembler<'o>,
-    buffers: Buffers,
+    memory: TextMemory,
     out: File,
     out_name: String,
     failed: bool,
@@ -175,7 +175,7 @@ impl Run<'_> {
 
     fn assemble(&mut self, text: io::Result<Text>) -> Result<()> {
         let text = text.map_err(|error| Failure::of(&"temporary file", error))?;
-        let written = self.assembler.write(text, &self.buffers, &mut self.out);
+        let written = self.assembler.write(text, &self.memory, &mut self.out);
         // Text without rows can be written whole.
         written.map(drop).map_err(|error| Failure::writing(&self.out_name, &error))
     }
@@ -192,7 +192,7 @@ impl Run<'_> {
         state.begin_log();
         let (options, threads, verify) = (self.options, self.workers, self.verify);
         let live = matches!(input, Input::Live(_));
-        let buffers = &self.buffers;
+        let memory = &self.memory;
         let mut ended_in = None;
         let ran = run_in_turns(
             input,
@@ -200,13 +200,13 @@ impl Run<'_> {
             verify,
             state,
             || Ok::<_, Ended>(Printer::new(options, positions, threads)),
-            |printer, turn, batch| printer.print(turn, batch, buffers).map_err(Ended::Spill),
+            |printer, turn, batch| printer.print(turn, batch, memory).map_err(Ended::Spill),
             |printed| {
                 let Some(Printed { text, ended, warnings }) = printed else {
                     return Ok(ControlFlow::Break(()));
                 };
                 warnings.iter().for_each(|warning| tell(warning));
-                let written = self.assembler.write(text, buffers, &mut self.out);
+                let written = self.assembler.write(text, memory, &mut self.out);
                 let stopped = written.map_err(|error| match live {
                     true => remote::leave(Failure::writing(&self.out_name, &error)),
                     false => Ended::Output(error),

@@ -18,7 +18,6 @@ use std::io;
 use binlogz_binlog::EventFrame;
 use binlogz_binlog::gtid::Tsid;
 use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_flow::Buffers;
 use binlogz_flow::events::{EventBatch, EventList, Item, Listed, Turn};
 
 use super::local_time::LocalTime;
@@ -27,6 +26,7 @@ use super::rows_pen::RowsPen;
 use super::shown::{Shown, ShownBuffer};
 use super::state::{Buffered, State};
 use super::text::Text;
+use super::text_memory::TextMemory;
 use waiting::Waiting;
 
 /// What a batch became.
@@ -100,8 +100,8 @@ struct Run<'r> {
     emit: bool,
     /// The events, and which of them is looked at; none of a log's end, and of an event that stands in no log.
     events: Option<Listed<'r>>,
-    /// Where buffers come from.
-    buffers: Option<&'r Buffers>,
+    /// Where the text is written.
+    memory: Option<&'r TextMemory>,
     place: usize,
     /// Something of the open statement was left to be printed by earlier passes, and its `BINLOG` begun.
     left_open: bool,
@@ -128,7 +128,7 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// Prints the events of a batch; `buffers` are used for the text. `None`: an earlier batch failed.
+    /// Prints the events of a batch; the text is written to `memory`. `None`: an earlier batch failed.
     ///
     /// # Errors
     ///
@@ -137,9 +137,9 @@ impl<'o> Printer<'o> {
         &mut self,
         turn: Turn<State>,
         batch: &mut EventBatch<'_>,
-        buffers: &Buffers,
+        memory: &TextMemory,
     ) -> io::Result<Option<Printed>> {
-        let mut text = Text::new(buffers);
+        let mut text = Text::new(memory);
         if let Err(error) = self.pen.rows.tables.begin(batch) {
             batch.fail(error);
         }
@@ -151,7 +151,7 @@ impl<'o> Printer<'o> {
             let mut ahead = None;
             if self.workers > 1 {
                 let mut behind = state.clone();
-                self.pass(Pass::State, (batch, buffers), &mut behind, &mut Text::default())?;
+                self.pass(Pass::State, (batch, memory), &mut behind, &mut Text::default())?;
                 state.made_files = std::mem::take(&mut behind.made_files);
                 behind.warnings.clear();
                 match turn.take_if(|_| is_last) {
@@ -160,7 +160,7 @@ impl<'o> Printer<'o> {
                 }
             }
             let pass = if self.workers > 1 { Pass::Text } else { Pass::Both };
-            self.pass(pass, (batch, buffers), &mut state, &mut text)?;
+            self.pass(pass, (batch, memory), &mut state, &mut text)?;
             if is_last || state.stopped.is_some() {
                 let warnings = state.take_warnings();
                 let ended = state.stopped.is_some().then(|| state.clone());
@@ -182,13 +182,13 @@ impl<'o> Printer<'o> {
     fn pass(
         &mut self,
         pass: Pass,
-        (batch, buffers): (&EventBatch<'_>, &Buffers),
+        (batch, memory): (&EventBatch<'_>, &TextMemory),
         state: &mut State,
         text: &mut Text,
     ) -> io::Result<()> {
         let events = batch.listed(&self.list);
         let mut run = Run::new(self.options, self.positions, &mut self.pen, pass, state, text);
-        (run.events, run.buffers) = (Some(events), Some(buffers));
+        (run.events, run.memory) = (Some(events), Some(memory));
         for (place, item) in events.places() {
             if run.state.stopped.is_some() {
                 break;
@@ -220,7 +220,7 @@ impl<'r> Run<'r> {
             pass,
             emit: pass != Pass::State,
             events: None,
-            buffers: None,
+            memory: None,
             place: 0,
             left_open: state.rows_waiting,
             left_body_open: state.body_open,

@@ -17,7 +17,7 @@ use crate::mysqlbinlog::options::Base64Output;
 use crate::mysqlbinlog::query::end_line;
 use crate::mysqlbinlog::rows_pen::Unprinted;
 use crate::mysqlbinlog::shown::Shown;
-use crate::mysqlbinlog::text::{Part, StatementEnd};
+use crate::mysqlbinlog::text::{Part, Rows, StatementEnd};
 
 /// An event that waits.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +73,9 @@ impl Run<'_> {
             return printed;
         }
         let mut rows = std::mem::take(&mut self.text.open);
+        if let Some(memory) = self.memory.filter(|_| rows.is_empty()) {
+            rows = Rows::new(memory, self.options);
+        }
         let printed =
             self.body(&mut rows.body, self.state.body_open).and_then(|()| self.lines(&mut rows.footer));
         let kept = std::mem::take(&mut self.state.kept.chunks);
@@ -89,10 +92,8 @@ impl Run<'_> {
             return Ok(());
         };
         let mut open = std::mem::take(&mut self.text.open);
-        if let Some(buffers) = self.buffers.filter(|_| self.emit && open.is_empty()) {
-            let is_encoded = self.options.base64_output != Base64Output::DecodeRows;
-            let part = if is_encoded { &mut open.body } else { &mut open.footer };
-            *part = Part::new(buffers);
+        if let Some(memory) = self.memory.filter(|_| self.emit && open.is_empty()) {
+            open = Rows::new(memory, self.options);
         }
         let mut printed = Ok(());
         if self.state.open_size > KEEP_FROM {

@@ -1,0 +1,106 @@
+//! Memory for text: buffers of one size, which all batches of a run use one after the other, and how many bytes of
+//! them may be filled at a time.
+//!
+//! A page that is touched for the first time costs more than the text that is written to it. So text never grows in
+//! a buffer of its own: full buffers are put behind each other, and go back when they are written.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use binlogz_flow::Buffers;
+
+/// Text is put away when it is longer than this.
+pub(super) const CHUNK: usize = 256 << 10;
+
+/// What is written beyond that before somebody looks: a row, an event's base64. More makes the buffer grow.
+const CHUNK_ROOM: usize = 32 << 10;
+
+/// Bytes of text in full buffers.
+const MEMORY_MAX: usize = 20 << 20;
+
+/// The memory for the text of a run.
+#[derive(Debug, Clone)]
+pub struct TextMemory {
+    buffers: Buffers,
+    filled: Arc<AtomicUsize>,
+}
+
+/// A full buffer. It goes back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub(super) text: Vec<u8>,
+    memory: TextMemory,
+}
+
+impl Default for TextMemory {
+    fn default() -> Self {
+        TextMemory { buffers: Buffers::new(MEMORY_MAX), filled: Arc::default() }
+    }
+}
+
+impl TextMemory {
+    /// An empty buffer.
+    pub(super) fn take(&self) -> Vec<u8> {
+        let mut buffer = self.buffers.take();
+        // One that was used before has room for that.
+        buffer.reserve(CHUNK + CHUNK_ROOM);
+        buffer
+    }
+
+    /// Takes a buffer back.
+    pub(super) fn give(&self, buffer: Vec<u8>) {
+        // Those that had to grow are not worth their memory.
+        if buffer.capacity() <= 2 * CHUNK {
+            self.buffers.give(buffer);
+        }
+    }
+
+    /// Whether so many more bytes may be kept in full buffers. If so, they count until their [`Chunk`] is dropped.
+    fn fill(&self, bytes: usize) -> bool {
+        let more = |filled: usize| Some(filled + bytes).filter(|&filled| filled <= MEMORY_MAX);
+        // No other memory is published with the count: it is only a count.
+        self.filled.fetch_update(Relaxed, Relaxed, more).is_ok()
+    }
+
+    /// Keeps text, if there is memory for it: what it stands in then, and an empty buffer in its place.
+    pub(super) fn keep(&self, text: &mut Vec<u8>) -> Option<Chunk> {
+        self.fill(text.len())
+            .then(|| Chunk { text: std::mem::replace(text, self.take()), memory: self.clone() })
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        self.memory.filled.fetch_sub(self.text.len(), Relaxed);
+        self.memory.give(std::mem::take(&mut self.text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_filled_is_bounded_until_it_is_dropped() {
+        let memory = TextMemory::default();
+        let keep = || memory.keep(&mut vec![0; CHUNK]);
+        let mut kept: Vec<_> = std::iter::from_fn(keep).collect();
+        assert_eq!(kept.len(), MEMORY_MAX / CHUNK);
+        kept.pop();
+        kept.push(keep().unwrap());
+        assert!(keep().is_none());
+    }
+
+    #[test]
+    fn buffers_come_back_unless_they_grew() {
+        let memory = TextMemory::default();
+        let mut text = memory.take();
+        let (place, capacity) = (text.as_ptr(), text.capacity());
+        text.push(1);
+        drop(memory.keep(&mut text).unwrap());
+        let again = memory.take();
+        assert_eq!((again.as_ptr(), again.capacity(), again.len()), (place, capacity, 0));
+        memory.give(Vec::with_capacity(3 * CHUNK));
+        assert!(memory.take().capacity() < 2 * CHUNK);
+    }
+}
