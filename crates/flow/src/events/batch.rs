@@ -454,7 +454,7 @@ pub(super) fn item_of<'a>(batch: &'a Batch, expanded: &'a [u8], step: &Step) -> 
 }
 
 impl Batch {
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         self.bytes.get(self.range.clone()).unwrap_or_default()
     }
 

@@ -64,9 +64,9 @@ pub(super) struct LargePayload {
     /// The payload's bytes in the event that were not read yet.
     payload: Range<u64>,
     payload_size: u64,
-    crc: Crc32,
-    /// Whether the checksum is looked at.
+    /// Whether checksums are looked at; of the event's bytes as far as they were read.
     verify: bool,
+    crc: Option<Crc32>,
     /// Compressed bytes in memory, and how many of them were taken.
     stage: Vec<u8>,
     taken: usize,
@@ -100,8 +100,7 @@ impl LargePayload {
         header: EventHeader,
         offset: u64,
         source: PayloadBytes,
-        carried: Carried,
-        tracker: Tracker,
+        (carried, tracker): (Carried, Tracker),
         verify: bool,
         buffers: &Buffers,
     ) -> Result<Self, Error> {
@@ -125,8 +124,11 @@ impl LargePayload {
         let payload_size = fields.payload_size();
         let begin = (HEADER_SIZE + fields_size) as u64;
         front.truncate(HEADER_SIZE + fields_size);
-        let mut crc = Crc32::new();
-        crc.update(&front);
+        let crc = verify.then(|| {
+            let mut crc = Crc32::new();
+            crc.update(&front);
+            crc
+        });
         let mut checksum = Vec::new();
         source.read(HEADER_SIZE as u64 + body_size..size, &mut checksum).map_err(at)?;
         let checksum = checksum.first_chunk().map(|stored| u32::from_le_bytes(*stored));
@@ -143,8 +145,8 @@ impl LargePayload {
             compression_type,
             payload: begin..begin + payload_size,
             payload_size,
-            crc,
             verify,
+            crc,
             stage: Vec::new(),
             taken: 0,
             expanded: buffers.take(),
@@ -294,7 +296,9 @@ impl LargePayload {
             return Err(PayloadError::Payload { offset: self.place.offset, found }.into());
         }
         self.payload.start = range.end;
-        self.crc.update(&self.stage);
+        if let Some(crc) = &mut self.crc {
+            crc.update(&self.stage);
+        }
         Ok(())
     }
 
@@ -324,13 +328,13 @@ impl LargePayload {
         if self.events + events == 0 {
             return Err(PayloadError::from(no_events()).in_payload(offset).into());
         }
-        if self.verify {
-            self.check_checksum()?;
+        if let Some(crc) = self.crc.take() {
+            self.check_checksum(crc)?;
         }
         Ok(PayloadSizes { compressed: self.payload_size, uncompressed: self.bytes + whole as u64 })
     }
 
-    fn check_checksum(&mut self) -> Result<(), Error> {
+    fn check_checksum(&mut self, mut crc: Crc32) -> Result<(), Error> {
         let size = u64::from(self.place.header.event_size);
         let checksum_size = self.log.context.framing.checksum().size();
         let covered = size.saturating_sub(checksum_size as u64);
@@ -339,13 +343,13 @@ impl LargePayload {
             self.stage.clear();
             let range = self.payload.start..covered.min(self.payload.start + STAGE_SIZE);
             self.source.read(range.clone(), &mut self.stage)?;
-            self.crc.update(&self.stage);
+            crc.update(&self.stage);
             self.payload.start = range.end;
         }
         self.stage.clear();
         self.source.read(covered..size, &mut self.stage)?;
         if let Some(stored) = self.stage.first_chunk::<CHECKSUM_SIZE>() {
-            let (stored, computed) = (u32::from_le_bytes(*stored), std::mem::take(&mut self.crc).finish());
+            let (stored, computed) = (u32::from_le_bytes(*stored), crc.finish());
             if stored != computed {
                 let error = BinlogError::Checksum { stored, computed };
                 return Err(error.at(self.place.offset, Some(EventType::TRANSACTION_PAYLOAD)).into());

@@ -1,7 +1,11 @@
 //! Events of a batch that were read ahead, to be looked at more than once.
 
+use binlogz_binlog::header::{EVENT_TYPE_OFFSET, FLAGS_OFFSET, HEADER_SIZE};
+use binlogz_binlog::{EventType, HeaderFlags};
+
 use super::batch::{Batch, Event, Item, Step, item_of};
 use super::kept::KeptEvents;
+use super::source::Log;
 
 /// See [`EventBatch::read_ahead`](super::EventBatch::read_ahead). One for all batches of a worker.
 #[derive(Debug, Default)]
@@ -18,7 +22,64 @@ pub struct Listed<'l> {
     pub(super) steps: &'l [Step],
 }
 
+/// What shows of an event at the first look: nothing is decoded, or looked up.
+#[derive(Debug, Clone, Copy)]
+pub struct Outline<'l> {
+    /// Its type.
+    pub event_type: EventType,
+    /// The flags of its header.
+    pub flags: HeaderFlags,
+    /// What stands between header and checksum.
+    pub body: &'l [u8],
+    /// Where it ends in its log; `None` of one inside a payload.
+    pub end: Option<u64>,
+}
+
+impl<'l> Outline<'l> {
+    #[inline]
+    fn new(event: &'l [u8], checksum_size: usize, end: Option<u64>) -> Option<Self> {
+        let (header, body) = event.split_first_chunk::<HEADER_SIZE>()?;
+        let [low, high] = *header.get(FLAGS_OFFSET..)?.first_chunk()?;
+        Some(Outline {
+            event_type: EventType(*header.get(EVENT_TYPE_OFFSET)?),
+            flags: HeaderFlags(u16::from_le_bytes([low, high])),
+            body: body.get(..body.len().checked_sub(checksum_size)?)?,
+            end,
+        })
+    }
+}
+
 impl<'l> Listed<'l> {
+    /// The log that they stand in.
+    pub fn log(self) -> &'l Log {
+        &self.batch.log
+    }
+
+    /// All events in outline, each with its place in the list; `None` of what is no event at hand.
+    #[inline]
+    pub fn outlines(self) -> impl Iterator<Item = (usize, Option<Outline<'l>>)> + use<'l> {
+        self.steps.iter().enumerate().map(move |(place, step)| {
+            let outline = match step {
+                Step::Event { range, checksum_size } => {
+                    let end = self.batch.offset_of(range.end);
+                    let event = self.batch.bytes.get(range.clone());
+                    event.and_then(|event| Outline::new(event, *checksum_size, Some(end)))
+                }
+                Step::Inside { range, small, .. } => {
+                    let bytes = if *small { self.expanded } else { self.batch.bytes() };
+                    bytes.get(range.clone()).and_then(|event| Outline::new(event, 0, None))
+                }
+                Step::LargePayload | Step::PayloadEnd(_) => None,
+            };
+            (place, outline)
+        })
+    }
+
+    /// What stands at a place.
+    pub fn item(self, place: usize) -> Option<Item<'l>> {
+        item_of(self.batch, self.expanded, self.steps.get(place)?)
+    }
+
     /// All of them, in order.
     pub fn iter(self) -> impl Iterator<Item = Item<'l>> + use<'l> {
         self.steps.iter().filter_map(move |step| item_of(self.batch, self.expanded, step))
@@ -32,7 +93,7 @@ impl<'l> Listed<'l> {
 
     /// The event at a place; `None` if that is no event.
     pub fn event(self, place: usize) -> Option<Event<'l>> {
-        match item_of(self.batch, self.expanded, self.steps.get(place)?)? {
+        match self.item(place)? {
             Item::Event(event) => Some(event),
             Item::PayloadEnd(_) => None,
         }

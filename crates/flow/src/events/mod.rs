@@ -46,7 +46,7 @@ mod turns;
 pub use batch::{Event, EventBatch, EventPosition, InsidePayload, Item, PayloadEnd};
 pub use carried::{Carried, HeldEvent};
 pub use kept::{KeptEvents, Spilled};
-pub use list::{EventList, Listed};
+pub use list::{EventList, Listed, Outline};
 pub use source::Log;
 pub use tables::{TableEvent, Tables};
 pub use turns::Turn;

@@ -309,8 +309,7 @@ impl Source {
             header,
             offset,
             bytes,
-            carried,
-            tracker,
+            (carried, tracker),
             self.plan.verify,
             self.batcher.buffers(),
         )?);

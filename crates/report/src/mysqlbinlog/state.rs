@@ -123,6 +123,19 @@ impl State {
         (self.skipped_to, self.skipped_end) = (None, 0);
     }
 
+    /// A transaction begins, behind its GTID.
+    pub(super) fn begin_transaction(&mut self) {
+        self.in_transaction = true;
+        self.seen_gtid = false;
+    }
+
+    /// It is over.
+    pub(super) fn end_transaction(&mut self) {
+        self.in_transaction = false;
+        self.skipped_in_transaction = false;
+        self.seen_gtid = false;
+    }
+
     /// A statement in rows is over.
     pub(super) fn end_rows(&mut self) {
         self.known_tables.clear();

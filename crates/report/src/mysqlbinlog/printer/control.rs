@@ -3,8 +3,8 @@
 use std::io::{self, Write as _};
 
 use binlogz_binlog::event::{
-    FormatDescription, Incident, IncidentEvent, PreviousGtidsEvent, RotateEvent, TransactionPayloadHeader,
-    ViewChangeEvent, XaPrepareEvent, XidEvent,
+    AnyGtidEvent, FormatDescription, Incident, IncidentEvent, PreviousGtidsEvent, RotateEvent,
+    TransactionPayloadHeader, ViewChangeEvent, XaPrepareEvent, XidEvent,
 };
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{Error as BinlogError, EventType, HeaderFlags};
@@ -60,15 +60,12 @@ impl Run<'_> {
         let Some(event) = gtid_of(shown) else {
             return Err(BinlogError::Truncated { needed: 1, left: 0 });
         };
-        let times = event.commit_timestamps();
-        let versions = event.server_versions();
-        // What has no commit times (5.7 and before) has version 0, what has them alone (8.0.1 to 8.0.13) an unknown one.
-        let unknown_version = if times.is_none() { 0 } else { 999_999 };
-        let immediate_version = versions.map_or(unknown_version, |versions| versions.immediate);
+        let immediate_version = immediate_version(&event);
         self.state.immediate_server_version = immediate_version;
         if !self.emit {
             return Ok(None);
         }
+        let times = event.commit_timestamps();
         let immediate = times.map_or(0, |times| times.immediate);
         let original = times.and_then(|times| times.original).unwrap_or(immediate);
         if !self.options.short_form {
@@ -111,6 +108,7 @@ impl Run<'_> {
         push_unsigned(head, original);
         head.extend_from_slice(b"*/");
         end_line(head);
+        let versions = event.server_versions();
         let original_version = versions.and_then(|versions| versions.original).unwrap_or(immediate_version);
         for (name, version) in [(&b"original"[..], original_version), (b"immediate", immediate_version)] {
             head.extend_from_slice(b"/*!80014 SET @@session.");
@@ -141,9 +139,7 @@ impl Run<'_> {
     }
 
     pub(super) fn xid(&mut self, shown: &Shown<'_>) -> Result<Option<Next>, BinlogError> {
-        self.state.in_transaction = false;
-        self.state.skipped_in_transaction = false;
-        self.state.seen_gtid = false;
+        self.state.end_transaction();
         if self.emit {
             if !self.options.short_form {
                 self.header(shown);
@@ -390,6 +386,13 @@ impl Run<'_> {
         }
         Ok(None)
     }
+}
+
+/// The version of the server that wrote the transaction. What has no commit times (5.7 and before) has version 0, what
+/// has them alone (8.0.1 to 8.0.13) an unknown one.
+pub(super) fn immediate_version(gtid: &AnyGtidEvent<'_>) -> u32 {
+    let unknown = if gtid.commit_timestamps().is_none() { 0 } else { 999_999 };
+    gtid.server_versions().map_or(unknown, |versions| versions.immediate)
 }
 
 pub(super) fn push_hex32(out: &mut Vec<u8>, number: u32) {

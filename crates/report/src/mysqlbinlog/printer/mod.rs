@@ -8,6 +8,7 @@
 //! With one worker there is nobody to wait for: one pass does both.
 
 mod control;
+mod quick;
 mod row_events;
 mod select;
 mod statement;
@@ -188,6 +189,11 @@ impl<'o> Printer<'o> {
     ) -> io::Result<()> {
         let events = batch.listed(&self.list);
         let mut run = Run::new(self.options, self.positions, &mut self.pen, pass, state, text);
+        if pass == Pass::State {
+            run.events = Some(events);
+            run.pass_state(events)?;
+            return run.leave_open();
+        }
         (run.events, run.memory) = (Some(events), Some(memory));
         for (place, item) in events.places() {
             if run.state.stopped.is_some() {

@@ -25,7 +25,7 @@ impl Run<'_> {
         let length = event.log.lengths.of(shown.header.event_type);
         let is_rows = shown.header.event_type.is_rows();
         let mut rows = None;
-        if !self.emit && self.pass_quietly(shown, length)? {
+        if !self.emit && self.pass_quietly(shown.header.event_type, shown.body, length)? {
             return Ok(Next::Go);
         }
         if shown.header.event_type == EventType::TABLE_MAP {
@@ -85,7 +85,12 @@ impl Run<'_> {
 
     /// Lets an event pass of which nothing but a few bytes matters to the events behind it. `false`: it
     /// has to be looked at whole.
-    fn pass_quietly(&mut self, shown: &Shown<'_>, length: u8) -> io::Result<bool> {
+    pub(super) fn pass_quietly(
+        &mut self,
+        event_type: EventType,
+        body: &[u8],
+        length: u8,
+    ) -> io::Result<bool> {
         let options = self.options;
         let selects = options.selection.database.is_some() || !options.selection.tables.is_empty();
         let is_safe =
@@ -93,20 +98,19 @@ impl Run<'_> {
         if selects || options.short_form || !is_safe {
             return Ok(false);
         }
-        let event_type = shown.header.event_type;
         let is_rows = event_type.is_rows();
         let (table_id, flags) = if is_rows {
-            let Ok(front) = RowsEvent::decode_front(event_type, shown.body, length) else { return Ok(false) };
+            let Ok(front) = RowsEvent::decode_front(event_type, body, length) else { return Ok(false) };
             front
         } else if event_type == EventType::TABLE_MAP
-            && let Ok(table_id) = TableMapEvent::decode_table_id(shown.body, length)
+            && let Ok(table_id) = TableMapEvent::decode_table_id(body, length)
         {
             (table_id, RowsFlags::default())
         } else {
             return Ok(false);
         };
         self.state.rows_open = true;
-        self.wait(shown, is_rows.then_some(table_id));
+        self.wait(body, is_rows.then_some(table_id));
         if !is_rows {
             self.state.known_tables.push(table_id);
         } else if flags.contains(RowsFlags::STMT_END) {
@@ -159,7 +163,7 @@ impl Run<'_> {
             }
             self.text.flush_head();
         }
-        self.wait(shown, None);
+        self.wait(shown.body, None);
         Ok(Next::Go)
     }
 
@@ -190,7 +194,7 @@ impl Run<'_> {
             }
             self.text.flush_head();
         }
-        self.wait(shown, None);
+        self.wait(shown.body, None);
         Ok(Next::Go)
     }
 
@@ -208,7 +212,7 @@ impl Run<'_> {
                 head.push(b'\n');
                 self.text.flush_head();
             }
-            self.wait(shown, Some(rows.table_id));
+            self.wait(shown.body, Some(rows.table_id));
         }
         if rows.flags.contains(RowsFlags::STMT_END) {
             return self.end_rows();

@@ -49,12 +49,9 @@ impl Run<'_> {
             return Ok(Ok(Some(Next::Go)));
         }
         if ends {
-            self.state.in_transaction = false;
-            self.state.skipped_in_transaction = false;
-            self.state.seen_gtid = false;
+            self.state.end_transaction();
         } else if starts {
-            self.state.in_transaction = true;
-            self.state.seen_gtid = false;
+            self.state.begin_transaction();
         } else if !self.state.in_transaction {
             // It commits by itself.
             self.state.seen_gtid = false;

@@ -16,7 +16,6 @@ use crate::mysqlbinlog::kept::KEEP_FROM;
 use crate::mysqlbinlog::options::Base64Output;
 use crate::mysqlbinlog::query::end_line;
 use crate::mysqlbinlog::rows_pen::Unprinted;
-use crate::mysqlbinlog::shown::Shown;
 use crate::mysqlbinlog::text::{Part, Rows, StatementEnd};
 
 /// An event that waits.
@@ -39,9 +38,9 @@ pub(super) fn next(printed: Result<(), Unprinted>) -> io::Result<Next> {
 }
 
 impl Run<'_> {
-    /// Lets the event that is looked at wait. `rows`: the table, if it has rows.
+    /// Lets the event that is looked at wait. `rows`: the table, if it has some.
     #[inline]
-    pub(super) fn wait(&mut self, shown: &Shown<'_>, rows: Option<TableId>) {
+    pub(super) fn wait(&mut self, body: &[u8], rows: Option<TableId>) {
         let has_body = self.options.base64_output != Base64Output::DecodeRows;
         let has_lines = self.options.verbose > 0;
         if !(has_body || has_lines && rows.is_some()) {
@@ -50,7 +49,7 @@ impl Run<'_> {
         self.state.rows_waiting = true;
         self.state.body_open |= has_body;
         // The body is the same in every pass; of an event inside a payload the header is not.
-        self.state.open_size += (HEADER_SIZE + shown.body.len()) as u64;
+        self.state.open_size += (HEADER_SIZE + body.len()) as u64;
         let known = has_lines && rows.is_some_and(|table| self.state.known_tables.contains(&table));
         self.pen.waiting.push(Waiting { place: self.place, is_rows: rows.is_some(), known });
     }
