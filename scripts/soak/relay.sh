@@ -2,7 +2,7 @@
 # The relay at length, on real servers: KILLS kill -9 (200) under sysbench, the source waiting for acknowledgements without
 # time-out; CUTS of the network (200) after random numbers of bytes; the five workloads at SCALE (0.1) to replicas of every
 # form; 10,000 connections of clients that never log in. Before, CRASHES (1,000) runs on a disk that loses what was not
-# synced.
+# synced. Then 200 replicas at once, within their memory.
 #
 # usage: relay.sh [KILLS [CUTS [SCALE [CRASHES]]]]
 set -euo pipefail
@@ -10,6 +10,7 @@ cd "$(dirname "$0")/../.."
 
 export BINLOGZ_RELAY_KILLS=${1:-200} BINLOGZ_RELAY_CUTS=${2:-200} BINLOGZ_RELAY_CONNECTIONS=10000
 export BINLOGZ_RELAY_SCALE=${3:-0.1} BINLOGZ_CRASHES=${4:-1000}
+export BINLOGZ_RELAY_REPLICAS=200
 run() { cargo test --quiet --release --package "$@" -- --nocapture; }
 
 run binlogz-relay --lib crashes
@@ -17,3 +18,4 @@ run binlogz --test relay kills
 run binlogz --test relay_receive network
 run binlogz --test relay_forms workloads
 run binlogz --test relay_ops hostile
+run binlogz --test relay_serving

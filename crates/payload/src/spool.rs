@@ -127,6 +127,22 @@ impl Spool {
         self.memory.get_mut(start..end)
     }
 
+    /// The same, to look at.
+    #[inline]
+    pub fn memory(&self, range: Range<u64>) -> Option<&[u8]> {
+        self.memory.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
+    }
+
+    /// Whether some of it is in the file.
+    pub fn is_on_disk(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Nothing more comes: keeps no room for it.
+    pub fn settle(&mut self) {
+        self.memory.shrink_to_fit();
+    }
+
     /// Reads a range of the bytes.
     pub fn reader(&self, range: Range<u64>) -> SpoolReader<'_> {
         SpoolReader { spool: self, offset: range.start, end: range.end.min(self.size()) }

@@ -1,6 +1,7 @@
 //! What can go wrong between source, disk and replicas.
 
 use std::io;
+use std::sync::Arc;
 
 /// The result of relaying.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -34,6 +35,9 @@ pub enum Error {
     /// A transaction that can't be expanded.
     #[error(transparent)]
     Payload(#[from] binlogz_payload::Error),
+    /// One that can't be brought into a form, for all who wait for it.
+    #[error("{0}")]
+    Conversion(Arc<Error>),
     /// A client broke the protocol.
     #[error(transparent)]
     Client(#[from] binlogz_wire::Error),
@@ -68,6 +72,7 @@ impl Error {
             Error::Gap { .. } => "gap",
             Error::Binlog(_) => "binlog",
             Error::Payload(_) => "payload",
+            Error::Conversion(error) => error.kind(),
             Error::Client(_) => "client",
             Error::Refused(_) => "refused",
             Error::Archive(..) => "archive",

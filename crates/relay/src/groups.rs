@@ -17,13 +17,13 @@ use binlogz_store::LogReader;
 use crate::error::{Error, Result};
 
 /// Bytes read at a time.
-const READ_SIZE: usize = 256 << 10;
+const READ_SIZE: usize = 64 << 10;
 /// More than any GTID event; 9.7 writes at most 150 bytes.
 const GTID_EVENT_SIZE_MAX: u32 = 64 << 10;
 /// Of a payload, what servers write in front of it and the beginning of its frame.
 const PAYLOAD_FRONT_SIZE: u32 = 64;
-/// Transactions up to this size are kept at hand.
-pub(crate) const HELD_SIZE_MAX: u64 = 1 << 20;
+/// Transactions up to this size are kept at hand: every replica has such a buffer.
+const HELD_SIZE_MAX: u64 = 64 << 10;
 
 /// A transaction, or an event between transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,6 +193,19 @@ impl GroupWalker {
         let Ok(header) = EventHeader::decode(bytes) else { return Ok(false) };
         let ends = offset + u64::from(header.event_size);
         Ok(framing.check_header(&header).is_ok() && ends <= end && header.end_log_pos == ends as u32)
+    }
+
+    /// Goes on elsewhere, between transactions.
+    pub(crate) fn move_to(&mut self, offset: u64) {
+        let held =
+            offset.checked_sub(self.buffer_offset).is_some_and(|skip| skip <= self.buffer.len() as u64);
+        if !held {
+            self.buffer.clear();
+            self.buffer_offset = offset;
+        }
+        self.offset = offset;
+        self.assembler = TransactionAssembler::new();
+        self.open = None;
     }
 
     /// Gives memory back: nothing is to come for a while.

@@ -10,8 +10,9 @@
 //! * `receiver` takes what the source sends and gives it to `binlogz-store`, a transaction at a time;
 //! * `gate` counts clients, `accounts` says who they may be;
 //! * `server` accepts clients, `answers` says what their statements are worth;
-//! * `sender` serves a dump: `groups` finds the transactions in what is durable, `translate` gives them the form,
-//!   `sink` makes packets of them; `checkpoints` says where in a file to begin.
+//! * `sender` serves a dump: `groups` finds the transactions in what is durable, `translate` gives them the form
+//!   with `convert`, `sink` makes packets of them; `checkpoints` says where in a file to begin;
+//! * `conversions` has each `block` of transactions made once for all replicas that want it;
 //!
 //! * `continuity` asks whether the source's log still is the one that is kept;
 //! * `lineages` holds the logs of the servers that were followed, `start` and `seed` begin one, `syncing` says when it is
@@ -29,9 +30,12 @@ mod accounts;
 mod admin;
 mod answers;
 mod archiving;
+mod block;
 mod checkpoints;
 mod continuity;
 mod control;
+mod conversions;
+mod convert;
 mod disk;
 mod dumps;
 mod error;

@@ -23,6 +23,7 @@ use binlogz_store::{BinlogStore, FileNumber, Lineage, RecoveryReport, Storage, S
 
 use crate::archiving::Archived;
 use crate::checkpoints::{Checkpoints, Indexes};
+use crate::conversions::Conversions;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::form::{Form, FormNames};
@@ -40,6 +41,8 @@ pub(crate) struct Kept {
     pub(crate) folder: Option<String>,
     /// Which of its files are in the archive, if there is one.
     pub(crate) archived: Archived,
+    /// What its replicas share, and those of the others.
+    pub(crate) conversions: Arc<Conversions>,
     indexes: Indexes,
     gtids: Mutex<Gtids>,
     /// Its place among those that are kept, counted from 1.
@@ -107,6 +110,7 @@ pub(crate) struct Lineages {
     keyring: Option<Arc<Keyring>>,
     /// Of the first one; held also while it has no log.
     first: Arc<dyn Storage>,
+    pub(crate) conversions: Arc<Conversions>,
     kept: Mutex<Vec<Arc<Kept>>>,
 }
 
@@ -118,7 +122,8 @@ impl Lineages {
         say: &mut dyn FnMut(&str),
     ) -> Result<Lineages> {
         let first = disk.take(None)?;
-        let lineages = Lineages { disk, keyring, first, kept: Mutex::default() };
+        let conversions = Arc::new(Conversions::new());
+        let lineages = Lineages { disk, keyring, first, conversions, kept: Mutex::default() };
         for number in 1.. {
             if folder(number).is_some_and(|folder| !lineages.disk.has(&folder)) {
                 break;
@@ -291,6 +296,7 @@ impl Lineages {
             source,
             folder: folder(number),
             archived: Archived::default(),
+            conversions: Arc::clone(&self.conversions),
             indexes,
             gtids: Mutex::new(gtids),
             number,

@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::{ChecksumAlgorithm, EventType, MAGIC};
 use binlogz_store::{FileNumber, Position};
 
+use crate::block::Block;
 use crate::dumps::Progress;
 use crate::error::{Error, Result};
 use crate::form::Form;
@@ -68,12 +69,14 @@ pub(crate) struct Sender<'a> {
     left_out_to: Option<u64>,
     /// What the sink was last told.
     sink_leaves_out: bool,
+    /// What comes next is made once for all who want it.
+    in_blocks: bool,
 }
 
 impl<'a> Sender<'a> {
     pub(crate) fn new(kept: &'a Kept, dump: Dump, sink: EventSink) -> Result<Self> {
         let log = Translator::new(kept, dump.form, dump.file, sink)?;
-        Ok(Sender { kept, dump, log, left_out_to: None, sink_leaves_out: false })
+        Ok(Sender { kept, dump, log, left_out_to: None, sink_leaves_out: false, in_blocks: false })
     }
 
     /// Whom it is sent to.
@@ -156,8 +159,21 @@ impl<'a> Sender<'a> {
                 self.sink()?.flush().map_err(broken)?;
                 return Ok(Ended::Log);
             }
+            if self.in_blocks {
+                match self.log.block()? {
+                    Some(shared) => shared.block().map_or(Ok(()), |block| self.block(block))?,
+                    None => self.in_blocks = false,
+                }
+                continue;
+            }
             if let Some(group) = self.log.walker().next()? {
-                self.group(&group)?;
+                match self.log.is_converted(&group) {
+                    true => {
+                        self.log.walker().move_to(group.begin);
+                        self.in_blocks = true;
+                    }
+                    false => self.group(&group)?,
+                }
                 continue;
             }
             let retired = self.kept.is_retired();
@@ -252,16 +268,39 @@ impl<'a> Sender<'a> {
 
     /// Sends a transaction, or an event between transactions, or leaves it out.
     fn group(&mut self, group: &Group) -> Result<()> {
+        let left_out = self.leaves_out(group.first.event_type, group.gtid)?;
+        let unseen = left_out || self.log.offset() + group.size() <= self.dump.from;
+        match unseen && self.log.keeps_size(group) {
+            true => self.log.pass(group)?,
+            false => self.log.put(group)?,
+        }
+        self.passed(group.end, group.first.timestamp, left_out)
+    }
+
+    /// Sends transactions that were converted, or leaves them out.
+    fn block(&mut self, block: &Block) -> Result<()> {
+        for placed in block.transactions() {
+            let left_out = self.leaves_out(placed.event_type, placed.gtid)?;
+            let unseen = left_out || placed.at.end <= self.dump.from;
+            self.log.put_shared(block, placed, unseen)?;
+            self.passed(placed.stored.end, placed.timestamp, left_out)?;
+        }
+        self.log.behind(block);
+        Ok(())
+    }
+
+    /// Whether the client has this transaction; if not, it is told how far it was left out.
+    fn leaves_out(&mut self, event_type: EventType, gtid: Option<Gtid>) -> Result<bool> {
         let mut left_out = false;
         if let Some(has) = &self.dump.has {
-            if group.first.event_type == EventType::ANONYMOUS_GTID {
+            if event_type == EventType::ANONYMOUS_GTID {
                 return Err(Error::Refused(format!(
                     "Cannot replicate anonymous transaction when AUTO_POSITION = 1, at file {}, position {}.",
                     self.name(),
                     self.log.offset()
                 )));
             }
-            left_out = group.gtid.is_some_and(|gtid| has.contains(&gtid));
+            left_out = gtid.is_some_and(|gtid| has.contains(&gtid));
         }
         if !left_out {
             self.tell_left_out()?;
@@ -270,12 +309,11 @@ impl<'a> Sender<'a> {
             self.sink()?.leave_out = left_out;
             self.sink_leaves_out = left_out;
         }
-        let unseen = left_out || self.log.offset() + group.size() <= self.dump.from;
-        match unseen && self.log.keeps_size(group) {
-            true => self.log.pass(group)?,
-            false => self.log.put(group)?,
-        }
-        self.dump.progress.passed(self.log.file(), group.end, group.first.timestamp);
+        Ok(left_out)
+    }
+
+    fn passed(&mut self, stored_end: u64, timestamp: u32, left_out: bool) -> Result<()> {
+        self.dump.progress.passed(self.log.file(), stored_end, timestamp);
         if left_out {
             self.left_out_to = Some(self.log.offset());
             self.heartbeat_if_due()?;

@@ -16,7 +16,7 @@ use crate::translate::FormSink;
 use crate::transport::Transport;
 
 /// Bytes collected for one write.
-const WRITE_SIZE: usize = 256 << 10;
+const WRITE_SIZE: usize = 64 << 10;
 
 /// Sends events.
 pub(crate) struct EventSink {

@@ -12,36 +12,27 @@
 //! nothing where only positions are wanted.
 
 use std::io::{self, Read, Write};
-use std::ops::Range;
 use std::sync::Arc;
 
-use binlogz_binlog::EventType;
-use binlogz_payload::rewritten::Span;
-use binlogz_payload::{
-    CompressOptions, CompressionLevel, PieceBytes, Place, PositionWriter, Provenance, Rewritten, Spool,
-    SpoolMemory, TransactionCompressor, TransactionExpander,
-};
+use binlogz_payload::PositionWriter;
 use binlogz_store::{FileNumber, LogReader};
 use binlogz_wire::result_set::Row;
 use binlogz_wire::statement::EventsWanted;
 
+use crate::block::{Block, Placed};
 use crate::checkpoints::{Checkpoints, Noting, Seen, Start};
+use crate::conversions::{Key, Shared};
+use crate::convert::{Change, Stored};
 use crate::error::{Error, Result};
 use crate::form::Form;
-use crate::groups::{Group, GroupWalker, HELD_SIZE_MAX};
+use crate::groups::{Group, GroupWalker};
 use crate::head::Head;
 use crate::lineages::Kept;
 use crate::listing::Listing;
 use crate::steering;
 
-/// Rewritten bytes held in memory; the rest goes to a temporary file.
-const SPOOL_SIZE: usize = 8 << 20;
 /// Bytes copied at a time.
-const COPY_SIZE: usize = 256 << 10;
-/// Of buffers that are used again.
-const BUFFER_SIZE_MAX: usize = 1 << 20;
-/// At which plain transactions are compressed for the form. Part of its coordinates: it never changes.
-const LEVEL: CompressionLevel = CompressionLevel::DEFAULT;
+const COPY_SIZE: usize = 32 << 10;
 
 /// What a form is written to.
 pub(crate) trait FormSink: Write {
@@ -65,12 +56,8 @@ pub(crate) struct Translator<'a, W: FormSink> {
     bodies: LogReader,
     places: Arc<Checkpoints>,
     noting: Noting,
-    expander: Option<TransactionExpander>,
-    compressor: Option<TransactionCompressor>,
-    memory: SpoolMemory,
     /// Used again and again.
     buffer: Vec<u8>,
-    spool: Vec<u8>,
 }
 
 impl<'a, W: FormSink> Translator<'a, W> {
@@ -78,21 +65,29 @@ impl<'a, W: FormSink> Translator<'a, W> {
     pub(crate) fn new(kept: &'a Kept, form: Form, file: FileNumber, out: W) -> Result<Self> {
         let head = Head::read(&kept.store, file)?;
         let begin = head.end();
+        Translator::at(kept, form, file, &head, &Start { stored: begin, at: begin }, out)
+    }
+
+    /// At a place of a file that begins with `head`.
+    pub(crate) fn at(
+        kept: &'a Kept,
+        form: Form,
+        file: FileNumber,
+        head: &Head,
+        start: &Start,
+        out: W,
+    ) -> Result<Self> {
         Ok(Translator {
             form,
             file,
-            out: PositionWriter::unbuffered(out, begin, false),
-            walker: GroupWalker::new(kept.store.reader(file, begin)?, head.framing(), begin),
-            bodies: kept.store.reader(file, begin)?,
-            places: kept.places(file, &head),
+            out: PositionWriter::unbuffered(out, start.at, false),
+            walker: GroupWalker::new(kept.store.reader(file, start.stored)?, head.framing(), start.stored),
+            bodies: kept.store.reader(file, start.stored)?,
+            places: kept.places(file, head),
             noting: Noting::default(),
-            expander: None,
-            compressor: None,
-            memory: SpoolMemory::new(SPOOL_SIZE),
             buffer: Vec::new(),
-            spool: Vec::new(),
             kept,
-            head,
+            head: head.clone(),
         })
     }
 
@@ -153,8 +148,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
     /// Nothing is to come for a while.
     pub(crate) fn release(&mut self) {
         self.walker.release();
-        (self.expander, self.compressor) = (None, None);
-        (self.buffer, self.spool) = (Vec::new(), Vec::new());
+        self.buffer = Vec::new();
     }
 
     /// The file was gone through: what was seen is kept.
@@ -173,47 +167,88 @@ impl<'a, W: FormSink> Translator<'a, W> {
         self.change(group) == Change::None
     }
 
+    /// Whether a transaction, which stands in front of everything else, is not in the form as it is stored.
+    pub(crate) fn is_converted(&self, group: &Group) -> bool {
+        match self.change(group) {
+            Change::None => self.out.offset() != group.begin,
+            Change::Name => false,
+            Change::Expand | Change::Compress => true,
+        }
+    }
+
+    /// The transactions behind this place as others get them too; `None`: they are as they are stored, or there are
+    /// none.
+    pub(crate) fn block(&mut self) -> Result<Option<Shared>> {
+        let start = Start { stored: self.walker.offset(), at: self.out.offset() };
+        let Translator { kept, form, file, head, .. } = self;
+        let key = Key { log: kept.number, file: *file, form: *form, stored: start.stored, at: start.at };
+        let conversions = &kept.conversions;
+        conversions.block(key, || Block::make(kept, *form, *file, head, &start, &conversions.memory))
+    }
+
     /// Leaves out what keeps its size.
     pub(crate) fn pass(&mut self, group: &Group) -> Result<()> {
-        let end = self.out.offset() + group.size();
+        self.skip_to(self.out.offset() + group.size())?;
+        self.note(&Placed::new(group, 0..self.out.offset()));
+        Ok(())
+    }
+
+    fn skip_to(&mut self, end: u64) -> Result<()> {
         self.out.move_to(end)?;
         self.sink()?.skip_to(end);
-        self.note(group);
         Ok(())
     }
 
     /// Writes a transaction, or an event between transactions.
     pub(crate) fn put(&mut self, group: &Group) -> Result<()> {
+        let begin = self.out.offset();
+        self.write(group)?;
+        self.note(&Placed::new(group, begin..self.out.offset()));
+        Ok(())
+    }
+
+    /// Writes, or leaves out, the next transaction of a block.
+    pub(crate) fn put_shared(&mut self, block: &Block, placed: &Placed, leave_out: bool) -> Result<()> {
+        match leave_out {
+            true => self.skip_to(placed.at.end)?,
+            false => block.write(placed, &mut self.buffer, |bytes| Ok(self.out.as_is(bytes)?))?,
+        }
+        self.note(placed);
+        Ok(())
+    }
+
+    /// A block was written.
+    pub(crate) fn behind(&mut self, block: &Block) {
+        self.walker.move_to(block.stored_end());
+    }
+
+    /// The same as [`Translator::put`], for someone who sees only some of the file: the index is not told.
+    pub(crate) fn write(&mut self, group: &Group) -> Result<()> {
         match self.change(group) {
             Change::Name => {
                 let next = self.kept.names.name(self.form, self.file.next());
                 let event = steering::rotate(&group.first, self.out.offset(), &next, self.head.checksum());
-                self.out.as_is(&event)?;
+                Ok(self.out.as_is(&event)?)
             }
-            Change::None if self.out.offset() == group.begin => self.copy(group)?,
-            change => self.rewrite(group, change)?,
+            Change::None if self.out.offset() == group.begin => self.copy(group),
+            change => {
+                let Translator { kept, file, head, walker, bodies, .. } = self;
+                let stored = Stored { store: &kept.store, file: *file, head, walker, bodies };
+                kept.conversions.borrow().converter().convert(group, change, stored, &mut self.out)
+            }
         }
-        self.note(group);
-        Ok(())
     }
 
-    fn note(&mut self, group: &Group) {
-        if group.first.event_type.is_gtid() {
-            let seen = Seen { stored: group.begin..group.end, gtid: group.gtid, committed: group.committed };
-            self.noting.transaction(&self.places, self.form, &seen, self.out.offset());
+    fn note(&mut self, placed: &Placed) {
+        if placed.event_type.is_gtid() {
+            let Placed { stored, gtid, committed, at, .. } = placed;
+            let seen = Seen { stored: stored.clone(), gtid: *gtid, committed: *committed };
+            self.noting.transaction(&self.places, self.form, &seen, at.end);
         }
     }
 
     fn change(&self, group: &Group) -> Change {
-        match (self.form, group.payload) {
-            (Form::Received, Some(Provenance::Binlogz)) | (Form::Uncompressed, Some(_)) => Change::Expand,
-            (Form::Received, _) => Change::None,
-            _ if group.first.event_type == EventType::ROTATE && !group.is_transaction => Change::Name,
-            (Form::Compressed, None) if group.is_transaction && self.head.announces_payloads() => {
-                Change::Compress
-            }
-            _ => Change::None,
-        }
+        Change::of(group, self.form, &self.head)
     }
 
     fn copy(&mut self, group: &Group) -> Result<()> {
@@ -231,109 +266,6 @@ impl<'a, W: FormSink> Translator<'a, W> {
             left -= room as u64;
         }
         Ok(())
-    }
-
-    fn rewrite(&mut self, group: &Group, change: Change) -> Result<()> {
-        let place = Place {
-            offset: group.begin,
-            context: self.head.context(),
-            announced: self.head.announces_payloads(),
-        };
-        let spool = Spool::new(&self.memory, std::mem::take(&mut self.spool));
-        let held = match self.walker.bytes(group)? {
-            Some(bytes) => {
-                self.buffer.clear();
-                self.buffer.extend_from_slice(bytes);
-                true
-            }
-            None => false,
-        };
-        // What was begun before the index's place is not at hand, however small it is.
-        let held = held || (group.size() <= HELD_SIZE_MAX && self.read_group(group)?);
-        let mut rewritten = match change {
-            Change::Expand => {
-                let expander = match &mut self.expander {
-                    Some(expander) => expander,
-                    none => none.insert(TransactionExpander::new()?),
-                };
-                match held {
-                    true => expander.batch(&self.buffer, place, spool)?,
-                    false => {
-                        self.bodies.seek_to(group.begin);
-                        expander.large(self.bodies.by_ref().take(group.size()), place, spool)?
-                    }
-                }
-            }
-            Change::Compress => {
-                let compressor = match &mut self.compressor {
-                    Some(compressor) => compressor,
-                    none => none.insert(TransactionCompressor::new(OPTIONS)?),
-                };
-                match held {
-                    true => compressor.batch(&self.buffer, place, spool)?,
-                    false => {
-                        let (store, file) = (&self.kept.store, self.file);
-                        let reader = |range: Range<u64>| {
-                            let reader = store.reader(file, group.begin + range.start);
-                            Ok(reader.map_err(io::Error::other)?.take(range.end - range.start))
-                        };
-                        compressor.large(reader, group.size(), place, spool)?
-                    }
-                }
-            }
-            Change::None | Change::Name => {
-                let mut plain = Rewritten::new(group.begin, place.context, spool, false);
-                plain.spans.push(Span::Plain(0..group.size()));
-                plain
-            }
-        };
-        if held {
-            self.out.write(&mut rewritten, &mut self.buffer, |_, _| {})?;
-        } else {
-            let mut piece = StoredPiece { reader: &mut self.bodies, begin: group.begin };
-            self.out.write(&mut rewritten, &mut piece, |_, _| {})?;
-        }
-        self.spool = rewritten.spool.into_buffer();
-        if self.spool.capacity() > BUFFER_SIZE_MAX {
-            self.spool = Vec::new();
-        }
-        Ok(())
-    }
-
-    fn read_group(&mut self, group: &Group) -> Result<bool> {
-        self.buffer.resize(group.size() as usize, 0);
-        self.bodies.seek_to(group.begin);
-        self.bodies.read_exact(&mut self.buffer).map_err(Error::io("read a stored log"))?;
-        Ok(true)
-    }
-}
-
-/// How plain transactions are compressed for the form.
-const OPTIONS: CompressOptions = CompressOptions { level: LEVEL, mark_frames: true, marks: false };
-
-/// What a form makes of a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    None,
-    Expand,
-    Compress,
-    Name,
-}
-
-/// A transaction that is not held in memory.
-struct StoredPiece<'a> {
-    reader: &'a mut LogReader,
-    begin: u64,
-}
-
-impl PieceBytes for StoredPiece<'_> {
-    fn in_memory(&mut self, _: Range<u64>) -> Option<&mut [u8]> {
-        None
-    }
-
-    fn reader(&mut self, range: Range<u64>) -> io::Result<Box<dyn Read + '_>> {
-        self.reader.seek_to(self.begin + range.start);
-        Ok(Box::new(self.reader.by_ref().take(range.end - range.start)))
     }
 }
 

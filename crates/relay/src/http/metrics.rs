@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use crate::control::Phase;
+use crate::conversions::Counts;
 use crate::relay::Relay;
 use crate::status::{LineageStatus, ReplicaStatus, Status};
 
@@ -25,7 +26,7 @@ pub(super) fn text(relay: &Relay, status: Status) -> Result<String, fmt::Error> 
     let mut registry = Registry::with_prefix(PREFIX);
     let syncs = relay.meters.syncs.clone();
     registry.register("sync_duration_seconds", "How long it took to make the log durable", syncs);
-    registry.register_collector(Box::new(Snapshot(Arc::new(status))));
+    registry.register_collector(Box::new(Snapshot(Arc::new(status), relay.lineages.conversions.counts())));
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
@@ -33,7 +34,7 @@ pub(super) fn text(relay: &Relay, status: Status) -> Result<String, fmt::Error> 
 
 /// What was counted already.
 #[derive(Debug)]
-struct Snapshot(Arc<Status>);
+struct Snapshot(Arc<Status>, Counts);
 
 impl Collector for Snapshot {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
@@ -44,6 +45,9 @@ impl Collector for Snapshot {
         out.counter("stored_bytes", "Bytes appended to the log", bytes.stored)?;
         out.counter("served_bytes", "Bytes sent to replicas", bytes.served)?;
         out.counter("transactions", "Transactions received", bytes.transactions)?;
+        let Counts { made, shared } = self.1;
+        out.counter("blocks_converted", "Pieces of the log converted into a form", made)?;
+        out.counter("blocks_shared", "Pieces sent that had been converted for another replica", shared)?;
         out.float("stored_ratio", "Bytes stored for each that was received", status.ratio())?;
         out.gauge("uptime_seconds", "Since the start", Some(status.uptime_seconds))?;
         out.gauge(

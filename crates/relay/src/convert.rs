@@ -1,0 +1,195 @@
+//! Makes of one stored transaction what it is in a form: compressed, expanded, or in another place.
+//!
+//! Positions and checksums are filled in by the position writer that it goes to. Who wants a converter borrows one
+//! (`conversions.rs`): zstd's contexts are large, and replicas many.
+
+use std::io::{self, Read, Write};
+use std::ops::Range;
+
+use binlogz_binlog::EventType;
+use binlogz_payload::rewritten::Span;
+use binlogz_payload::{
+    CompressOptions, CompressionLevel, PieceBytes, Place, PositionWriter, Provenance, Rewritten, Spool,
+    SpoolMemory, TransactionCompressor, TransactionExpander,
+};
+use binlogz_store::{BinlogStore, FileNumber, LogReader};
+
+use crate::error::{Error, Result};
+use crate::form::Form;
+use crate::groups::{Group, GroupWalker};
+use crate::head::Head;
+
+/// Transactions up to this size are held while they are converted.
+pub(crate) const HELD_SIZE_MAX: u64 = 1 << 20;
+/// Of buffers that are used again.
+const BUFFER_SIZE_MAX: usize = 1 << 20;
+/// How plain transactions are compressed for the form. The level is part of its coordinates: it never changes.
+const OPTIONS: CompressOptions =
+    CompressOptions { level: CompressionLevel::DEFAULT, mark_frames: true, marks: false };
+
+/// What a form makes of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    None,
+    Expand,
+    Compress,
+    /// It names the next file.
+    Name,
+}
+
+impl Change {
+    /// Of a transaction, or an event between transactions, in a file that begins with `head`.
+    pub(crate) fn of(group: &Group, form: Form, head: &Head) -> Change {
+        match (form, group.payload) {
+            (Form::Received, Some(Provenance::Binlogz)) | (Form::Uncompressed, Some(_)) => Change::Expand,
+            (Form::Received, _) => Change::None,
+            _ if group.first.event_type == EventType::ROTATE && !group.is_transaction => Change::Name,
+            (Form::Compressed, None) if group.is_transaction && head.announces_payloads() => Change::Compress,
+            _ => Change::None,
+        }
+    }
+}
+
+/// Where a transaction stands.
+pub(crate) struct Stored<'a> {
+    pub(crate) store: &'a BinlogStore,
+    pub(crate) file: FileNumber,
+    pub(crate) head: &'a Head,
+    /// What told it.
+    pub(crate) walker: &'a mut GroupWalker,
+    /// For what is too large to be at hand.
+    pub(crate) bodies: &'a mut LogReader,
+}
+
+/// One zstd context for each direction, and buffers, used again and again.
+#[derive(Debug)]
+pub(crate) struct Converter {
+    expander: Option<TransactionExpander>,
+    compressor: Option<TransactionCompressor>,
+    memory: SpoolMemory,
+    buffer: Vec<u8>,
+    spool: Vec<u8>,
+}
+
+impl Converter {
+    /// One that shares this memory with the others.
+    pub(crate) fn new(memory: &SpoolMemory) -> Self {
+        Converter {
+            expander: None,
+            compressor: None,
+            memory: memory.clone(),
+            buffer: Vec::new(),
+            spool: Vec::new(),
+        }
+    }
+
+    /// Writes what a transaction becomes.
+    pub(crate) fn convert<W: Write>(
+        &mut self,
+        group: &Group,
+        change: Change,
+        mut stored: Stored<'_>,
+        out: &mut PositionWriter<W>,
+    ) -> Result<()> {
+        let spool = Spool::new(&self.memory, std::mem::take(&mut self.spool));
+        let held = group.size() <= HELD_SIZE_MAX;
+        if held {
+            self.hold(group, &mut stored)?;
+        }
+        let mut rewritten = self.rewrite(group, change, held, &mut stored, spool)?;
+        match held {
+            true => out.write(&mut rewritten, &mut self.buffer, |_, _| {})?,
+            false => {
+                let mut piece = StoredPiece { reader: stored.bodies, begin: group.begin };
+                out.write(&mut rewritten, &mut piece, |_, _| {})?;
+                // Only large transactions come with large windows.
+                (self.expander, self.compressor) = (None, None);
+            }
+        }
+        self.spool = rewritten.spool.into_buffer();
+        for buffer in [&mut self.spool, &mut self.buffer] {
+            if buffer.capacity() > BUFFER_SIZE_MAX {
+                *buffer = Vec::new();
+            }
+        }
+        Ok(())
+    }
+
+    fn rewrite(
+        &mut self,
+        group: &Group,
+        change: Change,
+        held: bool,
+        stored: &mut Stored<'_>,
+        spool: Spool,
+    ) -> Result<Rewritten> {
+        let (context, announced) = (stored.head.context(), stored.head.announces_payloads());
+        let place = Place { offset: group.begin, context, announced };
+        Ok(match change {
+            Change::Expand => {
+                let expander = match &mut self.expander {
+                    Some(expander) => expander,
+                    none => none.insert(TransactionExpander::new()?),
+                };
+                match held {
+                    true => expander.batch(&self.buffer, place, spool)?,
+                    false => {
+                        stored.bodies.seek_to(group.begin);
+                        expander.large(stored.bodies.by_ref().take(group.size()), place, spool)?
+                    }
+                }
+            }
+            Change::Compress => {
+                let compressor = match &mut self.compressor {
+                    Some(compressor) => compressor,
+                    none => none.insert(TransactionCompressor::new(OPTIONS)?),
+                };
+                match held {
+                    true => compressor.batch(&self.buffer, place, spool)?,
+                    false => {
+                        let (store, file) = (stored.store, stored.file);
+                        let reader = |range: Range<u64>| {
+                            let reader = store.reader(file, group.begin + range.start);
+                            Ok(reader.map_err(io::Error::other)?.take(range.end - range.start))
+                        };
+                        compressor.large(reader, group.size(), place, spool)?
+                    }
+                }
+            }
+            Change::None | Change::Name => {
+                let mut plain = Rewritten::new(group.begin, context, spool, false);
+                plain.spans.push(Span::Plain(0..group.size()));
+                plain
+            }
+        })
+    }
+
+    /// Takes a transaction into the buffer.
+    fn hold(&mut self, group: &Group, stored: &mut Stored<'_>) -> Result<()> {
+        self.buffer.clear();
+        if let Some(bytes) = stored.walker.bytes(group)? {
+            self.buffer.extend_from_slice(bytes);
+            return Ok(());
+        }
+        self.buffer.resize(group.size() as usize, 0);
+        stored.bodies.seek_to(group.begin);
+        stored.bodies.read_exact(&mut self.buffer).map_err(Error::io("read a stored log"))
+    }
+}
+
+/// A transaction that is not held in memory.
+struct StoredPiece<'a> {
+    reader: &'a mut LogReader,
+    begin: u64,
+}
+
+impl PieceBytes for StoredPiece<'_> {
+    fn in_memory(&mut self, _: Range<u64>) -> Option<&mut [u8]> {
+        None
+    }
+
+    fn reader(&mut self, range: Range<u64>) -> io::Result<Box<dyn Read + '_>> {
+        self.reader.seek_to(self.begin + range.start);
+        Ok(Box::new(self.reader.by_ref().take(range.end - range.start)))
+    }
+}
