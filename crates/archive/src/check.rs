@@ -13,7 +13,7 @@ use crate::storage::Storage;
 ///
 /// A manifest that can't be read.
 pub fn check(storage: &dyn Storage, manifest: &Manifest, workers: usize) -> Result<Vec<String>> {
-    let mut problems = Vec::new();
+    let mut problems = manifest.problems(storage);
     for file in &manifest.files {
         problems.extend(check_file(storage, file, workers));
     }
@@ -23,20 +23,22 @@ pub fn check(storage: &dyn Storage, manifest: &Manifest, workers: usize) -> Resu
 
 fn check_file(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Vec<String> {
     let mut problems = Vec::new();
+    let mut lost = Vec::new();
     for object in &file.objects {
         let blocks = restore::open(storage, object).and_then(|object| {
-            let (_, numbers) = object.log(&file.name)?;
+            let (log, numbers) = object.log(&file.name)?;
+            problems.extend(object.inspect(log).iter().map(|error| format!("{}: {error}", file.name)));
             let damaged = numbers.into_iter().filter_map(|number| object.block(number, workers).err());
             Ok(damaged.map(|error| format!("{}: {error}", file.name)).collect())
         });
-        let lost = |error| vec![format!("{}: {error}; it held {}", file.name, file.gtids)];
-        problems.extend(blocks.unwrap_or_else(lost));
+        let all = |error| vec![format!("{}: {error}; it held {}", file.name, file.gtids)];
+        lost.extend(blocks.unwrap_or_else(all));
     }
-    if problems.is_empty() {
-        problems.extend(
-            restore::verify(storage, file, workers).err().map(|error| format!("{}: {error}", file.name)),
-        );
+    if lost.is_empty() {
+        let verified = restore::verify(storage, file, workers);
+        lost.extend(verified.err().map(|error| format!("{}: {error}", file.name)));
     }
+    problems.append(&mut lost);
     problems
 }
 

@@ -40,6 +40,15 @@ pub enum Error {
         /// The block, and its transactions.
         block: String,
     },
+    /// Something that is there a second time.
+    #[error("{what} is damaged ({source}); nothing is lost, since it is there a second time")]
+    Copy {
+        /// What it is.
+        what: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<Error>,
+    },
     /// A block that is whole can't be had without another that is not.
     #[error("{block} needs an earlier block: {source}")]
     Needs {

@@ -95,21 +95,7 @@ impl Index {
         }
         varint::put(&mut out, self.blocks.len() as u64);
         for (number, block) in self.blocks.iter().enumerate() {
-            varint::put(&mut out, block.log.into());
-            for number in [block.offset, block.size, block.at, block.packed_size] {
-                varint::put(&mut out, number);
-            }
-            out.extend_from_slice(&block.crc32.to_le_bytes());
-            out.push(block.continues.into());
-            out.push(u8::from(block.method == Method::Columns));
-            varint::put(&mut out, block.references.len() as u64);
-            for &reference in &block.references {
-                varint::put(&mut out, (number as u64).wrapping_sub(reference.into()));
-            }
-            let (first, last) = block.times.unwrap_or_default();
-            varint::put(&mut out, first.into());
-            varint::put(&mut out, last.into());
-            varint::put_bytes(&mut out, block.gtids.to_string().as_bytes());
+            block.encode(&mut out, number as u32);
         }
         out
     }
@@ -193,7 +179,37 @@ impl BlockEntry {
         format!("block of log bytes {} to {end}, transactions {gtids},", self.offset)
     }
 
-    fn decode(from: &mut Taker<'_>, several: bool, number: u32) -> Result<BlockEntry> {
+    /// A block of which nothing is known but that it was there.
+    pub(crate) fn lost() -> BlockEntry {
+        let piece = Piece { offset: 0, log: Vec::new(), maps: Vec::new(), continues: false };
+        BlockEntry { log: u32::MAX, ..BlockEntry::of(&piece) }
+    }
+
+    /// Whether it is such a one.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.log == u32::MAX
+    }
+
+    /// As it stands in the index and in front of the block of this number.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>, number: u32) {
+        varint::put(out, self.log.into());
+        for number in [self.offset, self.size, self.at, self.packed_size] {
+            varint::put(out, number);
+        }
+        out.extend_from_slice(&self.crc32.to_le_bytes());
+        out.push(self.continues.into());
+        out.push(u8::from(self.method == Method::Columns));
+        varint::put(out, self.references.len() as u64);
+        for &reference in &self.references {
+            varint::put(out, u64::from(number).wrapping_sub(reference.into()));
+        }
+        let (first, last) = self.times.unwrap_or_default();
+        varint::put(out, first.into());
+        varint::put(out, last.into());
+        varint::put_bytes(out, self.gtids.to_string().as_bytes());
+    }
+
+    pub(crate) fn decode(from: &mut Taker<'_>, several: bool, number: u32) -> Result<BlockEntry> {
         let log = if several { from.at_most(LOGS_MAX, "number of a log")? as u32 } else { 0 };
         let offset = from.number()?;
         let size = from.at_most(BLOCK_SIZE_MAX as u64, "size of a block")? as u64;

@@ -11,6 +11,7 @@
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
 
 pub mod block;
+mod block_header;
 mod blocks;
 mod budget;
 pub mod check;

@@ -8,8 +8,14 @@ use crate::order;
 use crate::storage::Storage;
 
 const FORMAT: &str = "binlogz archive";
-/// The version written. Version 1, which is read, had one object for each log.
-const VERSION: u32 = 2;
+/// The version written. Versions 1, which had one object for each log, and 2, which had no copy, are read.
+const VERSION: u32 = 3;
+/// The first version that must have a checksum, and has a copy.
+const VERSION_COPY: u32 = 3;
+/// The manifest once more, among the objects: written behind it, read where it is damaged.
+const COPY: &str = "manifest-copy.json";
+/// A copy is no larger.
+const COPY_SIZE_MAX: u64 = 1 << 30;
 
 /// The manifest of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +30,12 @@ pub struct Manifest {
     /// The bytes it was read from, which alone it may replace.
     #[serde(skip)]
     stored: Option<Vec<u8>>,
+    /// What is wrong with it, where it was read from its copy.
+    #[serde(skip)]
+    damage: Option<String>,
+    /// The version that was read.
+    #[serde(skip)]
+    version_read: u32,
 }
 
 /// An archived log.
@@ -60,7 +72,15 @@ pub struct FileEntry {
 
 impl Default for Manifest {
     fn default() -> Self {
-        Manifest { format: FORMAT.into(), version: VERSION, files: Vec::new(), crc32: None, stored: None }
+        Manifest {
+            format: FORMAT.into(),
+            version: VERSION,
+            files: Vec::new(),
+            crc32: None,
+            stored: None,
+            damage: None,
+            version_read: VERSION,
+        }
     }
 }
 
@@ -72,20 +92,61 @@ impl Manifest {
     /// One that can't be read, or of another version.
     pub fn read(storage: &dyn Storage) -> Result<Option<Manifest>> {
         let Some(bytes) = storage.manifest()? else { return Ok(None) };
-        let mut manifest: Manifest = serde_json::from_slice(&bytes)?;
+        let mut manifest = match Manifest::decode(&bytes) {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                let copy = Manifest::read_copy(storage);
+                let Ok(copy) = copy else { return Err(error) };
+                Manifest { damage: Some(error.to_string()), ..copy }
+            }
+        };
+        manifest.stored = Some(bytes);
+        Ok(Some(manifest))
+    }
+
+    fn read_copy(storage: &dyn Storage) -> Result<Manifest> {
+        let copy = storage.get(COPY)?;
+        let size = copy.size()?;
+        if size > COPY_SIZE_MAX {
+            return Err(Error::damaged("copy of the manifest", "is larger than can be"));
+        }
+        Manifest::decode(&copy.read(0, size as usize)?)
+    }
+
+    /// Reads its bytes.
+    fn decode(bytes: &[u8]) -> Result<Manifest> {
+        let mut manifest: Manifest = serde_json::from_slice(bytes)?;
         if manifest.format != FORMAT || !(1..=VERSION).contains(&manifest.version) {
             let found = format!("{} {}", manifest.format, manifest.version);
             return Err(Error::unexpected("manifest", found, format!("{FORMAT} 1 to {VERSION}")));
         }
-        if let Some(crc32) = manifest.crc32.take()
-            && crc32fast::hash(&manifest.bytes()?) != crc32
-        {
-            return Err(Error::damaged("manifest", "is damaged (checksum differs)"));
+        match manifest.crc32.take() {
+            Some(crc32) if crc32fast::hash(&manifest.bytes()?) != crc32 => {
+                return Err(Error::damaged("manifest", "is damaged (checksum differs)"));
+            }
+            None if manifest.version >= VERSION_COPY => {
+                return Err(Error::damaged("manifest", "is damaged (without a checksum)"));
+            }
+            _ => {}
         }
         order::sort_by_name(&mut manifest.files, |file| &file.name);
-        manifest.version = VERSION;
-        manifest.stored = Some(bytes);
-        Ok(Some(manifest))
+        manifest.version_read = std::mem::replace(&mut manifest.version, VERSION);
+        Ok(manifest)
+    }
+
+    /// What is wrong with it or its copy, one line each.
+    pub(crate) fn problems(&self, storage: &dyn Storage) -> Vec<String> {
+        let mut problems = Vec::new();
+        if let Some(damage) = &self.damage {
+            problems.push(format!(
+                "{damage}; its copy was read: what create stored since that was written has to be given to create again"
+            ));
+        } else if self.version_read >= VERSION_COPY
+            && let Err(error) = Manifest::read_copy(storage)
+        {
+            problems.push(format!("copy of the manifest: {error}; nothing is lost"));
+        }
+        problems
     }
 
     /// Stores it in the place of the manifest it was read from.
@@ -100,7 +161,9 @@ impl Manifest {
         let bytes = self.bytes()?;
         self.crc32 = None;
         storage.put_manifest(&bytes, self.stored.as_deref())?;
+        storage.put(COPY, &mut |out| out.write_all(&bytes).map_err(Error::io("write")))?;
         self.stored = Some(bytes);
+        self.damage = None;
         Ok(())
     }
 

@@ -1,9 +1,10 @@
 //! Gives logs back: whole ones byte for byte, or chosen transactions as binlog files of their own.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, crc32};
+use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::header::END_LOG_POS_OFFSET;
 use binlogz_binlog::{Boundary, EventHeader, TransactionAssembler};
 
@@ -31,10 +32,37 @@ pub fn open(storage: &dyn Storage, object: &str) -> Result<Object> {
 ///
 /// Blocks that are damaged, output that fails.
 pub fn whole(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, workers: usize) -> Result<()> {
-    let Some(level) = file.payload_level else { return blocks(storage, file, out, workers) };
-    let mut plain = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
-    blocks(storage, file, &mut plain, workers)?;
-    compress(Arc::new(plain), level.into(), out, workers)
+    let mut out = Counted { out, size: 0 };
+    match file.payload_level {
+        None => blocks(storage, file, &mut out, workers)?,
+        Some(level) => {
+            let mut plain = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
+            blocks(storage, file, &mut plain, workers)?;
+            compress(Arc::new(plain), level.into(), &mut out, workers)?;
+        }
+    }
+    match out.size == file.size {
+        true => Ok(()),
+        false => Err(Error::unexpected("size of the log", out.size, file.size)),
+    }
+}
+
+/// Counts what is written.
+struct Counted<'a> {
+    out: &'a mut dyn Write,
+    size: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.size += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// Reads a log back and compares it with its SHA-256.
@@ -100,9 +128,12 @@ pub fn chosen(
     }
     let mut filter = Filter::default();
     let mut writer = None;
+    let (mut made_anew, mut known) = (false, GtidSet::default());
     for object in &file.objects {
         let object = open(storage, object)?;
+        made_anew |= object.made_anew;
         let (log, numbers) = object.log(&file.name)?;
+        known.union(&index::gtids(object.index.blocks.iter().filter(|block| block.log == log)));
         let head = object.index.logs.get(log as usize).map(|log| log.head.as_slice()).unwrap_or_default();
         for number in numbers {
             let Some(entry) = object.index.blocks.get(number as usize) else { continue };
@@ -129,6 +160,12 @@ pub fn chosen(
                     }
                     Choice::Take { begins } => {
                         restored.transactions += u64::from(begins);
+                        if writer.is_none() && head.is_empty() && object.made_anew {
+                            return Err(Error::damaged(
+                                "index",
+                                "is damaged, and the header of the log's first block",
+                            ));
+                        }
                         if writer.is_none() {
                             writer = Some(LogWriter::new(out()?, head)?);
                         }
@@ -141,6 +178,9 @@ pub fn chosen(
             let magic = if begin == 0 { binlogz_binlog::MAGIC.len() } else { 0 };
             filter.cut = log.split_off((size + magic).min(log.len()));
         }
+    }
+    if made_anew && known != file.gtid_set()? {
+        return Err(Error::damaged("index", "is damaged, and headers of blocks: transactions are missing"));
     }
     finish(writer, restored)
 }

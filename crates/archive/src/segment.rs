@@ -18,13 +18,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use binlogz_flow::ordered;
 
 use crate::block::{self, Dealt, Method};
+use crate::block_header::BlockHeader;
 use crate::blocks::{self, CLOSURE_MAX, Kept};
 use crate::budget::Budget;
 use crate::cut::Piece;
 use crate::error::{Error, Result};
 use crate::former::{Finder, Unpacked};
 use crate::index::{BlockEntry, Index, LogEntry};
-use crate::object::{HEAD_SIZE, MAGIC, MAGIC_END, TAIL_SIZE, VERSION};
+use crate::object::{self, HEAD_SIZE, MAGIC, VERSION};
 use crate::rows::REFERENCES_MAX;
 
 /// The most plain bytes of a segment.
@@ -113,7 +114,8 @@ impl Segment {
 
     /// Whether there is room for another block.
     fn has_room(&self, piece: &Piece) -> bool {
-        let packed = self.packed.load(Ordering::Acquire) + block::packed_size_max(piece.log.len()) as u64;
+        let header_max = self.index.logs.last().map_or(0, header_size_max);
+        let packed = self.packed.load(Ordering::Acquire) + stored_size_max(piece.log.len(), header_max);
         let empty = self.index.blocks.is_empty();
         let plain = self.plain + piece.log.len() as u64;
         empty || (plain <= PLAIN_MAX && packed <= PACKED_MAX - INDEX_ROOM)
@@ -174,6 +176,9 @@ impl Segment {
     ) -> Result<()> {
         let Segment { file, index, plain, packed, history, kept } = self;
         let packed = &*packed;
+        let entry_of_log = index.logs.get(log as usize).cloned();
+        let entry_of_log = entry_of_log.ok_or_else(|| Error::damaged("segment", "has no such log"))?;
+        let header_max = header_size_max(&entry_of_log);
         let budget = Budget::new(UNDER_WAY_MAX);
         let jobs = || {
             if !budget.wait_for(1) {
@@ -183,7 +188,7 @@ impl Segment {
                 Ok(piece) => piece?,
                 Err(error) => return Some(Err(error)),
             };
-            let size = block::packed_size_max(piece.log.len()) as u64;
+            let size = stored_size_max(piece.log.len(), header_max);
             let all = packed.load(Ordering::Acquire) + size;
             let fits = *plain + piece.log.len() as u64 <= PLAIN_MAX && all <= PACKED_MAX - INDEX_ROOM;
             if !fits && !history.sizes.is_empty() {
@@ -206,11 +211,17 @@ impl Segment {
         };
         let keep = |coded: Coded| {
             let size = coded.piece.log.len();
-            let size_max = block::packed_size_max(size) as u64;
+            let size_max = stored_size_max(size, header_max);
             let (bytes, mut entry) = check(&*file, &index.blocks, kept, coded, workers)?;
             entry.at = index.blocks.last().map_or(HEAD_SIZE, |last| last.at + last.packed_size);
-            file.write_all_at(&bytes, entry.at).map_err(Error::io("write a temporary file"))?;
-            packed.fetch_sub(size_max - entry.packed_size, Ordering::AcqRel);
+            let first = index.blocks.last().is_none_or(|last| last.log != log);
+            let number = index.blocks.len() as u32;
+            let header = BlockHeader::encode(number, &entry, &entry_of_log, first);
+            let stored = [header.as_slice(), &bytes].concat();
+            file.write_all_at(&stored, entry.at).map_err(Error::io("write a temporary file"))?;
+            entry.at += header.len() as u64;
+            packed.fetch_add(stored.len() as u64, Ordering::AcqRel);
+            packed.fetch_sub(size_max, Ordering::AcqRel);
             index.blocks.push(entry);
             budget.give_back(size);
             Ok(())
@@ -225,16 +236,22 @@ impl Segment {
     /// A temporary file that can't be written.
     pub fn finish(self) -> Result<(File, u64, Index)> {
         let at = self.index.blocks.last().map_or(HEAD_SIZE, |last| last.at + last.packed_size);
-        let mut bytes = self.index.encode();
-        let index_size = bytes.len() as u32;
-        let crc32 = crc32fast::hash(&bytes);
-        bytes.extend_from_slice(&at.to_le_bytes());
-        bytes.extend_from_slice(&index_size.to_le_bytes());
-        bytes.extend_from_slice(&crc32.to_le_bytes());
-        bytes.extend_from_slice(&MAGIC_END);
+        let bytes = object::end(at, &self.index.encode());
         self.file.write_all_at(&bytes, at).map_err(Error::io("write a temporary file"))?;
-        Ok((self.file, at + u64::from(index_size) + TAIL_SIZE, self.index))
+        Ok((self.file, at + bytes.len() as u64, self.index))
     }
+}
+
+/// The most bytes that a block's header takes beside its log's name and head and its GTIDs.
+const HEADER_SMALL: u64 = 4 << 10;
+
+fn header_size_max(log: &LogEntry) -> u64 {
+    HEADER_SMALL + (log.name.len() + log.head.len()) as u64
+}
+
+/// The most bytes that a block of so many takes with its header. GTIDs that are no ranges may take more as text.
+fn stored_size_max(size: usize, header_max: u64) -> u64 {
+    block::packed_size_max(size) as u64 + header_max + size as u64 / 8
 }
 
 /// Unpacks a block and compares it; one that does not come back is packed as bytes.

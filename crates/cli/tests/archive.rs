@@ -61,7 +61,7 @@ fn damage_is_named_with_its_transactions() {
     folder.sample("plain", FILES[0]);
     folder.run(["archive", "create", "--to", "arc", FILES[0]]);
     assert_eq!(folder.run(["archive", "check", "arc"]).code, Some(0));
-    let object = fs::read_dir(folder.path("arc/objects")).unwrap().next().unwrap().unwrap().path();
+    let object = folder.segment("arc");
     let mut bytes = fs::read(&object).unwrap();
     bytes[500] ^= 1;
     fs::write(&object, bytes).unwrap();

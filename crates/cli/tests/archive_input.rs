@@ -54,7 +54,7 @@ fn a_damaged_archive_is_trouble_of_the_log_alone() {
         folder.sample("plain", name);
     }
     folder.run(["archive", "create", "--to", "arc", FILES[0]]).is_done();
-    let object = fs::read_dir(folder.path("arc/objects")).unwrap().next().unwrap().unwrap().path();
+    let object = folder.segment("arc");
     let mut bytes = fs::read(&object).unwrap();
     bytes[500] ^= 1;
     folder.run(["archive", "create", "--to", "arc", FILES[1]]).is_done();

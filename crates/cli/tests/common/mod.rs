@@ -36,6 +36,13 @@ impl Folder {
         path
     }
 
+    /// The first segment of an archive.
+    pub(crate) fn segment(&self, archive: &str) -> PathBuf {
+        let objects = fs::read_dir(self.path(&format!("{archive}/objects"))).unwrap();
+        let mut paths = objects.map(|object| object.unwrap().path());
+        paths.find(|path| path.extension().is_some_and(|extension| extension == "binlogz")).unwrap()
+    }
+
     /// Puts a sample under its own name, such as `binlog.000004`.
     pub(crate) fn sample(&self, folder: &str, name: &str) -> Vec<u8> {
         let bytes = sample(folder, name);

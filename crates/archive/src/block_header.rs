@@ -1,0 +1,145 @@
+//! What stands in front of each block since version 3: what the index says of it, so that an index can be made anew of
+//! the blocks alone.
+//!
+//! ```text
+//! 0   4  magic "blkz"
+//! 4   4  size of what follows the checksum
+//! 8   4  crc32 of the size and of what follows
+//! 12     number  varint  of the block
+//!        entry           as in the index; `at` is where this header begins
+//!        name    bytes   length, then the log's name
+//!        head    bytes   length, then the log's head, in front of its first block of the object; else nothing
+//! ```
+
+use crate::error::{Error, Result};
+use crate::index::{BlockEntry, Index, LogEntry};
+use crate::object::{HEAD_SIZE, ReadRange};
+use crate::varint::{self, Taker};
+
+const MAGIC: [u8; 4] = *b"blkz";
+/// Bytes of a header that all have.
+const FIXED_SIZE: usize = 12;
+/// A header is no larger: it holds the GTIDs of a block, and a log's previous ones.
+const SIZE_MAX: usize = 64 << 20;
+/// Bytes that are looked through at once for the next header.
+const SCAN_SIZE: usize = 1 << 20;
+/// The most blocks that a header's number may have.
+const BLOCKS_MAX: u64 = 1 << 20;
+
+/// The name of a log or block that nothing is known of: no file has it.
+const LOST: &str = "\0";
+
+/// A header that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct BlockHeader {
+    pub(crate) number: u32,
+    pub(crate) entry: BlockEntry,
+    pub(crate) log: LogEntry,
+}
+
+impl BlockHeader {
+    /// As it stands at `entry.at`.
+    pub(crate) fn encode(number: u32, entry: &BlockEntry, log: &LogEntry, first: bool) -> Vec<u8> {
+        let mut body = Vec::new();
+        varint::put(&mut body, number.into());
+        entry.encode(&mut body, number);
+        varint::put_bytes(&mut body, log.name.as_bytes());
+        varint::put_bytes(&mut body, if first { &log.head } else { &[] });
+        let size = (body.len() as u32).to_le_bytes();
+        let crc32 = checksum(size, &body);
+        [&MAGIC[..], &size, &crc32.to_le_bytes(), &body].concat()
+    }
+
+    /// The header at `at`, and its size. Afterwards `entry.at` is where the block's own bytes begin.
+    pub(crate) fn read(bytes: &dyn ReadRange, at: u64) -> Result<(BlockHeader, u64)> {
+        let fixed = bytes.read(at, FIXED_SIZE)?;
+        let mut fields = fixed.as_chunks::<4>().0.iter();
+        let (Some(&MAGIC), Some(&size), Some(&crc32)) = (fields.next(), fields.next(), fields.next()) else {
+            return Err(damaged("does not begin with its magic"));
+        };
+        let body_size = u32::from_le_bytes(size) as usize;
+        let left = bytes.size()?.saturating_sub(at + FIXED_SIZE as u64);
+        if body_size > SIZE_MAX || body_size as u64 > left {
+            return Err(damaged("is larger than can be"));
+        }
+        let body = bytes.read(at + FIXED_SIZE as u64, body_size)?;
+        if checksum(size, &body) != u32::from_le_bytes(crc32) {
+            return Err(damaged("is damaged (checksum differs)"));
+        }
+        let mut from = Taker::new(&body);
+        let number = from.at_most(BLOCKS_MAX, "number of a block")? as u32;
+        let mut entry = BlockEntry::decode(&mut from, true, number)?;
+        let name = str::from_utf8(from.bytes()?).map_err(|_| damaged("has a name that is not UTF-8"))?;
+        let log = LogEntry { name: name.into(), head: from.bytes()?.to_vec() };
+        let size = (FIXED_SIZE + body_size) as u64;
+        if entry.at != at || from.left() > 0 {
+            return Err(damaged("is not where it should be"));
+        }
+        entry.at += size;
+        Ok((BlockHeader { number, entry, log }, size))
+    }
+}
+
+fn checksum(size: [u8; 4], body: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&size);
+    hasher.update(body);
+    hasher.finalize()
+}
+
+fn damaged(problem: &'static str) -> Error {
+    Error::damaged("header of a block", problem)
+}
+
+/// Makes the index of an object anew of the headers of its blocks. What has lost its header too is a block that can't be
+/// read; nothing else takes its number.
+pub(crate) fn index_anew(bytes: &dyn ReadRange) -> Result<Index> {
+    let mut index = Index::default();
+    let mut at = HEAD_SIZE;
+    while let Some((header, next)) = next_header(bytes, at)? {
+        let BlockHeader { number, entry, log } = header;
+        at = next;
+        while index.logs.len() <= entry.log as usize {
+            index.logs.push(LogEntry { name: LOST.into(), head: Vec::new() });
+        }
+        if let Some(known) = index.logs.get_mut(entry.log as usize) {
+            known.name = log.name;
+            if !log.head.is_empty() {
+                known.head = log.head;
+            }
+        }
+        while index.blocks.len() < number as usize {
+            index.blocks.push(BlockEntry::lost());
+        }
+        if index.blocks.len() == number as usize {
+            index.blocks.push(entry);
+        }
+    }
+    Ok(index)
+}
+
+/// The header at `at` or, where it is damaged, the next one, and where its block ends.
+fn next_header(bytes: &dyn ReadRange, mut at: u64) -> Result<Option<(BlockHeader, u64)>> {
+    let size = bytes.size()?;
+    while at + FIXED_SIZE as u64 <= size {
+        if let Ok((header, _)) = BlockHeader::read(bytes, at) {
+            let end = header.entry.at.saturating_add(header.entry.packed_size);
+            return Ok(Some((header, end)));
+        }
+        at = next_magic(bytes, at + 1, size)?;
+    }
+    Ok(None)
+}
+
+/// Where the next magic stands, or the end.
+fn next_magic(bytes: &dyn ReadRange, mut at: u64, size: u64) -> Result<u64> {
+    while at + FIXED_SIZE as u64 <= size {
+        let part = bytes.read(at, SCAN_SIZE.min((size - at) as usize))?;
+        if let Some(place) = part.windows(MAGIC.len()).position(|window| window == MAGIC) {
+            return Ok(at + place as u64);
+        }
+        // The magic may begin with the last bytes.
+        at += (part.len() - (MAGIC.len() - 1)) as u64;
+    }
+    Ok(size)
+}
