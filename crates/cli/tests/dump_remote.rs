@@ -97,6 +97,14 @@ fn text_is_mysqlbinlogs(server: &MysqlSandbox) {
         &["--read-from-remote-source=BINLOG-DUMP-NON-GTIDS", "binlog.000003"],
         &["--read-from-remote-source=BINLOG-DUMP-GTIDS", "--to-last-log", &excluded, "binlog.000004"],
         &["-R", "--ssl-mode=REQUIRED", "--connection-server-id=77", "binlog.000003"],
+        &[
+            "-R",
+            "--compression-algorithms=zstd",
+            "--zstd-compression-level=9",
+            "--to-last-log",
+            "binlog.000002",
+        ],
+        &["-R", "--compress", "-v", "binlog.000004"],
         &["-R", ""],
         // Trouble.
         &["-R", "no-such.000001", "binlog.000003"],
@@ -191,13 +199,17 @@ fn raw_files_are_the_servers(server: &MysqlSandbox) -> Outcome {
     // Of a path the last part counts; mysqlbinlog, asked for one, gives nothing.
     let ran = run(ours(&folder, server, &["--raw", "-R", "/some/where/binlog.000002"]));
     assert_eq!((ran.code, folder.names()), (Some(0), vec!["binlog.000002".to_owned()]));
-    let ran = run(ours(&folder, server, &["--raw", "-R", "--to-last-log", "binlog.000001"]));
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     let logs = server.binlogs()?;
-    assert_eq!(folder.names().len(), logs.len());
-    for log in logs {
-        let name = log.file_name().unwrap().to_string_lossy().into_owned();
-        assert!(folder.read(&name) == sent(&log), "{name}");
+    for algorithms in ["uncompressed", "zlib", "zstd,uncompressed"] {
+        let folder = Folder::new();
+        let compressed = format!("--compression-algorithms={algorithms}");
+        let ran = run(ours(&folder, server, &["--raw", "-R", &compressed, "--to-last-log", "binlog.000001"]));
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+        assert_eq!(folder.names().len(), logs.len());
+        for log in &logs {
+            let name = log.file_name().unwrap().to_string_lossy().into_owned();
+            assert!(folder.read(&name) == sent(log), "{name} {algorithms}");
+        }
     }
     Ok(())
 }
@@ -218,8 +230,8 @@ fn refusals_are_mysqlbinlogs(server: &MysqlSandbox) {
             "ERROR: Failed on connect: read no-such.pem: I/O error: No such file or directory",
         ),
         (
-            &["--raw", "-R", "--compression-algorithms=zlib", "binlog.000004"],
-            "ERROR: --compression-algorithms is 'zlib', expected uncompressed among them",
+            &["--raw", "-R", "--compression-algorithms=zlib,lz4", "binlog.000004"],
+            "ERROR: compression-algorithms is 'zlib,lz4', expected some of zlib, zstd and uncompressed",
         ),
     ] {
         let folder = Folder::new();

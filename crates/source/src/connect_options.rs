@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use binlogz_wire::auth::{AuthPlugin, Credentials, Password};
+use binlogz_wire::compressed::CompressionChoice;
 use binlogz_wire::session::{LoginOptions, Timeouts, TlsPolicy};
 
 use crate::error::{Error, FileContext, Result};
@@ -67,6 +68,8 @@ pub struct ConnectOptions {
     pub get_server_public_key: bool,
     /// `--default-auth`.
     pub default_auth: Option<AuthPlugin>,
+    /// `--compression-algorithms`, `--zstd-compression-level`.
+    pub compression: CompressionChoice,
     /// How long to wait for connection, answers and events.
     pub timeouts: Timeouts,
     /// What the client calls itself to the server (`program_name`).
@@ -247,6 +250,7 @@ impl ConnectOptions {
                 SslMode::Required | SslMode::VerifyCa | SslMode::VerifyIdentity => TlsPolicy::Required,
             },
             local_socket: matches!(self.place(), Place::Socket(_)),
+            compression: self.compression,
             attributes: self.attributes(),
         })
     }

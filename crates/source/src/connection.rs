@@ -60,6 +60,7 @@ impl Connection {
             let count = input.len() - rest.len();
             self.link.take(count);
             let step = step.map_err(|error| self.link.wire_error(error))?;
+            self.link.compress_with(self.session.compression());
             let pending = self.session.pending().len();
             if pending > 0 {
                 self.link.send(self.session.pending(), self.session.doing())?;

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
+use binlogz_wire::compressed::{CompressedPackets, Compression};
 use rustls::{ClientConnection, StreamOwned};
 
 use crate::connect_options::ConnectOptions;
@@ -16,6 +17,8 @@ const READ_SIZE: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct Link {
     transport: Transport,
+    /// Once the connection is compressed: what came in and goes out below the rest.
+    compressed: Option<Box<Compressed>>,
     /// What came in: `begin..end` was not taken yet.
     buffer: Vec<u8>,
     begin: usize,
@@ -31,6 +34,17 @@ enum Transport {
     Tls(Box<StreamOwned<ClientConnection, Socket>>),
     /// While it changes.
     Nothing,
+}
+
+/// The lower half of a compressed connection.
+#[derive(Debug)]
+struct Compressed {
+    packets: CompressedPackets,
+    /// What came in: `begin..end` was not expanded yet.
+    buffer: Vec<u8>,
+    begin: usize,
+    end: usize,
+    out: Vec<u8>,
 }
 
 /// What waiting for bytes brought.
@@ -52,6 +66,7 @@ impl Link {
         socket.set_write_timeout(Some(options.timeouts.answer)).map_err(connected)?;
         Ok(Link {
             transport: Transport::Plain(socket),
+            compressed: None,
             buffer: vec![0; READ_SIZE],
             begin: 0,
             end: 0,
@@ -89,8 +104,32 @@ impl Link {
         self.buffer.get(self.begin.saturating_sub(count)..self.begin).unwrap_or_default()
     }
 
-    /// Sends all of it.
-    pub(crate) fn send(&mut self, bytes: &[u8], doing: &str) -> Result<()> {
+    /// From now on all bytes are compressed, if they are to be; nothing that came in may be left.
+    pub(crate) fn compress_with(&mut self, compression: Option<Compression>) {
+        if self.compressed.is_none()
+            && let Some(compression) = compression
+        {
+            let packets = CompressedPackets::new(compression);
+            let buffer = vec![0; READ_SIZE];
+            let compressed = Compressed { packets, buffer, begin: 0, end: 0, out: Vec::new() };
+            self.compressed = Some(Box::new(compressed));
+        }
+    }
+
+    /// Sends all of it: whole packets.
+    pub(crate) fn send(&mut self, packets: &[u8], doing: &str) -> Result<()> {
+        let Some(mut compressed) = self.compressed.take() else { return self.send_bytes(packets, doing) };
+        compressed.out.clear();
+        let begins = packets.get(3) == Some(&0);
+        let sent = match compressed.packets.compress(packets, begins, &mut compressed.out) {
+            Ok(()) => self.send_bytes(&compressed.out, doing),
+            Err(source) => Err(self.malformed(doing, source)),
+        };
+        self.compressed = Some(compressed);
+        sent
+    }
+
+    fn send_bytes(&mut self, bytes: &[u8], doing: &str) -> Result<()> {
         let sent = match &mut self.transport {
             Transport::Plain(socket) => socket.write_all(bytes),
             Transport::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
@@ -101,29 +140,71 @@ impl Link {
 
     /// Waits for more input, at most until the deadline; all input must have been taken.
     pub(crate) fn receive(&mut self, deadline: Option<Duration>, doing: &str) -> Result<Received> {
+        (self.begin, self.end) = (0, 0);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let received = match self.compressed.take() {
+            None => self.read(&mut buffer, deadline, doing),
+            Some(mut compressed) => {
+                let received = self.read_packet(&mut compressed, &mut buffer, deadline, doing);
+                self.compressed = Some(compressed);
+                received
+            }
+        };
+        self.buffer = buffer;
+        Ok(match received? {
+            Some(0) => Received::End,
+            count => {
+                self.end = count.unwrap_or_default();
+                Received::Something
+            }
+        })
+    }
+
+    /// Waits for the next compressed packet that holds something, and expands it; as [`Link::read`].
+    fn read_packet(
+        &mut self,
+        compressed: &mut Compressed,
+        plain: &mut Vec<u8>,
+        deadline: Option<Duration>,
+        doing: &str,
+    ) -> Result<Option<usize>> {
+        loop {
+            let input = compressed.buffer.get(compressed.begin..compressed.end).unwrap_or_default();
+            let mut rest = input;
+            let expanded = compressed.packets.expand(&mut rest, plain);
+            compressed.begin += input.len() - rest.len();
+            if expanded.map_err(|source| self.malformed(doing, source))? {
+                if !plain.is_empty() {
+                    return Ok(Some(plain.len()));
+                }
+                continue;
+            }
+            (compressed.begin, compressed.end) = (0, 0);
+            match self.read(&mut compressed.buffer, deadline, doing)? {
+                Some(0) => return Ok(Some(0)),
+                Some(count) => compressed.end = count,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Waits for bytes, at most until the deadline; how many came, 0 at the end of the connection. `None`: it is time to
+    /// look at the deadline.
+    fn read(&mut self, buffer: &mut [u8], deadline: Option<Duration>, doing: &str) -> Result<Option<usize>> {
         let now = self.now();
         let timeout = deadline.map(|deadline| deadline.saturating_sub(now));
-        (self.begin, self.end) = (0, 0);
         let read = match &mut self.transport {
-            Transport::Plain(socket) => {
-                socket.set_read_timeout(timeout).and_then(|()| socket.read(&mut self.buffer))
-            }
+            Transport::Plain(socket) => socket.set_read_timeout(timeout).and_then(|()| socket.read(buffer)),
             Transport::Tls(stream) => {
-                stream.sock.set_read_timeout(timeout).and_then(|()| stream.read(&mut self.buffer))
+                stream.sock.set_read_timeout(timeout).and_then(|()| stream.read(buffer))
             }
             Transport::Nothing => Err(io::ErrorKind::NotConnected.into()),
         };
         match read {
-            Ok(0) => Ok(Received::End),
-            Ok(count) => {
-                self.end = count;
-                Ok(Received::Something)
-            }
+            Ok(count) => Ok(Some(count)),
             Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => {
-                    Ok(Received::Something)
-                }
-                _ if is_end(&error) => Ok(Received::End),
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => Ok(None),
+                _ if is_end(&error) => Ok(Some(0)),
                 _ => Err(self.broken(doing, error)),
             },
         }
@@ -161,6 +242,10 @@ impl Link {
 
     pub(crate) fn wire_error(&self, source: binlogz_wire::Error) -> Error {
         Error::Wire { server: self.server.clone(), source }
+    }
+
+    fn malformed(&self, doing: &str, source: binlogz_binlog::Error) -> Error {
+        self.wire_error(binlogz_wire::Error::Malformed { doing: doing.to_owned(), source })
     }
 
     fn tls_failed(&self, source: io::Error) -> Error {

@@ -182,6 +182,8 @@ impl RemoteLog {
             self.taken = input.len() - rest.len();
             self.link.take(self.taken);
             let step = step.map_err(|error| self.link.wire_error(error))?;
+            // The login's last message is the server's: what is to be sent comes behind it.
+            self.link.compress_with(self.session.compression());
             self.send()?;
             match step {
                 Step::Event => return Ok(true),

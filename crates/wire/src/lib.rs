@@ -15,6 +15,7 @@
 pub mod auth;
 pub mod capabilities;
 pub mod command;
+pub mod compressed;
 pub mod dump_request;
 pub mod error;
 pub mod event_packets;

@@ -48,6 +48,8 @@ pub struct PacketReader {
     /// Whether some of the current message was handed out.
     inside: bool,
     next_sequence: u8,
+    /// Whether numbers mean nothing.
+    ignores_sequence: bool,
 }
 
 impl PacketReader {
@@ -97,6 +99,12 @@ impl PacketReader {
         self.next_sequence = sequence;
     }
 
+    /// Packets of a compressed connection: the compressed ones are counted, and libmysqlclient does not look at the numbers
+    /// inside, which servers may set to those.
+    pub fn ignore_sequence(&mut self) {
+        self.ignores_sequence = true;
+    }
+
     /// Takes the header; `false` if it is not whole yet.
     fn read_header(&mut self, input: &mut &[u8]) -> Result<bool> {
         let free = self.header.get_mut(self.held..).unwrap_or_default();
@@ -109,7 +117,7 @@ impl PacketReader {
             return Ok(false);
         }
         let [l0, l1, l2, sequence] = self.header;
-        if sequence != self.next_sequence {
+        if sequence != self.next_sequence && !self.ignores_sequence {
             let found = format!("{sequence} where {} is next", self.next_sequence);
             return Err(Error::invalid(WHAT, "sequence", found, "packets in order"));
         }
@@ -292,6 +300,15 @@ mod tests {
         assert_eq!(packets.next(&mut input).unwrap().unwrap().bytes, b"b");
         let error = packets.next(&mut input).unwrap_err().to_string();
         assert_eq!(error, "packet: sequence is 2 where 1 is next, expected packets in order");
+    }
+
+    #[test]
+    fn numbers_inside_compressed_packets_mean_nothing() {
+        let mut packets = PacketReader::default();
+        packets.ignore_sequence();
+        let mut input: &[u8] = b"\x01\0\0\x07a\x01\0\0\x02b";
+        assert_eq!(packets.next(&mut input).unwrap().unwrap().bytes, b"a");
+        assert_eq!(packets.next(&mut input).unwrap().unwrap().bytes, b"b");
     }
 
     #[test]

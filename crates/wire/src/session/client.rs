@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::login::{LOGGING_IN, Login, LoginOptions, LoginStep, ServerGreeting};
 use crate::command::Command;
+use crate::compressed::Compression;
 use crate::error::{Error, Result, While};
 use crate::packet::{MessageReader, PacketReader, PacketWriter, Piece};
 use crate::result_set::{Answer, AnswerReader};
@@ -59,6 +60,7 @@ pub struct ClientSession {
     /// When waiting began; what `deadline` counts from.
     waiting_since: Duration,
     doing: String,
+    compression: Option<Compression>,
 }
 
 #[derive(Debug)]
@@ -83,12 +85,19 @@ impl ClientSession {
             timeouts,
             waiting_since: now,
             doing: LOGGING_IN.into(),
+            compression: None,
         }
     }
 
     /// What the server told of itself first, once it did.
     pub fn greeting(&self) -> Option<&ServerGreeting> {
         self.login.greeting()
+    }
+
+    /// What all bytes are compressed with from now on, in both directions; `None` until logged in. The caller does it
+    /// ([`CompressedPackets`](crate::compressed::CompressedPackets)): the session takes and gives plain packets.
+    pub fn compression(&self) -> Option<Compression> {
+        self.compression
     }
 
     /// What is to be sent. Whoever sends it calls [`ClientSession::sent`].
@@ -137,6 +146,10 @@ impl ClientSession {
                         }
                         LoginStep::Done => {
                             self.state = State::Idle;
+                            self.compression = self.login.compression();
+                            if self.compression.is_some() {
+                                self.packets.ignore_sequence();
+                            }
                             return Ok(ClientStep::LoggedIn);
                         }
                     }

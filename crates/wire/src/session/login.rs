@@ -4,6 +4,7 @@ use crate::auth::{
     AUTH_MORE_DATA, AUTH_NEXT_FACTOR, AUTH_SWITCH, AuthPlugin, AuthSwitch, Channel, ClientAuth, Credentials,
 };
 use crate::capabilities::Capabilities;
+use crate::compressed::{Compression, CompressionChoice};
 use crate::error::{Error, Result, While};
 use crate::greeting::{Greeting, NONCE_SIZE};
 use crate::handshake_response::{HandshakeResponse, SslRequest};
@@ -50,6 +51,8 @@ pub struct LoginOptions {
     pub tls: TlsPolicy,
     /// Whether the connection is a Unix socket, on which nobody can listen.
     pub local_socket: bool,
+    /// How the connection may be compressed once logged in.
+    pub compression: CompressionChoice,
     /// What the client tells of itself: names and values, as in `_client_name`.
     pub attributes: Vec<(String, String)>,
 }
@@ -78,6 +81,7 @@ pub(super) struct Login {
     options: LoginOptions,
     channel: Channel,
     greeting: Option<ServerGreeting>,
+    compression: Option<Compression>,
     state: State,
 }
 
@@ -91,7 +95,12 @@ enum State {
 impl Login {
     pub(super) fn new(options: LoginOptions) -> Self {
         let channel = if options.local_socket { Channel::LocalSocket } else { Channel::Plain };
-        Login { options, channel, greeting: None, state: State::Greeting }
+        Login { options, channel, greeting: None, compression: None, state: State::Greeting }
+    }
+
+    /// What all that follows the login is compressed with.
+    pub(super) fn compression(&self) -> Option<Compression> {
+        self.compression
     }
 
     pub(super) fn greeting(&self) -> Option<&ServerGreeting> {
@@ -160,8 +169,14 @@ impl Login {
             }
         };
         let tls = if use_tls { Capabilities::SSL } else { Capabilities::default() };
+        let Some(compression) = self.options.compression.with(greeting.capabilities) else {
+            let said = "no way of compressing the connection that the client allows is one of the server's";
+            return Err(Error::Unsupported(said.into()));
+        };
+        self.compression = compression;
+        let compressed = compression.map(Compression::capability).unwrap_or_default();
         let head = SslRequest {
-            capabilities: REQUIRED | (WANTED & greeting.capabilities) | tls,
+            capabilities: REQUIRED | (WANTED & greeting.capabilities) | tls | compressed,
             packet_size_max: PACKET_SIZE_MAX,
             collation: COLLATION,
             filler: [0; 23],
@@ -205,7 +220,10 @@ impl Login {
             database: None,
             plugin: Some(plugin.name().as_bytes()),
             attributes: attributes.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect(),
-            zstd_level: None,
+            zstd_level: match self.compression {
+                Some(Compression::Zstd { level }) => Some(level),
+                Some(Compression::Zlib) | None => None,
+            },
         };
         out.message(|payload| response.encode(payload));
         self.state = State::Authenticating { auth, switched: false };

@@ -361,6 +361,7 @@ mod tests {
 
     use super::*;
     use crate::auth::Credentials;
+    use crate::compressed::CompressionChoice;
     use crate::result_set::Answer;
     use crate::session::{ClientSession, ClientStep, LoginOptions, Timeouts, TlsPolicy};
 
@@ -377,6 +378,7 @@ mod tests {
             default_auth,
             tls: TlsPolicy::Preferred,
             local_socket: false,
+            compression: CompressionChoice::default(),
             attributes: Vec::new(),
         };
         ClientSession::new(login, Timeouts::default(), Duration::ZERO)

@@ -10,6 +10,7 @@ use super::login::LoginOptions;
 use super::setup::{Profile, Setup, SourceIdentity};
 use super::stream::{Delivery, EventPiece, Fed, Stream};
 use crate::command::Command;
+use crate::compressed::Compression;
 use crate::dump_request::{DumpFlags, DumpRequest};
 use crate::error::{Error, Result};
 use crate::semi_sync::SemiSyncAck;
@@ -107,6 +108,11 @@ impl SourceSession {
     pub fn position(&self) -> Option<(&[u8], u64)> {
         let stream = self.stream.as_ref()?;
         (!stream.name().is_empty()).then(|| (stream.name(), stream.position()))
+    }
+
+    /// What all bytes are compressed with from now on: see [`ClientSession::compression`].
+    pub fn compression(&self) -> Option<Compression> {
+        self.client.compression()
     }
 
     /// What is to be sent. Whoever sends it calls [`SourceSession::sent`].

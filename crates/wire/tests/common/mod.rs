@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use binlogz_wire::auth::{Credentials, Password};
+use binlogz_wire::compressed::CompressionChoice;
 use binlogz_wire::session::{
     DumpStart, LoginOptions, Profile, ReplicaProfile, SourceOptions, Timeouts, TlsPolicy,
 };
@@ -71,6 +72,7 @@ pub(crate) fn options(session: &Recorded) -> SourceOptions {
             default_auth: None,
             tls: TlsPolicy::Disabled,
             local_socket: false,
+            compression: CompressionChoice::default(),
             attributes: vec![("_client_name".into(), "binlogz".into())],
         },
         profile,

@@ -179,8 +179,8 @@ mod tests {
             ("--protocol=PIPE", "protocol is PIPE, expected TCP or SOCKET"),
             ("--ssl-fips-mode=ON", "there is no FIPS mode: --ssl-fips-mode must be OFF"),
             (
-                "--compression-algorithms=zstd",
-                "--compression-algorithms is 'zstd', expected uncompressed among them: the connection is not compressed",
+                "--compression-algorithms=zstd,lz4",
+                "compression-algorithms is 'zstd,lz4', expected some of zlib, zstd and uncompressed",
             ),
         ] {
             assert_eq!(options(&[argument, "x"]).connect("test").unwrap_err().to_string(), said);

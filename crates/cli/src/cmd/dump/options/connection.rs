@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use binlogz_source::{ConnectOptions, Error};
+use binlogz_source::{CompressionChoice, ConnectOptions, Error};
 
 use super::{Options, RemoteSource};
 
@@ -42,6 +42,7 @@ impl Options {
     pub(crate) fn connect(&self, program_name: &str) -> Result<ConnectOptions, Error> {
         let mut connect = ConnectOptions::new(program_name);
         connect.get_server_public_key = self.get_server_public_key;
+        connect.compression.zlib = self.compress;
         for (name, value) in &self.connection {
             let value = value.as_deref().map(OsStr::to_string_lossy);
             match (*name, value.as_deref()) {
@@ -50,24 +51,32 @@ impl Options {
                 ("ssl-fips-mode", _) => {
                     return Err(Error::Option("there is no FIPS mode: --ssl-fips-mode must be OFF".into()));
                 }
-                ("compression-algorithms", Some(algorithms)) => check_algorithms(algorithms)?,
+                ("compression-algorithms", Some(list)) => connect.compression = algorithms(list)?,
                 (_, value) => {
                     connect.set(name, value)?;
                 }
             }
         }
+        connect.compression.zstd_level =
+            u8::try_from(self.zstd_compression_level).unwrap_or(connect.compression.zstd_level);
         Ok(connect)
     }
 }
 
-/// The connection is never compressed: that must be allowed.
-fn check_algorithms(algorithms: &str) -> Result<(), Error> {
-    let mut names = algorithms.split(',').map(str::trim);
-    if names.any(|name| name.eq_ignore_ascii_case("uncompressed")) {
-        return Ok(());
+/// What `--compression-algorithms` allows.
+fn algorithms(list: &str) -> Result<CompressionChoice, Error> {
+    let mut choice = CompressionChoice { uncompressed: false, ..CompressionChoice::default() };
+    for name in list.split(',').map(str::trim) {
+        match name.to_ascii_lowercase().as_str() {
+            "zlib" => choice.zlib = true,
+            "zstd" => choice.zstd = true,
+            "uncompressed" => choice.uncompressed = true,
+            _ => {
+                return Err(Error::Option(format!(
+                    "compression-algorithms is '{list}', expected some of zlib, zstd and uncompressed"
+                )));
+            }
+        }
     }
-    Err(Error::Option(format!(
-        "--compression-algorithms is '{algorithms}', expected uncompressed among them: the connection is not \
-         compressed"
-    )))
+    Ok(choice)
 }

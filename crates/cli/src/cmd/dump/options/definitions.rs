@@ -451,19 +451,19 @@ pub(super) const OPTIONS: &[Definition] = &[
         |options| &mut options.print_table_metadata,
         "Show the columns of tables as far as the log tells them",
     ),
-    Definition::switch("compress", |options| &mut options.compress, "Taken; the connection is not compressed")
+    Definition::switch("compress", |options| &mut options.compress, "Compress the connection with zlib, if the server can")
         .short('C')
         .deprecated("--compression-algorithms"),
     Definition::connection(
         "compression-algorithms",
         "LIST",
-        "How the connection may be compressed; uncompressed must be among them",
+        "How the connection may be compressed: some of zlib, zstd and uncompressed",
     ),
     Definition::unsigned(
         "zstd-compression-level",
         |options| &mut options.zstd_compression_level,
         1..=22,
-        "Taken; the connection is not compressed",
+        "Level of --compression-algorithms=zstd",
     ),
     Definition::switch(
         "require-row-format",
