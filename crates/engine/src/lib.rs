@@ -37,4 +37,4 @@ pub use prepared::{Outcome, PlainReason};
 pub use session::Session;
 pub use ticket::Committed;
 pub use timer::{Stage, StageFigures};
-pub use variables::{Rights, Scope, Value, VariableError, Warning};
+pub use variables::{CompressionVariables, Rights, Scope, Value, VariableError, Warning};

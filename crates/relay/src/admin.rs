@@ -17,6 +17,10 @@ use crate::retention;
 /// Set by a client that means it.
 const FORCE: &str = "binlogz_force";
 
+/// Who wants a new file is told where to get it.
+const FLUSH_AT_SOURCE: &str =
+    "The relay's files are the source's: FLUSH BINARY LOGS there begins a new file here too";
+
 /// Does it, and answers.
 pub(crate) fn answer(
     relay: &Relay,
@@ -43,9 +47,8 @@ pub(crate) fn answer(
             Some(time) => retention::purge_before(relay, kept, time, force).map_err(|error| (1378, error)),
             None => Err((1525, Error::Refused(format!("Incorrect DATETIME value: '{time}'")))),
         },
-        AdminStatement::FlushBinaryLogs => {
-            relay.sync().and_then(|()| retention::apply(relay)).map(drop).map_err(|error| (1105, error))
-        }
+        // A file of the relay's own would not be one of the source's, whose names, bytes and positions it keeps.
+        AdminStatement::FlushBinaryLogs => Err((1105, Error::Refused(FLUSH_AT_SOURCE.into()))),
         AdminStatement::StartReplica => {
             relay.control.start();
             Ok(())

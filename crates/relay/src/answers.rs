@@ -3,8 +3,10 @@
 //! Everything comes from what is kept, so that it is the same whether the source can be reached or not.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use binlogz_engine::{CompressionVariables, Rights, Value, Warning};
 use binlogz_wire::ServerError;
 use binlogz_wire::result_set::Row;
 use binlogz_wire::session::{Column, ReplicaSession};
@@ -15,12 +17,25 @@ use crate::error::Result;
 use crate::form::Form;
 use crate::head::Head;
 use crate::lineages::Kept;
-use crate::relay::Relay;
+use crate::relay::{Relay, lock};
 use crate::replica_status::replica_status;
 use crate::translate::{end_of, list_events};
 
 /// `@name`: values that a client set.
-pub(crate) type Variables = BTreeMap<String, Option<String>>;
+#[derive(Debug, Default)]
+pub(crate) struct Variables {
+    values: BTreeMap<String, Option<String>>,
+    /// What SHOW WARNINGS lists: level, number and text.
+    warnings: Vec<(&'static str, u16, String)>,
+}
+
+impl Deref for Variables {
+    type Target = BTreeMap<String, Option<String>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.values
+    }
+}
 
 /// At most so many, of at most so many bytes.
 const VARIABLES_MAX: usize = 64;
@@ -57,6 +72,9 @@ pub(crate) fn answer(
         return Ok(());
     };
     let system = system_variables(relay, kept)?;
+    if statement != Statement::ShowWarnings {
+        variables.warnings.clear();
+    }
     match statement {
         Statement::Select(items) => {
             let mut row: Row = Vec::new();
@@ -79,7 +97,28 @@ pub(crate) fn answer(
                 .collect();
             session.rows(&columns, std::slice::from_ref(&row));
         }
-        Statement::Set(assignments) => set(session, variables, &system, &assignments),
+        Statement::Set(assignments) => {
+            let rights = if may_administer { Rights::ALL } else { Rights::NONE };
+            let mut compression = lock(&relay.compression);
+            let mut wanted = *compression;
+            match set(&mut wanted, rights, variables, &system, &assignments) {
+                Ok(()) => {
+                    *compression = wanted;
+                    session.ok_with_warnings(variables.warnings.len() as u16);
+                }
+                Err((code, message)) => {
+                    variables.warnings.push(("Error", code.0, message.clone()));
+                    refuse(session, code, message);
+                }
+            }
+        }
+        Statement::ShowWarnings => {
+            let row = |(level, code, message): &(&str, u16, String)| -> Row {
+                vec![text_of(level), text_of(code), text_of(message)]
+            };
+            let rows: Vec<Row> = variables.warnings.iter().map(row).collect();
+            session.rows(&[text("Level"), number("Code"), text("Message")], &rows);
+        }
         Statement::SetNames => session.ok(),
         Statement::ShowVariables(pattern) => {
             let fits = |name: &&str| pattern.as_ref().is_none_or(|pattern| is_like(name, pattern));
@@ -181,37 +220,73 @@ fn status(kept: &Kept, session: &mut ReplicaSession, form: Form) -> Result<()> {
     Ok(())
 }
 
+/// All assignments, or an error at the first that can't be.
 fn set(
-    session: &mut ReplicaSession,
+    compression: &mut CompressionVariables,
+    rights: Rights,
     variables: &mut Variables,
     system: &BTreeMap<&'static str, String>,
     assignments: &[(Target, Expression)],
-) {
+) -> Result<(), Refusal> {
     for (target, expression) in assignments {
         let name = match target {
             Target::UserVariable(name) => name,
             // Nothing here depends on the session's settings.
             Target::Session(_) => continue,
+            Target::Global(name) if CompressionVariables::has(name) => {
+                let warning = set_global(compression, rights, name, expression, variables, system)?;
+                variables.warnings.extend(warning.map(|warning| ("Warning", warning.code, warning.message)));
+                continue;
+            }
             Target::Global(name) => {
-                return refuse(
-                    session,
-                    ACCESS_DENIED,
-                    format!("Access denied: the relay has no global {name} to set"),
-                );
+                return Err((ACCESS_DENIED, format!("Access denied: the relay has no global {name} to set")));
+            }
+            Target::Persist(name) => {
+                return Err((
+                    NOT_SUPPORTED,
+                    format!(
+                        "the relay does not keep {name}: its configuration says what holds at the next start"
+                    ),
+                ));
             }
         };
-        match value(expression, variables, system) {
-            Ok(value) => {
-                let fits = value.as_ref().is_none_or(|value| value.len() <= VALUE_SIZE_MAX);
-                if !fits || (variables.len() >= VARIABLES_MAX && !variables.contains_key(name)) {
-                    return refuse(session, NOT_SUPPORTED, "too many or too long variables".into());
-                }
-                variables.insert(name.clone(), value);
-            }
-            Err((code, message)) => return refuse(session, code, message),
+        let value = value(expression, variables, system)?;
+        let fits = value.as_ref().is_none_or(|value| value.len() <= VALUE_SIZE_MAX);
+        if !fits || (variables.len() >= VARIABLES_MAX && !variables.contains_key(name)) {
+            return Err((NOT_SUPPORTED, "too many or too long variables".into()));
         }
+        variables.values.insert(name.clone(), value);
     }
-    session.ok();
+    Ok(())
+}
+
+/// SET GLOBAL of a variable of compression, with the server's rules.
+fn set_global(
+    compression: &mut CompressionVariables,
+    rights: Rights,
+    name: &str,
+    expression: &Expression,
+    variables: &Variables,
+    system: &BTreeMap<&'static str, String>,
+) -> Result<Option<Warning>, Refusal> {
+    let text = value(expression, variables, system)?;
+    let value = match (expression, text.as_deref()) {
+        (_, None) => Value::Null,
+        (Expression::Literal(word), _) if word.eq_ignore_ascii_case("DEFAULT") => Value::Default,
+        (Expression::Literal(word), _) if word.eq_ignore_ascii_case("TRUE") => Value::Integer(1),
+        (Expression::Literal(word), _) if word.eq_ignore_ascii_case("FALSE") => Value::Integer(0),
+        (Expression::Literal(_) | Expression::SystemVariable(_), Some(text)) => {
+            text.parse().map_or(Value::Text(text), Value::Integer)
+        }
+        (_, Some(text)) => Value::Text(text),
+    };
+    compression.set(name, value, rights).map_err(|error| {
+        let sqlstate = match error.code {
+            1227 | 1231 | 1232 => *b"42000",
+            _ => *b"HY000",
+        };
+        ((error.code, sqlstate), error.message)
+    })
 }
 
 type Refusal = ((u16, [u8; 5]), String);
@@ -223,8 +298,13 @@ fn value(
 ) -> Result<Option<String>, Refusal> {
     Ok(match expression {
         Expression::Null => None,
-        Expression::Literal(text) => Some(text.clone()),
+        Expression::Literal(text) | Expression::Text(text) => Some(text.clone()),
         Expression::UserVariable(name) => variables.get(name).cloned().flatten(),
+        // A switch is a word in SHOW VARIABLES, a number here.
+        Expression::SystemVariable(name) if name == "binlog_transaction_compression" => {
+            let on = system.get(name.as_str()).is_some_and(|value| value == "ON");
+            Some(u8::from(on).to_string())
+        }
         Expression::SystemVariable(name) => Some(
             system
                 .get(name.as_str())
@@ -249,7 +329,9 @@ fn system_variables(relay: &Relay, kept: &Kept) -> Result<BTreeMap<&'static str,
     let checksum = if head.checksum().size() > 0 { "CRC32" } else { "NONE" };
     let gtid_mode = if relay.has_gtids() { "ON" } else { "OFF" };
     let uuid = kept.source.to_string();
-    Ok([
+    let compression = *lock(&relay.compression);
+    let compression = compression.shown();
+    let fixed = [
         ("autocommit", "ON"),
         ("binlog_checksum", checksum),
         ("binlog_format", "ROW"),
@@ -267,8 +349,8 @@ fn system_variables(relay: &Relay, kept: &Kept) -> Result<BTreeMap<&'static str,
         ("version", &head.description.server_version()),
         ("version_comment", "binlogz relay"),
     ]
-    .map(|(name, value)| (name, value.to_owned()))
-    .into())
+    .map(|(name, value)| (name, value.to_owned()));
+    Ok(fixed.into_iter().chain(compression).collect())
 }
 
 fn text(name: &str) -> Column<'_> {

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_encryption::{Keyring, MasterKey};
+use binlogz_engine::CompressionVariables;
 use binlogz_source::ConnectOptions;
 
 use crate::accounts::{AccountOptions, Accounts};
@@ -150,6 +151,8 @@ pub struct Relay {
     pub(crate) tls: Option<ServerTls>,
     pub(crate) pins: Pins,
     pub(crate) served: Served,
+    /// How transactions are stored from now on.
+    pub(crate) compression: Mutex<CompressionVariables>,
     pub(crate) lineages: Lineages,
     /// Whether more was written than is durable.
     unsynced: Unsynced,
@@ -237,6 +240,7 @@ impl Relay {
             tls,
             pins,
             served,
+            compression: Mutex::new(CompressionVariables::new(options.storing.level())),
             lineages,
             unsynced: Unsynced::default(),
             seeded,

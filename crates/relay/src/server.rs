@@ -124,7 +124,7 @@ impl Client<'_> {
 
     fn converse(&mut self, kept: &Arc<Kept>, session: &mut ReplicaSession, stream: TcpStream) -> Result<()> {
         let mut transport = Transport::Plain(stream);
-        let mut variables = Variables::new();
+        let mut variables = Variables::default();
         let mut buffer = vec![0; 16 << 10];
         let login_until = Instant::now() + LOGIN_TIMEOUT;
         loop {

@@ -8,6 +8,7 @@
 //! Frames that are made here carry zstd's content checksum: that is how the stored file tells what came plain. The writer
 //! also notes places of the index: it alone sees source's and stored positions side by side.
 
+use std::cell::OnceCell;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -36,6 +37,16 @@ pub enum Storing {
     Received,
     /// Plain ones compressed at this level, off the source's commit path; received payloads as they are received.
     Compressed(CompressionLevel),
+}
+
+impl Storing {
+    /// The level to compress at; `None`: not at all.
+    pub fn level(self) -> Option<CompressionLevel> {
+        match self {
+            Storing::Received => None,
+            Storing::Compressed(level) => Some(level),
+        }
+    }
 }
 
 /// More threads than this find no work: one connection brings what there is.
@@ -76,13 +87,17 @@ type Answer = Result<Ready>;
 pub(crate) struct Batches<'a> {
     relay: &'a Relay,
     kept: &'a Kept,
-    /// None: everything is done by whoever brings a batch.
-    threads: Option<Threads>,
+    /// Once something is to be compressed; until then everything is done by whoever brings a batch.
+    threads: OnceCell<Threads>,
+    start: &'a dyn Fn() -> Threads,
     progress: &'a Progress,
 }
 
+/// A batch, what to do with it, and whom to tell.
+type Work = (Batch, Option<CompressionLevel>, Sender<Answer>);
+
 struct Threads {
-    to_workers: Sender<(Batch, Sender<Answer>)>,
+    to_workers: Sender<Work>,
     to_writer: Sender<Receiver<Answer>>,
 }
 
@@ -111,36 +126,37 @@ pub(crate) fn run<T>(
     kept: &Kept,
     receive: impl FnOnce(&Batches<'_>) -> Result<T>,
 ) -> Result<T> {
-    let progress = Progress::default();
-    let Storing::Compressed(level) = relay.options.storing else {
-        return receive(&Batches { relay, kept, threads: None, progress: &progress });
-    };
+    let progress = &Progress::default();
     let count = thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
-    let (to_workers, batches) = bounded::<(Batch, Sender<Answer>)>(count);
-    let (to_writer, in_order) = bounded::<Receiver<Answer>>(count + 1);
-    let memory = SpoolMemory::new(SPOOL_SIZE);
     thread::scope(|scope| {
-        let progress = &progress;
-        for _ in 0..count {
-            let (batches, memory) = (batches.clone(), memory.clone());
+        let start = || {
+            let (to_workers, batches) = bounded::<Work>(count);
+            let (to_writer, in_order) = bounded::<Receiver<Answer>>(count + 1);
+            let memory = SpoolMemory::new(SPOOL_SIZE);
+            for _ in 0..count {
+                let (batches, memory) = (batches.clone(), memory.clone());
+                scope.spawn(move || {
+                    let mut compressor = None;
+                    for (batch, level, answer) in batches {
+                        let ready = match level {
+                            Some(level) => compress(batch, level, &memory, &mut compressor),
+                            None => Ok(plain(batch)),
+                        };
+                        // Nobody waits for it once storing has failed.
+                        let _ = answer.send(ready);
+                    }
+                });
+            }
             scope.spawn(move || {
-                let mut compressor = None;
-                for (batch, answer) in batches {
-                    // Nobody waits for it once storing has failed.
-                    let _ = answer.send(compress(batch, level, &memory, &mut compressor));
+                for awaited in in_order {
+                    let ready =
+                        awaited.recv().unwrap_or_else(|_| Err(Error::Refused("a worker panicked".into())));
+                    progress.done(ready.and_then(|ready| write(relay, kept, progress, ready)));
                 }
             });
-        }
-        drop(batches);
-        scope.spawn(move || {
-            for awaited in in_order {
-                let ready =
-                    awaited.recv().unwrap_or_else(|_| Err(Error::Refused("a worker panicked".into())));
-                progress.done(ready.and_then(|ready| write(relay, kept, progress, ready)));
-            }
-        });
-        let threads = Some(Threads { to_workers, to_writer });
-        receive(&Batches { relay, kept, threads, progress })
+            Threads { to_workers, to_writer }
+        };
+        receive(&Batches { relay, kept, threads: OnceCell::new(), start: &start, progress })
     })
 }
 
@@ -149,14 +165,16 @@ impl Batches<'_> {
     pub(crate) fn bring(&self, batch: Batch) -> Result<()> {
         self.progress.check()?;
         lock(&self.progress.state).brought += 1;
-        let Some(threads) = &self.threads else {
+        let level = lock(&self.relay.compression).level();
+        if level.is_none() && self.threads.get().is_none() {
             self.progress.done(write(self.relay, self.kept, self.progress, plain(batch)));
             return self.progress.check();
-        };
+        }
+        let threads = self.threads.get_or_init(self.start);
         let (answer, awaited) = bounded(1);
         // Threads end only when we do.
         let _ = threads.to_writer.send(awaited);
-        let _ = threads.to_workers.send((batch, answer));
+        let _ = threads.to_workers.send((batch, level, answer));
         Ok(())
     }
 
@@ -206,12 +224,14 @@ fn compress(
     mut batch: Batch,
     level: CompressionLevel,
     memory: &SpoolMemory,
-    compressor: &mut Option<TransactionCompressor>,
+    compressor: &mut Option<(CompressionLevel, TransactionCompressor)>,
 ) -> Answer {
-    let options = CompressOptions { level, mark_frames: true, marks: true };
-    let compressor = match compressor {
-        Some(compressor) => compressor,
-        none => none.insert(TransactionCompressor::new(options)?),
+    let (_, compressor) = match compressor {
+        Some(compressor) if compressor.0 == level => compressor,
+        other => {
+            let options = CompressOptions { level, mark_frames: true, marks: true };
+            other.insert((level, TransactionCompressor::new(options)?))
+        }
     };
     let place = Place { offset: batch.offset, context: batch.context, announced: batch.announced };
     let size = batch.spool.size();

@@ -16,10 +16,12 @@
 //! inherits the global values; those that are there keep theirs. (Observed on MySQL 9.7.4, and held against
 //! it by `tests/variables.rs`.)
 
+mod compression;
 mod stored;
 
 use std::fmt;
 
+pub use compression::CompressionVariables;
 pub use stored::FlushPolicy;
 pub(crate) use stored::{Globals, SessionVariables};
 

@@ -278,6 +278,11 @@ impl ReplicaSession {
         self.out.message(|out| OkPacket { status: STATUS, ..OkPacket::default() }.encode(out));
     }
 
+    /// The answer "done", with warnings that the client may ask for.
+    pub fn ok_with_warnings(&mut self, warnings: u16) {
+        self.out.message(|out| OkPacket { status: STATUS, warnings, ..OkPacket::default() }.encode(out));
+    }
+
     /// The answer "no".
     pub fn refuse(&mut self, error: &ServerError) {
         let packet =

@@ -3,10 +3,11 @@
 //!
 //! ```text
 //! SELECT expression [[AS] name], … [LIMIT n]
-//! SET target = expression, …            target: @name, [GLOBAL | SESSION] name, @@[global.]name
+//! SET target = expression, …            target: @name, [GLOBAL | PERSIST | SESSION] name, @@[global.]name
 //! SET NAMES …
 //! SHOW [GLOBAL | SESSION] VARIABLES [LIKE text | WHERE Variable_name = text]
 //! SHOW BINARY LOGS | MASTER LOGS · SHOW BINARY LOG STATUS | MASTER STATUS · SHOW REPLICAS | SLAVE HOSTS
+//! SHOW WARNINGS [LIMIT n]
 //! SHOW BINLOG EVENTS [IN text] [FROM n] [LIMIT [n,] n] · SHOW REPLICA | SLAVE STATUS [FOR CHANNEL text]
 //! PURGE BINARY LOGS TO text | BEFORE text · FLUSH BINARY LOGS · START | STOP REPLICA [IO_THREAD]: see `admin`
 //!
@@ -43,6 +44,8 @@ pub enum Statement {
     ShowBinlogEvents(EventsWanted),
     /// How the receiving is.
     ShowReplicaStatus,
+    /// What the last statement had to say beside its answer.
+    ShowWarnings,
     /// Something that changes what the server does.
     Admin(AdminStatement),
 }
@@ -71,6 +74,8 @@ pub enum Expression {
     Function(String),
     /// A text, a number, or a bare word such as ON.
     Literal(String),
+    /// A text in quotes that is assigned to a variable of the server: those tell it from a number.
+    Text(String),
     /// NULL.
     Null,
 }
@@ -84,6 +89,8 @@ pub enum Target {
     Session(String),
     /// A system variable of the whole server, in lower case.
     Global(String),
+    /// The same, to be kept for the next start too.
+    Persist(String),
 }
 
 impl Statement {
@@ -158,7 +165,13 @@ impl Parser<'_> {
             if !self.symbol('=') {
                 return None;
             }
-            assignments.push((target, self.expression(true)?));
+            let first = self.tokens.first()?;
+            let is_quoted = self.text.get(first.begin..).is_some_and(|text| text.starts_with(['\'', '"']));
+            let value = match (self.expression(true)?, &target) {
+                (Expression::Literal(text), Target::Global(_)) if is_quoted => Expression::Text(text),
+                (value, _) => value,
+            };
+            assignments.push((target, value));
             if !self.symbol(',') {
                 return Some(Statement::Set(assignments));
             }
@@ -174,11 +187,18 @@ impl Parser<'_> {
             }
             Token::SystemMark => {
                 self.tokens = rest;
-                let (global, name) = self.system_variable()?;
-                Some(if global { Target::Global(name) } else { Target::Session(name) })
+                let (scope, name) = self.system_variable()?;
+                Some(match scope.as_str() {
+                    "global" => Target::Global(name),
+                    "persist" | "persist_only" => Target::Persist(name),
+                    _ => Target::Session(name),
+                })
             }
-            _ if self.is_keyword("GLOBAL") || self.is_keyword("PERSIST") => {
+            _ if self.is_keyword("GLOBAL") => {
                 self.name().map(|name| Target::Global(name.to_ascii_lowercase()))
+            }
+            _ if self.is_keyword("PERSIST") || self.is_keyword("PERSIST_ONLY") => {
+                self.name().map(|name| Target::Persist(name.to_ascii_lowercase()))
             }
             _ => {
                 let _ = self.is_keyword("SESSION") || self.is_keyword("LOCAL");
@@ -198,6 +218,12 @@ impl Parser<'_> {
                 Some(Statement::ShowVariables(Some(self.literal()?)))
             }
             "VARIABLES" => Some(Statement::ShowVariables(None)),
+            "WARNINGS" => {
+                if self.is_keyword("LIMIT") {
+                    self.number()?;
+                }
+                Some(Statement::ShowWarnings)
+            }
             "BINARY" if self.is_keyword("LOGS") => Some(Statement::ShowBinaryLogs),
             "BINARY" => {
                 let status = self.is_keyword("LOG") && self.is_keyword("STATUS");
@@ -267,14 +293,14 @@ impl Parser<'_> {
         })
     }
 
-    /// What follows `@@`: whether it is the server's, and its name.
-    fn system_variable(&mut self) -> Option<(bool, String)> {
+    /// What follows `@@`: the scope, if one is named, and the variable's name.
+    fn system_variable(&mut self) -> Option<(String, String)> {
         let name = self.name()?.to_ascii_lowercase();
-        let scope = matches!(name.as_str(), "global" | "session" | "local" | "persist");
-        if !scope || !self.symbol('.') {
-            return Some((false, name));
+        let is_scope = ["global", "session", "local", "persist", "persist_only"].contains(&name.as_str());
+        if !is_scope || !self.symbol('.') {
+            return Some((String::new(), name));
         }
-        Some((name == "global" || name == "persist", self.name()?.to_ascii_lowercase()))
+        Some((name, self.name()?.to_ascii_lowercase()))
     }
 
     fn keyword(&mut self) -> Option<String> {
@@ -395,6 +421,17 @@ mod tests {
                 "SET @@global.binlog_format = NULL",
                 Statement::Set(vec![(Target::Global("binlog_format".into()), Expression::Null)]),
             ),
+            (
+                "SET GLOBAL a = '5', PERSIST b = 5, @@persist_only.c = ON, GLOBAL d = -5",
+                Statement::Set(vec![
+                    (Target::Global("a".into()), Expression::Text("5".into())),
+                    (Target::Persist("b".into()), literal("5")),
+                    (Target::Persist("c".into()), literal("ON")),
+                    (Target::Global("d".into()), literal("-5")),
+                ]),
+            ),
+            ("SHOW WARNINGS", Statement::ShowWarnings),
+            ("show warnings limit 64", Statement::ShowWarnings),
             (
                 "SHOW GLOBAL VARIABLES LIKE 'BINLOG_CHECKSUM'",
                 Statement::ShowVariables(Some("BINLOG_CHECKSUM".into())),

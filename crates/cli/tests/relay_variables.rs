@@ -1,0 +1,118 @@
+//! The variables of compression at the relay: the server's rules, and what they do to what is stored.
+
+mod common;
+
+use std::fs;
+
+use binlogz_testkit::{Installed, MysqlSandbox, Tool, require_tool};
+use common::Folder;
+use common::configured::{Relay, accounts, url};
+
+/// What the server is told with the same client; its account at the relay has the same password.
+fn at_source(
+    mysql: &Installed,
+    source: &MysqlSandbox,
+    user: &str,
+    statements: &str,
+) -> Result<String, String> {
+    let mut client = mysql.command("mysql");
+    client.args(["--no-defaults", "--host=127.0.0.1", "--batch", "--skip-column-names"]);
+    client.args([format!("--port={}", source.port()), format!("--user={user}")]);
+    let output = client.args(["--execute", statements]).env("MYSQL_PWD", "secret").output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
+const SHOWN: &str = "SELECT @@GLOBAL.binlog_transaction_compression, @@GLOBAL.binlog_transaction_compression_level_zstd; \
+                     SHOW GLOBAL VARIABLES LIKE 'binlog_transaction_compression%zstd'; \
+                     SHOW GLOBAL VARIABLES LIKE 'binlog_transaction_compression'";
+
+#[test]
+fn the_variables_of_compression_have_the_servers_rules() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    source
+        .sql(
+            "CREATE USER boss IDENTIFIED BY 'secret'; GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO boss;
+             CREATE USER safe IDENTIFIED BY 'secret'; CREATE DATABASE d;
+             CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT)",
+        )
+        .unwrap();
+    let accounts = accounts(&folder, &[("boss", "admin = true\nform = \"received\""), ("safe", "")]);
+    let config = format!("[store]\ndir = \"kept\"\n[listen]\naddress = \"127.0.0.1:0\"\n{accounts}");
+    let mut relay = Relay::start(&folder, &[&url(&source)], &config);
+    relay.has_all_of(&source);
+
+    // Beside the live server, the same statements: the same answers, warnings and values.
+    let (switch, level) = ("binlog_transaction_compression", "binlog_transaction_compression_level_zstd");
+    let switch_values =
+        ["ON", "off", "1", "0", "TRUE", "'on'", "DEFAULT", "2", "-1", "'yes'", "NULL", "maybe"];
+    let level_values = ["1", "22", "23", "0", "-5", "DEFAULT", "'7'", "NULL", "7", "seven", "TRUE"];
+    let sets = |name: &'static str, values: &[&str]| -> Vec<String> {
+        values.iter().map(|value| format!("SET GLOBAL {name} = {value}")).collect()
+    };
+    let mut statements = sets(switch, &switch_values);
+    statements.extend(sets(level, &level_values));
+    statements.push(format!("SET @@global.{level} = 5, @@GLOBAL.{switch} := ON"));
+    statements.push(format!("SET GLOBAL {switch} = OFF, GLOBAL {level} = 'x'"));
+    for statement in &statements {
+        for user in ["boss", "safe"] {
+            let asked = format!("{statement}; SHOW WARNINGS");
+            let ours = relay.sql(mysql, user, &["--ssl-mode=disabled", "--get-server-public-key"], &asked);
+            assert_eq!(ours, at_source(mysql, &source, user, &asked), "{user}: {asked}");
+        }
+        let ours = relay.sql(mysql, "boss", &["--ssl-mode=disabled"], SHOWN);
+        assert_eq!(ours, at_source(mysql, &source, "boss", SHOWN), "after {statement}");
+    }
+    source.sql(&format!("SET GLOBAL {switch} = OFF")).unwrap();
+
+    // What is set holds from the next transaction on, for what is stored.
+    let tell = |relay: &Relay, statement: &str| relay.sql(mysql, "boss", &["--ssl-mode=disabled"], statement);
+    let payloads = || {
+        let events = folder.run(["events", "kept/binlog.000001"]);
+        events.text().matches("Transaction_payload").count()
+    };
+    let insert = "INSERT INTO d.t (body) VALUES (REPEAT('the same ', 200))";
+    let stored = |relay: &mut Relay, setting: &str| {
+        tell(relay, setting).unwrap();
+        source.sql(insert).unwrap();
+        let all = source.gtid_executed().unwrap();
+        relay.wait_for("transaction", |relay| {
+            (relay.status()["log"]["gtid_executed"] == all.as_str()).then_some(())
+        });
+        payloads()
+    };
+    assert_eq!(stored(&mut relay, "SET GLOBAL binlog_transaction_compression = OFF"), 0);
+    assert_eq!(stored(&mut relay, "SET GLOBAL binlog_transaction_compression = ON"), 1);
+    assert_eq!(stored(&mut relay, "SET GLOBAL binlog_transaction_compression_level_zstd = 19"), 2);
+    assert_eq!(stored(&mut relay, "SET GLOBAL binlog_transaction_compression = DEFAULT"), 2);
+    assert_eq!(stored(&mut relay, "SET GLOBAL binlog_transaction_compression = 1"), 3);
+
+    // What is not kept, and what can't be had here.
+    for (statement, error) in [
+        ("SET PERSIST binlog_transaction_compression = ON", "its configuration says what holds"),
+        ("SET GLOBAL sync_binlog = 7", "no global sync_binlog to set"),
+        ("FLUSH BINARY LOGS", "FLUSH BINARY LOGS there begins a new file here too"),
+    ] {
+        let told = tell(&relay, statement).unwrap_err();
+        assert!(told.contains(error), "{statement}: {told}");
+    }
+    assert!(tell(&relay, SHOWN).unwrap().starts_with("1\t19\n"));
+    assert!(!folder.path("kept/binlog.000002").exists());
+    drop(relay);
+    let mut relay = Relay::start(&folder, &[&url(&source)], &config);
+    assert!(tell(&relay, SHOWN).unwrap().starts_with("0\t3\n"));
+
+    // In the form of the source it is the source's, byte for byte.
+    source.flush_binary_logs().unwrap();
+    relay.wait_for("next file", |_| folder.path("kept/binlog.000002").exists().then_some(()));
+    let mut fetch = mysql.command("mysqlbinlog");
+    fetch.args(["--no-defaults", "-R", "--raw", "--host=127.0.0.1", "--user=boss", "binlog.000001"]);
+    let into = format!("--result-file={}", folder.path("fetched-").display());
+    let port = format!("--port={}", relay.port);
+    let fetched = fetch.args([into, port]).env("MYSQL_PWD", "secret").output().unwrap();
+    assert!(fetched.status.success(), "{}", String::from_utf8_lossy(&fetched.stderr));
+    let its = fs::read(source.datadir().join("binlog.000001")).unwrap();
+    assert!(fs::read(folder.path("fetched-binlog.000001")).unwrap() == its);
+}
