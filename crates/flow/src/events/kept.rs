@@ -139,6 +139,11 @@ impl KeptEvents {
         self.events.iter().map(|event| event.range.len()).max().unwrap_or(0)
     }
 
+    /// Whether they can be read from their log a second time.
+    pub fn can_be_read_again(&self) -> bool {
+        self.again.is_some()
+    }
+
     /// Frees the memory that they take; `file` takes those that can't be read again.
     ///
     /// # Errors
@@ -185,7 +190,7 @@ impl KeptEvents {
         if self.events.iter().all(is_there) {
             return Ok(());
         }
-        Err(io::Error::other("the log changed while it was read"))
+        Err(changed())
     }
 
     /// The events, read into `buffer` where they are in a file.
@@ -200,17 +205,18 @@ impl KeptEvents {
         let bytes: &'k [u8] = match &self.bytes {
             Bytes::Memory(bytes) => bytes,
             Bytes::Log(again, size) => {
-                buffer.clear();
                 let reader =
                     PlacesReader { places: again.places.as_ref(), offset: again.offset, left: *size as u64 };
-                { reader }.read_to_end(buffer)?;
+                fill(buffer, *size, reader).map_err(|error| match error.kind() {
+                    io::ErrorKind::UnexpectedEof => changed(),
+                    _ => error,
+                })?;
                 self.check(buffer)?;
                 buffer
             }
             Bytes::File(file, range) => {
-                buffer.clear();
                 let spool = file.0.lock().unwrap_or_else(PoisonError::into_inner);
-                spool.reader(range.clone()).read_to_end(buffer)?;
+                fill(buffer, (range.end - range.start) as usize, spool.reader(range.clone()))?;
                 buffer
             }
         };
@@ -219,4 +225,15 @@ impl KeptEvents {
             Some(Event::whole(&self.log, kept.position, frame))
         }))
     }
+}
+
+/// Reads so many bytes in place of what the buffer held. What it held is not cleared before: it is overwritten.
+fn fill(buffer: &mut Vec<u8>, size: usize, mut from: impl Read) -> io::Result<()> {
+    buffer.resize(size, 0);
+    from.read_exact(buffer)
+}
+
+#[cold]
+fn changed() -> io::Error {
+    io::Error::other("the log changed while it was read")
 }

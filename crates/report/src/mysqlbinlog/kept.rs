@@ -17,7 +17,8 @@ use super::text_memory::TextMemory;
 /// Bytes of a statement's events from which on they are kept instead of their text.
 pub(super) const KEEP_FROM: u64 = 1 << 20;
 
-/// Bytes of kept events in memory; the others go to a file.
+/// Bytes of kept events in memory; the others go to a file. Those that stand in one already are read again from there
+/// at once: that is cheaper than memory that was not touched before.
 const KEPT_MEMORY: usize = 8 << 20;
 
 /// Events that are larger than this are not made text of side by side.
@@ -55,7 +56,7 @@ impl KeptStatement {
     ///
     /// A temporary file that can't be written.
     pub(super) fn push(&mut self, mut events: KeptEvents, known: Vec<bool>) -> io::Result<()> {
-        if self.memory + events.memory() > KEPT_MEMORY {
+        if events.can_be_read_again() || self.memory + events.memory() > KEPT_MEMORY {
             events.spill(self.file.get_or_insert_with(Spilled::default))?;
         }
         self.memory += events.memory();
