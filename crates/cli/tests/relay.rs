@@ -7,9 +7,16 @@ mod running;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use binlogz_testkit::{MariadbSandbox, Tool, require_tool};
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_store::{BinlogStore, FileStorage, StoreOptions};
+use binlogz_testkit::random::Random;
+use binlogz_testkit::workload::sysbench;
+use binlogz_testkit::{MariadbSandbox, Tool, mutate, require_tool};
 use common::Folder;
 use running::Relay;
 
@@ -274,17 +281,53 @@ fn event_offsets(log: &[u8]) -> Vec<usize> {
 
 /// `scripts/soak/relay.sh` sets more.
 fn kills() -> u32 {
-    std::env::var("BINLOGZ_RELAY_KILLS").map_or(3, |kills| kills.parse().unwrap())
+    std::env::var("BINLOGZ_RELAY_KILLS").map_or(20, |kills| kills.parse().unwrap())
+}
+
+/// What a relay that was killed has on disk, as recovery finds it; it itself will find the same.
+fn kept_gtids(folder: &Folder) -> GtidSet {
+    let copy = folder.path("copy");
+    let _ = fs::remove_dir_all(&copy);
+    fs::create_dir_all(&copy).unwrap();
+    let entries = fs::read_dir(folder.path("kept")).unwrap();
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let is_log =
+        |path: &&PathBuf| path.extension().is_some_and(|number| number.len() == 6 && number != "places");
+    // Recovery writes to the last file alone, which is one of these two.
+    let last: Vec<_> = paths.iter().rev().filter(is_log).take(2).cloned().collect();
+    for path in paths {
+        let to = copy.join(path.file_name().unwrap());
+        match is_log(&&path) && !last.contains(&path) {
+            true => fs::hard_link(path, to).unwrap(),
+            false => assert!(fs::copy(path, to).is_ok()),
+        }
+    }
+    let storage = FileStorage::open(&copy).unwrap();
+    let (base_name, lineage) = BinlogStore::find(&storage).unwrap().unwrap();
+    let options = StoreOptions { base_name, lineage, keyring: None };
+    BinlogStore::open(Arc::new(storage), options).unwrap().1.gtids
+}
+
+/// Ends the load also when the test fails.
+struct StopWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for StopWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]
 fn kills_lose_nothing() {
     let mysql = require_tool!(Tool::Mysql);
+    require_tool!(Tool::Sysbench);
     let folder = Folder::new();
     let mut source = mysql.sandbox().compression(3).option("max-binlog-size", "256K").start().unwrap();
     source
-        .sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT)")
+        .sql("CREATE DATABASE sbtest; CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT)")
         .unwrap();
+    sysbench(&source, &["oltp_write_only", "--tables=2", "--table-size=1000", "prepare"]).unwrap();
     // From here on nothing is committed before the relay has acknowledged it.
     source
         .sql(
@@ -293,30 +336,42 @@ fn kills_lose_nothing() {
         )
         .unwrap();
     let batch = "INSERT INTO d.t (body) VALUES (REPEAT(UUID(), 1 + RAND() * 30));\n".repeat(40);
+    let seed = mutate::seed();
+    let mut random = Random::new(seed);
     let mut relay = Relay::start(&folder, &source, &["--semi-sync"]);
-    for kill in 0..kills() {
-        let stop = std::sync::atomic::AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    source.sql(&batch).unwrap();
-                }
-            });
-            let wait = Duration::from_millis(200 + u64::from(kill * 7919 % 13) * 60);
-            std::thread::sleep(wait);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let load =
+                ["oltp_write_only", "--tables=2", "--table-size=1000", "--threads=4", "--time=2", "run"];
+            while !stop.load(Ordering::Relaxed) {
+                sysbench(&source, &load).unwrap();
+            }
+        });
+        // A panic must end the load too.
+        let _stop = StopWhenDropped(&stop);
+        for kill in 1..=kills() {
+            std::thread::sleep(Duration::from_millis(random.below(600) as u64));
             relay.child.kill().unwrap();
             relay.child.wait().unwrap();
-            relay = Relay::start(&folder, &source, &["--semi-sync"]);
-            stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        });
-    }
+            // Who committed was told so by the relay: it must have it.
+            let committed: GtidSet = source.gtid_executed().unwrap().parse().unwrap();
+            let kept = kept_gtids(&folder);
+            assert!(committed.is_subset(&kept), "SEED={seed} kill {kill}: {committed} of {kept}");
+            let (store, on) = (["received", "compressed"][random.below(2)], random.below(2));
+            relay = Relay::start(&folder, &source, &["--semi-sync", "--store", store]);
+            source.sql(&format!("SET GLOBAL binlog_transaction_compression = {on}")).unwrap();
+        }
+    });
     source
         .sql("SET binlog_transaction_compression = OFF; INSERT INTO d.t (body) VALUES (REPEAT('large ', 3000000))")
         .unwrap();
-    assert!(relay.has_all_of(&folder, &source) > 1, "files were rotated");
+    // All of it once, in the source's order.
+    assert!(relay.received_equal(mysql, &folder, &source).0 > 1, "files were rotated");
     let status = |name: &str| source.sql(&format!("SHOW STATUS LIKE 'Rpl_semi_sync_source_{name}'")).unwrap();
     let number = |name: &str| status(name).split_whitespace().last().unwrap().parse::<u64>().unwrap();
     assert_eq!(number("no_tx"), 0, "committed without an acknowledgement");
+    println!("{} kills, {} transactions acknowledged", kills(), number("yes_tx"));
     assert!(number("yes_tx") > 40);
 
     // The source shuts down, with a stop event, and comes back elsewhere.
@@ -325,11 +380,13 @@ fn kills_lose_nothing() {
     source.start().unwrap();
     source.sql(&batch).unwrap();
     relay = Relay::start(&folder, &source, &["--semi-sync"]);
-    relay.has_all_of(&folder, &source);
+    relay.received_equal(mysql, &folder, &source);
     let executed = relay.sql(mysql, "repl", "SELECT @@GLOBAL.gtid_executed").unwrap();
     assert_eq!(executed.trim().replace("\\n", ""), source.gtid_executed().unwrap());
     let replica = mysql.sandbox().start().unwrap();
     relay.replicates_to(&replica, "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
     replica.wait_for_source(&source).unwrap_or_else(|error| panic!("{error}\n{}", relay.said()));
-    assert_eq!(replica.checksum_tables("d").unwrap(), source.checksum_tables("d").unwrap());
+    for schema in ["d", "sbtest"] {
+        assert_eq!(replica.checksum_tables(schema).unwrap(), source.checksum_tables(schema).unwrap());
+    }
 }
