@@ -19,5 +19,6 @@ run binlogz --test relay kills
 run binlogz --test relay_receive network
 run binlogz --test relay_forms workloads
 BINLOGZ_RELAY_MEGABYTES=200 run binlogz --test relay_large
+BINLOGZ_RELAY_KILLS=20 run binlogz --test relay_archive a_kill
 run binlogz --test relay_ops hostile
 run binlogz --test relay_serving

@@ -121,22 +121,34 @@ pub(crate) fn first_needed(relay: &Relay, kept: &Kept) -> Result<Option<FileNumb
     Ok(kept.archived.brought_back().map_or(needed, |back| needed.map(|needed| needed.min(back))))
 }
 
-/// Brings back the purged files that a replica needs which has these transactions; whether there were any. It waits
-/// meanwhile, or comes again.
-pub(crate) fn bring_back(relay: &Relay, kept: &Kept, has: &GtidSet) -> Result<bool> {
+/// What a replica needs of what was purged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Needed<'a> {
+    /// Everything that is not in this set.
+    Behind(&'a GtidSet),
+    /// This file, and all behind it.
+    File(FileNumber),
+}
+
+/// Brings back the purged files that a replica needs; whether it can be served then. It waits meanwhile, or comes again.
+pub(crate) fn bring_back(relay: &Relay, kept: &Kept, needed: Needed<'_>) -> Result<bool> {
     let Some(options) = &relay.options.archive else { return Ok(false) };
     let _alone = lock(&kept.archived.bringing_back);
     let to = kept.folder.as_ref().map_or_else(|| options.to.clone(), |folder| options.to.join(folder));
     let failed = |error| Error::Archive(to.display().to_string(), error);
-    let storage = storage::at(&to).map_err(failed)?;
-    let manifest = Manifest::read(&storage).map_err(failed)?.unwrap_or_default();
     let Some(first) = kept.store.logs()?.first().map(|log| log.number) else { return Ok(false) };
-    if kept.store.previous_gtids(first)?.is_subset(has) {
+    let is_there = match needed {
+        Needed::Behind(has) => kept.store.previous_gtids(first)?.is_subset(has),
+        Needed::File(number) => first <= number,
+    };
+    if is_there {
         // Somebody else was faster.
         return Ok(true);
     }
+    let storage = storage::at(&to).map_err(failed)?;
+    let manifest = Manifest::read(&storage).map_err(failed)?.unwrap_or_default();
     // From the file in front of the first one back to the one that has all that is wanted.
-    let mut needed = Vec::new();
+    let mut files = Vec::new();
     let mut next = first;
     loop {
         let before = manifest
@@ -145,13 +157,17 @@ pub(crate) fn bring_back(relay: &Relay, kept: &Kept, has: &GtidSet) -> Result<bo
             .find(|file| kept.store.names().number(&file.name).is_some_and(|number| number.next() == next));
         let Some(file) = before else { return Ok(false) };
         let Some(number) = kept.store.names().number(&file.name) else { return Ok(false) };
-        needed.push((number, file));
-        if file.previous_gtid_set().map_err(failed)?.is_subset(has) {
+        files.push((number, file));
+        let is_enough = match needed {
+            Needed::Behind(has) => file.previous_gtid_set().map_err(failed)?.is_subset(has),
+            Needed::File(wanted) => number <= wanted,
+        };
+        if is_enough {
             break;
         }
         next = number;
     }
-    for (number, file) in needed {
+    for (number, file) in files {
         kept.store.put_back(number, &mut |out| {
             restore::whole(&storage, file, out, WORKERS).map_err(std::io::Error::other)
         })?;

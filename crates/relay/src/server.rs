@@ -17,7 +17,7 @@ use binlogz_wire::session::{ReplicaOptions, ReplicaSession, ReplicaStep, Request
 
 use crate::accounts::Entered;
 use crate::answers::{self, Variables};
-use crate::archiving;
+use crate::archiving::{self, Needed};
 use crate::dumps::Reader;
 use crate::error::{Error, Result};
 use crate::form::{Form, FormPolicy};
@@ -347,7 +347,16 @@ impl Client<'_> {
                 if let Some(elsewhere) = elsewhere {
                     return Err(Error::Refused(elsewhere));
                 }
-                Some(kept.names.parse(name).filter(|(_, file)| files.contains(file)).ok_or_else(unknown)?)
+                let (form, file) = kept.names.parse(name).ok_or_else(unknown)?;
+                let was_purged = files.first().is_some_and(|first| file < *first);
+                let is_there = match was_purged {
+                    true => archiving::bring_back(self.relay, &kept, Needed::File(file))?,
+                    false => files.contains(&file),
+                };
+                if !is_there {
+                    return Err(unknown());
+                }
+                Some((form, file))
             }
         };
         let first = || Ok((self.form(variables)?, *files.first().ok_or_else(unknown)?));
@@ -369,7 +378,9 @@ impl Client<'_> {
                         let mut file = None;
                         for one in std::iter::once(Arc::clone(&kept)).chain(older) {
                             file = last_with(&one, gtid_set)?;
-                            if file.is_none() && archiving::bring_back(self.relay, &one, gtid_set)? {
+                            if file.is_none()
+                                && archiving::bring_back(self.relay, &one, Needed::Behind(gtid_set))?
+                            {
                                 file = last_with(&one, gtid_set)?;
                             }
                             if file.is_some() {
