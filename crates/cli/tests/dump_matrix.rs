@@ -84,6 +84,7 @@ const OPTION_SETS: &[&[&str]] = &[
     &["--skip-gtids", "--base64-output=never"],
     &["-d", "mix", "--stop-position=3000"],
     &["-H", "--stop-position=2000", "--skip-gtids"],
+    &["--binlog-row-event-max-size=256", "-v"],
 ];
 
 /// Files with something of everything, and their compressed twins.

@@ -436,7 +436,7 @@ pub(super) const OPTIONS: &[Definition] = &[
             |options| &mut options.binlog_row_event_max_size,
             UnsignedLimits { range: 256..=u64::MAX, block: 256 },
         ),
-        "The largest event of rows to print, where they can be divided",
+        "Taken; events are printed as they stand in the log, as by mysqlbinlog",
     )
     .value("N"),
     Definition::switch(
