@@ -130,17 +130,36 @@ fn replicas_of_each_kind_are_told_apart() {
         let row = rows(&results, "replicas").iter().find(of).unwrap();
         (row["outcome"].as_str().unwrap(), row["said"].as_str().unwrap_or_default().to_owned())
     };
-    for follows in ["source", "relay, received", "relay, uncompressed"] {
+    for follows in ["source", "relay, received", "relay, compressed", "relay, uncompressed", "relay, auto"] {
         assert_eq!(outcome("mysqld", follows).0, "works", "{follows}");
     }
-    for follows in ["source", "relay, received"] {
+    for follows in ["source", "relay, received", "relay, compressed"] {
         let (outcome, said) = outcome("MariaDB", follows);
         assert!(outcome == "stops" && said.contains("Could not parse relay log event entry"), "{said}");
     }
-    assert_eq!(outcome("MariaDB", "relay, uncompressed").0, "works");
-    if require(Tool::Cdc).is_some() {
-        assert_eq!(outcome("Python", "source").0, "loses rows");
+    for follows in ["relay, uncompressed", "relay, auto"] {
+        assert_eq!(outcome("MariaDB", follows).0, "works", "{follows}");
     }
+    if require(Tool::Cdc).is_some() {
+        for follows in ["source", "relay, received", "relay, compressed"] {
+            assert_eq!(outcome("Python", follows).0, "loses rows", "{follows}");
+        }
+        for follows in ["relay, uncompressed", "relay, auto"] {
+            assert_eq!(outcome("Python", follows).0, "works", "{follows}");
+        }
+    }
+    // The counter counts events, of which a compressed transaction has two.
+    let skipped: Vec<_> = rows(&results, "replicas")
+        .iter()
+        .filter(|row| row["outcome"] == "skips")
+        .map(|row| row["said"].as_str().unwrap())
+        .collect();
+    let of = |compressed: u32, plain: u32| {
+        format!(
+            "{compressed} of 5 compressed transactions were skipped, {plain} of a log without compression"
+        )
+    };
+    assert_eq!(skipped, [of(1, 1), of(1, 1), of(2, 1), of(4, 1), of(4, 2)]);
 }
 
 #[test]

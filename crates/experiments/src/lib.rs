@@ -8,7 +8,7 @@
 //! restore.rs     how it was, and how it gets back there; stop.rs does that also when the run is interrupted
 //!   │
 //! run.rs         each cell: set, load (work.rs), measure (measure.rs, consumer.rs), drop, keep
-//!   │            replicas.rs: who can follow a source that compresses
+//!   │            replicas.rs: who can follow a source that compresses; skip_counter.rs: what they skip
 //!   │ results.rs results.json, after each cell
 //! summary/       medians, tables, plots, conclusions; published.rs has the figures of the studies
 //!   │
@@ -37,6 +37,7 @@ mod results;
 mod run;
 mod server;
 mod session;
+mod skip_counter;
 mod space;
 mod stop;
 mod summary;

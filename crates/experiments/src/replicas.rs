@@ -16,6 +16,7 @@ use binlogz_source::ConnectOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, IoContext, Result};
+use crate::skip_counter;
 use crate::stop::Stopper;
 
 /// A replica that follows does so in a second; on busy cores in ten.
@@ -26,8 +27,16 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// Row transactions of the source.
 const TRANSACTIONS: u32 = 20;
-/// Rows of each.
-const ROWS: u32 = 50;
+/// Rows of each: few enough for one event (binlog_row_event_max_size), since some clients tell events, not rows.
+const ROWS: u32 = 30;
+/// The relay's forms: how it is called, the first file's name there, what it serves. Without a name it chooses.
+const FORMS: [(&str, &str, FormPolicy); 4] = [
+    ("relay, received", "binlog.000001", FormPolicy::Always(Form::Received)),
+    ("relay, compressed", "binlog-z.000001", FormPolicy::Always(Form::Compressed)),
+    ("relay, uncompressed", "binlog-u.000001", FormPolicy::Always(Form::Uncompressed)),
+    ("relay, auto", "", FormPolicy::Auto),
+];
+
 const COUNT: &str = "SELECT COUNT(*) FROM shop.orders";
 
 /// One that followed, or tried to.
@@ -39,7 +48,7 @@ pub struct Replica {
     pub follows: String,
     /// How it is set.
     pub with: String,
-    /// `works`, `stops`, `loses rows`, or `not to be had`.
+    /// `works`, `stops`, `loses rows`, `skips`, or `not to be had`.
     pub outcome: String,
     /// Of the source's rows that it has.
     pub rows_percent: Option<f64>,
@@ -64,11 +73,14 @@ pub(crate) fn examine(stopper: &Stopper, tell: &mut dyn FnMut(&str)) -> Result<V
     let first_file = "binlog.000001".to_owned();
     let direct = Followed { name: "source", port: source.port(), first_file, encrypted: true };
     let relays = tempfile::tempdir().at("make a folder below", &std::env::temp_dir())?;
-    let received = relayed(&source, &relays.path().join("received"), Form::Received)?;
-    let uncompressed = relayed(&source, &relays.path().join("uncompressed"), Form::Uncompressed)?;
+    let mut all = vec![direct];
+    for (name, first_file, form) in FORMS {
+        tell(name);
+        all.push(relayed(&source, &relays.path().join(all.len().to_string()), name, first_file, form)?);
+    }
 
     let mut replicas = Vec::new();
-    for followed in [&direct, &received, &uncompressed] {
+    for followed in &all {
         let settings: &[(&str, &[(&str, &str)])] = match followed.name {
             "source" => &[
                 ("", &[]),
@@ -87,8 +99,12 @@ pub(crate) fn examine(stopper: &Stopper, tell: &mut dyn FnMut(&str)) -> Result<V
         replicas.push(one(stopper, tell, followed, "MariaDB", "", |followed| mariadb(followed, rows))?);
         replicas.push(one(stopper, tell, followed, "Python mysql-replication", "", cdc)?);
     }
-    replicas
-        .push(one(stopper, tell, &direct, "mysqld", "semi-sync", |followed| semi_sync(&source, followed))?);
+    if let Some(direct) = all.first() {
+        replicas.push(one(stopper, tell, direct, "mysqld", "semi-sync", |followed| {
+            semi_sync(&source, followed)
+        })?);
+    }
+    replicas.extend(skip_counter::examine(stopper, tell)?);
     Ok(replicas)
 }
 
@@ -144,7 +160,13 @@ fn source() -> Result<MysqlSandbox> {
 }
 
 /// A relay of all that the source has. It goes with this process.
-fn relayed(source: &MysqlSandbox, folder: &Path, form: Form) -> Result<Followed> {
+fn relayed(
+    source: &MysqlSandbox,
+    folder: &Path,
+    name: &'static str,
+    first_file: &str,
+    form: FormPolicy,
+) -> Result<Followed> {
     let mut connect = ConnectOptions::new("binlogz bench");
     connect.set_url(&format!("mysql://repl@127.0.0.1:{}", source.port()))?;
     connect.set("password", Some("repl"))?;
@@ -156,7 +178,7 @@ fn relayed(source: &MysqlSandbox, folder: &Path, form: Form) -> Result<Followed>
         directory: folder.to_owned(),
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         listen_tls: None,
-        form: FormPolicy::Always(form),
+        form,
         storing: Storing::Received,
         start: StartAt::default(),
         seed: Vec::new(),
@@ -180,11 +202,6 @@ fn relayed(source: &MysqlSandbox, folder: &Path, form: Form) -> Result<Followed>
         }
         sleep(POLL);
     }
-    let (name, first_file) = match form {
-        Form::Received => ("relay, received", "binlog.000001"),
-        Form::Compressed => ("relay, compressed", "binlog-z.000001"),
-        Form::Uncompressed => ("relay, uncompressed", "binlog-u.000001"),
-    };
     Ok(Followed { name, port: relay.address().port(), first_file: first_file.to_owned(), encrypted: false })
 }
 

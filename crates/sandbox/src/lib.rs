@@ -18,5 +18,5 @@ pub mod tool;
 pub mod workload;
 
 pub use error::{Error, IoContext, Result};
-pub use server::{MariadbSandbox, MysqlBuilder, MysqlSandbox, Server};
+pub use server::{MariadbSandbox, MysqlBuilder, MysqlSandbox, Server, StartAt};
 pub use tool::{Installed, Tool};

@@ -1,6 +1,6 @@
 //! What levels save and cost.
 
-use binlogz_report::html::{Chart, Series, Unit};
+use binlogz_report::html::{Chart, Series};
 use binlogz_report::stats::{Cell, Section};
 
 use super::Summary;
@@ -127,7 +127,6 @@ fn conclusions(results: &Results, step: &str) -> Vec<String> {
 }
 
 fn chart(title: &'static str, section: &'static str) -> Chart {
-    let bar = |label, column| Series { label, column, unit: Unit::Bytes, line: false, logarithmic: false };
     Chart {
         title,
         note: "Bytes by the server, and of the plain file by zstd as a whole; the server's seconds."
@@ -138,15 +137,9 @@ fn chart(title: &'static str, section: &'static str) -> Chart {
         x_unit: None,
         axis: "",
         series: vec![
-            bar("by the server", "bytes"),
-            bar("whole file by zstd", "zstd_file_bytes"),
-            Series {
-                label: "seconds",
-                column: "seconds",
-                unit: Unit::Seconds,
-                line: true,
-                logarithmic: false,
-            },
+            Series::bytes("by the server", "bytes"),
+            Series::bytes("whole file by zstd", "zstd_file_bytes"),
+            Series::seconds(),
         ],
         top: 8,
     }

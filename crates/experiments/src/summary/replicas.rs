@@ -10,7 +10,7 @@ use crate::results::Results;
 /// What the study of 2020-05 found.
 const PUBLISHED: &str = "Published (study of 2020-05): a replica of MySQL 8.0.19 stops its SQL thread at the first compressed \
     transaction with error 13121, \"Relay log read failure: Could not parse relay log event entry\"; filters, \
-    multi-threaded appliers and semi-sync work with payloads.";
+    multi-threaded appliers and semi-sync work with payloads; sql_slave_skip_counter counts a payload as one event.";
 
 pub(super) fn summary(results: &Results) -> Summary {
     let mut rows = Vec::new();
@@ -25,9 +25,12 @@ pub(super) fn summary(results: &Results) -> Summary {
         ]);
     }
     let mut conclusions: Vec<String> = Vec::new();
-    for follows in ["source", "relay, received", "relay, uncompressed"] {
-        let found: Vec<String> = results
-            .replicas
+    let (skips, replicas): (Vec<_>, Vec<_>) =
+        results.replicas.iter().partition(|replica| replica.outcome == "skips");
+    let mut followed: Vec<&str> = replicas.iter().map(|replica| replica.follows.as_str()).collect();
+    followed.dedup();
+    for follows in ["source"].into_iter().chain(followed.into_iter().filter(|name| *name != "source")) {
+        let found: Vec<String> = replicas
             .iter()
             .filter(|replica| replica.follows == follows)
             .map(|replica| match replica.with.as_str() {
@@ -39,6 +42,10 @@ pub(super) fn summary(results: &Results) -> Summary {
             conclusions.push(format!("Behind the {follows}: {}.", found.join("; ")));
         }
     }
+    conclusions.extend(skips.iter().filter_map(|replica| {
+        let said = replica.said.as_deref()?;
+        Some(format!("{} with {}: {said}.", replica.replica, replica.with))
+    }));
     conclusions.push(PUBLISHED.to_owned());
     Summary {
         tables: vec![Section {

@@ -1,6 +1,6 @@
 //! What compression and encryption save, by workload.
 
-use binlogz_report::html::{Chart, Series, Unit};
+use binlogz_report::html::{Chart, Series};
 use binlogz_report::stats::{Cell, Section};
 
 use super::Summary;
@@ -121,7 +121,6 @@ fn conclusion(workload: &str, plain: f64, compressed: f64, zstd: Option<f64>) ->
 }
 
 fn chart() -> Chart {
-    let bar = |label, column| Series { label, column, unit: Unit::Bytes, line: false, logarithmic: false };
     Chart {
         title: "Space by workload",
         note: "Bytes of binary log; the published ones at scale 1.".to_owned(),
@@ -131,11 +130,11 @@ fn chart() -> Chart {
         x_unit: None,
         axis: "",
         series: vec![
-            bar("plain", "plain"),
-            bar("compressed", "compressed"),
-            bar("plain by zstd -3", "zstd"),
-            bar("published plain", "published_plain"),
-            bar("published compressed", "published_compressed"),
+            Series::bytes("plain", "plain"),
+            Series::bytes("compressed", "compressed"),
+            Series::bytes("plain by zstd -3", "zstd"),
+            Series::bytes("published plain", "published_plain"),
+            Series::bytes("published compressed", "published_compressed"),
         ],
         top: 8,
     }

@@ -1,6 +1,6 @@
 //! Small and large updates.
 
-use binlogz_report::html::{Chart, Series, Unit};
+use binlogz_report::html::{Chart, Series};
 use binlogz_report::stats::{Cell, Section};
 
 use super::Summary;
@@ -84,22 +84,7 @@ pub(super) fn summary(results: &Results) -> Summary {
             x: &["updates", "setting"],
             x_unit: None,
             axis: "",
-            series: vec![
-                Series {
-                    label: "bytes",
-                    column: "bytes",
-                    unit: Unit::Bytes,
-                    line: false,
-                    logarithmic: false,
-                },
-                Series {
-                    label: "seconds",
-                    column: "seconds",
-                    unit: Unit::Seconds,
-                    line: true,
-                    logarithmic: false,
-                },
-            ],
+            series: vec![Series::bytes("bytes", "bytes"), Series::seconds()],
             top: 8,
         }],
         conclusions,

@@ -76,6 +76,18 @@ pub struct Series {
     pub logarithmic: bool,
 }
 
+impl Series {
+    /// Bars of bytes.
+    pub fn bytes(label: &'static str, column: &'static str) -> Series {
+        Series { label, column, unit: Unit::Bytes, line: false, logarithmic: false }
+    }
+
+    /// The line of a column of that name.
+    pub fn seconds() -> Series {
+        Series { label: "seconds", column: "seconds", unit: Unit::Seconds, line: true, logarithmic: false }
+    }
+}
+
 /// What a number counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
