@@ -2,7 +2,7 @@
 # `binlogz advise` against the truth. For docs/advise.md.
 #
 #   exact     --exact on files that the server wrote at levels 1, 3 and 19: their very sizes; and beside compress, in time
-#   times     --exact at level 3 beside compress at level 3
+#   times     --exact at level 3 beside compress at level 3, without whole files
 #   sample    the default budget at SEEDS seeds: largest error and half-width, how often the truth is within, seconds
 #   stage     processor time for a gigabyte beside the server's own timing of its compressing, in the same run
 #   quiet     what needs a quiet machine, in six minutes once all is built: times, stage at a tenth of the scale, sample of
@@ -82,7 +82,7 @@ times() {
     while read -r name path; do
         for ((run = 0; run < runs; run++)); do
             seconds "$release/binlogz" compress --level 3 --output /dev/null "$path" >>"$work/compress-$name"
-            seconds "$release/binlogz" advise --exact --levels 3 "$path" >>"$work/advise-$name"
+            seconds "$release/binlogz" advise --exact --no-whole-files --levels 3 "$path" >>"$work/advise-$name"
         done
         echo "$name $(median <"$work/compress-$name") $(median <"$work/advise-$name")" |
             awk '{ printf "%-18s %10.3f %10.3f %6.2f\n", $1, $2, $3, $3 / $2 }'

@@ -10,6 +10,13 @@ use super::table_walk::TableWalk;
 /// One transaction of so many is expanded again, for the time that takes.
 const EXPANDED: u64 = 16;
 
+/// Of small transactions behind the first ones, one of so many is timed, and stands for the others: looking at the
+/// clock twice for each took a seventh of the run.
+const TIMED: u64 = 4;
+/// Transactions that a worker times all of, and bytes from which on each is.
+const TIMED_FIRST: u64 = 1000;
+const TIMED_SIZE: u64 = 64 << 10;
+
 /// Measures transactions; one a worker.
 #[derive(Debug)]
 pub struct ExactMeter {
@@ -17,6 +24,8 @@ pub struct ExactMeter {
     walk: TableWalk,
     compressed: Vec<Compressed>,
     figures: Figures,
+    /// Transactions so far.
+    seen: u64,
 }
 
 impl ExactMeter {
@@ -31,6 +40,7 @@ impl ExactMeter {
             walk: TableWalk::default(),
             compressed: Vec::new(),
             figures: Figures::default(),
+            seen: 0,
         })
     }
 }
@@ -42,10 +52,13 @@ impl Measure for ExactMeter {
         if !self.figures.count(transaction)? {
             return Ok(());
         }
+        self.seen += 1;
+        let mut stands_for = 1;
         let costs = match transaction.held() {
             Some(events) => {
                 self.walk.push(events);
-                self.meter.held(events, expanded_too(transaction.offset))?
+                stands_for = timed_for(self.seen, transaction.offset, transaction.inner_size());
+                self.meter.held(events, stands_for > 0, expanded_too(transaction.offset))?
             }
             None => {
                 let walk = &mut self.walk;
@@ -61,7 +74,7 @@ impl Measure for ExactMeter {
         for Cost { payload_size: payload, compress, expand } in costs.iter().copied() {
             // What no event can hold stays as it is.
             let size = transaction.compressed_size(payload)?.unwrap_or_else(|| transaction.plain_size());
-            self.compressed.push(Compressed { size, payload, compress, expand });
+            self.compressed.push(Compressed { size, payload, compress, stands_for, expand });
         }
         let tables = self.walk.finish();
         self.figures.count_levels(transaction, &self.compressed, &tables)
@@ -78,5 +91,35 @@ impl Measure for ExactMeter {
 
 /// Whether the transaction at this place is expanded again: the same ones in each run.
 fn expanded_too(offset: u64) -> bool {
-    (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).is_multiple_of(EXPANDED)
+    scattered(offset).is_multiple_of(EXPANDED)
+}
+
+/// How many transactions the time of a worker's next one stands for; 0: it is not timed.
+fn timed_for(seen: u64, offset: u64, size: u64) -> u64 {
+    match (seen <= TIMED_FIRST || size >= TIMED_SIZE, (scattered(offset) >> 8).is_multiple_of(TIMED)) {
+        (true, _) => 1,
+        (false, true) => TIMED,
+        (false, false) => 0,
+    }
+}
+
+/// A place as a number without pattern.
+fn scattered(offset: u64) -> u64 {
+    offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_stand_for_as_many_transactions_as_there_are() {
+        let (count, size) = (100_000, 300);
+        let sum: u64 = (1..=count).map(|seen| timed_for(seen, seen * (size + 79), size)).sum();
+        assert!(sum.abs_diff(count) < count / 50, "{sum}");
+        assert!((1..=TIMED_FIRST).all(|seen| timed_for(seen, seen * 379, size) == 1));
+        assert!((1..=count).all(|seen| timed_for(seen, seen * TIMED_SIZE, TIMED_SIZE) == 1));
+        let timed = (1..=count).filter(|seen| timed_for(*seen, seen * (size + 79), size) > 0).count();
+        assert!(timed < count as usize * 3 / 10, "{timed}");
+    }
 }

@@ -96,7 +96,9 @@ pub(super) struct LevelFigures {
 pub(super) struct Compressed {
     pub(super) size: u64,
     pub(super) payload: u64,
+    /// Nanoseconds of processor time, and for how many transactions they stand: for none where nobody looked.
     pub(super) compress: u64,
+    pub(super) stands_for: u64,
     pub(super) expand: (u64, u64),
 }
 
@@ -157,16 +159,18 @@ impl Figures {
         for (figures, level) in self.levels.iter_mut().zip(levels) {
             figures.size += level.size;
             figures.payload += level.payload;
-            figures.compress += level.compress;
+            figures.compress += level.compress * level.stands_for;
             figures.expand.0 += level.expand.0;
             figures.expand.1 += level.expand.1;
-            figures.times.count(level.compress, 1.0);
+            if level.stands_for > 0 {
+                figures.times.count(level.compress, level.stands_for as f64);
+            }
         }
         if let Some(class) = self.classes.get_mut(class_number) {
             class.levels.resize_with(levels.len(), ClassLevel::default);
             for (known, level) in class.levels.iter_mut().zip(levels) {
                 known.size += level.size;
-                known.compress += level.compress;
+                known.compress += level.compress * level.stands_for;
             }
         }
         if let Some(hour) = self.hour(hour) {

@@ -307,7 +307,7 @@ impl Worker {
         let tables = self.walk.finish();
         let mut levels = Vec::with_capacity(self.meters.len());
         for (place, meter) in self.meters.iter_mut().enumerate() {
-            for cost in meter.held(&self.events, true)? {
+            for cost in meter.held(&self.events, true, true)? {
                 levels.push((place, measured(cost, unit, 0)?));
             }
         }

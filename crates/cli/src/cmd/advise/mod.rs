@@ -48,6 +48,9 @@ pub(crate) struct Advise {
     /// Compress every transaction: sizes are exact, and it takes as long as it takes
     #[arg(long, conflicts_with_all = ["budget", "seed"])]
     exact: bool,
+    /// Leave out what zstd would make of the files as a whole: an exact run of one level then does little else
+    #[arg(long)]
+    no_whole_files: bool,
     /// Time for the sample: 30s, 5m
     #[arg(long, value_name = "TIME", default_value = BUDGET, value_parser = duration)]
     budget: Duration,
@@ -246,7 +249,7 @@ impl Advise {
         let workers = workers(self.jobs);
         // An exact run has no budget: the pieces that stand for whole files are few.
         let deadline = if self.exact { Instant::now() + EXACT_WHOLE_FILE } else { deadlines.whole_file };
-        if !files.is_empty() {
+        if !files.is_empty() && !self.no_whole_files {
             advice.measure_whole_files(files, self.seed, workers, deadline)?;
         }
         if self.exact {
