@@ -3,6 +3,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod configured;
+pub(crate) mod small_disk;
 
 use std::ffi::OsStr;
 use std::fs;
