@@ -90,7 +90,7 @@ fn a_kill_while_files_come_back_leaves_a_log_and_files_are_served_by_name() {
     source
         .sql(
             &"INSERT INTO d.t (body) VALUES (REPEAT(SHA2(RAND(), 512), 32000)); FLUSH BINARY LOGS;\n"
-                .repeat(12),
+                .repeat(8),
         )
         .unwrap();
     let more = format!(
