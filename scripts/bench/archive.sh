@@ -35,11 +35,11 @@ bytes_of() {
 packed() {
     rm -rf "$work/arc" "$work/back"
     local create restore file
-    create=$(seconds "$release/binlogz" archive create --jobs 2 --to "$work/arc" "$@")
+    create=$(seconds /usr/bin/time --format %M --output "$work/memory" "$release/binlogz" archive create --jobs 2 --to "$work/arc" "$@")
     restore=$(seconds "$release/binlogz" archive cat "$work/arc")
     "$release/binlogz" archive restore --to "$work/back" "$work/arc" >/dev/null
     for file in "$@"; do cmp "$file" "$work/back/$(basename "$file")"; done
-    echo "$(bytes_of "$work"/arc/objects/*) $create $restore"
+    echo "$(bytes_of "$work"/arc/objects/segment-*) $create $restore"
 }
 
 # rival FILE: bytes of xz and of zstd, seconds of xz. The two run at once, each on a core. Of the shapes (0: not made)
@@ -77,6 +77,7 @@ together() {
     awk -v name="$name" -v plain="$(bytes_of "$@")" -v size="$size" -v create="$create" -v restore="$restore" -v of="$of" \
         'BEGIN { printf "%s: %d -> %d bytes, %.3f of %d; %.1f MB/s, %.1f MB/s back\n",
             name, plain, size, size / of, of, plain / 1e6 / create, plain / 1e6 / restore }'
+    echo "  memory to create it: $(($(<"$work/memory") / 1024)) MiB"
 }
 xz=$(awk -v workloads="${#workloads[@]}" 'NR <= workloads { sum += $6 } END { print sum }' "$work/lines")
 together 'all five together, of the sum of xz -6' "$xz" "${workloads[@]}"
