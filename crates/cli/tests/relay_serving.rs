@@ -151,6 +151,9 @@ fn replicas_in_step_share_and_stay_within_memory() {
         let connected = relay.status()["replicas"].as_array().unwrap().len();
         assert_eq!(connected, count);
     });
+    // Arenas of glibc's would double it.
+    let environment = fs::read(format!("/proc/{}/environ", relay.child.id())).unwrap();
+    assert!(environment.split(|byte| *byte == 0).any(|set| set == b"MALLOC_ARENA_MAX=1"));
     let most = memory(&relay);
     eprintln!("{count} replicas: {} MiB at most", most >> 10);
     assert!(most <= MEMORY_MAX + MEMORY_PER_REPLICA * count as u64, "{most} KiB");

@@ -72,15 +72,18 @@ fn run(binlogz: &Path, clients: usize) -> Result<()> {
         bench.receive(&["--store", "compressed", "--level", "3"]).map(|(_, seconds)| seconds)
     })?;
 
-    println!("\nserving {clients} clients\n{:<34} {:>8} {:>8}", "", "seconds", "CPU s");
+    println!(
+        "\nserving {clients} clients\n{:<34} {:>8} {:>8} {:>8} {:>8}",
+        "", "seconds", "MB/s", "CPU s", "source's"
+    );
     let pid = bench.source.pid().ok_or_else(|| Error::Failed("the source is gone".into()))?;
-    bench.serve("source", clients, bench.source.port(), pid, "")?;
+    let source = bench.serve("source", clients, bench.source.port(), pid, "", None)?;
     for (kept, options) in [("received", ["--store", "received"]), ("compressed", ["--store", "compressed"])]
     {
         let (relay, _) = bench.receive(&options)?;
         for form in ["", "-z", "-u"] {
             let what = format!("relay, kept {kept}, binlog{form}.*");
-            bench.serve(&what, clients, relay.port, relay.child.id(), form)?;
+            bench.serve(&what, clients, relay.port, relay.child.id(), form, Some(source))?;
             println!("{:<34} {:>8} {:>8} MiB at most", "", "", relay.memory() >> 10);
         }
     }
@@ -182,13 +185,26 @@ impl Bench<'_> {
         Ok((seconds, into))
     }
 
-    fn serve(&self, what: &str, clients: usize, port: u16, pid: u32, form: &str) -> Result<()> {
+    /// Clients fetch all files: the server's CPU seconds; `source`: those of the source for the same. MB/s count what
+    /// the source's files hold, whatever the form.
+    fn serve(
+        &self,
+        what: &str,
+        clients: usize,
+        port: u16,
+        pid: u32,
+        form: &str,
+        source: Option<f64>,
+    ) -> Result<f64> {
         // Once for the caches, and for the index.
         self.fetch("served", port, form, 1)?;
         let before = cpu_seconds(pid)?;
         let (seconds, _) = self.fetch("served", port, form, clients)?;
-        println!("{what:<34} {seconds:>8.2} {:>8.2}", cpu_seconds(pid)? - before);
-        Ok(())
+        let cpu = cpu_seconds(pid)? - before;
+        let rate = (self.size * clients as u64) as f64 / 1e6 / seconds;
+        let ratio = source.map_or(String::new(), |source| format!("x {:.2}", cpu / source));
+        println!("{what:<34} {seconds:>8.2} {rate:>8.0} {cpu:>8.2} {ratio:>8}");
+        Ok(cpu)
     }
 }
 

@@ -7,7 +7,7 @@ use binlogz_relay::Relay;
 use clap::Args;
 
 use super::config::{Config, Http, Listen, Log, Source, Store};
-use super::{FormName, StoreName, log};
+use super::{FormName, StoreName, log, memory};
 use crate::Exit;
 use crate::failure::{Failure, Result};
 
@@ -81,6 +81,7 @@ struct Quick {
 
 impl Run {
     pub(super) fn run(self) -> Result<Exit> {
+        memory::use_one_arena();
         let config = match &self.config {
             Some(path) => Config::read(path)?,
             None => self.quick.config(),
