@@ -31,11 +31,16 @@ bytes_of() {
     cat "$@" | wc -c
 }
 
+# Before a command: its memory goes into a file, where GNU time is installed.
+measured=()
+if [[ -x /usr/bin/time ]]; then measured=(/usr/bin/time --format %M --output "$work/memory"); fi
+echo 0 >"$work/memory"
+
 # packed FILE…: bytes of the archive of these, seconds to create it, to restore it. Files have names of their own.
 packed() {
     rm -rf "$work/arc" "$work/back"
     local create restore file
-    create=$(seconds /usr/bin/time --format %M --output "$work/memory" "$release/binlogz" archive create --jobs 2 --to "$work/arc" "$@")
+    create=$(seconds "${measured[@]}" "$release/binlogz" archive create --jobs 2 --to "$work/arc" "$@")
     restore=$(seconds "$release/binlogz" archive cat "$work/arc")
     "$release/binlogz" archive restore --to "$work/back" "$work/arc" >/dev/null
     for file in "$@"; do cmp "$file" "$work/back/$(basename "$file")"; done
