@@ -48,6 +48,7 @@ mod identity;
 mod lineages;
 mod listing;
 mod meters;
+mod options;
 mod pins;
 mod receiver;
 mod registry;
@@ -75,7 +76,8 @@ pub use error::{Error, Result};
 pub use form::{Form, FormPolicy};
 pub use gate::Limits;
 pub use meters::Remembered;
-pub use relay::{Level, ListenTls, Log, Relay, RelayOptions, Running};
+pub use options::{ListenTls, RelayOptions};
+pub use relay::{Level, Log, Relay, Running};
 pub use retention::Retention;
 pub use start::StartAt;
 pub use status::{

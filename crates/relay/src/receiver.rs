@@ -5,14 +5,13 @@
 //!                                                                      └ semi-sync: sync, then acknowledge
 //! ```
 //!
-//! What is not in the source's file is not stored: rotates and format descriptions that the sender makes,
-//! heartbeats. Only whole transactions are appended, so that a connection that breaks inside one leaves nothing
-//! behind; the next one asks for what follows the last whole one. An event that stands anywhere else than the kept
-//! log ends is an error. All positions here are the source's.
+//! `receiving.rs` puts the pieces together. A connection that breaks inside a transaction leaves nothing behind: the
+//! next one asks for what follows the last whole one. All positions here are the source's.
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod crashes;
+mod receiving;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod simulated;
@@ -20,13 +19,8 @@ mod simulated;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use binlogz_binlog::event::AnyGtidEvent;
-use binlogz_binlog::event::transaction_payload::HEADER_SIZE_LIMIT;
-use binlogz_binlog::gtid::{Gtid, GtidSet, ServerUuid};
-use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
-use binlogz_binlog::{EventFrame, EventHeader, EventType, MAGIC, TransactionAssembler};
-use binlogz_payload::{Provenance, Spool, SpoolMemory, provenance};
+use binlogz_binlog::gtid::ServerUuid;
+use binlogz_binlog::{EventType, MAGIC};
 use binlogz_source::{self as source, ConnectOptions, Connection, DumpOptions, RemoteLog};
 use binlogz_store::Position;
 use binlogz_wire::session::{DumpStart, EventPiece, Profile, ReplicaProfile};
@@ -41,8 +35,9 @@ use crate::identity::server_id_of;
 use crate::lineages::Kept;
 use crate::relay::Relay;
 use crate::start::{StartAt, check_server, first_file};
-use crate::storing::{self, Batch, Batches, Transaction};
+use crate::storing;
 use crate::translate::go_to_end;
+use receiving::{COLLECT_SIZE, Receiving};
 
 /// After a connection that failed at once; then twice as long each time, up to the second.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
@@ -54,16 +49,6 @@ const GOOD_AFTER: Duration = Duration::from_secs(60);
 /// The source says that it is there, well within the silence that [`binlogz_wire::session::Timeouts`] bears.
 /// It is then asked whether its log still is the same.
 const HEARTBEAT_PERIOD: Duration = Duration::from_secs(10);
-/// Whole transactions are collected up to this size while more is at hand.
-const COLLECT_SIZE: u64 = 1 << 20;
-/// Of transactions that are not stored yet, so much is held in memory; the rest in temporary files.
-const SPOOL_SIZE: usize = 16 << 20;
-/// More than the set of any server: a million intervals.
-const PREVIOUS_GTIDS_SIZE_MAX: usize = 16 << 20;
-/// Bytes of a GTID event that are looked at; 9.7 writes at most 150.
-const GTID_EVENT_SIZE_MAX: usize = 64 << 10;
-/// Of a payload: whatever may stand in front of it, and the beginning of its frame.
-const PAYLOAD_FRONT_SIZE: usize = HEADER_SIZE + HEADER_SIZE_LIMIT + 8;
 
 /// Receives for ever, unless something must be decided or repaired first.
 pub(crate) fn run(relay: &Relay) {
@@ -284,255 +269,5 @@ fn start(kept: &Kept, has_gtids: bool, end: Option<&End>, first: String) -> Dump
         // File and position say where to go on, the set what must not come again.
         true => DumpStart::GtidSet { gtid_set: kept.written_gtids(), name, position },
         false => DumpStart::Position { name, position },
-    }
-}
-
-/// What a GTID event says: the GTID, if it is not anonymous, and the commit time.
-type Told = (Option<Gtid>, u64);
-
-/// What has come and is not stored yet.
-struct Receiving<'a> {
-    relay: &'a Relay,
-    kept: &'a Kept,
-    batches: &'a Batches<'a>,
-    /// Where the kept log ends with what was brought to the store.
-    end: Option<Position>,
-    /// What the file begins with.
-    head: Option<Head>,
-    /// Magic and format description of that file, while it waits for its previous GTIDs: no crash shall leave it
-    /// without them, since they say what all files before hold.
-    begins: Option<Vec<u8>>,
-    memory: SpoolMemory,
-    spool: Spool,
-    /// Whether the spool holds whole transactions only.
-    whole: bool,
-    assembler: TransactionAssembler,
-    /// The beginning of the event that comes, as far as somebody looks at it.
-    event: Vec<u8>,
-    event_wanted: usize,
-    checksum_size: usize,
-    /// Of the transaction that is open: where it begins, and if it begins with a GTID event, what that says.
-    open: Option<(u64, Option<Told>)>,
-    /// Of those in the spool.
-    gtids: GtidSet,
-    transactions: Vec<Transaction>,
-}
-
-impl<'a> Receiving<'a> {
-    fn new(relay: &'a Relay, kept: &'a Kept, batches: &'a Batches<'a>, end: Option<End>) -> Result<Self> {
-        let (position, head) = match end {
-            Some(End { position, head, noting }) => {
-                batches.note_in(kept.places(position.file, &head), noting);
-                (Some(position), Some(head))
-            }
-            None => (None, None),
-        };
-        let memory = SpoolMemory::new(SPOOL_SIZE);
-        Ok(Receiving {
-            relay,
-            kept,
-            batches,
-            end: position,
-            checksum_size: head.as_ref().map_or(0, |head| head.checksum().size()),
-            head,
-            begins: None,
-            spool: Spool::new(&memory, Vec::new()),
-            memory,
-            whole: true,
-            assembler: TransactionAssembler::new(),
-            event: Vec::new(),
-            event_wanted: 0,
-            open: None,
-            gtids: GtidSet::new(),
-            transactions: Vec::new(),
-        })
-    }
-
-    /// Takes bytes of an event. Gives where a transaction ends that the source wants acknowledged.
-    fn piece(&mut self, piece: &EventPiece<'_>) -> Result<Option<u64>> {
-        if !piece.is_stored() {
-            return Ok(None);
-        }
-        if piece.header.event_type == EventType::FORMAT_DESCRIPTION {
-            // The session hands those on whole.
-            self.file(piece)?;
-            return Ok(None);
-        }
-        if piece.begins {
-            self.begin(piece)?;
-        }
-        self.spool.append(piece.bytes).map_err(Error::io("hold a transaction"))?;
-        self.whole = false;
-        let room = self.event_wanted.saturating_sub(self.event.len());
-        self.event.extend_from_slice(piece.bytes.get(..room).unwrap_or(piece.bytes));
-        if !piece.ends {
-            return Ok(None);
-        }
-        self.end_event(&piece.header)?;
-        Ok((piece.wants_ack && self.whole).then(|| piece.end_offset()))
-    }
-
-    /// Whether the source's log is another one by now, as far as nothing of it is on its way here. `tail`: what was
-    /// looked for the last time.
-    fn change(&self, tail: &mut Option<(Position, Tail)>, server: &ConnectOptions) -> Result<Option<String>> {
-        let now = self.kept.store.positions();
-        let Some(durable) = now.filter(|now| now.written == now.durable).map(|now| now.durable) else {
-            return Ok(None);
-        };
-        let known = tail.take().filter(|(at, _)| *at == durable);
-        let (_, tail) = match known {
-            Some(known) => tail.insert(known),
-            None => tail.insert((durable, Tail::of(self.kept, durable.file)?)),
-        };
-        tail.change(self.kept, server)
-    }
-
-    /// A file begins, or goes on.
-    fn file(&mut self, piece: &EventPiece<'_>) -> Result<()> {
-        let name = String::from_utf8_lossy(piece.name).into_owned();
-        let sent = Head::decode(piece.bytes)?;
-        self.checksum_size = sent.checksum().size();
-        let store = &self.kept.store;
-        let number = store.names().number(&name);
-        let expected = match self.end {
-            Some(end) if number == Some(end.file) => {
-                let stored = Head::read(store, end.file)?;
-                if stored.is_of_the_same_file(&sent) {
-                    return Ok(());
-                }
-                return Err(Error::Refused(format!(
-                    "{name} of the source is another file than the one that is kept: its log was reset"
-                )));
-            }
-            Some(end) => Some(end.file.next()),
-            None => number,
-        };
-        let Some(number) = number.filter(|number| Some(*number) == expected) else {
-            let expected = expected.map_or("a file of its log".to_owned(), |next| store.names().log(next));
-            return Err(Error::Gap { name, offset: piece.offset, expected });
-        };
-        // What is left was never completed by the source; it stands in its file all the same.
-        self.flush()?;
-        self.batches.drain()?;
-        self.begin_file(&[])?;
-        let bytes = [&MAGIC, piece.bytes].concat();
-        self.end = Some(Position { file: number, offset: bytes.len() as u64 });
-        (self.begins, self.head) = (Some(bytes), Some(sent));
-        self.assembler = TransactionAssembler::new();
-        self.open = None;
-        Ok(())
-    }
-
-    /// Begins the file that waits, if one does, with what it has in front of its transactions.
-    fn begin_file(&mut self, more: &[u8]) -> Result<()> {
-        let (Some(mut bytes), Some(end)) = (self.begins.take(), self.end) else { return Ok(()) };
-        bytes.extend_from_slice(more);
-        let store = &self.kept.store;
-        let before = store.positions().map(|now| now.written.file);
-        let key = self.relay.options.encrypt.as_deref();
-        self.end = Some(store.writer()?.begin_file(end.file, &bytes, key)?);
-        if let Some(before) = before {
-            // Durable and closed: what is known of it is kept.
-            let head = Head::read(store, before)?;
-            let _ = self.kept.places(before, &head).save(u64::MAX - 1, true);
-        }
-        self.relay.lineages.retire();
-        let head = Head::read(store, end.file)?;
-        self.batches.note_in(self.kept.places(end.file, &head), Noting::default());
-        self.head = Some(head);
-        self.relay.say(&format!("{} begins", store.names().log(end.file)));
-        Ok(())
-    }
-
-    /// An event begins: it must stand where the kept log ends.
-    fn begin(&mut self, piece: &EventPiece<'_>) -> Result<()> {
-        let name = self.end.map(|end| self.kept.store.names().log(end.file)).unwrap_or_default();
-        let offset = self.end.map_or(0, |end| end.offset) + self.spool.size();
-        if piece.name != name.as_bytes() || piece.offset != offset {
-            return Err(Error::Gap {
-                name: String::from_utf8_lossy(piece.name).into_owned(),
-                offset: piece.offset,
-                expected: format!("{name} at {offset}"),
-            });
-        }
-        self.event.clear();
-        self.event_wanted = match piece.header.event_type {
-            EventType::QUERY => HEADER_SIZE + QUERY_PREFIX_SIZE_MAX,
-            EventType::TRANSACTION_PAYLOAD => PAYLOAD_FRONT_SIZE,
-            EventType::PREVIOUS_GTIDS => PREVIOUS_GTIDS_SIZE_MAX,
-            event_type if event_type.is_gtid() => GTID_EVENT_SIZE_MAX,
-            _ => HEADER_SIZE,
-        };
-        self.open.get_or_insert((offset, None));
-        Ok(())
-    }
-
-    /// An event is whole.
-    fn end_event(&mut self, header: &EventHeader) -> Result<()> {
-        if header.event_type != EventType::PREVIOUS_GTIDS {
-            self.begin_file(&[])?;
-        }
-        // A statement ends where the checksum begins.
-        let end = (header.event_size as usize).saturating_sub(self.checksum_size).min(self.event.len());
-        let body = self.event.get(HEADER_SIZE..end).unwrap_or_default();
-        self.assembler.feed(header, body);
-        if header.event_type.is_gtid() {
-            let frame = EventFrame::from_checked(&self.event, self.checksum_size)?;
-            let event = AnyGtidEvent::decode_frame(&frame)?;
-            let committed = event.as_ref().and_then(AnyGtidEvent::commit_timestamps);
-            let told = (event.and_then(|event| event.gtid()), committed.map_or(0, |times| times.immediate));
-            self.open = self.open.map(|(begin, _)| (begin, Some(told)));
-        } else if header.event_type == EventType::PREVIOUS_GTIDS {
-            // Of the first file: what the source had purged, or what is not to be kept here.
-            self.gtids.union(&GtidSet::decode(body)?.0);
-            if self.begins.is_some() {
-                let event = std::mem::take(&mut self.event);
-                self.begin_file(&event)?;
-                self.spool = Spool::new(&self.memory, Vec::new());
-                self.relay.written(self.kept, &std::mem::take(&mut self.gtids));
-            }
-        } else if header.event_type == EventType::TRANSACTION_PAYLOAD {
-            let body_size = u64::from(header.event_size) - HEADER_SIZE as u64;
-            if provenance(body, body_size)? == Some(Provenance::Binlogz) {
-                return Err(Error::Lineage(
-                    "the source sends a payload with the mark of those that binlogz makes in a store: it could not be \
-                     told from our own"
-                        .into(),
-                ));
-            }
-        }
-        if !self.assembler.is_open() {
-            self.whole = true;
-            let end = self.end.map_or(0, |end| end.offset) + self.spool.size();
-            if let Some((begin, Some((gtid, committed)))) = self.open.take() {
-                if let Some(gtid) = gtid {
-                    self.gtids.add(gtid);
-                }
-                self.relay.meters.transactions.fetch_add(1, Ordering::Relaxed);
-                self.transactions.push(Transaction { range: begin..end, gtid, committed });
-            }
-        }
-        Ok(())
-    }
-
-    /// Brings what has come to the store.
-    fn flush(&mut self) -> Result<()> {
-        let size = self.spool.size();
-        let (Some(end), Some(head)) = (&mut self.end, &self.head) else { return Ok(()) };
-        if size == 0 {
-            return Ok(());
-        }
-        let spool = std::mem::replace(&mut self.spool, Spool::new(&self.memory, Vec::new()));
-        let batch = Batch {
-            spool,
-            offset: end.offset,
-            context: head.context(),
-            announced: head.announces_payloads(),
-            gtids: std::mem::take(&mut self.gtids),
-            transactions: std::mem::take(&mut self.transactions),
-        };
-        end.offset += size;
-        self.whole = true;
-        self.batches.bring(batch)
     }
 }

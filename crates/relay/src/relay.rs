@@ -1,37 +1,32 @@
-//! The relay as a whole: its options, its log, what its threads share.
+//! The relay as a whole: what its threads share, how it starts, what it says.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
-use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_engine::CompressionVariables;
-use binlogz_source::ConnectOptions;
 
-use crate::accounts::{AccountOptions, Accounts};
-use crate::archiving::{self, ArchiveOptions};
+use crate::accounts::Accounts;
+use crate::archiving;
 use crate::control::{Control, Phase};
 use crate::disk::{Directory, Disk};
 use crate::dumps::Dumps;
 use crate::error::{Error, Result};
-use crate::form::FormPolicy;
-use crate::gate::{Gate, Limits};
+use crate::gate::Gate;
 use crate::http::History;
 use crate::lineages::{Kept, Lineages};
 use crate::meters::Meters;
+use crate::options::RelayOptions;
 use crate::pins::Pins;
 use crate::registry::Registry;
 use crate::retention::{self, Retention};
 use crate::seed;
 use crate::served::Served;
 use crate::sources::Sources;
-use crate::start::StartAt;
-use crate::storing::Storing;
-use crate::syncing::{SyncPolicy, Unsynced};
+use crate::syncing::Unsynced;
 use crate::transport::ServerTls;
 use crate::{http, identity, receiver, server};
 
@@ -45,94 +40,6 @@ pub enum Level {
     Info,
     /// Whoever wants to know what went wrong.
     Error,
-}
-
-/// How to relay.
-#[derive(Debug, Clone)]
-pub struct RelayOptions {
-    /// The source's servers, and how to log in there: the first that can be followed is.
-    pub sources: Vec<ConnectOptions>,
-    /// Who may log in to the relay; none: the account that the relay has at the source.
-    pub accounts: Vec<AccountOptions>,
-    /// How many clients are served.
-    pub limits: Limits,
-    /// Where the log is kept.
-    pub directory: PathBuf,
-    /// Where replicas connect.
-    pub listen: SocketAddr,
-    /// What clients are shown that connect with TLS; without it there is no TLS.
-    pub listen_tls: Option<ListenTls>,
-    /// What a client is served that names no file.
-    pub form: FormPolicy,
-    /// How what is received is kept.
-    pub storing: Storing,
-    /// Where a new log begins.
-    pub start: StartAt,
-    /// Files that a new log begins with instead.
-    pub seed: Vec<PathBuf>,
-    /// When it is made durable.
-    pub sync: SyncPolicy,
-    /// The keys of encrypted files.
-    pub keyring: Option<Arc<Keyring>>,
-    /// Files are encrypted with this one.
-    pub encrypt: Option<Arc<MasterKey>>,
-    /// What is kept of the log.
-    pub retention: Retention,
-    /// Where closed files go, before any is purged.
-    pub archive: Option<ArchiveOptions>,
-    /// Where status and metrics can be asked for over HTTP.
-    pub http: Option<SocketAddr>,
-    /// The relay's own server id; by default one made of its uuid.
-    pub server_id: Option<u32>,
-    /// Whether transactions are acknowledged to the source (semi-synchronous replication), each once it is
-    /// durable.
-    pub semi_sync: bool,
-}
-
-/// TLS towards clients.
-#[derive(Debug, Clone)]
-pub struct ListenTls {
-    /// The certificates, in a PEM file: the relay's own first.
-    pub certificate: PathBuf,
-    /// The key of the first.
-    pub key: PathBuf,
-    /// Whether clients must use it.
-    pub required: bool,
-}
-
-impl RelayOptions {
-    /// Reads what the options name, and says what is wrong with them. Nothing is changed.
-    ///
-    /// # Errors
-    ///
-    /// No source, an account without password, certificates that can't be read.
-    pub fn check(&self) -> Result<()> {
-        self.resolve().map(drop)
-    }
-
-    fn resolve(&self) -> Result<(Accounts, Option<ServerTls>)> {
-        let source = self.sources.first();
-        let source = source.ok_or_else(|| Error::Refused("there is no source to follow".into()))?;
-        if self.semi_sync && !self.sync.is_prompt() {
-            return Err(Error::Refused(
-                "semi_sync promises that a transaction is durable here: it needs sync_binlog = 1".into(),
-            ));
-        }
-        let mut accounts = self.accounts.clone();
-        if accounts.is_empty() {
-            let (user, password) = source.account()?;
-            if password.is_empty() {
-                return Err(Error::Refused(format!(
-                    "user {user} has no password: replicas log in to the relay with the source's account, which \
-                     needs one (an option file, a login path or MYSQL_PWD)"
-                )));
-            }
-            accounts.push(AccountOptions::new(user, password));
-        }
-        let tls =
-            self.listen_tls.as_ref().map(|tls| ServerTls::read(&tls.certificate, &tls.key)).transpose()?;
-        Ok((Accounts::new(accounts)?, tls))
-    }
 }
 
 /// A relay that runs.

@@ -1,0 +1,300 @@
+//! A request for the log: what it asks for, why it can't be had, and the connection's end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use binlogz_binlog::MAGIC;
+use binlogz_binlog::gtid::{GtidSet, ServerUuid};
+use binlogz_store::FileNumber;
+use binlogz_wire::ServerError;
+use binlogz_wire::dump_request::{DumpFlags, DumpRequest};
+use binlogz_wire::response::{EofPacket, ErrPacket};
+
+use super::{Client, announced};
+use crate::answers::Variables;
+use crate::archiving::{self, Needed};
+use crate::dumps::Reader;
+use crate::error::{Error, Result};
+use crate::form::{Form, FormPolicy};
+use crate::lineages::Kept;
+use crate::sender::{AHEAD_MAX, Dump, Sender, TICK, broken};
+use crate::served;
+use crate::sink::EventSink;
+use crate::transport::Transport;
+
+impl Client<'_> {
+    /// Serves a dump; the connection ends with it.
+    pub(super) fn dump(
+        &self,
+        kept: &Arc<Kept>,
+        variables: &Variables,
+        request: &DumpRequest,
+        sequence: u8,
+        transport: Transport,
+    ) -> Result<()> {
+        let mut sink = EventSink::new(transport, sequence);
+        let (kept, dump) = match self.prepare(kept, variables, request) {
+            Ok(prepared) => prepared,
+            Err(error @ Error::Io { .. }) => return Err(error),
+            Err(error) => return farewell(&mut sink, error),
+        };
+        sink.progress = Some(Arc::clone(&dump.progress));
+        let mut sender = Sender::new(&kept, dump, sink)?;
+        match sender.run() {
+            Ok(()) => {
+                let sink = sender.sink()?;
+                let mut packet = vec![5, 0, 0, sink.sequence()];
+                EofPacket::default().encode(&mut packet);
+                sink.raw(&packet).map_err(broken)
+            }
+            // What could not be sent can't be told either.
+            Err(error @ (Error::Io { .. } | Error::Store(_))) => Err(error),
+            Err(Error::Payload(binlogz_payload::Error::Io(error))) => match error.kind() {
+                std::io::ErrorKind::InvalidInput => match sender.sink() {
+                    Ok(sink) => farewell(sink, Error::Refused(error.to_string())),
+                    Err(_) => Err(broken(error)),
+                },
+                _ => Err(broken(error)),
+            },
+            Err(error) => match sender.sink() {
+                Ok(sink) => farewell(sink, error),
+                Err(_) => Err(error),
+            },
+        }
+    }
+
+    /// What it is served where it names no file.
+    pub(super) fn form(&self, variables: &Variables) -> Result<Form> {
+        let own = self.account.as_ref().and_then(|entered| entered.account().form);
+        match own.unwrap_or(self.relay.options.form) {
+            FormPolicy::Always(form) => Ok(form),
+            FormPolicy::Auto => {
+                let program = || self.attributes.iter().find(|(name, _)| name == "program_name");
+                let who =
+                    announced::replica_uuid(variables).or_else(|| program().map(|(_, value)| value.clone()));
+                self.relay.pins.form(
+                    self.user(),
+                    &who.unwrap_or_default(),
+                    Form::for_client(&self.attributes),
+                )
+            }
+        }
+    }
+
+    /// Whether all that a client has of the source is of this log, or will be when the log is here: the source's may have
+    /// begun anew without it.
+    fn has_or_awaits(&self, kept: &Kept, gtid_set: &GtidSet) -> Result<bool> {
+        let of_source = of_server(gtid_set, kept.source);
+        let until = Instant::now() + AHEAD_MAX;
+        loop {
+            if of_source.is_subset(&kept.durable_gtids()) {
+                return Ok(true);
+            }
+            if Instant::now() > until {
+                if !self.relay.meters.drained.load(Ordering::Relaxed) {
+                    // Nobody can say yet: the end of the connection makes it come again.
+                    return Err(broken(std::io::Error::other("the source's log is not here yet")));
+                }
+                return Ok(false);
+            }
+            kept.store.wait_durable_beyond(kept.store.positions().map(|now| now.durable), TICK);
+        }
+    }
+
+    /// Refuses a replica that has transactions of a log in whose place the source's began anew.
+    fn check_history(&self, kept: &Kept, replica: ServerUuid, gtid_set: &GtidSet) -> Result<()> {
+        let Some(number) = self.relay.served.last(replica)? else { return Ok(()) };
+        let Some(common) = self.relay.lineages.in_common(kept, number)? else { return Ok(()) };
+        if of_server(gtid_set, kept.source).is_subset(&common) {
+            return Ok(());
+        }
+        Err(Error::Refused(format!(
+            "The replica has transactions of a log that the source has reset or lost, under GTIDs that are others' now. \
+             Build the replica anew; if that was done, remove {replica} from the relay's {}",
+            served::NAME
+        )))
+    }
+
+    /// The file of this name, which is brought back if it was purged; `None`: no file is named.
+    fn named(&self, kept: &Kept, name: &str) -> Result<Option<(Form, FileNumber)>> {
+        if name.is_empty() {
+            return Ok(None);
+        }
+        let lineages = &self.relay.lineages;
+        if let Some(elsewhere) = lineages.ambiguity(kept, name).or_else(|| lineages.bygone(kept, name)) {
+            return Err(Error::Refused(elsewhere));
+        }
+        let (form, file) = kept.names.parse(name).ok_or_else(no_such_file)?;
+        let logs = kept.store.logs()?;
+        let was_purged = logs.first().is_some_and(|first| file < first.number);
+        let is_there = match was_purged {
+            true => archiving::bring_back(self.relay, kept, Needed::File(file))?,
+            false => logs.iter().any(|log| log.number == file),
+        };
+        if is_there { Ok(Some((form, file))) } else { Err(no_such_file()) }
+    }
+
+    /// The file, of this log or an older one that it goes on from, behind which is all that a client lacks.
+    fn behind(
+        &self,
+        kept: Arc<Kept>,
+        replica: Option<ServerUuid>,
+        gtid_set: &GtidSet,
+    ) -> Result<(Arc<Kept>, FileNumber)> {
+        let lineages = &self.relay.lineages;
+        if let Some(replica) = replica {
+            self.check_history(&kept, replica, gtid_set)?;
+        }
+        if lineages.began_anew() && !self.has_or_awaits(&kept, gtid_set)? {
+            return Err(Error::Refused(MORE_GTIDS.into()));
+        }
+        let older = lineages.goes_on_from(&kept);
+        for one in std::iter::once(kept).chain(older) {
+            let mut file = last_with(&one, gtid_set)?;
+            if file.is_none() && archiving::bring_back(self.relay, &one, Needed::Behind(gtid_set))? {
+                file = last_with(&one, gtid_set)?;
+            }
+            if let Some(file) = file {
+                return Ok((one, file));
+            }
+        }
+        Err(purged())
+    }
+
+    /// What a request asks for, or why it can't be had.
+    fn prepare(
+        &self,
+        kept: &Arc<Kept>,
+        variables: &Variables,
+        request: &DumpRequest,
+    ) -> Result<(Arc<Kept>, Dump)> {
+        let mut kept = Arc::clone(kept);
+        let (DumpRequest::ByPosition { flags, server_id, name, .. }
+        | DumpRequest::ByGtidSet { flags, server_id, name, .. }) = request;
+        let uuid = announced::replica_uuid(variables);
+        let known = uuid.as_deref().and_then(|uuid| uuid.parse().ok());
+        let named = self.named(&kept, &String::from_utf8_lossy(name))?;
+        let (has, (form, file), from) = match request {
+            DumpRequest::ByPosition { position, .. } => {
+                let place = match named {
+                    Some(place) => place,
+                    None => (self.form(variables)?, first_file(&kept)?),
+                };
+                (None, place, u64::from(*position))
+            }
+            DumpRequest::ByGtidSet { position, gtid_set, .. } => {
+                let (place, from) = match named {
+                    Some(place) => (place, *position),
+                    None => {
+                        let file;
+                        (kept, file) = self.behind(kept, known, gtid_set)?;
+                        ((self.form(variables)?, file), MAGIC.len() as u64)
+                    }
+                };
+                (Some(gtid_set.clone()), place, from)
+            }
+        };
+        if let Some(replica) = known {
+            self.relay.served.note(replica, kept.number)?;
+        }
+        if from < MAGIC.len() as u64 {
+            return Err(Error::Refused(
+                "Client requested source to start replication from position < 4".into(),
+            ));
+        }
+        let key = match (&uuid, *server_id) {
+            (Some(uuid), _) => Some(uuid.clone()),
+            (None, 0) => None,
+            (None, id) => Some(format!("server id {id}")),
+        };
+        let what = match &has {
+            Some(gtid_set) => format!("what is not in {gtid_set}"),
+            None => format!("from {from}"),
+        };
+        self.relay.say(&format!(
+            "connection {} of {} (server id {server_id}): {} {what}",
+            self.connection,
+            self.user(),
+            kept.names.name(form, file)
+        ));
+        let reader = Reader {
+            user: self.user().to_owned(),
+            peer: self.peer,
+            server_id: *server_id,
+            uuid: uuid.unwrap_or_default(),
+            form,
+            lineage: kept.number,
+        };
+        let dump = Dump {
+            progress: self.relay.dumps.begin(self.connection, reader, file),
+            form,
+            file,
+            from,
+            has,
+            non_blocking: request.is_non_blocking(),
+            heartbeat_period: announced::heartbeat_period(variables),
+            heartbeat_v2: flags.contains(DumpFlags::HEARTBEAT_V2),
+            checksum: announced::checksum(variables),
+            superseded: self.relay.registry.begin_dump(self.connection, key),
+        };
+        Ok((kept, dump))
+    }
+}
+
+fn first_file(kept: &Kept) -> Result<FileNumber> {
+    kept.store.logs()?.first().map(|log| log.number).ok_or_else(no_such_file)
+}
+
+/// The last file that begins with transactions of this set alone.
+fn last_with(kept: &Kept, gtid_set: &GtidSet) -> Result<Option<FileNumber>> {
+    for log in kept.store.logs()?.iter().rev() {
+        if kept.store.previous_gtids(log.number)?.is_subset(gtid_set) {
+            return Ok(Some(log.number));
+        }
+    }
+    Ok(None)
+}
+
+/// Those of a set that a server gave.
+fn of_server(gtid_set: &GtidSet, server: ServerUuid) -> GtidSet {
+    let mut its = GtidSet::new();
+    for (tsid, intervals) in gtid_set.iter().filter(|(tsid, _)| tsid.uuid == server) {
+        intervals.iter().for_each(|interval| its.add_interval(*tsid, *interval));
+    }
+    its
+}
+
+/// The server's words.
+const MORE_GTIDS: &str = "Replica has more GTIDs than the source has, using the source's SERVER_UUID. This may indicate \
+                          that the end of the binary log was truncated or that the last binary log file was lost, e.g., \
+                          after a power or disk failure when sync_binlog != 1. The source may or may not have rolled \
+                          back transactions that were already replicated to the replica. Suggest to replicate any \
+                          transactions that source has rolled back from replica to source, and/or commit empty \
+                          transactions on source to account for transactions that have been committed on source but \
+                          are not included in GTID_EXECUTED.";
+
+fn no_such_file() -> Error {
+    Error::Refused("Could not find first log file name in binary log index file".into())
+}
+
+fn purged() -> Error {
+    Error::Refused(
+        "Cannot replicate because the source purged required binary logs: the relay's log begins later"
+            .into(),
+    )
+}
+
+/// Tells the client why there is nothing more, if it can be told, and the log.
+fn farewell(sink: &mut EventSink, error: Error) -> Result<()> {
+    if !sink.is_inside_event() {
+        let message = error.to_string();
+        let code = ServerError::SOURCE_FATAL_ERROR_READING_BINLOG;
+        let mut body = Vec::new();
+        ErrPacket { code, sqlstate: Some(*b"HY000"), message: message.as_bytes() }.encode(&mut body);
+        let [l0, l1, l2, ..] = (body.len() as u32).to_le_bytes();
+        let packet = [&[l0, l1, l2, sink.sequence()], body.as_slice()].concat();
+        sink.raw(&packet).map_err(broken)?;
+    }
+    Err(error)
+}
