@@ -4,6 +4,7 @@ mod common;
 
 use std::fs;
 
+use binlogz_payload::statistics::COLUMNS;
 use binlogz_testkit::{Installed, MysqlSandbox, Tool, require_tool};
 use common::Folder;
 use common::configured::{Relay, accounts, url};
@@ -89,10 +90,46 @@ fn the_variables_of_compression_have_the_servers_rules() {
     assert_eq!(stored(&mut relay, "SET GLOBAL binlog_transaction_compression = DEFAULT"), 2);
     assert_eq!(stored(&mut relay, "SET GLOBAL binlog_transaction_compression = 1"), 3);
 
+    // The table of the statistics: what the files hold, and, both rows together, what the source counts for itself.
+    const TABLE: &str = "performance_schema.binary_log_transaction_compression_stats";
+    let own = tell(&relay, &format!("SELECT * FROM {TABLE}")).unwrap();
+    let rows: Vec<Vec<&str>> = own.lines().map(|line| line.split('\t').collect()).collect();
+    let [zstd, none] = rows.as_slice() else { panic!("{own}") };
+    assert_eq!((zstd[..3].join(" "), none[1]), ("BINARY ZSTD 3".to_owned(), "NONE"));
+    let stats = folder.run(["stats", "--format", "json", "kept/binlog.000001"]);
+    let stats: serde_json::Value = serde_json::from_str(stats.text()).unwrap();
+    for (row, of_file) in rows.iter().zip(stats["compression"].as_array().unwrap()) {
+        for (column, own) in COLUMNS.iter().zip(row).filter(|(column, _)| !column.ends_with("TIMESTAMP")) {
+            let of_file = &of_file[column];
+            assert_eq!(of_file.as_str().map_or(of_file.to_string(), str::to_owned), *own, "{column}");
+        }
+    }
+    let columns = "SUM(TRANSACTION_COUNTER), SUM(UNCOMPRESSED_BYTES_COUNTER), MIN(FIRST_TRANSACTION_TIMESTAMP), \
+                   MAX(LAST_TRANSACTION_TIMESTAMP), MAX(LAST_TRANSACTION_ID)";
+    let of_source = source.sql(&format!("SELECT {columns} FROM {TABLE} WHERE LOG_TYPE = 'BINARY'")).unwrap();
+    let sum = |at: usize| rows.iter().map(|row| row[at].parse::<u64>().unwrap()).sum::<u64>().to_string();
+    let last = zstd[13].max(none[13]);
+    let id = rows.iter().find(|row| row[13] == last).unwrap()[10];
+    let first = zstd[9].min(none[9]);
+    assert_eq!([sum(2).as_str(), &sum(4), first, last, id].join("\t"), of_source.trim_end());
+    let query = |text: &str| tell(&relay, &text.replace("{}", TABLE)).unwrap();
+    assert_eq!(
+        query("SELECT log_type, COMPRESSION_TYPE FROM {} WHERE compression_type = 'zstd' LIMIT 1"),
+        "BINARY\tZSTD\n"
+    );
+    query("TRUNCATE TABLE {}");
+    assert_eq!(query("SELECT * FROM {}"), "");
+
     // What is not kept, and what can't be had here.
     for (statement, error) in [
         ("SET PERSIST binlog_transaction_compression = ON", "its configuration says what holds"),
         ("SET GLOBAL sync_binlog = 7", "no global sync_binlog to set"),
+        (
+            "SELECT size FROM performance_schema.binary_log_transaction_compression_stats",
+            "Unknown column 'size' in 'field list'",
+        ),
+        ("SELECT * FROM mysql.user", "no table mysql.user"),
+        ("TRUNCATE mysql.user", "no table mysql.user"),
         ("FLUSH BINARY LOGS", "FLUSH BINARY LOGS there begins a new file here too"),
     ] {
         let told = tell(&relay, statement).unwrap_err();

@@ -150,6 +150,6 @@ impl Rewritten {
         let framing = self.context.framing;
         self.tally.count_left(reason);
         self.plain(candidate.range());
-        self.mark(candidate.range(), first_span, || candidate.gtid.gtid(framing))
+        self.mark(candidate.range(), first_span, None, || candidate.gtid.gtid(framing))
     }
 }

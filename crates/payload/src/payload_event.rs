@@ -111,6 +111,6 @@ impl PayloadEvent {
         out.made(gtid_start..out.spool.size(), gtid_positions);
         out.made(event_start..gtid_start, payload_positions);
         out.tally.count_changed(uncompressed_size, payload_size);
-        out.mark(candidate.range(), first_span, || candidate.gtid.gtid(framing))
+        out.mark(candidate.range(), first_span, Some(payload_size), || candidate.gtid.gtid(framing))
     }
 }

@@ -86,6 +86,8 @@ pub struct TransactionMark {
     pub old: Range<u64>,
     /// Its spans in [`Rewritten::spans`].
     pub spans: Range<usize>,
+    /// Bytes of the payload that it became, without the fields in front; `None`: it stays as it is.
+    pub payload_size: Option<u64>,
 }
 
 /// The new form of a piece of a log.
@@ -138,10 +140,12 @@ impl Rewritten {
         &mut self,
         old: Range<u64>,
         first_span: usize,
+        payload_size: Option<u64>,
         gtid: impl FnOnce() -> Result<Option<Gtid>>,
     ) -> Result<()> {
         if let Some(marks) = &mut self.marks {
-            marks.push(TransactionMark { gtid: gtid()?, old, spans: first_span..self.spans.len() });
+            let spans = first_span..self.spans.len();
+            marks.push(TransactionMark { gtid: gtid()?, old, spans, payload_size });
         }
         Ok(())
     }

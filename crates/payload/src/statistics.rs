@@ -97,6 +97,24 @@ pub fn compression_percentage(compressed: u64, uncompressed: u64) -> i64 {
     ((1.0 - compressed as f64 / uncompressed as f64) * 100.0).round() as i64
 }
 
+/// The columns of the server's table.
+pub const COLUMNS: [&str; 14] = [
+    "LOG_TYPE",
+    "COMPRESSION_TYPE",
+    "TRANSACTION_COUNTER",
+    "COMPRESSED_BYTES_COUNTER",
+    "UNCOMPRESSED_BYTES_COUNTER",
+    "COMPRESSION_PERCENTAGE",
+    "FIRST_TRANSACTION_ID",
+    "FIRST_TRANSACTION_COMPRESSED_BYTES",
+    "FIRST_TRANSACTION_UNCOMPRESSED_BYTES",
+    "FIRST_TRANSACTION_TIMESTAMP",
+    "LAST_TRANSACTION_ID",
+    "LAST_TRANSACTION_COMPRESSED_BYTES",
+    "LAST_TRANSACTION_UNCOMPRESSED_BYTES",
+    "LAST_TRANSACTION_TIMESTAMP",
+];
+
 /// The server's table: up to four rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CompressionTable {

@@ -2,6 +2,7 @@
 //!
 //! `SET @binlogz_force = 1` before a PURGE also removes what connected replicas still read.
 
+use binlogz_payload::statistics::CompressionTable;
 use binlogz_wire::ServerError;
 use binlogz_wire::session::ReplicaSession;
 use binlogz_wire::statement::AdminStatement;
@@ -9,9 +10,10 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use crate::answers::Variables;
+use crate::compression_stats;
 use crate::error::{Error, Result};
 use crate::lineages::Kept;
-use crate::relay::Relay;
+use crate::relay::{Relay, lock};
 use crate::retention;
 
 /// Set by a client that means it.
@@ -56,6 +58,13 @@ pub(crate) fn answer(
         AdminStatement::StopReplica => {
             relay.control.stop();
             Ok(())
+        }
+        AdminStatement::Truncate(name) if compression_stats::is_named(name) => {
+            *lock(&relay.compression_stats) = CompressionTable::default();
+            Ok(())
+        }
+        AdminStatement::Truncate(name) => {
+            Err((1235, Error::Refused(format!("the relay has no table {name} to empty"))))
         }
     };
     match done {

@@ -10,9 +10,10 @@ use binlogz_engine::{CompressionVariables, Rights, Value, Warning};
 use binlogz_wire::ServerError;
 use binlogz_wire::result_set::Row;
 use binlogz_wire::session::{Column, ReplicaSession};
-use binlogz_wire::statement::{Expression, Statement, Target, is_like};
+use binlogz_wire::statement::{Expression, Statement, TableQuery, Target, is_like};
 
 use crate::admin;
+use crate::compression_stats;
 use crate::error::Result;
 use crate::form::Form;
 use crate::head::Head;
@@ -96,6 +97,21 @@ pub(crate) fn answer(
                 .map(|((_, name), value)| Column { name, is_number: is_number(value) })
                 .collect();
             session.rows(&columns, std::slice::from_ref(&row));
+        }
+        Statement::SelectFrom(query) if compression_stats::is_named(&query.from) => {
+            match compression_stats::select(&lock(&relay.compression_stats), &query) {
+                Ok((columns, rows)) => {
+                    let columns: Vec<_> = columns
+                        .iter()
+                        .map(|(name, is_number)| Column { name, is_number: *is_number })
+                        .collect();
+                    session.rows(&columns, &rows);
+                }
+                Err(error) => session.refuse(&error),
+            }
+        }
+        Statement::SelectFrom(TableQuery { from, .. }) => {
+            refuse(session, NOT_SUPPORTED, format!("the relay has no table {from}"));
         }
         Statement::Set(assignments) => {
             let rights = if may_administer { Rights::ALL } else { Rights::NONE };

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_engine::CompressionVariables;
+use binlogz_payload::statistics::CompressionTable;
 
 use crate::accounts::Accounts;
 use crate::archiving;
@@ -60,6 +61,8 @@ pub struct Relay {
     pub(crate) served: Served,
     /// How transactions are stored from now on.
     pub(crate) compression: Mutex<CompressionVariables>,
+    /// What was stored.
+    pub(crate) compression_stats: Mutex<CompressionTable>,
     pub(crate) lineages: Lineages,
     /// Whether more was written than is durable.
     unsynced: Unsynced,
@@ -148,6 +151,7 @@ impl Relay {
             pins,
             served,
             compression: Mutex::new(CompressionVariables::new(options.storing.level())),
+            compression_stats: Mutex::default(),
             lineages,
             unsynced: Unsynced::default(),
             seeded,

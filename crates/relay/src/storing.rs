@@ -24,6 +24,7 @@ use binlogz_store::StoreWriter;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::checkpoints::{Checkpoints, Noting, Seen};
+use crate::compression_stats::{self, Sizes};
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::lineages::Kept;
@@ -73,6 +74,7 @@ pub(crate) struct Transaction {
     pub(crate) range: Range<u64>,
     pub(crate) gtid: Option<Gtid>,
     pub(crate) committed: u64,
+    pub(crate) sizes: Sizes,
 }
 
 /// What a worker made of a batch.
@@ -282,10 +284,16 @@ fn write(relay: &Relay, kept: &Kept, progress: &Progress, ready: Ready) -> Resul
     }
     written?;
     drop(append);
+    let marks = rewritten.marks.as_deref();
+    let mut table = lock(&relay.compression_stats);
+    for (index, transaction) in transactions.iter().enumerate() {
+        let made = marks.and_then(|marks| marks.get(index)?.payload_size);
+        compression_stats::count(&mut table, transaction, made);
+    }
+    drop(table);
     let mut state = lock(&progress.state);
     let State { noting, places, .. } = &mut *state;
     if let Some(places) = places {
-        let marks = rewritten.marks.as_deref();
         for (index, transaction) in transactions.iter().enumerate() {
             let stored = match marks {
                 None => {
@@ -300,7 +308,7 @@ fn write(relay: &Relay, kept: &Kept, progress: &Progress, ready: Ready) -> Resul
                     at(mark.spans.start)..at(mark.spans.end)
                 }
             };
-            let Transaction { range, gtid, committed } = transaction;
+            let Transaction { range, gtid, committed, .. } = transaction;
             let seen = Seen { stored, gtid: *gtid, committed: *committed };
             noting.transaction(places, Form::Received, &seen, range.end);
         }

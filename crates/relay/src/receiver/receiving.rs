@@ -10,8 +10,8 @@
 
 use std::sync::atomic::Ordering;
 
-use binlogz_binlog::event::AnyGtidEvent;
 use binlogz_binlog::event::transaction_payload::HEADER_SIZE_LIMIT;
+use binlogz_binlog::event::{AnyGtidEvent, TransactionPayloadHeader};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
@@ -23,6 +23,7 @@ use binlogz_wire::session::EventPiece;
 
 use super::End;
 use crate::checkpoints::Noting;
+use crate::compression_stats::Sizes;
 use crate::continuity::Tail;
 use crate::error::{Error, Result};
 use crate::head::Head;
@@ -43,6 +44,15 @@ const PAYLOAD_FRONT_SIZE: usize = HEADER_SIZE + HEADER_SIZE_LIMIT + 8;
 
 /// What a GTID event says: the GTID, if it is not anonymous, and the commit time.
 type Told = (Option<Gtid>, u64);
+
+/// A transaction of which not all is here.
+struct Open {
+    /// Where it begins.
+    begin: u64,
+    /// If it begins with a GTID event.
+    told: Option<Told>,
+    sizes: Sizes,
+}
 
 /// What has come and is not stored yet.
 pub(super) struct Receiving<'a> {
@@ -65,8 +75,8 @@ pub(super) struct Receiving<'a> {
     event: Vec<u8>,
     event_wanted: usize,
     checksum_size: usize,
-    /// Of the transaction that is open: where it begins, and if it begins with a GTID event, what that says.
-    open: Option<(u64, Option<Told>)>,
+    /// The transaction that is open.
+    open: Option<Open>,
     /// Of those in the spool.
     gtids: GtidSet,
     transactions: Vec<Transaction>,
@@ -226,7 +236,7 @@ impl<'a> Receiving<'a> {
             event_type if event_type.is_gtid() => GTID_EVENT_SIZE_MAX,
             _ => HEADER_SIZE,
         };
-        self.open.get_or_insert((offset, None));
+        self.open.get_or_insert(Open { begin: offset, told: None, sizes: Sizes::default() });
         Ok(())
     }
 
@@ -244,7 +254,7 @@ impl<'a> Receiving<'a> {
             let event = AnyGtidEvent::decode_frame(&frame)?;
             let committed = event.as_ref().and_then(AnyGtidEvent::commit_timestamps);
             let told = (event.and_then(|event| event.gtid()), committed.map_or(0, |times| times.immediate));
-            self.open = self.open.map(|(begin, _)| (begin, Some(told)));
+            self.open.iter_mut().for_each(|open| open.told = Some(told));
         } else if header.event_type == EventType::PREVIOUS_GTIDS {
             // Of the first file: what the source had purged, or what is not to be kept here.
             self.gtids.union(&GtidSet::decode(body)?.0);
@@ -256,6 +266,11 @@ impl<'a> Receiving<'a> {
             }
         } else if header.event_type == EventType::TRANSACTION_PAYLOAD {
             let body_size = u64::from(header.event_size) - HEADER_SIZE as u64;
+            if let (Some(open), Some((fields, _))) =
+                (&mut self.open, TransactionPayloadHeader::decode_front(body, body_size)?)
+            {
+                open.sizes.came_as(&fields);
+            }
             if provenance(body, body_size)? == Some(Provenance::Binlogz) {
                 return Err(Error::Lineage(
                     "the source sends a payload with the mark of those that binlogz makes in a store: it could not be \
@@ -264,15 +279,20 @@ impl<'a> Receiving<'a> {
                 ));
             }
         }
+        if !header.event_type.is_gtid()
+            && let Some(open) = &mut self.open
+        {
+            open.sizes.events += u64::from(header.event_size).saturating_sub(self.checksum_size as u64);
+        }
         if !self.assembler.is_open() {
             self.whole = true;
             let end = self.end.map_or(0, |end| end.offset) + self.spool.size();
-            if let Some((begin, Some((gtid, committed)))) = self.open.take() {
+            if let Some(Open { begin, told: Some((gtid, committed)), sizes }) = self.open.take() {
                 if let Some(gtid) = gtid {
                     self.gtids.add(gtid);
                 }
                 self.relay.meters.transactions.fetch_add(1, Ordering::Relaxed);
-                self.transactions.push(Transaction { range: begin..end, gtid, committed });
+                self.transactions.push(Transaction { range: begin..end, gtid, committed, sizes });
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Lays the figures out as tables. docs/stats.md describes each column.
 
-use binlogz_payload::statistics::compression_percentage;
+use binlogz_payload::statistics::{COLUMNS, compression_percentage};
 use jiff::Timestamp;
 
 use super::counts::Totals;
@@ -21,24 +21,6 @@ pub enum By {
     /// Each hour of commit.
     Hour,
 }
-
-/// The server's table, with its columns' names.
-const COMPRESSION: &[&str] = &[
-    "LOG_TYPE",
-    "COMPRESSION_TYPE",
-    "TRANSACTION_COUNTER",
-    "COMPRESSED_BYTES_COUNTER",
-    "UNCOMPRESSED_BYTES_COUNTER",
-    "COMPRESSION_PERCENTAGE",
-    "FIRST_TRANSACTION_ID",
-    "FIRST_TRANSACTION_COMPRESSED_BYTES",
-    "FIRST_TRANSACTION_UNCOMPRESSED_BYTES",
-    "FIRST_TRANSACTION_TIMESTAMP",
-    "LAST_TRANSACTION_ID",
-    "LAST_TRANSACTION_COMPRESSED_BYTES",
-    "LAST_TRANSACTION_UNCOMPRESSED_BYTES",
-    "LAST_TRANSACTION_TIMESTAMP",
-];
 
 const NOT_COMPRESSED: &[&str] = &["reason", "description", "transactions", "bytes"];
 
@@ -150,7 +132,7 @@ impl Stats {
             cells
         });
         let title = "performance_schema.binary_log_transaction_compression_stats";
-        Section { name: "compression", title, columns: COMPRESSION, rows: rows.collect() }
+        Section { name: "compression", title, columns: &COLUMNS, rows: rows.collect() }
     }
 
     fn not_compressed(&self) -> Section {

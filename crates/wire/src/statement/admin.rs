@@ -4,9 +4,10 @@
 //! PURGE BINARY | MASTER LOGS TO text | BEFORE text
 //! FLUSH [LOCAL | NO_WRITE_TO_BINLOG] BINARY LOGS
 //! START | STOP REPLICA | SLAVE [IO_THREAD] [FOR CHANNEL '']
+//! TRUNCATE [TABLE] name: see `table`
 //! ```
 
-use super::Parser;
+use super::{Parser, TableName};
 
 /// What somebody wants done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub enum AdminStatement {
     StartReplica,
     /// Receives no more.
     StopReplica,
+    /// Empties a table.
+    Truncate(TableName),
 }
 
 impl Parser<'_> {
@@ -43,6 +46,7 @@ impl Parser<'_> {
             }
             "START" => self.replica().map(|()| AdminStatement::StartReplica),
             "STOP" => self.replica().map(|()| AdminStatement::StopReplica),
+            "TRUNCATE" => self.truncate().map(AdminStatement::Truncate),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 //! by their structure: spelling, blanks, comments and the order of assignments don't matter.
 //!
 //! ```text
-//! SELECT expression [[AS] name], … [LIMIT n]
+//! SELECT expression [[AS] name], … [LIMIT n] · SELECT … FROM …: see `table`
 //! SET target = expression, …            target: @name, [GLOBAL | PERSIST | SESSION] name, @@[global.]name
 //! SET NAMES …
 //! SHOW [GLOBAL | SESSION] VARIABLES [LIKE text | WHERE Variable_name = text]
@@ -18,9 +18,11 @@
 //! an expression is worth is the server's business; here is nothing but the grammar.
 
 mod admin;
+mod table;
 mod token;
 
 pub use admin::AdminStatement;
+pub use table::{TableName, TableQuery};
 use token::{Placed, Token, tokens};
 
 /// A statement that a source may be asked.
@@ -28,6 +30,8 @@ use token::{Placed, Token, tokens};
 pub enum Statement {
     /// Values, and what their columns are called.
     Select(Vec<(Expression, String)>),
+    /// Rows of a table.
+    SelectFrom(TableQuery),
     /// Assignments.
     Set(Vec<(Target, Expression)>),
     /// The character set of the session: nothing here depends on it.
@@ -112,7 +116,7 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn statement(&mut self) -> Option<Statement> {
         match self.keyword()?.as_str() {
-            "SELECT" => self.select(),
+            "SELECT" => self.select_from().or_else(|| self.select()),
             "SET" => self.set(),
             "SHOW" => self.show(),
             first => self.admin(first).map(Statement::Admin),
