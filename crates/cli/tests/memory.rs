@@ -171,8 +171,9 @@ fn dump_of_one_large_statement() {
     }
 }
 
-/// What `archive` may take of this, in KiB, however many threads there are: half of what it may take of any log.
-const ARCHIVE_MEMORY_MAX: u64 = 256 << 10;
+/// What `archive` may take of this, in KiB, however many threads there are. It may take 512 MiB of any log; with a
+/// context of zstd's for each thread these logs would take more than that.
+const ARCHIVE_MEMORY_MAX: u64 = 320 << 10;
 
 /// Into an archive and out of it.
 #[track_caller]
