@@ -1,18 +1,31 @@
-//! Keeps the process small: a thread a client would have glibc keep an arena for many of them, each with holes of its own.
+//! Keeps the process small: glibc would keep an arena for many of the threads, one a client, each with holes of its own, and
+//! once a large buffer was freed it would put all others of its size between the small ones, too.
 //!
-//! With 8 clients on two busy cores the relay took 116 MiB with glibc's default and 47 with one arena, and 4.7 and 5.2
-//! seconds of CPU time for all that `scripts/bench/relay.sh` has it serve. The variable is read when a process begins, so that the relay begins again with it: the
-//! same process id, the same arguments. Whoever sets it keeps what was set; another libc ignores it.
+//! | | with it | without |
+//! |---|---|---|
+//! | 8 clients, two busy cores: one arena | 47 MiB, 5.2 s of CPU time | 116 MiB, 4.7 s |
+//! | transactions of 20 MB to four replicas, a debug build: large buffers apart | 65 MiB | 78 to 100 MiB |
+//!
+//! (`scripts/bench/relay.sh`; `cargo test -p binlogz --test relay_large`.) The variables are read when a process begins, so that
+//! the relay begins again with them: the same process id, the same arguments. Whoever sets the first keeps what was set;
+//! another libc ignores them.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-const VARIABLE: &str = "MALLOC_ARENA_MAX";
-const ARENAS: &str = "1";
+/// glibc's variables, as mallopt(3) has them.
+const VARIABLES: [(&str, &str); 3] = [
+    ("MALLOC_ARENA_MAX", "1"),
+    // Buffers from here on go back to the system when they are freed, and grow in place.
+    ("MALLOC_MMAP_THRESHOLD_", "4194304"),
+    // So much stays at hand above the rest.
+    ("MALLOC_TRIM_THRESHOLD_", "8388608"),
+];
 
-/// Begins again with one arena, unless somebody has decided that. Returns if it can't: it takes more memory then.
-pub(super) fn use_one_arena() {
-    if std::env::var_os(VARIABLE).is_none()
+/// Begins again with these, unless somebody has decided that. Returns if it can't: it takes more memory then.
+pub(super) fn keep_small() {
+    let [(first, _), ..] = VARIABLES;
+    if std::env::var_os(first).is_none()
         && let Ok(program) = std::env::current_exe()
     {
         let mut args = std::env::args_os();
@@ -21,6 +34,6 @@ pub(super) fn use_one_arena() {
             again.arg0(name);
         }
         // It returns only if it failed.
-        let _ = again.args(args).env(VARIABLE, ARENAS).exec();
+        let _ = again.args(args).envs(VARIABLES).exec();
     }
 }

@@ -81,7 +81,7 @@ struct Quick {
 
 impl Run {
     pub(super) fn run(self) -> Result<Exit> {
-        memory::use_one_arena();
+        memory::keep_small();
         let config = match &self.config {
             Some(path) => Config::read(path)?,
             None => self.quick.config(),
