@@ -48,6 +48,8 @@ struct Inner {
     since: Instant,
     server: String,
     wanted: bool,
+    /// Why it is not wanted: something failed, here or where the log is synced.
+    failed: bool,
     /// Ends the connection that is open.
     hang_up: Option<HangUp>,
 }
@@ -67,6 +69,7 @@ impl Default for Control {
             since: Instant::now(),
             server: String::new(),
             wanted: true,
+            failed: false,
             hang_up: None,
         };
         Control { inner: Mutex::new(inner), changed: Condvar::new() }
@@ -90,8 +93,15 @@ impl Control {
             (inner.phase, inner.since) = (phase, Instant::now());
         }
         if phase == Phase::Failed {
-            inner.wanted = false;
+            (inner.wanted, inner.failed) = (false, true);
         }
+    }
+
+    /// Receiving has ended, since it is not wanted; whether somebody stopped it: else it has failed.
+    pub(crate) fn was_stopped(&self) -> bool {
+        let failed = self.lock().failed;
+        self.enter(if failed { Phase::Failed } else { Phase::Stopped });
+        !failed
     }
 
     /// A connection to this server is made.
@@ -140,7 +150,9 @@ impl Control {
 
     /// Receiving shall begin again.
     pub(crate) fn start(&self) {
-        self.lock().wanted = true;
+        let mut inner = self.lock();
+        (inner.wanted, inner.failed) = (true, false);
+        drop(inner);
         self.changed.notify_all();
     }
 
@@ -152,5 +164,26 @@ impl Control {
             hang_up.now();
         }
         self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_elsewhere_is_not_taken_for_a_stop() {
+        let control = Control::default();
+        // The log can't be synced while the receiver makes a connection.
+        control.enter(Phase::Failed);
+        control.connect("db1".into());
+        assert!(!control.connected(None));
+        assert!(!control.was_stopped());
+        assert_eq!(control.seen().phase, Phase::Failed);
+        control.start();
+        assert!(control.connected(None));
+        control.stop();
+        assert!(control.was_stopped());
+        assert_eq!(control.seen().phase, Phase::Stopped);
     }
 }

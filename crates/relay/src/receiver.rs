@@ -64,8 +64,9 @@ pub(crate) fn run(relay: &Relay) {
         }
         relay.control.disconnected();
         if !relay.control.is_wanted() {
-            relay.control.enter(Phase::Stopped);
-            relay.say("receiving was stopped");
+            if relay.control.was_stopped() {
+                relay.say("receiving was stopped");
+            }
             continue;
         }
         let error = match received {
