@@ -76,8 +76,16 @@ awk -v workloads="${#workloads[@]}" 'NR <= workloads { ratio += log($3 / $6) }
     END { printf "geometric mean of xz -6 over the workloads: %.3f\n", exp(ratio / workloads) }' "$work/lines"
 
 together() {
-    local name=$1 of=$2 size create restore
+    local name=$1 of=$2 size create restore file number=0
     shift 2
+    # As one server's log: create puts logs in the order of their names.
+    rm -rf "$work/logs"
+    mkdir "$work/logs"
+    for file in "$@"; do
+        number=$((number + 1))
+        ln -s "$file" "$work/logs/binlog.$(printf %06d "$number")"
+    done
+    set -- "$work"/logs/*
     read -r size create restore < <(packed "$@")
     awk -v name="$name" -v plain="$(bytes_of "$@")" -v size="$size" -v create="$create" -v restore="$restore" -v of="$of" \
         'BEGIN { printf "%s: %d -> %d bytes, %.3f of %d; %.1f MB/s, %.1f MB/s back\n",
