@@ -128,6 +128,20 @@ impl ConnectOptions {
                 self.default_auth =
                     Some(plugin.ok_or_else(|| unknown(&name, value, "an authentication plugin"))?);
             }
+            "compression-algorithms" => {
+                let list = text()?;
+                let unfit = || {
+                    Error::Option(format!("{name} is '{list}', expected some of zlib, zstd and uncompressed"))
+                };
+                let choice = CompressionChoice::of_names(&list).ok_or_else(unfit)?;
+                self.compression = CompressionChoice { zstd_level: self.compression.zstd_level, ..choice };
+            }
+            "zstd-compression-level" => {
+                let level = text()?.trim().parse().ok();
+                let level = level.filter(|level| (1..=CompressionChoice::ZSTD_LEVEL_MAX).contains(level));
+                self.compression.zstd_level =
+                    level.ok_or_else(|| unknown(&name, value, "a level from 1 to 22"))?;
+            }
             "connect-timeout" => self.timeouts.login = Duration::from_secs(number(&name, &text()?)?),
             _ => return Ok(false),
         }
@@ -371,6 +385,8 @@ mod tests {
             ("get-server-public-key", None),
             ("default-auth", Some("sha256_password")),
             ("connect_timeout", Some("3")),
+            ("zstd-compression-level", Some("7")),
+            ("compression_algorithms", Some("zstd, Uncompressed")),
             ("password", Some("secret")),
         ] {
             assert!(options.set(name, value).unwrap(), "{name}");
@@ -380,12 +396,26 @@ mod tests {
         assert!(options.get_server_public_key);
         assert_eq!(options.default_auth, Some(AuthPlugin::Sha256Password));
         assert_eq!(options.timeouts.login, Duration::from_secs(3));
+        assert_eq!(
+            options.compression,
+            CompressionChoice { zlib: false, zstd: true, uncompressed: true, zstd_level: 7 }
+        );
         assert!(!options.set("quick", None).unwrap());
         assert!(!format!("{options:?}").contains("secret"));
         for (name, value, said) in [
             ("port", Some("70000"), "port is 70000, expected a number in range"),
             ("ssl-mode", Some("YES"), "ssl-mode is YES, expected an SSL mode"),
             ("host", None, "host needs a value"),
+            (
+                "zstd-compression-level",
+                Some("23"),
+                "zstd-compression-level is 23, expected a level from 1 to 22",
+            ),
+            (
+                "compression-algorithms",
+                Some("lz4"),
+                "compression-algorithms is 'lz4', expected some of zlib, zstd and uncompressed",
+            ),
             ("protocol", Some("PIPE"), "protocol is PIPE, expected TCP or SOCKET"),
             (
                 "get-server-public-key",

@@ -116,12 +116,38 @@ impl Link {
         }
     }
 
+    /// What all bytes are compressed with.
+    pub(crate) fn compression(&self) -> Option<Compression> {
+        self.compressed.as_ref().map(|compressed| compressed.packets.compression())
+    }
+
+    /// The server counts its compressed packets anew, from this number on.
+    pub(crate) fn expect_sequence(&mut self, sequence: u8) {
+        if let Some(compressed) = &mut self.compressed {
+            compressed.packets.expect_sequence(sequence);
+        }
+    }
+
     /// Sends all of it: whole packets.
     pub(crate) fn send(&mut self, packets: &[u8], doing: &str) -> Result<()> {
+        let begins = packets.get(3) == Some(&0);
+        self.send_compressed(packets, doing, |lower, out| lower.compress(packets, begins, out))
+    }
+
+    /// Sends packets that begin no exchange, in the middle of the server's.
+    pub(crate) fn send_beside(&mut self, packets: &[u8], doing: &str) -> Result<()> {
+        self.send_compressed(packets, doing, |lower, out| lower.compress_beside(packets, out))
+    }
+
+    fn send_compressed(
+        &mut self,
+        packets: &[u8],
+        doing: &str,
+        compress: impl FnOnce(&mut CompressedPackets, &mut Vec<u8>) -> binlogz_binlog::Result<()>,
+    ) -> Result<()> {
         let Some(mut compressed) = self.compressed.take() else { return self.send_bytes(packets, doing) };
         compressed.out.clear();
-        let begins = packets.get(3) == Some(&0);
-        let sent = match compressed.packets.compress(packets, begins, &mut compressed.out) {
+        let sent = match compress(&mut compressed.packets, &mut compressed.out) {
             Ok(()) => self.send_bytes(&compressed.out, doing),
             Err(source) => Err(self.malformed(doing, source)),
         };

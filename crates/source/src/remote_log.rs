@@ -1,6 +1,7 @@
 //! Receives a server's binary log.
 
 use binlogz_binlog::{EVENT_SIZE_MAX, EventHeader, Framing, UnverifiedFrame};
+use binlogz_wire::compressed::Compression;
 use binlogz_wire::session::{
     DumpStart, EventPiece, Profile, SourceIdentity, SourceOptions, SourceSession, Step,
 };
@@ -170,7 +171,16 @@ impl RemoteLog {
     /// Tells the source that everything up to a position is safe here (semi-synchronous replication).
     pub fn acknowledge(&mut self, name: &[u8], position: u64) -> Result<()> {
         self.session.acknowledge(name, position);
-        self.send()
+        let pending = self.session.pending();
+        let count = pending.len();
+        self.link.send_beside(pending, "acknowledging")?;
+        self.session.sent(count);
+        Ok(())
+    }
+
+    /// What the connection is compressed with, once it is.
+    pub fn compression(&self) -> Option<Compression> {
+        self.link.compression()
     }
 
     /// Goes on until there are bytes of an event; `false` at the end of the log.
@@ -186,7 +196,16 @@ impl RemoteLog {
             self.link.compress_with(self.session.compression());
             self.send()?;
             match step {
-                Step::Event => return Ok(true),
+                Step::Event => {
+                    // Behind an event that it wants acknowledged the source counts anew: its packets from 1, as the
+                    // session has it, compressed ones from 0.
+                    if self.link.compression().is_some()
+                        && self.piece().is_some_and(|piece| piece.ends && piece.wants_ack)
+                    {
+                        self.link.expect_sequence(0);
+                    }
+                    return Ok(true);
+                }
                 Step::End => return Ok(false),
                 Step::NeedInput => {
                     if self.link.receive(self.session.deadline(), "receiving the binary log")?

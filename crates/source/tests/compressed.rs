@@ -28,6 +28,18 @@ fn root(server: &Server, compression: CompressionChoice) -> ConnectOptions {
     }
 }
 
+/// A statement that is long, and small where it is compressed.
+const LONG: usize = 200_000;
+
+/// Bytes that a server got of a session that sent it a long statement, as they came: compressed ones count as such.
+fn received(options: &ConnectOptions) -> Result<u64, Box<dyn std::error::Error>> {
+    let mut connection = Connection::open(options)?;
+    connection.query(&format!("SELECT LENGTH('{}')", "much the same ".repeat(LONG / 14)))?;
+    let rows = connection.query("SHOW SESSION STATUS LIKE 'Bytes_received'")?;
+    let value = rows.first().and_then(|row| row.get(1).cloned().flatten()).unwrap_or_default();
+    Ok(String::from_utf8(value)?.parse()?)
+}
+
 /// What the server says: whether, how, and at what level.
 fn status(options: &ConnectOptions) -> binlogz_source::Result<[String; 3]> {
     let mut connection = Connection::open(options)?;
@@ -91,6 +103,8 @@ fn the_server_compresses_and_the_log_is_the_same() -> Outcome {
             options.tls.mode = Some(mode);
             assert_eq!(status(&options)?, said);
             assert!(first_log(&options)? == log, "{compression:?} {mode:?}");
+            let bytes = received(&options)?;
+            assert_eq!(bytes < LONG as u64 / 10, said[0] == "ON", "{compression:?} {mode:?}: {bytes}");
         }
     }
     // Only what both sides allow.

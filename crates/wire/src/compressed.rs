@@ -64,6 +64,23 @@ impl Default for CompressionChoice {
 }
 
 impl CompressionChoice {
+    /// The highest level that zstd has.
+    pub const ZSTD_LEVEL_MAX: u8 = 22;
+
+    /// What a list of names allows, as in `zstd,uncompressed`. `None`: one of them is no name.
+    pub fn of_names(list: &str) -> Option<Self> {
+        let mut choice = CompressionChoice { uncompressed: false, ..CompressionChoice::default() };
+        for name in list.split(',').map(str::trim) {
+            match name.to_ascii_lowercase().as_str() {
+                "zlib" => choice.zlib = true,
+                "zstd" => choice.zstd = true,
+                "uncompressed" => choice.uncompressed = true,
+                _ => return None,
+            }
+        }
+        Some(choice)
+    }
+
     /// What comes of it with a server of these capabilities: zlib before zstd, as libmysqlclient has it, and either
     /// before none. `None`: the server has nothing that is allowed.
     pub fn with(self, server: Capabilities) -> Option<Option<Compression>> {
@@ -78,6 +95,14 @@ impl CompressionChoice {
 }
 
 impl Compression {
+    /// Its name, as servers and clients have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Compression::Zlib => "zlib",
+            Compression::Zstd { .. } => "zstd",
+        }
+    }
+
     /// The capability that asks for it.
     pub fn capability(self) -> Capabilities {
         match self {
@@ -114,6 +139,11 @@ impl CompressedPackets {
             expander: DCtx::create(),
             compressor: CCtx::create(),
         }
+    }
+
+    /// How it compresses.
+    pub fn compression(&self) -> Compression {
+        self.compression
     }
 
     /// Takes one compressed packet from the front of `input` and puts what it holds into `plain`, whose old content
@@ -168,6 +198,20 @@ impl CompressedPackets {
             self.next_sequence = self.next_sequence.wrapping_add(1);
         }
         Ok(())
+    }
+
+    /// As [`CompressedPackets::compress`], for what is said in the middle of the peer's exchange and begins none: the
+    /// peer's numbers go on as they were.
+    pub fn compress_beside(&mut self, packets: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let next_sequence = self.next_sequence;
+        let compressed = self.compress(packets, true, out);
+        self.next_sequence = next_sequence;
+        compressed
+    }
+
+    /// The peer counts anew: its next packet has this number.
+    pub fn expect_sequence(&mut self, sequence: u8) {
+        self.next_sequence = sequence;
     }
 
     fn compressed(&mut self, plain: &[u8]) -> Result<Option<Vec<u8>>> {
@@ -267,6 +311,29 @@ mod tests {
         let large: Vec<u8> = (0..PACKET_PAYLOAD_MAX + 100).map(|index| (index / 1000) as u8).collect();
         for compression in ALL {
             assert!(expanded(compression, &compressed(compression, &large), 1 << 20).unwrap() == large);
+        }
+    }
+
+    #[test]
+    fn what_is_said_beside_an_exchange_does_not_count_in_it() {
+        for compression in ALL {
+            let mut source = CompressedPackets::new(compression);
+            let mut replica = CompressedPackets::new(compression);
+            let mut plain = Vec::new();
+            let mut says = |source: &mut CompressedPackets, replica: &mut CompressedPackets| {
+                let mut out = Vec::new();
+                source.compress(&[7; 100], false, &mut out).unwrap();
+                replica.expand(&mut out.as_slice(), &mut plain).map(|_| out[3])
+            };
+            assert_eq!(says(&mut source, &mut replica).unwrap(), 0);
+            assert_eq!(says(&mut source, &mut replica).unwrap(), 1);
+            let mut ack = Vec::new();
+            replica.compress_beside(b"acknowledged", &mut ack).unwrap();
+            assert_eq!(ack[3], 0);
+            assert_eq!(says(&mut source, &mut replica).unwrap(), 2);
+            source.expect_sequence(1);
+            replica.expect_sequence(1);
+            assert_eq!(says(&mut source, &mut replica).unwrap(), 1);
         }
     }
 

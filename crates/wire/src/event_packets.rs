@@ -1,14 +1,16 @@
 //! Events as the packets of a dump, cut as they go by: no event is held, however large.
 //!
 //! ```text
-//! message   00 · event
+//! message   00 · [with semi-sync: ef · whether it is to be acknowledged] · event
 //! packets   length 3 · sequence 1 · payload; all but the last are full (see packet.rs)
 //! ```
 
 use crate::packet::{PACKET_HEADER_SIZE, PACKET_PAYLOAD_MAX};
 use crate::response::OK;
+use crate::semi_sync;
 
-/// Cuts events into packets. Sequence numbers go on from the command's.
+/// Cuts events into packets. Sequence numbers go on from the command's; behind an event that is to be acknowledged they begin
+/// at 1.
 #[derive(Debug)]
 pub struct EventPackets {
     sequence: u8,
@@ -17,12 +19,28 @@ pub struct EventPackets {
     packet_left: u64,
     /// Whether that packet is full: another one follows, if only an empty one.
     was_full: bool,
+    /// Whether each event has the bytes of semi-synchronous replication in front.
+    semi_sync: bool,
+    /// Whether the event that was begun is to be acknowledged.
+    wants_ack: bool,
 }
 
 impl EventPackets {
     /// Packets from this number on.
     pub fn new(sequence: u8) -> Self {
-        EventPackets { sequence, message_left: 0, packet_left: 0, was_full: false }
+        EventPackets {
+            sequence,
+            message_left: 0,
+            packet_left: 0,
+            was_full: false,
+            semi_sync: false,
+            wants_ack: false,
+        }
+    }
+
+    /// From now on events can be acknowledged ([`crate::semi_sync`]).
+    pub fn begin_semi_sync(&mut self) {
+        self.semi_sync = true;
     }
 
     /// The number of the next packet.
@@ -35,11 +53,15 @@ impl EventPackets {
         self.message_left > 0
     }
 
-    /// Begins the message of an event of this size.
-    pub fn begin(&mut self, event_size: u32, out: &mut Vec<u8>) {
-        self.message_left = u64::from(event_size) + 1;
+    /// Begins the message of an event of this size. `wants_ack`: it is to be acknowledged, which counts with semi-sync only.
+    pub fn begin(&mut self, event_size: u32, wants_ack: bool, out: &mut Vec<u8>) {
+        let prefix = semi_sync::encode_prefix(wants_ack);
+        let prefix = if self.semi_sync { prefix.as_slice() } else { &[] };
+        self.wants_ack = self.semi_sync && wants_ack;
+        self.message_left = u64::from(event_size) + 1 + prefix.len() as u64;
         self.packet(out);
         self.body(&[OK], out);
+        self.body(prefix, out);
     }
 
     /// The next bytes of the event; what goes beyond its size is ignored.
@@ -54,6 +76,9 @@ impl EventPackets {
             if self.packet_left == 0 && (self.message_left > 0 || self.was_full) {
                 self.packet(out);
             }
+        }
+        if self.message_left == 0 && std::mem::take(&mut self.wants_ack) {
+            self.sequence = 1;
         }
     }
 
@@ -94,7 +119,7 @@ mod tests {
                     out.push(OK);
                     out.extend_from_slice(&event);
                 });
-                packets.begin(event_size as u32, &mut out);
+                packets.begin(event_size as u32, true, &mut out);
                 for piece in event.chunks(1 << 20) {
                     assert!(packets.is_open());
                     packets.body(piece, &mut out);
@@ -104,5 +129,24 @@ mod tests {
             assert!(out == writer.pending(), "{event_size}");
             assert_eq!(packets.sequence(), writer.next_sequence());
         }
+    }
+
+    #[test]
+    fn with_semi_sync_each_event_says_whether_it_is_to_be_acknowledged() {
+        let mut packets = EventPackets::new(250);
+        packets.begin_semi_sync();
+        let mut out = Vec::new();
+        for wants_ack in [false, true, false] {
+            packets.begin(3, wants_ack, &mut out);
+            packets.body(b"abc", &mut out);
+        }
+        assert_eq!(out, b"\x06\0\0\xfa\0\xef\0abc\x06\0\0\xfb\0\xef\x01abc\x06\0\0\x01\0\xef\0abc");
+        // Of many packets the last one, here an empty one, ends the exchange.
+        let large = vec![0; PACKET_PAYLOAD_MAX - 3];
+        out.clear();
+        packets.begin(large.len() as u32, true, &mut out);
+        packets.body(&large, &mut out);
+        assert!(out.starts_with(b"\xff\xff\xff\x02\0\xef\x01") && out.ends_with(b"\0\0\0\x03"));
+        assert_eq!(packets.sequence(), 1);
     }
 }

@@ -16,7 +16,7 @@ pub enum AdminStatement {
     PurgeTo(String),
     /// Removes the files that ended before this time, as in `2026-11-22 01:02:03`.
     PurgeBefore(String),
-    /// Makes the log durable, and removes what is too old.
+    /// Begins a new file.
     FlushBinaryLogs,
     /// Begins to receive again.
     StartReplica,

@@ -18,10 +18,16 @@
 //! an expression is worth is the server's business; here is nothing but the grammar.
 
 mod admin;
+mod like;
+mod parser;
 mod table;
+#[cfg(test)]
+mod tests;
 mod token;
 
 pub use admin::AdminStatement;
+pub use like::is_like;
+use parser::Parser;
 pub use table::{TableName, TableQuery};
 use token::{Placed, Token, tokens};
 
@@ -106,11 +112,6 @@ impl Statement {
         parser.symbol(';');
         parser.tokens.is_empty().then_some(statement)
     }
-}
-
-struct Parser<'a> {
-    text: &'a str,
-    tokens: &'a [Placed],
 }
 
 impl Parser<'_> {
@@ -276,10 +277,6 @@ impl Parser<'_> {
         Some(Statement::ShowReplicaStatus)
     }
 
-    fn number(&mut self) -> Option<u64> {
-        self.literal()?.parse().ok()
-    }
-
     fn expression(&mut self, bare_words: bool) -> Option<Expression> {
         let (first, rest) = self.tokens.split_first()?;
         self.tokens = rest;
@@ -305,227 +302,5 @@ impl Parser<'_> {
             return Some((String::new(), name));
         }
         Some((name, self.name()?.to_ascii_lowercase()))
-    }
-
-    fn keyword(&mut self) -> Option<String> {
-        let (first, rest) = self.tokens.split_first()?;
-        let Token::Word(word, false) = &first.token else { return None };
-        self.tokens = rest;
-        Some(word.to_ascii_uppercase())
-    }
-
-    fn is_keyword(&mut self, keyword: &str) -> bool {
-        let before = self.tokens;
-        let found = self.keyword().is_some_and(|word| word == keyword);
-        if !found {
-            self.tokens = before;
-        }
-        found
-    }
-
-    fn symbol(&mut self, symbol: char) -> bool {
-        match self.tokens.split_first() {
-            Some((first, rest)) if first.token == Token::Symbol(symbol) => {
-                self.tokens = rest;
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn name(&mut self) -> Option<String> {
-        let (first, rest) = self.tokens.split_first()?;
-        let (Token::Word(name, _) | Token::Literal(name)) = &first.token else { return None };
-        self.tokens = rest;
-        Some(name.clone())
-    }
-
-    fn literal(&mut self) -> Option<String> {
-        let (first, rest) = self.tokens.split_first()?;
-        let Token::Literal(text) = &first.token else { return None };
-        self.tokens = rest;
-        Some(text.clone())
-    }
-}
-
-/// Whether a name fits a pattern of LIKE: `%` is any text, `_` any letter, `\` takes the next one as it is.
-pub fn is_like(name: &str, pattern: &str) -> bool {
-    let name = name.as_bytes();
-    // Which beginnings of the name fit the pattern so far, by their lengths.
-    let mut fits: Vec<bool> = (0..=name.len()).map(|length| length == 0).collect();
-    let mut pattern = pattern.bytes();
-    while let Some(letter) = pattern.next() {
-        if letter == b'%' {
-            let mut any = false;
-            for slot in &mut fits {
-                any |= *slot;
-                *slot = any;
-            }
-            continue;
-        }
-        let (letter, any) = match letter {
-            b'\\' => (pattern.next().unwrap_or(letter), false),
-            _ => (letter, letter == b'_'),
-        };
-        let longer =
-            fits.iter().zip(name).map(|(fit, next)| *fit && (any || next.eq_ignore_ascii_case(&letter)));
-        fits = std::iter::once(false).chain(longer).collect();
-    }
-    fits.last() == Some(&true)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn user(name: &str, value: Expression) -> (Target, Expression) {
-        (Target::UserVariable(name.into()), value)
-    }
-
-    #[test]
-    fn what_replicas_say() {
-        let literal = |text: &str| Expression::Literal(text.into());
-        let system = |name: &str| Expression::SystemVariable(name.into());
-        for (text, expected) in [
-            (
-                "SELECT UNIX_TIMESTAMP()",
-                Statement::Select(vec![(
-                    Expression::Function("unix_timestamp".into()),
-                    "UNIX_TIMESTAMP()".into(),
-                )]),
-            ),
-            (
-                "select @@GLOBAL.SERVER_ID",
-                Statement::Select(vec![(system("server_id"), "@@GLOBAL.SERVER_ID".into())]),
-            ),
-            (
-                "SET @master_heartbeat_period = 30000000000, @source_heartbeat_period= 30000000000;",
-                Statement::Set(vec![
-                    user("master_heartbeat_period", literal("30000000000")),
-                    user("source_heartbeat_period", literal("30000000000")),
-                ]),
-            ),
-            (
-                "/* a proxy's */ set\n@source_binlog_checksum:=@@global.binlog_checksum -- why",
-                Statement::Set(vec![user("source_binlog_checksum", system("binlog_checksum"))]),
-            ),
-            (
-                "SET @`Slave_UUID` = 'it''s \\'me\\''",
-                Statement::Set(vec![user("slave_uuid", literal("it's 'me'"))]),
-            ),
-            ("SET NAMES 'utf8mb4' COLLATE utf8mb4_bin", Statement::SetNames),
-            (
-                "SET SESSION net_write_timeout=600, autocommit = ON",
-                Statement::Set(vec![
-                    (Target::Session("net_write_timeout".into()), literal("600")),
-                    (Target::Session("autocommit".into()), literal("ON")),
-                ]),
-            ),
-            (
-                "SET @@global.binlog_format = NULL",
-                Statement::Set(vec![(Target::Global("binlog_format".into()), Expression::Null)]),
-            ),
-            (
-                "SET GLOBAL a = '5', PERSIST b = 5, @@persist_only.c = ON, GLOBAL d = -5",
-                Statement::Set(vec![
-                    (Target::Global("a".into()), Expression::Text("5".into())),
-                    (Target::Persist("b".into()), literal("5")),
-                    (Target::Persist("c".into()), literal("ON")),
-                    (Target::Global("d".into()), literal("-5")),
-                ]),
-            ),
-            ("SHOW WARNINGS", Statement::ShowWarnings),
-            ("show warnings limit 64", Statement::ShowWarnings),
-            (
-                "SHOW GLOBAL VARIABLES LIKE 'BINLOG_CHECKSUM'",
-                Statement::ShowVariables(Some("BINLOG_CHECKSUM".into())),
-            ),
-            (
-                "SHOW VARIABLES WHERE Variable_name='server_id'",
-                Statement::ShowVariables(Some("server_id".into())),
-            ),
-            ("SHOW MASTER STATUS", Statement::ShowBinaryLogStatus),
-            ("show binary log status", Statement::ShowBinaryLogStatus),
-            ("SHOW BINARY LOGS", Statement::ShowBinaryLogs),
-            ("SHOW SLAVE HOSTS", Statement::ShowReplicas),
-            ("SHOW BINLOG EVENTS", Statement::ShowBinlogEvents(EventsWanted::default())),
-            (
-                "show binlog events in 'binlog.000002' from 158 limit 3, 7;",
-                Statement::ShowBinlogEvents(EventsWanted {
-                    file: Some("binlog.000002".into()),
-                    from: Some(158),
-                    skip: 3,
-                    count: Some(7),
-                }),
-            ),
-            (
-                "SHOW BINLOG EVENTS LIMIT 7 OFFSET 3",
-                Statement::ShowBinlogEvents(EventsWanted {
-                    skip: 3,
-                    count: Some(7),
-                    ..EventsWanted::default()
-                }),
-            ),
-            ("SHOW REPLICA STATUS", Statement::ShowReplicaStatus),
-            ("SHOW SLAVE STATUS FOR CHANNEL ''", Statement::ShowReplicaStatus),
-            (
-                "SELECT @@version_comment AS v, VERSION() LIMIT 1",
-                Statement::Select(vec![
-                    (system("version_comment"), "v".into()),
-                    (Expression::Function("version".into()), "VERSION()".into()),
-                ]),
-            ),
-        ] {
-            assert_eq!(Statement::parse(text), Some(expected), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_nobody_should_say() {
-        for text in [
-            "",
-            ";",
-            "SELECT",
-            "SELECT 1 FROM t",
-            "SELECT @@",
-            "SET @a",
-            "SET @a = ",
-            "SET @a = (SELECT 1)",
-            "DROP TABLE t",
-            "SHOW TABLES",
-            "SELECT 'open",
-            "/* open",
-            "SELECT 1; DROP TABLE t",
-            "SELECT sleep(9)",
-            "SELECT $$",
-            "SHOW BINARY",
-            "SHOW BINLOG",
-            "SHOW BINLOG EVENTS FROM x",
-            "SHOW BINLOG EVENTS LIMIT 1,",
-            "SHOW REPLICA STATUS FOR CHANNEL 'other'",
-            "SET = 1",
-            "@",
-            "SELECT 1 AS",
-            "`",
-        ] {
-            assert_eq!(Statement::parse(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn names_fit_patterns() {
-        for (name, pattern, fits) in [
-            ("server_id", "SERVER_ID", true),
-            ("server_id", "server%", true),
-            ("server_id", "%id", true),
-            ("server_id", "server\\_id", true),
-            ("serverxid", "server\\_id", false),
-            ("serverxid", "server_id", true),
-            ("server_id", "server", false),
-            ("", "%", true),
-        ] {
-            assert_eq!(is_like(name, pattern), fits, "{name} LIKE {pattern}");
-        }
-        assert!(!is_like(&"a".repeat(64), &("%a".repeat(5000) + "b")), "and it takes no time");
     }
 }

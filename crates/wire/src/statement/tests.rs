@@ -1,0 +1,133 @@
+//! What replicas and clients say, and what nobody should.
+
+use super::*;
+
+fn user(name: &str, value: Expression) -> (Target, Expression) {
+    (Target::UserVariable(name.into()), value)
+}
+
+#[test]
+fn what_replicas_say() {
+    let literal = |text: &str| Expression::Literal(text.into());
+    let system = |name: &str| Expression::SystemVariable(name.into());
+    for (text, expected) in [
+        (
+            "SELECT UNIX_TIMESTAMP()",
+            Statement::Select(vec![(
+                Expression::Function("unix_timestamp".into()),
+                "UNIX_TIMESTAMP()".into(),
+            )]),
+        ),
+        (
+            "select @@GLOBAL.SERVER_ID",
+            Statement::Select(vec![(system("server_id"), "@@GLOBAL.SERVER_ID".into())]),
+        ),
+        (
+            "SET @master_heartbeat_period = 30000000000, @source_heartbeat_period= 30000000000;",
+            Statement::Set(vec![
+                user("master_heartbeat_period", literal("30000000000")),
+                user("source_heartbeat_period", literal("30000000000")),
+            ]),
+        ),
+        (
+            "/* a proxy's */ set\n@source_binlog_checksum:=@@global.binlog_checksum -- why",
+            Statement::Set(vec![user("source_binlog_checksum", system("binlog_checksum"))]),
+        ),
+        (
+            "SET @`Slave_UUID` = 'it''s \\'me\\''",
+            Statement::Set(vec![user("slave_uuid", literal("it's 'me'"))]),
+        ),
+        ("SET NAMES 'utf8mb4' COLLATE utf8mb4_bin", Statement::SetNames),
+        (
+            "SET SESSION net_write_timeout=600, autocommit = ON",
+            Statement::Set(vec![
+                (Target::Session("net_write_timeout".into()), literal("600")),
+                (Target::Session("autocommit".into()), literal("ON")),
+            ]),
+        ),
+        (
+            "SET @@global.binlog_format = NULL",
+            Statement::Set(vec![(Target::Global("binlog_format".into()), Expression::Null)]),
+        ),
+        (
+            "SET GLOBAL a = '5', PERSIST b = 5, @@persist_only.c = ON, GLOBAL d = -5",
+            Statement::Set(vec![
+                (Target::Global("a".into()), Expression::Text("5".into())),
+                (Target::Persist("b".into()), literal("5")),
+                (Target::Persist("c".into()), literal("ON")),
+                (Target::Global("d".into()), literal("-5")),
+            ]),
+        ),
+        ("SHOW WARNINGS", Statement::ShowWarnings),
+        ("show warnings limit 64", Statement::ShowWarnings),
+        (
+            "SHOW GLOBAL VARIABLES LIKE 'BINLOG_CHECKSUM'",
+            Statement::ShowVariables(Some("BINLOG_CHECKSUM".into())),
+        ),
+        (
+            "SHOW VARIABLES WHERE Variable_name='server_id'",
+            Statement::ShowVariables(Some("server_id".into())),
+        ),
+        ("SHOW MASTER STATUS", Statement::ShowBinaryLogStatus),
+        ("show binary log status", Statement::ShowBinaryLogStatus),
+        ("SHOW BINARY LOGS", Statement::ShowBinaryLogs),
+        ("SHOW SLAVE HOSTS", Statement::ShowReplicas),
+        ("SHOW BINLOG EVENTS", Statement::ShowBinlogEvents(EventsWanted::default())),
+        (
+            "show binlog events in 'binlog.000002' from 158 limit 3, 7;",
+            Statement::ShowBinlogEvents(EventsWanted {
+                file: Some("binlog.000002".into()),
+                from: Some(158),
+                skip: 3,
+                count: Some(7),
+            }),
+        ),
+        (
+            "SHOW BINLOG EVENTS LIMIT 7 OFFSET 3",
+            Statement::ShowBinlogEvents(EventsWanted { skip: 3, count: Some(7), ..EventsWanted::default() }),
+        ),
+        ("SHOW REPLICA STATUS", Statement::ShowReplicaStatus),
+        ("SHOW SLAVE STATUS FOR CHANNEL ''", Statement::ShowReplicaStatus),
+        (
+            "SELECT @@version_comment AS v, VERSION() LIMIT 1",
+            Statement::Select(vec![
+                (system("version_comment"), "v".into()),
+                (Expression::Function("version".into()), "VERSION()".into()),
+            ]),
+        ),
+    ] {
+        assert_eq!(Statement::parse(text), Some(expected), "{text}");
+    }
+}
+
+#[test]
+fn what_nobody_should_say() {
+    for text in [
+        "",
+        ";",
+        "SELECT",
+        "SELECT 1 FROM t",
+        "SELECT @@",
+        "SET @a",
+        "SET @a = ",
+        "SET @a = (SELECT 1)",
+        "DROP TABLE t",
+        "SHOW TABLES",
+        "SELECT 'open",
+        "/* open",
+        "SELECT 1; DROP TABLE t",
+        "SELECT sleep(9)",
+        "SELECT $$",
+        "SHOW BINARY",
+        "SHOW BINLOG",
+        "SHOW BINLOG EVENTS FROM x",
+        "SHOW BINLOG EVENTS LIMIT 1,",
+        "SHOW REPLICA STATUS FOR CHANNEL 'other'",
+        "SET = 1",
+        "@",
+        "SELECT 1 AS",
+        "`",
+    ] {
+        assert_eq!(Statement::parse(text), None, "{text}");
+    }
+}
