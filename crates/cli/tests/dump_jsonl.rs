@@ -376,6 +376,76 @@ fn what_is_asked_for_is_shown() {
     assert_eq!(lines(&folder, &["--start-datetime=2101-01-01 0:0:0", "binlog.000009"]).len(), 1);
 }
 
+/// Law 7: batches are decoded side by side, and one transaction may span many.
+#[test]
+fn lines_are_the_same_with_any_number_of_threads() {
+    let folder = Folder::new();
+    let jsonl = |arguments: &[&str], jobs: &str| {
+        let common = ["dump", "--no-defaults", "--no-login-paths", "--format=jsonl", jobs];
+        let ran = folder.run(common.iter().chain(arguments));
+        (ran.code, ran.stderr, ran.stdout)
+    };
+    let mut several = Vec::new();
+    // A payload of the second one is larger than a batch.
+    for log in ["binlog.000003", "levels.000002"].map(corpus::path) {
+        let all = lines(&folder, &[log.to_str().unwrap()]);
+        let gtids: Vec<&str> = all.iter().filter_map(|line| line["transaction"]["gtid"].as_str()).collect();
+        let middle = &all[all.len() / 2];
+        let set = gtids[gtids.len() / 2];
+        for option in [
+            String::new(),
+            format!("--start-position={}", middle["position"]),
+            format!("--stop-position={}", middle["position"]),
+            format!("--exclude-gtids={set}"),
+            format!("--stop-before-gtid={set}"),
+        ] {
+            let path = log.to_str().unwrap().to_owned();
+            several.push([vec![option], vec![path]].concat());
+        }
+    }
+    let bytes = fs::read(corpus::path("levels.000002")).unwrap();
+    let cut = folder.put("cut", &bytes[..bytes.len() - 1000]);
+    several.push(vec![cut.to_str().unwrap().to_owned()]);
+    for arguments in several {
+        let arguments: Vec<&str> =
+            arguments.iter().map(String::as_str).filter(|option| !option.is_empty()).collect();
+        let one = jsonl(&arguments, "--jobs=1");
+        assert!(!one.2.is_empty(), "{arguments:?}");
+        for jobs in ["--jobs=2", "--jobs=3", "--jobs=5"] {
+            assert!(jsonl(&arguments, jobs) == one, "{jobs} {arguments:?}");
+        }
+    }
+}
+
+/// What stands in front of the transaction is not read, and each line still knows its own.
+#[test]
+fn lines_from_a_position_on_are_those_of_the_whole_log() {
+    let folder = Folder::new();
+    folder.sample("plain", "binlog.000007");
+    let all = lines(&folder, &["binlog.000007"]);
+    let positions: BTreeSet<u64> = all.iter().filter_map(|line| line["position"].as_u64()).collect();
+    for start in positions.iter().copied().step_by(7) {
+        let expected = all.iter().filter(|line| line["position"].as_u64() >= Some(start));
+        let found = lines(&folder, &[&format!("--start-position={start}"), "binlog.000007"]);
+        assert!(found.iter().eq(expected), "{start}");
+    }
+    // Damage in front matters to nobody.
+    let mut bytes = sample("plain", "binlog.000007");
+    let gtids: Vec<&Value> = all.iter().filter(|line| line["type"] == "gtid").collect();
+    let damaged = gtids[1]["position"].as_u64().unwrap() as usize;
+    bytes[damaged + 30] ^= 0x55;
+    folder.put("damaged", &bytes);
+    let inside = all.iter().rfind(|line| is_row(line) && line["row"] == 0).unwrap();
+    let start = format!("--start-position={}", inside["position"]);
+    let found = lines(&folder, &["--verify-binlog-checksum", &start, "damaged"]);
+    let first =
+        Value::from_iter(inside.as_object().unwrap().clone().into_iter().map(|(name, value)| match &*name {
+            "log" => (name, Value::from("damaged")),
+            _ => (name, value),
+        }));
+    assert_eq!(found[0], first);
+}
+
 #[test]
 fn damage_ends_behind_a_whole_line() {
     let folder = Folder::new();

@@ -2,21 +2,30 @@
 
 mod common;
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use binlogz_testkit::builder::{LogBuilder, Release};
 use binlogz_testkit::{Installed, Tool, corpus, require_tool};
-use common::Folder;
+use common::{Folder, sample};
 
 /// What both programs print, from `start` on, must be the same, and so must their exit codes.
 #[track_caller]
 fn same_as_mysqlbinlog(mysql: &Installed, folder: &Folder, log: &Path, start: u64) -> String {
+    same_between(mysql, folder, log, (start, None))
+}
+
+/// The same up to a place.
+#[track_caller]
+fn same_between(mysql: &Installed, folder: &Folder, log: &Path, (start, stop): (u64, Option<u64>)) -> String {
     let start = format!("--start-position={start}");
-    let arguments = ["--no-defaults".as_ref(), "-v".as_ref(), start.as_ref(), log.as_os_str()];
-    let theirs = mysql.mysqlbinlog(arguments).unwrap();
-    let ours = folder.binlogz(["dump"]).args(arguments).output().unwrap();
+    let stop = stop.map(|stop| format!("--stop-position={stop}"));
+    let mut arguments = vec!["--no-defaults".as_ref(), "-v".as_ref(), start.as_ref(), log.as_os_str()];
+    arguments.extend(stop.as_ref().map(AsRef::<OsStr>::as_ref));
+    let theirs = mysql.mysqlbinlog(&arguments).unwrap();
+    let ours = folder.binlogz(["dump"]).args(&arguments).output().unwrap();
     assert_eq!(ours.status.code(), theirs.status.code(), "{start} {}", log.display());
     assert!(ours.stdout == theirs.stdout, "{start} {}: another text", log.display());
     String::from_utf8_lossy(&ours.stdout).into_owned()
@@ -63,4 +72,18 @@ fn bad_positions_end_as_with_mysqlbinlog() {
     assert!(text.contains("Table_map"), "{text}");
     same_as_mysqlbinlog(mysql, &folder, &path, 4);
     same_as_mysqlbinlog(mysql, &folder, &path, bytes.len() as u64);
+}
+
+/// The variables of a statement, in the middle of its transaction.
+#[test]
+fn a_log_shown_from_a_variable_on_says_its_character_set() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let path = folder.put("binlog.000007", sample("compressed", "binlog.000007"));
+    // User variables of each type, the seed of RAND(), the statement behind them.
+    for start in [6498, 6530, 6585, 6686, 6765, 7121, 7153, 7192] {
+        // Behind it comes LOAD DATA, whose files have names of their own in each run.
+        let text = same_between(mysql, &folder, &path, (start, Some(7_500)));
+        assert!(text.contains(&format!("# at {start}\n")), "{start}");
+    }
 }

@@ -27,7 +27,7 @@ use binlogz_binlog::{Error, EventHeader, EventType, Framing, HeaderFlags, MAGIC}
 use binlogz_payload::{LogContext, Spool};
 
 use crate::buffers::Buffers;
-use crate::input::{Input, PlacesReader, ReadAt};
+use crate::input::{Input, PlacesReader, ReadAt, uninterrupted};
 
 /// What a batch may be cut between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +89,10 @@ pub struct Batch {
     pub offset: u64,
     /// How to read them.
     pub context: LogContext,
+    /// Where each event begins in the bytes, if the log is cut between events ([`Unit::Event`]).
+    pub(crate) starts: Vec<u32>,
+    /// Whether a payload is among them.
+    pub(crate) has_payloads: bool,
 }
 
 /// A unit too large to hold in memory.
@@ -142,8 +146,11 @@ impl Large {
     }
 }
 
-/// Bytes read at a time.
+/// Bytes of a stream read at a time.
 const READ_SIZE: usize = 256 << 10;
+
+/// Bytes of a file read beyond the size of a batch.
+const READ_BEYOND: usize = 16 << 10;
 
 /// Bytes of buffers that are kept for the next batches.
 const BUFFERS_MEMORY: usize = 4 << 20;
@@ -163,6 +170,9 @@ pub struct Batcher {
     pending: Vec<u8>,
     /// Where in `pending` the next event begins that was not looked at.
     walked: usize,
+    /// Where the events begin that were, if that is asked for; whether a payload is among them.
+    starts: Vec<u32>,
+    has_payloads: bool,
     /// The last place in `pending` at which a unit begins, if that is not its front.
     boundary: usize,
     /// Offset in the input of the first byte not read.
@@ -196,6 +206,8 @@ impl Batcher {
             buffers: Buffers::new(BUFFERS_MEMORY),
             pending: Vec::new(),
             walked: 0,
+            starts: Vec::new(),
+            has_payloads: false,
             boundary: 0,
             read_offset: 0,
             log_begin: 0,
@@ -268,6 +280,7 @@ impl Batcher {
 
     fn advance(&mut self) -> Result<Option<Piece>, Error> {
         loop {
+            self.walk();
             if self.lost.front().is_some_and(|lost| lost.start == self.offset_of(self.walked)) {
                 if self.walked > 0 {
                     return Ok(Some(self.cut_batch(self.walked)));
@@ -311,8 +324,7 @@ impl Batcher {
                     return Ok(Some(self.cut_batch(self.walked)));
                 }
             }
-            let event_end = self.walked + header.event_size as usize;
-            if event_end > self.size.max {
+            if self.walked + header.event_size as usize > self.size.max {
                 if self.boundary > 0 {
                     return Ok(Some(self.cut_batch(self.boundary)));
                 }
@@ -321,9 +333,44 @@ impl Batcher {
             if self.fill(header.event_size as usize)? < header.event_size as usize {
                 return self.cut_inside_event();
             }
-            self.gtid_seen |= header.event_type.is_gtid();
-            self.walked = event_end;
+            self.take(&header);
         }
+    }
+
+    /// Takes the events that are in memory whole, up to the first one that may be more than just another one.
+    fn walk(&mut self) {
+        let Some(LogContext { framing, .. }) = self.context else { return };
+        if !self.lost.is_empty() {
+            return;
+        }
+        while let Some(head) = self.ahead().first_chunk::<LOG_START_SIZE>()
+            && let Ok(header) = EventHeader::decode(head)
+        {
+            let event_end = self.walked + header.event_size as usize;
+            let is_at_hand = event_end <= self.pending.len().min(self.size.max);
+            let begins_log = begins_log(head) || header.event_type == EventType::FORMAT_DESCRIPTION;
+            if !is_at_hand || begins_log || framing.check_header(&header).is_err() {
+                return;
+            }
+            if self.walked > 0 && self.begins_unit(&header) {
+                if self.walked >= self.size.target {
+                    return;
+                }
+                self.boundary = self.walked;
+            }
+            self.take(&header);
+        }
+    }
+
+    /// Takes an event that is in memory.
+    #[inline]
+    fn take(&mut self, header: &EventHeader) {
+        if self.unit == Unit::Event {
+            self.starts.push(self.walked as u32);
+        }
+        self.has_payloads |= header.event_type == EventType::TRANSACTION_PAYLOAD;
+        self.gtid_seen |= header.event_type.is_gtid();
+        self.walked += header.event_size as usize;
     }
 
     /// Passes over the next lost part, which begins at the front of what is pending.
@@ -476,6 +523,8 @@ impl Batcher {
         source.keep(self.pending.get(..self.walked).unwrap_or_default())?;
         self.pending.drain(..self.walked);
         self.walked = 0;
+        self.starts.clear();
+        self.has_payloads = false;
         Ok(Piece::Large(Large { offset, size, context: self.context(), source }))
     }
 
@@ -516,13 +565,17 @@ impl Batcher {
     fn cut_batch(&mut self, size: usize) -> Piece {
         let offset = self.offset_of(0);
         let mut rest = self.buffers.take();
-        rest.reserve(self.size.target + READ_SIZE);
+        let beyond = if matches!(self.input, Input::Places(_)) { READ_BEYOND } else { READ_SIZE };
+        rest.reserve_exact(self.size.target + beyond);
         rest.extend_from_slice(self.pending.get(size..).unwrap_or_default());
         self.pending.truncate(size);
         let bytes = std::mem::replace(&mut self.pending, rest);
         self.walked -= size;
         self.boundary = 0;
-        Piece::Batch(Batch { bytes, offset, context: self.context() })
+        // Between events, all that were walked over are handed out.
+        let starts = std::mem::take(&mut self.starts);
+        let has_payloads = std::mem::take(&mut self.has_payloads);
+        Piece::Batch(Batch { bytes, offset, context: self.context(), starts, has_payloads })
     }
 
     fn context(&self) -> LogContext {
@@ -557,13 +610,15 @@ impl Batcher {
     /// Reads until `wanted` bytes lie ahead or the input ends; how many do.
     fn fill(&mut self, wanted: usize) -> Result<usize, Error> {
         while self.ahead().len() < wanted && !self.end_of_input {
-            let count = if let Input::Places(_) = self.input {
-                let begin = self.pending.len();
-                self.pending.resize(begin + READ_SIZE, 0);
-                let room = self.pending.get_mut(begin..).unwrap_or_default();
-                let read = self.input.read(room, self.read_offset);
-                self.pending.truncate(begin + read.as_ref().map_or(0, |count| *count));
-                read?
+            let count = if let Input::Places(places) = &self.input {
+                let pending = &mut self.pending;
+                if pending.len() == pending.capacity() {
+                    // A batch and little more, as what is more is copied into the next one's buffer; of a large event, a
+                    // piece.
+                    let room = if pending.is_empty() { self.size.target } else { 0 };
+                    pending.reserve_exact((room + READ_BEYOND).max(wanted - (pending.len() - self.walked)));
+                }
+                uninterrupted(|| places.append_at(pending, self.read_offset))?
             } else {
                 let count = self.input.read(&mut self.chunk, self.read_offset)?;
                 self.pending.extend_from_slice(self.chunk.get(..count).unwrap_or_default());

@@ -10,17 +10,33 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::pread;
 
 /// Bytes that can be read at any offset, from several threads at once.
 pub trait ReadAt: Send + Sync {
     /// Reads from `offset` on; 0 at or beyond the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Appends what stands at `offset`, at most as much as the buffer has room for; how much that was.
+    fn append_at(&self, buffer: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
+        let begin = buffer.len();
+        buffer.resize(buffer.capacity(), 0);
+        let read = self.read_at(buffer.get_mut(begin..).unwrap_or_default(), offset);
+        buffer.truncate(begin + read.as_ref().map_or(0, |count| *count));
+        read
+    }
 }
 
 impl ReadAt for File {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         FileExt::read_at(self, buffer, offset)
+    }
+
+    /// Without writing zeros to the room first.
+    fn append_at(&self, buffer: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
+        Ok(pread(self, spare_capacity(buffer), offset)?)
     }
 }
 
@@ -111,17 +127,21 @@ impl Input {
 
     /// Reads the bytes at `offset`, which a stream can do only in order.
     pub(crate) fn read(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        loop {
-            let result = match self {
-                Input::Places(places) | Input::Seek { places, .. } => places.read_at(buffer, offset),
-                Input::Stream(stream) => stream.read(buffer),
-                Input::Live(stream) => stream.read(buffer),
-                Input::Pipe(pipe) => pipe.bytes.read(buffer),
-            };
-            match result {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => return other,
-            }
+        uninterrupted(|| match self {
+            Input::Places(places) | Input::Seek { places, .. } => places.read_at(buffer, offset),
+            Input::Stream(stream) => stream.read(buffer),
+            Input::Live(stream) => stream.read(buffer),
+            Input::Pipe(pipe) => pipe.bytes.read(buffer),
+        })
+    }
+}
+
+/// Reads again where a signal came in between.
+pub(crate) fn uninterrupted(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match read() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
         }
     }
 }

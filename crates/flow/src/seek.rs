@@ -1,13 +1,14 @@
 //! Goes to a place in a log without reading what stands in front of it.
 //!
 //! ```text
-//! magic | format description, and what belongs to the log's head | passed over | event at `start`
+//! magic | format description, and what belongs to the log's head | passed over | event at `start`, or the GTID event
+//!                                                                                of the transaction it stands in
 //! ```
 //!
 //! The head is what tells how to read the rest: format descriptions, previous GTIDs, rotate events, and the first
 //! event behind them (mysqlbinlog looks at it too). Positions come from people: the rest is passed over only where an
 //! event certainly begins at `start`, or the file ends before it. Otherwise the log is read from its begin, which finds
-//! out what is wrong. Reads headers, and one event; leaves the rest to the batcher.
+//! out what is wrong. Reads headers, and one event or two; leaves the rest to the batcher.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -19,17 +20,40 @@ use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, Framing, MAGIC};
 use crate::batcher::FORMAT_DESCRIPTION_SIZE_MAX;
 use crate::input::{Input, PlacesReader, ReadAt};
 
+/// Bytes read at a time where only headers matter.
+const WINDOW_SIZE: usize = 16 << 10;
+
 /// An event up to this size is read to see whether its checksum is right. Of a larger one the position it tells of
 /// itself has to do.
 const CHECKED_SIZE_MAX: u32 = 1 << 20;
+
+/// What is wanted of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// The event at the place, and what follows.
+    Event,
+    /// The transaction it stands in from its GTID event on, and what follows.
+    Transaction,
+}
 
 impl Input {
     /// The same log, of which what stands between its head and `start` need not be read: the first event behind the
     /// head is the one at `start`. It stays as it is where that can't be told, and where it can't be read at any place.
     #[must_use]
     pub fn starting_at(self, start: u64) -> Input {
+        self.from(start, Wanted::Event)
+    }
+
+    /// As [`Input::starting_at`], but from the GTID event on of the transaction that the event at `start` stands in. Finding
+    /// it takes the headers of the events in front, unless it is the one at `start`. A log without GTID events stays as it is.
+    #[must_use]
+    pub fn starting_in_transaction(self, start: u64) -> Input {
+        self.from(start, Wanted::Transaction)
+    }
+
+    fn from(self, start: u64, wanted: Wanted) -> Input {
         match self {
-            Input::Places(places) => match passed_over(places.as_ref(), start) {
+            Input::Places(places) => match passed_over(places.as_ref(), start, wanted) {
                 Ok(Some(passed)) => Input::Seek { places, passed },
                 // What can't be read is told by whoever reads the log.
                 Ok(None) | Err(_) => Input::Places(places),
@@ -39,8 +63,24 @@ impl Input {
     }
 }
 
-/// What lies between the head and `start`; `None`: it has to be read.
-fn passed_over(places: &dyn ReadAt, start: u64) -> io::Result<Option<Range<u64>>> {
+/// What lies between the head and what is wanted; `None`: it has to be read.
+fn passed_over(places: &dyn ReadAt, start: u64, wanted: Wanted) -> io::Result<Option<Range<u64>>> {
+    let Some((head_end, framing)) = head(places, start)? else { return Ok(None) };
+    if head_end >= start || !is_event(places, start, &framing)? {
+        return Ok(None);
+    }
+    let begin = match wanted {
+        Wanted::Event => start,
+        Wanted::Transaction => match transaction_begin(places, &framing, head_end, start)? {
+            Some(begin) => begin,
+            None => return Ok(None),
+        },
+    };
+    Ok(Some(head_end..begin))
+}
+
+/// Where the log's head ends, and how the events behind it are framed; `None`: it can't be told, or `start` is in it.
+fn head(places: &dyn ReadAt, start: u64) -> io::Result<Option<(u64, Framing)>> {
     if read(places, 0, MAGIC.len())? != MAGIC {
         return Ok(None);
     }
@@ -55,8 +95,8 @@ fn passed_over(places: &dyn ReadAt, start: u64) -> io::Result<Option<Range<u64>>
         if event_type == EventType::FORMAT_DESCRIPTION {
             framing = format_description(places, offset, &header)?;
         }
-        let Some(framing) = &framing else { return Ok(None) };
-        if framing.check_header(&header).is_err() {
+        let Some(known) = framing else { return Ok(None) };
+        if known.check_header(&header).is_err() {
             return Ok(None);
         }
         offset += u64::from(header.event_size);
@@ -65,9 +105,46 @@ fn passed_over(places: &dyn ReadAt, start: u64) -> io::Result<Option<Range<u64>>
             EventType::FORMAT_DESCRIPTION | EventType::PREVIOUS_GTIDS | EventType::ROTATE
         );
         if !is_head {
-            let passes = offset < start && is_event(places, start, framing)?;
-            return Ok(passes.then_some(offset..start));
+            return Ok(Some((offset, known)));
         }
+    }
+}
+
+/// The last GTID event in front of the event at `start`, or there, of those from `offset` on; `None`: there is none, or the
+/// events up to there are not what they should be.
+fn transaction_begin(
+    places: &dyn ReadAt,
+    framing: &Framing,
+    mut offset: u64,
+    start: u64,
+) -> io::Result<Option<u64>> {
+    let first = read(places, start, HEADER_SIZE)?;
+    // The file may end there.
+    if first.is_empty() || EventHeader::decode(&first).is_ok_and(|header| header.event_type.is_gtid()) {
+        return Ok(Some(start));
+    }
+    let mut found = None;
+    let (mut window, mut window_begin) = (Vec::new(), offset);
+    while offset < start {
+        let place = usize::try_from(offset - window_begin).unwrap_or(usize::MAX);
+        let mut header = window.get(place..).unwrap_or_default();
+        if header.len() < HEADER_SIZE {
+            window = read(places, offset, WINDOW_SIZE)?;
+            window_begin = offset;
+            header = &window;
+        }
+        let Ok(header) = EventHeader::decode(header) else { return Ok(None) };
+        if framing.check_header(&header).is_err() || header.event_type == EventType::FORMAT_DESCRIPTION {
+            return Ok(None);
+        }
+        if header.event_type.is_gtid() {
+            found = Some(offset);
+        }
+        offset += u64::from(header.event_size);
+    }
+    match found {
+        Some(begin) if offset == start && is_event(places, begin, framing)? => Ok(Some(begin)),
+        _ => Ok(None),
     }
 }
 

@@ -27,26 +27,29 @@ pub enum Provenance {
     Binlogz,
 }
 
-/// Who made the payload whose event's body begins with `front` and has `body_size` bytes, its checksum included or not.
-/// `None`: `front` is too short to tell; [`HEADER_SIZE_LIMIT`] and five bytes suffice.
+/// Who made the payload whose event's body begins with `front` and has `body_size` bytes, its checksum included or not,
+/// and its fields. `None`: `front` is too short to tell; [`HEADER_SIZE_LIMIT`] and five bytes suffice.
 ///
 /// # Errors
 ///
 /// Fields that are damaged.
-pub fn provenance(front: &[u8], body_size: u64) -> Result<Option<Provenance>> {
+pub fn provenance(
+    front: &[u8],
+    body_size: u64,
+) -> Result<Option<(Provenance, TransactionPayloadHeader<'_>)>> {
     let Some((header, size)) = TransactionPayloadHeader::decode_front(front, body_size)? else {
         return Ok(None);
     };
     if header.compression_type() != CompressionType::ZSTD {
-        return Ok(Some(Provenance::Server));
+        return Ok(Some((Provenance::Server, header)));
     }
     let frame = front.get(size..).unwrap_or_default();
     let Some((magic, [descriptor, ..])) = frame.split_at_checked(FRAME_MAGIC.len()) else {
         let whole = front.len() as u64 >= body_size || front.len() > HEADER_SIZE_LIMIT + FRAME_MAGIC.len();
-        return Ok(whole.then_some(Provenance::Server));
+        return Ok(whole.then_some((Provenance::Server, header)));
     };
     let marked = magic == FRAME_MAGIC && descriptor & CONTENT_CHECKSUM != 0;
-    Ok(Some(if marked { Provenance::Binlogz } else { Provenance::Server }))
+    Ok(Some((if marked { Provenance::Binlogz } else { Provenance::Server }, header)))
 }
 
 #[cfg(test)]
@@ -71,8 +74,12 @@ mod tests {
     fn the_mark_is_seen_as_soon_as_its_byte_is_there() {
         for (mark, expected) in [(true, Provenance::Binlogz), (false, Provenance::Server)] {
             let body = body(mark);
-            let told: Vec<_> =
-                (0..=body.len()).map(|size| provenance(&body[..size], body.len() as u64).unwrap()).collect();
+            let tell = |size| {
+                let told = provenance(&body[..size], body.len() as u64).unwrap();
+                told.inspect(|(_, header)| assert_eq!(header.uncompressed_size(), Some(13)))
+                    .map(|(maker, _)| maker)
+            };
+            let told: Vec<_> = (0..=body.len()).map(tell).collect();
             let first = told.iter().position(Option::is_some).unwrap();
             assert!(first <= 26 + 5, "{first}");
             assert!(told[first..].iter().all(|told| *told == Some(expected)));
@@ -84,7 +91,8 @@ mod tests {
         let mut body = Vec::new();
         TransactionPayloadHeader::new(CompressionType::NONE, 6, None).encode(&mut body);
         body.extend([0x28, 0xb5, 0x2f, 0xfd, 4, 0]);
-        assert_eq!(provenance(&body, body.len() as u64).unwrap(), Some(Provenance::Server));
+        let (maker, _) = provenance(&body, body.len() as u64).unwrap().unwrap();
+        assert_eq!(maker, Provenance::Server);
         assert!(provenance(&[1, 1, 200, 0], 4).is_err());
     }
 }

@@ -65,6 +65,15 @@ impl<'a> AnyGtidEvent<'a> {
         }
     }
 
+    /// The same event with another clock; one without a clock stays without.
+    pub fn with_logical_clock(mut self, clock: LogicalClock) -> Self {
+        match &mut self {
+            AnyGtidEvent::Untagged(event) => event.logical_clock = event.logical_clock.map(|_| clock),
+            AnyGtidEvent::Tagged(event) => event.logical_clock = clock,
+        }
+        self
+    }
+
     /// When the transaction committed. Since 8.0.1.
     pub fn commit_timestamps(&self) -> Option<CommitTimestamps> {
         match self {
@@ -170,6 +179,22 @@ mod tests {
             assert_eq!(event.server_versions(), untagged().server_versions);
             assert_eq!(event.commit_group_ticket(), Some(7));
         }
+    }
+
+    #[test]
+    fn another_clock_changes_nothing_else() {
+        let clock = LogicalClock { last_committed: 0, sequence_number: 1 };
+        let old = GtidEvent { logical_clock: None, ..untagged() };
+        let with_clock = |event: AnyGtidEvent<'static>| event.with_logical_clock(clock);
+        assert_eq!(
+            with_clock(AnyGtidEvent::Untagged(untagged())),
+            AnyGtidEvent::Untagged(GtidEvent { logical_clock: Some(clock), ..untagged() })
+        );
+        assert_eq!(
+            with_clock(AnyGtidEvent::Tagged(tagged())),
+            AnyGtidEvent::Tagged(GtidTaggedEvent { logical_clock: clock, ..tagged() })
+        );
+        assert_eq!(with_clock(AnyGtidEvent::Untagged(old.clone())), AnyGtidEvent::Untagged(old));
     }
 
     #[test]

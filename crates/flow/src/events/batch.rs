@@ -191,9 +191,19 @@ pub(super) struct Inside {
 /// Something to hand out, as places instead of borrows.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
-    Event { range: Range<usize>, checksum_size: usize },
+    Event {
+        range: Range<usize>,
+        checksum_size: usize,
+        event_type: EventType,
+    },
     LargePayload,
-    Inside { range: Range<usize>, small: bool, payload_offset: u64, inside: InsidePayload },
+    Inside {
+        range: Range<usize>,
+        small: bool,
+        event_type: EventType,
+        payload_offset: u64,
+        inside: InsidePayload,
+    },
     PayloadEnd(PayloadEnd),
 }
 
@@ -300,6 +310,11 @@ impl<'w> EventBatch<'w> {
         self.failed.get_or_insert(error);
     }
 
+    /// Whether the run fails behind what is made of the batch.
+    pub fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
     /// What the batch failed with.
     pub(super) fn into_failed(self) -> Option<Error> {
         self.failed
@@ -377,7 +392,8 @@ impl<'w> EventBatch<'w> {
             let (event, end_log_pos) = (range.clone(), header.end_log_pos);
             self.state = State::SmallPayload { event, offset, end_log_pos };
         }
-        Ok(Some(Step::Event { range, checksum_size: frame.checksum_size() }))
+        let (checksum_size, event_type) = (frame.checksum_size(), header.event_type);
+        Ok(Some(Step::Event { range, checksum_size, event_type }))
     }
 
     /// Hands out what a step found.
@@ -430,7 +446,7 @@ pub(super) fn item_of<'a>(batch: &'a Batch, expanded: &'a [u8], step: &Step) -> 
     let log = &*batch.log;
     Some(Item::Event(match step {
         Step::PayloadEnd(end) => return Some(Item::PayloadEnd(*end)),
-        Step::Event { range, checksum_size } => {
+        Step::Event { range, checksum_size, .. } => {
             let position = EventPosition { offset: batch.offset_of(range.start), inside: None };
             let frame = EventFrame::from_checked(batch.bytes.get(range.clone())?, *checksum_size).ok()?;
             let mut event = Event::whole(log, position, frame);
@@ -445,7 +461,7 @@ pub(super) fn item_of<'a>(batch: &'a Batch, expanded: &'a [u8], step: &Step) -> 
             let position = EventPosition { offset: place.offset, inside: None };
             Event { log, position, placement: INSIDE, header, body, frame: None, large: Some(place) }
         }
-        Step::Inside { range, small, payload_offset, inside } => {
+        Step::Inside { range, small, payload_offset, inside, .. } => {
             let bytes = if *small { expanded } else { batch.bytes() };
             let frame = EventFrame::from_checked(bytes.get(range.clone())?, 0).ok()?;
             Event::whole(log, EventPosition { offset: *payload_offset, inside: Some(*inside) }, frame)
@@ -486,13 +502,14 @@ impl Inside {
         let offset = self.base + (self.next - self.start) as u64;
         let damaged =
             |error: BinlogError| PayloadError::from(error.at(offset, None)).in_payload(self.payload_offset);
-        let size = whole_event(log.context.framing.inside_payload(), rest).map_err(damaged)?;
-        let size = size.ok_or_else(|| damaged(cut_event(rest)))?;
+        let found = whole_event(log.context.framing.inside_payload(), rest).map_err(damaged)?;
+        let (size, event_type) = found.ok_or_else(|| damaged(cut_event(rest)))?;
         let range = self.next..self.next + size;
         let inside = InsidePayload { index: self.index, offset, end_log_pos: self.end_log_pos };
         self.next += size;
         self.index += 1;
-        Ok(Some(Step::Inside { range, small: self.small, payload_offset: self.payload_offset, inside }))
+        let (small, payload_offset) = (self.small, self.payload_offset);
+        Ok(Some(Step::Inside { range, small, event_type, payload_offset, inside }))
     }
 }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use binlogz_binlog::event::{PostHeaderLengths, RowsEvent, RowsFlags, TableId, TableMapEvent};
-use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::header::{EVENT_TYPE_OFFSET, HEADER_SIZE};
 use binlogz_binlog::{Error, EventHeader, EventType, Framing, TransactionAssembler};
 
 /// Bytes of table maps that a statement may have. The widest table of 4096 columns has some 100 KB.
@@ -94,20 +94,40 @@ impl Tracker {
         }
     }
 
-    /// Lets events of the log pass.
+    /// Lets events of the log pass, which begin at these places: from the last one back, as far as they matter.
     ///
     /// # Errors
     ///
     /// A statement with more table maps than any has.
-    pub(super) fn pass(&mut self, events: Events<'_>) -> Result<(), Error> {
+    pub(super) fn pass(&mut self, events: Events<'_>, starts: &[u32]) -> Result<(), Error> {
         let (mut last_gtid, mut last_but_one) = (None, None);
         let mut noted = Vec::new();
-        for (header, event) in events.headers() {
-            self.note(events, &header, &event, &mut noted);
-            if header.event_type.is_gtid() {
-                (last_gtid, last_but_one) = (Some(event), last_gtid);
+        let mut statement_ended = false;
+        let mut end = events.bytes.len();
+        for start in starts.iter().rev().map(|&start| start as usize) {
+            let event = start..std::mem::replace(&mut end, start);
+            let Some(&event_type) = events.bytes.get(start + EVENT_TYPE_OFFSET) else { continue };
+            let event_type = EventType(event_type);
+            if !statement_ended {
+                if event_type == EventType::TABLE_MAP {
+                    noted.push(event.clone());
+                } else if ends_statement(events, event_type, &event) {
+                    statement_ended = true;
+                }
+            }
+            if event_type.is_gtid() {
+                if last_gtid.is_some() {
+                    last_but_one = Some(event);
+                    // A GTID event ends statements too.
+                    break;
+                }
+                last_gtid = Some(event);
             }
         }
+        if statement_ended {
+            self.table_maps.clear();
+        }
+        noted.reverse();
         // A GTID event begins a transaction whatever came before, but what came before decides whether
         // that is as it should be.
         let from = last_but_one.map_or(0, |event: Range<usize>| event.start);

@@ -89,11 +89,11 @@ impl KeptEvents {
         let mut events = Vec::new();
         for step in steps {
             let (mut range, bytes, checksum_size, position) = match step {
-                Step::Event { range, checksum_size } => {
+                Step::Event { range, checksum_size, .. } => {
                     let position = EventPosition { offset: batch.offset_of(range.start), inside: None };
                     (range.clone(), &***batch.bytes, *checksum_size, position)
                 }
-                Step::Inside { range, small, payload_offset, inside } => {
+                Step::Inside { range, small, payload_offset, inside, .. } => {
                     let position = EventPosition { offset: *payload_offset, inside: Some(*inside) };
                     let begin = batch.range.start;
                     match small {

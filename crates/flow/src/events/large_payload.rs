@@ -305,7 +305,7 @@ impl LargePayload {
     /// Looks for whole events behind the first `whole` bytes.
     fn find_events(&self, whole: &mut usize, events: &mut u64) -> Result<(), BinlogError> {
         let framing = self.log.context.framing.inside_payload();
-        while let Some(size) = whole_event(framing, self.expanded.get(*whole..).unwrap_or_default())
+        while let Some((size, _)) = whole_event(framing, self.expanded.get(*whole..).unwrap_or_default())
             .map_err(|error| error.at(self.bytes + *whole as u64, None))?
         {
             *whole += size;
@@ -372,8 +372,8 @@ fn reserve(expanded: &mut Vec<u8>, more: usize, whole: usize) -> Result<(), TryR
     expanded.try_reserve_exact(goal - held)
 }
 
-/// The size of the event at the front of a payload's bytes; `None`: it is not there whole.
-pub(super) fn whole_event(framing: Framing, bytes: &[u8]) -> Result<Option<usize>, BinlogError> {
+/// The size and type of the event at the front of a payload's bytes; `None`: it is not there whole.
+pub(super) fn whole_event(framing: Framing, bytes: &[u8]) -> Result<Option<(usize, EventType)>, BinlogError> {
     if bytes.len() < HEADER_SIZE {
         return Ok(None);
     }
@@ -381,7 +381,7 @@ pub(super) fn whole_event(framing: Framing, bytes: &[u8]) -> Result<Option<usize
     framing.check_header(&header)?;
     check_inside(&header)?;
     let size = header.event_size as usize;
-    Ok((size <= bytes.len()).then_some(size))
+    Ok((size <= bytes.len()).then_some((size, header.event_type)))
 }
 
 /// What is wrong with a payload that ends with these bytes.

@@ -55,24 +55,44 @@ impl<'l> Listed<'l> {
         &self.batch.log
     }
 
-    /// All events in outline, each with its place in the list; `None` of what is no event at hand.
+    /// How many items there are.
+    pub fn len(self) -> usize {
+        self.steps.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The type of each event from a place on, without a look at its bytes; `None` of what is no event at hand. The
+    /// end of a payload is passed over.
     #[inline]
-    pub fn outlines(self) -> impl Iterator<Item = (usize, Option<Outline<'l>>)> + use<'l> {
-        self.steps.iter().enumerate().map(move |(place, step)| {
-            let outline = match step {
-                Step::Event { range, checksum_size } => {
-                    let end = self.batch.offset_of(range.end);
-                    let event = self.batch.bytes.get(range.clone());
-                    event.and_then(|event| Outline::new(event, *checksum_size, Some(end)))
-                }
-                Step::Inside { range, small, .. } => {
-                    let bytes = if *small { self.expanded } else { self.batch.bytes() };
-                    bytes.get(range.clone()).and_then(|event| Outline::new(event, 0, None))
-                }
-                Step::LargePayload | Step::PayloadEnd(_) => None,
-            };
-            (place, outline)
+    pub fn types(self, from: usize) -> impl Iterator<Item = (usize, Option<EventType>)> + use<'l> {
+        let steps = self.steps.iter().enumerate().skip(from);
+        steps.filter_map(|(place, step)| match step {
+            Step::Event { event_type, .. } | Step::Inside { event_type, .. } => {
+                Some((place, Some(*event_type)))
+            }
+            Step::LargePayload => Some((place, None)),
+            Step::PayloadEnd(_) => None,
         })
+    }
+
+    /// An event in outline; `None` of what is no event at hand.
+    #[inline]
+    pub fn outline(self, place: usize) -> Option<Outline<'l>> {
+        match self.steps.get(place)? {
+            Step::Event { range, checksum_size, .. } => {
+                let end = self.batch.offset_of(range.end);
+                Outline::new(self.batch.bytes.get(range.clone())?, *checksum_size, Some(end))
+            }
+            Step::Inside { range, small, .. } => {
+                let bytes = if *small { self.expanded } else { self.batch.bytes() };
+                Outline::new(bytes.get(range.clone())?, 0, None)
+            }
+            Step::LargePayload | Step::PayloadEnd(_) => None,
+        }
     }
 
     /// What stands at a place.
@@ -83,6 +103,12 @@ impl<'l> Listed<'l> {
     /// All of them, in order.
     pub fn iter(self) -> impl Iterator<Item = Item<'l>> + use<'l> {
         self.steps.iter().filter_map(move |step| item_of(self.batch, self.expanded, step))
+    }
+
+    /// Those from a place on.
+    pub fn iter_from(self, place: usize) -> impl Iterator<Item = Item<'l>> + use<'l> {
+        let steps = self.steps.get(place..).unwrap_or_default();
+        steps.iter().filter_map(move |step| item_of(self.batch, self.expanded, step))
     }
 
     /// All of them, each with its place in the list.

@@ -117,6 +117,9 @@ pub(super) struct Source {
 /// Events in memory that are still to be cut into batches.
 struct Uncut {
     bytes: Arc<Lent>,
+    /// Where its events begin.
+    starts: Vec<u32>,
+    has_payloads: bool,
     /// Where the next batch begins.
     next: usize,
     /// Offset of the first byte in the log.
@@ -162,6 +165,8 @@ impl Source {
                 Piece::Batch(batch) => {
                     self.piece = Some(Uncut {
                         bytes: Arc::new(self.batcher.buffers().lend(batch.bytes)),
+                        starts: batch.starts,
+                        has_payloads: batch.has_payloads,
                         next: 0,
                         offset: batch.offset,
                     });
@@ -192,18 +197,30 @@ impl Source {
     fn piece_batch(&mut self) -> Result<Option<Batch>, Error> {
         let (Some(log), Some(piece)) = (&self.log, &mut self.piece) else { return Ok(None) };
         let bytes = Arc::clone(&piece.bytes);
-        let next = match next_of(&bytes, piece.next, log, self.plan) {
-            Some(next) => next,
-            None => {
-                self.piece = None;
-                return Ok(None);
-            }
+        let is_one = !piece.has_payloads && bytes.len() as u64 <= self.plan.work_max;
+        let next = match is_one.then_some(piece.next..bytes.len()).filter(|rest| !rest.is_empty()) {
+            Some(rest) => Next::Events(rest),
+            None => match next_of(&bytes, piece.next, log, self.plan) {
+                Some(next) => next,
+                None => {
+                    self.piece = None;
+                    return Ok(None);
+                }
+            },
         };
         let (log, offset) = (Arc::clone(log), piece.offset);
         match next {
             Next::Events(range) => {
                 piece.next = range.end;
-                self.log_batch(log, bytes, range, offset).map(Some)
+                let place = |offset: usize| piece.starts.partition_point(|&start| (start as usize) < offset);
+                let (begin, end) = (place(range.start), place(range.end));
+                // All of them, nearly always.
+                let mut starts = match end - begin == piece.starts.len() {
+                    true => std::mem::take(&mut piece.starts),
+                    false => piece.starts.get(begin..end).unwrap_or_default().to_vec(),
+                };
+                starts.iter_mut().for_each(|start| *start -= range.start as u32);
+                self.log_batch(log, bytes, (range, &starts), offset).map(Some)
             }
             Next::Payload(header, range) => {
                 piece.next = range.end;
@@ -214,22 +231,23 @@ impl Source {
         }
     }
 
-    /// Events of the log, `range` of `bytes`; the first of `bytes` stands at `offset`.
+    /// Events of the log, `range` of `bytes`, and where in it they begin; the first of `bytes` stands at `offset`.
     fn log_batch(
         &mut self,
         log: Arc<Log>,
         bytes: Arc<Lent>,
-        range: Range<usize>,
+        (range, starts): (Range<usize>, &[u32]),
         offset: u64,
     ) -> Result<Batch, Error> {
         let carried = self.tracker.carried();
         let offset = offset + range.start as u64;
-        self.tracker.pass(Events {
+        let events = Events {
             bytes: bytes.get(range.clone()).unwrap_or_default(),
             offset,
             framing: log.context.framing,
             lengths: &log.lengths,
-        })?;
+        };
+        self.tracker.pass(events, starts)?;
         let bytes_read = range.len() as u64;
         let content = Content::Log { offset };
         let again = self.batcher.places().map(|(places, begin)| ReadAgain::new(places, begin + offset));
@@ -250,7 +268,7 @@ impl Source {
         let log = Arc::new(log);
         self.log = Some(Arc::clone(&log));
         let range = 0..start.event.len();
-        let mut batch = self.log_batch(log, Arc::new(start.event.into()), range, start.offset)?;
+        let mut batch = self.log_batch(log, Arc::new(start.event.into()), (range, &[0]), start.offset)?;
         if start.magic {
             batch.bytes_read += binlogz_binlog::MAGIC.len() as u64;
         }
@@ -271,7 +289,7 @@ impl Source {
         if header.event_type == EventType::TRANSACTION_PAYLOAD {
             if large.size <= self.plan.small_payload_max {
                 let bytes = Arc::new(whole(&large, &header)?.into());
-                self.piece = Some(Uncut { bytes, next: 0, offset });
+                self.piece = Some(Uncut { bytes, starts: vec![0], has_payloads: true, next: 0, offset });
             } else {
                 self.begin_payload(&log, header, offset, PayloadBytes::Large(large))?;
             }
@@ -280,7 +298,7 @@ impl Source {
         let permit = self.permits.take();
         let bytes = whole(&large, &header)?;
         let range = 0..bytes.len();
-        let mut batch = self.log_batch(log, Arc::new(bytes.into()), range, offset)?;
+        let mut batch = self.log_batch(log, Arc::new(bytes.into()), (range, &[0]), offset)?;
         batch.permit = Some(permit);
         Ok(Some(batch))
     }
@@ -294,12 +312,9 @@ impl Source {
     ) -> Result<(), Error> {
         let carried = self.tracker.carried();
         // The header is all that matters of a payload event to the events behind it.
-        self.tracker.pass(Events {
-            bytes: &header.encode(),
-            offset,
-            framing: log.context.framing,
-            lengths: &log.lengths,
-        })?;
+        let events =
+            Events { bytes: &header.encode(), offset, framing: log.context.framing, lengths: &log.lengths };
+        self.tracker.pass(events, &[0])?;
         let tracker = self.tracker.inside_payload();
         if self.expander.is_none() {
             self.expander = Some(Expander::new()?);

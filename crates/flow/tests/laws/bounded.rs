@@ -12,6 +12,7 @@ use std::sync::Arc;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags};
 use binlogz_flow::{Input, ReadAt, Rewrite, rewrite, verify};
 use binlogz_testkit::builder::{LogBuilder, Release, bomb, transaction_events};
+use binlogz_testkit::memory::peak_memory;
 
 use crate::support::compression;
 
@@ -116,15 +117,8 @@ fn play(verb: &str) {
         Err(error) => error.to_string(),
     };
     let report = std::env::var_os(REPORT).expect("set beside the verb");
-    fs::write(report, format!("{outcome}\n{}\n", peak_memory())).expect("a report");
-}
-
-/// The most memory that this process ever had, in bytes.
-fn peak_memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("told since Linux 2.6");
-    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-    kilobytes << 10
+    let memory = peak_memory(std::process::id()).expect("of this process") << 10;
+    fs::write(report, format!("{outcome}\n{memory}\n")).expect("a report");
 }
 
 /// Takes everything and keeps nothing.

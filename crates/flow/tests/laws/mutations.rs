@@ -9,7 +9,7 @@ use std::time::Duration;
 use binlogz_binlog::{ChecksumAlgorithm, EventType, HeaderFlags};
 use binlogz_flow::{Rewrite, Summary, verify};
 use binlogz_testkit::builder::{LogBuilder, Payload, Positions, Release, inner_transaction};
-use binlogz_testkit::{corpus, mutate};
+use binlogz_testkit::{corpus, mutate, setting};
 
 use crate::disorder::disorder;
 use crate::support::{Pieces, compression, options, places, run, same, stream};
@@ -47,7 +47,7 @@ fn originals() -> Vec<(String, Vec<u8>)> {
 #[test]
 fn a_mutated_log_is_refused_or_obeys_the_laws() {
     let seed = mutate::seed();
-    let count = std::env::var("MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(MUTATIONS);
+    let count = setting("MUTATIONS", MUTATIONS);
     let originals = originals();
     let (tell, progress) = channel();
     // On a thread of its own, so that one that never ends is told of.

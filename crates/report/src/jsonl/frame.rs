@@ -1,6 +1,7 @@
 //! What is known of a transaction, which stands in each of its lines.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use binlogz_binlog::Result;
 use binlogz_binlog::charset::Charset;
@@ -15,7 +16,7 @@ use binlogz_flow::events::Event;
 use super::text::{push_bytes_as_text, push_name, push_number, push_text, push_text_or_bytes};
 
 /// A transaction.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Frame {
     /// Its GTID, if it has one.
     pub(super) gtid: Option<Gtid>,
@@ -24,7 +25,7 @@ pub(super) struct Frame {
     thread_id: Option<u32>,
     payload_size: Option<u64>,
     uncompressed_size: Option<u64>,
-    statement: Option<Vec<u8>>,
+    statement: Option<Arc<[u8]>>,
     /// The whole field, as it stands in lines; empty if it has to be written anew.
     text: Vec<u8>,
     is_open: bool,
@@ -45,7 +46,7 @@ impl Frame {
             }
             EventType::ROWS_QUERY => {
                 let statement = RowsQueryEvent::decode(event.body)?.statement;
-                self.statement = Some(statement.to_vec());
+                self.statement = Some(statement.into());
                 self.text.clear();
             }
             EventType::TRANSACTION_PAYLOAD => {

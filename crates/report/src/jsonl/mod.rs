@@ -1,7 +1,8 @@
 //! A log as JSON, one object a line: a line for each event, but for each row of a row event.
 //!
 //! ```text
-//! EventBatch → Printer ── frame.rs  what is known of the transaction, in each of its lines
+//! EventBatch → Printer ── state.rs  what goes from batch to batch
+//!                      ├─ frame.rs  what is known of the transaction, in each of its lines
 //!                      ├─ value.rs  the columns of a row
 //!                      └─ text.rs   strings and numbers
 //! ```
@@ -11,7 +12,9 @@
 
 mod frame;
 mod printer;
+mod state;
 mod text;
 mod value;
 
 pub use printer::{Flow, Printer};
+pub use state::State;

@@ -1,4 +1,4 @@
-//! Writes the events of batches, one behind the other, as lines.
+//! Writes the events of batches as lines, on any core: the order they depend on is that of [`State`].
 
 use std::sync::Arc;
 
@@ -8,11 +8,12 @@ use binlogz_binlog::event::{
 };
 use binlogz_binlog::row::{RowDecoder, RowImage, TableSchema};
 use binlogz_binlog::show_events::{event_type_name, write_info};
-use binlogz_binlog::{Boundary, EventHeader, EventType, Result as BinlogResult, TransactionAssembler};
+use binlogz_binlog::{EventType, Result as BinlogResult};
 use binlogz_flow::Error;
 use binlogz_flow::events::{Event, EventBatch, EventList, Item, TableEvent, Tables};
 
-use super::frame::{Frame, payload_header, push_payload, push_query};
+use super::frame::{payload_header, push_payload, push_query};
+use super::state::State;
 use super::text::{push_base64, push_bytes_as_text, push_name, push_number, push_string, push_text};
 use super::value::push_value;
 use crate::mysqlbinlog::{Positions, Selection};
@@ -26,27 +27,15 @@ pub enum Flow {
     Ends,
 }
 
-/// Writes logs as lines; see the module.
+/// A worker's printer. One for all its batches of a log.
 #[derive(Debug)]
 pub struct Printer<'o> {
     selection: &'o Selection,
     positions: Positions,
-    /// Where the event in hand stands, or the payload around it.
-    position: u64,
-    /// How much further on that is than its bytes in what was read.
-    moved: u64,
     /// `{"log":"…"`: how each line begins.
     line_begin: Vec<u8>,
     tables: Tables,
     decoder: RowDecoder,
-    /// Where in a transaction the log is.
-    transaction: TransactionAssembler,
-    frame: Frame,
-    /// Events were late enough: from now on all are.
-    started: bool,
-    /// The transaction is not asked for.
-    is_filtered: bool,
-    ended: bool,
     names: TableText,
     scratch: Vec<u8>,
 }
@@ -63,36 +52,49 @@ struct TableText {
 }
 
 impl<'o> Printer<'o> {
-    /// A printer of what is selected.
-    pub fn new(selection: &'o Selection) -> Self {
+    /// A printer of what is selected of a log, which is shown under this name.
+    pub fn new(selection: &'o Selection, name: &str, positions: Positions) -> Self {
+        let mut line_begin = b"{".to_vec();
+        push_text(&mut line_begin, "log", name);
         Printer {
             selection,
-            positions: Positions::default(),
-            position: 0,
-            moved: 0,
-            line_begin: Vec::new(),
+            positions,
+            line_begin,
             tables: Tables::new(),
             decoder: RowDecoder::new(),
-            transaction: TransactionAssembler::default(),
-            frame: Frame::default(),
-            started: selection.start_time.is_none(),
-            is_filtered: false,
-            ended: false,
             names: TableText::default(),
             scratch: Vec::new(),
         }
     }
 
-    /// Goes over to a log, which is shown under this name.
-    pub fn begin_log(&mut self, name: &str, positions: Positions) {
-        self.positions = positions;
-        (self.position, self.moved) = (0, 0);
-        self.transaction = TransactionAssembler::default();
-        self.frame = Frame::default();
-        self.is_filtered = false;
-        self.line_begin.clear();
-        self.line_begin.push(b'{');
-        push_text(&mut self.line_begin, "log", name);
+    /// Takes the table maps in force where a batch begins.
+    ///
+    /// # Errors
+    ///
+    /// A table map that can't be read.
+    pub fn begin_batch(&mut self, batch: &EventBatch<'_>) -> Result<(), Error> {
+        self.tables.begin(batch)
+    }
+
+    /// Lets the events that were read ahead pass by, without printing any. What is wrong with one is found where it
+    /// is printed.
+    pub fn pass(&self, batch: &EventBatch<'_>, list: &EventList, state: &mut State) {
+        let events = batch.listed(list);
+        let mut from = 0;
+        if state.shows_all(self.selection, self.positions) {
+            // A GTID event begins anew, whatever came before.
+            let gtids = events.types(0).filter(|(_, event_type)| event_type.is_some_and(EventType::is_gtid));
+            let is_in_log = |&place: &usize| events.outline(place).is_some_and(|event| event.end.is_some());
+            from = gtids.map(|(place, _)| place).filter(is_in_log).last().unwrap_or(0);
+        }
+        for item in events.iter_from(from) {
+            if let Item::Event(event) = item
+                && (state.pass(&event, self.positions).is_err()
+                    || !state.selects(&event, self.selection, self.positions) && state.has_ended())
+            {
+                break;
+            }
+        }
     }
 
     /// Appends the lines of a batch's events, as far as they were read ahead into the list. Calls `flush` wherever
@@ -105,12 +107,16 @@ impl<'o> Printer<'o> {
         &mut self,
         batch: &EventBatch<'_>,
         list: &EventList,
+        state: &mut State,
         out: &mut Vec<u8>,
         mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Flow, E> {
         for item in batch.listed(list).iter() {
+            if state.has_ended() {
+                return Ok(Flow::Ends);
+            }
             let Item::Event(event) = item else { continue };
-            match self.event(&event, out, &mut flush) {
+            match self.event(&event, state, out, &mut flush) {
                 Ok(()) => flush(out)?,
                 Err(Failed::Event(error)) => {
                     // What was flushed meanwhile was whole lines.
@@ -119,46 +125,29 @@ impl<'o> Printer<'o> {
                 }
                 Err(Failed::Flush(error)) => return Err(error),
             }
-            if self.ended {
-                return Ok(Flow::Ends);
-            }
         }
-        Ok(Flow::GoesOn)
-    }
-
-    /// Takes the table maps in force where a batch begins.
-    ///
-    /// # Errors
-    ///
-    /// A table map that can't be read.
-    pub fn begin_batch(&mut self, batch: &EventBatch<'_>) -> Result<(), Error> {
-        self.tables.begin(batch)
+        Ok(if state.has_ended() { Flow::Ends } else { Flow::GoesOn })
     }
 
     fn event<E>(
         &mut self,
         event: &Event<'_>,
+        state: &mut State,
         out: &mut Vec<u8>,
         flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), Failed<E>> {
         let bad = |error| Failed::Event(event.error(error));
         let table = self.tables.event(event).map_err(Failed::Event)?;
-        self.place(event);
-        // What stands inside a payload belongs to the transaction whose payload it is.
-        let boundary = match event.is_inside_payload() {
-            true => Boundary::Inside,
-            false => self.transaction.feed(&event.header, event.body).boundary,
-        };
-        self.frame.pass(event, self.position, boundary).map_err(bad)?;
-        if !self.is_selected(event) {
+        state.pass(event, self.positions).map_err(bad)?;
+        if !state.selects(event, self.selection, self.positions) {
             return Ok(());
         }
         match table {
-            Some(TableEvent::Rows(schema, rows)) => self.rows(event, schema, &rows, out, flush),
+            Some(TableEvent::Rows(schema, rows)) => self.rows(event, state, schema, &rows, out, flush),
             Some(TableEvent::Map(schema)) => {
                 self.names.take(&schema, self.selection);
                 if self.names.is_asked_for {
-                    self.begin_line(event, type_name(event.header.event_type), out);
+                    self.begin_line(event, state, type_name(event.header.event_type), out);
                     self.names.push_table_map(out);
                     end_line(out);
                 }
@@ -166,7 +155,7 @@ impl<'o> Printer<'o> {
             }
             None => {
                 let start = out.len();
-                self.begin_line(event, type_name(event.header.event_type), out);
+                self.begin_line(event, state, type_name(event.header.event_type), out);
                 match self.fields(event, out) {
                     Ok(()) => end_line(out),
                     Err(error) => {
@@ -179,57 +168,10 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// Finds out where an event stands in its log. Of what a server sends the beginning may be missing, or
-    /// transactions: the events themselves tell the low 32 bits of where they end.
-    fn place(&mut self, event: &Event<'_>) {
-        if event.is_inside_payload() {
-            return;
-        }
-        let EventHeader { event_type, event_size, end_log_pos, .. } = event.header;
-        let position = event.position.offset + self.moved;
-        let tells = event_type != EventType::FORMAT_DESCRIPTION && end_log_pos != 0;
-        if self.positions.sent_from.is_some() && tells {
-            self.moved += u64::from(end_log_pos.wrapping_sub(event_size).wrapping_sub(position as u32));
-        }
-        self.position = event.position.offset + self.moved;
-    }
-
-    /// Whether an event is asked for. Format descriptions always are.
-    fn is_selected(&mut self, event: &Event<'_>) -> bool {
-        let (selection, event_type) = (self.selection, event.header.event_type);
-        let offset = self.position;
-        if offset >= self.positions.stop {
-            self.ended = true;
-            return false;
-        }
-        if event_type.is_gtid() {
-            let gtid = self.frame.gtid.as_ref();
-            if selection.stop_before_gtid.is_some() && gtid == selection.stop_before_gtid.as_ref() {
-                self.ended = true;
-                return false;
-            }
-            let is_in = |set: &binlogz_binlog::gtid::GtidSet| gtid.is_some_and(|gtid| set.contains(gtid));
-            self.is_filtered = !selection.include_gtids.as_ref().is_none_or(is_in)
-                || selection.exclude_gtids.as_ref().is_some_and(is_in);
-        }
-        if event_type == EventType::FORMAT_DESCRIPTION {
-            return offset >= self.positions.start || self.positions.start == Positions::default().start;
-        }
-        let time = i64::from(event.header.timestamp);
-        if selection.stop_time.is_some_and(|stop| time >= stop) {
-            self.ended |= !event.is_inside_payload();
-            return false;
-        }
-        self.started |= selection.start_time.is_none_or(|start| time >= start);
-        let mask = if selection.server_id_mask == 0 { u32::MAX } else { selection.server_id_mask };
-        let other_server = selection.server_id.is_some_and(|id| id != event.header.server_id & mask);
-        offset >= self.positions.start && self.started && !self.is_filtered && !other_server
-    }
-
     /// Appends what all lines have.
-    fn begin_line(&mut self, event: &Event<'_>, kind: &str, out: &mut Vec<u8>) {
+    fn begin_line(&self, event: &Event<'_>, state: &mut State, kind: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.line_begin);
-        push_number(out, "position", self.position);
+        push_number(out, "position", state.position);
         push_number(out, "end_log_pos", u64::from(event.end_log_pos()));
         if let Some(inside) = event.position.inside {
             push_name(out, "in_payload");
@@ -244,7 +186,7 @@ impl<'o> Printer<'o> {
         out.push(b'"');
         push_number(out, "timestamp", u64::from(event.header.timestamp));
         push_number(out, "server_id", u64::from(event.header.server_id));
-        self.frame.push(out);
+        state.frame.push(out);
     }
 
     /// Appends what an event without rows says.
@@ -296,6 +238,7 @@ impl<'o> Printer<'o> {
     fn rows<E>(
         &mut self,
         event: &Event<'_>,
+        state: &mut State,
         schema: Arc<TableSchema>,
         rows: &RowsEvent<'_>,
         out: &mut Vec<u8>,
@@ -313,7 +256,7 @@ impl<'o> Printer<'o> {
         };
         // All of its lines begin alike.
         let mut begin = Vec::new();
-        self.begin_line(event, kind, &mut begin);
+        self.begin_line(event, state, kind, &mut begin);
         begin.extend_from_slice(&self.names.table);
         let names = &self.names;
         let mut read = self.decoder.rows(&schema, rows).map_err(bad)?;

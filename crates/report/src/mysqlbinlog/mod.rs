@@ -40,7 +40,7 @@ pub use quote::{push_identifier, push_quoted};
 pub use rows::{RowsPrinter, Verbosity};
 pub use state::{State, Stop};
 pub use text::Text;
-pub use text_memory::TextMemory;
+pub use text_memory::{Chunk, TextMemory};
 
 /// What stands behind each statement.
 const DELIMITER: &[u8] = b"/*!*/;";

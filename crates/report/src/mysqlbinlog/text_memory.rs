@@ -27,8 +27,9 @@ pub struct TextMemory {
 
 /// A full buffer. It goes back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Chunk {
-    pub(super) text: Vec<u8>,
+pub struct Chunk {
+    /// What it is full of.
+    pub text: Vec<u8>,
     memory: TextMemory,
 }
 
@@ -40,7 +41,7 @@ impl Default for TextMemory {
 
 impl TextMemory {
     /// An empty buffer.
-    pub(super) fn take(&self) -> Vec<u8> {
+    pub fn take(&self) -> Vec<u8> {
         let mut buffer = self.buffers.take();
         // One that was used before has room for that.
         buffer.reserve(CHUNK + CHUNK_ROOM);
@@ -48,7 +49,7 @@ impl TextMemory {
     }
 
     /// Takes a buffer back.
-    pub(super) fn give(&self, buffer: Vec<u8>) {
+    pub fn give(&self, buffer: Vec<u8>) {
         // Those that had to grow are not worth their memory.
         if buffer.capacity() <= 2 * CHUNK {
             self.buffers.give(buffer);
@@ -63,7 +64,7 @@ impl TextMemory {
     }
 
     /// Keeps text, if there is memory for it: what it stands in then, and an empty buffer in its place.
-    pub(super) fn keep(&self, text: &mut Vec<u8>) -> Option<Chunk> {
+    pub fn keep(&self, text: &mut Vec<u8>) -> Option<Chunk> {
         self.fill(text.len())
             .then(|| Chunk { text: std::mem::replace(text, self.take()), memory: self.clone() })
     }

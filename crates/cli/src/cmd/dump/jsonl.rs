@@ -1,31 +1,27 @@
 //! `--format jsonl`: logs as JSON, one object a line.
 //!
 //! ```text
-//! log → flow::events::run_in_turns: payloads are expanded on all cores → report's jsonl::Printer, in order → output
+//! log → flow::events::run_in_turns → report's jsonl::Printer (workers) → Lines (in order) → stdout, --result-file
 //! ```
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::ops::ControlFlow;
-use std::os::fd::AsFd;
 use std::path::Path;
 
 use binlogz_encryption::Keyring;
-use binlogz_flow::events::{EventList, run_in_turns};
+use binlogz_flow::events::{EventBatch, EventList, Turn, run_in_turns};
 use binlogz_flow::{Error as FlowError, Input};
-use binlogz_report::jsonl::{Flow, Printer};
-use binlogz_report::mysqlbinlog::Positions;
+use binlogz_report::jsonl::{Flow, Printer, State};
+use binlogz_report::mysqlbinlog::{Positions, Selection, TextMemory};
 
+use super::lines::{Awaited, Lines, Out, Unwritten, at_hand};
 use super::options::{Options, POSITION_MIN};
 use super::print_options::print_options;
 use super::remote::{self, RemoteInputs};
 use crate::cmd::workers;
 use crate::failure::{Failure, Result, warn_cut};
 use crate::log_path::LogPath;
-
-/// Bytes that are written at a time.
-const WRITE_SIZE: usize = 256 << 10;
 
 /// Dumps the logs that were asked for; the exit code.
 pub(super) fn run(options: &Options) -> Result<u8> {
@@ -34,14 +30,14 @@ pub(super) fn run(options: &Options) -> Result<u8> {
         return Err(Failure::Line(format!("{option} can't be used with --format=jsonl")));
     }
     let selection = print_options(options).selection;
+    let out = Out::open(options.result_file.as_deref())?;
     let mut run = Run {
         options,
+        selection: &selection,
         keyring: options.keyring.as_deref().map(open_keyring).transpose()?,
-        // Until a log is begun, it has no name.
-        lines: Some(Lines {
-            printer: Printer::new(&selection),
-            out: Out::open(options.result_file.as_deref())?,
-        }),
+        memory: TextMemory::default(),
+        out_name: out.name.clone(),
+        passed: Some(Passed { state: State::new(), out: at_hand(out) }),
     };
     let last = options.logs.len().saturating_sub(1);
     let connect = if options.is_remote() { Some(remote::connect(options)?) } else { None };
@@ -59,7 +55,9 @@ pub(super) fn run(options: &Options) -> Result<u8> {
             }
             None => {
                 let name = log.display().to_string();
-                run.log(&name, open(log, run.keyring.as_ref())?, positions)?
+                // Each row is shown with its transaction.
+                let input = open(log, run.keyring.as_ref())?.starting_in_transaction(positions.start);
+                run.log(&name, input, positions)?
             }
         };
         if flow == Flow::Ends {
@@ -71,15 +69,36 @@ pub(super) fn run(options: &Options) -> Result<u8> {
 
 struct Run<'o> {
     options: &'o Options,
+    selection: &'o Selection,
     keyring: Option<Keyring>,
-    /// With whoever has the turn.
-    lines: Option<Lines<'o>>,
+    memory: TextMemory,
+    out_name: String,
+    /// With whoever has the turn; `None` once nothing more is shown.
+    passed: Option<Passed>,
 }
 
 /// What goes from batch to batch.
-struct Lines<'o> {
+struct Passed {
+    state: State,
+    out: Awaited,
+}
+
+/// What a batch became.
+struct Printed {
+    lines: Lines,
+    /// The last of them.
+    last: Vec<u8>,
+    flow: Flow,
+    failed: bool,
+}
+
+/// A worker, for all its batches of a log.
+struct Worker<'o> {
     printer: Printer<'o>,
-    out: Out,
+    list: EventList,
+    memory: &'o TextMemory,
+    /// Several workers: the state goes on before the lines are made.
+    is_one_of_many: bool,
 }
 
 /// Why a run over a log ends at once.
@@ -94,7 +113,7 @@ impl From<FlowError> for Ended {
     }
 }
 
-impl<'o> Run<'o> {
+impl Run<'_> {
     /// The files of a server's log.
     fn remote_log(&mut self, inputs: &RemoteInputs, log: &Path, positions: Positions) -> Result<Flow> {
         while let Some((name, input)) = inputs.next_input(self.options, log)? {
@@ -110,54 +129,46 @@ impl<'o> Run<'o> {
     }
 
     fn log(&mut self, name: &str, input: Input, positions: Positions) -> Result<Flow> {
-        let Some(mut lines) = self.lines.take() else { return Ok(Flow::Ends) };
-        lines.printer.begin_log(name, positions);
-        let out_name = lines.out.name.clone();
+        let Some(mut passed) = self.passed.take() else { return Ok(Flow::Ends) };
+        passed.state.begin_log();
         let live = matches!(input, Input::Live(_));
         let threads = workers(self.options.jobs);
+        let (selection, memory, out_name) = (self.selection, &self.memory, &self.out_name);
+        let unwritten = |error: io::Error| match live {
+            true => remote::leave(Failure::writing(out_name, &error)),
+            false => Ended::Output(error),
+        };
         let mut flow = Flow::GoesOn;
         let ran = run_in_turns(
             input,
             threads,
             self.options.verify_binlog_checksum,
-            lines,
-            || Ok::<_, Ended>(EventList::default()),
-            |list, turn, batch| {
-                batch.read_ahead(list);
-                let Some(mut lines) = turn.wait() else { return Ok(Flow::Ends) };
-                let Lines { printer, out } = &mut lines;
-                printer.begin_batch(batch)?;
-                let flow = loop {
-                    let Out { file, buffer, .. } = out;
-                    let mut write = |buffer: &mut Vec<u8>| {
-                        write(file, buffer).map_err(|error| match live {
-                            true => remote::leave(Failure::writing(&out_name, &error)),
-                            false => Ended::Output(error),
-                        })
-                    };
-                    let printed = printer.print(batch, list, buffer, |buffer| match buffer.len() {
-                        length if length < WRITE_SIZE => Ok(()),
-                        _ => write(buffer),
-                    });
-                    // What could be printed comes first, whatever came after it.
-                    write(buffer)?;
-                    let flow = printed?;
-                    if flow == Flow::Ends || batch.is_at_end() {
-                        break flow;
-                    }
-                    batch.read_ahead(list);
-                };
-                turn.pass(lines);
-                Ok(flow)
+            passed,
+            || {
+                let printer = Printer::new(selection, name, positions);
+                Ok(Worker { printer, list: EventList::default(), memory, is_one_of_many: threads > 1 })
+            },
+            |worker, turn, batch| match worker.print(turn, batch) {
+                Ok(printed) => Ok(printed),
+                Err(Unwritten::Nobody) => Ok(None),
+                Err(Unwritten::File(error)) => Err(unwritten(error)),
             },
             |printed| {
-                flow = printed;
-                Ok(if flow == Flow::Ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                let Some(Printed { lines, last, flow: batch_flow, failed }) = printed else {
+                    return Ok(ControlFlow::Break(()));
+                };
+                flow = batch_flow;
+                // What could be printed comes first, whatever came after it.
+                match lines.end(last, !failed) {
+                    Ok(()) if flow == Flow::GoesOn => Ok(ControlFlow::Continue(())),
+                    Ok(()) | Err(Unwritten::Nobody) => Ok(ControlFlow::Break(())),
+                    Err(Unwritten::File(error)) => Err(unwritten(error)),
+                }
             },
         );
         let summary = ran.map_err(|ended| match ended {
             Ended::Log(error) => Failure::reading(&name, &error),
-            Ended::Output(error) => Failure::writing(&out_name, &error),
+            Ended::Output(error) => Failure::writing(out_name, &error),
         })?;
         if let Some(error) = &summary.failed {
             return Err(Failure::reading(&name, error));
@@ -165,34 +176,68 @@ impl<'o> Run<'o> {
         if let Some(cut) = summary.read.cut {
             warn_cut(&name, cut, "");
         }
-        self.lines = summary.state;
+        self.passed = summary.state;
         Ok(flow)
     }
 }
 
-/// Writes what is in the buffer.
-fn write(file: &mut File, buffer: &mut Vec<u8>) -> io::Result<()> {
-    file.write_all(buffer)?;
-    buffer.clear();
-    Ok(())
+impl Worker<'_> {
+    /// Makes lines of a batch. `None`: an earlier batch failed.
+    fn print(
+        &mut self,
+        turn: Turn<Passed>,
+        batch: &mut EventBatch<'_>,
+    ) -> Result<Option<Printed>, Unwritten> {
+        if let Err(error) = self.printer.begin_batch(batch) {
+            batch.fail(error);
+        }
+        batch.read_ahead(&mut self.list);
+        let Some(Passed { mut state, out }) = turn.wait() else { return Ok(None) };
+        let (mut lines, next) = Lines::new(out, self.memory);
+        let mut turn = Some((turn, next));
+        let mut last = self.memory.take();
+        loop {
+            let is_last = batch.is_at_end();
+            let mut ahead = None;
+            if self.is_one_of_many {
+                let mut behind = state.clone();
+                self.printer.pass(batch, &self.list, &mut behind);
+                match turn.take_if(|_| is_last) {
+                    Some((turn, out)) => turn.pass(Passed { state: behind, out }),
+                    None => ahead = Some(behind),
+                }
+            }
+            let flow = match self.printer.print(batch, &self.list, &mut state, &mut last, |last| {
+                lines.take(last).map_err(Stopped::Lines)
+            }) {
+                Ok(flow) => flow,
+                Err(Stopped::Lines(error)) => return Err(error),
+                Err(Stopped::Log(error)) => {
+                    batch.fail(error);
+                    Flow::GoesOn
+                }
+            };
+            if is_last || batch.has_failed() || flow == Flow::Ends {
+                if let Some((turn, out)) = turn {
+                    turn.pass(Passed { state, out });
+                }
+                return Ok(Some(Printed { lines, last, flow, failed: batch.has_failed() }));
+            }
+            state = ahead.unwrap_or(state);
+            batch.read_ahead(&mut self.list);
+        }
+    }
 }
 
-/// Where the lines go.
-struct Out {
-    file: File,
-    name: String,
-    buffer: Vec<u8>,
+/// Why no more lines were made of a batch.
+enum Stopped {
+    Log(FlowError),
+    Lines(Unwritten),
 }
 
-impl Out {
-    fn open(result_file: Option<&Path>) -> Result<Self> {
-        let (file, name) = match result_file {
-            None => (io::stdout().as_fd().try_clone_to_owned().map(File::from), "stdout".to_owned()),
-            Some(path) => (File::create(path), path.display().to_string()),
-        };
-        let file =
-            file.map_err(|error| Failure::Line(format!("Could not create log file '{name}': {error}")))?;
-        Ok(Out { file, name, buffer: Vec::new() })
+impl From<FlowError> for Stopped {
+    fn from(error: FlowError) -> Self {
+        Stopped::Log(error)
     }
 }
 

@@ -4,6 +4,7 @@
 //! arguments before anybody else does.
 
 mod jsonl;
+mod lines;
 mod local;
 mod options;
 mod print_options;

@@ -12,6 +12,7 @@ mod quick;
 mod row_events;
 mod select;
 mod statement;
+mod table_maps;
 mod waiting;
 
 use std::io;
@@ -28,6 +29,7 @@ use super::shown::{Shown, ShownBuffer};
 use super::state::{Buffered, State};
 use super::text::Text;
 use super::text_memory::TextMemory;
+use table_maps::TableMapTexts;
 use waiting::Waiting;
 
 /// What a batch became.
@@ -58,6 +60,7 @@ struct Pen {
     rows: RowsPen,
     shown: ShownBuffer,
     waiting: Vec<Waiting>,
+    table_maps: TableMapTexts,
     /// How the comment of the last event began, and its GTID.
     front: CommentFront,
     tsid: (Option<Tsid>, Vec<u8>),
@@ -122,6 +125,7 @@ impl<'o> Printer<'o> {
                 rows: RowsPen::new(),
                 shown: ShownBuffer::default(),
                 waiting: Vec::new(),
+                table_maps: TableMapTexts::default(),
                 front: CommentFront::default(),
                 tsid: (None, Vec::new()),
                 scratch: Vec::new(),

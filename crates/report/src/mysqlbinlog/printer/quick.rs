@@ -1,5 +1,6 @@
 //! The state pass over the events that nearly every transaction is made of. Most of them leave nothing behind that
-//! the next one does not replace: their type, and a few bytes of them, are all that is looked at.
+//! the next one does not replace: their type is all that is looked at, but for what stands behind the last transaction
+//! that ended.
 //!
 //! | event | what it leaves behind |
 //! |---|---|
@@ -7,13 +8,14 @@
 //! | `BEGIN` with the settings of the one before | the transaction is open |
 //! | table map, rows | what waits for the end of the statement |
 //! | XID | the transaction is over |
+//! | payload | nothing |
 //!
 //! All others, and all events of a run that does not show everything, are looked at whole ([`super::select`]). What is
 //! wrong with an event is found by the pass that prints it, which ends the run there.
 
 use std::io;
 
-use binlogz_binlog::event::{AnyGtidEvent, QueryEvent};
+use binlogz_binlog::event::{AnyGtidEvent, QueryEvent, RowsEvent, RowsFlags};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventType, HeaderFlags, MAGIC};
 use binlogz_flow::events::{Item, Listed, Outline};
@@ -37,26 +39,24 @@ struct Seen<'l> {
 impl<'l> Run<'l> {
     /// Lets events pass by without printing any.
     pub(super) fn pass_state(&mut self, events: Listed<'l>) -> io::Result<()> {
-        let shows_all = self.shows_all();
         let mut seen = Seen::default();
-        for (place, outline) in events.outlines() {
-            if self.state.stopped.is_some() {
+        let mut place = 0;
+        while self.state.stopped.is_none() {
+            if self.shows_all() && !self.state.payload_hidden {
+                place = self.pass_usual(events, place, &mut seen)?;
+            }
+            if place >= events.len() {
                 break;
             }
             self.place = place;
-            if let Some(event) = outline.filter(|_| shows_all)
-                && self.pass_quickly(event, events, &mut seen)?
-            {
-                self.state.entries += 1;
-                self.state.log_end = event.end.unwrap_or(self.state.log_end);
-                continue;
-            }
             match events.item(place) {
                 Some(Item::Event(event)) => self.log_event(&event)?,
                 Some(Item::PayloadEnd(_)) => self.payload_end(),
                 None => {}
             }
-            seen.begin = outline.filter(|event| event.event_type == EventType::QUERY).and_then(begin_of);
+            let query = events.outline(place).filter(|event| event.event_type == EventType::QUERY);
+            seen.begin = query.and_then(begin_of);
+            place += 1;
         }
         if let Some(gtid) = seen.gtid
             && let Ok(Some(gtid)) = AnyGtidEvent::decode(gtid.body, gtid.event_type)
@@ -64,6 +64,46 @@ impl<'l> Run<'l> {
             self.state.immediate_server_version = immediate_version(&gtid);
         }
         Ok(())
+    }
+
+    /// Lets the usual events from `from` on pass; the place of the first one that is none.
+    fn pass_usual(&mut self, events: Listed<'l>, from: usize, seen: &mut Seen<'l>) -> io::Result<usize> {
+        let (mut end, mut count, mut gtid) = (events.len(), 0, None);
+        for (place, event_type) in events.types(from) {
+            let is_usual = event_type.is_some_and(|event_type| match event_type {
+                EventType::XID | EventType::TABLE_MAP | EventType::TRANSACTION_PAYLOAD => true,
+                EventType::QUERY => events.outline(place).is_some_and(|event| seen.is_again(event)),
+                event_type if event_type.is_gtid() => {
+                    gtid = Some(place);
+                    true
+                }
+                event_type => event_type.is_rows(),
+            });
+            if !is_usual {
+                end = place;
+                break;
+            }
+            count += 1;
+        }
+        self.state.entries += count;
+        if let Some(gtid) = gtid {
+            seen.gtid = events.outline(gtid);
+        }
+        let ends = (from..end).rev().find_map(|place| events.outline(place)?.end);
+        self.state.log_end = ends.unwrap_or(self.state.log_end);
+        let mut begin = from;
+        if let Some(xid) = (from + 1..end).rev().find(|&place| ends_all(events, place)) {
+            self.end_rows()?;
+            self.state.end_transaction();
+            begin = xid + 1;
+        }
+        for place in begin..end {
+            self.place = place;
+            if let Some(event) = events.outline(place) {
+                self.pass_quickly(event, events)?;
+            }
+        }
+        Ok(end)
     }
 
     /// Whether nothing was asked for that tells some events from others.
@@ -86,41 +126,42 @@ impl<'l> Run<'l> {
         all_transactions && all_tables && all_servers && whole_log && as_they_are && can_be_encoded
     }
 
-    /// `false`: the event has to be looked at whole.
-    #[inline]
-    fn pass_quickly(
-        &mut self,
-        event: Outline<'l>,
-        events: Listed<'l>,
-        seen: &mut Seen<'l>,
-    ) -> io::Result<bool> {
-        if self.state.payload_hidden {
-            return Ok(false);
-        }
+    /// Lets a usual event pass.
+    fn pass_quickly(&mut self, event: Outline<'l>, events: Listed<'l>) -> io::Result<()> {
         match event.event_type {
             EventType::XID => self.state.end_transaction(),
-            EventType::QUERY => {
-                let again = event
-                    .body
-                    .get(QUERY_TIMES_SIZE..)
-                    .is_some_and(|body| seen.begin == Some((event.flags, body)));
-                if again {
-                    self.state.begin_transaction();
-                }
-                return Ok(again);
-            }
+            EventType::QUERY => self.state.begin_transaction(),
+            EventType::TRANSACTION_PAYLOAD => {}
             event_type if event_type.is_gtid() => {
                 self.state.seen_gtid = true;
                 self.state.skipped_in_transaction = false;
-                seen.gtid = Some(event);
             }
             event_type => {
-                let length = events.log().lengths.of(event_type);
-                return self.pass_quietly(event_type, event.body, length);
+                self.pass_quietly(event_type, event.body, events.log().lengths.of(event_type))?;
             }
         }
-        Ok(true)
+        Ok(())
     }
+}
+
+impl<'l> Seen<'l> {
+    /// Whether an event is the last `BEGIN` again.
+    #[inline]
+    fn is_again(&self, event: Outline<'l>) -> bool {
+        let body = event.body.get(QUERY_TIMES_SIZE..);
+        body.is_some_and(|body| self.begin == Some((event.flags, body)))
+    }
+}
+
+/// Whether the transaction and its last statement are over behind an event, so that of what came before nothing is open.
+fn ends_all(events: Listed<'_>, place: usize) -> bool {
+    let is_xid = |event: Outline<'_>| event.event_type == EventType::XID;
+    let ends_statement = |event: Outline<'_>| {
+        let front =
+            RowsEvent::decode_front(event.event_type, event.body, events.log().lengths.of(event.event_type));
+        event.event_type.is_rows() && front.is_ok_and(|(_, flags)| flags.contains(RowsFlags::STMT_END))
+    };
+    events.outline(place).is_some_and(is_xid) && events.outline(place - 1).is_some_and(ends_statement)
 }
 
 /// What is the same of a `BEGIN` that leaves nothing else behind than this one.

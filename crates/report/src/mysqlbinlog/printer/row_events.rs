@@ -4,14 +4,13 @@
 use std::io;
 
 use binlogz_binlog::EventType;
-use binlogz_binlog::event::{RowsEvent, RowsFlags, RowsQueryEvent, TableMapEvent, TableMapFlags};
+use binlogz_binlog::event::{RowsEvent, RowsFlags, RowsQueryEvent, TableMapEvent};
 use binlogz_flow::events::{Event, TableEvent};
 
 use super::select::unreadable;
 use super::{Next, Run};
 use crate::mysqlbinlog::number::push_unsigned;
 use crate::mysqlbinlog::options::Base64Output;
-use crate::mysqlbinlog::quote::push_identifier;
 use crate::mysqlbinlog::shown::Shown;
 use crate::mysqlbinlog::table_columns::push_columns;
 
@@ -29,21 +28,23 @@ impl Run<'_> {
             return Ok(Next::Go);
         }
         if shown.header.event_type == EventType::TABLE_MAP {
-            let map = match TableMapEvent::decode(shown.body, length) {
-                Ok(map) => map,
-                Err(error) => return Ok(Next::Damaged(unreadable(shown, &error))),
-            };
-            if self.is_ignored(&map) {
-                if self.emit {
-                    // Rows of it are passed over, but the table map is in force.
-                    self.pen.rows.table_map(event);
+            if self.selects_tables() {
+                let map = match TableMapEvent::decode(shown.body, length) {
+                    Ok(map) => map,
+                    Err(error) => return Ok(Next::Damaged(unreadable(shown, &error))),
+                };
+                if self.is_ignored(&map) {
+                    if self.emit {
+                        // Rows of it are passed over, but the table map is in force.
+                        self.pen.rows.table_map(event);
+                    }
+                    self.state.skipped_in_transaction = true;
+                    self.state.ignored_tables.push(map.table_id);
+                    return Ok(Next::Go);
                 }
-                self.state.skipped_in_transaction = true;
-                self.state.ignored_tables.push(map.table_id);
-                return Ok(Next::Go);
+                self.state.ignored_tables.retain(|id| *id != map.table_id);
             }
-            self.state.ignored_tables.retain(|id| *id != map.table_id);
-            return self.table_map(shown, event, &map);
+            return self.table_map(shown, event, length);
         }
         if is_rows {
             match RowsEvent::decode(shown.header.event_type, shown.body, length) {
@@ -92,10 +93,9 @@ impl Run<'_> {
         length: u8,
     ) -> io::Result<bool> {
         let options = self.options;
-        let selects = options.selection.database.is_some() || !options.selection.tables.is_empty();
         let is_safe =
             self.state.printed_format_description || options.base64_output == Base64Output::DecodeRows;
-        if selects || options.short_form || !is_safe {
+        if self.selects_tables() || options.short_form || !is_safe {
             return Ok(false);
         }
         let is_rows = event_type.is_rows();
@@ -119,6 +119,12 @@ impl Run<'_> {
         Ok(true)
     }
 
+    /// Whether the rows of some tables are not shown.
+    fn selects_tables(&self) -> bool {
+        let selection = &self.options.selection;
+        selection.database.is_some() || !selection.tables.is_empty()
+    }
+
     pub(super) fn is_ignored(&self, map: &TableMapEvent<'_>) -> bool {
         let tables = &self.options.selection.tables;
         self.is_other_database(map.database)
@@ -130,10 +136,14 @@ impl Run<'_> {
         &mut self,
         shown: &Shown<'_>,
         event: &Event<'_>,
-        map: &TableMapEvent<'_>,
+        post_header_length: u8,
     ) -> io::Result<Next> {
+        let place = match self.pen.table_maps.find(shown.body, post_header_length) {
+            Ok(place) => place,
+            Err(error) => return Ok(Next::Damaged(unreadable(shown, &error))),
+        };
         self.state.rows_open = true;
-        self.state.known_tables.push(map.table_id);
+        self.state.known_tables.push(self.pen.table_maps.at(place).table_id);
         if self.options.short_form {
             return Ok(Next::Go);
         }
@@ -145,16 +155,10 @@ impl Run<'_> {
             };
             self.header(shown);
             let head = &mut self.text.head;
-            head.extend_from_slice(b"\tTable_map: ");
-            push_identifier(head, map.database);
-            head.push(b'.');
-            push_identifier(head, map.table);
-            head.extend_from_slice(b" mapped to number ");
-            push_unsigned(head, map.table_id.0);
-            head.push(b'\n');
-            let version = self.state.immediate_server_version;
-            let has = map.flags.contains(TableMapFlags::GENERATED_INVISIBLE_PRIMARY_KEY);
-            if (TELLS_OF_GENERATED_KEYS..999_999).contains(&version) {
+            let map = self.pen.table_maps.at(place);
+            head.extend_from_slice(&map.line);
+            let has = map.has_generated_key;
+            if (TELLS_OF_GENERATED_KEYS..999_999).contains(&self.state.immediate_server_version) {
                 head.extend_from_slice(b"# has_generated_invisible_primary_key=");
                 head.extend_from_slice(if has { b"1\n" } else { b"0\n" });
             }

@@ -119,7 +119,8 @@ impl Run<'_> {
                     _ => NAMES_COLLATION,
                 };
                 let charset = [NAMES_COLLATION, connection, NAMES_COLLATION];
-                let differs = self.state.session.charset.is_some_and(|printed| printed != charset);
+                // What was printed before is unknown where the text begins: then nothing is set back.
+                let differs = self.state.session.charset != Some(charset);
                 if differs {
                     push_charset(head, charset);
                 }

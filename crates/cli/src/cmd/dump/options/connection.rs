@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use binlogz_source::{CompressionChoice, ConnectOptions, Error};
+use binlogz_source::{ConnectOptions, Error};
 
 use super::{Options, RemoteSource};
 
@@ -51,7 +51,6 @@ impl Options {
                 ("ssl-fips-mode", _) => {
                     return Err(Error::Option("there is no FIPS mode: --ssl-fips-mode must be OFF".into()));
                 }
-                ("compression-algorithms", Some(list)) => connect.compression = algorithms(list)?,
                 (_, value) => {
                     connect.set(name, value)?;
                 }
@@ -61,22 +60,4 @@ impl Options {
             u8::try_from(self.zstd_compression_level).unwrap_or(connect.compression.zstd_level);
         Ok(connect)
     }
-}
-
-/// What `--compression-algorithms` allows.
-fn algorithms(list: &str) -> Result<CompressionChoice, Error> {
-    let mut choice = CompressionChoice { uncompressed: false, ..CompressionChoice::default() };
-    for name in list.split(',').map(str::trim) {
-        match name.to_ascii_lowercase().as_str() {
-            "zlib" => choice.zlib = true,
-            "zstd" => choice.zstd = true,
-            "uncompressed" => choice.uncompressed = true,
-            _ => {
-                return Err(Error::Option(format!(
-                    "compression-algorithms is '{list}', expected some of zlib, zstd and uncompressed"
-                )));
-            }
-        }
-    }
-    Ok(choice)
 }

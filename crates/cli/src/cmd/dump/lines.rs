@@ -1,0 +1,165 @@
+//! Lines on their way out: those of one batch, in memory until those of all batches before it are written.
+//!
+//! ```text
+//! batch 1   [lines ........][written]
+//! batch 2   [lines ........ kept ... ][written]
+//! batch 3   [lines .. no memory left: waits  ][written, further lines are written as they come]
+//! ```
+//!
+//! What the lines are written to goes from batch to batch: whoever has it, may write. So lines that are many times as
+//! long as their events take neither memory nor files.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use binlogz_report::mysqlbinlog::{Chunk, TextMemory};
+
+use crate::failure::{Failure, Result};
+
+/// Bytes that are written at a time.
+const WRITE_SIZE: usize = 256 << 10;
+
+/// Where the lines go.
+#[derive(Debug)]
+pub(super) struct Out {
+    file: File,
+    pub(super) name: String,
+}
+
+impl Out {
+    pub(super) fn open(result_file: Option<&Path>) -> Result<Self> {
+        let (file, name) = match result_file {
+            None => (io::stdout().as_fd().try_clone_to_owned().map(File::from), "stdout".to_owned()),
+            Some(path) => (File::create(path), path.display().to_string()),
+        };
+        let file =
+            file.map_err(|error| Failure::Line(format!("Could not create log file '{name}': {error}")))?;
+        Ok(Out { file, name })
+    }
+}
+
+/// Gives the output when the batches before are written.
+pub(super) type Awaited = Receiver<Out>;
+
+/// The output, at hand.
+pub(super) fn at_hand(out: Out) -> Awaited {
+    let (give, awaited) = sync_channel(1);
+    // There is room for one.
+    let _ = give.send(out);
+    awaited
+}
+
+/// The lines of a batch.
+#[derive(Debug)]
+pub(super) struct Lines {
+    kept: Vec<Chunk>,
+    memory: TextMemory,
+    before: Awaited,
+    out: Option<Out>,
+    after: SyncSender<Out>,
+}
+
+/// Why lines were not written.
+#[derive(Debug)]
+pub(super) enum Unwritten {
+    /// The run failed before.
+    Nobody,
+    File(io::Error),
+}
+
+impl Lines {
+    /// None, with the output as the batches before leave it; what gives it to the next one.
+    pub(super) fn new(before: Awaited, memory: &TextMemory) -> (Self, Awaited) {
+        let (after, next) = sync_channel(1);
+        (Lines { kept: Vec::new(), memory: memory.clone(), before, out: None, after }, next)
+    }
+
+    /// Takes whole lines, once there are enough of them. Waits where there is no memory to keep them.
+    pub(super) fn take(&mut self, lines: &mut Vec<u8>) -> Result<(), Unwritten> {
+        if lines.len() < WRITE_SIZE {
+            return Ok(());
+        }
+        if self.out.is_none() {
+            self.out = self.before.try_recv().ok();
+        }
+        if self.out.is_none()
+            && let Some(chunk) = self.memory.keep(lines)
+        {
+            self.kept.push(chunk);
+            return Ok(());
+        }
+        self.write(lines)
+    }
+
+    /// Writes all lines, the last of which are these, when it is their turn.
+    fn write(&mut self, lines: &mut Vec<u8>) -> Result<(), Unwritten> {
+        let out = match &mut self.out {
+            Some(out) => out,
+            none => none.insert(self.before.recv().map_err(|_| Unwritten::Nobody)?),
+        };
+        let mut write = |bytes: &[u8]| out.file.write_all(bytes).map_err(Unwritten::File);
+        self.kept.drain(..).try_for_each(|chunk| write(&chunk.text))?;
+        write(lines)?;
+        lines.clear();
+        Ok(())
+    }
+
+    /// Writes what is left. `goes_on`: the next batch may write.
+    pub(super) fn end(mut self, mut last: Vec<u8>, goes_on: bool) -> Result<(), Unwritten> {
+        self.write(&mut last)?;
+        self.memory.give(last);
+        if let Some(out) = self.out.filter(|_| goes_on) {
+            // There is room for one. Nobody waits for it behind the last batch of a run that failed.
+            let _ = self.after.send(out);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn out(folder: &tempfile::TempDir) -> Awaited {
+        at_hand(Out::open(Some(&folder.path().join("out"))).unwrap())
+    }
+
+    #[test]
+    fn lines_are_written_in_the_order_of_their_batches() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = TextMemory::default();
+        let (first, next) = Lines::new(out(&folder), &memory);
+        let (mut second, next) = Lines::new(next, &memory);
+        let (mut third, last) = Lines::new(next, &memory);
+        let lines = |byte| vec![byte; WRITE_SIZE];
+        // More than there is memory for: the third waits.
+        let third = thread::spawn(move || {
+            (0..200).for_each(|_| third.take(&mut lines(b'3')).unwrap());
+            third.end(vec![b'4'], true).unwrap();
+        });
+        second.take(&mut lines(b'2')).unwrap();
+        first.end(vec![b'1'], true).unwrap();
+        second.end(Vec::new(), true).unwrap();
+        third.join().unwrap();
+        assert!(last.try_recv().is_ok());
+        let written = std::fs::read(folder.path().join("out")).unwrap();
+        let expected = [vec![b'1'], lines(b'2'), vec![b'3'; 200 * WRITE_SIZE], vec![b'4']].concat();
+        assert!(written == expected);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_batch_that_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = TextMemory::default();
+        let (first, next) = Lines::new(out(&folder), &memory);
+        let (second, _) = Lines::new(next, &memory);
+        first.end(vec![b'1'], false).unwrap();
+        assert!(matches!(second.end(vec![b'2'], true), Err(Unwritten::Nobody)));
+        assert_eq!(std::fs::read(folder.path().join("out")).unwrap(), b"1");
+    }
+}

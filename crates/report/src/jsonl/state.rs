@@ -1,0 +1,124 @@
+//! What of the events so far matters to the lines of those behind them: the transaction they stand in, and what was
+//! asked for. Goes from batch to batch.
+
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::{Boundary, EventHeader, EventType, MAGIC, Result, TransactionAssembler};
+use binlogz_flow::events::Event;
+
+use super::frame::Frame;
+use crate::mysqlbinlog::{Positions, Selection};
+
+/// The state between two events.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    /// Where the event in hand stands, or the payload around it.
+    pub(super) position: u64,
+    /// How much further on that is than its bytes in what was read.
+    moved: u64,
+    /// Where in a transaction the log is.
+    transaction: TransactionAssembler,
+    pub(super) frame: Frame,
+    /// Events were late enough: from now on all are.
+    started: bool,
+    /// The transaction is not asked for.
+    is_filtered: bool,
+    ended: bool,
+}
+
+impl State {
+    /// Before the first log.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Before the next log.
+    pub fn begin_log(&mut self) {
+        *self = State { started: self.started, ended: self.ended, ..State::default() };
+    }
+
+    /// Whether nothing further is asked for.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Whether nothing was asked for that tells some events from others.
+    pub(super) fn shows_all(&self, selection: &Selection, positions: Positions) -> bool {
+        let whole_log = positions.start <= MAGIC.len() as u64
+            && positions.stop == u64::MAX
+            && positions.sent_from.is_none()
+            && selection.start_time.is_none()
+            && selection.stop_time.is_none();
+        let all_transactions = selection.include_gtids.is_none()
+            && selection.exclude_gtids.is_none()
+            && selection.stop_before_gtid.is_none();
+        whole_log && all_transactions
+    }
+
+    /// Takes the next event of the log.
+    ///
+    /// # Errors
+    ///
+    /// One that can't be read.
+    pub(super) fn pass(&mut self, event: &Event<'_>, positions: Positions) -> Result<()> {
+        self.place(event, positions);
+        // What stands inside a payload belongs to the transaction whose payload it is.
+        let boundary = match event.is_inside_payload() {
+            true => Boundary::Inside,
+            false => self.transaction.feed(&event.header, event.body).boundary,
+        };
+        self.frame.pass(event, self.position, boundary)
+    }
+
+    /// Finds out where an event stands in its log. Of what a server sends the beginning may be missing, or
+    /// transactions: the events themselves tell the low 32 bits of where they end.
+    fn place(&mut self, event: &Event<'_>, positions: Positions) {
+        if event.is_inside_payload() {
+            return;
+        }
+        let EventHeader { event_type, event_size, end_log_pos, .. } = event.header;
+        let position = event.position.offset + self.moved;
+        let tells = event_type != EventType::FORMAT_DESCRIPTION && end_log_pos != 0;
+        if positions.sent_from.is_some() && tells {
+            self.moved += u64::from(end_log_pos.wrapping_sub(event_size).wrapping_sub(position as u32));
+        }
+        self.position = event.position.offset + self.moved;
+    }
+
+    /// Whether an event is asked for. Format descriptions always are.
+    pub(super) fn selects(&mut self, event: &Event<'_>, selection: &Selection, positions: Positions) -> bool {
+        let event_type = event.header.event_type;
+        let offset = self.position;
+        // Of what stands in front only the transaction matters that goes on behind.
+        let is_in_front = offset < positions.start;
+        if offset >= positions.stop {
+            self.ended = true;
+            return false;
+        }
+        if event_type.is_gtid() {
+            let gtid = self.frame.gtid.as_ref();
+            let stops = selection.stop_before_gtid.is_some() && gtid == selection.stop_before_gtid.as_ref();
+            if stops && !is_in_front {
+                self.ended = true;
+                return false;
+            }
+            let is_in = |set: &GtidSet| gtid.is_some_and(|gtid| set.contains(gtid));
+            self.is_filtered = !selection.include_gtids.as_ref().is_none_or(is_in)
+                || selection.exclude_gtids.as_ref().is_some_and(is_in);
+        }
+        if event_type == EventType::FORMAT_DESCRIPTION {
+            return !is_in_front || positions.start == Positions::default().start;
+        }
+        if is_in_front {
+            return false;
+        }
+        let time = i64::from(event.header.timestamp);
+        if selection.stop_time.is_some_and(|stop| time >= stop) {
+            self.ended |= !event.is_inside_payload();
+            return false;
+        }
+        self.started |= selection.start_time.is_none_or(|start| time >= start);
+        let mask = if selection.server_id_mask == 0 { u32::MAX } else { selection.server_id_mask };
+        let other_server = selection.server_id.is_some_and(|id| id != event.header.server_id & mask);
+        self.started && !self.is_filtered && !other_server
+    }
+}
