@@ -8,7 +8,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use binlogz_archive::block;
+use binlogz_archive::block_header::{BlockHeader, index_anew};
 use binlogz_archive::index::Index;
+use binlogz_archive::object::{Object, ReadRange};
 use binlogz_binlog::event::{Event, PostHeaderLengths, RowsEvent, TableMapEvent};
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::gtid::GtidSet;
@@ -23,7 +25,7 @@ use binlogz_testkit::builder::{LogBuilder, Release};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 16] = [
     ("frame", frame),
     ("event", event),
     ("gtid_set", gtid_set),
@@ -38,6 +40,8 @@ pub const TARGETS: [Target; 14] = [
     ("dump_request", wire::dump_request),
     ("archive_block", archive_block),
     ("archive_index", archive_index),
+    ("archive_header", archive_header),
+    ("archive_object", archive_object),
 ];
 
 /// A log, event by event: every frame is its own bytes.
@@ -200,6 +204,74 @@ pub fn archive_index(bytes: &[u8]) {
     let _ = Index::decode(bytes, 1);
     let Ok(index) = Index::decode(bytes, 2) else { return };
     assert_eq!(Index::decode(&index.encode(), 2).expect("it was just written"), index);
+}
+
+/// The header of a block behind where it stands, in four bytes, with its size and checksum made to fit: written again it
+/// reads the same, and an index that is made of it has no more blocks than there is room for.
+pub fn archive_header(bytes: &[u8]) {
+    let Some((at, header)) = bytes.split_first_chunk() else { return };
+    let at = u32::from_le_bytes(*at).into();
+    let object = Part { at, bytes: with_checksum(header) };
+    let Ok((read, size)) = BlockHeader::read(&object, at) else { return };
+    assert_eq!((read.entry.at, size), (at + size, object.bytes.len() as u64));
+    let mut entry = read.entry.clone();
+    entry.at = at;
+    let again = BlockHeader::encode(read.number, &entry, &read.log, !read.log.head.is_empty());
+    let again = Part { at, bytes: again };
+    let (mut again, _) = BlockHeader::read(&again, at).expect("it was just written");
+    again.entry.at = read.entry.at;
+    assert_eq!(again, read);
+    // From the begin of an object on, where it is looked for.
+    if at < 1 << 16 {
+        let object = Part { at: 0, bytes: [vec![0; at as usize], object.bytes].concat() };
+        let index = index_anew(&object).expect("bytes that can be read");
+        assert!(index.blocks.len() <= object.bytes.len());
+    }
+}
+
+/// A header whose size and checksum say what follows them.
+fn with_checksum(header: &[u8]) -> Vec<u8> {
+    let body = header.get(HEADER_FIXED..).unwrap_or_default();
+    let size = (body.len() as u32).to_le_bytes();
+    let crc32 = binlogz_binlog::checksum::crc32(&[&size, body].concat());
+    [b"blkz", &size, &crc32.to_le_bytes(), body].concat()
+}
+
+/// Bytes of a header that all have: magic, size and checksum.
+const HEADER_FIXED: usize = 12;
+
+/// The bytes of an object from some place on.
+struct Part {
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl ReadRange for Part {
+    fn size(&self) -> binlogz_archive::Result<u64> {
+        Ok(self.at + self.bytes.len() as u64)
+    }
+
+    fn read(&self, offset: u64, size: usize) -> binlogz_archive::Result<Vec<u8>> {
+        let begin = offset.checked_sub(self.at).and_then(|begin| usize::try_from(begin).ok());
+        let read = begin.and_then(|begin| self.bytes.get(begin..begin.checked_add(size)?));
+        let missing = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+        read.map(<[u8]>::to_vec).ok_or_else(|| binlogz_archive::Error::writing(missing()))
+    }
+}
+
+/// A segment of an archive: whatever can be had of it is had, by its index or by the headers of its blocks.
+pub fn archive_object(bytes: &[u8]) {
+    let object = Part { at: 0, bytes: bytes.to_vec() };
+    let Ok(object) = Object::open("object", Box::new(object)) else { return };
+    assert!(object.index.blocks.len() <= bytes.len());
+    for (number, entry) in (0..).zip(&object.index.blocks) {
+        if let Ok(block) = object.block(number, 1) {
+            assert_eq!(block.log.len() as u64, entry.size);
+        }
+    }
+    for log in 0..object.index.logs.len() as u32 {
+        let _ = object.inspect(log);
+    }
 }
 
 /// Two inputs in one: the length of the first in two bytes, the first, the second.

@@ -71,7 +71,8 @@ pub fn dump_request(bytes: &[u8]) {
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     let response = |user: &[u8], plugin: &[u8], proof: &[u8]| {
         // PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, LENENC_DATA; 1 GiB; utf8mb4; filler.
-        let head = [&0x0028_8201_u32.to_le_bytes()[..], &(1_u32 << 30).to_le_bytes(), &[45], &[0; 23]].concat();
+        let head =
+            [&0x0028_8201_u32.to_le_bytes()[..], &(1_u32 << 30).to_le_bytes(), &[45], &[0; 23]].concat();
         [&head, user, &[0, proof.len() as u8], proof, plugin, &[0]].concat()
     };
     let framed = |message: &[u8], sequence: u8| {
@@ -86,9 +87,13 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     match target {
         "packet" => {
             let ssl = framed(&response(b"", b"", b"")[..32], 1);
-            let mut seeds: Vec<_> = responses.iter().map(|message| [&[255], &framed(message, 1)[..]].concat()).collect();
+            let mut seeds: Vec<_> =
+                responses.iter().map(|message| [&[255], &framed(message, 1)[..]].concat()).collect();
             seeds.push([&[1], &ssl[..], &framed(&responses[0], 2)].concat());
-            seeds.push([&[7], &framed(&responses[2], 1)[..], &framed(&[9; 32], 3), &framed(b"\x03SELECT 1", 0)].concat());
+            seeds.push(
+                [&[7], &framed(&responses[2], 1)[..], &framed(&[9; 32], 3), &framed(b"\x03SELECT 1", 0)]
+                    .concat(),
+            );
             seeds
         }
         "handshake" => responses.into(),
@@ -105,7 +110,8 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "dump_request" => {
             let by_position = [&[0x12, 4, 0, 0, 0, 2, 0, 7, 0, 0, 0][..], b"binlog.000001"].concat();
             let mut set = Vec::new();
-            let text = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7:9,3e11fa47-71ca-11e1-9e33-c80aa9429562:nightly:1-3";
+            let text =
+                "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7:9,3e11fa47-71ca-11e1-9e33-c80aa9429562:nightly:1-3";
             let parsed: binlogz_binlog::gtid::GtidSet = text.parse().expect("a set");
             parsed.encode(binlogz_binlog::gtid::GtidSetFormat::Tagged, &mut set);
             let size = (set.len() as u32).to_le_bytes();

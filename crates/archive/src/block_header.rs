@@ -31,15 +31,18 @@ const LOST: &str = "\0";
 
 /// A header that was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct BlockHeader {
-    pub(crate) number: u32,
-    pub(crate) entry: BlockEntry,
-    pub(crate) log: LogEntry,
+pub struct BlockHeader {
+    /// The block's number in the object.
+    pub number: u32,
+    /// What the index says of it.
+    pub entry: BlockEntry,
+    /// Its log; the head is empty but in front of the log's first block of the object.
+    pub log: LogEntry,
 }
 
 impl BlockHeader {
     /// As it stands at `entry.at`.
-    pub(crate) fn encode(number: u32, entry: &BlockEntry, log: &LogEntry, first: bool) -> Vec<u8> {
+    pub fn encode(number: u32, entry: &BlockEntry, log: &LogEntry, first: bool) -> Vec<u8> {
         let mut body = Vec::new();
         varint::put(&mut body, number.into());
         entry.encode(&mut body, number);
@@ -51,7 +54,11 @@ impl BlockHeader {
     }
 
     /// The header at `at`, and its size. Afterwards `entry.at` is where the block's own bytes begin.
-    pub(crate) fn read(bytes: &dyn ReadRange, at: u64) -> Result<(BlockHeader, u64)> {
+    ///
+    /// # Errors
+    ///
+    /// Bytes that can't be read, or are none of a header that stands there.
+    pub fn read(bytes: &dyn ReadRange, at: u64) -> Result<(BlockHeader, u64)> {
         let fixed = bytes.read(at, FIXED_SIZE)?;
         let mut fields = fixed.as_chunks::<4>().0.iter();
         let (Some(&MAGIC), Some(&size), Some(&crc32)) = (fields.next(), fields.next(), fields.next()) else {
@@ -75,6 +82,10 @@ impl BlockHeader {
         if entry.at != at || from.left() > 0 {
             return Err(damaged("is not where it should be"));
         }
+        // Each block before it has a header: a number that lies would cost the memory of as many blocks.
+        if u64::from(number) > at / FIXED_SIZE as u64 {
+            return Err(damaged("has the number of more blocks than there can be"));
+        }
         entry.at += size;
         Ok((BlockHeader { number, entry, log }, size))
     }
@@ -93,7 +104,11 @@ fn damaged(problem: &'static str) -> Error {
 
 /// Makes the index of an object anew of the headers of its blocks. What has lost its header too is a block that can't be
 /// read; nothing else takes its number.
-pub(crate) fn index_anew(bytes: &dyn ReadRange) -> Result<Index> {
+///
+/// # Errors
+///
+/// Bytes that can't be read.
+pub fn index_anew(bytes: &dyn ReadRange) -> Result<Index> {
     let mut index = Index::default();
     let mut at = HEAD_SIZE;
     while let Some((header, next)) = next_header(bytes, at)? {

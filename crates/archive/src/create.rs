@@ -7,21 +7,16 @@ use std::sync::Arc;
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::PreviousGtidsEvent;
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_binlog::header::{EVENT_SIZE_OFFSET, EVENT_TYPE_OFFSET, HEADER_SIZE};
-use binlogz_flow::{Input, ReadAt, Rewrite, rewrite};
-use binlogz_payload::{CompressOptions, CompressionLevel};
+use binlogz_flow::ReadAt;
 use sha2::{Digest, Sha256};
 
 use crate::cut::Cutter;
 use crate::error::{Error, Result};
 use crate::index;
 use crate::manifest::{FileEntry, Manifest};
+use crate::payloads::{self, Expanded, Payloads};
 use crate::segment::Segment;
 use crate::storage::Storage;
-
-/// Levels that a server's payloads may have, the usual ones first. Those above 19 need more memory than an
-/// archive may take.
-const LEVELS: [i64; 19] = [3, 1, 19, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18];
 
 /// Plain bytes of a block: one transaction is restored by unpacking one block and those that it refers to.
 const BLOCK_SIZE: usize = 8 << 20;
@@ -55,6 +50,8 @@ pub struct Creator<'a> {
     storage: &'a dyn Storage,
     workers: usize,
     canonical_payloads: bool,
+    /// Of the payloads of the last log that had some: the next one's very likely have it too.
+    level: u8,
     /// Is told of each log once the archive holds it durably.
     told: &'a mut dyn FnMut(&Created),
     manifest: Manifest,
@@ -86,6 +83,7 @@ impl<'a> Creator<'a> {
             storage,
             workers,
             canonical_payloads,
+            level: payloads::LEVEL_DEFAULT,
             told,
             manifest,
             segment: None,
@@ -110,16 +108,19 @@ impl<'a> Creator<'a> {
             (self.told)(&Created::Known(known));
             return Ok(());
         }
-        let payloads = count_payloads(log.as_ref());
-        if payloads > 0
+        let payloads = Payloads::of(log.as_ref());
+        if payloads.count > 0
             && let Some(segment) = &mut self.segment
         {
             segment.slim();
         }
-        let expanded = match payloads {
+        let expanded = match payloads.count {
             0 => None,
-            _ => expanded(&log, self.workers, self.canonical_payloads),
+            _ => payloads::expanded(&log, payloads, self.level, self.workers, self.canonical_payloads)?,
         };
+        if let Some(expanded) = &expanded {
+            self.level = expanded.level;
+        }
         let mut entry = FileEntry {
             name: name.into(),
             objects: Vec::new(),
@@ -128,8 +129,8 @@ impl<'a> Creator<'a> {
             source_sha256: None,
             packed_size: 0,
             payload_level: expanded.as_ref().map(|expanded| expanded.level),
-            payload_codec: expanded.as_ref().map(|_| payload_codec()),
-            payloads_kept: if expanded.is_some() { 0 } else { payloads },
+            payload_codec: expanded.as_ref().map(|_| payloads::codec()),
+            payloads_kept: if expanded.is_some() { 0 } else { payloads.count },
             previous_gtids: String::new(),
             gtids: String::new(),
             times: None,
@@ -137,7 +138,7 @@ impl<'a> Creator<'a> {
         if let Some(Expanded { file, level, exact: false }) = &expanded {
             let mut hasher = Hasher::default();
             let plain = file.reopen().map_err(Error::io("read a temporary file"))?;
-            compress(Arc::new(plain), (*level).into(), &mut hasher, self.workers)?;
+            payloads::compress(Arc::new(plain), (*level).into(), &mut hasher, self.workers)?;
             let (sha256, size) = hasher.finish();
             entry.source_sha256 = Some(std::mem::replace(&mut entry.sha256, sha256));
             entry.size = size;
@@ -295,11 +296,6 @@ fn known<'a>(
 /// Bytes read back at once.
 const READ_BACK: usize = 4 << 20;
 
-/// The library that compressed payloads, and will again.
-fn payload_codec() -> String {
-    format!("libzstd {}", zstd_safe::version_string())
-}
-
 /// SHA-256 in hexadecimal, size, and CRC-32.
 fn digest(log: &mut impl Read) -> Result<(String, u64, u32)> {
     let (mut hasher, mut crc32) = (Hasher::default(), crc32fast::Hasher::new());
@@ -367,110 +363,6 @@ impl Read for Reader<'_> {
         let count = self.log.read_at(buffer.get_mut(..size).unwrap_or_default(), self.offset)?;
         self.offset += count as u64;
         Ok(count)
-    }
-}
-
-/// How many transaction payloads a log has, as far as its events can be followed.
-fn count_payloads(log: &dyn ReadAt) -> u64 {
-    let mut count = 0;
-    let mut offset = binlogz_binlog::MAGIC.len() as u64;
-    let mut header = [0; HEADER_SIZE];
-    while log.read_at(&mut header, offset).is_ok_and(|read| read == HEADER_SIZE) {
-        let size = header.get(EVENT_SIZE_OFFSET..).and_then(|size| size.first_chunk());
-        let size = size.map_or(0, |size| u32::from_le_bytes(*size));
-        if (size as usize) < HEADER_SIZE {
-            break;
-        }
-        let event_type = header.get(EVENT_TYPE_OFFSET).copied().map(EventType);
-        count += u64::from(event_type == Some(EventType::TRANSACTION_PAYLOAD));
-        offset += u64::from(size);
-    }
-    count
-}
-
-/// A log without its payloads.
-struct Expanded {
-    file: tempfile::NamedTempFile,
-    /// The level at which they are compressed again.
-    level: u8,
-    /// That gives the log's own bytes.
-    exact: bool,
-}
-
-/// The level of payloads that come back in our bytes: the server's default.
-const LEVEL_CANONICAL: u8 = 3;
-
-/// The log without payloads; `None`: there is no level that gives it back, nor are our bytes wanted instead.
-fn expanded(log: &Arc<dyn ReadAt>, workers: usize, canonical: bool) -> Option<Expanded> {
-    let mut file = tempfile::NamedTempFile::new().ok()?;
-    let mut out = io::BufWriter::with_capacity(1 << 20, file.as_file_mut());
-    let summary =
-        rewrite(Input::Places(log.clone()), &mut out, Rewrite::Expand, workers, None, &mut |_| {}).ok()?;
-    out.flush().ok()?;
-    drop(out);
-    if summary.cut.is_some() {
-        return None;
-    }
-    let level = LEVELS.into_iter().find(|&level| {
-        let plain = file.reopen().map(|file| Arc::new(file) as Arc<dyn ReadAt>);
-        plain.is_ok_and(|plain| {
-            let mut compare = Compare { log: log.as_ref(), offset: 0 };
-            compress(plain, level, &mut compare, workers).is_ok() && compare.at_end()
-        })
-    });
-    let exact = level.is_some();
-    let level = level.map_or(LEVEL_CANONICAL, |level| level as u8);
-    (exact || canonical).then_some(Expanded { file, level, exact })
-}
-
-/// Levels from here on take 20 to 81 MiB of memory for each thread that compresses.
-const LEVEL_LARGE: i64 = 13;
-/// Threads that compress at such levels.
-const WORKERS_LARGE: usize = 2;
-
-/// Writes a log with its transactions compressed as its server did.
-pub(crate) fn compress(log: Arc<dyn ReadAt>, level: i64, out: &mut dyn Write, workers: usize) -> Result<()> {
-    let level =
-        CompressionLevel::new(level).ok_or_else(|| Error::unexpected("payload level", level, "1 to 22"))?;
-    let options = CompressOptions { level, ..CompressOptions::default() };
-    let large = i64::from(level.get()) >= LEVEL_LARGE;
-    let workers = if large { workers.min(WORKERS_LARGE) } else { workers };
-    rewrite(Input::Places(log), out, Rewrite::Compress(options), workers, None, &mut |_| {})
-        .map(drop)
-        .map_err(|error| Error::io("compress payloads")(io::Error::other(error)))
-}
-
-/// A writer that fails where what is written is not the log.
-struct Compare<'a> {
-    log: &'a dyn ReadAt,
-    offset: u64,
-}
-
-impl Compare<'_> {
-    fn at_end(&self) -> bool {
-        self.log.read_at(&mut [0], self.offset).is_ok_and(|count| count == 0)
-    }
-}
-
-impl Write for Compare<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut there = vec![0; bytes.len()];
-        let mut have = 0;
-        while have < there.len() {
-            match self.log.read_at(there.get_mut(have..).unwrap_or_default(), self.offset + have as u64)? {
-                0 => break,
-                count => have += count,
-            }
-        }
-        if there.get(..have) != Some(bytes) {
-            return Err(io::Error::other("other bytes"));
-        }
-        self.offset += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
 
 pub mod block;
-mod block_header;
+pub mod block_header;
 mod blocks;
 mod budget;
 pub mod check;
@@ -27,6 +27,7 @@ pub mod manifest;
 pub mod numbers;
 pub mod object;
 pub mod order;
+mod payloads;
 pub mod restore;
 mod rows;
 #[cfg(feature = "s3")]

@@ -8,12 +8,13 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::header::END_LOG_POS_OFFSET;
 use binlogz_binlog::{Boundary, EventHeader, TransactionAssembler};
 
-use crate::create::{Hasher, compress};
+use crate::create::Hasher;
 use crate::error::{Error, Result};
 use crate::index;
 use crate::layout::has_checksum;
 use crate::manifest::FileEntry;
 use crate::object::Object;
+use crate::payloads::compress;
 use crate::selection::{Choice, Selection};
 use crate::storage::Storage;
 

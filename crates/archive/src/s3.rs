@@ -9,8 +9,10 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use md5::{Digest as _, Md5};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::buffered::BufWriter;
 use object_store::client::{HttpError, HttpErrorKind};
@@ -68,6 +70,8 @@ impl Default for Patience {
 pub struct S3 {
     bucket: Bucket,
     prefix: Path,
+    /// Entity tags here are no MD5 of the bytes.
+    other_tags: AtomicBool,
 }
 
 /// What is asked for objects: shared with those that are being read.
@@ -131,15 +135,35 @@ impl S3 {
             .map_err(Error::io("start a thread"))?;
         let name = format!("{}{bucket}", storage::S3).into();
         let bucket = Bucket { store: Arc::new(store), runtime: Arc::new(runtime), name, anonymous };
-        Ok(S3 { bucket, prefix: Path::from(prefix) })
+        Ok(S3 { bucket, prefix: Path::from(prefix), other_tags: AtomicBool::new(false) })
     }
 
     fn path(&self, names: &[&str]) -> Path {
         names.iter().fold(self.prefix.clone(), |path, name| path.join(*name))
     }
 
-    /// The manifest and its entity tag.
+    /// The manifest and its entity tag, of one moment.
     fn stored_manifest(&self) -> Result<Option<(Vec<u8>, Option<String>)>> {
+        let mut pauses = MS_FOR_TAG.iter();
+        loop {
+            let stored = self.fetched_manifest()?;
+            let fits = match &stored {
+                Some((bytes, Some(e_tag))) => tag_fits(e_tag, bytes),
+                _ => true,
+            };
+            if fits || self.other_tags.load(Ordering::Relaxed) {
+                return Ok(stored);
+            }
+            match pauses.next() {
+                Some(ms) => std::thread::sleep(Duration::from_millis(*ms)),
+                // A service that encrypts has tags of another kind.
+                None => self.other_tags.store(true, Ordering::Relaxed),
+            }
+        }
+    }
+
+    /// The manifest and the entity tag that came with it.
+    fn fetched_manifest(&self) -> Result<Option<(Vec<u8>, Option<String>)>> {
         let path = self.path(&[MANIFEST]);
         let got = self.bucket.runtime.block_on(async {
             let got = self.bucket.store.get(&path).await?;
@@ -157,6 +181,19 @@ impl S3 {
             Err(error) => Err(self.bucket.trouble("read", &path, &error)),
         }
     }
+}
+
+/// Milliseconds that are waited for an entity tag that fits the bytes it came with. versitygw 1.8.0 stores the tag first: who
+/// reads just then gets the bytes before with the tag behind, and a condition on that tag would let one run overwrite
+/// what the other stored.
+const MS_FOR_TAG: [u64; 5] = [5, 20, 50, 100, 200];
+
+/// Whether an entity tag can be of these bytes: not where it has the shape of an MD5 and is another one.
+fn tag_fits(e_tag: &str, bytes: &[u8]) -> bool {
+    let tag = e_tag.trim_matches('"');
+    let is_md5 = tag.len() == 32 && tag.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let md5 = Md5::digest(bytes);
+    !is_md5 || md5.iter().zip(0..).all(|(byte, at)| u8::from_str_radix(&tag[2 * at..][..2], 16) == Ok(*byte))
 }
 
 /// Settings that say who asks.
@@ -418,5 +455,15 @@ mod tests {
             assert!(aws_key(name).is_some(), "{name}");
         }
         assert!(aws_key("ACCESS_KEY_ID").is_none());
+    }
+
+    #[test]
+    fn a_tag_of_other_bytes_is_known_where_it_is_an_md5() {
+        let empty = "\"d41d8cd98f00b204e9800998ecf8427e\"";
+        assert!(tag_fits(empty, b""));
+        assert!(!tag_fits(empty, b"x"));
+        // Of an upload in parts, and of another kind.
+        assert!(tag_fits("\"d41d8cd98f00b204e9800998ecf8427e-2\"", b"x"));
+        assert!(tag_fits("\"other\"", b"x"));
     }
 }

@@ -31,6 +31,8 @@ const SHAPES: u8 = 2;
 const RUN_MAX: usize = 18;
 /// Different shapes, at most, that a column may have.
 const SHAPES_MAX: usize = 64;
+/// Runs and what is between them, at most, in all shapes of a column together: long texts would have one for each word.
+const PARTS_MAX: usize = 4096;
 /// Strings looked at to choose between plain and shapes.
 const SAMPLE: usize = 256;
 
@@ -265,8 +267,11 @@ enum Part {
 }
 
 impl Shaped {
-    /// `None`: too many shapes, or no digits.
+    /// `None`: too many shapes or parts, or no digits.
     fn of(strings: &Strings) -> Option<Shaped> {
+        // Each is worth its place with eight strings or more.
+        let shapes_max = (strings.len() / 8).clamp(1, SHAPES_MAX);
+        let mut parts_left = PARTS_MAX;
         let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
         let mut shaped =
             Shaped { shapes: Strings::new(), which: Vec::with_capacity(strings.len()), runs: Vec::new() };
@@ -284,12 +289,13 @@ impl Shaped {
             }
             let place = match if same { Some(&last) } else { places.get(&shape) } {
                 Some(&place) => place,
-                None if places.len() == SHAPES_MAX => return None,
+                None if places.len() == shapes_max => return None,
                 None => {
                     let place = places.len();
                     places.insert(shape.clone(), place);
                     shaped.shapes.push(&shape);
-                    let its_parts = parts_of(&shape);
+                    let its_parts = parts_of(&shape, parts_left)?;
+                    parts_left -= its_parts.len();
                     let runs = its_parts.iter().filter(|part| matches!(part, Part::Digits(_))).count();
                     shaped.runs.push(vec![Vec::new(); runs]);
                     parts.push(its_parts);
@@ -314,7 +320,7 @@ impl Shaped {
             }
         }
         let any = shaped.runs.iter().any(|runs| !runs.is_empty());
-        (any && shaped.shapes.len() * 8 <= strings.len().max(8)).then_some(shaped)
+        any.then_some(shaped)
     }
 
     fn pack(&self, out: &mut Vec<u8>) -> Result<()> {
@@ -335,7 +341,7 @@ impl Shaped {
         let mut parts = Vec::with_capacity(shapes.len());
         for shape in shapes.iter() {
             let mut of_shape = Vec::new();
-            for part in parts_of(shape) {
+            for part in parts_of(shape, usize::MAX).into_iter().flatten() {
                 let runs = match part {
                     Part::Literal(_) => Vec::new(),
                     Part::Digits(_) => numbers::unpack(from, &[], count)?,
@@ -366,10 +372,14 @@ impl Shaped {
     }
 }
 
-fn parts_of(shape: &[u8]) -> Vec<Part> {
+/// `None`: more than so many.
+fn parts_of(shape: &[u8], count_max: usize) -> Option<Vec<Part>> {
     let mut parts = Vec::new();
     let mut at = 0;
     while let Some(&byte) = shape.get(at) {
+        if parts.len() == count_max {
+            return None;
+        }
         let rest = shape.get(at..).unwrap_or_default();
         let digits = byte == b'0';
         let size = rest.iter().take_while(|&&byte| (byte == b'0') == digits).count();
@@ -382,7 +392,7 @@ fn parts_of(shape: &[u8]) -> Vec<Part> {
             at += size;
         }
     }
-    parts
+    Some(parts)
 }
 
 fn put_digits(out: &mut Vec<u8>, number: i64, size: usize) -> Result<()> {

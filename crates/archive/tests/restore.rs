@@ -20,15 +20,11 @@ use binlogz_binlog::event::PreviousGtidsEvent;
 use binlogz_binlog::gtid::GtidSetFormat;
 use binlogz_flow::{Input, Rewrite, rewrite};
 use binlogz_testkit::builder::{LogBuilder, Release};
-use binlogz_testkit::{corpus, mutate, real};
+use binlogz_testkit::{corpus, mutate, real, setting};
 
 /// Bytes of a log that is archived in a short test: this is a debug build.
 const LOG_SIZE_MAX: usize = 32_000;
 const MUTATIONS: usize = 200;
-
-fn setting(name: &str, default: usize) -> usize {
-    std::env::var(name).map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}")))
-}
 
 /// An object in memory.
 struct Bytes(Vec<u8>);

@@ -7,6 +7,9 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
+use binlogz_binlog::EventType;
+use binlogz_testkit::builder::{LogBuilder, Release, change_events};
+use binlogz_testkit::random::Random;
 use binlogz_testkit::{Result, Tool, corpus, require_tool};
 use common::{Folder, Ran};
 
@@ -53,6 +56,70 @@ fn logs_given_in_any_order_follow_one_another() {
     assert!(text(&ran).ends_with("PURGE BINARY LOGS TO 'binlog.1000001';\n"), "{}", text(&ran));
     let ran = folder.run(["archive", "check", "arc"]);
     assert_eq!(text(&ran), "2 logs are whole and follow one another\n");
+}
+
+/// Rows that are loaded, updated and deleted, each in a log of a server of its own.
+fn load_update_and_delete() -> [Vec<u8>; 3] {
+    let mut random = Random::new(11);
+    let mut bytes = |count: usize| (0..count).map(|_| random.bits() as u8).collect::<Vec<u8>>();
+    let before: Vec<_> = (0..1000).map(|_| bytes(100)).collect();
+    // A row keeps all but its first bytes.
+    let after: Vec<_> = before.iter().map(|before| [&bytes(4), &before[4..]].concat()).collect();
+    let pairs: Vec<&[u8]> = before.iter().zip(&after).flat_map(|(one, other)| [&one[..], other]).collect();
+    let log = |event_type, values: &[&[u8]], row: usize| {
+        let mut log = LogBuilder::new(Release::MYSQL_9_7);
+        for values in values.chunks(50 * row) {
+            log.transaction_of(&change_events(event_type, values));
+        }
+        log.take()
+    };
+    [
+        log(EventType::WRITE_ROWS, &slices(&before), 1),
+        log(EventType::UPDATE_ROWS, &pairs, 2),
+        log(EventType::DELETE_ROWS, &slices(&after), 1),
+    ]
+}
+
+fn slices(values: &[Vec<u8>]) -> Vec<&[u8]> {
+    values.iter().map(Vec::as_slice).collect()
+}
+
+/// Rows are found in the logs before: names of different bases say nothing of what came first.
+#[test]
+fn logs_of_different_names_are_packed_in_the_order_given_and_small_together() {
+    let folder = Folder::new();
+    let names = ["load.000001", "change.000001", "away.000001"];
+    for (name, log) in names.iter().zip(load_update_and_delete()) {
+        folder.put(name, log);
+    }
+    let size = |archive: &str| fs::metadata(folder.segment(archive)).unwrap().len();
+    let apart = names.map(|name| {
+        assert_eq!(
+            folder.run(["archive", "create", "--to", name.split_once('.').unwrap().0, name]).code,
+            Some(0)
+        );
+        size(name.split_once('.').unwrap().0)
+    });
+    let ran = folder.run(["archive", "create", "--to", "arc", names[0], names[1], names[2]]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let order: Vec<_> =
+        text(&ran).lines().filter_map(|line| Some(line.split_once(": ")?.0.to_owned())).collect();
+    assert_eq!(order[..3], names);
+    // Of the update it takes the new values, of the delete next to nothing.
+    let together = size("arc");
+    assert!(together < apart[0] + apart[0] / 8 + apart[1] / 2, "{together} of {apart:?}");
+    assert!(apart.iter().all(|&size| size > 100_000), "{apart:?}");
+
+    // Within a base numbers decide.
+    fs::rename(folder.path(names[1]), folder.path("load.000003")).unwrap();
+    fs::rename(folder.path(names[2]), folder.path("load.000020")).unwrap();
+    let ran = folder.run(["archive", "create", "--to", "one", "load.000020", "load.000003", names[0]]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert!(size("one").abs_diff(together) < 1000, "{} and {together}", size("one"));
+    assert_eq!(folder.run(["archive", "restore", "--to", "back", "one"]).code, Some(0));
+    for name in ["load.000001", "load.000003", "load.000020"] {
+        assert!(folder.read(&format!("back/{name}")) == folder.read(name), "{name}");
+    }
 }
 
 #[test]

@@ -5,6 +5,8 @@ mod common;
 
 use std::fs;
 
+use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
+use binlogz_testkit::s3::{BUCKET, S3Server};
 use common::small_disk::SmallDisk;
 use common::{Folder, Ran};
 
@@ -50,6 +52,57 @@ fn creating_and_restoring_on_a_full_disk() {
 
     assert_eq!(folder.run(["archive", "restore", "--to", "back", "arc"]).code, Some(0));
     for (name, log) in ["binlog.000003", "binlog.000004", "binlog.000005"].iter().zip(&logs) {
+        assert!(folder.read(&format!("back/{name}")) == *log, "{name}");
+    }
+}
+
+/// Segments and expanded payloads wait on a disk that is full, whatever room there is in the bucket.
+#[test]
+fn creating_in_object_storage_where_the_disk_for_temporary_files_is_full() {
+    let folder = Folder::new();
+    let Some(server) = S3Server::start() else { return };
+    let Some(_disk) = SmallDisk::mount(&folder.path("full"), 48 << 10) else { return };
+    let names = ["binlog.000003", "binlog.000004", "binlog.000005"];
+    let mut logs = names.map(|name| folder.sample("plain", name)).to_vec();
+    // A few hundred bytes that expand to more than there is room for.
+    let payload = Payload::zstd(&inner_transaction(&[&vec![0; 3 << 20]]));
+    logs.push(LogBuilder::new(Release::MYSQL_9_7).payload(&payload).take());
+    folder.put("binlog.000006", &logs[3]);
+    let archive = format!("s3://{BUCKET}/arc");
+    let run = |arguments: &[&str], logs: &[&str], temporary: &str| {
+        let mut command = folder.binlogz([&["archive"], arguments, &[&archive], logs].concat());
+        let output = command.envs(server.settings()).env("TMPDIR", folder.path(temporary)).output();
+        Ran::from(output.unwrap())
+    };
+    let holds = |count: usize, objects: usize| {
+        let check = run(&["check"], &[], "");
+        let expected = format!("{count} logs are whole and follow one another\n");
+        assert_eq!(String::from_utf8_lossy(&check.stdout), expected);
+        let segments = fs::read_dir(server.bucket().join("arc/objects")).unwrap();
+        assert_eq!(segments.count(), objects, "segments, and the manifest's copy");
+    };
+    let created = run(&["create", "--to"], &[names[1]], "full");
+    assert_eq!((created.code, created.stderr.as_str()), (Some(0), ""));
+    holds(1, 2);
+    for _ in 0..2 {
+        says_that_the_disk_is_full(&run(&["create", "--to"], &[names[0], names[2]], "full"));
+        says_that_the_disk_is_full(&run(&["create", "--to"], &["binlog.000006"], "full"));
+        holds(1, 2);
+        assert_eq!(fs::read_dir(folder.path("full")).unwrap().count(), 0, "nothing is left there");
+    }
+
+    // Where there is room the same commands do it.
+    let all = [names[0], names[1], names[2], "binlog.000006"];
+    let created = run(&["create", "--to"], &all, "");
+    assert_eq!((created.code, created.stderr.as_str()), (Some(0), ""));
+    let created = String::from_utf8_lossy(&created.stdout).into_owned();
+    assert!(
+        created.contains("binlog.000006") && created.contains("payloads of level 3 expanded"),
+        "{created}"
+    );
+    let restored = run(&["restore", "--to", "back"], &[], "");
+    assert_eq!((restored.code, restored.stderr.as_str()), (Some(0), ""));
+    for (name, log) in all.iter().zip(&logs) {
         assert!(folder.read(&format!("back/{name}")) == *log, "{name}");
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use binlogz_archive::cut::Cutter;
 use binlogz_archive::index::BlockEntry;
+use binlogz_archive::object::HEAD_SIZE;
 use binlogz_archive::segment::Segment;
 use binlogz_binlog::event::{RowsEvent, RowsFlags};
 use binlogz_binlog::row::CellContent;
@@ -49,7 +50,9 @@ fn seeds(target: &str, log: &[u8]) -> Vec<Vec<u8>> {
         "rows" => return rows(&expanded(log)),
         "json" => return json(log),
         "keyring" => return vec![encrypted()],
-        "archive_block" | "archive_index" => return archived(&expanded(log), target),
+        "archive_block" | "archive_index" | "archive_header" | "archive_object" => {
+            return archived(&expanded(log), target);
+        }
         _ => {}
     }
     let mut seeds = Vec::new();
@@ -79,22 +82,33 @@ fn expanded(log: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The blocks of a log's segment, or its index.
+/// The blocks of a log's segment, or their headers; or its index, or all of it.
 fn archived(log: &[u8], target: &str) -> Vec<Vec<u8>> {
     let mut segment = Segment::new().expect("a temporary file");
     let mut cutter = Cutter::with_size(log, 6_000);
     let number = segment.begin("binlog.000001", b"head");
     segment.pack(number, &mut || cutter.next_piece(), 1).expect("a log that packs");
-    let (file, _, index) = segment.finish().expect("a temporary file");
-    if target == "archive_index" {
-        return vec![index.encode()];
-    }
-    let block = |entry: &BlockEntry| {
-        let mut packed = vec![0; entry.packed_size as usize];
-        file.read_exact_at(&mut packed, entry.at).expect("it was just written");
-        [&(entry.size as u32).to_le_bytes()[..3], &packed].concat()
+    let (file, size, index) = segment.finish().expect("a temporary file");
+    let read = |begin: u64, end: u64| {
+        let mut bytes = vec![0; (end - begin) as usize];
+        file.read_exact_at(&mut bytes, begin).expect("it was just written");
+        bytes
     };
-    index.blocks.iter().map(block).collect()
+    let end = |entry: &BlockEntry| entry.at + entry.packed_size;
+    let block =
+        |entry: &BlockEntry| [&(entry.size as u32).to_le_bytes()[..3], &read(entry.at, end(entry))].concat();
+    match target {
+        "archive_index" => vec![index.encode()],
+        "archive_object" => vec![read(0, size)],
+        "archive_header" => {
+            let begins = std::iter::once(HEAD_SIZE).chain(index.blocks.iter().map(end));
+            let headers = begins.zip(&index.blocks);
+            headers
+                .map(|(begin, entry)| [&(begin as u32).to_le_bytes()[..], &read(begin, entry.at)].concat())
+                .collect()
+        }
+        _ => index.blocks.iter().map(block).collect(),
+    }
 }
 
 /// Row events, each with its table map.

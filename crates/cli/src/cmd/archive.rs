@@ -20,6 +20,7 @@ use crate::Exit;
 use crate::failure::{Failure, Result, complain};
 use crate::keyring::KeyringArg;
 use crate::log_path::LogPath;
+use crate::memory;
 
 /// Pack binary logs by column into an archive, and restore them byte for byte
 ///
@@ -139,6 +140,7 @@ impl Archive {
 
 impl Create {
     fn run(self) -> Result<Exit> {
+        memory::keep_small();
         let keyring = self.keyring.open()?;
         let storage = storage::at(&self.to).map_err(failure(&self.to))?;
         let mut exit = Exit::Done;
