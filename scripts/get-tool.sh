@@ -54,6 +54,7 @@ fi
 cache=${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-${HOME:?is not set and neither is BINLOGZ_CACHE}/.cache}/binlogz}
 # Raised whenever the wrappers below change, so that old prefixes are made anew.
 recipe=1
+[ "$tool" != chromium ] || recipe=2
 prefix=$cache/tools/$tool-$recipe
 
 if [ -f "$prefix/PACKAGES" ]; then
@@ -187,6 +188,8 @@ fi
 triplet=$(basename "$(dirname "$libc")")
 loader=$prefix/root/$loader
 libraries=$prefix/root/usr/lib/$triplet:$prefix/root/lib/$triplet:$prefix/root/usr/lib/mysql/private
+# Whose own note of where its other half stands is a path of the system's.
+[ "$tool" != chromium ] || libraries+=:$prefix/root/usr/lib/$triplet/pulseaudio
 share=$prefix/root/usr/share
 
 # wrap NAME PATH [ARGUMENT…]: bin/NAME runs PATH, with ARGUMENTs after the caller's (where options that must

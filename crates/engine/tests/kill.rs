@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use binlogz_binlog::gtid::ServerUuid;
 use binlogz_engine::{Engine, EngineOptions, Value};
 use binlogz_store::{BinlogStore, FileStorage, StoreOptions};
-use binlogz_testkit::mutate;
 use binlogz_testkit::random::Random;
+use binlogz_testkit::{mutate, setting};
 
 const UUID: ServerUuid = ServerUuid(*b"it will be kill-");
 const COMMITTERS: usize = 50;
@@ -25,16 +25,12 @@ const MILLIS: u64 = 300;
 /// Under policy 0 a second may be lost; more, where the machine is as busy as in tests.
 const LOSS_MAX: Duration = Duration::from_secs(10);
 
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|number| number.parse().ok()).unwrap_or(otherwise)
-}
-
 /// The process that is killed; nothing where it was not started as that.
 #[test]
 fn committers() {
     let Ok(dir) = std::env::var("BINLOGZ_KILL_DIR") else { return };
     let variables = [
-        ("flush_log_at_commit", Value::Integer(number("BINLOGZ_KILL_POLICY", 1) as i64)),
+        ("flush_log_at_commit", Value::Integer(setting("BINLOGZ_KILL_POLICY", 1) as i64)),
         ("binlog_transaction_compression", Value::Text("ON")),
         ("max_binlog_size", Value::Integer(256 << 10)),
     ];
@@ -107,8 +103,8 @@ fn what_was_acknowledged_survives_kill_9() {
     let mut all = 0;
     for policy in [1, 2, 0] {
         let dir = tempfile::tempdir().unwrap();
-        for kill in 0..number("BINLOGZ_KILLS", KILLS) {
-            let life = random.below(number("BINLOGZ_KILL_MILLIS", MILLIS) as usize) as u64;
+        for kill in 0..setting("BINLOGZ_KILLS", KILLS) {
+            let life = random.below(setting("BINLOGZ_KILL_MILLIS", MILLIS) as usize) as u64;
             let (acknowledged, killed) = kill_after(start(dir.path(), policy), Duration::from_millis(life));
             let what = format!("SEED={seed} policy {policy} kill {kill}");
             let storage = FileStorage::open(dir.path()).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use binlogz_source::Error as SourceError;
 
 use crate::error::{Error, Result};
-use crate::preset::{COMPRESSION, SCHEMAS};
+use crate::experiment::{COMPRESSION, SCHEMAS};
 use crate::session::Session;
 
 /// What stands against loading a server, unless it is allowed by name.

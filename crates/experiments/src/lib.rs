@@ -1,13 +1,13 @@
 //! Repeats the public experiments on binary log transaction compression, on any server, beside the published figures.
 //!
 //! ```text
-//! preset.rs      what is run: settings × steps, repeated; data
+//! preset.rs      what is run, as data; experiment.rs: settings × steps, repeated
 //! server.rs      where: a server of the user's, or a private one; session.rs asks it, sysbench.rs loads it
 //! guard.rs       whether it may be loaded at all; limits.rs how many connections it can have
 //! plan.rs        the cells in their order, with estimates; space.rs whether there is room for them
 //! restore.rs     how it was, and how it gets back there; stop.rs does that also when the run is interrupted
 //!   │
-//! run.rs         each cell: set, load (work.rs), measure (measure.rs, consumer.rs), drop, keep
+//! run.rs         run/cells.rs: each cell: set, load (work.rs), measure (measure.rs, consumer.rs), drop, keep
 //!   │            replicas.rs: who can follow a source that compresses; skip_counter.rs: what they skip
 //!   │ results.rs results.json, after each cell
 //! summary/       medians, tables, plots, conclusions; published.rs has the figures of the studies
@@ -23,6 +23,7 @@
 mod compare;
 mod consumer;
 mod error;
+mod experiment;
 mod guard;
 mod limits;
 mod machine;

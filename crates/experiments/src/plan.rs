@@ -9,7 +9,7 @@ use binlogz_report::stats::{Cell, Section};
 use binlogz_sandbox::random::Random;
 use binlogz_sandbox::workload::Workload;
 
-use crate::preset::{Experiment, Setting, Work};
+use crate::experiment::{Experiment, Setting, Work};
 use crate::results::{Options, Results};
 use crate::work;
 

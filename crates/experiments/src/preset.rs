@@ -1,12 +1,8 @@
-//! What is run, as data: an experiment is settings × steps, and each setting is repeated.
-//!
-//! A cell is one setting, once: its steps run in their order on a server set so, since most of them need what those
-//! before them have made. Steps that are not measured run without compression: they only prepare.
-
-use std::borrow::Cow;
+//! What can be asked for, as data: the experiments of each preset.
 
 use binlogz_sandbox::workload::{Workload, scaled};
 
+use crate::experiment::{COMPRESSION, ENCRYPTION, Experiment, LEVEL, Setting, Step, Tables, Work};
 use crate::results::Options;
 
 /// What can be asked for.
@@ -29,78 +25,6 @@ pub enum Preset {
     /// All of them.
     All,
 }
-
-/// Settings × steps.
-#[derive(Debug, Clone)]
-pub(crate) struct Experiment {
-    /// As in `--preset` and results.json.
-    pub(crate) name: &'static str,
-    pub(crate) settings: Vec<Setting>,
-    pub(crate) steps: Vec<Step>,
-    /// Whether a setting may be measured on the data that another one was: rates may, sizes not.
-    pub(crate) keeps_data: bool,
-}
-
-/// How the server is set, and what is measured beside it.
-#[derive(Debug, Clone)]
-pub(crate) struct Setting {
-    pub(crate) name: String,
-    /// Global variables; those of other settings are as the server had them.
-    pub(crate) variables: Vec<(&'static str, String)>,
-    /// Levels at which zstd compresses the whole binlog files of each step, once.
-    pub(crate) zstd_levels: &'static [u8],
-    /// Processors that the server may use; `None`: all. For private servers alone.
-    pub(crate) cores: Option<usize>,
-}
-
-/// Something to do.
-#[derive(Debug, Clone)]
-pub(crate) struct Step {
-    pub(crate) name: Cow<'static, str>,
-    pub(crate) measured: bool,
-    pub(crate) work: Work,
-}
-
-/// What puts load on the server.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Work {
-    /// One of the five.
-    Workload(Workload),
-    /// sysbench's one table of 1.1 million rows at scale 1.
-    LargeTable,
-    /// Single-row updates of it, 5,000 at scale 1.
-    RowUpdates,
-    /// Updates of 1,001 rows of it each, as many.
-    RangeUpdates,
-    /// A table with a column of text, 500,000 rows at scale 1.
-    TextTable,
-    /// Updates of all its rows, over and over for the time of a timed step.
-    UpdateLoop,
-    /// sysbench's tables.
-    Tables(Tables),
-    /// A script of sysbench's on them, for the time of a timed step.
-    Timed {
-        script: &'static str,
-        tables: Tables,
-        threads: u32,
-        /// Transactions a second that are asked for; `None`: as many as it can.
-        rate: Option<u32>,
-    },
-}
-
-/// Tables of sysbench's.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Tables {
-    pub(crate) count: u32,
-    pub(crate) rows: u32,
-}
-
-/// Schemas that the workloads make. Their names are in the binlog, and so in its size: others would not compare.
-pub(crate) const SCHEMAS: [&str; 2] = ["sbtest", "employees"];
-
-pub(crate) const COMPRESSION: &str = "binlog_transaction_compression";
-pub(crate) const LEVEL: &str = "binlog_transaction_compression_level_zstd";
-const ENCRYPTION: &str = "binlog_encryption";
 
 /// The levels that the study of 2020 took.
 const LEVELS: [u8; 5] = [1, 3, 11, 19, 22];
@@ -138,67 +62,6 @@ impl Preset {
             Preset::Network => vec![network()],
             Preset::Replicas => Vec::new(),
             Preset::All => vec![space(), levels(), updates(), point_select(scale), insert(), network()],
-        }
-    }
-}
-
-impl Setting {
-    fn new(name: &str, variables: &[(&'static str, &str)]) -> Setting {
-        let variables = variables.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        Setting { name: name.to_owned(), variables, zstd_levels: &[], cores: None }
-    }
-
-    fn off() -> Setting {
-        Setting::new("off", &[(COMPRESSION, "OFF")])
-    }
-
-    fn level(level: u8) -> Setting {
-        Setting::new(&format!("level {level}"), &[(COMPRESSION, "ON"), (LEVEL, &level.to_string())])
-    }
-
-    fn with(mut self, variables: &[(&'static str, String)]) -> Setting {
-        self.variables.extend_from_slice(variables);
-        self
-    }
-
-    /// The level at which the server compresses; `None`: it does not.
-    pub(crate) fn level_of_compression(&self) -> Option<u8> {
-        let value =
-            |name: &str| self.variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
-        match value(COMPRESSION)?.as_str() {
-            "ON" => value(LEVEL)?.parse().ok(),
-            _ => None,
-        }
-    }
-}
-
-impl Step {
-    fn measured(name: &'static str, work: Work) -> Step {
-        Step { name: Cow::Borrowed(name), measured: true, work }
-    }
-
-    fn preparing(name: &'static str, work: Work) -> Step {
-        Step { name: Cow::Borrowed(name), measured: false, work }
-    }
-}
-
-impl Work {
-    /// Whether it is sysbench's.
-    pub(crate) fn needs_sysbench(self) -> bool {
-        match self {
-            Work::Workload(workload) => {
-                matches!(workload, Workload::SysbenchPrepare | Workload::SysbenchRun)
-            }
-            Work::LargeTable | Work::Tables(_) | Work::Timed { .. } => true,
-            Work::RowUpdates | Work::RangeUpdates | Work::TextTable | Work::UpdateLoop => false,
-        }
-    }
-
-    /// Connections that it makes at once.
-    pub(crate) fn connections(self) -> u32 {
-        match self {
-            Work::Timed { threads, .. } => threads,
-            _ => 2,
         }
     }
 }

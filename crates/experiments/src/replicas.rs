@@ -80,6 +80,7 @@ pub(crate) fn examine(stopper: &Stopper, tell: &mut dyn FnMut(&str)) -> Result<V
     }
 
     let mut replicas = Vec::new();
+    let mut servers = Servers::default();
     for followed in &all {
         let settings: &[(&str, &[(&str, &str)])] = match followed.name {
             "source" => &[
@@ -92,11 +93,13 @@ pub(crate) fn examine(stopper: &Stopper, tell: &mut dyn FnMut(&str)) -> Result<V
             _ => &[("", &[])],
         };
         for (with, options) in settings {
-            replicas.push(one(stopper, tell, followed, "mysqld", with, |followed| {
-                mysqld(followed, options, rows)
+            replicas.push(one(stopper, tell, followed, "mysqld", with, |followed| match options {
+                [] => servers.mysqld(followed, rows),
+                _ => mysqld(followed, options, rows),
             })?);
         }
-        replicas.push(one(stopper, tell, followed, "MariaDB", "", |followed| mariadb(followed, rows))?);
+        replicas
+            .push(one(stopper, tell, followed, "MariaDB", "", |followed| servers.mariadb(followed, rows))?);
         replicas.push(one(stopper, tell, followed, "Python mysql-replication", "", cdc)?);
     }
     if let Some(direct) = all.first() {
@@ -172,6 +175,7 @@ fn relayed(
     connect.set("password", Some("repl"))?;
     fs::create_dir_all(folder).at("create", folder)?;
     let options = RelayOptions {
+        uncompressed_file_size: RelayOptions::UNCOMPRESSED_FILE_SIZE,
         sources: vec![connect],
         accounts: Vec::new(),
         limits: Limits::default(),
@@ -190,6 +194,8 @@ fn relayed(
         http: None,
         server_id: None,
         semi_sync: false,
+        listen_semi_sync: false,
+        wait_for_replicas: Default::default(),
     };
     let failed = |error| Error::Load(format!("relay: {error}"));
     let relay = Relay::start(options, Box::new(|_, _| ())).map_err(failed)?;
@@ -203,6 +209,52 @@ fn relayed(
         sleep(POLL);
     }
     Ok(Followed { name, port: relay.address().port(), first_file: first_file.to_owned(), encrypted: false })
+}
+
+/// Servers without settings of their own, which follow one after the other, and have nothing before each.
+#[derive(Default)]
+struct Servers {
+    mysqld: Option<MysqlSandbox>,
+    mariadb: Option<MariadbSandbox>,
+}
+
+impl Servers {
+    fn mysqld(&mut self, followed: &Followed, rows: u64) -> binlogz_sandbox::Result<Outcome> {
+        let mysql = Tool::Mysql.find()?;
+        let replica = match &mut self.mysqld {
+            Some(replica) => {
+                replica.sql(
+                    "STOP REPLICA; RESET REPLICA ALL; DROP DATABASE IF EXISTS shop; RESET BINARY LOGS AND GTIDS",
+                )?;
+                replica
+            }
+            none => none.insert(mysql.sandbox().start()?),
+        };
+        follow_by_gtid(replica, followed)?;
+        outcome(replica, mysql.version(), rows)
+    }
+
+    fn mariadb(&mut self, followed: &Followed, rows: u64) -> binlogz_sandbox::Result<Outcome> {
+        let mariadb = Tool::Mariadb.find()?;
+        let replica = match &mut self.mariadb {
+            Some(replica) => {
+                replica.sql("STOP SLAVE; RESET SLAVE ALL; DROP DATABASE IF EXISTS shop")?;
+                replica
+            }
+            none => none.insert(MariadbSandbox::start(&[])?),
+        };
+        if followed.encrypted {
+            replica.replicate_from_port(followed.port, &followed.first_file, 4)?;
+        } else {
+            replica.sql(&format!(
+                "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='repl', MASTER_PASSWORD='repl', \
+                 MASTER_SSL=0, MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=no, MASTER_LOG_FILE='{}', MASTER_LOG_POS=4; \
+                 START SLAVE;",
+                followed.port, followed.first_file
+            ))?;
+        }
+        outcome(replica, mariadb.version(), rows)
+    }
 }
 
 fn mysqld(followed: &Followed, options: &[(&str, &str)], rows: u64) -> binlogz_sandbox::Result<Outcome> {
@@ -221,22 +273,6 @@ fn follow_by_gtid(replica: &MysqlSandbox, followed: &Followed) -> binlogz_sandbo
         followed.port
     );
     replica.sql(&statement).map(drop)
-}
-
-fn mariadb(followed: &Followed, rows: u64) -> binlogz_sandbox::Result<Outcome> {
-    let mariadb = Tool::Mariadb.find()?;
-    let replica = MariadbSandbox::start(&[])?;
-    if followed.encrypted {
-        replica.replicate_from_port(followed.port, &followed.first_file, 4)?;
-    } else {
-        replica.sql(&format!(
-            "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='repl', MASTER_PASSWORD='repl', \
-             MASTER_SSL=0, MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=no, MASTER_LOG_FILE='{}', MASTER_LOG_POS=4; \
-             START SLAVE;",
-            followed.port, followed.first_file
-        ))?;
-    }
-    outcome(&replica, mariadb.version(), rows)
 }
 
 /// Waits until it has all rows, or an error.
@@ -272,19 +308,23 @@ fn count(server: &Server) -> binlogz_sandbox::Result<u64> {
 fn cdc(followed: &Followed) -> binlogz_sandbox::Result<Outcome> {
     let version = Tool::Cdc.find()?.version().to_owned();
     let mut client = CdcClient::follow(followed.port, 3_999_999_938)?;
+    let expected = TRANSACTIONS as usize + 1;
+    let rows = |events: &[String]| events.iter().filter(|event| *event == "WriteRowsEvent").count();
     let deadline = Instant::now() + PATIENCE;
     let (mut known, mut since) = (0, Instant::now());
-    // Until nothing more comes: it is blocked then, or gone.
+    // Until it has all, or nothing more comes: it is blocked then, or gone.
     while Instant::now() < deadline && client.trouble().is_none() && (known == 0 || since.elapsed() < SILENCE)
     {
-        let now = client.events().len();
-        if now != known {
-            (known, since) = (now, Instant::now());
+        let events = client.events();
+        if rows(&events) >= expected {
+            break;
+        }
+        if events.len() != known {
+            (known, since) = (events.len(), Instant::now());
         }
         sleep(POLL);
     }
-    let expected = TRANSACTIONS as usize + 1;
-    let seen = client.events().iter().filter(|event| *event == "WriteRowsEvent").count();
+    let seen = rows(&client.events());
     let said = client.trouble();
     let outcome = match (seen >= expected, &said) {
         (true, _) => "works",

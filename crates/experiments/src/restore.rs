@@ -11,8 +11,8 @@ use std::time::Duration;
 use binlogz_source::ConnectOptions;
 
 use crate::error::{Error, IoContext, Result};
+use crate::experiment::SCHEMAS;
 use crate::measure::STAGES;
-use crate::preset::SCHEMAS;
 use crate::session::{Session, column};
 
 /// The file, in the folder of the results.

@@ -12,7 +12,7 @@ use binlogz_source::ConnectOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::preset::{Tables, Work};
+use crate::experiment::{Tables, Work};
 use crate::results::Options;
 use crate::session::Session;
 use crate::stop::Stopper;

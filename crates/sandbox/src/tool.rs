@@ -139,9 +139,9 @@ fn install(tool: Tool) -> Result<Installed> {
     let prefix = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
     let mut installed = Installed { prefix, version: String::new() };
     let output = installed.run(tool.main_program(), ["--version"])?;
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let [printed, complaint] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     installed.version = version_in(&printed).ok_or_else(|| {
-        Error::Failed(format!("no version in what {} prints: {printed}", tool.main_program()))
+        Error::Failed(format!("no version in what {} prints: {printed}{complaint}", tool.main_program()))
     })?;
     Ok(installed)
 }

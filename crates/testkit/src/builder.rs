@@ -183,10 +183,14 @@ impl LogBuilder {
 
     /// A transaction that inserts values, each with a rows event of its own.
     pub fn transaction(&mut self, values: &[&[u8]]) -> &mut LogBuilder {
-        let events = transaction_events(values);
+        self.transaction_of(&transaction_events(values))
+    }
+
+    /// A transaction of these events, with their bodies.
+    pub fn transaction_of(&mut self, events: &[(EventType, Vec<u8>)]) -> &mut LogBuilder {
         let sizes = events.iter().map(|(_, body)| 19 + body.len() + self.checksum.size());
         self.gtid(sizes.sum::<usize>() as u64);
-        for (event_type, body) in &events {
+        for (event_type, body) in events {
             self.event(*event_type, body);
         }
         self
@@ -259,8 +263,20 @@ fn gtid_event(form: GtidForm, gno: u64) -> GtidEvent<'static> {
 
 /// The events behind a GTID event that insert values, with their bodies.
 pub fn transaction_events(values: &[&[u8]]) -> Vec<(EventType, Vec<u8>)> {
+    transaction_with(
+        values.iter().map(|value| (EventType::WRITE_ROWS, rows(EventType::WRITE_ROWS, &[value]))),
+    )
+}
+
+/// The events behind a GTID event that insert or delete rows with these values, or update them: before and after, in turn.
+pub fn change_events(event_type: EventType, values: &[&[u8]]) -> Vec<(EventType, Vec<u8>)> {
+    transaction_with([(event_type, rows(event_type, values))])
+}
+
+/// The events behind a GTID event, around those of rows.
+fn transaction_with(rows: impl IntoIterator<Item = (EventType, Vec<u8>)>) -> Vec<(EventType, Vec<u8>)> {
     let mut events = vec![(EventType::QUERY, query("BEGIN")), (EventType::TABLE_MAP, table_map())];
-    events.extend(values.iter().map(|value| (EventType::WRITE_ROWS, write_row(value))));
+    events.extend(rows);
     events.push((EventType::XID, XidEvent { xid: 1 }.encode()));
     events
 }
@@ -302,19 +318,22 @@ fn table_map() -> Vec<u8> {
     event.encode(TABLE_MAP_LENGTH).expect("a post-header of 8 bytes")
 }
 
-fn write_row(value: &[u8]) -> Vec<u8> {
-    let mut row = vec![0]; // no NULL
-    row.put_u32(value.len() as u32);
-    row.put(value);
+fn rows(event_type: EventType, values: &[&[u8]]) -> Vec<u8> {
+    let mut rows = Vec::new();
+    for value in values {
+        rows.push(0); // no NULL
+        rows.put_u32(value.len() as u32);
+        rows.put(value);
+    }
     let event = RowsEvent {
-        event_type: EventType::WRITE_ROWS,
+        event_type,
         table_id: TABLE_ID,
         flags: RowsFlags::default(),
         extra_data: &[],
         width: 1,
         columns: Bitmap(&[1]),
-        columns_after: None,
-        rows: &row,
+        columns_after: (event_type == EventType::UPDATE_ROWS).then_some(Bitmap(&[1])),
+        rows: &rows,
     };
     event.encode(ROWS_LENGTH).expect("a post-header of 10 bytes")
 }
@@ -418,7 +437,7 @@ pub fn bomb(zeros: u32) -> Vec<u8> {
 
 /// The front of a rows event with one value of so many zeros, which come next (and then the checksum).
 fn row_of_zeros(zeros: u32, checksum: ChecksumAlgorithm) -> Vec<u8> {
-    let body = write_row(&[]);
+    let body = rows(EventType::WRITE_ROWS, &[&[]]);
     let event_size = (19 + body.len() + checksum.size()) as u32 + zeros;
     let mut event = EventHeader { event_size, ..header(EventType::WRITE_ROWS) }.encode().to_vec();
     event.put(&body[..body.len() - 4]);

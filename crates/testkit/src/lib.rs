@@ -9,7 +9,8 @@
 //! * [`corpus`] has the real binlogs that the repository ships, and [`real::every_binlog`] all of these;
 //! * [`builder`] builds logs by hand: of servers that can't be had here, and with any lie in them;
 //! * [`mutate`] damages them, from a seed that is printed;
-//! * [`disk`] is a disk that loses, tears and refuses what a store writes to it.
+//! * [`disk`] is a disk that loses, tears and refuses what a store writes to it;
+//! * [`setting`](setting()) says how long a test is, [`memory`] what a process took.
 //!
 //! Everything dear to make is kept in a [`cache`] outside the checkout. A test that needs a program which can't
 //! be had here says `SKIPPED` aloud and passes, unless `BINLOGZ_REQUIRE_SERVERS=1`; see [`require_tool!`].
@@ -18,14 +19,17 @@ pub mod browser;
 pub mod builder;
 pub mod corpus;
 pub mod disk;
+pub mod memory;
 pub mod mixed;
 pub mod mutate;
 pub mod real;
 pub mod s3;
+mod setting;
 pub mod tool;
 pub mod workload;
 
 pub use binlogz_sandbox::{Error, IoContext, Result, cache, cdc, random, server};
 pub use real::{Compression, RealBinlog};
 pub use server::{MariadbSandbox, MysqlSandbox, Server};
+pub use setting::setting;
 pub use tool::{Installed, Tool};

@@ -3,8 +3,8 @@
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_store::{BinlogStore, Error, FileNumber};
 use binlogz_testkit::disk::{Fault, SimulatedDisk};
-use binlogz_testkit::mutate;
 use binlogz_testkit::random::Random;
+use binlogz_testkit::{mutate, setting};
 
 use crate::common::{gtids, numbers, open, rotate, transaction};
 
@@ -143,7 +143,7 @@ fn every_operation_may_be_the_last_or_fail() {
 #[test]
 fn random_runs_survive_crash_after_crash() {
     let seed = mutate::seed();
-    let runs = std::env::var("BINLOGZ_CRASHES").ok().and_then(|runs| runs.parse().ok()).unwrap_or(CRASHES);
+    let runs = setting("BINLOGZ_CRASHES", CRASHES);
     let mut in_recovery = 0;
     for run in 0..runs {
         let mut random = Random::new(seed.wrapping_add(run));

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use binlogz_binlog::EventType;
 use binlogz_testkit::builder::{LogBuilder, Release, transaction_events};
+use binlogz_testkit::memory::peak_memory;
 use binlogz_testkit::random::Random;
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
@@ -76,10 +77,7 @@ fn run(binlogz: &Path, megabytes: usize) -> Result<()> {
 fn watch(what: &str, mut child: Child) -> Result<()> {
     let mut peak = 0;
     let status = loop {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        if let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmHWM:")) {
-            peak = line.trim().trim_end_matches(" kB").parse()?;
-        }
+        peak = peak_memory(child.id()).unwrap_or(peak);
         if let Some(status) = child.try_wait()? {
             break status;
         }

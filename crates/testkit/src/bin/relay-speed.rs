@@ -7,12 +7,15 @@
 //! syncing, the relay syncing as it goes. Clients are `mysqlbinlog --raw`, at the same time, writing to the temporary
 //! directory; the CPU seconds are those of the server that they read from.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use binlogz_testkit::memory::peak_memory;
 use binlogz_testkit::workload::{self, Setting, Workload};
 use binlogz_testkit::{Error, Installed, MysqlSandbox, Result, Tool};
 
@@ -84,7 +87,13 @@ fn run(binlogz: &Path, clients: usize) -> Result<()> {
         for form in ["", "-z", "-u"] {
             let what = format!("relay, kept {kept}, binlog{form}.*");
             bench.serve(&what, clients, relay.port, relay.child.id(), form, Some(source))?;
-            println!("{:<34} {:>8} {:>8} MiB at most", "", "", relay.memory() >> 10);
+            let [converted, shared] = relay.blocks()?;
+            println!(
+                "{:<34} {:>8} {:>8} MiB at most; by now {converted} blocks converted, sent again {shared} times",
+                "",
+                "",
+                relay.memory() >> 10
+            );
         }
     }
     Ok(())
@@ -103,6 +112,8 @@ struct Bench<'a> {
 struct Relay {
     child: Child,
     port: u16,
+    /// Where its metrics are.
+    http: u16,
     dir: PathBuf,
 }
 
@@ -118,9 +129,20 @@ impl Drop for Relay {
 impl Relay {
     /// The most it had, in KiB.
     fn memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+        peak_memory(self.child.id()).unwrap_or(0)
+    }
+
+    /// Blocks that were converted for clients, and how often one was sent that was there already.
+    fn blocks(&self) -> Result<[u64; 2]> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.http)).map_err(failed("ask for metrics"))?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").map_err(failed("ask for metrics"))?;
+        let mut said = String::new();
+        stream.read_to_string(&mut said).map_err(failed("read metrics"))?;
+        let of = |name: &str| {
+            let line = said.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+        };
+        Ok([of("binlogz_relay_blocks_converted_total "), of("binlogz_relay_blocks_shared_total ")])
     }
 }
 
@@ -139,12 +161,13 @@ impl Bench<'_> {
         let log = self.folder.join("relay.log");
         let begun = Instant::now();
         let mut command = Command::new(self.binlogz);
-        command.args(["relay", "run", "--listen", "127.0.0.1:0", "--dir"]).arg(&dir).args(options);
+        command.args(["relay", "run", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--dir"]);
+        command.arg(&dir).args(options);
         command.args(["--source", &format!("mysql://repl@127.0.0.1:{}", self.source.port())]);
         let stderr = fs::File::create(&log).map_err(failed("create a log"))?;
         command.env("MYSQL_PWD", "repl").stdout(Stdio::null()).stderr(stderr);
         let child = command.spawn().map_err(failed("run binlogz"))?;
-        let mut relay = Relay { child, port: 0, dir };
+        let mut relay = Relay { child, port: 0, http: 0, dir };
         // The source has begun a file behind those.
         let behind = relay.dir.join(format!("binlog.{:06}", self.names.len() + 1));
         while !behind.exists() {
@@ -155,8 +178,13 @@ impl Bench<'_> {
         }
         let seconds = begun.elapsed().as_secs_f64();
         let said = fs::read_to_string(&log).map_err(failed("read a log"))?;
-        let port = said.lines().find_map(|line| line.split_once("listening on 127.0.0.1:")?.1.parse().ok());
-        relay.port = port.ok_or_else(|| Error::Failed(format!("no port in {said}")))?;
+        let port = |behind: &str| {
+            let found =
+                said.lines().find_map(|line| line.split_once(behind)?.1.trim_end_matches('/').parse().ok());
+            found.ok_or_else(|| Error::Failed(format!("no port in {said}")))
+        };
+        relay.port = port("listening on 127.0.0.1:")?;
+        relay.http = port("status on http://127.0.0.1:")?;
         Ok((relay, seconds))
     }
 
