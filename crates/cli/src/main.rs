@@ -10,6 +10,7 @@ mod failure;
 mod interrupt;
 mod keyring;
 mod log_path;
+mod memory;
 mod output;
 mod progress;
 mod report;

@@ -11,7 +11,11 @@ use std::time::Duration;
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::CompressionType;
 use binlogz_payload::{CompressionLevel, Compressor};
-use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_event, transaction_events};
+use binlogz_testkit::builder::{
+    LogBuilder, Payload, Release, change_events, inner_event, transaction_events,
+};
+use binlogz_testkit::memory::peak_memory;
+use binlogz_testkit::random::Random;
 use common::Folder;
 
 /// What the bomb holds, in bytes.
@@ -56,13 +60,9 @@ fn payload(level: CompressionLevel, inside: u64, value_size: usize) -> Payload {
 /// Waits for a process; the most memory that it took, in KiB.
 #[track_caller]
 fn memory_of(mut child: Child) -> u64 {
-    let status = format!("/proc/{}/status", child.id());
     let mut most = 0;
     loop {
-        let now = fs::read_to_string(&status).unwrap_or_default();
-        let high_water = now.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = high_water.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
-        most = most.max(kib.unwrap_or(0));
+        most = most.max(peak_memory(child.id()).unwrap_or(0));
         if let Some(status) = child.try_wait().unwrap() {
             let output = child.wait_with_output().unwrap();
             assert!(status.success(), "{status}: {}", String::from_utf8_lossy(&output.stderr));
@@ -195,6 +195,29 @@ fn archive_of_one_large_transaction() {
     folder.put("large", LogBuilder::new(Release::MYSQL_9_7).payload(&payload).bytes());
     archived(&folder, "large");
 }
+
+/// Blocks that take long to pack: without a limit for those under way there would be one for each thread.
+#[test]
+fn archive_of_one_large_transaction_of_text() {
+    let folder = Folder::new();
+    let mut random = Random::new(3);
+    let mut events = transaction_events(&[]);
+    for _ in 0..(TEXT / TEXT_VALUE) {
+        let mut value = Vec::with_capacity(TEXT_VALUE + 8);
+        while value.len() < TEXT_VALUE {
+            value.extend_from_slice(format!("{:x} ", random.below(1 << 14)).as_bytes());
+        }
+        let [_, _, row, _] = change_events(EventType::WRITE_ROWS, &[&value]).try_into().unwrap();
+        events.insert(events.len() - 1, row);
+    }
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    folder.put("text", log.transaction_of(&events).bytes());
+    archived(&folder, "text");
+}
+
+/// Bytes of its rows, and of each.
+const TEXT: usize = 64 << 20;
+const TEXT_VALUE: usize = 60_000;
 
 /// zstd takes 81 MiB for each thread that compresses such transactions at level 19.
 #[test]

@@ -1,8 +1,6 @@
 //! The relay between real servers: every form reaches its replicas, no byte is lost.
 
 mod common;
-#[path = "common/relay.rs"]
-mod running;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,9 +14,9 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_store::{BinlogStore, FileStorage, StoreOptions};
 use binlogz_testkit::random::Random;
 use binlogz_testkit::workload::sysbench;
-use binlogz_testkit::{MariadbSandbox, Tool, mutate, require_tool};
+use binlogz_testkit::{MariadbSandbox, MysqlSandbox, Tool, mutate, require_tool, setting};
 use common::Folder;
-use running::Relay;
+use common::relay::{Relay, client, sql};
 
 /// What both MySQL and MariaDB can apply, from compressed transactions.
 const COMMON: &str = "\
@@ -74,7 +72,7 @@ fn every_form_reaches_its_replicas() {
     let stopped = mariadb.wait_for_position(&file, offset).unwrap_err().to_string();
     assert!(stopped.contains("parse relay log event"), "{stopped}");
     mariadb.sql("STOP SLAVE; RESET SLAVE ALL; DROP DATABASE IF EXISTS shop").unwrap();
-    relay.has_all_of(&folder, &source);
+    relay.keeps_files_of(&folder, &source);
     mariadb.replicate_from_port(relay.port, "binlog-u.000001", 4).unwrap();
     let expected = source.sql(ORDERS).unwrap();
     relay.wait_for("row in MariaDB", |_| {
@@ -87,63 +85,49 @@ fn every_form_reaches_its_replicas() {
     source.sql(MYSQL_ONLY).unwrap();
     let by_gtid = mysql.sandbox().option("replica-parallel-workers", "4").start().unwrap();
     let by_position = mysql.sandbox().start().unwrap();
-    relay.replicates_to(&by_gtid, "SOURCE_SSL=1, SOURCE_AUTO_POSITION=1");
-    relay.replicates_to(&by_position, "SOURCE_SSL=0, SOURCE_LOG_FILE='binlog.000001', SOURCE_LOG_POS=4");
+    relay.replicates_to(&by_gtid, "repl", "SOURCE_SSL=1, SOURCE_AUTO_POSITION=1");
+    relay.replicates_to(
+        &by_position,
+        "repl",
+        "SOURCE_SSL=0, SOURCE_LOG_FILE='binlog.000001', SOURCE_LOG_POS=4",
+    );
     for replica in [&by_gtid, &by_position] {
-        replica.wait_for_source(&source).unwrap_or_else(|error| panic!("{error}\n{}", relay.said()));
-        assert_eq!(replica.checksum_tables("shop").unwrap(), source.checksum_tables("shop").unwrap());
-        assert_eq!(replica.gtid_executed().unwrap(), source.gtid_executed().unwrap());
+        relay.brings(&source, replica, &["shop"]);
     }
     // A replica goes on where it was, by GTID.
     by_gtid.sql("STOP REPLICA").unwrap();
     source.sql("DELETE FROM shop.orders WHERE id = 1").unwrap();
     by_gtid.sql("START REPLICA").unwrap();
-    by_gtid.wait_for_source(&source).unwrap();
-    assert_eq!(by_gtid.checksum_tables("shop").unwrap(), source.checksum_tables("shop").unwrap());
+    relay.brings(&source, &by_gtid, &["shop"]);
 
     // The stored bytes are the source's, on disk and over the wire.
-    let count = relay.has_all_of(&folder, &source);
+    relay.keeps_files_of(&folder, &source);
+    let names = relay.sends_files_of(mysql, &folder, &source);
     let files = source.binlogs().unwrap();
-    let names: Vec<_> =
-        files[..count].iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
-    let fetched = relay.fetch(mysql, &folder, &[], &names);
-    for (file, fetched) in files.iter().zip(&fetched) {
-        assert!(*fetched == fs::read(file).unwrap(), "{} over the wire", file.display());
-    }
 
     // The other form holds no compressed transaction, means the same, and begins anywhere.
     let others: Vec<_> = names.iter().map(|name| name.replace("binlog.", "binlog-u.")).collect();
     let others: Vec<&str> = others.iter().map(String::as_str).collect();
-    let expanded = relay.fetch(mysql, &folder, &[], &others);
-    let place = |name: &&str| format!("fetched/{name}");
-    let same = folder.run(
-        ["verify", "--same"]
-            .map(str::to_owned)
-            .into_iter()
-            .chain(names.iter().map(place))
-            .chain(std::iter::once("--".to_owned()).chain(others.iter().map(place))),
-    );
-    assert_eq!(same.code, Some(0), "{} {}", same.text(), same.stderr);
-    let events = folder
-        .run(["events", "--format", "json"].map(str::to_owned).into_iter().chain(others.iter().map(place)));
-    assert_eq!(events.code, Some(0), "{}", events.stderr);
-    assert!(!events.text().contains("Transaction_payload") && events.text().contains("Xid"));
+    let expanded = relay.fetched(mysql, &folder, &[], &others);
+    let events = mean_the_same(&folder, &names, &others);
+    assert!(!events.contains("Transaction_payload") && events.contains("Xid"));
     let (first, whole) = (others[0], &expanded[0]);
     for position in event_offsets(whole).into_iter().skip(2).step_by(7) {
         let option = format!("--start-position={position}");
-        let tail = relay.fetch(mysql, &folder, &[&option], &[first]).remove(0);
+        let tail = relay.fetched(mysql, &folder, &[&option], &[first]).remove(0);
         assert!(tail.ends_with(&whole[position..]), "from {position}");
         assert_eq!(tail.len() - (whole.len() - position), event_offsets(&tail)[1], "from {position}");
     }
 
     // Clients of other kinds.
-    assert!(relay.sql(mysql, "wrong", "SELECT 1").unwrap_err().contains("Access denied"));
-    let listed = relay.sql(mysql, "repl", "SHOW BINARY LOGS").unwrap();
+    let stranger = client(mysql, "mysql", relay.port, "repl", "wrong");
+    assert!(sql(stranger, "SELECT 1").unwrap_err().contains("Access denied"));
+    let listed = relay.sql(mysql, "repl", &[], "SHOW BINARY LOGS").unwrap();
     assert_eq!(listed.lines().count(), files.len(), "{listed}");
     assert!(listed.starts_with(&format!("binlog-u.000001\t{}\tNo\n", expanded[0].len())), "{listed}");
-    let unknown = relay.sql(mysql, "repl", "DROP TABLE shop.orders").unwrap_err();
+    let unknown = relay.sql(mysql, "repl", &[], "DROP TABLE shop.orders").unwrap_err();
     assert!(unknown.contains("does not know this statement"), "{unknown}");
-    let replicas = relay.sql(mysql, "repl", "SHOW REPLICAS").unwrap();
+    let replicas = relay.sql(mysql, "repl", &[], "SHOW REPLICAS").unwrap();
     assert!(replicas.contains(&by_gtid.server_uuid().unwrap()), "{replicas}");
     let mut garbage = TcpStream::connect(("127.0.0.1", relay.port)).unwrap();
     garbage.write_all(b"GET / HTTP/1.1\r\nlisten: \x1b[31m\r\n\r\n").unwrap();
@@ -175,30 +159,30 @@ fn what_is_stored_compressed_comes_back_as_it_was() {
     let options = ["--form", "auto", "--store", "compressed", "--level", "5"];
     let mut relay = Relay::start(&folder, &source, &options);
     let replica = mysql.sandbox().option("replica-parallel-workers", "4").start().unwrap();
-    relay.replicates_to(&replica, "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
+    relay.replicates_to(&replica, "repl", "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
     source.sql(&some.repeat(20)).unwrap();
-    replica.wait_for_source(&source).unwrap_or_else(|error| panic!("{error}\n{}", relay.said()));
-    assert_eq!(replica.checksum_tables("shop").unwrap(), source.checksum_tables("shop").unwrap());
+    relay.brings(&source, &replica, &["shop"]);
     // It was given what it can read: everything compressed.
     let status = replica.replica_status().unwrap();
     assert!(status["Source_Log_File"].starts_with("binlog-z."), "{status:?}");
 
     let check = |relay: &mut Relay| {
-        let (count, names, whole) = relay.received_equal(mysql, &folder, &source);
+        let names = relay.sends_files_of(mysql, &folder, &source);
+        let whole = folder.read(&format!("fetched/{}", names[0]));
         let kept = fs::metadata(folder.path("kept").join(&names[0])).unwrap().len();
-        assert!(kept * 2 < whole[0].len() as u64, "{kept} bytes kept of {}", whole[0].len());
-        for position in event_offsets(&whole[0]).into_iter().skip(2).step_by(29) {
+        assert!(kept * 2 < whole.len() as u64, "{kept} bytes kept of {}", whole.len());
+        for position in event_offsets(&whole).into_iter().skip(2).step_by(29) {
             let option = format!("--start-position={position}");
-            let tail = relay.fetch(mysql, &folder, &[&option], &[&names[0]]).remove(0);
-            assert!(tail.ends_with(&whole[0][position..]), "from {position}");
+            let tail = relay.fetched(mysql, &folder, &[&option], &[&names[0]]).remove(0);
+            assert!(tail.ends_with(&whole[position..]), "from {position}");
         }
-        count
+        names.len()
     };
     check(&mut relay);
     // The index is deleted, then damaged; the relay is restarted, and told to keep what comes as it is.
     let index = folder.path("kept/binlog.000001.places");
     assert!(index.exists());
-    relay.child.kill().unwrap();
+    relay.kill();
     fs::remove_file(&index).unwrap();
     drop(relay);
     source.sql(some).unwrap();
@@ -211,22 +195,16 @@ fn what_is_stored_compressed_comes_back_as_it_was() {
 
     // All three forms mean the same, and no more and no fewer are compressed than should be.
     let name = |form: &str, number: usize| format!("binlog{form}.{number:06}");
-    let place = |name: &String| format!("fetched/{name}");
-    relay.received_equal(mysql, &folder, &source);
+    relay.sends_files_of(mysql, &folder, &source);
+    let received: Vec<_> = (1..=count).map(|number| name("", number)).collect();
     for form in ["-z", "-u"] {
         let names: Vec<_> = (1..=count).map(|number| name(form, number)).collect();
-        relay.fetch(mysql, &folder, &[], &names.iter().map(String::as_str).collect::<Vec<_>>());
-        let received = (1..=count).map(|number| place(&name("", number)));
-        let arguments = ["verify", "--same"].map(str::to_owned).into_iter().chain(received);
-        let same = folder.run(arguments.chain(["--".to_owned()]).chain(names.iter().map(place)));
-        assert_eq!(same.code, Some(0), "{form} {} {}", same.text(), same.stderr);
-        let events = folder.run(
-            ["events", "--format", "json"].map(str::to_owned).into_iter().chain(names.iter().map(place)),
-        );
-        let text = events.text();
-        assert_eq!(text.contains("Transaction_payload"), form == "-z");
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        relay.fetched(mysql, &folder, &[], &names);
+        let events = mean_the_same(&folder, &received, &names);
+        assert_eq!(events.contains("Transaction_payload"), form == "-z");
     }
-    let compressed = place(&name("-z", 1));
+    let compressed = format!("fetched/{}", name("-z", 1));
     let plain = folder.run(["compress", "--level", "5", &compressed, "--output", "again"]);
     assert_eq!(plain.code, Some(0), "{}", plain.stderr);
     assert!(
@@ -264,9 +242,21 @@ fn what_is_stored_compressed_comes_back_as_it_was() {
                 .unwrap_or_else(|error| panic!("{turn}: {error}\n{}", relay.said()));
         }
     }
-    wanderer.wait_for_source(&source).unwrap();
-    assert_eq!(wanderer.checksum_tables("shop").unwrap(), source.checksum_tables("shop").unwrap());
-    assert_eq!(wanderer.gtid_executed().unwrap(), source.gtid_executed().unwrap());
+    relay.brings(&source, &wanderer, &["shop"]);
+}
+
+/// Compares fetched files in another form with those that were received; gives the other ones' events.
+#[track_caller]
+fn mean_the_same(folder: &Folder, received: &[String], others: &[&str]) -> String {
+    let place = |name: &str| format!("fetched/{name}");
+    let others: Vec<_> = others.iter().map(|name| place(name)).collect();
+    let received = received.iter().map(|name| place(name));
+    let arguments = ["verify", "--same"].map(str::to_owned).into_iter().chain(received);
+    let same = folder.run(arguments.chain(["--".to_owned()]).chain(others.clone()));
+    assert_eq!(same.code, Some(0), "{} {}", same.text(), same.stderr);
+    let events = folder.run(["events", "--format", "json"].map(str::to_owned).into_iter().chain(others));
+    assert_eq!(events.code, Some(0), "{}", events.stderr);
+    events.text().to_owned()
 }
 
 /// Where the events of a log begin.
@@ -277,11 +267,6 @@ fn event_offsets(log: &[u8]) -> Vec<usize> {
     }
     offsets.pop();
     offsets
-}
-
-/// `scripts/soak/relay.sh` sets more.
-fn kills() -> u32 {
-    std::env::var("BINLOGZ_RELAY_KILLS").map_or(20, |kills| kills.parse().unwrap())
 }
 
 /// What a relay that was killed has on disk, as recovery finds it; it itself will find the same.
@@ -310,11 +295,15 @@ fn kept_gtids(folder: &Folder) -> GtidSet {
 }
 
 /// Ends the load also when the test fails.
-struct StopWhenDropped<'a>(&'a AtomicBool);
+struct StopWhenDropped<'a>(&'a AtomicBool, &'a MysqlSandbox);
 
 impl Drop for StopWhenDropped<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+        if std::thread::panicking() {
+            // What is committed waits for a relay that is gone.
+            let _ = self.1.sql("SET GLOBAL rpl_semi_sync_source_enabled = OFF");
+        }
     }
 }
 
@@ -336,9 +325,13 @@ fn kills_lose_nothing() {
         )
         .unwrap();
     let batch = "INSERT INTO d.t (body) VALUES (REPEAT(UUID(), 1 + RAND() * 30));\n".repeat(40);
+    // `scripts/soak/relay.sh` sets more.
+    let kills = setting("BINLOGZ_RELAY_KILLS", 20);
     let seed = mutate::seed();
     let mut random = Random::new(seed);
     let mut relay = Relay::start(&folder, &source, &["--semi-sync"]);
+    // What was committed before was not acknowledged.
+    relay.keeps_files_of(&folder, &source);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -349,11 +342,10 @@ fn kills_lose_nothing() {
             }
         });
         // A panic must end the load too.
-        let _stop = StopWhenDropped(&stop);
-        for kill in 1..=kills() {
+        let _stop = StopWhenDropped(&stop, &source);
+        for kill in 1..=kills {
             std::thread::sleep(Duration::from_millis(random.below(600) as u64));
-            relay.child.kill().unwrap();
-            relay.child.wait().unwrap();
+            relay.kill();
             // Who committed was told so by the relay: it must have it.
             let committed: GtidSet = source.gtid_executed().unwrap().parse().unwrap();
             let kept = kept_gtids(&folder);
@@ -367,26 +359,23 @@ fn kills_lose_nothing() {
         .sql("SET binlog_transaction_compression = OFF; INSERT INTO d.t (body) VALUES (REPEAT('large ', 3000000))")
         .unwrap();
     // All of it once, in the source's order.
-    assert!(relay.received_equal(mysql, &folder, &source).0 > 1, "files were rotated");
+    assert!(relay.sends_files_of(mysql, &folder, &source).len() > 1, "files were rotated");
     let status = |name: &str| source.sql(&format!("SHOW STATUS LIKE 'Rpl_semi_sync_source_{name}'")).unwrap();
     let number = |name: &str| status(name).split_whitespace().last().unwrap().parse::<u64>().unwrap();
     assert_eq!(number("no_tx"), 0, "committed without an acknowledgement");
-    println!("{} kills, {} transactions acknowledged", kills(), number("yes_tx"));
+    println!("{kills} kills, {} transactions acknowledged", number("yes_tx"));
     assert!(number("yes_tx") > 40);
 
     // The source shuts down, with a stop event, and comes back elsewhere.
     source.stop().unwrap();
-    relay.child.kill().unwrap();
+    relay.kill();
     source.start().unwrap();
     source.sql(&batch).unwrap();
     relay = Relay::start(&folder, &source, &["--semi-sync"]);
-    relay.received_equal(mysql, &folder, &source);
-    let executed = relay.sql(mysql, "repl", "SELECT @@GLOBAL.gtid_executed").unwrap();
+    relay.sends_files_of(mysql, &folder, &source);
+    let executed = relay.sql(mysql, "repl", &[], "SELECT @@GLOBAL.gtid_executed").unwrap();
     assert_eq!(executed.trim().replace("\\n", ""), source.gtid_executed().unwrap());
     let replica = mysql.sandbox().start().unwrap();
-    relay.replicates_to(&replica, "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
-    replica.wait_for_source(&source).unwrap_or_else(|error| panic!("{error}\n{}", relay.said()));
-    for schema in ["d", "sbtest"] {
-        assert_eq!(replica.checksum_tables(schema).unwrap(), source.checksum_tables(schema).unwrap());
-    }
+    relay.replicates_to(&replica, "repl", "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
+    relay.brings(&source, &replica, &["d", "sbtest"]);
 }

@@ -6,9 +6,14 @@ use std::fs;
 use std::process::Stdio;
 
 use binlogz_testkit::random::Random;
-use binlogz_testkit::{Tool, mutate, require_tool};
+use binlogz_testkit::{MysqlSandbox, Tool, mutate, require_tool, setting};
 use common::Folder;
-use common::configured::{Relay, accounts, url};
+use common::relay::{Configuration, Relay, Running, name, url};
+
+/// Keeps what is being received alone; all else is archived, and purged then.
+fn configuration(source: &MysqlSandbox) -> Configuration {
+    Configuration::of([url(source)]).store("max_bytes = \"1\"").archive().account("boss", "admin = true")
+}
 
 #[test]
 fn files_are_purged_once_they_are_archived_and_come_back_for_replicas() {
@@ -23,18 +28,13 @@ fn files_are_purged_once_they_are_archived_and_come_back_for_replicas() {
         .unwrap();
     // No folder can be made where a file is.
     folder.put("arc", "in the way");
-    let more = format!(
-        "[store]\ndir = \"kept\"\nmax_bytes = \"1\"\n[archive]\nto = \"arc\"\n[listen]\naddress = \"127.0.0.1:0\"\n{}",
-        accounts(&folder, &[("boss", "admin = true")])
-    );
-    let mut relay = Relay::start(&folder, &[&url(&source)], &more);
+    let mut relay = configuration(&source).start(&folder);
     relay.has_all_of(&source);
     let files = |relay: &Relay| {
         relay.sql(mysql, "boss", &["--ssl-mode=DISABLED"], "SHOW BINARY LOGS").unwrap_or_default()
     };
     relay.wait_for("complaint", |relay| {
-        let log = fs::read_to_string(&relay.log).unwrap();
-        log.contains("files that are not archived are not purged").then_some(())
+        relay.said().contains("files that are not archived are not purged").then_some(())
     });
     let purge = "SET @binlogz_force = 1; PURGE BINARY LOGS TO 'binlog.000003'";
     relay.sql(mysql, "boss", &["--ssl-mode=DISABLED"], purge).unwrap();
@@ -52,19 +52,11 @@ fn files_are_purged_once_they_are_archived_and_come_back_for_replicas() {
 
     // A replica whose transactions begin in the archive is served from there, then from disk, then live.
     let replica = mysql.sandbox().start().unwrap();
-    let port = relay.port;
-    let follow = format!(
-        "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='boss', \
-         SOURCE_PASSWORD='secret', SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=1, SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1; START REPLICA"
-    );
-    replica.sql(&follow).unwrap();
-    replica
-        .wait_for_source(&source)
-        .unwrap_or_else(|error| panic!("{error}\n{}", relay.messages().join("\n")));
+    let by_gtid = "SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1, SOURCE_AUTO_POSITION=1";
+    relay.replicates_to(&replica, "boss", by_gtid);
+    relay.brings(&source, &replica, &["d"]);
     source.sql("INSERT INTO d.t (body) VALUES ('live')").unwrap();
-    replica.wait_for_source(&source).unwrap();
-    assert_eq!(replica.checksum_tables("d").unwrap(), source.checksum_tables("d").unwrap());
-    assert_eq!(replica.gtid_executed().unwrap(), source.gtid_executed().unwrap());
+    relay.brings(&source, &replica, &["d"]);
     let messages = relay.messages();
     for name in ["binlog.000002", "binlog.000001"] {
         assert!(
@@ -72,11 +64,6 @@ fn files_are_purged_once_they_are_archived_and_come_back_for_replicas() {
             "{messages:?}"
         );
     }
-}
-
-/// `scripts/soak/relay.sh` sets more.
-fn kills() -> u32 {
-    std::env::var("BINLOGZ_RELAY_KILLS").map_or(2, |kills| kills.parse().unwrap())
 }
 
 #[test]
@@ -93,28 +80,19 @@ fn a_kill_while_files_come_back_leaves_a_log_and_files_are_served_by_name() {
                 .repeat(8),
         )
         .unwrap();
-    let more = format!(
-        "[store]\ndir = \"kept\"\nmax_bytes = \"1\"\n[archive]\nto = \"arc\"\n[listen]\naddress = \"127.0.0.1:0\"\n{}",
-        accounts(&folder, &[("boss", "admin = true")])
-    );
-    let fetch = |relay: &Relay, names: &[&str]| {
-        let mut fetch = mysql.command("mysqlbinlog");
-        fetch.args(["--no-defaults", "-R", "--raw", "--host=127.0.0.1", "--user=boss"]).args(names);
-        fetch.args([
-            format!("--port={}", relay.port),
-            format!("--result-file={}/", folder.path("fetched").display()),
-        ]);
-        fetch.env("MYSQL_PWD", "secret");
-        fetch
-    };
-    fs::create_dir(folder.path("fetched")).unwrap();
+    let configuration = configuration(&source);
+    let fetched = folder.path("fetched");
+    let fetch = |relay: &Relay, names: &[&str]| relay.fetch(mysql, "boss", &fetched, &[], names);
     let files = source.binlogs().unwrap();
     let closed = &files[..files.len() - 1];
+    // `scripts/soak/relay.sh` sets more.
+    let kills = setting("BINLOGZ_RELAY_KILLS", 2);
     let seed = mutate::seed();
     let mut random = Random::new(seed);
-    let (mut between, mut relay) = (0, Relay::start(&folder, &[&url(&source)], &more));
-    let names: Vec<&str> = closed.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
-    for kill in 0..kills() {
+    let (mut between, mut relay) = (0, configuration.start(&folder));
+    let names: Vec<&str> = closed.iter().map(|path| name(path)).collect();
+    let brought = |relay: &Relay| relay.messages().iter().filter(|line| line.starts_with("brought ")).count();
+    for kill in 0..kills {
         relay.has_all_of(&source);
         relay.wait_for("purge", |relay| {
             // Retention would do it, later.
@@ -122,33 +100,29 @@ fn a_kill_while_files_come_back_leaves_a_log_and_files_are_served_by_name() {
             let listed = relay.sql(mysql, "boss", &["--ssl-mode=DISABLED"], purge).ok()?;
             (listed.lines().count() == 1).then_some(())
         });
-        let mut client = fetch(&relay, &["binlog.000001"]).stderr(Stdio::null()).spawn().unwrap();
+        let mut client = relay.mysqlbinlog(mysql, "boss");
+        client.args(["--raw", "--result-file=/dev/null", "binlog.000001"]).stderr(Stdio::null());
+        let client = Running(client.spawn().unwrap());
         // Behind the first files, before the last.
         let stop = 1 + random.below(closed.len() - 1);
-        relay.wait_for("file", |relay| {
-            let came = relay.messages().iter().filter(|line| line.starts_with("brought ")).count();
-            (came >= stop).then_some(())
-        });
-        relay.child.kill().unwrap();
-        relay.child.wait().unwrap();
-        let came = relay.messages().iter().filter(|line| line.starts_with("brought ")).count();
-        between += u32::from(came < closed.len());
-        let _ = client.wait();
-        relay = Relay::start(&folder, &[&url(&source)], &more);
-        let fetched = fetch(&relay, &names).output().unwrap();
-        assert!(fetched.status.success(), "{}", String::from_utf8_lossy(&fetched.stderr));
-        for (name, file) in names.iter().zip(closed) {
-            let same = folder.read(&format!("fetched/{name}")) == fs::read(file).unwrap();
+        relay.wait_for("file", |relay| (brought(relay) >= stop).then_some(()));
+        relay.kill();
+        between += u32::from(brought(&relay) < closed.len());
+        drop(client);
+        relay = configuration.start(&folder);
+        let fetched = fetch(&relay, &names).unwrap();
+        for ((name, file), fetched) in names.iter().zip(closed).zip(fetched) {
+            let same = fs::read(fetched).unwrap() == fs::read(file).unwrap();
             assert!(same, "SEED={seed} kill {kill}: {name}");
         }
         // What came back stays for minutes, for whom it came; one that begins anew may purge it.
         drop(relay);
-        relay = Relay::start(&folder, &[&url(&source)], &more);
+        relay = configuration.start(&folder);
     }
-    println!("{} kills, {between} of them before the last file was back", kills());
+    println!("{kills} kills, {between} of them before the last file was back");
     // In another form too; what was never there is refused.
     for (name, is_there) in [("binlog-u.000002", true), ("binlog.000000", false), ("binlog.000099", false)] {
-        let done = fetch(&relay, &[name]).output().unwrap();
-        assert_eq!(done.status.success(), is_there, "{name}: {}", String::from_utf8_lossy(&done.stderr));
+        let done = fetch(&relay, &[name]);
+        assert_eq!(done.is_ok(), is_there, "{name}: {done:?}");
     }
 }

@@ -2,30 +2,11 @@
 
 mod common;
 
-use std::fs;
-
-use binlogz_testkit::{MysqlSandbox, Tool, require_tool};
+use binlogz_testkit::{Tool, require_tool};
 use common::Folder;
-use common::configured::{Relay, accounts, url};
+use common::relay::{Configuration, url};
 
-fn follows(replica: &MysqlSandbox, relay: &Relay) {
-    replica
-        .sql(&format!(
-            "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={}, SOURCE_USER='reader',
-             SOURCE_PASSWORD='secret', SOURCE_CONNECT_RETRY=1, SOURCE_RETRY_COUNT=100, SOURCE_SSL=0,
-             SOURCE_AUTO_POSITION=1; START REPLICA",
-            relay.port
-        ))
-        .unwrap();
-}
-
-fn has_all(replica: &MysqlSandbox, source: &MysqlSandbox, relay: &Relay) {
-    replica
-        .wait_for_source(source)
-        .unwrap_or_else(|error| panic!("{error}\n{}", fs::read_to_string(&relay.log).unwrap()));
-    assert_eq!(replica.checksum_tables("d").unwrap(), source.checksum_tables("d").unwrap());
-    assert_eq!(replica.gtid_executed().unwrap(), source.gtid_executed().unwrap());
-}
+const BY_GTID: &str = "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1";
 
 #[test]
 fn another_server_takes_the_sources_place() {
@@ -37,16 +18,12 @@ fn another_server_takes_the_sources_place() {
     let insert = |text: &str| format!("INSERT INTO d.t (body) VALUES (REPEAT('{text} ', 100)), ('{text}');");
     first.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT)").unwrap();
     second.replicate_from(&first).unwrap();
-    let more = format!(
-        "[store]\ndir = \"kept\"\n[listen]\naddress = \"127.0.0.1:0\"\n{}",
-        accounts(&folder, &[("reader", "")])
-    );
-    let servers = [url(&first), url(&second)];
-    let mut relay = Relay::start(&folder, &[&servers[0], &servers[1]], &more);
+    let configuration = Configuration::of([url(&first), url(&second)]).account("reader", "");
+    let mut relay = configuration.start(&folder);
     relay.has_all_of(&first);
-    follows(&replica, &relay);
+    relay.replicates_to(&replica, "reader", BY_GTID);
     first.sql(&insert("before")).unwrap();
-    has_all(&replica, &first, &relay);
+    relay.brings(&first, &replica, &["d"]);
     second.wait_for_source(&first).unwrap();
     second.flush_binary_logs().unwrap();
 
@@ -56,29 +33,26 @@ fn another_server_takes_the_sources_place() {
     second.sql(&insert("after")).unwrap();
     second.flush_binary_logs().unwrap();
     second.sql(&insert("later")).unwrap();
-    has_all(&replica, &second, &relay);
+    relay.brings(&second, &replica, &["d"]);
     let status = relay.status();
     assert_eq!(status["source"]["server"], format!("127.0.0.1:{}", second.port()), "{status}");
     assert_eq!(status["log"]["source_uuid"].as_str().unwrap(), second.server_uuid().unwrap());
 
     // A replica that has nothing gets all of it, the old log first.
     let new = mysql.sandbox().start().unwrap();
-    follows(&new, &relay);
-    has_all(&new, &second, &relay);
+    relay.replicates_to(&new, "reader", BY_GTID);
+    relay.brings(&second, &new, &["d"]);
 
     // Under a name that both servers have, nobody gets anything.
-    let mut fetch = mysql.command("mysqlbinlog");
-    fetch.args(["--no-defaults", "-R", "--host=127.0.0.1", "--user=reader"]).env("MYSQL_PWD", "secret");
     let first_file = relay.status()["log"]["first_file"].as_str().unwrap().to_owned();
-    let fetched = fetch.args([format!("--port={}", relay.port), "binlog.000001".into()]).output().unwrap();
-    assert!(!fetched.status.success());
+    assert!(relay.fetch(mysql, "reader", &folder.path("fetched"), &[], &["binlog.000001"]).is_err());
     assert_ne!(first_file, "binlog.000001", "it begins with what the old log lacks");
 
     // All of it survives a restart; the one that was followed comes back behind, and is not followed.
     drop(relay);
     first.start().unwrap();
     second.sql(&insert("at last")).unwrap();
-    let mut relay = Relay::start(&folder, &[&url(&first), &servers[1]], &more);
+    let mut relay = configuration.with_servers([url(&first), url(&second)]).start(&folder);
     relay.has_all_of(&second);
     let status = relay.status();
     assert_eq!(status["log"]["gtid_executed"].as_str().unwrap(), second.gtid_executed().unwrap());

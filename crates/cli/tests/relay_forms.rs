@@ -1,14 +1,12 @@
 //! One source, every form: what each kind of client ends with.
 
 mod common;
-#[path = "common/relay.rs"]
-mod running;
 
 use binlogz_testkit::cdc::CdcClient;
 use binlogz_testkit::workload::Workload;
-use binlogz_testkit::{MysqlSandbox, Tool, require_tool};
+use binlogz_testkit::{MysqlSandbox, Tool, require_tool, setting};
 use common::Folder;
-use running::Relay;
+use common::relay::Relay;
 
 #[test]
 fn a_client_that_loses_rows_gets_them_from_the_relay() {
@@ -20,7 +18,9 @@ fn a_client_that_loses_rows_gets_them_from_the_relay() {
         .sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT)")
         .unwrap();
     let mut relay = Relay::start(&folder, &source, &["--form", "auto"]);
-    relay.wait_for("log", |relay| relay.sql(mysql, "repl", "SHOW BINARY LOG STATUS").is_ok().then_some(()));
+    relay.wait_for("log", |relay| {
+        relay.sql(mysql, "repl", &[], "SHOW BINARY LOG STATUS").is_ok().then_some(())
+    });
     let direct = CdcClient::follow(source.port(), 101).unwrap();
     let relayed = CdcClient::follow(relay.port, 102).unwrap();
     let dumps = "SELECT COUNT(*) FROM performance_schema.processlist WHERE COMMAND LIKE 'Binlog Dump%'";
@@ -36,14 +36,9 @@ fn a_client_that_loses_rows_gets_them_from_the_relay() {
     assert_eq!(count(&direct, "WriteRowsEvent"), 0, "directly every row is lost, without an error");
     // It goes on by name, in the form that the name says; a replica of 9.7 gets the other one.
     let replica = mysql.sandbox().start().unwrap();
-    relay.replicates_to(&replica, "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
+    relay.replicates_to(&replica, "repl", "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
     replica.wait_for_source(&source).unwrap();
     assert!(relay.said().contains(": binlog-z.000001"), "{}", relay.said());
-}
-
-/// `scripts/soak/relay.sh` sets more.
-fn scale() -> f64 {
-    std::env::var("BINLOGZ_RELAY_SCALE").map_or(0.002, |scale| scale.parse().unwrap())
 }
 
 #[test]
@@ -61,7 +56,7 @@ fn the_five_workloads_reach_replicas_in_every_form() {
     let relay = Relay::start(&folder, &source, &["--store", "compressed", "--semi-sync"]);
     let follow = |replica: MysqlSandbox, form: &str| {
         let start = format!("SOURCE_SSL=0, SOURCE_LOG_FILE='binlog{form}.000001', SOURCE_LOG_POS=4");
-        relay.replicates_to(&replica, &start);
+        relay.replicates_to(&replica, "repl", &start);
         replica
     };
     let workers = |number| mysql.sandbox().option("replica-parallel-workers", number);
@@ -70,6 +65,8 @@ fn the_five_workloads_reach_replicas_in_every_form() {
     let uncompressed = follow(workers("1").start().unwrap(), "-u");
     let filtered = mysql.sandbox().option("replicate-wild-do-table", "sbtest.%").start().unwrap();
     let filtered = follow(filtered, "-z");
+    // `scripts/soak/relay.sh` sets more.
+    let scale = setting("BINLOGZ_RELAY_SCALE", 0.002);
     for (place, workload) in Workload::ALL.into_iter().enumerate() {
         // Half of them compressed, half of them acknowledged.
         let on = |bit: usize| if place % 2 == bit { "ON" } else { "OFF" };
@@ -80,18 +77,13 @@ fn the_five_workloads_reach_replicas_in_every_form() {
                 on(1)
             ))
             .unwrap();
-        workload.run(&source, scale()).unwrap();
+        workload.run(&source, scale).unwrap();
     }
     for replica in [&received, &compressed, &uncompressed, &filtered] {
-        replica.wait_for_source(&source).unwrap_or_else(|error| panic!("{error}\n{}", relay.said()));
-        assert_eq!(replica.gtid_executed().unwrap(), source.gtid_executed().unwrap());
-        assert_eq!(replica.checksum_tables("sbtest").unwrap(), source.checksum_tables("sbtest").unwrap());
+        relay.brings(&source, replica, &["sbtest"]);
     }
     for replica in [&received, &compressed, &uncompressed] {
-        assert_eq!(
-            replica.checksum_tables("employees").unwrap(),
-            source.checksum_tables("employees").unwrap()
-        );
+        relay.brings(&source, replica, &["employees"]);
     }
     assert!(filtered.sql("SELECT COUNT(*) FROM employees.salaries").is_err(), "left out by its filter");
 
@@ -101,7 +93,7 @@ fn the_five_workloads_reach_replicas_in_every_form() {
         let statement = format!("SHOW BINLOG EVENTS IN 'binlog.000001' {from} {limit}");
         let expected = source.sql(&statement).unwrap();
         assert_eq!(
-            relay.sql(mysql, "repl", &statement).unwrap().trim_end(),
+            relay.sql(mysql, "repl", &[], &statement).unwrap().trim_end(),
             expected.trim_end(),
             "{statement}"
         );
@@ -110,7 +102,7 @@ fn the_five_workloads_reach_replicas_in_every_form() {
             let position = expected.lines().last().unwrap().split('\t').nth(4).unwrap();
             let statement = format!("SHOW BINLOG EVENTS IN 'binlog.000001' FROM {position} LIMIT 5");
             let expected = source.sql(&statement).unwrap();
-            assert_eq!(relay.sql(mysql, "repl", &statement).unwrap().trim_end(), expected.trim_end());
+            assert_eq!(relay.sql(mysql, "repl", &[], &statement).unwrap().trim_end(), expected.trim_end());
         }
     }
     assert!(checked > 300);
@@ -119,20 +111,16 @@ fn the_five_workloads_reach_replicas_in_every_form() {
         ("SHOW BINLOG EVENTS FROM 5", "no event begins at 5"),
         ("SHOW BINLOG EVENTS FROM 200", "no event begins at 200"),
     ] {
-        let refused = relay.sql(mysql, "repl", statement).unwrap_err();
+        let refused = relay.sql(mysql, "repl", &[], statement).unwrap_err();
         assert!(refused.contains(said), "{refused}");
     }
-    let mut client = mysql.command("mysql");
-    client.args(["--no-defaults", "--host=127.0.0.1", "--user=repl", "--vertical", "--column-names"]);
-    client.arg(format!("--port={}", relay.port)).args(["--execute", "SHOW REPLICA STATUS"]);
-    let output = client.env("MYSQL_PWD", "repl").output().unwrap();
+    const SHOWN: [&str; 3] = ["--vertical", "--column-names", "--execute=SHOW REPLICA STATUS"];
+    let output = relay.client(mysql, "mysql", "repl").args(SHOWN).output().unwrap();
     let status = String::from_utf8(output.stdout).unwrap();
     let names = |text: &str| -> Vec<String> {
         text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned())).collect()
     };
-    let mut client = received.client();
-    let output =
-        client.args(["--vertical", "--column-names", "--execute=SHOW REPLICA STATUS"]).output().unwrap();
+    let output = received.client().args(SHOWN).output().unwrap();
     let expected = String::from_utf8(output.stdout).unwrap().replace(",\n", ",");
     assert_eq!(names(&status.replace(",\n", ",")), names(&expected));
     assert!(

@@ -7,32 +7,16 @@ use std::fs;
 
 use binlogz_testkit::{Installed, MysqlSandbox, Tool, require_tool};
 use common::Folder;
-use common::configured::{Relay, accounts, url};
+use common::relay::{Configuration, Relay, is_kept, url};
 
 const RESET: &str = "RESET BINARY LOGS AND GTIDS";
 
-fn config(folder: &Folder, store: &str) -> String {
-    let account = accounts(folder, &[("reader", "form = \"received\"")]);
-    format!("[store]\ndir = \"kept\"\n{store}\n[listen]\naddress = \"127.0.0.1:0\"\n{account}")
+fn configuration(source: &MysqlSandbox) -> Configuration {
+    Configuration::of([url(source)]).account("reader", "form = \"received\"")
 }
 
 fn follows(replica: &MysqlSandbox, relay: &Relay) {
-    replica
-        .sql(&format!(
-            "STOP REPLICA; CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={},
-             SOURCE_USER='reader', SOURCE_PASSWORD='secret', SOURCE_CONNECT_RETRY=1, SOURCE_RETRY_COUNT=100,
-             SOURCE_SSL=0, SOURCE_AUTO_POSITION=1; START REPLICA",
-            relay.port
-        ))
-        .unwrap();
-}
-
-fn has_all(replica: &MysqlSandbox, source: &MysqlSandbox, relay: &Relay) {
-    replica
-        .wait_for_source(source)
-        .unwrap_or_else(|error| panic!("{error}\n{}", fs::read_to_string(&relay.log).unwrap()));
-    assert_eq!(replica.checksum_tables("d").unwrap(), source.checksum_tables("d").unwrap());
-    assert_eq!(replica.gtid_executed().unwrap(), source.gtid_executed().unwrap());
+    relay.replicates_to(replica, "reader", "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
 }
 
 /// A replica with nothing of its own.
@@ -42,23 +26,10 @@ fn empty(replica: &MysqlSandbox) {
         .unwrap();
 }
 
-/// What mysqlbinlog --raw makes of a file of the relay's.
+/// A file of the relay's as mysqlbinlog fetches it, or why it does not.
 fn fetch(mysql: &Installed, folder: &Folder, relay: &Relay, name: &str) -> Result<Vec<u8>, String> {
-    let into = folder.path("fetched-");
-    let mut fetch = mysql.command("mysqlbinlog");
-    fetch
-        .args(["--no-defaults", "-R", "--raw", "--host=127.0.0.1", "--user=reader"])
-        .env("MYSQL_PWD", "secret");
-    fetch.args([
-        format!("--port={}", relay.port),
-        format!("--result-file={}", into.display()),
-        name.to_owned(),
-    ]);
-    let output = fetch.output().unwrap();
-    match output.status.success() {
-        true => Ok(fs::read(folder.path(&format!("fetched-{name}"))).unwrap()),
-        false => Err(String::from_utf8(output.stderr).unwrap()),
-    }
+    let fetched = relay.fetch(mysql, "reader", &folder.path("fetched"), &[], &[name])?;
+    Ok(fs::read(&fetched[0]).unwrap())
 }
 
 fn rows(from: u32, count: u32) -> String {
@@ -68,30 +39,12 @@ fn rows(from: u32, count: u32) -> String {
 
 const TABLE: &str = "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, body TEXT);";
 
-/// Waits until the relay has all transactions of the source.
-fn has_gtids_of(relay: &mut Relay, source: &MysqlSandbox) {
-    let all = source.gtid_executed().unwrap();
-    relay.wait_for("last transaction", |relay| {
-        (relay.status()["log"]["gtid_executed"] == all.as_str()).then_some(())
-    });
-}
-
 /// What the replica was refused with, once it was.
 fn refused(replica: &MysqlSandbox, relay: &mut Relay) -> String {
     relay.wait_for("refusal", |_| {
         let status = replica.replica_status().unwrap();
         (status["Last_IO_Errno"] == "13114").then(|| status["Last_IO_Error"].clone())
     })
-}
-
-/// The kept files of a log are the beginning of the source's, or all of them.
-fn is_kept(folder: &Folder, log: &str, source: &MysqlSandbox) {
-    for file in source.binlogs().unwrap() {
-        let kept = fs::read(folder.path(log).join(file.file_name().unwrap())).unwrap();
-        let its = fs::read(&file).unwrap();
-        // The source's says that it is in use until it is closed.
-        assert!(kept.len() == its.len() && kept[25..] == its[25..], "{} in {log}", file.display());
-    }
 }
 
 fn lineages(relay: &Relay) -> Vec<String> {
@@ -109,11 +62,11 @@ fn a_source_that_is_reset_begins_a_new_log() {
     let source = mysql.sandbox().compression(3).start().unwrap();
     let (old, new) = (mysql.sandbox().start().unwrap(), mysql.sandbox().start().unwrap());
     source.sql(&(TABLE.to_owned() + &rows(1, 20))).unwrap();
-    let config = config(&folder, "");
-    let mut relay = Relay::start(&folder, &[&url(&source)], &config);
+    let configuration = configuration(&source);
+    let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
     follows(&old, &relay);
-    has_all(&old, &source, &relay);
+    relay.brings(&source, &old, &["d"]);
     let first = fs::read(folder.path("kept/binlog.000001")).unwrap();
 
     // While the relay follows; the log is soon longer than it was, and has the replica's GTIDs for other transactions.
@@ -122,12 +75,12 @@ fn a_source_that_is_reset_begins_a_new_log() {
     assert_eq!(lineages(&relay), ["1 first abandoned", "2 anew received"]);
     assert!(relay.get("/metrics").1.contains("binlogz_relay_lineage 2"), "{}", relay.get("/metrics").1);
     follows(&new, &relay);
-    has_all(&new, &source, &relay);
+    relay.brings(&source, &new, &["d"]);
     let refusal = refused(&old, &mut relay);
     assert!(refusal.contains("reset or lost, under GTIDs that are others'"), "{refusal}");
     let of_old = "SELECT COUNT(*), MAX(id) FROM d.t";
     assert_eq!(old.sql(of_old).unwrap().trim(), "20\t20");
-    is_kept(&folder, "kept/lineage-2", &source);
+    is_kept(&source, &folder.path("kept/lineage-2"));
     assert!(fs::read(folder.path("kept/binlog.000001")).unwrap() == first);
 
     // Both logs have this name: nobody gets anything under it. Other forms have names of their own.
@@ -140,7 +93,7 @@ fn a_source_that_is_reset_begins_a_new_log() {
     assert!(denied.contains("kept before this one") && denied.contains("binlog-u2.000001"), "{denied}");
     fetch(mysql, &folder, &relay, "binlog-u2.000001").unwrap();
     let same =
-        folder.run(["verify", "--same", "kept/lineage-2/binlog.000001", "--", "fetched-binlog-u2.000001"]);
+        folder.run(["verify", "--same", "kept/lineage-2/binlog.000001", "--", "fetched/binlog-u2.000001"]);
     assert_eq!(same.code, Some(0), "{} {}", same.text(), same.stderr);
     source.flush_binary_logs().unwrap();
     source.sql(&rows(201, 3)).unwrap();
@@ -153,22 +106,22 @@ fn a_source_that_is_reset_begins_a_new_log() {
     // A replica that was built anew goes on; and a silent reset is noticed too.
     empty(&old);
     follows(&old, &relay);
-    has_all(&old, &source, &relay);
+    relay.brings(&source, &old, &["d"]);
     source.sql(&format!("{RESET}; INSERT INTO d.t VALUES (900, 'alone')")).unwrap();
     relay.has_all_of(&source);
     assert_eq!(lineages(&relay)[1..], ["2 anew abandoned", "3 anew received"]);
-    is_kept(&folder, "kept/lineage-3", &source);
+    is_kept(&source, &folder.path("kept/lineage-3"));
     assert!(refused(&new, &mut relay).contains("reset or lost"));
 
     // While the relay is down.
     drop(relay);
     source.sql(&format!("{RESET}; DROP DATABASE IF EXISTS d; {TABLE} {}", rows(1, 40))).unwrap();
-    let mut relay = Relay::start(&folder, &[&url(&source)], &config);
+    let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
-    is_kept(&folder, "kept/lineage-4", &source);
+    is_kept(&source, &folder.path("kept/lineage-4"));
     empty(&old);
     follows(&old, &relay);
-    has_all(&old, &source, &relay);
+    relay.brings(&source, &old, &["d"]);
 }
 
 #[test]
@@ -178,18 +131,18 @@ fn a_source_that_was_put_back_begins_a_new_log() {
     let mut source = mysql.sandbox().start().unwrap();
     let (ahead, behind) = (mysql.sandbox().start().unwrap(), mysql.sandbox().start().unwrap());
     source.sql(&(TABLE.to_owned() + &rows(1, 20))).unwrap();
-    let config = config(&folder, "store = \"compressed\"");
-    let mut relay = Relay::start(&folder, &[&url(&source)], &config);
-    has_gtids_of(&mut relay, &source);
+    let configuration = configuration(&source).store("store = \"compressed\"");
+    let mut relay = configuration.start(&folder);
+    relay.has_gtids_of(&source);
     for replica in [&ahead, &behind] {
         follows(replica, &relay);
-        has_all(replica, &source, &relay);
+        relay.brings(&source, replica, &["d"]);
     }
     behind.sql("STOP REPLICA").unwrap();
     // A server that starts has another port.
     let restarted = |relay: Relay, source: &MysqlSandbox| {
         drop(relay);
-        Relay::start(&folder, &[&url(source)], &config)
+        configuration.with_servers([url(source)]).start(&folder)
     };
     let copy = |from: &std::path::Path, to: &std::path::Path| {
         let copied = std::process::Command::new("cp").arg("-a").args([from, to]).status().unwrap();
@@ -204,21 +157,21 @@ fn a_source_that_was_put_back_begins_a_new_log() {
     source.sql(&rows(101, 10)).unwrap();
     let mut relay = restarted(relay, &source);
     follows(&ahead, &relay);
-    has_gtids_of(&mut relay, &source);
-    has_all(&ahead, &source, &relay);
+    relay.has_gtids_of(&source);
+    relay.brings(&source, &ahead, &["d"]);
     source.stop().unwrap();
     fs::remove_dir_all(source.datadir()).unwrap();
     copy(&saved, &source.datadir());
     source.start().unwrap();
     source.sql(&rows(201, 30)).unwrap();
     let mut relay = restarted(relay, &source);
-    has_gtids_of(&mut relay, &source);
+    relay.has_gtids_of(&source);
     assert_eq!(lineages(&relay), ["1 first abandoned", "2 anew received"]);
 
     // Who has nothing but what both have goes on; who has more does not, though the source has its GTIDs.
     follows(&ahead, &relay);
     follows(&behind, &relay);
-    has_all(&behind, &source, &relay);
+    relay.brings(&source, &behind, &["d"]);
     let refusal = refused(&ahead, &mut relay);
     assert!(refusal.contains("reset or lost, under GTIDs that are others'"), "{refusal}");
     assert_eq!(ahead.sql("SELECT COUNT(*), MAX(id) FROM d.t").unwrap().trim(), "30\t110");
@@ -234,7 +187,8 @@ fn a_source_that_lost_its_end_does_not_have_what_a_replica_has() {
     let source = mysql.sandbox().start().unwrap();
     let stranger = mysql.sandbox().start().unwrap();
     source.sql(&(TABLE.to_owned() + &rows(1, 3))).unwrap();
-    let mut relay = Relay::start(&folder, &[&url(&source)], &config(&folder, ""));
+    let configuration = configuration(&source);
+    let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
     // It followed the source itself, so that the relay knows nothing of it.
     stranger.replicate_from(&source).unwrap();
@@ -242,9 +196,51 @@ fn a_source_that_lost_its_end_does_not_have_what_a_replica_has() {
     stranger.sql("STOP REPLICA").unwrap();
     source.sql(&format!("{RESET}; DROP DATABASE d")).unwrap();
     drop(relay);
-    let mut relay = Relay::start(&folder, &[&url(&source)], &config(&folder, ""));
+    let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
     follows(&stranger, &relay);
     let refusal = refused(&stranger, &mut relay);
     assert!(refusal.contains("Replica has more GTIDs than the source has"), "{refusal}");
+}
+
+#[test]
+fn files_of_an_old_log_go_by_retention() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().compression(3).start().unwrap();
+    let write = |from: u32| {
+        source.sql(&format!("{} FLUSH BINARY LOGS; {}", rows(from, 20), rows(from + 20, 20))).unwrap();
+    };
+    let keeping = |store: &str| configuration(&source).store(store);
+    source.sql(&format!("{TABLE} FLUSH BINARY LOGS")).unwrap();
+    write(0);
+    let mut relay = keeping("").start(&folder);
+    relay.has_gtids_of(&source);
+    drop(relay);
+    source.sql(RESET).unwrap();
+    write(100);
+    let mut relay = keeping("max_bytes = \"1G\"").start(&folder);
+    relay.has_gtids_of(&source);
+    let files = |relay: &Relay| -> Vec<u64> {
+        let status = relay.status();
+        status["lineages"].as_array().unwrap().iter().map(|log| log["files"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(
+        (lineages(&relay), files(&relay)),
+        (vec!["1 first abandoned".into(), "2 anew received".into()], vec![3, 2])
+    );
+    drop(relay);
+    // As large as the new one and what stays of the old one: then closed files of the old one go, not those of the new.
+    let size = |name: &str| fs::metadata(folder.path(name)).unwrap().len();
+    let new = size("kept/lineage-2/binlog.000001") + size("kept/lineage-2/binlog.000002");
+    let store = format!("max_bytes = \"{}\"", new + size("kept/binlog.000003"));
+    let mut relay = keeping(&store).start(&folder);
+    relay.wait_for("purge of the old log", |relay| (files(relay) == [1, 2]).then_some(()));
+    assert!(folder.path("kept/binlog.000003").exists() && !folder.path("kept/binlog.000002").exists());
+    relay.has_gtids_of(&source);
+    drop(relay);
+    let mut relay = keeping("max_bytes = \"1\"").start(&folder);
+    relay.wait_for("purge of both", |relay| (files(relay) == [1, 1]).then_some(()));
+    source.sql(&rows(200, 5)).unwrap();
+    relay.has_gtids_of(&source);
 }

@@ -10,16 +10,9 @@ use std::time::Duration;
 
 use binlogz_testkit::browser::render;
 use binlogz_testkit::tool::require;
-use binlogz_testkit::{Tool, require_tool};
+use binlogz_testkit::{Tool, require_tool, setting};
 use common::Folder;
-use common::configured::{Relay, Running, accounts, url};
-
-/// What a metric is; labels count as part of its name.
-fn metric(text: &str, name: &str) -> f64 {
-    let line = text.lines().find(|line| line.starts_with(name) && line[name.len()..].starts_with([' ', '{']));
-    let line = line.unwrap_or_else(|| panic!("no {name} in\n{text}"));
-    line.rsplit(' ').next().unwrap().parse().unwrap()
-}
+use common::relay::{Configuration, Relay, Running, url};
 
 #[test]
 fn what_happens_is_seen_and_can_be_steered() {
@@ -39,21 +32,14 @@ fn what_happens_is_seen_and_can_be_steered() {
         ))
         .unwrap();
     let pem = |name: &str| source.datadir().join(name).display().to_string();
-    let more = format!(
-        "[store]\ndir = \"kept\"\n[listen]\naddress = \"127.0.0.1:0\"\nssl_cert = {:?}\nssl_key = {:?}\n{}",
-        pem("server-cert.pem"),
-        pem("server-key.pem"),
-        accounts(
-            &folder,
-            &[
-                ("boss", "admin = true"),
-                ("reader", "form = \"uncompressed\"\nconnections_max = 1"),
-                ("safe", "require_tls = true"),
-                ("elsewhere", "from = [\"10.0.0.0/8\"]"),
-            ],
-        )
-    );
-    let mut relay = Relay::start(&folder, &[&url(&source)], &more);
+    let (certificate, key) = (pem("server-cert.pem"), pem("server-key.pem"));
+    let configuration = Configuration::of([url(&source)])
+        .listen(format!("ssl_cert = {certificate:?}\nssl_key = {key:?}"))
+        .account("boss", "admin = true")
+        .account("reader", "form = \"uncompressed\"\nconnections_max = 1")
+        .account("safe", "require_tls = true")
+        .account("elsewhere", "from = [\"10.0.0.0/8\"]");
+    let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
     assert_eq!(relay.get("/readyz"), (200, "ok\n".into()));
     assert_eq!(relay.get("/healthz"), (200, "ok\n".into()));
@@ -71,15 +57,8 @@ fn what_happens_is_seen_and_can_be_steered() {
     }
 
     // Somebody who does not read what it is sent.
-    let mut slow = mysql.command("mysqlbinlog");
-    slow.args([
-        "--no-defaults",
-        "--read-from-remote-server",
-        "--stop-never",
-        "--host=127.0.0.1",
-        "--user=reader",
-    ]);
-    slow.args([format!("--port={}", relay.port), "binlog-u.000001".into()]).env("MYSQL_PWD", "secret");
+    let mut slow = relay.mysqlbinlog(mysql, "reader");
+    slow.args(["--stop-never", "binlog-u.000001"]);
     let slow = Running(slow.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
     let replica = relay.wait_for("slow reader", |relay| {
         let replica = relay.status()["replicas"][0].clone();
@@ -93,13 +72,13 @@ fn what_happens_is_seen_and_can_be_steered() {
     let (_, metrics) = relay.get("/metrics");
     assert!(metrics.ends_with("# EOF\n"), "{metrics}");
     let (_, position) = source.position().unwrap();
-    assert_eq!(metric(&metrics, "binlogz_relay_durable_position"), position as f64);
-    assert_eq!(metric(&metrics, "binlogz_relay_durable_file"), 3.0);
-    assert_eq!(metric(&metrics, "binlogz_relay_source_up"), 1.0);
-    assert!(metric(&metrics, "binlogz_relay_received_bytes_total") > 36e6, "{metrics}");
-    assert!(metric(&metrics, "binlogz_relay_sync_duration_seconds_count") > 0.0);
-    assert!(metric(&metrics, "binlogz_relay_replica_lag_bytes") > 1e6, "{metrics}");
-    assert!(metric(&metrics, "binlogz_relay_errors_total") >= 3.0, "{metrics}");
+    assert_eq!(relay.metric("binlogz_relay_durable_position"), position as f64);
+    assert_eq!(relay.metric("binlogz_relay_durable_file"), 3.0);
+    assert_eq!(relay.metric("binlogz_relay_source_up"), 1.0);
+    assert!(relay.metric("binlogz_relay_received_bytes_total") > 36e6, "{metrics}");
+    assert!(relay.metric("binlogz_relay_sync_duration_seconds_count") > 0.0);
+    assert!(relay.metric("binlogz_relay_replica_lag_bytes") > 1e6, "{metrics}");
+    assert!(relay.metric("binlogz_relay_errors_total") >= 3.0, "{metrics}");
     let address = format!("--http={}", relay.http);
     let shown = folder.run(["relay", "status", &address]);
     assert_eq!(shown.code, Some(0), "{}", shown.stderr);
@@ -140,22 +119,22 @@ fn what_happens_is_seen_and_can_be_steered() {
     );
     relay.sql(mysql, "boss", &plain, &format!("SET @binlogz_force = 1; {purge}")).unwrap();
     assert!(files(&relay).starts_with("binlog.000003"), "{}", files(&relay));
+    // Who leaves is nobody's trouble.
+    let errors = relay.status()["errors"].clone();
     drop(slow);
+    relay.wait_for("the reader's end", |relay| {
+        relay.messages().iter().any(|line| line.contains("the client has left")).then_some(())
+    });
+    assert_eq!(relay.status()["errors"], errors);
 
     // By size, and by age: never the file that is received.
     source.sql("FLUSH BINARY LOGS; INSERT INTO d.t (body) VALUES ('more')").unwrap();
     relay.has_all_of(&source);
     drop(relay);
-    let small = more.replace("dir = \"kept\"", "dir = \"kept\"\nmax_bytes = \"1\"");
-    let mut relay = Relay::start(&folder, &[&url(&source)], &small);
+    let mut relay = configuration.store("max_bytes = \"1\"").start(&folder);
     relay.wait_for("purge", |relay| files(relay).starts_with("binlog.000004").then_some(()));
     relay.has_all_of(&source);
-    assert!(!fs::read_to_string(&relay.log).unwrap().contains("secret"));
-}
-
-/// `scripts/soak/relay.sh` sets more.
-fn connections() -> u32 {
-    std::env::var("BINLOGZ_RELAY_CONNECTIONS").map_or(2000, |count| count.parse().unwrap())
+    assert!(!relay.said().contains("secret"));
 }
 
 /// Hostile connections, as a client of the relay sees them.
@@ -178,20 +157,17 @@ fn hostile_peers_leave_room_for_the_others() {
     let folder = Folder::new();
     let source = mysql.sandbox().compression(3).start().unwrap();
     source.sql("CREATE DATABASE d").unwrap();
-    let more = format!(
-        "[store]\ndir = \"kept\"\n[listen]\naddress = \"127.0.0.1:0\"\nconnections_max = 3\n{}",
-        accounts(&folder, &[("reader", "")])
-    );
-    let mut relay = Relay::start(&folder, &[&url(&source)], &more);
+    let configuration = Configuration::of([url(&source)]).listen("connections_max = 3").account("reader", "");
+    let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
     let served = |relay: &Relay, when: &str| {
         let answer = relay.sql(mysql, "reader", &["--ssl-mode=DISABLED"], "SELECT @@GLOBAL.gtid_mode");
         assert_eq!(answer.as_deref(), Ok("ON\n"), "{when}");
     };
 
-    // Thousands of connections, the last of them open and silent, or a byte at a time.
+    // Thousands of connections (`scripts/soak/relay.sh` sets more), the last of them open and silent, or a byte at a time.
     let mut open = std::collections::VecDeque::new();
-    for number in 0..connections() {
+    for number in 0..setting("BINLOGZ_RELAY_CONNECTIONS", 2000) {
         let mut stream = knock(&relay);
         if number % 3 == 0 {
             let _ = stream.write_all(&[1]);
@@ -235,11 +211,9 @@ fn hostile_peers_leave_room_for_the_others() {
 
     // Inside: there is room for three, also of those who know the password; statements that nobody understands.
     let reader = |relay: &Relay| {
-        let mut dump = mysql.command("mysqlbinlog");
-        dump.args(["--no-defaults", "-R", "--stop-never", "--host=127.0.0.1", "--user=reader", "--raw"]);
-        dump.args([format!("--port={}", relay.port), "binlog.000001".into()]).env("MYSQL_PWD", "secret");
-        let output: Command = dump;
-        spawn_in(&folder, output)
+        let mut dump = relay.mysqlbinlog(mysql, "reader");
+        dump.args(["--stop-never", "--raw", "binlog.000001"]);
+        spawn_in(&folder, dump)
     };
     let readers: Vec<_> = (0..3).map(|_| reader(&relay)).collect();
     relay.wait_for("three readers", |relay| (relay.status()["clients"]["logged_in"] == 3).then_some(()));

@@ -3,76 +3,16 @@
 mod common;
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use binlogz_testkit::{MysqlSandbox, Tool, corpus, mutate, require_tool};
+use binlogz_testkit::{Tool, corpus, mutate, require_tool, setting};
 use common::Folder;
-use common::configured::{Relay, accounts, url};
+use common::proxy::cutting;
+use common::relay::{Configuration, is_kept, url};
 
 /// `scripts/soak/relay.sh` sets more.
 fn cuts() -> u64 {
-    std::env::var("BINLOGZ_RELAY_CUTS").map_or(24, |cuts| cuts.parse().unwrap())
-}
-
-/// Stands between relay and source: the first connections are cut after a random number of the source's bytes.
-fn proxy(to: u16, seed: u64) -> (u16, Arc<AtomicU64>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let count = Arc::new(AtomicU64::new(0));
-    let counting = Arc::clone(&count);
-    std::thread::spawn(move || {
-        for client in listener.incoming() {
-            let (client, server) = (client.unwrap(), TcpStream::connect(("127.0.0.1", to)).unwrap());
-            let number = counting.fetch_add(1, Ordering::SeqCst);
-            // xorshift: small numbers cut logins, large ones the middle of what is larger than a packet.
-            let mut random = (seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1;
-            for shift in [13, 7, 17] {
-                random ^= if shift == 7 { random >> shift } else { random << shift };
-            }
-            let budget = match number % 4 {
-                _ if number >= cuts() => u64::MAX,
-                0 => random % 500,
-                1 => random % 20_000,
-                2 => random % 1_000_000,
-                _ => (16 << 20) - 500_000 + random % 1_000_000,
-            };
-            let (from_client, to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-            std::thread::spawn(move || carry(from_client, to_server, u64::MAX));
-            std::thread::spawn(move || carry(server, client, budget));
-        }
-    });
-    (port, count)
-}
-
-/// So many bytes, then nothing in either direction.
-fn carry(mut from: TcpStream, mut to: TcpStream, mut budget: u64) {
-    let mut buffer = vec![0; 64 << 10];
-    while budget > 0 {
-        let room = usize::try_from(budget).unwrap_or(usize::MAX).min(buffer.len());
-        match from.read(&mut buffer[..room]) {
-            Ok(0) | Err(_) => break,
-            Ok(count) if to.write_all(&buffer[..count]).is_err() => break,
-            Ok(count) => budget -= count as u64,
-        }
-    }
-    let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
-}
-
-/// What is kept is what the source has, file by file; the last one may be open.
-fn is_kept(source: &MysqlSandbox, kept: &Path) {
-    let plain = |path: &Path| {
-        let mut bytes = fs::read(path).unwrap();
-        bytes[21] &= 0xfe; // whether it is in use
-        bytes
-    };
-    for file in source.binlogs().unwrap() {
-        let name = file.file_name().unwrap();
-        assert!(plain(&file) == plain(&kept.join(name)), "{name:?} differs");
-    }
+    setting("BINLOGZ_RELAY_CUTS", 24)
 }
 
 #[test]
@@ -91,12 +31,10 @@ fn a_network_that_breaks_anywhere_loses_nothing() {
              SET binlog_transaction_compression = ON; {rows}"
         ))
         .unwrap();
-    let (port, count) = proxy(source.port(), seed);
+    let (port, count) = cutting(source.port(), seed, cuts());
     let broken = format!("mysql://repl@127.0.0.1:{port}");
     // Named often, it is tried again at once.
-    let servers = vec![broken.as_str(); 12];
-    let more = "[store]\ndir = \"kept\"\n[listen]\naddress = \"127.0.0.1:0\"";
-    let mut relay = Relay::start(&folder, &servers, more);
+    let mut relay = Configuration::of(vec![broken; 12]).start(&folder);
     relay.has_all_of(&source);
     assert!(count.load(Ordering::SeqCst) >= cuts(), "cut often enough");
     is_kept(&source, &folder.path("kept"));
@@ -113,11 +51,8 @@ fn a_full_disk_stops_the_receiving_alone() {
     source
         .sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT)")
         .unwrap();
-    let more = format!(
-        "[store]\ndir = \"kept\"\n[listen]\naddress = \"127.0.0.1:0\"\n{}",
-        accounts(&folder, &[("reader", "admin = true")])
-    );
-    let mut relay = Relay::start_limited(&folder, &[&url(&source)], &more, Some(2048));
+    let configuration = Configuration::of([url(&source)]).account("reader", "admin = true");
+    let mut relay = configuration.clone().file_size_max(2048).start(&folder);
     relay.has_all_of(&source);
     source.sql(&"INSERT INTO d.t (body) VALUES (REPEAT('x', 500000));\n".repeat(8)).unwrap();
     relay.wait_for("failure", |relay| (relay.phase() == "failed").then_some(()));
@@ -130,20 +65,16 @@ fn a_full_disk_stops_the_receiving_alone() {
 
     // What is durable is served, to new clients too.
     let durable = relay.status()["log"]["durable"]["position"].as_u64().unwrap();
-    let mut fetch = mysql.command("mysqlbinlog");
-    fetch.args(["--no-defaults", "-R", "--raw", "--host=127.0.0.1", "--user=reader", "binlog.000001"]);
-    fetch.arg(format!("--port={}", relay.port)).env("MYSQL_PWD", "secret").current_dir(folder.path(""));
-    let fetched = fetch.output().unwrap();
-    assert!(fetched.status.success(), "{}", String::from_utf8_lossy(&fetched.stderr));
+    relay.fetch(mysql, "reader", &folder.path("fetched"), &[], &["binlog.000001"]).unwrap();
     let (fetched, original) =
-        (folder.read("binlog.000001"), fs::read(&source.binlogs().unwrap()[0]).unwrap());
+        (folder.read("fetched/binlog.000001"), fs::read(&source.binlogs().unwrap()[0]).unwrap());
     assert_eq!(fetched.len() as u64, durable);
     assert!(fetched[22..] == original[22..fetched.len()]);
     // The store refuses until it is opened again.
     relay.sql(mysql, "reader", &[], "START REPLICA").unwrap();
     relay.wait_for("failure", |relay| (relay.phase() == "failed").then_some(()));
     drop(relay);
-    let mut relay = Relay::start(&folder, &[&url(&source)], &more);
+    let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
     is_kept(&source, &folder.path("kept"));
 }
@@ -157,7 +88,6 @@ fn a_log_begins_where_it_is_told_to_and_may_be_encrypted() {
         .unwrap();
     let has = source.gtid_executed().unwrap();
     source.sql("INSERT INTO d.t VALUES (2); FLUSH BINARY LOGS; INSERT INTO d.t VALUES (3)").unwrap();
-    let listen = "[listen]\naddress = \"127.0.0.1:0\"";
     let kept = |folder: &Folder| -> Vec<String> {
         let names = fs::read_dir(folder.path("kept")).unwrap().map(|entry| entry.unwrap().file_name());
         let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
@@ -171,10 +101,8 @@ fn a_log_begins_where_it_is_told_to_and_may_be_encrypted() {
         ("earliest".to_owned(), &["binlog.000001", "binlog.000002", "binlog.000003"]),
     ] {
         let folder = Folder::new();
-        // A key of [source] goes in front of the next section.
-        let servers = [url(&source)];
-        let more = format!("[store]\ndir = \"kept\"\n{listen}");
-        let mut relay = Relay::start_with(&folder, &[&servers[0]], &format!("start = {start:?}"), &more);
+        let configuration = Configuration::of([url(&source)]).source(format!("start = {start:?}"));
+        let mut relay = configuration.start(&folder);
         relay.has_all_of(&source);
         assert_eq!(kept(&folder), files, "{start}");
     }
@@ -189,38 +117,22 @@ fn a_log_begins_where_it_is_told_to_and_may_be_encrypted() {
     source.sql("PURGE BINARY LOGS TO 'binlog.000002'; INSERT INTO d.t VALUES (4); FLUSH BINARY LOGS; INSERT INTO d.t VALUES (5)").unwrap();
     let keyring = corpus::encrypted().keyring;
     let seeds: Vec<_> = copies.iter().map(|path| path.display().to_string()).collect();
-    let more = format!(
-        "[store]\ndir = \"kept\"\nseed = {seeds:?}\nkeyring = {:?}\nencrypt = true\nsync_binlog = 100\n\
-         sync_interval_ms = 200\n{listen}\n{}",
-        keyring.display().to_string(),
-        accounts(&folder, &[("reader", "")])
-    );
-    let mut relay = Relay::start(&folder, &[&url(&source)], &more);
+    let configuration = Configuration::of([url(&source)]).account("reader", "").store(format!(
+        "seed = {seeds:?}\nkeyring = {:?}\nencrypt = true\nsync_binlog = 100\nsync_interval_ms = 200",
+        keyring.display().to_string()
+    ));
+    let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
     assert_eq!(kept(&folder).len(), 4);
     assert!(folder.read("kept/binlog.000001") == first);
     assert_eq!(folder.read("kept/binlog.000004")[..4], *b"\xfdbin");
-    let mut fetch = mysql.command("mysqlbinlog");
-    fetch.args([
-        "--no-defaults",
-        "-R",
-        "--raw",
-        "--to-last-log",
-        "--host=127.0.0.1",
-        "--user=reader",
-        "binlog.000001",
-    ]);
-    fetch.arg(format!("--port={}", relay.port)).env("MYSQL_PWD", "secret").current_dir(folder.path(""));
-    let fetched = fetch.output().unwrap();
-    assert!(fetched.status.success(), "{}", String::from_utf8_lossy(&fetched.stderr));
-    for file in source.binlogs().unwrap() {
-        let name = file.file_name().unwrap().to_str().unwrap();
-        assert!(folder.read(name)[22..] == fs::read(&file).unwrap()[22..], "{name}");
-    }
+    let fetched = folder.path("fetched");
+    relay.fetch(mysql, "reader", &fetched, &["--to-last-log"], &["binlog.000001"]).unwrap();
+    is_kept(&source, &fetched);
     // Again with the same configuration: the log is there, and opens with the keyring.
     drop(relay);
     source.sql("INSERT INTO d.t VALUES (6)").unwrap();
-    let mut relay = Relay::start(&folder, &[&url(&source)], &more);
+    let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
 
     // A damaged seed, a gap between seeds, and acknowledgements that would promise too much are refused.

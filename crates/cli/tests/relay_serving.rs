@@ -11,9 +11,10 @@ use std::thread;
 use binlogz_binlog::EventType;
 use binlogz_source::wire::session::{DumpStart, Profile};
 use binlogz_source::{ConnectOptions, DumpOptions, RemoteLog};
-use binlogz_testkit::{MysqlSandbox, Tool, require_tool};
+use binlogz_testkit::memory::peak_memory;
+use binlogz_testkit::{MysqlSandbox, Tool, require_tool, setting};
 use common::Folder;
-use common::configured::{Relay, accounts, url};
+use common::relay::{Configuration, Relay, url};
 
 /// What the relay may take, in KiB.
 const MEMORY_MAX: u64 = 64 << 10;
@@ -22,20 +23,7 @@ const MEMORY_PER_REPLICA: u64 = 256;
 const FORMS: [&str; 3] = ["", "-z", "-u"];
 
 fn replicas() -> usize {
-    std::env::var("BINLOGZ_RELAY_REPLICAS").map_or(50, |count| count.parse().unwrap())
-}
-
-fn counter(relay: &Relay, name: &str) -> u64 {
-    let (_, metrics) = relay.get("/metrics");
-    let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("_total "));
-    value.unwrap_or_else(|| panic!("no {name} in\n{metrics}")).parse().unwrap()
-}
-
-/// The most that a process had, in KiB.
-fn memory(relay: &Relay) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", relay.child.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+    setting("BINLOGZ_RELAY_REPLICAS", 50)
 }
 
 fn connect(relay: &Relay) -> ConnectOptions {
@@ -82,11 +70,9 @@ fn replicas_in_step_share_and_stay_within_memory() {
     let folder = Folder::new();
     let source = mysql.sandbox().start().unwrap();
     write(&source);
-    let more = format!(
-        "[store]\ndir = \"kept\"\nstore = \"compressed\"\n[listen]\naddress = \"127.0.0.1:0\"\n{}",
-        accounts(&folder, &[("reader", "")])
-    );
-    let mut relay = Relay::start(&folder, &[&url(&source)], &more);
+    let configuration =
+        Configuration::of([url(&source)]).store("store = \"compressed\"").account("reader", "");
+    let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
     let original = fs::read(&source.binlogs().unwrap()[0]).unwrap();
     let options = connect(&relay);
@@ -95,8 +81,9 @@ fn replicas_in_step_share_and_stay_within_memory() {
     let alone: Vec<Vec<u8>> = FORMS.iter().map(|form| fetch(&options, form)).collect();
     assert!(alone[0].ends_with(&original[1000..]), "the source's bytes");
     assert!(alone[1].len() < alone[0].len() && alone[0].len() < alone[2].len());
-    let (made, before) =
-        (counter(&relay, "binlogz_relay_blocks_converted"), counter(&relay, "binlogz_relay_blocks_shared"));
+    const CONVERTED: &str = "binlogz_relay_blocks_converted_total";
+    const SHARED: &str = "binlogz_relay_blocks_shared_total";
+    let (made, before) = (relay.metric(CONVERTED) as u64, relay.metric(SHARED) as u64);
     assert!(made > 20, "{made} blocks");
     let count = replicas();
     thread::scope(|scope| {
@@ -108,8 +95,8 @@ fn replicas_in_step_share_and_stay_within_memory() {
             });
         }
     });
-    assert_eq!(counter(&relay, "binlogz_relay_blocks_converted"), made);
-    let shared = counter(&relay, "binlogz_relay_blocks_shared") - before;
+    assert_eq!(relay.metric(CONVERTED) as u64, made);
+    let shared = relay.metric(SHARED) as u64 - before;
     assert!(shared > made * count as u64 / FORMS.len() as u64 / 2, "{shared} of {made}");
 
     // They stay, and some do not read what they are sent.
@@ -154,7 +141,7 @@ fn replicas_in_step_share_and_stay_within_memory() {
     // Arenas of glibc's would double it.
     let environment = fs::read(format!("/proc/{}/environ", relay.child.id())).unwrap();
     assert!(environment.split(|byte| *byte == 0).any(|set| set == b"MALLOC_ARENA_MAX=1"));
-    let most = memory(&relay);
+    let most = peak_memory(relay.child.id()).unwrap();
     eprintln!("{count} replicas: {} MiB at most", most >> 10);
     assert!(most <= MEMORY_MAX + MEMORY_PER_REPLICA * count as u64, "{most} KiB");
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use binlogz_testkit::{Tool, require_tool};
 use common::Folder;
-use common::configured::{Relay, accounts};
+use common::relay::Configuration;
 
 /// Runs openssl in the folder.
 fn openssl(folder: &Folder, arguments: &str) {
@@ -106,12 +106,10 @@ fn the_source_must_be_who_it_should_be() {
             format!("SET GLOBAL ssl_cert = '{}', GLOBAL ssl_key = '{}'", path(certificate), path(key));
         source.sql(&format!("{files}; ALTER INSTANCE RELOAD TLS")).unwrap();
     };
-    let account = accounts(&folder, &[("reader", "")]);
-    let more = format!("[store]\ndir = \"kept\"\n[listen]\naddress = \"127.0.0.1:0\"\n{account}");
     // What is said in the end: nothing where the source is followed.
     let outcome = |user: &str, tls: &str| -> String {
         let server = format!("mysql://{user}@127.0.0.1:{}", source.port());
-        let mut relay = Relay::start_with(&folder, &[&server], tls, &more);
+        let mut relay = Configuration::of([server]).source(tls).account("reader", "").start(&folder);
         relay.wait_for("outcome", |relay| {
             let status = relay.status();
             match status["source"]["phase"] == "receiving" {

@@ -7,7 +7,7 @@ use std::fs;
 use binlogz_payload::statistics::COLUMNS;
 use binlogz_testkit::{Installed, MysqlSandbox, Tool, require_tool};
 use common::Folder;
-use common::configured::{Relay, accounts, url};
+use common::relay::{Configuration, Relay, client, sql, url};
 
 /// What the server is told with the same client; its account at the relay has the same password.
 fn at_source(
@@ -16,12 +16,7 @@ fn at_source(
     user: &str,
     statements: &str,
 ) -> Result<String, String> {
-    let mut client = mysql.command("mysql");
-    client.args(["--no-defaults", "--host=127.0.0.1", "--batch", "--skip-column-names"]);
-    client.args([format!("--port={}", source.port()), format!("--user={user}")]);
-    let output = client.args(["--execute", statements]).env("MYSQL_PWD", "secret").output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+    sql(client(mysql, "mysql", source.port(), user, "secret"), statements)
 }
 
 const SHOWN: &str = "SELECT @@GLOBAL.binlog_transaction_compression, @@GLOBAL.binlog_transaction_compression_level_zstd; \
@@ -40,9 +35,10 @@ fn the_variables_of_compression_have_the_servers_rules() {
              CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT)",
         )
         .unwrap();
-    let accounts = accounts(&folder, &[("boss", "admin = true\nform = \"received\""), ("safe", "")]);
-    let config = format!("[store]\ndir = \"kept\"\n[listen]\naddress = \"127.0.0.1:0\"\n{accounts}");
-    let mut relay = Relay::start(&folder, &[&url(&source)], &config);
+    let configuration = Configuration::of([url(&source)])
+        .account("boss", "admin = true\nform = \"received\"")
+        .account("safe", "");
+    let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
 
     // Beside the live server, the same statements: the same answers, warnings and values.
@@ -78,10 +74,7 @@ fn the_variables_of_compression_have_the_servers_rules() {
     let stored = |relay: &mut Relay, setting: &str| {
         tell(relay, setting).unwrap();
         source.sql(insert).unwrap();
-        let all = source.gtid_executed().unwrap();
-        relay.wait_for("transaction", |relay| {
-            (relay.status()["log"]["gtid_executed"] == all.as_str()).then_some(())
-        });
+        relay.has_gtids_of(&source);
         payloads()
     };
     assert_eq!(stored(&mut relay, "SET GLOBAL binlog_transaction_compression = OFF"), 0);
@@ -138,18 +131,13 @@ fn the_variables_of_compression_have_the_servers_rules() {
     assert!(tell(&relay, SHOWN).unwrap().starts_with("1\t19\n"));
     assert!(!folder.path("kept/binlog.000002").exists());
     drop(relay);
-    let mut relay = Relay::start(&folder, &[&url(&source)], &config);
+    let mut relay = configuration.start(&folder);
     assert!(tell(&relay, SHOWN).unwrap().starts_with("0\t3\n"));
 
     // In the form of the source it is the source's, byte for byte.
     source.flush_binary_logs().unwrap();
     relay.wait_for("next file", |_| folder.path("kept/binlog.000002").exists().then_some(()));
-    let mut fetch = mysql.command("mysqlbinlog");
-    fetch.args(["--no-defaults", "-R", "--raw", "--host=127.0.0.1", "--user=boss", "binlog.000001"]);
-    let into = format!("--result-file={}", folder.path("fetched-").display());
-    let port = format!("--port={}", relay.port);
-    let fetched = fetch.args([into, port]).env("MYSQL_PWD", "secret").output().unwrap();
-    assert!(fetched.status.success(), "{}", String::from_utf8_lossy(&fetched.stderr));
+    let fetched = relay.fetch(mysql, "boss", &folder.path("fetched"), &[], &["binlog.000001"]).unwrap();
     let its = fs::read(source.datadir().join("binlog.000001")).unwrap();
-    assert!(fs::read(folder.path("fetched-binlog.000001")).unwrap() == its);
+    assert!(fs::read(&fetched[0]).unwrap() == its);
 }

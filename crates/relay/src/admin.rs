@@ -9,12 +9,12 @@ use binlogz_wire::statement::AdminStatement;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use crate::answers::Variables;
 use crate::compression_stats;
 use crate::error::{Error, Result};
 use crate::lineages::Kept;
 use crate::relay::{Relay, lock};
 use crate::retention;
+use crate::variables::Variables;
 
 /// Set by a client that means it.
 const FORCE: &str = "binlogz_force";

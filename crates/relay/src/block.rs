@@ -6,23 +6,23 @@
 //! ```
 //!
 //! Blocks end where the stored file says, not where whoever had them made began: clients that began in different
-//! places soon ask for the same ones. A large transaction is a block of its own, in a temporary file.
+//! places soon ask for the same ones; and where a file of the form ends. A large transaction is a block of its own, in a temporary file.
 
 use std::io::{self, Read};
 use std::ops::Range;
+use std::sync::Arc;
 
 use binlogz_binlog::EventType;
 use binlogz_binlog::gtid::Gtid;
 use binlogz_payload::{Spool, SpoolMemory};
-use binlogz_store::FileNumber;
 
 use crate::checkpoints::Start;
 use crate::convert::{Change, HELD_SIZE_MAX};
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::groups::Group;
-use crate::head::Head;
 use crate::lineages::Kept;
+use crate::parts::Part;
 use crate::translate::{FormSink, Translator};
 
 /// A transaction that reaches over a multiple of this, in the stored file, ends a block.
@@ -80,17 +80,16 @@ impl Block {
     pub(crate) fn make(
         kept: &Kept,
         form: Form,
-        file: FileNumber,
-        head: &Head,
+        part: &Arc<Part>,
         start: &Start,
         memory: &SpoolMemory,
     ) -> Result<Option<Block>> {
         let spool = Spool::new(memory, Vec::new());
-        let mut translator = Translator::at(kept, form, file, head, start, spool)?;
+        let mut translator = Translator::at(kept, form, part, start, spool)?;
         let mut transactions = Vec::new();
         loop {
             let is_first = transactions.is_empty();
-            let placed = match Block::next(&mut translator, form, head, is_first) {
+            let placed = match Block::next(&mut translator, form, is_first) {
                 Ok(Some(placed)) => placed,
                 Ok(None) => break,
                 // What is in front of damage goes out first.
@@ -119,15 +118,13 @@ impl Block {
         Block { bytes, at: 0, transactions: Vec::new() }
     }
 
-    fn next(
-        translator: &mut Translator<'_, Spool>,
-        form: Form,
-        head: &Head,
-        is_first: bool,
-    ) -> Result<Option<Placed>> {
+    fn next(translator: &mut Translator<'_, Spool>, form: Form, is_first: bool) -> Result<Option<Placed>> {
         let Some(group) = translator.walker().next()? else { return Ok(None) };
-        let at = translator.offset();
-        let as_stored = Change::of(&group, form, head) == Change::None && at == group.begin;
+        if translator.is_cut(&group)? {
+            return Ok(None);
+        }
+        let (at, part) = (translator.offset(), translator.part());
+        let as_stored = Change::of(&group, form, &part.head) == Change::None && part.is_as_stored(at, &group);
         if (is_first && as_stored) || (!is_first && group.size() > HELD_SIZE_MAX) {
             return Ok(None);
         }

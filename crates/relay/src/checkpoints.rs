@@ -4,43 +4,26 @@
 //! Places are functions of the stored bytes: the end of each transaction that reaches over a multiple of
 //! [`SPACING`]. Whoever goes through a file, to receive, to serve or to look something up, notes what it saw. What is
 //! lost or damaged is therefore found again; nothing here is needed to be right, only to be quick.
-//!
-//! ```text
-//! BASE.NNNNNN.places
-//! size field
-//!    8 magic            "binlogz\x01"
-//!    4 head             CRC-32 of the stored file's format description, not in use
-//!    4 count
-//!      of each:
-//!    8 stored           offset in the stored file
-//!    8 committed        of the transaction that ends there, microseconds since 1970
-//! 3x 8 positions        received, compressed, uncompressed; all ones: not known
-//!    4 size
-//!    n gtids            of the transactions since the place before, as in a previous GTIDs event
-//!    4 checksum         CRC-32 of all before
-//! ```
+
+mod bytes;
+mod noting;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use binlogz_binlog::HeaderFlags;
 use binlogz_binlog::checksum::crc32;
-use binlogz_binlog::cursor::Cursor;
-use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::header::FLAGS_OFFSET;
-use binlogz_binlog::put::Put;
 use binlogz_store::{FileNumber, Storage, storage};
 
+pub(crate) use self::noting::{Noting, Seen};
 use crate::form::Form;
 use crate::relay::lock;
 
 /// Bytes of the stored file between places: what a request may have to read in vain.
 pub(crate) const SPACING: u64 = 1 << 20;
-const MAGIC: &[u8; 8] = b"binlogz\x01";
-const WHAT: &str = "index of positions";
-const UNKNOWN: u64 = u64::MAX;
 const SUFFIX: &str = ".places";
 /// A file of 4 GiB has 4,096 places; this leaves each a kilobyte of GTIDs and more.
 const SIZE_MAX: u64 = 64 << 20;
@@ -48,6 +31,15 @@ const SIZE_MAX: u64 = 64 << 20;
 const OPEN_MAX: usize = 16;
 /// News after which the index is written again, while a file is still in use.
 const NEWS_MAX: usize = 64;
+
+/// The position of a place counts within a file of the form, of which a stored file may be several.
+const PART_SHIFT: u32 = 40;
+const POSITION_MAX: u64 = (1 << PART_SHIFT) - 1;
+
+/// A position in a part of a stored file, as the index has it.
+pub(crate) fn in_part(part: u32, position: u64) -> u64 {
+    (u64::from(part) << PART_SHIFT) + position.min(POSITION_MAX)
+}
 
 /// Where to begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,12 +88,12 @@ impl Checkpoints {
         let head = head_crc(head);
         let file = storage.open(&name, false).ok();
         let bytes = file.and_then(|file| storage::read_all(file.as_ref(), SIZE_MAX).ok());
-        let kept = bytes.and_then(|bytes| decode(&bytes, head));
+        let kept = bytes.and_then(|bytes| bytes::decode(&bytes, head));
         let inner = Inner { places: kept.unwrap_or_default(), news: 0 };
         Checkpoints { storage, name, head, inner: Mutex::new(inner) }
     }
 
-    /// The last place at or before a position of a form.
+    /// The last place at or before a position of a form; see [`in_part`].
     pub(crate) fn before(&self, form: Form, position: u64) -> Option<Start> {
         let inner = lock(&self.inner);
         inner.places.iter().rev().find_map(|(stored, place)| {
@@ -134,6 +126,14 @@ impl Checkpoints {
         }
     }
 
+    /// The same for somebody who does not know the transactions since the place before.
+    fn note_known(&self, form: Form, stored: u64, at: u64) {
+        let mut inner = lock(&self.inner);
+        if inner.places.get_mut(&stored).is_some_and(|place| place.set(form, at)) {
+            inner.news += 1;
+        }
+    }
+
     /// Forgets everything: a place was found to be none.
     pub(crate) fn forget(&self) {
         *lock(&self.inner) = Inner::default();
@@ -146,10 +146,18 @@ impl Checkpoints {
             return Ok(());
         }
         // What a crash damages is found again.
-        let bytes = encode(&inner.places, self.head, durable);
+        let bytes = bytes::encode(&inner.places, self.head, durable);
         storage::replace_unsynced(self.storage.as_ref(), &self.name, &bytes)?;
         inner.news = 0;
         Ok(())
+    }
+}
+
+impl Start {
+    /// As positions count within this part; `None`: it is in another one.
+    pub(crate) fn within(self, part: u32) -> Option<Start> {
+        let at = self.at.checked_sub(in_part(part, 0)).filter(|at| *at <= POSITION_MAX)?;
+        Some(Start { at, ..self })
     }
 }
 
@@ -167,66 +175,12 @@ impl Checkpoint {
 }
 
 /// Of a format description; whether the file is in use changes nothing.
-fn head_crc(head: &[u8]) -> u32 {
+pub(crate) fn head_crc(head: &[u8]) -> u32 {
     let mut head = head.to_vec();
     if let Some(flags) = head.get_mut(FLAGS_OFFSET) {
         *flags &= !(HeaderFlags::IN_USE.0 as u8);
     }
     crc32(&head)
-}
-
-fn encode(places: &BTreeMap<u64, Checkpoint>, head: u32, durable: u64) -> Vec<u8> {
-    let count = places.range(..=durable).count();
-    let mut out = MAGIC.to_vec();
-    out.put_u32(head);
-    out.put_u32(count as u32);
-    for (stored, place) in places.range(..=durable) {
-        out.put_u64(*stored);
-        out.put_u64(place.committed);
-        for at in place.at {
-            out.put_u64(at.unwrap_or(UNKNOWN));
-        }
-        let mut gtids = Vec::new();
-        place.gtids.encode(place.gtids.format(), &mut gtids);
-        out.put_u32(gtids.len() as u32);
-        out.put(&gtids);
-    }
-    let checksum = crc32(&out);
-    out.put_u32(checksum);
-    out
-}
-
-fn decode(bytes: &[u8], head: u32) -> Option<BTreeMap<u64, Checkpoint>> {
-    let (covered, checksum) = bytes.split_last_chunk::<4>()?;
-    if crc32(covered) != u32::from_le_bytes(*checksum) {
-        return None;
-    }
-    let mut cursor = Cursor::new(covered, WHAT);
-    let known = cursor.array::<8>("magic").ok()? == *MAGIC && cursor.u32("head").ok()? == head;
-    let count = known.then(|| cursor.u32("count").ok())??;
-    let mut places = BTreeMap::new();
-    let mut last = [0; 4];
-    for _ in 0..count {
-        let stored = cursor.u64("stored").ok()?;
-        let committed = cursor.u64("committed").ok()?;
-        let mut at = [None; 3];
-        for (place, last) in at.iter_mut().zip(last.iter_mut()) {
-            let position = cursor.u64("position").ok()?;
-            *place = (position != UNKNOWN).then_some(position);
-            if place.is_some_and(|at| at <= *last) {
-                return None;
-            }
-            *last = place.unwrap_or(*last);
-        }
-        let size = cursor.u32("size").ok()?;
-        let (gtids, _) = GtidSet::decode(cursor.bytes(size as usize, "gtids").ok()?).ok()?;
-        if places.last_key_value().is_some_and(|(before, _)| *before >= stored) {
-            return None;
-        }
-        places.insert(stored, Checkpoint { committed, at, gtids });
-    }
-    cursor.finish().ok()?;
-    Some(places)
 }
 
 /// The places of all files.
@@ -268,43 +222,12 @@ impl Indexes {
     }
 }
 
-/// A transaction that somebody went by.
-#[derive(Debug)]
-pub(crate) struct Seen {
-    pub(crate) stored: Range<u64>,
-    pub(crate) gtid: Option<Gtid>,
-    pub(crate) committed: u64,
-}
-
-/// Collects GTIDs from place to place, for whoever goes through a file in one form.
-#[derive(Debug, Default)]
-pub(crate) struct Noting {
-    gtids: GtidSet,
-}
-
-impl Noting {
-    /// A transaction that began with a GTID event ends here.
-    pub(crate) fn transaction(&mut self, places: &Checkpoints, form: Form, seen: &Seen, at: u64) {
-        if let Some(gtid) = seen.gtid {
-            self.gtids.add(gtid);
-        }
-        if is_place(seen.stored.start, seen.stored.end) {
-            places.note(form, seen.stored.end, at, seen.committed, &self.gtids);
-            self.gtids = GtidSet::new();
-        }
-    }
-
-    /// The file, which is closed, ends here.
-    pub(crate) fn end(&mut self, places: &Checkpoints, form: Form, stored: u64, at: u64) {
-        places.note(form, stored, at, 0, &std::mem::take(&mut self.gtids));
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use binlogz_store::MemoryStorage;
 
+    use super::bytes::decode;
     use super::*;
 
     fn gtids(text: &str) -> GtidSet {
@@ -359,6 +282,34 @@ mod tests {
         places.save(2 << 20, true).unwrap();
         let kept = open(&storage, HEAD);
         assert_eq!(kept.before(Form::Received, 9999).unwrap().at, 2000);
+    }
+
+    #[test]
+    fn who_began_between_places_tells_no_transactions() {
+        let storage = MemoryStorage::new();
+        let places = filled(&storage);
+        let seen = |number: u64| Seen {
+            stored: (number << 20) - 5..(number << 20) + 5,
+            gtid: Some(format!("{UUID}:{number}").parse().unwrap()),
+            committed: 1,
+        };
+        let mut noting = Noting::between_places();
+        noting.transaction(&places, Form::Compressed, &seen(4), 400);
+        assert_eq!(places.before(Form::Compressed, 9999), None, "it does not know what is in front of it");
+        noting.transaction(&places, Form::Compressed, &seen(5), 500);
+        assert_eq!(places.before(Form::Compressed, 9999).unwrap().at, 500);
+        // What somebody else has noted it adds to.
+        places.note(Form::Received, (6 << 20) + 5, 6000, 1, &gtids(&format!("{UUID}:6")));
+        Noting::between_places().transaction(&places, Form::Compressed, &seen(6), 600);
+        assert_eq!(places.before(Form::Compressed, 9999).unwrap().at, 600);
+        // Positions count within a part.
+        places.note(Form::Uncompressed, 7 << 20, in_part(1, 77), 1, &GtidSet::new());
+        let found = |part: u32, position| {
+            places.before(Form::Uncompressed, in_part(part, position)).and_then(|start| start.within(part))
+        };
+        assert_eq!(found(0, u64::MAX).unwrap().at, 15_000);
+        assert_eq!(found(1, u64::MAX), Some(Start { stored: 7 << 20, at: 77 }));
+        assert_eq!((found(1, 76), found(2, u64::MAX)), (None, None));
     }
 
     #[test]

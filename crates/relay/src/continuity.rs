@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::form::Form;
 use crate::head::Head;
 use crate::lineages::Kept;
+use crate::parts::FormFile;
 use crate::start::lacks;
 use crate::translate::{FormSink, Translator};
 
@@ -45,8 +46,8 @@ impl Tail {
     pub(crate) fn of(kept: &Kept, file: FileNumber) -> Result<Tail> {
         let mut bound = u64::MAX;
         let starts = loop {
-            let mut log = Translator::new(kept, Form::Received, file, io::sink())?;
-            let start = log.places().before(Form::Received, bound);
+            let mut log = Translator::new(kept, Form::Received, FormFile::first_of(file), io::sink())?;
+            let start = log.before(bound);
             if let Some(start) = &start {
                 log.begin_at(start)?;
             }
@@ -58,7 +59,8 @@ impl Tail {
             }
         };
         let places = starts.into_iter().flatten().map(|(stored, at)| {
-            let mut log = Translator::new(kept, Form::Received, file, Beginning::default())?;
+            let mut log =
+                Translator::new(kept, Form::Received, FormFile::first_of(file), Beginning::default())?;
             log.begin_at(&Start { stored, at })?;
             let group = match log.walker().next()? {
                 None => log.walker().left(),

@@ -19,13 +19,13 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
 
 use binlogz_payload::SpoolMemory;
-use binlogz_store::FileNumber;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::block::Block;
 use crate::convert::Converter;
 use crate::error::{Error, Result};
 use crate::form::Form;
+use crate::parts::FormFile;
 use crate::relay::lock;
 
 /// The most converters, however many cores there are.
@@ -47,7 +47,7 @@ const _: () = assert!(KEPT_SIZE < BLOCKS_SIZE);
 pub(crate) struct Key {
     /// Which of the logs that are kept.
     pub(crate) log: u64,
-    pub(crate) file: FileNumber,
+    pub(crate) file: FormFile,
     pub(crate) form: Form,
     /// In the stored file.
     pub(crate) stored: u64,
@@ -235,11 +235,12 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use binlogz_payload::Spool;
+    use binlogz_store::FileNumber;
 
     use super::*;
 
     fn key(stored: u64) -> Key {
-        Key { log: 1, file: FileNumber(1), form: Form::Uncompressed, stored, at: stored }
+        Key { log: 1, file: FormFile::first_of(FileNumber(1)), form: Form::Uncompressed, stored, at: stored }
     }
 
     fn block(memory: &SpoolMemory, size: usize) -> Result<Option<Block>> {

@@ -14,6 +14,7 @@ use binlogz_payload::{
 };
 use binlogz_store::{BinlogStore, FileNumber, LogReader};
 
+use crate::clock;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::groups::{Group, GroupWalker};
@@ -55,6 +56,8 @@ pub(crate) struct Stored<'a> {
     pub(crate) store: &'a BinlogStore,
     pub(crate) file: FileNumber,
     pub(crate) head: &'a Head,
+    /// What is taken off its clock.
+    pub(crate) clock: i64,
     /// What told it.
     pub(crate) walker: &'a mut GroupWalker,
     /// For what is too large to be at hand.
@@ -97,6 +100,17 @@ impl Converter {
             self.hold(group, &mut stored)?;
         }
         let mut rewritten = self.rewrite(group, change, held, &mut stored, spool)?;
+        if change == Change::Expand && group.expanded_size > rewritten.tally.uncompressed_bytes {
+            let found = rewritten.tally.uncompressed_bytes;
+            return Err(Error::Refused(format!(
+                "the payload at {} of a stored file declares {} bytes, expected the {found} that it holds",
+                group.begin, group.expanded_size
+            )));
+        }
+        if stored.clock > 0 && group.first.event_type.is_gtid() {
+            let event = self.first_event(group, held, &mut stored)?;
+            clock::set_back(&event, group, stored.clock, &mut rewritten)?;
+        }
         match held {
             true => out.write(&mut rewritten, &mut self.buffer, |_, _| {})?,
             false => {
@@ -162,6 +176,19 @@ impl Converter {
                 plain
             }
         })
+    }
+
+    /// The event that a transaction begins with.
+    fn first_event(&self, group: &Group, held: bool, stored: &mut Stored<'_>) -> Result<Vec<u8>> {
+        let size = group.first.event_size as usize;
+        if held {
+            return Ok(self.buffer.get(..size).unwrap_or_default().to_vec());
+        }
+        let mut event = Vec::new();
+        stored.bodies.seek_to(group.begin);
+        let reader = stored.bodies.by_ref().take(size as u64);
+        { reader }.read_to_end(&mut event).map_err(Error::io("read a stored log"))?;
+        Ok(event)
     }
 
     /// Takes a transaction into the buffer.

@@ -22,6 +22,8 @@ pub(crate) struct Reader {
     pub(crate) form: Form,
     /// Which of the logs that are kept.
     pub(crate) lineage: u64,
+    /// Whether it acknowledges what it is sent.
+    pub(crate) semi_sync: bool,
 }
 
 /// How far a dump is. Written by its thread, read by others.
@@ -31,6 +33,9 @@ pub(crate) struct Progress {
     /// Of the last transaction that was sent, in seconds since 1970; 0: none was.
     timestamp: AtomicU32,
     bytes: AtomicU64,
+    /// Up to where it has acknowledged the log, and how often.
+    acknowledged: Mutex<Option<Position>>,
+    acknowledgements: AtomicU64,
     /// Of all dumps.
     all_bytes: Arc<AtomicU64>,
     began: Instant,
@@ -45,6 +50,9 @@ pub(crate) struct Seen {
     pub(crate) place: Position,
     pub(crate) timestamp: u32,
     pub(crate) bytes: u64,
+    /// Up to where it has acknowledged the log.
+    pub(crate) acknowledged: Option<Position>,
+    pub(crate) acknowledgements: u64,
     pub(crate) age: Duration,
 }
 
@@ -66,6 +74,8 @@ impl Dumps {
             place: Mutex::new(Position { file, offset: 0 }),
             timestamp: AtomicU32::new(0),
             bytes: AtomicU64::new(0),
+            acknowledged: Mutex::new(None),
+            acknowledgements: AtomicU64::new(0),
             all_bytes: Arc::clone(&self.all_bytes),
             began: Instant::now(),
         });
@@ -86,6 +96,8 @@ impl Dumps {
             place: progress.place(),
             timestamp: progress.timestamp.load(Ordering::Relaxed),
             bytes: progress.bytes.load(Ordering::Relaxed),
+            acknowledged: progress.last_acknowledged(),
+            acknowledgements: progress.acknowledgements.load(Ordering::Relaxed),
             age: progress.began.elapsed(),
         });
         seen.collect()
@@ -117,6 +129,20 @@ impl Progress {
     pub(crate) fn sent(&self, count: usize) {
         self.bytes.fetch_add(count as u64, Ordering::Relaxed);
         self.all_bytes.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    /// The client has everything up to there.
+    pub(crate) fn acknowledged(&self, position: Position) {
+        *self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = Some(position);
+    }
+
+    pub(crate) fn last_acknowledged(&self) -> Option<Position> {
+        *self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It said so once more.
+    pub(crate) fn count_acknowledgement(&self) {
+        self.acknowledgements.fetch_add(1, Ordering::Relaxed);
     }
 
     fn place(&self) -> Position {

@@ -41,9 +41,20 @@ pub enum Error {
     /// A client broke the protocol.
     #[error(transparent)]
     Client(#[from] binlogz_wire::Error),
+    /// A client went away: nobody's trouble.
+    #[error("the client has left: {0}")]
+    Left(io::Error),
     /// A client asked for what can't be served; it is told so.
     #[error("{0}")]
     Refused(String),
+    /// Too few replicas have acknowledged what is durable here.
+    #[error("not {wanted} replicas have acknowledged within {after:?}")]
+    Unacknowledged {
+        /// So many are waited for.
+        wanted: usize,
+        /// So long.
+        after: std::time::Duration,
+    },
     /// The archive at a place.
     #[error("archive {0}: {1}")]
     Archive(String, binlogz_archive::Error),
@@ -63,6 +74,15 @@ impl Error {
         move |source| Error::Io { doing, source }
     }
 
+    /// What a connection to a client failed with.
+    pub(crate) fn of_client(doing: &str, source: io::Error) -> Error {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+        match source.kind() {
+            BrokenPipe | ConnectionAborted | ConnectionReset => Error::Left(source),
+            _ => Error::Io { doing: doing.into(), source },
+        }
+    }
+
     /// Whose trouble it is, for metrics.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
@@ -73,8 +93,9 @@ impl Error {
             Error::Binlog(_) => "binlog",
             Error::Payload(_) => "payload",
             Error::Conversion(error) => error.kind(),
-            Error::Client(_) => "client",
+            Error::Client(_) | Error::Left(_) => "client",
             Error::Refused(_) => "refused",
+            Error::Unacknowledged { .. } => "replicas",
             Error::Archive(..) => "archive",
             Error::Io { .. } => "io",
         }

@@ -3,7 +3,7 @@
 //! ```text
 //! received      BASE.NNNNNN     the source's bytes and positions
 //! compressed    BASE-z.NNNNNN   the same transactions, every eligible one compressed; file for file
-//! uncompressed  BASE-u.NNNNNN   the same transactions, none of them compressed; file for file
+//! uncompressed  BASE-u.NNNNNN   the same transactions, none of them compressed; a file ends with 1 GiB (`cuts`)
 //! ```
 //!
 //! The log that is kept as the Nth has `BASE-zN` and `BASE-uN`: what a source's logs have in common is the source's own name.
@@ -101,6 +101,7 @@ impl FormNames {
         })
     }
 
+    /// The name of a file by its number, which the form has its own of (`parts`).
     pub(crate) fn name(&self, form: Form, number: FileNumber) -> String {
         self.names.iter().find(|(of, _)| *of == form).map(|(_, names)| names.log(number)).unwrap_or_default()
     }

@@ -5,8 +5,8 @@
 
 use std::io::Read;
 
-use binlogz_binlog::event::AnyGtidEvent;
 use binlogz_binlog::event::transaction_payload::HEADER_SIZE_LIMIT;
+use binlogz_binlog::event::{AnyGtidEvent, TransactionPayloadHeader};
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
@@ -35,6 +35,10 @@ pub(crate) struct Group {
     pub(crate) gtid: Option<Gtid>,
     /// When it was committed on the server that wrote the log: microseconds since 1970; 0: it does not say.
     pub(crate) committed: u64,
+    /// Its number in the file, for multi-threaded appliers; 0: it has none.
+    pub(crate) sequence_number: i64,
+    /// Bytes of its events behind the GTID event, payloads expanded, without checksums: as the headers say.
+    pub(crate) expanded_size: u64,
     /// The header of its first event.
     pub(crate) first: EventHeader,
     /// Whether it is a transaction.
@@ -100,11 +104,19 @@ impl GroupWalker {
                 end,
                 gtid: seen.gtid,
                 committed: seen.committed,
+                sequence_number: seen.sequence_number,
+                expanded_size: 0,
                 first: header,
                 is_transaction: false,
                 payload: None,
             });
             group.end = end;
+            let without_checksum = u64::from(header.event_size) - self.framing.checksum().size() as u64;
+            let expanded_size = match header.event_type.is_gtid() {
+                true => 0,
+                false => seen.expanded_size.unwrap_or(without_checksum),
+            };
+            group.expanded_size = group.expanded_size.saturating_add(expanded_size);
             group.payload = group.payload.or(seen.payload);
             group.is_transaction |= was_open || self.assembler.is_open();
             if !self.assembler.is_open() {
@@ -133,11 +145,14 @@ impl GroupWalker {
             EventType::QUERY => seen.body = body.to_vec(),
             EventType::TRANSACTION_PAYLOAD => {
                 let body_size = u64::from(event_size) - HEADER_SIZE as u64;
-                seen.payload = provenance(body, body_size)?;
+                seen.payload = provenance(body, body_size)?.map(|(maker, _)| maker);
+                seen.expanded_size = declared_size(body, body_size)?;
                 if seen.payload.is_none() {
                     let all = event_size.min((HEADER_SIZE + HEADER_SIZE_LIMIT) as u32 + PAYLOAD_FRONT_SIZE);
                     let event = self.peek(all as usize)?.unwrap_or_default();
-                    seen.payload = provenance(event.get(HEADER_SIZE..).unwrap_or_default(), body_size)?;
+                    let body = event.get(HEADER_SIZE..).unwrap_or_default();
+                    seen.payload = provenance(body, body_size)?.map(|(maker, _)| maker);
+                    seen.expanded_size = declared_size(body, body_size)?;
                 }
             }
             _ => {
@@ -146,6 +161,7 @@ impl GroupWalker {
                 if let Some(event) = AnyGtidEvent::decode_frame(&frame)? {
                     seen.gtid = event.gtid();
                     seen.committed = event.commit_timestamps().map_or(0, |times| times.immediate);
+                    seen.sequence_number = event.logical_clock().map_or(0, |clock| clock.sequence_number);
                 }
             }
         }
@@ -277,5 +293,14 @@ struct Seen {
     body: Vec<u8>,
     gtid: Option<Gtid>,
     committed: u64,
+    sequence_number: i64,
     payload: Option<Provenance>,
+    /// Of a payload: the bytes of its events.
+    expanded_size: Option<u64>,
+}
+
+/// What a payload says of its events.
+fn declared_size(front: &[u8], body_size: u64) -> Result<Option<u64>> {
+    let fields = TransactionPayloadHeader::decode_front(front, body_size)?;
+    Ok(fields.map(|(fields, _)| fields.uncompressed_size().unwrap_or(fields.payload_size())))
 }

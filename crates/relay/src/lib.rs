@@ -9,9 +9,12 @@
 //!
 //! * `receiver` takes what the source sends and gives it to `binlogz-store`, a transaction at a time;
 //! * `gate` counts clients, `accounts` says who they may be;
-//! * `server` accepts clients, `answers` says what their statements are worth;
+//! * `server` accepts clients, `answers` says what their statements are worth, with `variables`;
 //! * `sender` serves a dump: `groups` finds the transactions in what is durable, `translate` gives them the form
-//!   with `convert`, `sink` makes packets of them; `checkpoints` says where in a file to begin;
+//!   with `convert` and `clock`, `sink` makes packets of them; `checkpoints` says where in a file to begin;
+//! * `whole` goes through a file of a form for its end and its events, `listing` shows those;
+//! * `semi_sync` asks a semi-synchronous replica for its acknowledgements, `acknowledgements` waits for those of several;
+//! * `parts` says what a file of a form is: `cuts` ends those of the uncompressed form at 1 GiB, `numbers` counts them;
 //! * `conversions` has each `block` of transactions made once for all replicas that want it;
 //!
 //! * `continuity` asks whether the source's log still is the one that is kept;
@@ -27,16 +30,19 @@
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::big_endian_bytes, clippy::host_endian_bytes)]
 
 mod accounts;
+mod acknowledgements;
 mod admin;
 mod answers;
 mod archiving;
 mod block;
 mod checkpoints;
+mod clock;
 mod compression_stats;
 mod continuity;
 mod control;
 mod conversions;
 mod convert;
+mod cuts;
 mod disk;
 mod dumps;
 mod error;
@@ -47,9 +53,12 @@ mod head;
 mod http;
 mod identity;
 mod lineages;
+mod lines;
 mod listing;
 mod meters;
+mod numbers;
 mod options;
+mod parts;
 mod pins;
 mod receiver;
 mod registry;
@@ -57,6 +66,7 @@ mod relay;
 mod replica_status;
 mod retention;
 mod seed;
+mod semi_sync;
 mod sender;
 mod served;
 mod server;
@@ -69,8 +79,11 @@ mod storing;
 mod syncing;
 mod translate;
 mod transport;
+mod variables;
+mod whole;
 
 pub use accounts::AccountOptions;
+pub use acknowledgements::WaitForReplicas;
 pub use archiving::ArchiveOptions;
 pub use control::Phase;
 pub use error::{Error, Result};

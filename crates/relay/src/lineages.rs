@@ -24,10 +24,13 @@ use binlogz_store::{BinlogStore, FileNumber, Lineage, RecoveryReport, Storage, S
 use crate::archiving::Archived;
 use crate::checkpoints::{Checkpoints, Indexes};
 use crate::conversions::Conversions;
+use crate::cuts::Cuts;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::form::{Form, FormNames};
 use crate::head::Head;
+use crate::numbers::Numbers;
+use crate::parts::FormFile;
 use crate::relay::lock;
 
 /// The log of one server, open.
@@ -41,6 +44,8 @@ pub(crate) struct Kept {
     pub(crate) folder: Option<String>,
     /// Which of its files are in the archive, if there is one.
     pub(crate) archived: Archived,
+    /// Where its files are cut for the uncompressed form.
+    pub(crate) cuts: Cuts,
     /// What its replicas share, and those of the others.
     pub(crate) conversions: Arc<Conversions>,
     indexes: Indexes,
@@ -111,6 +116,8 @@ pub(crate) struct Lineages {
     /// Of the first one; held also while it has no log.
     first: Arc<dyn Storage>,
     pub(crate) conversions: Arc<Conversions>,
+    /// Bytes behind which an uncompressed file of a new log ends.
+    limit: u64,
     kept: Mutex<Vec<Arc<Kept>>>,
 }
 
@@ -119,11 +126,12 @@ impl Lineages {
     pub(crate) fn open(
         disk: Arc<dyn Disk>,
         keyring: Option<Arc<Keyring>>,
+        limit: u64,
         say: &mut dyn FnMut(&str),
     ) -> Result<Lineages> {
         let first = disk.take(None)?;
         let conversions = Arc::new(Conversions::new());
-        let lineages = Lineages { disk, keyring, first, conversions, kept: Mutex::default() };
+        let lineages = Lineages { disk, keyring, first, conversions, limit, kept: Mutex::default() };
         for number in 1.. {
             if folder(number).is_some_and(|folder| !lineages.disk.has(&folder)) {
                 break;
@@ -148,7 +156,11 @@ impl Lineages {
     /// Begins another one behind all others.
     pub(crate) fn begin(&self, base: &str, source: ServerUuid) -> Result<(Arc<Kept>, RecoveryReport)> {
         let number = lock(&self.kept).len() as u64 + 1;
-        let (kept, report) = self.open_one(self.storage(number)?, number, base, source)?;
+        let storage = self.storage(number)?;
+        if Numbers::read(&storage)?.is_none() {
+            Numbers::new(self.limit).write(&storage)?;
+        }
+        let (kept, report) = self.open_one(storage, number, base, source)?;
         lock(&self.kept).push(Arc::clone(&kept));
         Ok((kept, report))
     }
@@ -191,21 +203,32 @@ impl Lineages {
     }
 
     /// What the log of this number has in common with this one: nothing after RESET, the transactions of a copy that was
-    /// put in the server's place. `None`: this one goes on where that ended, or there is none.
+    /// put in the server's place. `None`: this one goes on where that ended, or there is none. What was purged of the older
+    /// log is taken for the same if the first file that is left of it is.
     pub(crate) fn in_common(&self, one: &Kept, number: u64) -> Result<Option<GtidSet>> {
         let all = lock(&self.kept).clone();
         let Some(older) = all.iter().find(|older| older.number == number && older.is_abandoned()) else {
             return Ok(None);
         };
-        for log in one.store.logs()? {
+        let logs = one.store.logs()?;
+        let oldest = older.store.logs()?.first().map(|log| log.number);
+        let left = logs.iter().filter(|log| Some(log.number) >= oldest);
+        let mut begin = logs.first();
+        for log in left {
             let head = Head::read(&one.store, log.number)?;
             let same =
                 Head::read(&older.store, log.number).is_ok_and(|older| older.is_of_the_same_file(&head));
             if !same {
-                return Ok(Some(one.store.previous_gtids(log.number)?));
+                let known = begin.map_or(log.number, |begin| begin.number);
+                return Ok(Some(one.store.previous_gtids(known)?));
             }
+            begin = None;
         }
-        Ok(Some(one.durable_gtids()))
+        match begin {
+            // Nothing could be compared.
+            Some(begin) => Ok(Some(one.store.previous_gtids(begin.number)?)),
+            None => Ok(Some(one.durable_gtids())),
+        }
     }
 
     /// Whether a server's log ever began anew: then a client may have what is in none that is served.
@@ -230,7 +253,7 @@ impl Lineages {
             format!(
                 "{name} is a file of this source's log and of one that was kept before it: begin by GTID, or with a file \
                  of another form, such as {}",
-                one.names.name(Form::Uncompressed, file)
+                one.name_of(Form::Uncompressed, FormFile::first_of(file)).unwrap_or_default()
             )
         })
     }
@@ -245,7 +268,7 @@ impl Lineages {
         Some(format!(
             "{name} is a file of the log of {} that was kept before this one: begin by GTID, or with {}",
             older.source,
-            one.names.name(Form::Uncompressed, first)
+            one.name_of(Form::Uncompressed, FormFile::first_of(first)).ok()?
         ))
     }
 
@@ -283,6 +306,17 @@ impl Lineages {
             keyring: self.keyring.clone(),
         };
         let (store, report) = BinlogStore::open(Arc::clone(&storage), options)?;
+        let numbers = match Numbers::read(&storage)? {
+            Some(numbers) => numbers,
+            None => {
+                // Kept by a relay that did not cut: what it has served stays as it was served.
+                let whole_before = report.end.map_or(FileNumber(0), |end| end.file.next());
+                let numbers = Numbers { whole_before, ..Numbers::new(self.limit) };
+                numbers.write(&storage)?;
+                numbers
+            }
+        };
+        let cuts = Cuts::open(Arc::clone(&storage), numbers, &store);
         let indexes = Indexes::new(storage);
         let present: Vec<_> = store.logs()?.into_iter().map(|log| log.name).collect();
         indexes.keep_only(&present);
@@ -296,6 +330,7 @@ impl Lineages {
             source,
             folder: folder(number),
             archived: Archived::default(),
+            cuts,
             conversions: Arc::clone(&self.conversions),
             indexes,
             gtids: Mutex::new(gtids),

@@ -41,6 +41,8 @@ struct List {
     header: Option<EventHeader>,
     event: Vec<u8>,
     payload: Option<PayloadStream>,
+    /// The event of a payload that goes by, in as many pieces as they come.
+    inner: Option<EventHeader>,
     expander: Option<Expander>,
 }
 
@@ -66,6 +68,7 @@ impl Listing {
             header: None,
             event: Vec::new(),
             payload: None,
+            inner: None,
             expander: None,
         };
         if list.from <= list.offset {
@@ -203,7 +206,7 @@ impl EventVisitor for List {
             write_info(&Event::TransactionPayload(event), header.flags, &mut info);
             self.row(self.offset, end, &header, info);
         }
-        let mut inside = Inside { list: self, end, header: None };
+        let mut inside = Inside { list: self, end };
         let done = payload.body(rest, &mut expander, &mut inside);
         (self.payload, self.expander) = (Some(payload), Some(expander));
         done?;
@@ -225,14 +228,13 @@ impl EventVisitor for List {
 struct Inside<'a> {
     list: &'a mut List,
     end: u32,
-    header: Option<EventHeader>,
 }
 
 impl EventVisitor for Inside<'_> {
     type Error = Error;
 
     fn begin(&mut self, _: u64, header: &EventHeader) -> Result<(), Error> {
-        self.header = Some(*header);
+        self.list.inner = Some(*header);
         self.list.event = header.encode().to_vec();
         self.list.enough()
     }
@@ -244,9 +246,42 @@ impl EventVisitor for Inside<'_> {
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        if let Some(header) = self.header.take() {
+        if let Some(header) = self.list.inner.take() {
             self.list.show(u64::from(self.end), self.end, &header);
         }
         self.list.enough()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
+
+    use super::*;
+
+    #[test]
+    fn events_of_a_payload_are_listed_however_its_bytes_come() {
+        // More than two of zstd's blocks, so that events lie across their borders.
+        let values: Vec<Vec<u8>> = (0..100u8).map(|n| vec![n; 4000]).collect();
+        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+        let mut log = LogBuilder::new(Release::MYSQL_9_7);
+        log.payload(&Payload::zstd(&inner_transaction(&values)));
+        let log = log.take();
+        let head = Head::decode(&log[MAGIC.len()..]).unwrap();
+        let wanted = EventsWanted { file: None, from: None, skip: 0, count: None };
+        let rows = |size: usize| {
+            let mut listing = Listing::new("binlog.000001".into(), &head, &wanted);
+            for piece in log[head.end() as usize..].chunks(size) {
+                listing.write_all(piece).unwrap();
+            }
+            listing.finish().unwrap()
+        };
+        let whole = rows(log.len());
+        assert!(whole.len() > values.len(), "{}", whole.len());
+        for size in [1, 10, 100] {
+            assert_eq!(rows(size).len(), whole.len(), "pieces of {size}");
+            assert_eq!(rows(size), whole, "pieces of {size}");
+        }
     }
 }

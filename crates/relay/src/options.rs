@@ -8,6 +8,7 @@ use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_source::ConnectOptions;
 
 use crate::accounts::{AccountOptions, Accounts};
+use crate::acknowledgements::WaitForReplicas;
 use crate::archiving::ArchiveOptions;
 use crate::error::{Error, Result};
 use crate::form::FormPolicy;
@@ -37,6 +38,9 @@ pub struct RelayOptions {
     pub form: FormPolicy,
     /// How what is received is kept.
     pub storing: Storing,
+    /// Bytes of transactions with which a file of the uncompressed form ends. A log has that with which it began:
+    /// coordinates depend on it.
+    pub uncompressed_file_size: u64,
     /// Where a new log begins.
     pub start: StartAt,
     /// Files that a new log begins with instead.
@@ -58,6 +62,15 @@ pub struct RelayOptions {
     /// Whether transactions are acknowledged to the source (semi-synchronous replication), each once it is
     /// durable.
     pub semi_sync: bool,
+    /// Whether replicas may acknowledge what they are sent (semi-synchronous replication).
+    pub listen_semi_sync: bool,
+    /// For how many of them the relay's own acknowledgements wait.
+    pub wait_for_replicas: WaitForReplicas,
+}
+
+impl RelayOptions {
+    /// As servers end theirs; positions have 32 bits, and transactions may be large.
+    pub const UNCOMPRESSED_FILE_SIZE: u64 = 1 << 30;
 }
 
 /// TLS towards clients.
@@ -88,6 +101,14 @@ impl RelayOptions {
         if self.semi_sync && !self.sync.is_prompt() {
             return Err(Error::Refused(
                 "semi_sync promises that a transaction is durable here: it needs sync_binlog = 1".into(),
+            ));
+        }
+        let waits = self.wait_for_replicas.count > 0;
+        if waits && !(self.semi_sync && self.listen_semi_sync) {
+            return Err(Error::Refused(
+                "wait_for_replicas delays the relay's acknowledgements until replicas have acknowledged: it needs \
+                 semi_sync of both the source and the listen section"
+                    .into(),
             ));
         }
         let mut accounts = self.accounts.clone();

@@ -6,13 +6,13 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::sync::{Arc, Mutex};
 
-use binlogz_store::{Storage, storage};
+use binlogz_store::Storage;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::form::Form;
+use crate::lines::LinesFile;
 use crate::relay::lock;
 
 const NAME: &str = "relay.forms";
@@ -24,32 +24,17 @@ const SIZE_MAX: u64 = 64 << 20;
 /// Who gets what.
 #[derive(Debug)]
 pub(crate) struct Pins {
-    storage: Arc<dyn Storage>,
+    file: LinesFile,
     forms: Mutex<BTreeMap<String, Form>>,
 }
 
 impl Pins {
     /// Those that are kept there.
     pub(crate) fn open(storage: &Arc<dyn Storage>) -> Result<Self> {
-        let file = storage.open(NAME, false);
-        let bytes = match file.and_then(|file| storage::read_all(file.as_ref(), SIZE_MAX)) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(Error::io(format!("read {NAME}"))(error)),
-        };
-        let text = String::from_utf8_lossy(&bytes);
-        let pin = |line: &str| {
-            let (form, key) = line.split_once(' ')?;
-            Some((key.to_owned(), Form::of_name(form)?))
-        };
-        let forms = text
-            .lines()
-            .map(|line| {
-                let unfit = || Error::Refused(format!("{NAME}: {line:?}, expected FORM CLIENT"));
-                pin(line).ok_or_else(unfit)
-            })
-            .collect::<Result<_>>()?;
-        Ok(Pins { storage: Arc::clone(storage), forms: Mutex::new(forms) })
+        let storage = Arc::clone(storage);
+        let file = LinesFile { storage, name: NAME, size_max: SIZE_MAX, expected: "FORM CLIENT" };
+        let forms = file.read(|client, form| Some((client.to_owned(), Form::of_name(form)?)))?;
+        Ok(Pins { file, forms: Mutex::new(forms) })
     }
 
     /// The form of a client; `decided`, and from now on, if it has none yet.
@@ -66,11 +51,10 @@ impl Pins {
             return Ok(decided);
         }
         forms.insert(key.clone(), decided);
-        let text: String = forms.iter().map(|(key, form)| format!("{} {key}\n", form.name())).collect();
-        if let Err(error) = storage::replace(self.storage.as_ref(), NAME, text.as_bytes()) {
+        if let Err(error) = self.file.write(&forms, |key, form| format!("{} {key}", form.name())) {
             // Who comes again must not get what a crash would forget.
             forms.remove(&key);
-            return Err(Error::io(format!("write {NAME}"))(error));
+            return Err(error);
         }
         Ok(decided)
     }
@@ -79,7 +63,7 @@ impl Pins {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use binlogz_store::MemoryStorage;
+    use binlogz_store::{MemoryStorage, storage};
 
     use super::*;
 

@@ -14,6 +14,9 @@ mod crashes;
 mod receiving;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod renewed;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod simulated;
 
 use std::sync::atomic::Ordering;
@@ -21,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::ServerUuid;
 use binlogz_binlog::{EventType, MAGIC};
-use binlogz_source::{self as source, ConnectOptions, Connection, DumpOptions, RemoteLog};
+use binlogz_source::{self as source, Compression, ConnectOptions, Connection, DumpOptions, RemoteLog};
 use binlogz_store::Position;
 use binlogz_wire::session::{DumpStart, EventPiece, Profile, ReplicaProfile};
 
@@ -33,10 +36,11 @@ use crate::form::Form;
 use crate::head::Head;
 use crate::identity::server_id_of;
 use crate::lineages::Kept;
+use crate::parts::FormFile;
 use crate::relay::Relay;
 use crate::start::{StartAt, check_server, first_file};
 use crate::storing;
-use crate::translate::go_to_end;
+use crate::whole::go_to_end;
 use receiving::{COLLECT_SIZE, Receiving};
 
 /// After a connection that failed at once; then twice as long each time, up to the second.
@@ -153,6 +157,8 @@ trait Incoming {
     fn next_piece(&mut self) -> source::Result<Option<EventPiece<'_>>>;
     /// Whether more is at hand.
     fn has_input(&self) -> bool;
+    /// What the connection is compressed with.
+    fn compression(&self) -> Option<Compression>;
     /// Everything up to there is safe here.
     fn acknowledge(&mut self, name: &[u8], position: u64) -> source::Result<()>;
 }
@@ -164,6 +170,10 @@ impl Incoming for RemoteLog {
 
     fn has_input(&self) -> bool {
         self.has_input()
+    }
+
+    fn compression(&self) -> Option<Compression> {
+        self.compression()
     }
 
     fn acknowledge(&mut self, name: &[u8], position: u64) -> source::Result<()> {
@@ -187,11 +197,8 @@ fn receive_all(
             Ok(None) => break Ok(()),
             Err(error) => break Err(error.into()),
         };
-        if !std::mem::replace(&mut told, true) {
-            let name = String::from_utf8_lossy(piece.name);
-            relay.say(&format!("receiving {name} from {} of {source}", piece.offset));
-            relay.control.enter(Phase::Receiving);
-        }
+        let first = (!std::mem::replace(&mut told, true))
+            .then(|| format!("{} from {}", String::from_utf8_lossy(piece.name), piece.offset));
         if matches!(piece.header.event_type, EventType::HEARTBEAT | EventType::HEARTBEAT_V2)
             && let Some(server) = server
             && let Some(change) = receiving.change(&mut tail, server)?
@@ -203,10 +210,16 @@ fn receive_all(
             if piece.is_stored() { (piece.bytes.len(), piece.header.timestamp) } else { (0, 0) };
         let name = piece.name.to_vec();
         relay.meters.received(size, timestamp, !log.has_input());
+        if let Some(place) = first {
+            let compressed = log.compression().map_or(String::new(), |how| format!(", over {}", how.name()));
+            relay.say(&format!("receiving {place} of {source}{compressed}"));
+            relay.control.enter(Phase::Receiving);
+        }
         if let Some(position) = acknowledge {
             receiving.flush()?;
             receiving.batches.drain()?;
             relay.sync()?;
+            relay.wait_for_replicas();
             log.acknowledge(&name, position)?;
         } else if receiving.whole && (receiving.spool.size() >= COLLECT_SIZE || !log.has_input()) {
             receiving.flush()?;
@@ -255,7 +268,7 @@ impl End {
     fn of(kept: &Kept) -> Result<Option<End>> {
         let Some(now) = kept.store.positions() else { return Ok(None) };
         let file = now.durable.file;
-        let (offset, noting) = go_to_end(kept, Form::Received, file)?;
+        let (offset, noting) = go_to_end(kept, Form::Received, FormFile::first_of(file))?;
         Ok(Some(End { position: Position { file, offset }, head: Head::read(&kept.store, file)?, noting }))
     }
 }

@@ -11,6 +11,7 @@ use binlogz_engine::CompressionVariables;
 use binlogz_payload::statistics::CompressionTable;
 
 use crate::accounts::Accounts;
+use crate::acknowledgements::{Acknowledgements, Waited};
 use crate::archiving;
 use crate::control::{Control, Phase};
 use crate::disk::{Directory, Disk};
@@ -51,6 +52,7 @@ pub struct Relay {
     pub(crate) control: Control,
     pub(crate) meters: Meters,
     pub(crate) dumps: Dumps,
+    pub(crate) acknowledgements: Arc<Acknowledgements>,
     pub(crate) history: History,
     pub(crate) started: Instant,
     pub(crate) uuid: ServerUuid,
@@ -128,20 +130,23 @@ impl Relay {
     pub(crate) fn open(options: RelayOptions, disk: Arc<dyn Disk>, log: Log) -> Result<Relay> {
         let (accounts, tls) = options.resolve()?;
         let keyring = options.keyring.clone();
-        let lineages = Lineages::open(disk, keyring, &mut |line| log(Level::Info, &without_controls(line)))?;
+        let limit = options.uncompressed_file_size;
+        let lineages =
+            Lineages::open(disk, keyring, limit, &mut |line| log(Level::Info, &without_controls(line)))?;
         let uuid = identity::own_uuid(lineages.own().as_ref())?;
         let seeded = match lineages.last() {
             Some(_) => None,
             None => seed::seed(&options.directory, &options.seed)?,
         };
         let pins = Pins::open(lineages.own())?;
-        let served = Served::new(lineages.own());
+        let served = Served::open(lineages.own())?;
         Ok(Relay {
             accounts,
             gate: Gate::new(options.limits),
             control: Control::default(),
             meters: Meters::default(),
             dumps: Dumps::default(),
+            acknowledgements: Arc::default(),
             history: History::default(),
             started: Instant::now(),
             uuid,
@@ -246,6 +251,21 @@ impl Relay {
         kept.sync()?;
         self.meters.synced(began.elapsed());
         Ok(())
+    }
+
+    /// Waits until as many replicas as are wanted have acknowledged what is durable, before the relay does.
+    pub(crate) fn wait_for_replicas(&self) {
+        let wait = self.options.wait_for_replicas;
+        let (true, Some(kept)) = (wait.count > 0, self.lineages.last()) else { return };
+        let Some(now) = kept.store.positions() else { return };
+        let durable = now.durable;
+        if self.acknowledgements.wait(wait, kept.number, durable, &self.control) == Waited::InVain {
+            let error = Error::Unacknowledged { wanted: wait.count, after: wait.timeout };
+            self.complain(
+                &error,
+                &format!("{error}; the source is told without them until they have caught up"),
+            );
+        }
     }
 
     fn sync_for_ever(&self) {

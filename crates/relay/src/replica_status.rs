@@ -8,8 +8,9 @@ use crate::control::Phase;
 use crate::error::Result;
 use crate::form::Form;
 use crate::lineages::Kept;
+use crate::parts::FormFile;
 use crate::relay::Relay;
-use crate::translate::end_of;
+use crate::whole::end_of;
 
 /// The columns of 9.7, in its order; whether they are numbers.
 const COLUMNS: [(&str, bool); 60] = [
@@ -92,7 +93,7 @@ pub(crate) fn replica_status(relay: &Relay, kept: &Kept) -> Result<(Vec<Column<'
     let (mut file, mut position) = (String::new(), 0);
     if let Some(now) = kept.store.positions() {
         file = kept.names.name(Form::Received, now.durable.file);
-        position = end_of(kept, Form::Received, now.durable.file)?;
+        position = end_of(kept, Form::Received, FormFile::first_of(now.durable.file))?;
     }
     let error = match phase {
         Phase::Waiting | Phase::Failed => status.last_errors.first().map(|error| error.text.clone()),

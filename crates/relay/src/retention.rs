@@ -5,7 +5,8 @@
 //! max_bytes   the oldest files go until the rest is no larger
 //! ```
 //!
-//! The file that is received is never removed. One that a connected replica reads, and all behind it, stay too,
+//! Both hold for the logs of old lineages too, which are older than the newest one, whole; the last file of each stays: it tells
+//! what a replica of that log may have. The file that is received is never removed. One that a connected replica reads, and all behind it, stay too,
 //! unless purging is forced; a replica that comes back later and lacks what is gone gets error 1236, or has it
 //! brought back from the archive (`archiving`).
 
@@ -18,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::head::Head;
 use crate::lineages::Kept;
 use crate::meters::now;
+use crate::parts::Found;
 use crate::relay::Relay;
 
 /// How often the rules are looked at.
@@ -35,17 +37,17 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// The first file that stays.
-    fn first_kept(&self, store: &BinlogStore) -> Result<Option<FileNumber>> {
+    /// The first file that stays. `size`: of all that is newer; then with this log.
+    fn first_kept(&self, store: &BinlogStore, size: &mut u64) -> Result<Option<FileNumber>> {
         let logs = store.logs()?;
         let Some((last, closed)) = logs.split_last() else { return Ok(None) };
         let mut first = logs.first().map(|log| log.number);
+        *size += last.size;
         if let Some(max_bytes) = self.max_bytes {
-            let mut size = last.size;
             let mut kept = last.number;
             for log in closed.iter().rev() {
-                size += log.size;
-                if size > max_bytes {
+                *size += log.size;
+                if *size > max_bytes {
                     break;
                 }
                 kept = log.number;
@@ -73,14 +75,18 @@ fn first_after(store: &BinlogStore, time: u64) -> Result<Option<FileNumber>> {
 
 /// Applies the rules, now; the names of what was removed.
 pub(crate) fn apply(relay: &Relay) -> Result<Vec<String>> {
-    let (Some(kept), retention) = (relay.kept(), relay.options.retention) else { return Ok(Vec::new()) };
+    let retention = relay.options.retention;
     if retention.max_age.is_none() && retention.max_bytes.is_none() {
         return Ok(Vec::new());
     }
-    match retention.first_kept(&kept.store)? {
-        Some(first) => purge(relay, &kept, first, retention.force),
-        None => Ok(Vec::new()),
+    let mut purged = Vec::new();
+    let mut size = 0;
+    for kept in relay.lineages.all().iter().rev() {
+        if let Some(first) = retention.first_kept(&kept.store, &mut size)? {
+            purged.extend(purge(relay, kept, first, retention.force)?);
+        }
     }
+    Ok(purged)
 }
 
 /// Applies the rules for ever.
@@ -103,22 +109,21 @@ pub(crate) fn purge(relay: &Relay, kept: &Kept, first: FileNumber, force: bool) 
     if !is_there {
         return Ok(Vec::new());
     }
-    let purged = kept.store.purge_before(first)?;
+    let purged = kept.purge_before(first)?;
     if let (Some(from), Some(to)) = (purged.first(), purged.last()) {
-        relay.say(&format!("purged {from} to {to}"));
+        let lineage = kept.folder.as_deref().map_or(String::new(), |folder| format!(" of {folder}"));
+        relay.say(&format!("purged {from} to {to}{lineage}"));
     }
     Ok(purged)
 }
 
-/// PURGE BINARY LOGS TO, by a name in any form.
+/// PURGE BINARY LOGS TO, by a name in any form: stored files in front of the one that has it go.
 pub(crate) fn purge_to(relay: &Relay, kept: &Kept, name: &str, force: bool) -> Result<()> {
-    let found = kept.names.parse(name).map(|(_, number)| number);
-    let is_there = |number: &FileNumber| {
-        kept.store.logs().map(|logs| logs.iter().any(|log| log.number == *number)).unwrap_or(false)
-    };
-    let number = found.filter(is_there);
-    let number = number.ok_or_else(|| Error::Refused("Target log not found in binlog index".into()))?;
-    purge(relay, kept, number, force).map(drop)
+    let found = kept.names.parse(name).map(|(form, number)| kept.find(form, number)).transpose()?;
+    match found {
+        Some(Found::File(found)) => purge(relay, kept, found.file, force).map(drop),
+        _ => Err(Error::Refused("Target log not found in binlog index".into())),
+    }
 }
 
 /// PURGE BINARY LOGS BEFORE a time, in seconds since 1970.

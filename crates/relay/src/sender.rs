@@ -8,14 +8,17 @@
 //!
 //! A client that begins in the middle of a file is served from the nearest place of the index (`checkpoints.rs`) on.
 
-use std::io::{self, Read, Write};
+mod asking;
+mod silence;
+
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::{ChecksumAlgorithm, EventType, MAGIC};
-use binlogz_store::{FileNumber, Position};
+use binlogz_store::Position;
 
 use crate::block::Block;
 use crate::dumps::Progress;
@@ -23,6 +26,8 @@ use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::groups::Group;
 use crate::lineages::Kept;
+use crate::parts::FormFile;
+use crate::semi_sync::SemiSync;
 use crate::sink::EventSink;
 use crate::steering;
 use crate::translate::Translator;
@@ -36,7 +41,7 @@ pub(crate) const AHEAD_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Dump {
     pub(crate) form: Form,
-    pub(crate) file: FileNumber,
+    pub(crate) file: FormFile,
     /// Where in that file, as the form counts.
     pub(crate) from: u64,
     /// What the client has; `None`: it goes by position.
@@ -50,12 +55,16 @@ pub(crate) struct Dump {
     pub(crate) superseded: Arc<AtomicBool>,
     /// How far it is, for others to see.
     pub(crate) progress: Arc<Progress>,
+    /// If the client acknowledges what it is sent.
+    pub(crate) semi_sync: Option<SemiSync>,
 }
 
 /// How a file ended.
 enum Ended {
     /// There is another one behind it.
     File,
+    /// There is another one behind it, of the same stored file.
+    Part,
     /// The end of the log, in a dump that does not wait.
     Log,
 }
@@ -94,6 +103,12 @@ impl<'a> Sender<'a> {
             self.log.finish_file();
             match ended? {
                 Ended::Log => return self.sink()?.flush().map_err(broken),
+                Ended::Part => {
+                    announced = self.log.head().checksum();
+                    self.log.turn_to_next_part()?;
+                    self.dump.from = first;
+                    continue;
+                }
                 Ended::File => {}
             }
             let files = self.kept.store.logs()?;
@@ -107,7 +122,7 @@ impl<'a> Sender<'a> {
     }
 
     fn name(&self) -> String {
-        self.kept.names.name(self.dump.form, self.log.file())
+        self.log.name()
     }
 
     /// Rotate and format description. The first rotate has a checksum if the client said so, the others if the
@@ -129,16 +144,19 @@ impl<'a> Sender<'a> {
         let description =
             steering::format_description(&head, behind && self.dump.has.is_none(), created_counts);
         let end = head.end();
-        self.dump.progress.passed(self.log.file(), end, 0);
+        self.dump.progress.passed(self.log.file(), self.log.part().stored, 0);
         if from > first && from < end {
             return Err(Error::Refused("the requested position is inside the format description".into()));
         }
         let start = match &self.dump.has {
-            Some(has) if !behind => self.log.places().behind_gtids(self.dump.form, has),
-            _ => self.log.places().before(self.dump.form, from),
+            Some(has) if !behind => self.log.behind_gtids(has),
+            _ => self.log.before(from),
         };
         if let Some(start) = start {
             self.log.begin_at(&start)?;
+            // The client has all in front of that.
+            let had = Position { file: self.log.file(), offset: self.log.walker().offset() };
+            self.dump.semi_sync.iter_mut().for_each(|semi_sync| semi_sync.had(had));
         }
         let position = self.log.offset();
         if position > end && !behind {
@@ -152,6 +170,10 @@ impl<'a> Sender<'a> {
     fn send_file(&mut self) -> Result<Ended> {
         let ahead_until = Instant::now() + AHEAD_MAX;
         let mut durable = None;
+        if self.log.is_in_front() {
+            self.leaves_out(EventType::PREVIOUS_GTIDS, None)?;
+        }
+        self.log.put_front()?;
         loop {
             self.check_superseded()?;
             if self.kept.is_abandoned() {
@@ -167,6 +189,11 @@ impl<'a> Sender<'a> {
                 continue;
             }
             if let Some(group) = self.log.walker().next()? {
+                if self.log.is_cut(&group)? {
+                    self.leaves_out(EventType::ROTATE, None)?;
+                    self.log.put_end(&group)?;
+                    return self.is_served(Ended::Part);
+                }
                 match self.log.is_converted(&group) {
                     true => {
                         self.log.walker().move_to(group.begin);
@@ -192,11 +219,7 @@ impl<'a> Sender<'a> {
                     return Err(Error::Refused("binlog truncated in the middle of event".into()));
                 }
                 self.tell_left_out()?;
-                let sink = self.sink()?;
-                if sink.position() < sink.from() {
-                    return Err(behind_the_end());
-                }
-                return Ok(Ended::File);
+                return self.is_served(Ended::File);
             }
             self.tell_left_out()?;
             let non_blocking = self.dump.non_blocking;
@@ -212,47 +235,12 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Waits until more is durable, or until it is time to look around.
-    fn wait(&mut self, durable: Option<Position>) -> Result<()> {
-        let now = self.kept.store.wait_durable_beyond(durable, TICK);
-        if now.map(|now| now.durable) > durable {
-            return Ok(());
-        }
-        self.log.release();
+    /// The file ended: the client must not have asked for what is behind it.
+    fn is_served(&mut self, ended: Ended) -> Result<Ended> {
         let sink = self.sink()?;
-        sink.release();
-        if has_left(sink).map_err(broken)? {
-            return Err(broken(io::ErrorKind::UnexpectedEof.into()));
-        }
-        self.heartbeat_if_due()
-    }
-
-    fn heartbeat_if_due(&mut self) -> Result<()> {
-        let Some(period) = self.dump.heartbeat_period else { return Ok(()) };
-        let sink = self.sink()?;
-        let (position, silent) = (sink.position(), sink.sent.elapsed());
-        if silent < period || position < sink.from() {
-            return Ok(());
-        }
-        self.heartbeat(position)
-    }
-
-    fn heartbeat(&mut self, position: u64) -> Result<()> {
-        let event = steering::heartbeat(
-            self.log.head().header.server_id,
-            self.dump.heartbeat_v2,
-            &self.name(),
-            position,
-            self.log.head().checksum(),
-        );
-        self.sink()?.say(&event).map_err(broken)
-    }
-
-    /// A client that has some of the log is told how far it has it.
-    fn tell_left_out(&mut self) -> Result<()> {
-        match self.left_out_to.take() {
-            Some(position) => self.heartbeat(position),
-            None => Ok(()),
+        match sink.position() < sink.from() {
+            true => Err(behind_the_end()),
+            false => Ok(ended),
         }
     }
 
@@ -269,10 +257,16 @@ impl<'a> Sender<'a> {
     /// Sends a transaction, or an event between transactions, or leaves it out.
     fn group(&mut self, group: &Group) -> Result<()> {
         let left_out = self.leaves_out(group.first.event_type, group.gtid)?;
-        let unseen = left_out || self.log.offset() + group.size() <= self.dump.from;
+        let end = self.log.offset() + group.size();
+        let unseen = left_out || end <= self.dump.from;
+        // Transactions that change their size come in blocks.
+        let asked = self.ask(group.end, end, !unseen && group.is_transaction)?;
         match unseen && self.log.keeps_size(group) {
             true => self.log.pass(group)?,
             false => self.log.put(group)?,
+        }
+        if group.is_transaction {
+            self.note_sent(group.end, unseen, asked);
         }
         self.passed(group.end, group.first.timestamp, left_out)
     }
@@ -282,7 +276,9 @@ impl<'a> Sender<'a> {
         for placed in block.transactions() {
             let left_out = self.leaves_out(placed.event_type, placed.gtid)?;
             let unseen = left_out || placed.at.end <= self.dump.from;
+            let asked = self.ask(placed.stored.end, placed.at.end, !unseen && placed.event_type.is_gtid())?;
             self.log.put_shared(block, placed, unseen)?;
+            self.note_sent(placed.stored.end, unseen, asked);
             self.passed(placed.stored.end, placed.timestamp, left_out)?;
         }
         self.log.behind(block);
@@ -328,23 +324,5 @@ fn behind_the_end() -> Error {
 
 /// The client went away, or does not read.
 pub(crate) fn broken(source: io::Error) -> Error {
-    Error::Io { doing: "send to a replica".into(), source }
-}
-
-/// Whether the client ended the connection. What else it says, such as acknowledgements, is not looked at.
-fn has_left(sink: &mut EventSink) -> io::Result<bool> {
-    let stream = sink.transport();
-    stream.socket().set_read_timeout(Some(Duration::from_millis(1)))?;
-    let mut said = [0; 1024];
-    loop {
-        match stream.read(&mut said) {
-            Ok(0) => return Ok(true),
-            Ok(_) => {}
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                return Ok(false);
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    Error::of_client("send to a replica", source)
 }

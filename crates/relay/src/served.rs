@@ -5,16 +5,17 @@
 //! relay.replicas      LINEAGE UUID        a line for each server uuid
 //! ```
 //!
-//! Read with each dump that begins, so that a line can be removed while the relay runs: of a replica that was built anew.
+//! A line may be removed while the relay runs, of a replica that was built anew: before a replica is refused, and before a
+//! line is written, the file is read again.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::sync::{Arc, Mutex};
 
 use binlogz_binlog::gtid::ServerUuid;
-use binlogz_store::{Storage, storage};
+use binlogz_store::Storage;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::lines::LinesFile;
 use crate::relay::lock;
 
 /// Its name in the relay's directory.
@@ -27,50 +28,52 @@ const SIZE_MAX: u64 = 16 << 20;
 /// Who was served what.
 #[derive(Debug)]
 pub(crate) struct Served {
-    storage: Arc<dyn Storage>,
-    writing: Mutex<()>,
+    file: LinesFile,
+    /// As it was read or written last.
+    lineages: Mutex<BTreeMap<ServerUuid, u64>>,
 }
 
 impl Served {
     /// What is kept there.
-    pub(crate) fn new(storage: &Arc<dyn Storage>) -> Self {
-        Served { storage: Arc::clone(storage), writing: Mutex::default() }
+    pub(crate) fn open(storage: &Arc<dyn Storage>) -> Result<Self> {
+        let storage = Arc::clone(storage);
+        let file = LinesFile { storage, name: NAME, size_max: SIZE_MAX, expected: "LINEAGE UUID" };
+        let lineages = Mutex::new(read(&file)?);
+        Ok(Served { file, lineages })
     }
 
     /// The number of the log that a replica was served last.
-    pub(crate) fn last(&self, replica: ServerUuid) -> Result<Option<u64>> {
-        Ok(self.read()?.get(&replica).copied())
+    pub(crate) fn last(&self, replica: ServerUuid) -> Option<u64> {
+        lock(&self.lineages).get(&replica).copied()
+    }
+
+    /// The same, as the file has it now.
+    pub(crate) fn last_in_file(&self, replica: ServerUuid) -> Result<Option<u64>> {
+        let mut lineages = lock(&self.lineages);
+        *lineages = read(&self.file)?;
+        Ok(lineages.get(&replica).copied())
     }
 
     /// It is served this one now.
     pub(crate) fn note(&self, replica: ServerUuid, lineage: u64) -> Result<()> {
-        let _writing = lock(&self.writing);
-        let mut served = self.read()?;
-        let is_new = !served.contains_key(&replica);
-        if served.get(&replica) == Some(&lineage) || (is_new && served.len() >= REPLICAS_MAX) {
+        let mut lineages = lock(&self.lineages);
+        if lineages.get(&replica) == Some(&lineage) {
             return Ok(());
         }
-        served.insert(replica, lineage);
-        let text: String = served.iter().map(|(replica, lineage)| format!("{lineage} {replica}\n")).collect();
-        storage::replace(self.storage.as_ref(), NAME, text.as_bytes())
-            .map_err(Error::io(format!("write {NAME}")))
+        let mut noted = read(&self.file)?;
+        let is_new = !noted.contains_key(&replica);
+        if is_new && noted.len() >= REPLICAS_MAX {
+            return Ok(());
+        }
+        noted.insert(replica, lineage);
+        self.file.write(&noted, |replica, lineage| format!("{lineage} {replica}"))?;
+        *lineages = noted;
+        Ok(())
     }
+}
 
-    fn read(&self) -> Result<BTreeMap<ServerUuid, u64>> {
-        let file = self.storage.open(NAME, false);
-        let bytes = match file.and_then(|file| storage::read_all(file.as_ref(), SIZE_MAX)) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(Error::io(format!("read {NAME}"))(error)),
-        };
-        let text = String::from_utf8_lossy(&bytes);
-        let one = |line: &str| {
-            let (lineage, uuid) = line.split_once(' ')?;
-            Some((uuid.parse().ok()?, lineage.parse().ok()?))
-        };
-        let unfit = |line| Error::Refused(format!("{NAME}: {line:?}, expected LINEAGE UUID"));
-        text.lines().map(|line| one(line).ok_or_else(|| unfit(line))).collect()
-    }
+fn read(file: &LinesFile) -> Result<BTreeMap<ServerUuid, u64>> {
+    file.read(|replica, lineage| Some((replica.parse().ok()?, lineage.parse().ok()?)))
 }
 
 #[cfg(test)]
@@ -84,21 +87,29 @@ mod tests {
     fn the_last_log_of_each_replica_is_remembered() {
         let folder = tempfile::tempdir().unwrap();
         let storage: Arc<dyn Storage> = Arc::new(FileStorage::open(folder.path()).unwrap());
-        let served = Served::new(&storage);
+        let served = Served::open(&storage).unwrap();
         let uuid = |digit: char| {
             let digits = |count| digit.to_string().repeat(count);
             let text = [digits(8), digits(4), digits(4), digits(4), digits(12)].join("-");
             text.parse::<ServerUuid>().unwrap()
         };
-        assert_eq!(served.last(uuid('a')).unwrap(), None);
+        assert_eq!(served.last(uuid('a')), None);
         served.note(uuid('a'), 1).unwrap();
         served.note(uuid('b'), 1).unwrap();
         served.note(uuid('a'), 2).unwrap();
-        let served = Served::new(&storage);
-        assert_eq!([served.last(uuid('a')).unwrap(), served.last(uuid('b')).unwrap()], [Some(2), Some(1)]);
-        std::fs::write(folder.path().join(NAME), "").unwrap();
-        assert_eq!(served.last(uuid('a')).unwrap(), None);
-        std::fs::write(folder.path().join(NAME), "one two\n").unwrap();
-        assert!(served.last(uuid('a')).unwrap_err().to_string().contains("expected LINEAGE UUID"));
+        let served = Served::open(&storage).unwrap();
+        assert_eq!([served.last(uuid('a')), served.last(uuid('b'))], [Some(2), Some(1)]);
+        // Lines that somebody removes meanwhile don't come back.
+        let file = folder.path().join(NAME);
+        std::fs::write(&file, format!("1 {}\n", uuid('b'))).unwrap();
+        assert_eq!(served.last_in_file(uuid('a')).unwrap(), None);
+        assert_eq!(served.last(uuid('a')), None);
+        std::fs::write(&file, "").unwrap();
+        served.note(uuid('c'), 1).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), format!("1 {}\n", uuid('c')));
+        std::fs::write(&file, "one two\n").unwrap();
+        let error = served.last_in_file(uuid('a')).unwrap_err().to_string();
+        assert!(error.contains("expected LINEAGE UUID"), "{error}");
+        assert!(Served::open(&storage).is_err());
     }
 }

@@ -15,7 +15,7 @@ use binlogz_wire::response::ErrPacket;
 use binlogz_wire::session::{ReplicaOptions, ReplicaSession, ReplicaStep, Request};
 
 use crate::accounts::Entered;
-use crate::answers::{self, Variables};
+use crate::answers;
 use crate::error::{Error, Result};
 use crate::gate::Place;
 use crate::head::Head;
@@ -24,6 +24,7 @@ use crate::registry::Replica;
 use crate::relay::Relay;
 use crate::sender::broken;
 use crate::transport::Transport;
+use crate::variables::Variables;
 
 /// A client logs in within this time.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,9 +59,14 @@ pub(crate) fn accept(relay: &Arc<Relay>, listener: &TcpListener) {
             drop(client);
             its.registry.leave(connection);
             its.dumps.end(connection);
+            its.acknowledgements.leave(connection);
             let _ = stream.shutdown(Shutdown::Both);
-            if let Err(error) = ended {
-                its.complain(&error, &format!("connection {connection} from {peer}: {error}"));
+            match ended {
+                Ok(()) => {}
+                Err(error @ Error::Left(_)) => {
+                    its.say(&format!("connection {connection} from {peer}: {error}"));
+                }
+                Err(error) => its.complain(&error, &format!("connection {connection} from {peer}: {error}")),
             }
         };
         let spawned = thread::Builder::new().name(format!("client {connection}")).spawn(serve);
@@ -134,7 +140,7 @@ impl Client<'_> {
             let count = match transport.read(&mut buffer) {
                 Ok(0) => return Ok(()),
                 Ok(count) => count,
-                Err(source) => return Err(Error::Io { doing: "wait for a client".into(), source }),
+                Err(source) => return Err(Error::of_client("wait for a client", source)),
             };
             let mut input = buffer.get(..count).unwrap_or_default();
             loop {

@@ -27,6 +27,8 @@ pub(crate) struct EventSink {
     position: u64,
     /// Events in front of this place are left out.
     from: u64,
+    /// The event that ends here is to be acknowledged.
+    pub(crate) wants_ack_at: Option<u64>,
     /// All are left out.
     pub(crate) leave_out: bool,
     header: Vec<u8>,
@@ -49,6 +51,7 @@ impl EventSink {
             out: Vec::new(),
             position: 0,
             from: 0,
+            wants_ack_at: None,
             leave_out: false,
             header: Vec::with_capacity(HEADER_SIZE),
             left: 0,
@@ -57,6 +60,11 @@ impl EventSink {
             sent: Instant::now(),
             progress: None,
         }
+    }
+
+    /// From now on events can be acknowledged.
+    pub(crate) fn begin_semi_sync(&mut self) {
+        self.packets.begin_semi_sync();
     }
 
     /// Goes on at `position` of a file; the client wants what begins at `from` or later.
@@ -93,7 +101,7 @@ impl EventSink {
 
     /// Sends an event that is in no file.
     pub(crate) fn say(&mut self, event: &[u8]) -> io::Result<()> {
-        self.packets.begin(event.len() as u32, &mut self.out);
+        self.packets.begin(event.len() as u32, false, &mut self.out);
         self.packets.body(event, &mut self.out);
         self.flush()
     }
@@ -119,7 +127,8 @@ impl EventSink {
         }
         self.sending = !self.leave_out && self.position >= self.from;
         if self.sending {
-            self.packets.begin(header.event_size, &mut self.out);
+            let wants_ack = self.wants_ack_at == Some(self.position + self.event_size);
+            self.packets.begin(header.event_size, wants_ack, &mut self.out);
             self.packets.body(&self.header, &mut self.out);
         }
         Ok(())

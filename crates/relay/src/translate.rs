@@ -1,4 +1,4 @@
-//! One stored file in one form: whole transactions, one behind the other, each where it stands in that form.
+//! One file of a form: whole transactions, one behind the other, each where it stands in that form.
 //!
 //! ```text
 //! stored                  received    compressed    uncompressed
@@ -8,19 +8,20 @@
 //! rotate                  as it is    names the next file of the form
 //! ```
 //!
+//! A file of the uncompressed form may be a part of a stored file (`parts`): it ends with a rotate of its own.
 //! Positions, lengths and checksums are those of the form. What the bytes are written to is the caller's: a client, or
 //! nothing where only positions are wanted.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::{EventHeader, EventType, HeaderFlags};
 use binlogz_payload::PositionWriter;
 use binlogz_store::{FileNumber, LogReader};
-use binlogz_wire::result_set::Row;
-use binlogz_wire::statement::EventsWanted;
 
 use crate::block::{Block, Placed};
-use crate::checkpoints::{Checkpoints, Noting, Seen, Start};
+use crate::checkpoints::{Checkpoints, Noting, Seen, Start, in_part};
 use crate::conversions::{Key, Shared};
 use crate::convert::{Change, Stored};
 use crate::error::{Error, Result};
@@ -28,7 +29,7 @@ use crate::form::Form;
 use crate::groups::{Group, GroupWalker};
 use crate::head::Head;
 use crate::lineages::Kept;
-use crate::listing::Listing;
+use crate::parts::{FormFile, Part};
 use crate::steering;
 
 /// Bytes copied at a time.
@@ -44,12 +45,13 @@ impl FormSink for io::Sink {
     fn skip_to(&mut self, _: u64) {}
 }
 
-/// Goes through a file.
+/// Goes through a file of a form.
 pub(crate) struct Translator<'a, W: FormSink> {
     kept: &'a Kept,
     form: Form,
-    file: FileNumber,
-    head: Head,
+    part: Arc<Part>,
+    /// What stands in front of the transactions is still to be written.
+    in_front: bool,
     out: PositionWriter<W>,
     walker: GroupWalker,
     /// For what is too large to be at hand.
@@ -62,43 +64,64 @@ pub(crate) struct Translator<'a, W: FormSink> {
 
 impl<'a, W: FormSink> Translator<'a, W> {
     /// At the beginning of a file.
-    pub(crate) fn new(kept: &'a Kept, form: Form, file: FileNumber, out: W) -> Result<Self> {
-        let head = Head::read(&kept.store, file)?;
-        let begin = head.end();
-        Translator::at(kept, form, file, &head, &Start { stored: begin, at: begin }, out)
+    pub(crate) fn new(kept: &'a Kept, form: Form, file: FormFile, out: W) -> Result<Self> {
+        Translator::of(kept, form, kept.part(form, file, None)?, out)
     }
 
-    /// At a place of a file that begins with `head`.
-    pub(crate) fn at(
-        kept: &'a Kept,
-        form: Form,
-        file: FileNumber,
-        head: &Head,
-        start: &Start,
-        out: W,
-    ) -> Result<Self> {
+    /// At the beginning of a file that is open.
+    pub(crate) fn of(kept: &'a Kept, form: Form, part: Part, out: W) -> Result<Self> {
+        let start = part.start();
+        Translator::at(kept, form, &Arc::new(part), &start, out)
+    }
+
+    /// At a place of a file.
+    pub(crate) fn at(kept: &'a Kept, form: Form, part: &Arc<Part>, start: &Start, out: W) -> Result<Self> {
+        let file = part.of.file;
         Ok(Translator {
             form,
-            file,
+            in_front: *start == part.start(),
             out: PositionWriter::unbuffered(out, start.at, false),
-            walker: GroupWalker::new(kept.store.reader(file, start.stored)?, head.framing(), start.stored),
+            walker: GroupWalker::new(
+                kept.store.reader(file, start.stored)?,
+                part.head.framing(),
+                start.stored,
+            ),
             bodies: kept.store.reader(file, start.stored)?,
-            places: kept.places(file, head),
-            noting: Noting::default(),
+            places: kept.places(file, &part.stored_head),
+            noting: noting_from(part, start),
             buffer: Vec::new(),
             kept,
-            head: head.clone(),
+            part: Arc::clone(part),
         })
     }
 
-    /// Goes on at the beginning of another file.
+    /// Goes on at the beginning of the next stored file, or another one.
     pub(crate) fn turn_to(&mut self, file: FileNumber) -> Result<()> {
-        self.head = Head::read(&self.kept.store, file)?;
-        self.file = file;
-        self.places = self.kept.places(file, &self.head);
+        let number = Some(self.part.number.next()).filter(|_| file == self.part.of.file.next());
+        self.part = Arc::new(self.kept.part(self.form, FormFile::first_of(file), number)?);
+        self.places = self.kept.places(file, &self.part.stored_head);
         self.bodies = self.kept.store.reader(file, 0)?;
-        let begin = self.head.end();
-        self.begin(&Start { stored: begin, at: begin })
+        self.begin(&self.part.start())
+    }
+
+    /// Goes on in the next part of this stored file, whose first transaction is the next one.
+    pub(crate) fn turn_to_next_part(&mut self) -> Result<()> {
+        let of = FormFile { part: self.part.of.part + 1, ..self.part.of };
+        self.part = Arc::new(self.kept.part(self.form, of, Some(self.part.number.next()))?);
+        self.walker.move_to(self.part.stored);
+        self.in_front = true;
+        Ok(self.out.move_to(self.part.head.end())?)
+    }
+
+    /// The last place of the index at or before a position of this file.
+    pub(crate) fn before(&self, position: u64) -> Option<Start> {
+        let part = self.part.of.part;
+        self.places.before(self.form, in_part(part, position))?.within(part)
+    }
+
+    /// The last place of this file in front of which there is nothing that is not in `has`.
+    pub(crate) fn behind_gtids(&self, has: &GtidSet) -> Option<Start> {
+        self.places.behind_gtids(self.form, has)?.within(self.part.of.part)
     }
 
     /// Goes on at a place of this file; if it turns out to be none, at the file's beginning.
@@ -108,27 +131,33 @@ impl<'a, W: FormSink> Translator<'a, W> {
             return Ok(());
         }
         self.places.forget();
-        let begin = self.head.end();
-        self.begin(&Start { stored: begin, at: begin })
+        self.begin(&self.part.start())
     }
 
     fn begin(&mut self, start: &Start) -> Result<()> {
-        let reader = self.kept.store.reader(self.file, start.stored)?;
-        self.walker = GroupWalker::new(reader, self.head.framing(), start.stored);
-        self.noting = Noting::default();
+        let reader = self.kept.store.reader(self.part.of.file, start.stored)?;
+        self.walker = GroupWalker::new(reader, self.part.head.framing(), start.stored);
+        self.noting = noting_from(&self.part, start);
+        self.in_front = *start == self.part.start();
         Ok(self.out.move_to(start.at)?)
     }
 
+    /// The stored file.
     pub(crate) fn file(&self) -> FileNumber {
-        self.file
+        self.part.of.file
+    }
+
+    /// The file's name in the form.
+    pub(crate) fn name(&self) -> String {
+        self.kept.names.name(self.form, self.part.number)
+    }
+
+    pub(crate) fn part(&self) -> &Part {
+        &self.part
     }
 
     pub(crate) fn head(&self) -> &Head {
-        &self.head
-    }
-
-    pub(crate) fn places(&self) -> &Checkpoints {
-        &self.places
+        &self.part.head
     }
 
     /// What is behind it in the stored file.
@@ -151,12 +180,58 @@ impl<'a, W: FormSink> Translator<'a, W> {
         self.buffer = Vec::new();
     }
 
+    /// Whether something stands in front of the transactions that is still to be written.
+    pub(crate) fn is_in_front(&self) -> bool {
+        self.in_front && !self.part.front.is_empty()
+    }
+
+    /// Writes what stands in front of the transactions and not in the stored file.
+    pub(crate) fn put_front(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.in_front) {
+            self.out.as_is(&self.part.front)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the file of the form ends in front of this transaction, which was told last.
+    pub(crate) fn is_cut(&self, group: &Group) -> Result<bool> {
+        // What counts for a cut is never more than what was written.
+        let may_be = self.form == Form::Uncompressed
+            && group.first.event_type.is_gtid()
+            && group.begin > self.part.stored
+            && self.out.offset() >= self.kept.cuts.limit();
+        Ok(may_be && self.kept.cuts.is_at(&self.kept.store, self.part.of.file, group.begin)?)
+    }
+
+    /// Ends a file of the form in front of this transaction: with an event that names the next one.
+    pub(crate) fn put_end(&mut self, group: &Group) -> Result<()> {
+        let header = EventHeader {
+            event_type: EventType::ROTATE,
+            server_id: self.part.head.header.server_id,
+            flags: HeaderFlags::default(),
+            ..group.first
+        };
+        let event = self.rotate(&header);
+        Ok(self.out.as_is(&event)?)
+    }
+
+    fn rotate(&self, header: &EventHeader) -> Vec<u8> {
+        let next = self.kept.names.name(self.form, self.part.number.next());
+        steering::rotate(header, self.out.offset(), &next, self.part.head.checksum())
+    }
+
+    /// What was collected for the index since its last place.
+    pub(crate) fn into_noting(self) -> Noting {
+        self.noting
+    }
+
     /// The file was gone through: what was seen is kept.
     pub(crate) fn finish_file(&mut self) {
         let end = self.walker.offset();
-        let closed = self.kept.store.positions().is_some_and(|now| now.durable.file > self.file);
+        let closed = self.kept.store.positions().is_some_and(|now| now.durable.file > self.file());
         if closed && self.walker.end().is_ok_and(|whole| whole == end) {
-            self.noting.end(&self.places, self.form, end, self.out.offset());
+            let at = in_part(self.part.of.part, self.out.offset());
+            self.noting.end(&self.places, self.form, end, at);
         }
         // An index that can't be written is made again by the next one who needs it.
         let _ = self.places.save(end, true);
@@ -164,13 +239,14 @@ impl<'a, W: FormSink> Translator<'a, W> {
 
     /// Whether a transaction has in the form the size that it has in the stored file.
     pub(crate) fn keeps_size(&self, group: &Group) -> bool {
-        self.change(group) == Change::None
+        let is_reclocked = self.part.clock > 0 && group.first.event_type == EventType::GTID_TAGGED;
+        self.change(group) == Change::None && !is_reclocked
     }
 
     /// Whether a transaction, which stands in front of everything else, is not in the form as it is stored.
     pub(crate) fn is_converted(&self, group: &Group) -> bool {
         match self.change(group) {
-            Change::None => self.out.offset() != group.begin,
+            Change::None => !self.part.is_as_stored(self.out.offset(), group),
             Change::Name => false,
             Change::Expand | Change::Compress => true,
         }
@@ -180,10 +256,10 @@ impl<'a, W: FormSink> Translator<'a, W> {
     /// none.
     pub(crate) fn block(&mut self) -> Result<Option<Shared>> {
         let start = Start { stored: self.walker.offset(), at: self.out.offset() };
-        let Translator { kept, form, file, head, .. } = self;
-        let key = Key { log: kept.number, file: *file, form: *form, stored: start.stored, at: start.at };
+        let Translator { kept, form, part, .. } = self;
+        let key = Key { log: kept.number, file: part.of, form: *form, stored: start.stored, at: start.at };
         let conversions = &kept.conversions;
-        conversions.block(key, || Block::make(kept, *form, *file, head, &start, &conversions.memory))
+        conversions.block(key, || Block::make(kept, *form, part, &start, &conversions.memory))
     }
 
     /// Leaves out what keeps its size.
@@ -226,14 +302,14 @@ impl<'a, W: FormSink> Translator<'a, W> {
     pub(crate) fn write(&mut self, group: &Group) -> Result<()> {
         match self.change(group) {
             Change::Name => {
-                let next = self.kept.names.name(self.form, self.file.next());
-                let event = steering::rotate(&group.first, self.out.offset(), &next, self.head.checksum());
+                let event = self.rotate(&group.first);
                 Ok(self.out.as_is(&event)?)
             }
-            Change::None if self.out.offset() == group.begin => self.copy(group),
+            Change::None if self.part.is_as_stored(self.out.offset(), group) => self.copy(group),
             change => {
-                let Translator { kept, file, head, walker, bodies, .. } = self;
-                let stored = Stored { store: &kept.store, file: *file, head, walker, bodies };
+                let Translator { kept, part, walker, bodies, .. } = self;
+                let (file, head, clock) = (part.of.file, &part.head, part.clock);
+                let stored = Stored { store: &kept.store, file, head, clock, walker, bodies };
                 kept.conversions.borrow().converter().convert(group, change, stored, &mut self.out)
             }
         }
@@ -243,12 +319,12 @@ impl<'a, W: FormSink> Translator<'a, W> {
         if placed.event_type.is_gtid() {
             let Placed { stored, gtid, committed, at, .. } = placed;
             let seen = Seen { stored: stored.clone(), gtid: *gtid, committed: *committed };
-            self.noting.transaction(&self.places, self.form, &seen, at.end);
+            self.noting.transaction(&self.places, self.form, &seen, in_part(self.part.of.part, at.end));
         }
     }
 
     fn change(&self, group: &Group) -> Change {
-        Change::of(group, self.form, &self.head)
+        Change::of(group, self.form, &self.part.head)
     }
 
     fn copy(&mut self, group: &Group) -> Result<()> {
@@ -269,54 +345,10 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 }
 
-/// Where what is durable of a file ends in a form.
-pub(crate) fn end_of(kept: &Kept, form: Form, file: FileNumber) -> Result<u64> {
-    go_to_end(kept, form, file).map(|(end, _)| end)
-}
-
-/// The same, with what was collected for the index since its last place.
-pub(crate) fn go_to_end(kept: &Kept, form: Form, file: FileNumber) -> Result<(u64, Noting)> {
-    let mut translator = Translator::new(kept, form, file, io::sink())?;
-    if let Some(start) = translator.places.before(form, u64::MAX) {
-        translator.begin_at(&start)?;
+/// Whoever begins with a later part of a stored file has not seen what is in front of it.
+fn noting_from(part: &Part, start: &Start) -> Noting {
+    match part.of.part > 0 && *start == part.start() {
+        true => Noting::between_places(),
+        false => Noting::default(),
     }
-    while let Some(group) = translator.walker.next()? {
-        match translator.keeps_size(&group) {
-            true => translator.pass(&group)?,
-            false => translator.put(&group)?,
-        }
-    }
-    if let Some(left) = translator.walker.left() {
-        translator.put(&left)?;
-    }
-    translator.finish_file();
-    Ok((translator.offset(), translator.noting))
-}
-
-/// Lists the events of a file in a form, as far as they are durable.
-pub(crate) fn list_events(
-    kept: &Kept,
-    form: Form,
-    file: FileNumber,
-    wanted: &EventsWanted,
-) -> Result<Result<Vec<Row>, String>> {
-    let name = kept.names.name(form, file);
-    let listing = Listing::new(name, &Head::read(&kept.store, file)?, wanted);
-    let from = listing.from();
-    let mut translator = Translator::new(kept, form, file, listing)?;
-    if let Some(start) = translator.places.before(form, from) {
-        translator.begin_at(&start)?;
-        let at = translator.offset();
-        translator.sink()?.skip_to(at);
-    }
-    while !translator.sink()?.is_done() {
-        let Some(group) = translator.walker.next()? else { break };
-        let unseen = translator.offset() + group.size() <= from && translator.keeps_size(&group);
-        let done = if unseen { translator.pass(&group) } else { translator.put(&group) };
-        if translator.sink()?.is_done() {
-            break;
-        }
-        done?;
-    }
-    Ok(translator.sink()?.finish())
 }

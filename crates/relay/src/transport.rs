@@ -60,6 +60,19 @@ impl Transport {
         }
     }
 
+    /// Reads what is at hand, 0 bytes at the end; `None`: nothing is.
+    pub(crate) fn read_at_hand(&mut self, bytes: &mut [u8]) -> io::Result<Option<usize>> {
+        use io::ErrorKind::{Interrupted, WouldBlock};
+        self.socket().set_nonblocking(true)?;
+        let read = self.read(bytes);
+        self.socket().set_nonblocking(false)?;
+        match read {
+            Ok(count) => Ok(Some(count)),
+            Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Sends all of it, now.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {

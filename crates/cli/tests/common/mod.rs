@@ -1,8 +1,9 @@
 //! Runs the real binary in an empty folder and compares all of its output.
-#![allow(dead_code, reason = "no test uses all of it")]
+#![allow(dead_code, unused_imports, reason = "no test uses all of it")]
 
 pub(crate) mod bench;
-pub(crate) mod configured;
+pub(crate) mod proxy;
+pub(crate) mod relay;
 pub(crate) mod small_disk;
 
 use std::ffi::OsStr;

@@ -55,6 +55,8 @@ impl Collector for Snapshot {
             "Age of the last event received; 0: all came",
             status.source.lag_seconds,
         )?;
+        let waited_for = status.source.replicas_waited_for as u64;
+        out.gauge("replicas_waited_for", "Before the relay acknowledges to the source", Some(waited_for))?;
         let receiving = status.source.phase == Phase::Receiving;
         out.gauge("source_up", "Whether the source is followed", Some(u64::from(receiving)))?;
         let failed = status.source.phase == Phase::Failed;
@@ -100,6 +102,20 @@ impl Collector for Snapshot {
         )?;
         out.family("replica_served_file", "File it is sent", gauge, replicas(|r| Some(r.place.number)))?;
         out.family("replica_served_position", "Up to where", gauge, replicas(|r| Some(r.place.position)))?;
+        let acknowledged = |r: &ReplicaStatus| Some(r.acknowledged.as_ref()?.number);
+        out.family("replica_acknowledged_file", "File it has acknowledged", gauge, replicas(acknowledged))?;
+        let acknowledged = |r: &ReplicaStatus| Some(r.acknowledged.as_ref()?.position);
+        out.family("replica_acknowledged_position", "Up to where", gauge, replicas(acknowledged))?;
+        let semi_sync = |r: &ReplicaStatus| Some(u64::from(r.semi_sync));
+        out.family(
+            "replica_semi_sync",
+            "Whether it acknowledges what it is sent",
+            gauge,
+            replicas(semi_sync),
+        )?;
+        let counter = MetricType::Counter;
+        let acknowledgements = |r: &ReplicaStatus| r.semi_sync.then_some(r.acknowledgements);
+        out.family("replica_acknowledgements", "How often it did", counter, replicas(acknowledgements))?;
         out.family("replica_served_bytes", "Bytes sent", MetricType::Counter, replicas(|r| Some(r.bytes)))
     }
 }

@@ -1,6 +1,6 @@
 //! The status as a page, on the shell that all reports have.
 
-use binlogz_report::html::{Chart, Page, Series, Unit};
+use binlogz_report::html::{Chart, Page, Series};
 use binlogz_report::stats::{Cell, Section};
 
 use super::history::Sample;
@@ -96,8 +96,10 @@ fn replicas(status: &Status) -> Section {
         "account",
         "address",
         "form",
+        "lineage",
         "file",
         "position",
+        "acknowledged",
         "lag",
         "bytes_behind",
         "sent",
@@ -109,8 +111,10 @@ fn replicas(status: &Status) -> Section {
             replica.user.as_str().into(),
             replica.address.as_str().into(),
             replica.form.into(),
+            replica.lineage.into(),
             replica.place.file.as_str().into(),
             replica.place.position.into(),
+            replica.acknowledged.as_ref().map(|at| format!("{} at {}", at.file, at.position)).into(),
             replica.lag_seconds.map(|lag| format!("{lag} s")).into(),
             replica.lag_bytes.into(),
             size(replica.bytes).into(),
@@ -166,7 +170,6 @@ fn traffic(samples: &[Sample]) -> Section {
 }
 
 fn chart() -> Chart {
-    let series = |label, column| Series { label, column, unit: Unit::Bytes, line: false, logarithmic: false };
     Chart {
         title: "The last hour",
         note: "Bytes in each minute: received from the source, stored, served to all replicas.".to_owned(),
@@ -175,7 +178,7 @@ fn chart() -> Chart {
         x: &["time"],
         x_unit: None,
         axis: "bytes a minute",
-        series: vec![series("received", "received"), series("stored", "stored"), series("served", "served")],
+        series: ["received", "stored", "served"].map(|column| Series::bytes(column, column)).into(),
         top: 60,
     }
 }

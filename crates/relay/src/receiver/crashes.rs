@@ -1,16 +1,17 @@
 //! The relay's whole storing path on a simulated disk that loses what was not synced, in any part and order: log, its
-//! index, index of positions, pinned forms, the relay's uuid. BINLOGZ_CRASHES=N does N random runs.
+//! index, index of positions, cuts and numbers of uncompressed files, pinned forms, the relay's uuid. BINLOGZ_CRASHES=N does N random runs.
 //!
 //! A run is several lives of a relay, each ended by a crash at some operation of the disk. After each: what was
-//! acknowledged or shown to a replica is there, without a hole; the source is asked for exactly what follows. At
+//! acknowledged or shown to a replica is there, without a hole; the source is asked for exactly what follows; under a
+//! name stands what stood there before. At
 //! last the log is the source's, in every form and from every place of the index.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use binlogz_binlog::MAGIC;
 use binlogz_binlog::gtid::ServerUuid;
+use binlogz_binlog::{EventHeader, MAGIC};
 use binlogz_payload::CompressionLevel;
 use binlogz_source::ConnectOptions;
 use binlogz_store::{FileNumber, Storage};
@@ -29,6 +30,7 @@ use crate::form::{Form, FormPolicy};
 use crate::gate::Limits;
 use crate::lineages::Kept;
 use crate::options::RelayOptions;
+use crate::parts::{FormFile, Found};
 use crate::relay::{Relay, lock};
 use crate::retention::Retention;
 use crate::start::StartAt;
@@ -42,7 +44,7 @@ const LIVES: usize = 4;
 
 /// One disk without folders: no other server is followed here.
 #[derive(Debug, Clone)]
-struct OneDisk(SimulatedDisk);
+pub(super) struct OneDisk(pub(super) SimulatedDisk);
 
 impl Disk for OneDisk {
     fn has(&self, _: &str) -> bool {
@@ -56,18 +58,32 @@ impl Disk for OneDisk {
 
 /// What others know of the relay, which it can't take back.
 #[derive(Debug, Default)]
-struct Known {
+pub(super) struct Known {
     /// The last transaction that was acknowledged or shown.
     promised: u64,
     /// The last one that was sent to it.
     sent: u64,
     uuid: Option<ServerUuid>,
     pins: BTreeMap<String, Form>,
+    /// What was shown of each file of a form, by its name.
+    shown: BTreeMap<String, Vec<u8>>,
     /// Files that were purged, as they were stored.
     purged: BTreeMap<FileNumber, Vec<u8>>,
 }
 
-fn options(random: &mut Random) -> RelayOptions {
+impl Known {
+    /// Shows so much of a file, without its format description; some of it, or some more, may have been shown before.
+    fn show(&mut self, name: String, bytes: Vec<u8>) {
+        let shown = self.shown.entry(name.clone()).or_default();
+        let same = shown.len().min(bytes.len());
+        assert!(shown[..same] == bytes[..same], "{name} has changed");
+        if bytes.len() > shown.len() {
+            *shown = bytes;
+        }
+    }
+}
+
+pub(super) fn options(random: &mut Random) -> RelayOptions {
     let level = CompressionLevel::new([1, 3][random.below(2)]).unwrap();
     RelayOptions {
         sources: vec![ConnectOptions::new("binlogz")],
@@ -78,6 +94,7 @@ fn options(random: &mut Random) -> RelayOptions {
         listen_tls: None,
         form: FormPolicy::Auto,
         storing: [Storing::Received, Storing::Compressed(level)][random.below(2)],
+        uncompressed_file_size: [4000, 1 << 20][random.below(2)],
         start: StartAt::Earliest,
         seed: Vec::new(),
         sync: SyncPolicy::default(),
@@ -88,6 +105,8 @@ fn options(random: &mut Random) -> RelayOptions {
         http: None,
         server_id: None,
         semi_sync: true,
+        listen_semi_sync: false,
+        wait_for_replicas: Default::default(),
     }
 }
 
@@ -126,12 +145,23 @@ impl Others<'_> {
         let logs = self.kept.store.logs()?;
         let Some(log) = logs.get(random.below(logs.len().max(1))) else { return Ok(()) };
         let form = Form::ALL[random.below(3)];
-        let mut file = Translator::new(self.kept, form, log.number, std::io::sink())?;
-        while let Some(group) = file.walker().next()? {
-            file.put(&group)?;
-            self.known.promised = self.known.promised.max(group.gtid.map_or(0, |gtid| gtid.gno()));
+        for of in self.kept.parts_of(form, log.number)? {
+            let mut file = Translator::new(self.kept, form, of, Bytes::default())?;
+            file.put_front()?;
+            let mut last = 0;
+            while let Some(group) = file.walker().next()? {
+                if file.is_cut(&group)? {
+                    file.put_end(&group)?;
+                    break;
+                }
+                file.put(&group)?;
+                last = last.max(group.gtid.map_or(0, |gtid| gtid.gno()));
+            }
+            file.finish_file();
+            self.known.promised = self.known.promised.max(last);
+            let bytes = std::mem::take(&mut file.sink()?.0);
+            self.known.show(file.name(), bytes);
         }
-        file.finish_file();
         Ok(())
     }
 
@@ -150,7 +180,7 @@ impl Others<'_> {
         let mut reader = self.kept.store.reader(first.number, 0)?;
         std::io::copy(&mut reader, &mut bytes).unwrap();
         self.known.purged.insert(first.number, bytes);
-        self.kept.store.purge_before(second.number)?;
+        self.kept.purge_before(second.number)?;
         Ok(())
     }
 
@@ -186,7 +216,7 @@ fn open(disk: &SimulatedDisk, random: &mut Random, known: &mut Known, what: &str
 }
 
 /// Connects, and receives until the connection breaks; an error is the disk's.
-fn receive(
+pub(super) fn receive(
     relay: &Relay,
     source: &SourceLog,
     random: &mut Random,
@@ -225,38 +255,65 @@ impl FormSink for Bytes {
 
 /// What a client gets of a file that begins with the transaction at this position of the form, or in front of it; and
 /// where that begins.
-fn tail(kept: &Kept, form: Form, file: FileNumber, position: Option<u64>) -> (u64, Vec<u8>) {
+fn tail(kept: &Kept, form: Form, file: FormFile, position: Option<u64>) -> (u64, Vec<u8>) {
     let mut log = Translator::new(kept, form, file, Bytes::default()).unwrap();
-    if let Some(start) = position.and_then(|position| log.places().before(form, position)) {
+    if let Some(start) = position.and_then(|position| log.before(position)) {
         log.begin_at(&start).unwrap();
     }
     let from = log.offset();
+    log.put_front().unwrap();
     while let Some(group) = log.walker().next().unwrap() {
+        if log.is_cut(&group).unwrap() {
+            log.put_end(&group).unwrap();
+            break;
+        }
         log.put(&group).unwrap();
     }
     log.finish_file();
     (from, std::mem::take(&mut log.sink().unwrap().0))
 }
 
+/// How many transactions there are in a file from this place on, where each event must say its place.
+fn transactions_in(mut bytes: &[u8], mut at: u64) -> usize {
+    let mut count = 0;
+    while !bytes.is_empty() {
+        let header = EventHeader::decode(bytes).unwrap();
+        at += u64::from(header.event_size);
+        assert_eq!(u64::from(header.end_log_pos), at);
+        count += usize::from(header.event_type.is_gtid());
+        bytes = &bytes[header.event_size as usize..];
+    }
+    count
+}
+
 /// The kept log is the source's, and every way into it leads to the same bytes.
-fn compare(relay: &Relay, source: &SourceLog, random: &mut Random, what: &str) {
+fn compare(relay: &Relay, source: &SourceLog, random: &mut Random, known: &mut Known, what: &str) {
     let kept = relay.kept().unwrap();
     let logs = kept.store.logs().unwrap();
     assert_eq!(logs.len(), source.files.len(), "{what}");
     for (log, file) in logs.iter().zip(&source.files) {
         assert_eq!(log.name, file.name, "{what}");
         for form in Form::ALL {
-            let (head, whole) = tail(&kept, form, log.number, None);
-            if form == Form::Received {
-                let same = whole == file.bytes[head as usize..];
-                assert!(same, "{what}: {} differs from the source's, {} bytes", log.name, whole.len());
+            let mut transactions = 0;
+            for of in kept.parts_of(form, log.number).unwrap() {
+                let (head, whole) = tail(&kept, form, of, None);
+                transactions += transactions_in(&whole, head);
+                if form == Form::Received {
+                    let same = whole == file.bytes[head as usize..];
+                    assert!(same, "{what}: {} differs from the source's, {} bytes", log.name, whole.len());
+                }
+                for _ in 0..4 {
+                    let position = MAGIC.len() as u64 + random.below(whole.len()) as u64;
+                    let (from, rest) = tail(&kept, form, of, Some(position));
+                    let same = rest == whole[(from - head) as usize..];
+                    assert!(same, "{what}: {} as {} from {from}", log.name, form.name());
+                }
+                let name = kept.name_of(form, of).unwrap();
+                let parsed = kept.names.parse(&name).map(|(form, number)| kept.find(form, number).unwrap());
+                assert_eq!(parsed, Some(Found::File(of)), "{what}: {name}");
+                known.show(name, whole);
             }
-            for _ in 0..4 {
-                let position = MAGIC.len() as u64 + random.below(whole.len()) as u64;
-                let (from, rest) = tail(&kept, form, log.number, Some(position));
-                let same = rest == whole[(from - head) as usize..];
-                assert!(same, "{what}: {} as {} from {from}", log.name, form.name());
-            }
+            assert_eq!(transactions, file.transactions(), "{what}: {} as {}", log.name, form.name());
         }
     }
     assert_eq!(kept.durable_gtids(), gtids(source.last()), "{what}");
@@ -294,10 +351,17 @@ fn run(seed: u64, met: &mut Met) {
         .unwrap_or_else(|error| panic!("{what}: {error}"));
     relay.sync().unwrap();
     let kept = relay.kept().unwrap();
+    put_all_back(&relay, &kept, &mut known);
+    compare(&relay, &source, random, &mut known, &what);
+    met.cuts += known.shown.keys().filter(|name| name.starts_with("binlog-u")).count() as u64;
+    met.cuts -= source.files.len() as u64;
+}
+
+/// What was purged is there again.
+pub(super) fn put_all_back(relay: &Relay, kept: &Kept, known: &mut Known) {
     while kept.store.logs().unwrap().first().unwrap().number > FileNumber(1) {
-        Others { relay: &relay, kept: &kept, known: &mut known }.put_back().unwrap();
+        Others { relay, kept, known }.put_back().unwrap();
     }
-    compare(&relay, &source, random, &what);
 }
 
 /// What the runs came across.
@@ -306,6 +370,8 @@ struct Met {
     in_recovery: u64,
     while_receiving: u64,
     promised: u64,
+    /// Uncompressed files more than stored ones.
+    cuts: u64,
 }
 
 #[test]
@@ -318,5 +384,8 @@ fn what_was_acknowledged_or_served_survives_the_loss_of_unsynced_writes() {
     }
     let met = met.into_inner().unwrap();
     println!("{runs} runs of {LIVES} lives: {met:?}");
-    assert!(met.in_recovery > 0 && met.while_receiving > runs && met.promised > runs, "{met:?}");
+    assert!(
+        met.in_recovery > 0 && met.while_receiving > runs && met.promised > runs && met.cuts > runs,
+        "{met:?}"
+    );
 }

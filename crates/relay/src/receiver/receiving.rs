@@ -10,8 +10,8 @@
 
 use std::sync::atomic::Ordering;
 
+use binlogz_binlog::event::AnyGtidEvent;
 use binlogz_binlog::event::transaction_payload::HEADER_SIZE_LIMIT;
-use binlogz_binlog::event::{AnyGtidEvent, TransactionPayloadHeader};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
@@ -266,12 +266,11 @@ impl<'a> Receiving<'a> {
             }
         } else if header.event_type == EventType::TRANSACTION_PAYLOAD {
             let body_size = u64::from(header.event_size) - HEADER_SIZE as u64;
-            if let (Some(open), Some((fields, _))) =
-                (&mut self.open, TransactionPayloadHeader::decode_front(body, body_size)?)
-            {
-                open.sizes.came_as(&fields);
+            let told = provenance(body, body_size)?;
+            if let (Some(open), Some((_, fields))) = (&mut self.open, &told) {
+                open.sizes.came_as(fields);
             }
-            if provenance(body, body_size)? == Some(Provenance::Binlogz) {
+            if told.is_some_and(|(maker, _)| maker == Provenance::Binlogz) {
                 return Err(Error::Lineage(
                     "the source sends a payload with the mark of those that binlogz makes in a store: it could not be \
                      told from our own"

@@ -37,6 +37,13 @@ pub(super) fn gtids(last: u64) -> GtidSet {
     set
 }
 
+impl SourceFile {
+    /// How many there are.
+    pub(super) fn transactions(&self) -> usize {
+        self.ends.len()
+    }
+}
+
 impl SourceLog {
     /// Some files, some of their transactions compressed by the source, and with `large` one in each that is larger
     /// than the distance of places in the index.
@@ -150,6 +157,10 @@ impl<'a, B: Beside> Connection<'a, B> {
 }
 
 impl<B: Beside> Incoming for Connection<'_, B> {
+    fn compression(&self) -> Option<binlogz_source::Compression> {
+        None
+    }
+
     fn next_piece(&mut self) -> Result<Option<EventPiece<'_>>> {
         let source = self.source;
         if self.sent == self.event.len() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use binlogz_binlog::ChecksumAlgorithm;
 
-use crate::answers::Variables;
+use crate::variables::Variables;
 
 /// The first of two names of a variable that a client set.
 fn variable<'a>(variables: &'a Variables, name: &str, older: &str) -> Option<&'a str> {
@@ -23,6 +23,11 @@ pub(super) fn checksum(variables: &Variables) -> Option<ChecksumAlgorithm> {
         "CRC32" | "1" => Some(ChecksumAlgorithm::CRC32),
         _ => Some(ChecksumAlgorithm::NONE),
     }
+}
+
+/// Whether it will acknowledge what it is sent.
+pub(super) fn semi_sync(variables: &Variables) -> bool {
+    variable(variables, "rpl_semi_sync_replica", "rpl_semi_sync_slave").is_some_and(|value| value != "0")
 }
 
 /// In nanoseconds, as the client said it.

@@ -12,16 +12,18 @@ use binlogz_wire::dump_request::{DumpFlags, DumpRequest};
 use binlogz_wire::response::{EofPacket, ErrPacket};
 
 use super::{Client, announced};
-use crate::answers::Variables;
 use crate::archiving::{self, Needed};
 use crate::dumps::Reader;
 use crate::error::{Error, Result};
 use crate::form::{Form, FormPolicy};
 use crate::lineages::Kept;
+use crate::parts::{FormFile, Found};
+use crate::semi_sync::SemiSync;
 use crate::sender::{AHEAD_MAX, Dump, Sender, TICK, broken};
 use crate::served;
 use crate::sink::EventSink;
 use crate::transport::Transport;
+use crate::variables::Variables;
 
 impl Client<'_> {
     /// Serves a dump; the connection ends with it.
@@ -36,10 +38,13 @@ impl Client<'_> {
         let mut sink = EventSink::new(transport, sequence);
         let (kept, dump) = match self.prepare(kept, variables, request) {
             Ok(prepared) => prepared,
-            Err(error @ Error::Io { .. }) => return Err(error),
+            Err(error @ (Error::Io { .. } | Error::Left(_))) => return Err(error),
             Err(error) => return farewell(&mut sink, error),
         };
         sink.progress = Some(Arc::clone(&dump.progress));
+        if dump.semi_sync.is_some() {
+            sink.begin_semi_sync();
+        }
         let mut sender = Sender::new(&kept, dump, sink)?;
         match sender.run() {
             Ok(()) => {
@@ -49,7 +54,7 @@ impl Client<'_> {
                 sink.raw(&packet).map_err(broken)
             }
             // What could not be sent can't be told either.
-            Err(error @ (Error::Io { .. } | Error::Store(_))) => Err(error),
+            Err(error @ (Error::Io { .. } | Error::Left(_) | Error::Store(_))) => Err(error),
             Err(Error::Payload(binlogz_payload::Error::Io(error))) => match error.kind() {
                 std::io::ErrorKind::InvalidInput => match sender.sink() {
                     Ok(sink) => farewell(sink, Error::Refused(error.to_string())),
@@ -104,9 +109,13 @@ impl Client<'_> {
 
     /// Refuses a replica that has transactions of a log in whose place the source's began anew.
     fn check_history(&self, kept: &Kept, replica: ServerUuid, gtid_set: &GtidSet) -> Result<()> {
-        let Some(number) = self.relay.served.last(replica)? else { return Ok(()) };
-        let Some(common) = self.relay.lineages.in_common(kept, number)? else { return Ok(()) };
-        if of_server(gtid_set, kept.source).is_subset(&common) {
+        let served = &self.relay.served;
+        let has_more = |number: Option<u64>| {
+            let Some(number) = number else { return Ok(false) };
+            let common = self.relay.lineages.in_common(kept, number)?;
+            Ok::<_, Error>(common.is_some_and(|common| !of_server(gtid_set, kept.source).is_subset(&common)))
+        };
+        if !has_more(served.last(replica))? || !has_more(served.last_in_file(replica)?)? {
             return Ok(());
         }
         Err(Error::Refused(format!(
@@ -117,7 +126,7 @@ impl Client<'_> {
     }
 
     /// The file of this name, which is brought back if it was purged; `None`: no file is named.
-    fn named(&self, kept: &Kept, name: &str) -> Result<Option<(Form, FileNumber)>> {
+    fn named(&self, kept: &Kept, name: &str) -> Result<Option<(Form, FormFile)>> {
         if name.is_empty() {
             return Ok(None);
         }
@@ -125,14 +134,15 @@ impl Client<'_> {
         if let Some(elsewhere) = lineages.ambiguity(kept, name).or_else(|| lineages.bygone(kept, name)) {
             return Err(Error::Refused(elsewhere));
         }
-        let (form, file) = kept.names.parse(name).ok_or_else(no_such_file)?;
-        let logs = kept.store.logs()?;
-        let was_purged = logs.first().is_some_and(|first| file < first.number);
-        let is_there = match was_purged {
-            true => archiving::bring_back(self.relay, kept, Needed::File(file))?,
-            false => logs.iter().any(|log| log.number == file),
-        };
-        if is_there { Ok(Some((form, file))) } else { Err(no_such_file()) }
+        let (form, number) = kept.names.parse(name).ok_or_else(no_such_file)?;
+        loop {
+            match kept.find(form, number)? {
+                Found::File(file) => return Ok(Some((form, file))),
+                // Into how many it was cut is seen when it is there.
+                Found::Purged(file) if archiving::bring_back(self.relay, kept, Needed::File(file))? => {}
+                Found::Purged(_) | Found::None => return Err(no_such_file()),
+            }
+        }
     }
 
     /// The file, of this log or an older one that it goes on from, behind which is all that a client lacks.
@@ -179,7 +189,7 @@ impl Client<'_> {
             DumpRequest::ByPosition { position, .. } => {
                 let place = match named {
                     Some(place) => place,
-                    None => (self.form(variables)?, first_file(&kept)?),
+                    None => (self.form(variables)?, FormFile::first_of(first_file(&kept)?)),
                 };
                 (None, place, u64::from(*position))
             }
@@ -189,7 +199,8 @@ impl Client<'_> {
                     None => {
                         let file;
                         (kept, file) = self.behind(kept, known, gtid_set)?;
-                        ((self.form(variables)?, file), MAGIC.len() as u64)
+                        let form = self.form(variables)?;
+                        ((form, kept.last_part_with(form, file, gtid_set)?), MAGIC.len() as u64)
                     }
                 };
                 (Some(gtid_set.clone()), place, from)
@@ -216,7 +227,7 @@ impl Client<'_> {
             "connection {} of {} (server id {server_id}): {} {what}",
             self.connection,
             self.user(),
-            kept.names.name(form, file)
+            kept.name_of(form, file)?
         ));
         let reader = Reader {
             user: self.user().to_owned(),
@@ -225,9 +236,17 @@ impl Client<'_> {
             uuid: uuid.unwrap_or_default(),
             form,
             lineage: kept.number,
+            semi_sync: self.relay.options.listen_semi_sync && announced::semi_sync(variables),
         };
+        let semi_sync = reader.semi_sync;
+        let progress = self.relay.dumps.begin(self.connection, reader, file.file);
+        let semi_sync = semi_sync.then(|| {
+            let acknowledgements = Arc::clone(&self.relay.acknowledgements);
+            SemiSync::new(self.connection, kept.number, acknowledgements, Arc::clone(&progress))
+        });
         let dump = Dump {
-            progress: self.relay.dumps.begin(self.connection, reader, file),
+            progress,
+            semi_sync,
             form,
             file,
             from,

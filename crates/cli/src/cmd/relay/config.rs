@@ -44,10 +44,15 @@ pub(super) struct Source {
     pub(super) ssl_key: Option<PathBuf>,
     #[serde(default)]
     pub(super) get_server_public_key: bool,
+    pub(super) compression_algorithms: Option<String>,
+    pub(super) zstd_compression_level: Option<u8>,
     pub(super) start: Option<String>,
     pub(super) server_id: Option<u32>,
     #[serde(default)]
     pub(super) semi_sync: bool,
+    #[serde(default)]
+    pub(super) wait_for_replicas: usize,
+    pub(super) wait_timeout_ms: Option<u64>,
 }
 
 /// `[store]`: what is kept, and how.
@@ -58,6 +63,7 @@ pub(super) struct Store {
     #[serde(default)]
     pub(super) store: StoreName,
     pub(super) level: Option<i64>,
+    pub(super) uncompressed_file_size: Option<String>,
     pub(super) sync_binlog: Option<u32>,
     pub(super) sync_interval_ms: Option<u64>,
     #[serde(default)]
@@ -78,6 +84,7 @@ pub(super) struct Store {
 pub(super) struct Listen {
     pub(super) address: SocketAddr,
     pub(super) form: FormName,
+    pub(super) semi_sync: bool,
     pub(super) ssl_cert: Option<PathBuf>,
     pub(super) ssl_key: Option<PathBuf>,
     pub(super) require_tls: bool,
@@ -91,6 +98,7 @@ impl Default for Listen {
         Listen {
             address: DEFAULT_LISTEN,
             form: FormName::default(),
+            semi_sync: false,
             ssl_cert: None,
             ssl_key: None,
             require_tls: false,

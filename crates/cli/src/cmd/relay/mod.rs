@@ -6,7 +6,6 @@ mod check_config;
 mod config;
 mod init;
 mod log;
-mod memory;
 mod resolve;
 mod run;
 mod secret;

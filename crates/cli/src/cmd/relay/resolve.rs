@@ -8,6 +8,7 @@ use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_payload::CompressionLevel;
 use binlogz_relay::{
     AccountOptions, ArchiveOptions, Limits, ListenTls, RelayOptions, Retention, StartAt, Storing, SyncPolicy,
+    WaitForReplicas,
 };
 use binlogz_source::{ConnectOptions, PasswordOption, option_files};
 
@@ -38,6 +39,7 @@ impl Config {
             accounts,
             limits: self.listen.limits(),
             storing: self.store.storing()?,
+            uncompressed_file_size: self.store.uncompressed_file_size()?,
             directory: self.store.dir,
             listen: self.listen.address,
             listen_tls: self.listen.tls()?,
@@ -45,11 +47,22 @@ impl Config {
             http: self.http.as_ref().map(|http| http.address),
             server_id: self.source.server_id.filter(|id| *id > 0),
             semi_sync: self.source.semi_sync,
+            listen_semi_sync: self.listen.semi_sync,
+            wait_for_replicas: self.source.wait_for_replicas(),
         })
     }
 }
 
 impl Store {
+    fn uncompressed_file_size(&self) -> Result<u64> {
+        let size = self.uncompressed_file_size.as_deref().map(units::bytes).transpose();
+        let size = size.map_err(|error| Failure::of(&"store", &error))?;
+        match size.unwrap_or(RelayOptions::UNCOMPRESSED_FILE_SIZE) {
+            size @ 1..=RelayOptions::UNCOMPRESSED_FILE_SIZE => Ok(size),
+            _ => Err(Failure::of(&"store", "uncompressed_file_size: expected 1 to 1G")),
+        }
+    }
+
     fn storing(&self) -> Result<Storing> {
         let level = self.level.map_or(Some(CompressionLevel::DEFAULT), CompressionLevel::new);
         let level = level.ok_or_else(|| Failure::of(&"store", "level: expected 1 to 22"))?;
@@ -80,8 +93,15 @@ impl Source {
         if let Some(password) = password.map_err(|error| failed(&error))? {
             base.password = PasswordOption::Given(password);
         }
-        if let Some(mode) = &self.ssl_mode {
-            base.set("ssl-mode", Some(mode)).map_err(|error| failed(&error))?;
+        let level = self.zstd_compression_level.map(|level| level.to_string());
+        for (name, value) in [
+            ("ssl-mode", &self.ssl_mode),
+            ("compression-algorithms", &self.compression_algorithms),
+            ("zstd-compression-level", &level),
+        ] {
+            if let Some(value) = value {
+                base.set(name, Some(value)).map_err(|error| failed(&error))?;
+            }
         }
         for (given, option) in [
             (&self.ssl_ca, &mut base.tls.ca),
@@ -102,6 +122,14 @@ impl Source {
 }
 
 impl Source {
+    fn wait_for_replicas(&self) -> WaitForReplicas {
+        let default = WaitForReplicas::default();
+        WaitForReplicas {
+            count: self.wait_for_replicas,
+            timeout: self.wait_timeout_ms.map_or(default.timeout, Duration::from_millis),
+        }
+    }
+
     fn start(&self) -> Result<StartAt> {
         match self.start.as_deref() {
             None | Some("earliest") => Ok(StartAt::Earliest),

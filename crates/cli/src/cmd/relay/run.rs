@@ -7,9 +7,10 @@ use binlogz_relay::Relay;
 use clap::Args;
 
 use super::config::{Config, Http, Listen, Log, Source, Store};
-use super::{FormName, StoreName, log, memory};
+use super::{FormName, StoreName, log};
 use crate::Exit;
 use crate::failure::{Failure, Result};
+use crate::memory;
 
 const SOURCE: &str = "The source: mysql://[USER@]HOST[:PORT]. Its password comes from the option file or MYSQL_PWD. \
     Replicas log in to the relay with the same account.";
@@ -56,12 +57,18 @@ struct Quick {
     /// The level at which plain transactions are compressed for --store compressed, 1 to 22; by default 3.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=22), requires = "store")]
     level: Option<i64>,
+    /// Of a new log: with so many bytes a file of the uncompressed form ends; by default 1G.
+    #[arg(long, value_name = "SIZE", hide = true)]
+    uncompressed_file_size: Option<String>,
     /// The relay's server id; by default one made of its uuid, which is kept in DIR.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     server_id: Option<u32>,
     /// Acknowledge transactions to a semi-synchronous source, each once it is durable here.
     #[arg(long)]
     semi_sync: bool,
+    /// Let replicas acknowledge what they are sent (semi-synchronous replication).
+    #[arg(long)]
+    listen_semi_sync: bool,
     /// Begin a new log with these files of the source's, from a backup of it.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     seed: Vec<PathBuf>,
@@ -77,6 +84,13 @@ struct Quick {
     /// Ask the source for its public key where the connection is not encrypted.
     #[arg(long)]
     get_server_public_key: bool,
+    /// Compress the connection to the source: zlib, zstd, or a list that ends with uncompressed to do without where it has
+    /// neither.
+    #[arg(long, value_name = "LIST")]
+    compression_algorithms: Option<String>,
+    /// The level for zstd, 1 to 22; by default 3.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=22), requires = "compression_algorithms")]
+    zstd_compression_level: Option<u8>,
 }
 
 impl Run {
@@ -109,6 +123,8 @@ impl Quick {
                 ssl_mode: self.ssl_mode,
                 ssl_ca: self.ssl_ca,
                 get_server_public_key: self.get_server_public_key,
+                compression_algorithms: self.compression_algorithms,
+                zstd_compression_level: self.zstd_compression_level,
                 server_id: self.server_id,
                 semi_sync: self.semi_sync,
                 ..Source::default()
@@ -117,12 +133,14 @@ impl Quick {
                 dir: self.dir.unwrap_or_default(),
                 store: self.store.unwrap_or_default(),
                 level: self.level,
+                uncompressed_file_size: self.uncompressed_file_size,
                 seed: self.seed,
                 ..Store::default()
             },
             listen: Listen {
                 address: self.listen.unwrap_or(listen.address),
                 form: self.form.unwrap_or_default(),
+                semi_sync: self.listen_semi_sync,
                 ssl_cert: self.listen_ssl_cert,
                 ssl_key: self.listen_ssl_key,
                 ..listen

@@ -123,14 +123,18 @@ fn text(status: &Value) -> String {
     ));
     for replica in status["replicas"].as_array().into_iter().flatten() {
         lines.push(format!(
-            "replica   {} ({} from {}), {}: {}, {}, {} bytes to send",
+            "replica   {} ({} from {}), {}: {}, {}, {} bytes to send{}",
             replica["server_id"],
             plain(&replica["user"]),
             plain(&replica["address"]),
             plain(&replica["form"]),
             place(&replica["place"]),
             lag(&replica["lag_seconds"]),
-            replica["lag_bytes"]
+            replica["lag_bytes"],
+            match &replica["acknowledged"] {
+                Value::Null => String::new(),
+                acknowledged => format!(", acknowledged {}", place(acknowledged)),
+            }
         ));
     }
     for error in status["last_errors"].as_array().into_iter().flatten().take(5) {

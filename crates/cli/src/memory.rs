@@ -1,4 +1,4 @@
-//! Keeps the process small: glibc would keep an arena for many of the threads, one a client, each with holes of its own, and
+//! Keeps the processes of `relay run` and `archive create` small: glibc would keep an arena for many of the threads, one a client, each with holes of its own, and
 //! once a large buffer was freed it would put all others of its size between the small ones, too.
 //!
 //! | | with it | without |
@@ -6,8 +6,8 @@
 //! | 8 clients, two busy cores: one arena | 47 MiB, 5.2 s of CPU time | 116 MiB, 4.7 s |
 //! | transactions of 20 MB to four replicas, a debug build: large buffers apart | 65 MiB | 78 to 100 MiB |
 //!
-//! (`scripts/bench/relay.sh`; `cargo test -p binlogz --test relay_large`.) The variables are read when a process begins, so that
-//! the relay begins again with them: the same process id, the same arguments. Whoever sets the first keeps what was set;
+//! (`scripts/bench/relay.sh`; `cargo test -p binlogz --test relay_large`.) Archives: docs/archive.md. The variables are read when a process begins, so that
+//! the program begins again with them: the same process id, the same arguments. Whoever sets the first keeps what was set;
 //! another libc ignores them.
 
 use std::os::unix::process::CommandExt;
@@ -23,7 +23,7 @@ const VARIABLES: [(&str, &str); 3] = [
 ];
 
 /// Begins again with these, unless somebody has decided that. Returns if it can't: it takes more memory then.
-pub(super) fn keep_small() {
+pub(crate) fn keep_small() {
     let [(first, _), ..] = VARIABLES;
     if std::env::var_os(first).is_none()
         && let Ok(program) = std::env::current_exe()

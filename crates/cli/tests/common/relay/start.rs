@@ -1,0 +1,150 @@
+//! How a relay is started: by options, or by a configuration. Either way it keeps its log in `kept`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+use binlogz_testkit::MysqlSandbox;
+
+use super::Relay;
+use crate::common::Folder;
+
+const LISTENING: &str = "listening on 127.0.0.1:";
+const STATUS: &str = "status on http://";
+
+pub(crate) fn url(server: &MysqlSandbox) -> String {
+    format!("mysql://repl@127.0.0.1:{}", server.port())
+}
+
+impl Relay {
+    /// One that is told by options, and serves the source's account.
+    pub(crate) fn start(folder: &Folder, source: &MysqlSandbox, options: &[&str]) -> Relay {
+        let url = url(source);
+        let mut command = folder.binlogz(["relay", "run", "--source", &url, "--dir", "kept"]);
+        command.args(["--listen", "127.0.0.1:0"]).args(options).env("MYSQL_PWD", "repl");
+        let mut relay = Relay::launch(folder, command, "repl");
+        relay.port = relay.wait_for("port", |relay| {
+            let said = relay.said();
+            let (_, port) = said.lines().find_map(|line| line.split_once(LISTENING))?;
+            Some(port.parse().unwrap())
+        });
+        relay
+    }
+
+    fn launch(folder: &Folder, mut command: Command, password: &'static str) -> Relay {
+        let log = folder.path("relay.log");
+        let stderr = fs::File::options().create(true).append(true).open(&log).unwrap();
+        let log_start = stderr.metadata().unwrap().len() as usize;
+        let child = command.stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
+        Relay { child, log, log_start, port: 0, http: String::new(), password }
+    }
+}
+
+/// A relay's `relay.toml`: what every one of them has here, and what a test adds. All passwords are in files.
+#[derive(Clone)]
+pub(crate) struct Configuration {
+    servers: Vec<String>,
+    source: String,
+    store: String,
+    listen: String,
+    accounts: Vec<(&'static str, &'static str)>,
+    archive: String,
+    file_size_max: Option<u32>,
+}
+
+impl Configuration {
+    /// Follows these, the first that can be had.
+    pub(crate) fn of<S: Into<String>>(servers: impl IntoIterator<Item = S>) -> Configuration {
+        Configuration {
+            servers: servers.into_iter().map(Into::into).collect(),
+            source: String::new(),
+            store: String::new(),
+            listen: String::new(),
+            accounts: Vec::new(),
+            archive: String::new(),
+            file_size_max: None,
+        }
+    }
+
+    /// The same with other servers: one that is started again has another port.
+    pub(crate) fn with_servers<S: Into<String>>(
+        &self,
+        servers: impl IntoIterator<Item = S>,
+    ) -> Configuration {
+        Configuration { servers: servers.into_iter().map(Into::into).collect(), ..self.clone() }
+    }
+
+    /// Further keys of `[source]`.
+    pub(crate) fn source(self, keys: impl Into<String>) -> Configuration {
+        Configuration { source: keys.into(), ..self }
+    }
+
+    /// Further keys of `[store]`.
+    pub(crate) fn store(self, keys: impl Into<String>) -> Configuration {
+        Configuration { store: keys.into(), ..self }
+    }
+
+    /// Further keys of `[listen]`.
+    pub(crate) fn listen(self, keys: impl Into<String>) -> Configuration {
+        Configuration { listen: keys.into(), ..self }
+    }
+
+    /// An account whose password is `secret`, and its further keys.
+    pub(crate) fn account(mut self, user: &'static str, keys: &'static str) -> Configuration {
+        self.accounts.push((user, keys));
+        self
+    }
+
+    /// Archives what is closed in the folder `arc`.
+    pub(crate) fn archive(self) -> Configuration {
+        Configuration { archive: "[archive]\nto = \"arc\"".into(), ..self }
+    }
+
+    /// It can't write files of more KiB.
+    pub(crate) fn file_size_max(self, kib: u32) -> Configuration {
+        Configuration { file_size_max: Some(kib), ..self }
+    }
+
+    pub(crate) fn start(&self, folder: &Folder) -> Relay {
+        self.write(folder);
+        let command = match self.file_size_max {
+            None => folder.binlogz(["relay", "run", "--config=relay.toml"]),
+            Some(kib) => {
+                // Who ignores the signal is told by an error, as when a disk is full.
+                let script =
+                    format!("trap '' XFSZ; ulimit -f {kib}; exec \"$0\" relay run --config=relay.toml");
+                let mut shell = Command::new("bash");
+                shell.args(["-c", &script, env!("CARGO_BIN_EXE_binlogz")]).current_dir(folder.path(""));
+                shell
+            }
+        };
+        let mut relay = Relay::launch(folder, command, "secret");
+        let said = |relay: &Relay, what: &str| -> Option<String> {
+            let line = relay.messages().into_iter().find(|line| line.starts_with(what))?;
+            Some(line[what.len()..].trim_end_matches('/').to_owned())
+        };
+        relay.http = relay.wait_for("address", |relay| said(relay, STATUS));
+        relay.port = said(&relay, LISTENING).unwrap().parse().unwrap();
+        relay
+    }
+
+    fn write(&self, folder: &Folder) {
+        for (name, password) in [("source.password", "repl\n"), ("account.password", "secret\n")] {
+            let path = folder.put(name, password);
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let Configuration { servers, source, store, listen, accounts, archive, .. } = self;
+        let account = |(user, keys): &(&str, &str)| {
+            format!("[[account]]\nuser = \"{user}\"\npassword_file = \"account.password\"\n{keys}\n")
+        };
+        let accounts: String = accounts.iter().map(account).collect();
+        folder.put(
+            "relay.toml",
+            format!(
+                "[source]\nservers = {servers:?}\npassword_file = \"source.password\"\n{source}\n\
+                 [store]\ndir = \"kept\"\n{store}\n[listen]\naddress = \"127.0.0.1:0\"\n{listen}\n\
+                 [log]\nformat = \"json\"\n[http]\naddress = \"127.0.0.1:0\"\n{archive}\n{accounts}"
+            ),
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! Gives transactions the clock of the file that they go to: within a later part of a stored file it counts from that
+//! part's beginning.
+//!
+//! ```text
+//! sequence_number   less those in front of the part
+//! last_committed    the same; 0 where that is in front of the part: a replica has all that by then
+//! ```
+//!
+//! Numbers of a tagged GTID event take as many bytes as they need: its size changes, and the transaction's length.
+
+use binlogz_binlog::EventFrame;
+use binlogz_binlog::event::{AnyGtidEvent, LogicalClock, rewrite_transaction_length, transaction_length};
+use binlogz_binlog::frame::encode_event;
+use binlogz_payload::Rewritten;
+use binlogz_payload::rewritten::{Positions, Span};
+
+use crate::error::Result;
+use crate::groups::Group;
+
+/// Replaces the GTID event that a transaction begins with; `event`: as it stands in the stored file.
+pub(crate) fn set_back(event: &[u8], group: &Group, by: i64, rewritten: &mut Rewritten) -> Result<()> {
+    let context = rewritten.context;
+    let checksum = context.framing.checksum();
+    let at = |error: binlogz_binlog::Error| error.at(group.begin, Some(group.first.event_type));
+    let frame = EventFrame::from_checked(event, checksum.size()).map_err(at)?;
+    let Some(decoded) = AnyGtidEvent::decode_frame(&frame).map_err(at)? else { return Ok(()) };
+    let Some(clock) = decoded.logical_clock() else { return Ok(()) };
+    let body = decoded.with_logical_clock(less(clock, by)).encode().map_err(at)?;
+    let own = context.has_own_position(&group.first, group.begin + event.len() as u64);
+    let length = |span: &Span| match span {
+        Span::Plain(range) | Span::New { range, .. } => range.end - range.start,
+    };
+    let following = match rewritten.spans.split_first() {
+        // A transaction that was never completed counts what it was to have.
+        Some((Span::Plain(_), _)) => transaction_length(&frame).map_err(at)?.unwrap_or_default(),
+        Some((_, behind)) => behind.iter().map(length).sum::<u64>() + event.len() as u64,
+        None => return Ok(()),
+    };
+    let following = following.saturating_sub(event.len() as u64);
+    let changed = encode_event(group.first, &body, checksum);
+    let frame = EventFrame::from_checked(&changed, checksum.size()).map_err(at)?;
+    let mut made = Vec::new();
+    rewrite_transaction_length(&frame, following, &mut made).map_err(at)?;
+    let begin = rewritten.spool.size();
+    rewritten.spool.append(&made).map_err(binlogz_payload::Error::from)?;
+    let range = begin..rewritten.spool.size();
+    let rest = match rewritten.spans.first_mut() {
+        Some(Span::Plain(all)) => {
+            all.start += event.len() as u64;
+            let positions = if own { Positions::Own } else { Positions::Fixed(group.first.end_log_pos) };
+            Some(Span::New { range, positions })
+        }
+        Some(Span::New { range: old, .. }) => {
+            *old = range;
+            None
+        }
+        None => None,
+    };
+    rewritten.spans.splice(0..0, rest);
+    Ok(())
+}
+
+fn less(clock: LogicalClock, by: i64) -> LogicalClock {
+    let LogicalClock { last_committed, sequence_number } = clock;
+    if sequence_number <= by {
+        // None, or none that means anything here: such a transaction runs alone.
+        return LogicalClock { last_committed: 0, sequence_number: 0 };
+    }
+    LogicalClock {
+        last_committed: last_committed.saturating_sub(by).max(0),
+        sequence_number: sequence_number - by,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_begins_anew() {
+        let clock = |last_committed, sequence_number| LogicalClock { last_committed, sequence_number };
+        assert_eq!(less(clock(99, 101), 100), clock(0, 1));
+        assert_eq!(less(clock(100, 102), 100), clock(0, 2));
+        assert_eq!(less(clock(102, 104), 100), clock(2, 4));
+        assert_eq!(less(clock(0, 0), 100), clock(0, 0));
+        assert_eq!(less(clock(i64::MIN, 101), 100), clock(0, 1));
+    }
+}
