@@ -33,11 +33,11 @@ const CONVERTERS_MAX: usize = 16;
 /// A core may wait for the disk.
 const CONVERTERS_PER_CORE: usize = 2;
 /// Bytes of blocks that are kept for others.
-const KEPT_SIZE: usize = 12 << 20;
+const KEPT_SIZE: usize = 24 << 20;
 /// The least that a block counts: its memory is taken in steps of this size.
 const COST_MIN: usize = 64 << 10;
 /// Bytes of all blocks in memory: those that are kept, and those that are being sent besides.
-const BLOCKS_SIZE: usize = 20 << 20;
+const BLOCKS_SIZE: usize = 32 << 20;
 /// Bytes of what is being made.
 const WORK_SIZE: usize = 8 << 20;
 const _: () = assert!(KEPT_SIZE < BLOCKS_SIZE);
