@@ -4,6 +4,8 @@
 //! own content size decides how much memory is taken. Several frames one behind the other are one
 //! stream, as for the server; a frame may ask for a window of 128 MiB (levels 20 to 22), not more.
 
+use std::io::Cursor;
+
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 
 use crate::error::{Error, Result};
@@ -76,12 +78,16 @@ impl Expander {
         Ok((!self.output.is_empty()).then_some(&self.output))
     }
 
-    /// Expands a payload that is at hand whole into `out`, whose capacity it may not exceed. Much
+    /// Expands a payload that is at hand whole behind what `out` holds, whose capacity it may not exceed. Much
     /// faster than piece by piece where payloads are small.
     pub fn expand_whole(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        out.clear();
         self.begin()?;
-        let Err(code) = self.context.decompress(out, payload) else { return Ok(()) };
+        let held = out.len();
+        let mut behind = Cursor::new(std::mem::take(out));
+        behind.set_position(held as u64);
+        let expanded = self.context.decompress(&mut behind, payload);
+        *out = behind.into_inner();
+        let Err(code) = expanded else { return Ok(()) };
         // What libzstd says of a bad frame depends on the capacity: piece by piece it doesn't.
         self.begin()?;
         self.push(payload, |_| Ok::<(), Error>(()))?;
@@ -162,6 +168,9 @@ mod tests {
         let mut whole = Vec::with_capacity(input.len());
         expander.expand_whole(&payload, &mut whole).unwrap();
         assert!(whole == input);
+        whole.reserve(input.len());
+        expander.expand_whole(&payload, &mut whole).unwrap();
+        assert!(whole[..input.len()] == input && whole[input.len()..] == input);
         assert!(expand(&payload, 999).unwrap() == input);
     }
 

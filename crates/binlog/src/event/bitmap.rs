@@ -1,7 +1,7 @@
 //! One bit a column, the lowest bit of the first byte for the first column: which columns a row
 //! image carries, which may be NULL, which are NULL in a row.
 
-use std::fmt;
+use std::{fmt, slice};
 
 /// A borrowed bitmap. The bits behind the last column are padding; servers write them as they come.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -28,6 +28,37 @@ impl Bitmap<'_> {
     }
 }
 
+impl<'a> Bitmap<'a> {
+    /// The bits one after the other, for who needs them all.
+    #[inline]
+    pub(crate) fn bits(self) -> Bits<'a> {
+        Bits { bytes: self.0.iter(), left: END }
+    }
+}
+
+/// Behind the last bit of a byte.
+const END: u32 = 1;
+
+/// Bits one after the other.
+pub(crate) struct Bits<'a> {
+    bytes: slice::Iter<'a, u8>,
+    /// Those of the byte at hand, then [`END`].
+    left: u32,
+}
+
+impl Bits<'_> {
+    /// Whether the next bit is set; `false` beyond the end.
+    #[inline]
+    pub(crate) fn next_is_set(&mut self) -> bool {
+        if self.left == END {
+            self.left = END << 8 | u32::from(self.bytes.next().copied().unwrap_or(0));
+        }
+        let is_set = self.left & 1 == 1;
+        self.left >>= 1;
+        is_set
+    }
+}
+
 impl fmt::Debug for Bitmap<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("bits ")?;
@@ -49,6 +80,15 @@ mod tests {
         assert_eq!(bitmap.count(10), 3);
         assert_eq!(bitmap.count(16), 9);
         assert_eq!(bitmap.count(1000), 9);
+    }
+
+    #[test]
+    fn bits_one_after_the_other_are_those_of_the_columns() {
+        let bitmap = Bitmap(&[0b1000_0001, 0b1111_1101, 0]);
+        let mut bits = bitmap.bits();
+        for column in 0..40 {
+            assert_eq!(bits.next_is_set(), bitmap.is_set(column), "{column}");
+        }
     }
 
     #[test]

@@ -159,16 +159,14 @@ impl<'a> ImageLayout<'a> {
         spans: &mut [Span],
     ) -> Result<()> {
         let diffs = if self.has_options { diff_bits(schema, cursor)? } else { None };
-        let nulls = Bitmap(cursor.bytes(self.null_bytes, "null bits")?);
-        let mut present_before = 0;
+        let mut nulls = Bitmap(cursor.bytes(self.null_bytes, "null bits")?).bits();
+        let mut present = self.present.bits();
         for (index, (size, span)) in schema.sizes().iter().zip(spans.iter_mut()).enumerate() {
-            if !self.present.is_set(index) {
+            if !present.next_is_set() {
                 *span = Span::Absent;
                 continue;
             }
-            let is_null = nulls.is_set(present_before);
-            present_before += 1;
-            if is_null {
+            if nulls.next_is_set() {
                 *span = Span::Null;
                 continue;
             }

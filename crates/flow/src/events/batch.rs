@@ -138,8 +138,6 @@ pub(super) struct PayloadBuffer {
     expander: Option<Expander>,
     /// The payload that is handed out, or, for an [`EventList`], all those of the list.
     expanded: Vec<u8>,
-    /// What a payload is expanded into before it joins the others of a list.
-    single: Vec<u8>,
 }
 
 /// The events of a batch; see [`super::run`].
@@ -528,8 +526,11 @@ impl PayloadBuffer {
         let at = |error: BinlogError| error.at(offset, Some(EventType::TRANSACTION_PAYLOAD));
         let TransactionPayloadEvent { header, payload, .. } =
             TransactionPayloadEvent::decode(body).map_err(at)?;
-        let out = if keeps { &mut self.single } else { &mut self.expanded };
-        out.clear();
+        let out = &mut self.expanded;
+        if !keeps {
+            out.clear();
+        }
+        let start = out.len();
         if header.compression_type() == CompressionType::NONE {
             out.extend_from_slice(payload);
         } else {
@@ -543,15 +544,11 @@ impl PayloadBuffer {
             };
             expander.expand_whole(payload, out).map_err(damaged)?;
         }
-        if out.is_empty() {
+        if out.len() == start {
             return Err(PayloadError::from(no_events()).in_payload(offset).into());
         }
-        let sizes = PayloadSizes { compressed: header.payload_size(), uncompressed: out.len() as u64 };
-        let mut start = 0;
-        if keeps {
-            start = self.expanded.len();
-            self.expanded.extend_from_slice(&self.single);
-        }
+        let uncompressed = (out.len() - start) as u64;
+        let sizes = PayloadSizes { compressed: header.payload_size(), uncompressed };
         Ok(Inside {
             payload_offset: offset,
             end_log_pos,

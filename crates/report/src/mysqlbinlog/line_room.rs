@@ -1,5 +1,5 @@
 //! Memory that lines of values are written into before they are appended to the text: its size is known when
-//! this is compiled, and where the next byte goes stays in a register. Values that are met in nearly every
+//! this is compiled. Values that are met in nearly every
 //! row (integers, dates, strings without escapes) are written here with few, wide stores, which may reach
 //! beyond their ends: what follows overwrites that.
 
@@ -27,7 +27,8 @@ pub(super) struct LineRoom {
     bytes: Box<[u8; ROOM]>,
 }
 
-/// Text in the room that is not appended yet.
+/// Text in the room that is not appended yet. It is handed on by value, and its methods are inlined, so that the place of
+/// the next byte is in no memory that what is written could reach: it stays in a register.
 pub(super) struct Lines<'r> {
     room: &'r mut [u8; ROOM],
     at: usize,
@@ -46,16 +47,57 @@ impl LineRoom {
     }
 }
 
+/// The longest integer: `-9223372036854775808 (9223372036854775808)`.
+const INTEGER_MAX: usize = 48;
+
+/// An integer of many digits, or a negative one.
+#[inline(never)]
+fn long_integer(number: i64, bits: u32) -> ([u8; INTEGER_MAX], usize) {
+    let mut text = [0; INTEGER_MAX];
+    let mut length = 0;
+    let mut put = |bytes: &[u8]| {
+        if let Some(place) = text.get_mut(length..length + bytes.len()) {
+            place.copy_from_slice(bytes);
+            length += bytes.len();
+        }
+    };
+    if number < 0 {
+        put(b"-");
+    }
+    with_digits(number.unsigned_abs(), &mut put);
+    if number < 0 {
+        let unused = 64 - bits;
+        put(b" (");
+        with_digits((number as u64) << unused >> unused, &mut put);
+        put(b")");
+    }
+    (text, length)
+}
+
+fn with_digits(number: u64, put: impl FnOnce(&[u8])) {
+    const LIMIT: u64 = EIGHT_DIGITS_MAX as u64 + 1;
+    let eights = [number / LIMIT / LIMIT, number / LIMIT % LIMIT, number % LIMIT];
+    let eights = eights.map(|eight| eight_digits(eight as u32));
+    let digits = eights.as_flattened();
+    let zeros = digits.iter().take_while(|&&digit| digit == b'0').count().min(digits.len() - 1);
+    put(digits.get(zeros..).unwrap_or_default());
+}
+
+#[cold]
+fn append(out: &mut Vec<u8>, room: &[u8; ROOM], at: usize) {
+    out.extend_from_slice(room.get(..at).unwrap_or_default());
+}
+
 impl Lines<'_> {
     /// Appends what is in the room.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end(&mut self) {
-        self.out.extend_from_slice(self.room.get(..self.at).unwrap_or_default());
+        append(self.out, self.room, self.at);
         self.at = 0;
     }
 
     /// The text itself, for what has no place in the room.
-    #[cold]
+    #[inline(always)]
     pub(super) fn out(&mut self) -> &mut Vec<u8> {
         self.end();
         self.out
@@ -68,7 +110,7 @@ impl Lines<'_> {
     }
 
     /// Makes room for a step: everything up to the next call, strings excepted.
-    #[inline]
+    #[inline(always)]
     pub(super) fn step(&mut self) {
         if self.at > ROOM - STEP_MAX {
             self.end();
@@ -76,7 +118,7 @@ impl Lines<'_> {
     }
 
     /// Writes the first `length` of `N` bytes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put<const N: usize>(&mut self, bytes: &[u8; N], length: usize) {
         let place = self.room.get_mut(self.at..).and_then(|room| room.first_chunk_mut());
         debug_assert!(place.is_some() && length <= N, "a step has room for all that belongs to it");
@@ -87,7 +129,7 @@ impl Lines<'_> {
     }
 
     /// Writes text of any length.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put_text(&mut self, text: &[u8]) {
         match self.room.get_mut(self.at..self.at + text.len()) {
             Some(place) => {
@@ -98,40 +140,21 @@ impl Lines<'_> {
         }
     }
 
-    /// Writes an unsigned number.
-    #[inline]
-    pub(super) fn put_unsigned(&mut self, number: u64) {
-        const LIMIT: u64 = EIGHT_DIGITS_MAX as u64 + 1;
-        if number >= LIMIT {
-            self.put_long(number / LIMIT);
-            return self.put(&eight_digits((number % LIMIT) as u32), 8);
-        }
-        let digits = u64::from_le_bytes(eight_digits(number as u32));
-        // Digits stand in the order of the bytes; those in front that are '0' go, but for the last.
-        let zeros = ((digits ^ 0x3030_3030_3030_3030).trailing_zeros() / 8).min(7);
-        self.put(&(digits >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize);
-    }
-
-    fn put_long(&mut self, number: u64) {
-        self.put_unsigned(number);
-    }
-
     /// Writes an integer of so many bits; a negative one also as unsigned.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put_integer(&mut self, number: i64, bits: u32) {
-        if number >= 0 {
-            return self.put_unsigned(number as u64);
+        if (0..=i64::from(EIGHT_DIGITS_MAX)).contains(&number) {
+            let digits = u64::from_le_bytes(eight_digits(number as u32));
+            // Digits stand in the order of the bytes; those in front that are '0' go, but for the last.
+            let zeros = ((digits ^ 0x3030_3030_3030_3030).trailing_zeros() / 8).min(7);
+            return self.put(&(digits >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize);
         }
-        self.put(b"-", 1);
-        self.put_long(number.unsigned_abs());
-        self.put(b" (", 2);
-        let unused = 64 - bits;
-        self.put_long((number as u64) << unused >> unused);
-        self.put(b")", 1);
+        let (text, length) = long_integer(number, bits);
+        self.put(&text, length);
     }
 
     /// Writes a string between quotes; `false`: it has bytes to escape, or is too long. Then nothing is written.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put_quoted(&mut self, string: &[u8]) -> bool {
         let length = string.len();
         // The quotes, and what is written beyond the end.

@@ -19,7 +19,7 @@ use super::number::{push_front, push_unsigned};
 use super::quote::push_identifier;
 use super::value::{push_comment, push_value};
 
-/// Room for what stands in front of a value: `###   @4096=` is the longest.
+/// Room for what stands in front of a value: the end of the line before and `###   @4096=` is the longest.
 const BEFORE_MAX: usize = 16;
 
 /// Bytes of a value that is written apart from the lines and copied, if there is no short cut for it.
@@ -51,10 +51,10 @@ pub struct RowsPrinter {
 #[derive(Debug)]
 struct ColumnText {
     shortcut: Shortcut,
-    /// `###   @1=`, then nothing of importance: copied whole, see [`push_front`].
+    /// The end of the line before and `###   @1=`, then nothing of importance: copied whole, see [`push_front`].
     before: [u8; BEFORE_MAX],
     before_length: usize,
-    /// The comment, if asked for, and the end of the line.
+    /// The comment, if asked for.
     after: Vec<u8>,
     after_null: Vec<u8>,
 }
@@ -100,7 +100,7 @@ impl RowsPrinter {
         table.push(b'.');
         push_identifier(&mut table, &schema.table);
         let columns = schema.columns().iter().enumerate().map(|(index, column)| {
-            let mut before = b"###   @".to_vec();
+            let mut before = b"\n###   @".to_vec();
             push_unsigned(&mut before, index as u64 + 1);
             before.push(b'=');
             let before_length = before.len();
@@ -110,7 +110,6 @@ impl RowsPrinter {
                 if verbosity >= Verbosity::Types {
                     push_comment(&mut after, column, is_null);
                 }
-                after.push(b'\n');
                 after
             };
             let before = *before.first_chunk().unwrap_or(&[b' '; BEFORE_MAX]);
@@ -168,9 +167,9 @@ impl RowsPrinter {
             push_extra_row_info(out, &info?);
         }
         let (command, first, second): (&[u8], &[u8], &[u8]) = match event.kind() {
-            RowsKind::Write => (b"### INSERT INTO ", b"", b"### SET\n"),
-            RowsKind::Delete => (b"### DELETE FROM ", b"### WHERE\n", b""),
-            RowsKind::Update | RowsKind::PartialUpdate => (b"### UPDATE ", b"### WHERE\n", b"### SET\n"),
+            RowsKind::Write => (b"### INSERT INTO ", b"", b"\n### SET"),
+            RowsKind::Delete => (b"### DELETE FROM ", b"\n### WHERE", b""),
+            RowsKind::Update | RowsKind::PartialUpdate => (b"### UPDATE ", b"\n### WHERE", b"\n### SET"),
         };
         if event.kind() == RowsKind::Write && event.rows.is_empty() {
             push_all(out, &[command, &self.table, b" VALUES ()\n"]);
@@ -182,7 +181,7 @@ impl RowsPrinter {
             *kind = Some(event.kind());
             front.clear();
             let next = if event.kind() == RowsKind::Write { second } else { first };
-            push_all(front, &[command, &self.table, b"\n", next]);
+            push_all(front, &[command, &self.table, next]);
         }
         let front = &self.front.1;
         let mut rows = decoder.rows(&self.schema, event)?;
@@ -199,14 +198,16 @@ impl RowsPrinter {
                 };
                 lines.put_text(front);
                 if let Some(before) = row.before {
-                    values(&self.columns, &mut lines, &before, &mut apart)?;
+                    lines = values(&self.columns, lines, &before, &mut apart)?;
                 }
                 if let Some(after) = row.after {
                     if row.before.is_some() {
                         lines.put_text(second);
                     }
-                    values(&self.columns, &mut lines, &after, &mut apart)?;
+                    lines = values(&self.columns, lines, &after, &mut apart)?;
                 }
+                lines.step();
+                lines.put(b"\n", 1);
                 if lines.is_long() {
                     after_row(lines.out())?;
                 }
@@ -223,6 +224,7 @@ impl RowsPrinter {
                 }
                 self.image(out, &after, &mut scratch)?;
             }
+            out.push(b'\n');
             after_row(out)?;
         }
         Ok(())
@@ -240,40 +242,39 @@ impl RowsPrinter {
     }
 }
 
-/// Writes the lines of an image, without types.
+/// Writes the lines of an image, without types, but for the end of the last one. They are appended where that fails.
 #[inline]
-fn values(
+fn values<'l>(
     columns: &[ColumnText],
-    lines: &mut Lines<'_>,
+    mut lines: Lines<'l>,
     image: &RowImage<'_, '_>,
     [apart, scratch]: &mut [Vec<u8>; 2],
-) -> Result<()> {
+) -> Result<Lines<'l>> {
     for cell in image.cells() {
         let Some(text) = columns.get(cell.index) else { continue };
         lines.step();
         lines.put(&text.before, text.before_length);
         match cell.content {
             CellContent::Null => lines.put(b"NULL", 4),
-            CellContent::Value(bytes) if put_value(lines, text.shortcut, bytes) => {}
+            CellContent::Value(bytes) if put_value(&mut lines, text.shortcut, bytes) => {}
             CellContent::Value(bytes) if bytes.len() <= APART_MAX => {
                 apart.clear();
                 let pushed = push_value(apart, &cell, scratch);
                 lines.put_text(apart);
-                if pushed.is_err() {
+                if let Err(error) = pushed {
                     lines.end();
-                    return pushed;
+                    return Err(error);
                 }
                 lines.step();
             }
             _ => push_value(lines.out(), &cell, scratch)?,
         }
-        lines.put(b"\n", 1);
     }
-    Ok(())
+    Ok(lines)
 }
 
 /// Writes a value, if there is a short cut for it.
-#[inline]
+#[inline(always)]
 fn put_value(lines: &mut Lines<'_>, shortcut: Shortcut, bytes: &[u8]) -> bool {
     match shortcut {
         Shortcut::Int => match bytes.first_chunk() {
