@@ -37,6 +37,7 @@ use crate::checkpoints::head_crc;
 use crate::error::{Error, Result};
 use crate::groups::{Group, GroupWalker};
 use crate::head::Head;
+use crate::lines::small_file;
 use crate::numbers::Numbers;
 use crate::relay::lock;
 
@@ -108,9 +109,8 @@ impl Cuts {
     /// Those of this log, as far as they are remembered.
     pub(crate) fn open(storage: Arc<dyn Storage>, numbers: Numbers, store: &BinlogStore) -> Self {
         let Numbers { limit, whole_before, .. } = numbers;
-        let file = storage.open(NAME, false).ok();
-        let bytes = file.and_then(|file| storage::read_all(file.as_ref(), SIZE_MAX).ok());
-        let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        // What can't be read is found again.
+        let text = small_file(storage.as_ref(), NAME, SIZE_MAX).ok().flatten();
         let mut files = text.and_then(|text| decode(&text, limit, whole_before)).unwrap_or_default();
         // Another file of the same name has other cuts.
         files.retain(|number, known| {

@@ -12,6 +12,16 @@ use binlogz_store::{Storage, storage};
 
 use crate::error::{Error, Result};
 
+/// The text of a small file, if it is there.
+pub(crate) fn small_file(storage: &dyn Storage, name: &str, size_max: u64) -> Result<Option<String>> {
+    let file = storage.open(name, false);
+    match file.and_then(|file| storage::read_all(file.as_ref(), size_max)) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(format!("read {name}"))(error)),
+    }
+}
+
 /// Where it is, and what its lines look like.
 #[derive(Debug)]
 pub(crate) struct LinesFile {
@@ -34,13 +44,7 @@ impl LinesFile {
         parse: impl Fn(&str, &str) -> Option<(K, V)>,
     ) -> Result<BTreeMap<K, V>> {
         let LinesFile { storage, name, size_max, expected } = self;
-        let file = storage.open(name, false);
-        let bytes = match file.and_then(|file| storage::read_all(file.as_ref(), *size_max)) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(Error::io(format!("read {name}"))(error)),
-        };
-        let text = String::from_utf8_lossy(&bytes);
+        let text = small_file(storage.as_ref(), name, *size_max)?.unwrap_or_default();
         let one = |line: &str| {
             let (value, key) = line.split_once(' ')?;
             parse(key, value)

@@ -13,12 +13,12 @@
 //! Written when a log begins and in front of each purge, synced. Everything else about numbers follows from the stored
 //! bytes; this does not, and is not to be removed.
 
-use std::io::ErrorKind;
 use std::sync::Arc;
 
 use binlogz_store::{FileNumber, Storage, storage};
 
 use crate::error::{Error, Result};
+use crate::lines::small_file;
 
 pub(crate) const NAME: &str = "relay.numbers";
 const TITLE: &str = "binlogz-relay numbers 1";
@@ -41,13 +41,7 @@ impl Numbers {
 
     /// Those that are kept there, if there are any.
     pub(crate) fn read(storage: &Arc<dyn Storage>) -> Result<Option<Numbers>> {
-        let file = storage.open(NAME, false);
-        let bytes = match file.and_then(|file| storage::read_all(file.as_ref(), SIZE_MAX)) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::io(format!("read {NAME}"))(error)),
-        };
-        let text = String::from_utf8_lossy(&bytes);
+        let Some(text) = small_file(storage.as_ref(), NAME, SIZE_MAX)? else { return Ok(None) };
         let numbers = Numbers::decode(&text);
         let unfit = || Error::Lineage(format!("{NAME}: {text:?}, expected {TITLE:?} and numbers"));
         numbers.map(Some).ok_or_else(unfit)
