@@ -264,13 +264,13 @@ impl<'a> Creator<'a> {
         }
     }
 
-    /// Stores what is packed.
+    /// Stores what is packed; where that is nothing, what a run that was killed left undone.
     ///
     /// # Errors
     ///
     /// An archive that can't be written.
     pub fn finish(mut self) -> Result<()> {
-        if self.packed.is_empty() { Ok(()) } else { self.store().map(drop) }
+        if self.packed.is_empty() { self.manifest.mend_copy(self.storage) } else { self.store().map(drop) }
     }
 }
 

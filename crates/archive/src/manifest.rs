@@ -105,12 +105,17 @@ impl Manifest {
     }
 
     fn read_copy(storage: &dyn Storage) -> Result<Manifest> {
-        let copy = storage.get(COPY)?;
-        let size = copy.size()?;
-        if size > COPY_SIZE_MAX {
-            return Err(Error::damaged("copy of the manifest", "is larger than can be"));
+        Manifest::decode(&copy(storage)?)
+    }
+
+    /// Stores the copy again where a run that was killed left none, or an older one.
+    pub(crate) fn mend_copy(&self, storage: &dyn Storage) -> Result<()> {
+        let has_copy = self.version_read >= VERSION_COPY && self.damage.is_none();
+        match self.stored.as_deref().filter(|_| has_copy) {
+            Some(stored) if copy(storage).is_ok_and(|copy| copy == stored) => Ok(()),
+            Some(stored) => put_copy(storage, stored),
+            None => Ok(()),
         }
-        Manifest::decode(&copy.read(0, size as usize)?)
     }
 
     /// Reads its bytes.
@@ -161,7 +166,7 @@ impl Manifest {
         let bytes = self.bytes()?;
         self.crc32 = None;
         storage.put_manifest(&bytes, self.stored.as_deref())?;
-        storage.put(COPY, &mut |out| out.write_all(&bytes).map_err(Error::io("write")))?;
+        put_copy(storage, &bytes)?;
         self.stored = Some(bytes);
         self.damage = None;
         Ok(())
@@ -172,6 +177,19 @@ impl Manifest {
         bytes.push(b'\n');
         Ok(bytes)
     }
+}
+
+fn copy(storage: &dyn Storage) -> Result<Vec<u8>> {
+    let copy = storage.get(COPY)?;
+    let size = copy.size()?;
+    if size > COPY_SIZE_MAX {
+        return Err(Error::damaged("copy of the manifest", "is larger than can be"));
+    }
+    copy.read(0, size as usize)
+}
+
+fn put_copy(storage: &dyn Storage, manifest: &[u8]) -> Result<()> {
+    storage.put(COPY, &mut |out| out.write_all(manifest).map_err(Error::io("write")))
 }
 
 impl FileEntry {
