@@ -148,10 +148,12 @@ impl S3 {
         loop {
             let stored = self.fetched_manifest()?;
             let fits = match &stored {
-                Some((bytes, Some(e_tag))) => tag_fits(e_tag, bytes),
+                Some((bytes, Some(e_tag))) => {
+                    self.other_tags.load(Ordering::Relaxed) || tag_fits(e_tag, bytes)
+                }
                 _ => true,
             };
-            if fits || self.other_tags.load(Ordering::Relaxed) {
+            if fits {
                 return Ok(stored);
             }
             match pauses.next() {
@@ -192,8 +194,8 @@ const MS_FOR_TAG: [u64; 5] = [5, 20, 50, 100, 200];
 fn tag_fits(e_tag: &str, bytes: &[u8]) -> bool {
     let tag = e_tag.trim_matches('"');
     let is_md5 = tag.len() == 32 && tag.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let md5 = Md5::digest(bytes);
-    !is_md5 || md5.iter().zip(0..).all(|(byte, at)| u8::from_str_radix(&tag[2 * at..][..2], 16) == Ok(*byte))
+    let is_byte = |(at, byte): (usize, &u8)| u8::from_str_radix(&tag[2 * at..][..2], 16) == Ok(*byte);
+    !is_md5 || Md5::digest(bytes).iter().enumerate().all(is_byte)
 }
 
 /// Settings that say who asks.

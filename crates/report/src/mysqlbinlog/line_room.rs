@@ -1,7 +1,6 @@
 //! Memory that lines of values are written into before they are appended to the text: its size is known when
-//! this is compiled. Values that are met in nearly every
-//! row (integers, dates, strings without escapes) are written here with few, wide stores, which may reach
-//! beyond their ends: what follows overwrites that.
+//! this is compiled. Values that are met in nearly every row (integers, dates, strings without escapes) are
+//! written here with few, wide stores, which may reach beyond their ends: what follows overwrites that.
 
 use binlogz_binlog::row::text::{EIGHT_DIGITS_MAX, eight_digits};
 
