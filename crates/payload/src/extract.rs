@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use binlogz_binlog::event::AnyGtidEvent;
 use binlogz_binlog::event::transaction_payload::PAYLOAD_SIZE_MAX;
+use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::transaction::TransactionContent;
 use binlogz_binlog::{EventHeader, EventParser, Framing};
 
@@ -43,7 +44,7 @@ pub trait Extraction {
 
 /// A transaction.
 pub struct Extracted<'a> {
-    /// Where it begins in its log.
+    /// Where it begins in its log; in a piece of one that was expanded, where it would begin if only that piece were.
     pub offset: u64,
     pub(crate) candidate: &'a Candidate,
     /// The positions of the new events if it is to be compressed, else why not.
@@ -75,6 +76,11 @@ impl Extracted<'_> {
     /// Why it would stay as it is; `None` if it would be compressed.
     pub fn left(&self) -> Option<Ineligible> {
         self.checked.as_ref().err().copied()
+    }
+
+    /// The body of its GTID event: what tells it from all others, wherever it stands and in whatever form.
+    pub fn gtid_event(&self) -> &[u8] {
+        self.candidate.gtid.event.get(HEADER_SIZE..).unwrap_or_default()
     }
 
     /// Bytes that it takes in the log as it is, GTID event, headers and checksums included.

@@ -1,6 +1,6 @@
 //! Draws a sample of transactions, of large ones their beginnings, while a log goes by once.
 //!
-//! Every transaction gets a number from the seed and its place, and those with the lowest numbers of
+//! Every transaction gets a number from the seed and its GTID event, and those with the lowest numbers of
 //! their class of size are kept: any number of workers keeps the same. The bytes of the kept ones go to
 //! a temporary file. Large transactions are all compressed at a fast level: what that gives, for the
 //! beginning and for the whole, says what the beginning stands for.
@@ -137,9 +137,13 @@ impl Sampler {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of what stands at this place: place and seed, mixed.
-    fn number(&self, log: u64, offset: u64) -> u64 {
-        [log, offset].into_iter().fold(mixed(self.seed), |number, part| mixed(number ^ part))
+    /// The number of the transaction with this GTID event: seed and event, mixed.
+    fn number(&self, log: u64, gtid_event: &[u8]) -> u64 {
+        let (eights, rest) = gtid_event.as_chunks();
+        let mut last = [0; 8];
+        rest.iter().zip(&mut last).for_each(|(byte, place)| *place = *byte);
+        let parts = eights.iter().chain([&last]).map(|eight| u64::from_le_bytes(*eight));
+        [log].into_iter().chain(parts).fold(mixed(self.seed), |number, part| mixed(number ^ part))
     }
 
     fn is_kept(&self, class: usize, number: u64) -> bool {
@@ -207,7 +211,7 @@ impl SampleMeter {
 
     /// A unit of the sample, if the transaction is to be one.
     fn unit(&self, transaction: &Extracted<'_>, class: usize) -> Option<Unit> {
-        let number = self.sampler.number(self.log, transaction.offset);
+        let number = self.sampler.number(self.log, transaction.gtid_event());
         self.sampler.is_kept(class, number).then(|| Unit {
             number,
             log: self.log,
