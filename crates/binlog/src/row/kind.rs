@@ -248,6 +248,8 @@ pub(super) struct ColumnSize {
 }
 
 impl ColumnSize {
+    const FIELD: &str = "value";
+
     fn fixed(fixed: u8) -> Self {
         ColumnSize { prefix: 0, fixed }
     }
@@ -263,15 +265,25 @@ impl ColumnSize {
     /// Takes a value; a length in front of it is not part of it.
     #[inline]
     pub(super) fn take<'a>(self, cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
-        const FIELD: &str = "value";
-        let length = match self.prefix {
-            0 => usize::from(self.fixed),
-            1 => usize::from(cursor.u8(FIELD)?),
-            2 => usize::from(cursor.u16(FIELD)?),
-            3 => cursor.u24(FIELD)? as usize,
-            _ => cursor.u32(FIELD)? as usize,
+        // Nearly all are of a fixed size or short. Asked for one by one: a jump by table is not foreseen as well.
+        let length = if self.prefix == 0 {
+            usize::from(self.fixed)
+        } else if self.prefix == 1 {
+            usize::from(cursor.u8(Self::FIELD)?)
+        } else {
+            self.long(cursor)?
         };
-        cursor.bytes(length, FIELD)
+        cursor.bytes(length, Self::FIELD)
+    }
+
+    /// The length of a value that may be longer.
+    #[inline(never)]
+    fn long(self, cursor: &mut Cursor<'_>) -> Result<usize> {
+        Ok(match self.prefix {
+            2 => usize::from(cursor.u16(Self::FIELD)?),
+            3 => cursor.u24(Self::FIELD)? as usize,
+            _ => cursor.u32(Self::FIELD)? as usize,
+        })
     }
 }
 

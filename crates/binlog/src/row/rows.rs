@@ -47,8 +47,9 @@ pub struct Rows<'d, 'a> {
 /// What the images of one side have in common.
 #[derive(Debug, Clone, Copy)]
 struct ImageLayout<'a> {
-    /// Columns in the image.
+    /// Columns in the image, and whether these are all.
     present: Bitmap<'a>,
+    is_whole: bool,
     /// Bytes of the null bits.
     null_bytes: usize,
     /// Whether value options stand in front.
@@ -93,7 +94,9 @@ impl RowDecoder {
             spans.resize(width, Span::Absent);
         }
         let layout = |present: Bitmap<'a>, has_options| {
-            Some(ImageLayout { present, null_bytes: present.count(width).div_ceil(8), has_options })
+            let count = present.count(width);
+            let is_whole = count == width;
+            Some(ImageLayout { present, is_whole, null_bytes: count.div_ceil(8), has_options })
         };
         let kind = event.kind();
         let after = event.columns_after.unwrap_or(event.columns);
@@ -159,14 +162,16 @@ impl<'a> ImageLayout<'a> {
         spans: &mut [Span],
     ) -> Result<()> {
         let diffs = if self.has_options { diff_bits(schema, cursor)? } else { None };
-        let mut nulls = Bitmap(cursor.bytes(self.null_bytes, "null bits")?).bits();
+        let nulls = cursor.bytes(self.null_bytes, "null bits")?;
+        let has_nulls = nulls.iter().any(|&bits| bits != 0);
+        let mut nulls = Bitmap(nulls).bits();
         let mut present = self.present.bits();
         for (index, (size, span)) in schema.sizes().iter().zip(spans.iter_mut()).enumerate() {
-            if !present.next_is_set() {
+            if !self.is_whole && !present.next_is_set() {
                 *span = Span::Absent;
                 continue;
             }
-            if nulls.next_is_set() {
+            if has_nulls && nulls.next_is_set() {
                 *span = Span::Null;
                 continue;
             }

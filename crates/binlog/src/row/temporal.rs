@@ -24,7 +24,7 @@ use std::fmt;
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::row::text::{ShortText, eight_digits};
+use crate::row::text::{ShortText, eight_digits, two_digits};
 
 /// The most digits of a fraction of a second.
 pub const FRACTION_DIGITS_MAX: u8 = 6;
@@ -132,9 +132,20 @@ impl Date {
     /// `YYYYMMDD`; `None` for years of more than four digits, which no server stores.
     #[inline]
     pub fn digits(self) -> Option<[u8; 8]> {
-        let year = u32::from(self.year());
-        let number = year * 10_000 + u32::from(self.month()) * 100 + u32::from(self.day());
-        (year <= 9999).then(|| eight_digits(number))
+        let [[a, b], [c, d], [e, f], [g, h]] = self.digit_pairs()?.map(u16::to_le_bytes);
+        Some([a, b, c, d, e, f, g, h])
+    }
+
+    /// `YY YY MM DD`, each pair as it stands in memory, its first digit in the lower byte; `None` as for
+    /// [`Date::digits`].
+    #[inline]
+    pub fn digit_pairs(self) -> Option<[u16; 4]> {
+        let year = self.year();
+        if year > 9999 {
+            return None;
+        }
+        let (century, of_century) = (two_digits((year / 100) as u8), two_digits((year % 100) as u8));
+        Some([century, of_century, two_digits(self.month()), two_digits(self.day())])
     }
 }
 

@@ -95,6 +95,60 @@ pub fn eight_digits(value: u32) -> [u8; 8] {
     (ones | 0x3030_3030_3030_3030).to_le_bytes()
 }
 
+/// A number below 100,000,000 in as many digits as it has: these, and how many. Behind them stands nothing of importance.
+#[inline(always)]
+pub fn short_digits(value: u32) -> ([u8; 8], usize) {
+    let count = digit_count(value).min(8);
+    // Digits stand in the order of the bytes; those in front go.
+    let digits = u64::from_le_bytes(eight_digits(value)) >> (8 * (8 - count));
+    (digits.to_le_bytes(), count)
+}
+
+/// How many digits a number has, found without any of them: whoever writes it knows at once where the next byte goes.
+#[inline(always)]
+fn digit_count(value: u32) -> usize {
+    let highest = (value | 1).ilog2() as usize;
+    let count = DIGIT_COUNTS.get(highest).copied().unwrap_or(0);
+    ((count + u64::from(value)) >> 32) as usize
+}
+
+/// By the place of a number's highest bit: what has to be added to the number for the count of its digits to stand in
+/// the upper half.
+const DIGIT_COUNTS: [u64; 32] = {
+    let mut counts = [0; 32];
+    let (mut smallest, mut digits, mut limit) = (1, 1, 10);
+    let mut rest = counts.as_mut_slice();
+    while let Some((count, others)) = rest.split_first_mut() {
+        if limit <= smallest {
+            digits += 1;
+            limit *= 10;
+        }
+        // One more from the limit on.
+        *count = ((digits + 1) << 32) - limit;
+        (smallest, rest) = (smallest << 1, others);
+    }
+    counts
+};
+
+/// The digits of the numbers below 100.
+const TWO_DIGITS: [u16; 100] = {
+    let mut pairs = [0; 100];
+    let mut number = 0;
+    let mut rest = pairs.as_mut_slice();
+    while let Some((pair, others)) = rest.split_first_mut() {
+        *pair = u16::from_le_bytes([b'0' + number / 10, b'0' + number % 10]);
+        (number, rest) = (number + 1, others);
+    }
+    pairs
+};
+
+/// A number below 100 in two decimal digits, the first one in the lower byte.
+#[inline]
+pub(crate) fn two_digits(value: u8) -> u16 {
+    debug_assert!(value < 100, "two digits hold it");
+    TWO_DIGITS.get(usize::from(value)).copied().unwrap_or(0)
+}
+
 impl<const N: usize> fmt::Write for ShortText<N> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         text.bytes().for_each(|character| self.push(character));
@@ -141,6 +195,15 @@ mod tests {
         let some = (0..=EIGHT_DIGITS_MAX).step_by(9973);
         for value in some.chain([0, 9, 10, 99, 100, 9999, 10_000, 99_999_999]) {
             assert_eq!(eight_digits(value), format!("{value:08}").as_bytes());
+        }
+        let tens = (0..8).map(|zeros| 10u32.pow(zeros));
+        let bits = (0..27).map(|bit| 1 << bit);
+        for value in tens.chain(bits).flat_map(|edge| edge - 1..=edge + 1) {
+            let (digits, count) = short_digits(value);
+            assert_eq!(digits.get(..count), Some(value.to_string().as_bytes()));
+        }
+        for value in 0..100 {
+            assert_eq!(two_digits(value).to_le_bytes(), format!("{value:02}").as_bytes());
         }
     }
 

@@ -2,7 +2,7 @@
 //! this is compiled. Values that are met in nearly every row (integers, dates, strings without escapes) are
 //! written here with few, wide stores, which may reach beyond their ends: what follows overwrites that.
 
-use binlogz_binlog::row::text::{EIGHT_DIGITS_MAX, eight_digits};
+use binlogz_binlog::row::text::{EIGHT_DIGITS_MAX, eight_digits, short_digits};
 
 use super::quote::is_special;
 use super::text_memory::CHUNK;
@@ -143,13 +143,21 @@ impl Lines<'_> {
     #[inline(always)]
     pub(super) fn put_integer(&mut self, number: i64, bits: u32) {
         if (0..=i64::from(EIGHT_DIGITS_MAX)).contains(&number) {
-            let digits = u64::from_le_bytes(eight_digits(number as u32));
-            // Digits stand in the order of the bytes; those in front that are '0' go, but for the last.
-            let zeros = ((digits ^ 0x3030_3030_3030_3030).trailing_zeros() / 8).min(7);
-            return self.put(&(digits >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize);
+            let (digits, count) = short_digits(number as u32);
+            return self.put(&digits, count);
         }
         let (text, length) = long_integer(number, bits);
         self.put(&text, length);
+    }
+
+    /// Writes `'YYYY:MM:DD'`, each pair of digits as it stands in memory.
+    #[inline(always)]
+    pub(super) fn put_date(&mut self, pairs: [u16; 4]) {
+        // What stands around the pairs, as a number whose lowest byte is the first.
+        const AROUND: u128 = u128::from_le_bytes(*b"'\0\0\0\0:\0\0:\0\0'\0\0\0\0");
+        let [century, year, month, day] = pairs.map(u128::from);
+        let text = AROUND | century << 8 | year << 24 | month << 48 | day << 72;
+        self.put(&text.to_le_bytes(), 12);
     }
 
     /// Writes a string between quotes; `false`: it has bytes to escape, or is too long. Then nothing is written.

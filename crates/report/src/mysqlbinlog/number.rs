@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use binlogz_binlog::row::text::{EIGHT_DIGITS_MAX, eight_digits};
+use binlogz_binlog::row::text::{EIGHT_DIGITS_MAX, eight_digits, short_digits};
 
 /// Appends the first `length` of `N` bytes: copying a fixed number and cutting the end off again is
 /// much faster than copying few bytes of a number known only now.
@@ -16,15 +16,18 @@ pub(super) fn push_front<const N: usize>(out: &mut Vec<u8>, bytes: &[u8; N], len
 #[inline]
 pub(super) fn push_unsigned(out: &mut Vec<u8>, number: u64) {
     const LIMIT: u64 = EIGHT_DIGITS_MAX as u64 + 1;
-    if number < LIMIT {
-        let digits = u64::from_le_bytes(eight_digits(number as u32));
-        // Digits stand in the order of the bytes; those in front that are '0' go, but for the last.
-        let zeros = ((digits ^ 0x3030_3030_3030_3030).trailing_zeros() / 8).min(7);
-        push_front(out, &(digits >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize);
-    } else {
-        push_unsigned(out, number / LIMIT);
-        out.extend_from_slice(&eight_digits((number % LIMIT) as u32));
+    let (high, low) = (number / LIMIT, (number % LIMIT) as u32);
+    if high == 0 {
+        let (digits, count) = short_digits(low);
+        return push_front(out, &digits, count);
     }
+    push_high(out, high);
+    out.extend_from_slice(&eight_digits(low));
+}
+
+/// What stands in front of the last eight digits; apart, so that short numbers are written where they are needed.
+fn push_high(out: &mut Vec<u8>, number: u64) {
+    push_unsigned(out, number);
 }
 
 /// Appends a signed number.

@@ -248,7 +248,7 @@ fn values<'l>(
     columns: &[ColumnText],
     mut lines: Lines<'l>,
     image: &RowImage<'_, '_>,
-    [apart, scratch]: &mut [Vec<u8>; 2],
+    apart: &mut [Vec<u8>; 2],
 ) -> Result<Lines<'l>> {
     for cell in image.cells() {
         let Some(text) = columns.get(cell.index) else { continue };
@@ -257,18 +257,34 @@ fn values<'l>(
         match cell.content {
             CellContent::Null => lines.put(b"NULL", 4),
             CellContent::Value(bytes) if put_value(&mut lines, text.shortcut, bytes) => {}
-            CellContent::Value(bytes) if bytes.len() <= APART_MAX => {
-                apart.clear();
-                let pushed = push_value(apart, &cell, scratch);
-                lines.put_text(apart);
-                if let Err(error) = pushed {
-                    lines.end();
-                    return Err(error);
-                }
-                lines.step();
-            }
-            _ => push_value(lines.out(), &cell, scratch)?,
+            // By its place: a cell whose address is taken would be written to memory for every value.
+            _ => lines = put_any(lines, image, cell.index, apart)?,
         }
+    }
+    Ok(lines)
+}
+
+/// Writes a value without a short cut.
+#[inline(never)]
+fn put_any<'l>(
+    mut lines: Lines<'l>,
+    image: &RowImage<'_, '_>,
+    index: usize,
+    [apart, scratch]: &mut [Vec<u8>; 2],
+) -> Result<Lines<'l>> {
+    let Some(cell) = image.cell(index) else { return Ok(lines) };
+    match cell.content {
+        CellContent::Value(bytes) if bytes.len() <= APART_MAX => {
+            apart.clear();
+            let pushed = push_value(apart, &cell, scratch);
+            lines.put_text(apart);
+            if let Err(error) = pushed {
+                lines.end();
+                return Err(error);
+            }
+            lines.step();
+        }
+        _ => push_value(lines.out(), &cell, scratch)?,
     }
     Ok(lines)
 }
@@ -282,12 +298,12 @@ fn put_value(lines: &mut Lines<'_>, shortcut: Shortcut, bytes: &[u8]) -> bool {
             None => return false,
         },
         Shortcut::String => return lines.put_quoted(bytes),
-        Shortcut::Date => match bytes.first_chunk().and_then(|bytes| Date::from_bytes(*bytes).digits()) {
-            Some([a, b, c, d, e, f, g, h]) => {
-                lines.put(&[b'\'', a, b, c, d, b':', e, f, b':', g, h, b'\'', 0, 0, 0, 0], 12);
+        Shortcut::Date => {
+            match bytes.first_chunk().and_then(|bytes| Date::from_bytes(*bytes).digit_pairs()) {
+                Some(pairs) => lines.put_date(pairs),
+                None => return false,
             }
-            None => return false,
-        },
+        }
         Shortcut::BigInt => match bytes.first_chunk() {
             Some(bytes) => lines.put_integer(i64::from_le_bytes(*bytes), 64),
             None => return false,

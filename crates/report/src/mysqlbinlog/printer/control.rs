@@ -68,6 +68,10 @@ impl Run<'_> {
         let times = event.commit_timestamps();
         let immediate = times.map_or(0, |times| times.immediate);
         let original = times.and_then(|times| times.original).unwrap_or(immediate);
+        let pen = &mut *self.pen;
+        for (text, time) in pen.commit_times.iter_mut().zip([original, immediate]) {
+            text.set(time, &mut pen.time);
+        }
         if !self.options.short_form {
             self.header(shown);
             let anonymous = shown.header.event_type == EventType::ANONYMOUS_GTID;
@@ -80,32 +84,27 @@ impl Run<'_> {
             push_signed(head, clock.map_or(0, |clock| clock.sequence_number));
             let sbr = event.flags().may_have_sbr();
             head.extend_from_slice(if sbr { b"\trbr_only=no" } else { b"\trbr_only=yes" });
-            for (name, number) in [
-                (&b"\toriginal_committed_timestamp="[..], original),
-                (b"\timmediate_commit_timestamp=", immediate),
-                (b"\ttransaction_length=", event.transaction_length().unwrap_or(0)),
-            ] {
-                head.extend_from_slice(name);
-                push_unsigned(head, number);
-            }
+            let [original, immediate] = &self.pen.commit_times;
+            head.extend_from_slice(b"\toriginal_committed_timestamp=");
+            head.extend_from_slice(&original.digits);
+            head.extend_from_slice(b"\timmediate_commit_timestamp=");
+            head.extend_from_slice(&immediate.digits);
+            head.extend_from_slice(b"\ttransaction_length=");
+            push_unsigned(head, event.transaction_length().unwrap_or(0));
             head.push(b'\n');
         }
         let head = &mut self.text.head;
+        let [original, immediate] = &self.pen.commit_times;
         if !event.flags().may_have_sbr() {
             head.extend_from_slice(b"/*!50718 SET TRANSACTION ISOLATION LEVEL READ COMMITTED*/");
             end_line(head);
         }
-        for (name, time) in [(&b"original"[..], original), (b"immediate", immediate)] {
-            head.extend_from_slice(b"# ");
-            head.extend_from_slice(name);
-            head.extend_from_slice(b"_commit_timestamp=");
-            push_unsigned(head, time);
-            head.extend_from_slice(b" (");
-            self.pen.time.push_long(head, time);
-            head.extend_from_slice(b")\n");
-        }
+        head.extend_from_slice(b"# original_commit_timestamp=");
+        head.extend_from_slice(&original.comment);
+        head.extend_from_slice(b"# immediate_commit_timestamp=");
+        head.extend_from_slice(&immediate.comment);
         head.extend_from_slice(b"/*!80001 SET @@session.original_commit_timestamp=");
-        push_unsigned(head, original);
+        head.extend_from_slice(&original.digits);
         head.extend_from_slice(b"*/");
         end_line(head);
         let versions = event.server_versions();

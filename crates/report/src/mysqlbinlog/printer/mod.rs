@@ -23,6 +23,7 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_flow::events::{EventBatch, EventList, Item, Listed, Turn};
 
 use super::local_time::LocalTime;
+use super::number::push_unsigned;
 use super::options::{Positions, PrintOptions};
 use super::rows_pen::RowsPen;
 use super::shown::{Shown, ShownBuffer};
@@ -64,6 +65,8 @@ struct Pen {
     /// How the comment of the last event began, and its GTID.
     front: CommentFront,
     tsid: (Option<Tsid>, Vec<u8>),
+    /// When its transaction was committed: originally, and on this server.
+    commit_times: [CommitTime; 2],
     scratch: Vec<u8>,
 }
 
@@ -73,6 +76,28 @@ struct CommentFront {
     time: u32,
     server_id: u32,
     text: Vec<u8>,
+}
+
+/// A time that stands several times in the text of a GTID event.
+#[derive(Debug, Default)]
+struct CommitTime {
+    /// `1795360310982997`.
+    digits: Vec<u8>,
+    /// `1795360310982997 (2026-11-22 15:11:50.982997 UTC)` and the end of the line.
+    comment: Vec<u8>,
+}
+
+impl CommitTime {
+    #[inline]
+    fn set(&mut self, microseconds: u64, time: &mut LocalTime) {
+        self.digits.clear();
+        push_unsigned(&mut self.digits, microseconds);
+        self.comment.clear();
+        self.comment.extend_from_slice(&self.digits);
+        self.comment.extend_from_slice(b" (");
+        time.push_long(&mut self.comment, microseconds);
+        self.comment.extend_from_slice(b")\n");
+    }
 }
 
 /// What an event leads to.
@@ -128,6 +153,7 @@ impl<'o> Printer<'o> {
                 table_maps: TableMapTexts::default(),
                 front: CommentFront::default(),
                 tsid: (None, Vec::new()),
+                commit_times: Default::default(),
                 scratch: Vec::new(),
             },
         }
