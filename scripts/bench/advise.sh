@@ -4,7 +4,8 @@
 #   exact     --exact on files that the server wrote at levels 1, 3 and 19: their very sizes; and beside compress, in time
 #   times     --exact at level 3 beside compress at level 3, without whole files
 #   sample    the default budget at SEEDS seeds: largest error and half-width, how often the truth is within, seconds
-#   stage     processor time for a gigabyte beside the server's own timing of its compressing, in the same run
+#   stage     processor time for a gigabyte beside the server's own timing of its compressing, in the same run, one behind
+#             the other; medians of RUNS
 #   quiet     what needs a quiet machine, in six minutes once all is built: times, stage at a tenth of the scale, sample of
 #             the workloads at one seed, beside the files that the server wrote (other runs of the same load)
 #
@@ -118,12 +119,32 @@ sample() {
 }
 
 stage() {
-    local level name server path found
-    printf '\n%-6s %-18s %14s %14s %6s\n' level file 'server s/GB' 'advise s/GB' x
-    while read -r level name server path; do
-        found=$(levels --exact --levels "$level" "$path" | awk '{ print $(NF - 4) }')
-        echo "$level $name $server $found" | awk '{ printf "%-6s %-18s %14.2f %14.2f %6.2f\n", $1, $2, $3, $4, $4 / $3 }'
-    done < <("$release/stage-timing" "$work" --scale "$stage_scale" --level 1 --level 3 --level 19)
+    local run level name server path found
+    for ((run = 0; run < runs; run++)); do
+        # The server's turn, then ours: side by side they would take the cores from each other.
+        coproc timing { "$release/stage-timing" "$work" --scale "$stage_scale" --level 1 --level 3 --level 19; }
+        while read -r level name server path <&"${timing[0]}"; do
+            found=$(levels --no-whole-files --levels "$level" "$path" | awk '{ print $(NF - 4) }')
+            echo "$level $name $server $found" | tee -a "$work/stage" >&2
+            echo >&"${timing[1]}"
+        done
+        wait
+    done
+    printf '\n%-6s %-18s %14s %14s %6s %s\n' level file 'server s/GB' 'advise s/GB' x 'x from … to'
+    awk '{ key = $1 " " $2; if (!(key in count)) keys[++known] = key
+           place = ++count[key]; servers[key, place] = $3; founds[key, place] = $4; ratios[key, place] = $4 / $3 }
+        function middle(of, key, n,    i, j, v, t) {
+            for (i = 1; i <= n; i++) v[i] = of[key, i]
+            for (i = 2; i <= n; i++) for (j = i; j > 1 && v[j] + 0 < v[j - 1] + 0; j--) { t = v[j]; v[j] = v[j - 1]; v[j - 1] = t }
+            low = v[1]; high = v[n]
+            return v[int((n + 1) / 2)]
+        }
+        END { for (k = 1; k <= known; k++) {
+            key = keys[k]; split(key, part)
+            server = middle(servers, key, count[key]); found = middle(founds, key, count[key])
+            ratio = middle(ratios, key, count[key])
+            printf "%-6s %-18s %14.2f %14.2f %6.2f %.2f … %.2f\n", part[1], part[2], server, found, ratio, low, high
+        } }' "$work/stage"
 }
 
 quiet() {

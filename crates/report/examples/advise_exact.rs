@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use binlogz_flow::measure::measure;
 use binlogz_flow::{Error, Input, ReadAt, Rewrite, rewrite};
 use binlogz_payload::{CompressOptions, CompressionLevel};
-use binlogz_report::advice::{Advice, ExactMeter};
+use binlogz_report::advice::{Advice, Commits, ExactMeter};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().collect();
@@ -35,7 +35,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 advice.add_piece(&piece);
                 Ok::<_, Error>(())
             };
-            let meter = || Ok(ExactMeter::new(&levels)?);
+            let commits = Arc::new(Commits::default());
+            let meter = || Ok(ExactMeter::new(&levels, &commits)?);
             measure(Input::open(Path::new(path))?, workers, &|| false, meter, add, &mut |_| {})?;
         }
     }

@@ -44,6 +44,16 @@ impl Quantiles {
         }
     }
 
+    /// Adds others, each so many times as long.
+    pub fn add_slower(&mut self, other: &Quantiles, factor: f64) {
+        let later = (factor.max(1.0).log2() * STEPS).round() as usize;
+        let mut slower =
+            Quantiles { weights: vec![0.0; later.min(BUCKETS)], max: (other.max as f64 * factor) as u64 };
+        slower.weights.extend(&other.weights);
+        slower.weights.truncate(BUCKETS);
+        self.add(&slower);
+    }
+
     /// The longest time, exactly.
     pub fn max(&self) -> u64 {
         self.max
@@ -85,6 +95,16 @@ mod tests {
             assert!((found / expected - 1.0_f64).abs() < 0.05, "{share}: {found}");
         }
         assert_eq!(Quantiles::default().quantile(0.5), 0.0);
+    }
+
+    #[test]
+    fn slower_ones_are_longer() {
+        let (mut times, mut all) = (Quantiles::default(), Quantiles::default());
+        (1..=1000).for_each(|time| times.count(time * 1000, 1.0));
+        all.add_slower(&times, 1.0);
+        all.add_slower(&times, 2.5);
+        assert!((all.quantile(1.0) / 2_500_000.0 - 1.0_f64).abs() < 0.05 && all.max() == 2_500_000);
+        assert_eq!(all.total(), 2000.0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use binlogz_flow::measure::measure;
 use binlogz_flow::{Input, Rewrite, Summary, rewrite};
 use binlogz_payload::{CompressOptions, CompressionLevel};
-use binlogz_report::advice::{Advice, ExactMeter, SampleMeter, Sampler};
+use binlogz_report::advice::{Advice, Commits, ExactMeter, SampleMeter, Sampler};
 use binlogz_report::stats::{Cell, Section};
 use binlogz_testkit::real::{self, Compression, RealBinlog};
 use binlogz_testkit::workload::{Setting, shape_binlogs};
@@ -18,13 +18,22 @@ fn levels(levels: &[i64]) -> Vec<CompressionLevel> {
 }
 
 fn exact(log: &RealBinlog, levels: &[CompressionLevel], workers: usize) -> Advice {
+    exact_with(log, levels, workers, &Arc::default())
+}
+
+fn exact_with(
+    log: &RealBinlog,
+    levels: &[CompressionLevel],
+    workers: usize,
+    commits: &Arc<Commits>,
+) -> Advice {
     let mut advice = Advice::new(levels, 1);
     let input = Input::open(&log.path).unwrap();
     let summary = measure(
         input,
         workers,
         &|| false,
-        || Ok(ExactMeter::new(levels)?),
+        || Ok(ExactMeter::new(levels, commits)?),
         |piece| {
             advice.add_piece(&piece);
             Ok(())
@@ -38,11 +47,12 @@ fn exact(log: &RealBinlog, levels: &[CompressionLevel], workers: usize) -> Advic
 fn sampled(log: &RealBinlog, levels: &[CompressionLevel], workers: usize, seed: u64) -> Advice {
     let mut advice = Advice::new(levels, 1);
     let sampler = Arc::new(Sampler::new(seed, 64 << 20));
+    let commits = Arc::new(Commits::default());
     measure(
         Input::open(&log.path).unwrap(),
         workers,
         &|| false,
-        || Ok(SampleMeter::new(&sampler, 0)?),
+        || Ok(SampleMeter::new(&sampler, 0, &commits)?),
         |piece| {
             advice.add_piece(&piece);
             Ok(())
@@ -203,6 +213,31 @@ fn a_sample_says_what_all_would() {
     }
     assert!(partial >= 8, "only {partial} logs were sampled in part");
     assert!(right * 10 >= told * 9, "{right} of {told} within what they say");
+}
+
+/// What commits take longer changes times alone; whose BEGIN names no thread is measured too.
+#[test]
+fn commits_take_as_long_as_what_was_measured_or_longer() {
+    let asked = levels(&[1, 3]);
+    let logs = real::every_binlog();
+    for log in logs.iter().filter(|log| log.name.contains("level1")) {
+        let commits = Arc::new(Commits::default());
+        let mut advice = exact_with(log, &asked, 2, &commits);
+        let [before, compressed] = ["compress_s_per_gb", "bytes"].map(|name| by_level(&advice, name));
+        advice.measure_commits(&commits, false, Duration::from_millis(20)).unwrap();
+        let after = by_level(&advice, "compress_s_per_gb");
+        assert!(after.iter().zip(&before).all(|(after, before)| after >= before), "{before:?}, {after:?}");
+        assert_eq!(by_level(&advice, "bytes"), compressed, "{}", log.name);
+    }
+}
+
+fn by_level(advice: &Advice, name: &str) -> Vec<f64> {
+    let number = |cell| match cell {
+        Cell::Number(number) => number as f64,
+        Cell::Decimal(units, places) => units as f64 / 10f64.powi(places.into()),
+        other => panic!("{other:?}"),
+    };
+    column(section(&advice.sections(), "levels"), name).into_iter().map(number).collect()
 }
 
 /// JSON documents, UUID keys with blobs, tables of 100 columns: exact sizes are the server's own.

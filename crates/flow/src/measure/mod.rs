@@ -10,6 +10,7 @@
 
 mod clock;
 mod meter;
+mod sessions;
 
 use std::ops::Range;
 
@@ -20,6 +21,7 @@ use binlogz_payload::{
 
 pub use clock::CpuClock;
 pub use meter::{Cost, MARK_EVERY, Meter};
+pub use sessions::Sessions;
 
 use crate::batcher::{Batcher, Piece, Unit};
 use crate::error::Error;

@@ -195,14 +195,13 @@ impl Estimator {
                 let per_byte = self.compress_per_byte(sample, number);
                 let compress = (per_byte * class.inner as f64) as u64;
                 level.size += size;
-                level.compress += compress;
                 level.payload += size;
-                if let Some(known) = estimated.get_mut(place).and_then(|class| class.get_mut(number)) {
-                    *known = ClassLevel { size, compress };
+                let mut times = Quantiles::default();
+                if let Some(sums) = sample.levels.get(number).filter(|_| sample.units > 0.0) {
+                    times.add_scaled(&sums.times, class.transactions as f64 / sample.units);
                 }
-                let Some(sums) = sample.levels.get(number) else { continue };
-                if sample.units > 0.0 {
-                    level.times.add_scaled(&sums.times, class.transactions as f64 / sample.units);
+                if let Some(known) = estimated.get_mut(place).and_then(|class| class.get_mut(number)) {
+                    *known = ClassLevel { size, compress, times };
                 }
             }
         }

@@ -1,11 +1,15 @@
 //! Compresses every transaction at every level.
 
+use std::sync::Arc;
+
 use binlogz_flow::measure::{Cost, Measure, Meter};
 use binlogz_payload::{CompressionLevel, Error, Extracted, Ineligible};
 
-use super::Part;
 use super::figures::{Compressed, Figures};
+use super::sample::mixed;
 use super::table_walk::TableWalk;
+use super::{Commits, Part};
+use crate::stats::size_class::class_of;
 
 /// One transaction of so many is expanded again, for the time that takes.
 const EXPANDED: u64 = 16;
@@ -26,21 +30,23 @@ pub struct ExactMeter {
     figures: Figures,
     /// Transactions so far.
     seen: u64,
+    commits: Arc<Commits>,
 }
 
 impl ExactMeter {
-    /// A meter for these levels.
+    /// A meter for these levels; some transactions are kept for [`super::Advice::measure_commits`].
     ///
     /// # Errors
     ///
     /// No memory for a context.
-    pub fn new(levels: &[CompressionLevel]) -> Result<Self, Error> {
+    pub fn new(levels: &[CompressionLevel], commits: &Arc<Commits>) -> Result<Self, Error> {
         Ok(ExactMeter {
             meter: Meter::new(levels)?,
             walk: TableWalk::default(),
             compressed: Vec::new(),
             figures: Figures::default(),
             seen: 0,
+            commits: Arc::clone(commits),
         })
     }
 }
@@ -57,6 +63,7 @@ impl Measure for ExactMeter {
         let costs = match transaction.held() {
             Some(events) => {
                 self.walk.push(events);
+                self.commits.offer(class_of(transaction.inner_size()), mixed(transaction.offset), events);
                 stands_for = timed_for(self.seen, transaction.offset, transaction.inner_size());
                 self.meter.held(events, stands_for > 0, expanded_too(transaction.offset))?
             }

@@ -57,12 +57,13 @@ pub(super) struct ClassFigures {
 }
 
 /// One level of a class.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct ClassLevel {
     /// Bytes in the log.
     pub(super) size: u64,
-    /// Nanoseconds of processor time.
+    /// Nanoseconds of processor time, of all and of each.
     pub(super) compress: u64,
+    pub(super) times: Quantiles,
 }
 
 /// Transactions of an hour.
@@ -84,11 +85,8 @@ pub(super) struct LevelFigures {
     pub(super) size: u64,
     /// Bytes of their payloads.
     pub(super) payload: u64,
-    /// Nanoseconds of processor time.
-    pub(super) compress: u64,
     /// Nanoseconds of processor time for expanding some of them, and of how many expanded bytes.
     pub(super) expand: (u64, u64),
-    pub(super) times: Quantiles,
 }
 
 /// What a transaction becomes at one level.
@@ -159,18 +157,17 @@ impl Figures {
         for (figures, level) in self.levels.iter_mut().zip(levels) {
             figures.size += level.size;
             figures.payload += level.payload;
-            figures.compress += level.compress * level.stands_for;
             figures.expand.0 += level.expand.0;
             figures.expand.1 += level.expand.1;
-            if level.stands_for > 0 {
-                figures.times.count(level.compress, level.stands_for as f64);
-            }
         }
         if let Some(class) = self.classes.get_mut(class_number) {
             class.levels.resize_with(levels.len(), ClassLevel::default);
             for (known, level) in class.levels.iter_mut().zip(levels) {
                 known.size += level.size;
                 known.compress += level.compress * level.stands_for;
+                if level.stands_for > 0 {
+                    known.times.count(level.compress, level.stands_for as f64);
+                }
             }
         }
         if let Some(hour) = self.hour(hour) {
@@ -208,6 +205,7 @@ impl Figures {
             for (level, other) in class.levels.iter_mut().zip(&other.levels) {
                 level.size += other.size;
                 level.compress += other.compress;
+                level.times.add(&other.times);
             }
         }
         for (hour, other) in &other.hours {
@@ -231,10 +229,8 @@ impl Figures {
         for (level, other) in self.levels.iter_mut().zip(&other.levels) {
             level.size += other.size;
             level.payload += other.payload;
-            level.compress += other.compress;
             level.expand.0 += other.expand.0;
             level.expand.1 += other.expand.1;
-            level.times.add(&other.times);
         }
     }
 

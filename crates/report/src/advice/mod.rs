@@ -9,6 +9,7 @@
 //! large ones chunks, for [`Advice::measure_sample`]. What the figures mean to whoever runs the
 //! server is [`Advice::recommendation`]'s business; docs/advise.md says what each column is.
 
+mod commits;
 mod estimate;
 mod exact;
 mod figures;
@@ -26,12 +27,16 @@ mod whole_file;
 use binlogz_flow::measure::MeasuredPiece;
 use binlogz_payload::CompressionLevel;
 
+use crate::quantiles::Quantiles;
+
+pub use commits::Commits;
 pub use exact::ExactMeter;
 pub use recommend::{Recommendation, Verdict};
 pub use sample::{SampleMeter, Sampler};
 pub use sampled::Sampled;
 
-use figures::Figures;
+use commits::Slowdowns;
+use figures::{ClassLevel, Figures};
 use whole_file::WholeFile;
 
 /// The levels that are looked at where none are named.
@@ -52,6 +57,8 @@ pub struct Advice {
     outside: [u64; 2],
     payloads: u64,
     figures: Figures,
+    /// By level; none as long as nobody looked.
+    slowdowns: Vec<Slowdowns>,
     /// Set if the figures by level are estimates.
     sampled: Option<Sampled>,
     whole_files: Vec<WholeFile>,
@@ -68,6 +75,7 @@ impl Advice {
             outside: [0; 2],
             payloads: 0,
             figures: Figures::default(),
+            slowdowns: Vec::new(),
             sampled: None,
             whole_files: Vec::new(),
         }
@@ -127,10 +135,33 @@ impl Advice {
         (seconds >= SECONDS_MIN).then_some(seconds)
     }
 
+    /// What commits of a class take for each nanosecond that was measured.
+    fn slowdown(&self, level: usize, class: usize) -> f64 {
+        self.slowdowns.get(level).and_then(|slowdowns| slowdowns.get(class)).copied().unwrap_or(1.0)
+    }
+
+    /// What is known of each class at a level, and its slowdown.
+    fn classes(&self, level: usize) -> impl Iterator<Item = (&ClassLevel, f64)> {
+        let classes = self.figures.classes.iter().enumerate();
+        classes
+            .filter_map(move |(number, class)| Some((class.levels.get(level)?, self.slowdown(level, number))))
+    }
+
+    /// Nanoseconds of processor time for all commits at a level.
+    fn compress_time(&self, level: usize) -> f64 {
+        self.classes(level).map(|(class, slowdown)| class.compress as f64 * slowdown).sum()
+    }
+
+    /// The time that each commit takes at a level.
+    fn commit_times(&self, level: usize) -> Quantiles {
+        let mut times = Quantiles::default();
+        self.classes(level).for_each(|(class, slowdown)| times.add_slower(&class.times, slowdown));
+        times
+    }
+
     /// Seconds of processor time for compressing a gigabyte (10^9 bytes of events) at a level.
     fn compress_seconds_per_gb(&self, level: usize) -> f64 {
-        let compress = self.figures.levels.get(level).map_or(0, |level| level.compress);
-        per(compress as f64, self.figures.inner() as f64)
+        per(self.compress_time(level), self.figures.inner() as f64)
     }
 
     /// The same for expanding it.
@@ -141,8 +172,7 @@ impl Advice {
 
     /// The part of one core that compressing took, in percent, at the rate of the log.
     fn core_percent(&self, level: usize) -> Option<f64> {
-        let compress = self.figures.levels.get(level).map_or(0, |level| level.compress);
-        Some(compress as f64 / 1e9 / self.seconds()? * 100.0)
+        Some(self.compress_time(level) / 1e9 / self.seconds()? * 100.0)
     }
 }
 

@@ -152,8 +152,8 @@ impl Advice {
 
     /// What compressing adds to the typical commit, and to the slowest but one in a hundred.
     fn commit_milliseconds(&self, place: usize) -> [f64; 2] {
-        let times = self.figures.levels.get(place).map(|level| &level.times);
-        [0.5, 0.99].map(|share| times.map_or(0.0, |times| times.quantile(share) / 1e6))
+        let times = self.commit_times(place);
+        [0.5, 0.99].map(|share| times.quantile(share) / 1e6)
     }
 
     fn verdict_by_cost(&self, place: usize, reasons: &mut Vec<String>) -> Verdict {

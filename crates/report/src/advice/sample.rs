@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use binlogz_flow::measure::{MARK_EVERY, Measure};
 use binlogz_payload::{CompressionLevel, Compressor, Error, Extracted, Ineligible, Spool, TransactionSize};
 
-use super::Part;
 use super::figures::Figures;
 use super::strata::bucket;
 use super::table_walk::TableWalk;
+use super::{Commits, Part};
 use crate::stats::TableName;
 use crate::stats::size_class::{CLASSES, class_of};
 
@@ -191,21 +191,23 @@ pub struct SampleMeter {
     walk: TableWalk,
     fast: Compressor,
     figures: Figures,
+    commits: Arc<Commits>,
 }
 
 impl SampleMeter {
-    /// A worker for the log of this number.
+    /// A worker for the log of this number; some transactions are kept for [`super::Advice::measure_commits`].
     ///
     /// # Errors
     ///
     /// No memory for a context.
-    pub fn new(sampler: &Arc<Sampler>, log: u64) -> Result<Self, Error> {
+    pub fn new(sampler: &Arc<Sampler>, log: u64, commits: &Arc<Commits>) -> Result<Self, Error> {
         Ok(SampleMeter {
             sampler: Arc::clone(sampler),
             log,
             walk: TableWalk::default(),
             fast: Compressor::new(FAST)?,
             figures: Figures::default(),
+            commits: Arc::clone(commits),
         })
     }
 
@@ -227,6 +229,10 @@ impl SampleMeter {
     /// is one, the unit of the sample.
     fn small(&mut self, transaction: &mut Extracted<'_>, class: usize) -> Result<Seen, Error> {
         let mut unit = self.unit(transaction, class);
+        if let Some(events) = transaction.held() {
+            let number = self.sampler.number(self.log, transaction.gtid_event());
+            self.commits.offer(class, number, events);
+        }
         transaction.read(&mut |events| {
             self.walk.push(events);
             unit.as_mut().map_or(Ok(()), |unit| self.sampler.write(events, unit))

@@ -132,7 +132,7 @@ impl Advice {
         let rows = self.places().map(|(place, level)| {
             let plain = self.plain_bytes();
             let bytes = self.compressed_bytes(place);
-            let times = self.figures.levels.get(place).map(|level| &level.times);
+            let times = self.commit_times(place);
             let mut cells = vec![
                 level,
                 bytes.into(),
@@ -141,9 +141,8 @@ impl Advice {
                 Cell::decimal(self.saved_percent(place), 2),
                 Cell::decimal(self.compress_seconds_per_gb(place), 3),
             ];
-            cells.extend([0.5, 0.95, 0.99].map(|share| {
-                Cell::decimal(times.map_or(0.0, |times| times.quantile(share)) / MICROSECONDS, 1)
-            }));
+            let quantiles = [0.5, 0.95, 0.99].map(|share| times.quantile(share));
+            cells.extend(quantiles.map(|time| Cell::decimal(time / MICROSECONDS, 1)));
             cells.push(Cell::decimal(self.expand_seconds_per_gb(place), 3));
             cells
         });
@@ -175,7 +174,8 @@ impl Advice {
                     continue;
                 };
                 let SizeClass { from, to } = SizeClass::numbered(number);
-                let time = per(figures.compress as f64, class.transactions as f64) / MICROSECONDS;
+                let slowdown = self.slowdown(place, number);
+                let time = per(figures.compress as f64 * slowdown, class.transactions as f64) / MICROSECONDS;
                 let mut cells = vec![level.clone(), from.into(), to.into(), class.transactions.into()];
                 cells.extend(size_cells(class.plain, figures.size));
                 cells.push(Cell::decimal(time, 1));

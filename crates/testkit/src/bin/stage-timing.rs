@@ -1,6 +1,8 @@
 //! Runs the five workloads at a level on a server that times its own compressing, and prints for each: level,
 //! workload, seconds of the stage "Compressing transaction changes." for a gigabyte of events, path of the binlog.
 //!
+//! Behind each workload it waits for a line on standard input, so that whoever compares has the machine alone.
+//!
 //! usage: stage-timing FOLDER [--scale 1] [--level N]…        The binlogs go into FOLDER.
 
 use std::fs;
@@ -58,6 +60,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
             let kept = Path::new(&folder).join(format!("{}-{level}", workload.name()));
             fs::copy(&closed, &kept)?;
             println!("{level}\t{}\t{}\t{}", workload.name(), per_gb.trim(), kept.display());
+            std::io::stdin().read_line(&mut String::new())?;
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use binlogz_encryption::Keyring;
 use binlogz_flow::measure::{Measure, MeasureSummary, measure};
 use binlogz_flow::{Input, ReadAt};
 use binlogz_payload::CompressionLevel;
-use binlogz_report::advice::{Advice, ExactMeter, LEVELS, Part, SampleMeter, Sampler};
+use binlogz_report::advice::{Advice, Commits, ExactMeter, LEVELS, Part, SampleMeter, Sampler};
 use binlogz_report::stats::Format;
 use clap::Args;
 
@@ -133,6 +133,11 @@ const BUDGET: &str = "30s";
 const SCAN_SHARE: f64 = 0.4;
 const WHOLE_FILE_SHARE: f64 = 0.5;
 
+/// The part of the time, of an exact run's that of compressing, for finding out what commits take longer, and how much
+/// of it is of any use.
+const COMMITS_SHARE: f64 = 0.1;
+const COMMITS_MAX: Duration = Duration::from_secs(2);
+
 /// Bytes to keep of each class of size for each second of the budget: more than can be compressed in it.
 const SAMPLE_BYTES_PER_SECOND: f64 = 2e6;
 
@@ -196,13 +201,16 @@ impl Advise {
         let kept = (self.budget.as_secs_f64() * SAMPLE_BYTES_PER_SECOND) as u64;
         let kept = kept.clamp(*SAMPLE_BYTES.start(), *SAMPLE_BYTES.end());
         let sampler = Arc::new(Sampler::new(self.seed, kept));
+        let commits = Arc::new(Commits::default());
         let mut files = Vec::new();
         for (number, log) in logs.iter().enumerate() {
             let number = number as u64;
             let of_log = match self.exact {
-                true => self.log(log, keyring.as_ref(), &|| false, || Ok(ExactMeter::new(&levels)?)),
+                true => {
+                    self.log(log, keyring.as_ref(), &|| false, || Ok(ExactMeter::new(&levels, &commits)?))
+                }
                 false => self.log(log, keyring.as_ref(), &|| Instant::now() >= deadlines.scan, || {
-                    Ok(SampleMeter::new(&sampler, number)?)
+                    Ok(SampleMeter::new(&sampler, number, &commits)?)
                 }),
             };
             match of_log {
@@ -222,6 +230,10 @@ impl Advise {
         if measured == 0 {
             return Ok(exit);
         }
+        let all_so_far = if self.exact { start.elapsed() } else { self.budget };
+        advice
+            .measure_commits(&commits, !self.exact, all_so_far.mul_f64(COMMITS_SHARE).min(COMMITS_MAX))
+            .map_err(|error| Failure::reading(&"the sample", &error.into()))?;
         // Of what comes from a pipe or a server nothing is left to read.
         let all_files = if files.len() == logs.len() { files.as_slice() } else { &[] };
         self.measure(&mut advice, sampler, all_files, deadlines)

@@ -1,0 +1,204 @@
+//! What a small transaction costs the session that commits it, as a multiple of what it costs a meter, which compresses
+//! one right behind the other: see [`Sessions`].
+//!
+//! A few transactions of each class of size are kept while the logs go by. Behind that, with nothing else at work, each
+//! is compressed both ways. Large transactions are not: their time is the same.
+
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use binlogz_binlog::event::QueryEvent;
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::{EventHeader, EventType};
+use binlogz_flow::measure::{Meter, Sessions};
+use binlogz_payload::{CompressionLevel, Error};
+
+use super::Advice;
+use super::sample::LARGE;
+use crate::stats::size_class::{CLASSES, SizeClass};
+
+/// Classes of small transactions.
+const SMALL: usize = {
+    let mut class = 0;
+    while SizeClass::numbered(class).from < LARGE {
+        class += 1;
+    }
+    class
+};
+
+/// Transactions kept of a class.
+const KEPT: usize = 128;
+
+/// Of so many each class and level is told, however little time there is.
+const AT_LEAST: usize = 8;
+
+/// By class of size: what a commit takes for each nanosecond of the meter's.
+pub(super) type Slowdowns = [f64; CLASSES];
+
+/// Transactions that are compressed once more as commits. All workers share it.
+#[derive(Debug)]
+pub struct Commits {
+    classes: [Mutex<BinaryHeap<Kept>>; SMALL],
+    /// Numbers from here on are not kept any more.
+    limits: [AtomicU64; SMALL],
+}
+
+/// A transaction; ordered by its number, which has no pattern.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kept {
+    number: u64,
+    events: Vec<u8>,
+}
+
+impl Default for Commits {
+    fn default() -> Self {
+        Commits { classes: Default::default(), limits: std::array::from_fn(|_| AtomicU64::new(u64::MAX)) }
+    }
+}
+
+impl Commits {
+    /// Keeps a transaction if its number is low enough: its events, as the compressor gets them.
+    pub(super) fn offer(&self, class: usize, number: u64, events: &[u8]) {
+        let Some((kept, limit)) = self.classes.get(class).zip(self.limits.get(class)) else { return };
+        if number >= limit.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push(Kept { number, events: events.to_vec() });
+        if kept.len() > KEPT {
+            kept.pop();
+            limit.store(kept.peek().map_or(0, |highest| highest.number), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Kept {
+    /// The thread that committed it: its BEGIN says so. 0 where there is none.
+    fn session(&self) -> u32 {
+        let begin = EventHeader::decode(&self.events).ok();
+        let end = begin
+            .filter(|header| header.event_type == EventType::QUERY)
+            .map(|header| header.event_size as usize);
+        let body = end.and_then(|end| self.events.get(HEADER_SIZE..end.min(self.events.len())));
+        body.and_then(|body| QueryEvent::decode(body).ok()).map_or(0, |query| query.thread_id)
+    }
+}
+
+impl Advice {
+    /// Finds out what commits take longer than what was measured, for about so long. `expanding`: as a sample is
+    /// measured, each transaction expanded behind being compressed.
+    ///
+    /// # Errors
+    ///
+    /// No memory for a context.
+    pub fn measure_commits(
+        &mut self,
+        commits: &Commits,
+        expanding: bool,
+        time: Duration,
+    ) -> Result<(), Error> {
+        let mut classes: Vec<_> = commits
+            .classes
+            .iter()
+            .map(|kept| std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner)).into_vec())
+            .enumerate()
+            .filter(|(_, kept)| !kept.is_empty())
+            .collect();
+        // In an order without pattern: whose turn it is differs as on a server.
+        classes.iter_mut().for_each(|(_, kept)| kept.sort());
+        // As in a run: one meter for all levels.
+        let mut meter = Meter::new(&self.levels)?;
+        let share = time.div_f64(((self.levels.len() + 1) * classes.len()).max(1) as f64);
+        self.slowdowns = vec![[1.0; CLASSES]; self.levels.len()];
+        for (class, kept) in &classes {
+            let metered = metered(kept, &mut meter, expanding, Instant::now() + share)?;
+            for (place, level) in self.levels.iter().enumerate() {
+                let metered = metered.iter().map(|costs| costs.get(place).copied().unwrap_or(0));
+                let slowdown = slowdown_of(kept, metered, *level, Instant::now() + share)?;
+                if let Some(known) = self.slowdowns.get_mut(place).and_then(|level| level.get_mut(*class)) {
+                    *known = slowdown;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the meter says of transactions at each level, of as many as time allows.
+fn metered(
+    kept: &[Kept],
+    meter: &mut Meter,
+    expanding: bool,
+    deadline: Instant,
+) -> Result<Vec<Vec<u64>>, Error> {
+    let mut metered = Vec::new();
+    // The first one stands behind a wait.
+    if let Some(first) = kept.first() {
+        meter.held(&first.events, true, expanding)?;
+    }
+    for Kept { events, .. } in kept {
+        if metered.len() >= AT_LEAST && Instant::now() >= deadline {
+            break;
+        }
+        let costs = meter.held(events, true, expanding)?;
+        metered.push(costs.iter().map(|cost| cost.compress).collect());
+    }
+    Ok(metered)
+}
+
+/// What the sessions that commit these transactions take, by what the meter took, as far as time allows.
+fn slowdown_of(
+    kept: &[Kept],
+    metered: impl Iterator<Item = u64>,
+    level: CompressionLevel,
+    deadline: Instant,
+) -> Result<f64, Error> {
+    let mut sessions = Sessions::new(level)?;
+    let (mut behind_another, mut committing) = (0, 0);
+    for (done, (transaction, metered)) in kept.iter().zip(metered).enumerate() {
+        if done >= AT_LEAST && Instant::now() >= deadline {
+            break;
+        }
+        behind_another += metered;
+        committing += sessions.committing(transaction.session(), &transaction.events)?;
+    }
+    Ok(super::per(committing as f64, behind_another as f64).max(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::figures::ClassLevel;
+    use super::*;
+
+    #[test]
+    fn those_with_the_lowest_numbers_are_kept() {
+        let commits = Commits::default();
+        for number in (0..1000).rev() {
+            commits.offer(2, number, &[number as u8]);
+            commits.offer(CLASSES, number, b"none of the small ones");
+        }
+        let mut kept: Vec<_> = commits.classes[2].lock().unwrap().drain().collect();
+        kept.sort();
+        assert!(kept.iter().map(|kept| kept.number).eq(0..KEPT as u64));
+    }
+
+    #[test]
+    fn a_class_is_slower_by_its_own_factor() {
+        let mut advice = Advice::new(&[CompressionLevel::DEFAULT], 1);
+        for (class, times) in [(2, [1000, 3000]), (SMALL, [500_000, 700_000])] {
+            let class = &mut advice.figures.classes[class];
+            let mut level = ClassLevel { compress: times.iter().sum(), ..ClassLevel::default() };
+            times.iter().for_each(|time| level.times.count(*time, 1.0));
+            class.levels.push(level);
+        }
+        let before = [advice.compress_time(0), advice.commit_times(0).quantile(0.25)];
+        advice.slowdowns = vec![[1.0; CLASSES]];
+        advice.slowdowns[0][2] = 2.0;
+        let after = [advice.compress_time(0), advice.commit_times(0).quantile(0.25)];
+        assert_eq!([before[0], after[0]], [1_204_000.0, 1_208_000.0]);
+        assert!((after[1] / before[1] / 2.0 - 1.0).abs() < 0.05, "{before:?} {after:?}");
+        assert_eq!(advice.commit_times(0).max(), 700_000);
+    }
+}
