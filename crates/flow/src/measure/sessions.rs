@@ -23,7 +23,7 @@ const CACHE_LINE: usize = 64;
 /// Sessions that have a context of their own; more share them.
 const SESSIONS: usize = 8;
 
-/// Sessions of a server, at one level.
+/// Sessions of a server.
 #[derive(Debug)]
 pub struct Sessions {
     level: CompressionLevel,
@@ -36,19 +36,22 @@ pub struct Sessions {
 
 impl Sessions {
     /// Sessions that have not compressed anything yet.
-    ///
-    /// # Errors
-    ///
-    /// No memory for a context.
-    pub fn new(level: CompressionLevel) -> Result<Self, Error> {
-        Ok(Sessions {
+    pub fn new(level: CompressionLevel) -> Self {
+        Sessions {
             level,
             clock: CpuClock::default(),
             contexts: Default::default(),
             last: None,
-            other: vec![0; OTHER_WORK],
+            other: Vec::new(),
             payload: Vec::new(),
-        })
+        }
+    }
+
+    /// Has sessions compress at another level from now on.
+    pub fn set_level(&mut self, level: CompressionLevel) {
+        if self.level != level {
+            (self.level, self.contexts) = (level, Default::default());
+        }
     }
 
     /// Nanoseconds of processor time for compressing a transaction in the session that commits it, by the number of its
@@ -70,6 +73,7 @@ impl Sessions {
         };
         std::thread::sleep(WAIT);
         if self.last.replace(session).is_some_and(|last| last != session) {
+            self.other.resize(OTHER_WORK, 0);
             for line in self.other.chunks_exact_mut(CACHE_LINE) {
                 line.iter_mut().take(1).for_each(|byte| *byte = byte.wrapping_add(1));
             }

@@ -110,13 +110,15 @@ impl Advice {
         classes.iter_mut().for_each(|(_, kept)| kept.sort());
         // As in a run: one meter for all levels.
         let mut meter = Meter::new(&self.levels)?;
+        let mut sessions = Sessions::new(CompressionLevel::DEFAULT);
         let share = time.div_f64(((self.levels.len() + 1) * classes.len()).max(1) as f64);
         self.slowdowns = vec![[1.0; CLASSES]; self.levels.len()];
         for (class, kept) in &classes {
             let metered = metered(kept, &mut meter, expanding, Instant::now() + share)?;
             for (place, level) in self.levels.iter().enumerate() {
                 let metered = metered.iter().map(|costs| costs.get(place).copied().unwrap_or(0));
-                let slowdown = slowdown_of(kept, metered, *level, Instant::now() + share)?;
+                sessions.set_level(*level);
+                let slowdown = slowdown_of(kept, metered, &mut sessions, Instant::now() + share)?;
                 if let Some(known) = self.slowdowns.get_mut(place).and_then(|level| level.get_mut(*class)) {
                     *known = slowdown;
                 }
@@ -152,10 +154,9 @@ fn metered(
 fn slowdown_of(
     kept: &[Kept],
     metered: impl Iterator<Item = u64>,
-    level: CompressionLevel,
+    sessions: &mut Sessions,
     deadline: Instant,
 ) -> Result<f64, Error> {
-    let mut sessions = Sessions::new(level)?;
     let (mut behind_another, mut committing) = (0, 0);
     for (done, (transaction, metered)) in kept.iter().zip(metered).enumerate() {
         if done >= AT_LEAST && Instant::now() >= deadline {
