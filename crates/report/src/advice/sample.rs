@@ -212,8 +212,7 @@ impl SampleMeter {
     }
 
     /// A unit of the sample, if the transaction is to be one.
-    fn unit(&self, transaction: &Extracted<'_>, class: usize) -> Option<Unit> {
-        let number = self.sampler.number(self.log, transaction.gtid_event());
+    fn unit(&self, transaction: &Extracted<'_>, class: usize, number: u64) -> Option<Unit> {
         self.sampler.is_kept(class, number).then(|| Unit {
             number,
             log: self.log,
@@ -228,9 +227,9 @@ impl SampleMeter {
     /// Looks at all bytes of a transaction: which tables it changes, what it is to be told from, and, if it
     /// is one, the unit of the sample.
     fn small(&mut self, transaction: &mut Extracted<'_>, class: usize) -> Result<Seen, Error> {
-        let mut unit = self.unit(transaction, class);
+        let number = self.sampler.number(self.log, transaction.gtid_event());
+        let mut unit = self.unit(transaction, class, number);
         if let Some(events) = transaction.held() {
-            let number = self.sampler.number(self.log, transaction.gtid_event());
             self.commits.offer(class, number, events);
         }
         transaction.read(&mut |events| {
@@ -242,7 +241,8 @@ impl SampleMeter {
 
     /// The same for a large one, which is compressed at the fast level.
     fn large(&mut self, transaction: &mut Extracted<'_>, class: usize) -> Result<Seen, Error> {
-        let mut unit = self.unit(transaction, class);
+        let number = self.sampler.number(self.log, transaction.gtid_event());
+        let mut unit = self.unit(transaction, class, number);
         let inner = transaction.inner_size();
         let mut large = Large { inner, ..Large::default() };
         let mut at = 0;
