@@ -6,8 +6,9 @@
 //! ```
 //!
 //! [`ExactMeter`] compresses every transaction at every level, [`SampleMeter`] keeps some of them, and of
-//! large ones chunks, for [`Advice::measure_sample`]. What the figures mean to whoever runs the
-//! server is [`Advice::recommendation`]'s business; docs/advise.md says what each column is.
+//! large ones chunks, for [`Advice::measure_sample`]. Both keep a few small ones in [`Commits`], whose sessions
+//! compress them once more ([`Advice::measure_commits`]): times are scaled by what that takes. What the figures
+//! mean to whoever runs the server is [`Advice::recommendation`]'s business; docs/advise.md says what each column is.
 
 mod commits;
 mod estimate;
