@@ -13,7 +13,7 @@ use std::thread;
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 /// Jobs under way beyond one for each worker: one being read, one being written, and one ready on each side of the
-/// workers, so that nobody waits for a thread that has no core just then (dump is 3 to 5 % faster than with two).
+/// workers, so that nobody waits for a thread that has no core just then (dump takes a few per cent less time than with two).
 const IN_FLIGHT_SPARE: usize = 4;
 
 /// Jobs under way at the most, from source to sink, with this many workers.

@@ -215,7 +215,7 @@ fn a_sample_says_what_all_would() {
     assert!(right * 10 >= told * 9, "{right} of {told} within what they say");
 }
 
-/// What commits take longer changes times alone; whose BEGIN names no thread is measured too.
+/// What commits take longer changes times alone, and never makes them shorter.
 #[test]
 fn commits_take_as_long_as_what_was_measured_or_longer() {
     let asked = levels(&[1, 3]);

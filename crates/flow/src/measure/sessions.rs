@@ -2,7 +2,7 @@
 //!
 //! A transaction that is compressed right behind another finds code, tables and branch predictors ready. A server's
 //! session compresses one, then waits for its client and for the disk while its core goes to sleep or does what other
-//! sessions ask for; the next one costs it 1.3 to 2.8 times the processor time (docs/advise.md, "Small transactions").
+//! sessions ask for; the next one costs it 1.3 to 2.6 times the processor time (docs/advise.md, "Small transactions").
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -16,17 +16,8 @@ use binlogz_flow::measure::{Meter, Sessions};
 use binlogz_payload::{CompressionLevel, Error};
 
 use super::Advice;
-use super::sample::LARGE;
-use crate::stats::size_class::{CLASSES, SizeClass};
-
-/// Classes of small transactions.
-const SMALL: usize = {
-    let mut class = 0;
-    while SizeClass::numbered(class).from < LARGE {
-        class += 1;
-    }
-    class
-};
+use super::sample::SMALL_CLASSES;
+use crate::stats::size_class::CLASSES;
 
 /// Transactions kept of a class.
 const KEPT: usize = 128;
@@ -40,9 +31,9 @@ pub(super) type Slowdowns = [f64; CLASSES];
 /// Transactions that are compressed once more as commits. All workers share it.
 #[derive(Debug)]
 pub struct Commits {
-    classes: [Mutex<BinaryHeap<Kept>>; SMALL],
+    classes: [Mutex<BinaryHeap<Kept>>; SMALL_CLASSES],
     /// Numbers from here on are not kept any more.
-    limits: [AtomicU64; SMALL],
+    limits: [AtomicU64; SMALL_CLASSES],
 }
 
 /// A transaction; ordered by its number, which has no pattern.
@@ -186,9 +177,26 @@ mod tests {
     }
 
     #[test]
+    fn begin_names_the_session() {
+        // Thread 7, no time, no database, no error, no status variables.
+        let body = b"\x07\0\0\0\0\0\0\0\0\0\0\0\0\0BEGIN";
+        let event = |event_type| {
+            let event_size = (HEADER_SIZE + body.len()) as u32;
+            let header =
+                EventHeader { event_type, event_size, ..EventHeader::decode(&[0; HEADER_SIZE]).unwrap() };
+            [&header.encode()[..], body, b"a table map"].concat()
+        };
+        let session = |events: Vec<u8>| Kept { number: 0, events }.session();
+        assert_eq!(session(event(EventType::QUERY)), 7);
+        assert_eq!(session(event(EventType::TABLE_MAP)), 0);
+        assert_eq!(session(event(EventType::QUERY)[..HEADER_SIZE + 3].to_vec()), 0);
+        assert_eq!(session(Vec::new()), 0);
+    }
+
+    #[test]
     fn a_class_is_slower_by_its_own_factor() {
         let mut advice = Advice::new(&[CompressionLevel::DEFAULT], 1);
-        for (class, times) in [(2, [1000, 3000]), (SMALL, [500_000, 700_000])] {
+        for (class, times) in [(2, [1000, 3000]), (SMALL_CLASSES, [500_000, 700_000])] {
             let class = &mut advice.figures.classes[class];
             let mut level = ClassLevel { compress: times.iter().sum(), ..ClassLevel::default() };
             times.iter().for_each(|time| level.times.count(*time, 1.0));

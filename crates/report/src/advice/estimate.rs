@@ -8,12 +8,11 @@
 use std::sync::Arc;
 
 use super::figures::{ClassLevel, Figures, LevelFigures};
-use super::sample::LARGE;
 use super::strata::{self, BUCKETS, Estimate, Sums};
 use super::tables::Tables;
 use crate::quantiles::Quantiles;
 use crate::stats::TableName;
-use crate::stats::size_class::{CLASSES, SizeClass};
+use crate::stats::size_class::CLASSES;
 
 /// Half-widths in standard errors: 99 % of a normal distribution.
 const SIGMAS: f64 = 2.6;
@@ -254,12 +253,3 @@ impl Estimator {
         super::per(compress, inner)
     }
 }
-
-// A class of large transactions has no others.
-const _: () = {
-    let mut class = 0;
-    while SizeClass::numbered(class).from < LARGE {
-        class += 1;
-    }
-    assert!(SizeClass::numbered(class).from == LARGE);
-};

@@ -17,10 +17,20 @@ use super::strata::bucket;
 use super::table_walk::TableWalk;
 use super::{Commits, Part};
 use crate::stats::TableName;
-use crate::stats::size_class::{CLASSES, class_of};
+use crate::stats::size_class::{CLASSES, SizeClass, class_of};
 
 /// Transactions from this size on, in bytes, are large: few fit into the time, and they differ.
 pub(super) const LARGE: u64 = 64 << 10;
+
+/// Classes of size whose transactions are not large; the others have none but large ones.
+pub(super) const SMALL_CLASSES: usize = {
+    let mut class = 0;
+    while SizeClass::numbered(class).from < LARGE {
+        class += 1;
+    }
+    assert!(SizeClass::numbered(class).from == LARGE);
+    class
+};
 
 /// Bytes of a large transaction that are kept.
 pub(super) const BEGINNING: u64 = 24 * MARK_EVERY;

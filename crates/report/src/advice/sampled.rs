@@ -16,10 +16,10 @@ use binlogz_payload::{CompressionLevel, Error, Spool};
 use super::Advice;
 use super::estimate::{Estimator, Measured, MeasuredUnit};
 use super::plan::{Plan, Span, Spans};
-use super::sample::{LARGE, Large, Sampler, Store, Unit};
+use super::sample::{Large, SMALL_CLASSES, Sampler, Store, Unit};
 use super::strata::BUCKETS;
 use super::table_walk::TableWalk;
-use crate::stats::size_class::{CLASSES, SizeClass};
+use crate::stats::size_class::CLASSES;
 
 /// Enough: a half-width of this part of the result at every level.
 const HALF_WIDTH_ENOUGH: f64 = 0.0075;
@@ -115,8 +115,8 @@ impl Advice {
         let seed = sampler.seed();
         let Store { classes, spool } = sampler.into_store();
         let levels = self.levels.clone();
-        let large = self.figures.classes.iter().enumerate().filter(|(number, _)| is_large(*number));
-        let large: u64 = large.map(|(_, class)| class.transactions).sum();
+        let large = self.figures.classes.iter().skip(SMALL_CLASSES);
+        let large: u64 = large.map(|class| class.transactions).sum();
         let run = Run {
             levels: &levels,
             workers,
@@ -369,11 +369,6 @@ impl Worker {
         level.compress = (level.compress as f64 * super::per(large.inner as f64, at.get() as f64)) as u64;
         Ok(Some(level))
     }
-}
-
-/// Whether a class is of large transactions.
-fn is_large(class: usize) -> bool {
-    SizeClass::numbered(class).from >= LARGE
 }
 
 /// How large the payload will be, from its marks and those of the fast level. The beginning up to [`LEARNT`] has

@@ -21,13 +21,8 @@ pub(super) fn push_unsigned(out: &mut Vec<u8>, number: u64) {
         let (digits, count) = short_digits(low);
         return push_front(out, &digits, count);
     }
-    push_high(out, high);
+    push_unsigned(out, high);
     out.extend_from_slice(&eight_digits(low));
-}
-
-/// What stands in front of the last eight digits; apart, so that short numbers are written where they are needed.
-fn push_high(out: &mut Vec<u8>, number: u64) {
-    push_unsigned(out, number);
 }
 
 /// Appends a signed number.
