@@ -94,6 +94,12 @@ fn a_budget_that_is_over_is_told() {
     assert_eq!(ran.code, Some(0));
     // Nothing else is told: whether the log was read to its end within a millisecond is not known.
     assert!(ran.stderr.lines().all(|line| line.contains("the budget allowed for")), "{}", ran.stderr);
+    let report: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let (summary, recommendation) = (&report["summary"][0], &report["recommendation"][0]);
+    if summary["sampled_transactions"] == 0 && summary["eligible_transactions"] != 0 {
+        assert_eq!(recommendation["verdict"], "cant_tell", "{recommendation}");
+        assert_eq!(recommendation["level"], Value::Null);
+    }
     let ran = folder.run(["advise", "--budget=0s", LOG]);
     assert!(
         ran.code == Some(2) && ran.stderr.contains("\"0s\" is no time such as 30s or 5m"),

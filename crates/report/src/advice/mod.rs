@@ -11,6 +11,7 @@
 //! mean to whoever runs the server is [`Advice::recommendation`]'s business; docs/advise.md says what each column is.
 
 mod commits;
+mod decide;
 mod estimate;
 mod exact;
 mod figures;

@@ -1,29 +1,18 @@
-//! What to do, and why: rules over the figures, each reason with its figure.
+//! What to do, and why: the decision in words, each reason with its figure. The rule is in `decide.rs`.
 
 use std::fmt;
 
 use binlogz_payload::{CompressionLevel, Ineligible};
 
 use super::Advice;
+use super::decide::{Decision, Point, decide};
 use crate::stats::size_class::SizeClass;
 
-/// Below this, in percent of the log, a saving is not worth a change.
-const WORTH_IT: f64 = 10.0;
+/// From less than so many bytes of transactions nothing follows.
+const BYTES_MIN: u64 = 64 << 10;
 
-/// A higher level has to save so much more of the log, in percent.
-const WORTH_A_LEVEL: f64 = 2.0;
-
-/// What compressing may take of a core on the source, in percent.
-const CORE_MAX: f64 = 10.0;
-
-/// Above this, in percent of a core, it should not be the source that compresses.
-const CORE_FAR_TOO_MUCH: f64 = 50.0;
-
-/// What compressing may add to 99 of 100 commits, in milliseconds.
-const COMMIT_MAX: f64 = 10.0;
-
-/// The same for the typical commit.
-const COMMIT_TYPICAL_MAX: f64 = 1.0;
+/// A class of sizes that saves less than this, in percent, is named: see [`Advice::who_pays`].
+const HARDLY_SHRINKS: f64 = 20.0;
 
 /// What to do with `binlog_transaction_compression`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +25,8 @@ pub enum Verdict {
     TryOnReplica,
     /// Let something else compress than the source's commits.
     CompressOffSource,
+    /// The figures support more than one answer.
+    CantTell,
 }
 
 impl Verdict {
@@ -46,6 +37,7 @@ impl Verdict {
             Verdict::TurnOn => "turn_on",
             Verdict::TryOnReplica => "try_on_replica",
             Verdict::CompressOffSource => "compress_off_source",
+            Verdict::CantTell => "cant_tell",
         }
     }
 }
@@ -55,48 +47,88 @@ impl Verdict {
 pub struct Recommendation {
     /// What to do.
     pub verdict: Verdict,
-    /// With which level; `None` if compression is to stay off.
+    /// With which level; `None` if compression is to stay off, or nobody can tell.
     pub level: Option<CompressionLevel>,
+    /// What that saves of the log in percent, and what it may be off by in points (0: nothing).
+    pub saved: Option<(f64, f64)>,
+    /// What else the figures may mean: the answers between which they don't tell, else empty.
+    pub between: Vec<(Verdict, CompressionLevel)>,
     /// Why, the weightiest first.
     pub reasons: Vec<String>,
 }
 
 impl fmt::Display for Recommendation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let level = self.level.map_or_else(String::new, |level| level.to_string());
-        match self.verdict {
-            Verdict::LeaveOff => f.write_str("leave compression off"),
-            Verdict::TurnOn => write!(f, "turn compression on at level {level}"),
-            Verdict::TryOnReplica => {
-                write!(f, "try level {level} on a replica first that only backups are taken from")
+        if self.verdict == Verdict::CantTell {
+            f.write_str("can't tell yet")?;
+            for (place, (verdict, level)) in self.between.iter().enumerate() {
+                f.write_str(if place == 0 { ": " } else { ", or " })?;
+                write_answer(f, *verdict, *level)?;
             }
-            Verdict::CompressOffSource => write!(
+            return Ok(());
+        }
+        write_answer(f, self.verdict, self.level.unwrap_or_default())?;
+        match self.saved {
+            Some((saved, 0.0)) if self.level.is_some() => write!(f, " (saves {saved:.1} % of the log)"),
+            Some((saved, off)) if self.level.is_some() => {
+                write!(f, " (saves {saved:.1} ± {off:.1} % of the log)")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn write_answer(f: &mut fmt::Formatter<'_>, verdict: Verdict, level: CompressionLevel) -> fmt::Result {
+    match verdict {
+        Verdict::LeaveOff => f.write_str("leave compression off"),
+        Verdict::TurnOn => write!(f, "turn compression on at level {level}"),
+        Verdict::TryOnReplica => {
+            write!(f, "try level {level} on a replica first that only backups are taken from")
+        }
+        Verdict::CompressOffSource => {
+            write!(
                 f,
                 "compress off the source: its files at rest, or its stream on the way, at level {level}"
-            ),
+            )
         }
+        Verdict::CantTell => f.write_str("can't tell"),
     }
 }
 
 impl Advice {
     /// What to do, and why.
     pub fn recommendation(&self) -> Recommendation {
-        let place = self.recommended_place();
-        let level = self.levels.get(place).copied().unwrap_or_default();
-        let saved = self.saved_percent(place);
+        let decision = self.decision();
+        let place = decision.as_ref().map_or(0, |decision| decision.expected.place);
+        let level_at = |place: usize| self.levels.get(place).copied().unwrap_or_default();
+        let (level, saved) = (level_at(place), self.saved_percent(place));
         let mut reasons = Vec::new();
-        let verdict = if self.figures.eligible() == 0 {
-            reasons.push("no transaction in these logs would be compressed".to_owned());
-            Verdict::LeaveOff
-        } else if saved < WORTH_IT {
-            reasons.push(format!(
-                "level {level} would save {saved:.1} % of the log, which is hardly worth a change"
-            ));
-            Verdict::LeaveOff
-        } else {
-            reasons.push(format!("level {level} saves {saved:.1} % of the log"));
-            self.verdict_by_cost(place, &mut reasons)
-        };
+        let (mut verdict, mut between) = (Verdict::CantTell, Vec::new());
+        match decision {
+            _ if self.figures.eligible() == 0 => {
+                reasons.push("no transaction in these logs would be compressed".to_owned());
+                verdict = Verdict::LeaveOff;
+            }
+            _ if self.figures.eligible_plain() < BYTES_MIN => reasons.push(format!(
+                "{} transactions of {} bytes together are too little to tell from, expected {BYTES_MIN} bytes or more",
+                self.figures.eligible(),
+                self.figures.eligible_plain()
+            )),
+            _ if self.sampled.as_ref().is_some_and(|sampled| sampled.units == 0) => reasons.push(
+                "no transaction was compressed within the budget: a longer one, such as --budget 30s, or --exact will tell"
+                    .to_owned(),
+            ),
+            Some(decision) if decision.is_clear() => {
+                verdict = decision.expected.verdict;
+                self.why(verdict, place, &mut reasons);
+            }
+            Some(decision) => {
+                between = decision.possible.iter().map(|answer| (answer.verdict, level_at(answer.place))).collect();
+                reasons.push(self.why_not(&decision));
+                self.costs(place, &mut reasons);
+            }
+            None => {}
+        }
         self.higher_levels(place, verdict, &mut reasons);
         self.who_pays(place, &mut reasons);
         self.who_stays(&mut reasons);
@@ -119,35 +151,79 @@ impl Advice {
                     .to_owned(),
             );
         }
-        let level = (verdict != Verdict::LeaveOff).then_some(level);
-        Recommendation { verdict, level, reasons }
+        let has_level = !matches!(verdict, Verdict::LeaveOff | Verdict::CantTell);
+        Recommendation {
+            verdict,
+            level: has_level.then_some(level),
+            saved: has_level.then(|| (saved, self.half_width_points(place))),
+            between,
+            reasons,
+        }
     }
 
-    /// The level to recommend, by its place: the lowest one to which no affordable level adds much.
+    /// The level that the figures speak for, by its place: the one that is shown.
     pub(super) fn recommended_place(&self) -> usize {
-        let affordable = |place: usize| {
+        self.decision().map_or(0, |decision| decision.expected.place)
+    }
+
+    /// What the figures lead to; `None` without levels.
+    pub(super) fn decision(&self) -> Option<Decision> {
+        let points = self.levels.iter().enumerate().map(|(place, level)| {
             let [typical, slow] = self.commit_milliseconds(place);
-            typical <= COMMIT_TYPICAL_MAX
-                && slow <= COMMIT_MAX
-                && self.core_percent(place).is_none_or(|percent| percent <= CORE_MAX)
-        };
-        let mut places: Vec<usize> = (0..self.levels.len()).collect();
-        places.sort_by_key(|place| self.levels.get(*place).copied());
-        let mut chosen = match places.first() {
-            Some(lowest) => *lowest,
-            None => return 0,
-        };
-        // Where none is affordable on the source, somebody else compresses: the server's default.
-        if !affordable(chosen) {
-            let default = |place: &&usize| self.levels.get(**place) == Some(&CompressionLevel::DEFAULT);
-            return places.iter().find(default).copied().unwrap_or(chosen);
-        }
-        for place in places {
-            if affordable(place) && self.saved_percent(place) >= self.saved_percent(chosen) + WORTH_A_LEVEL {
-                chosen = place;
+            Point {
+                level: *level,
+                saved: self.saved_percent(place),
+                half_width: self.half_width_points(place),
+                core: self.core_percent(place),
+                typical,
+                slow,
             }
+        });
+        decide(&points.collect::<Vec<_>>(), self.sampled.as_ref().is_some_and(|sampled| sampled.busy))
+    }
+
+    /// What a level's saving may be off by, in points of the plain log.
+    fn half_width_points(&self, place: usize) -> f64 {
+        let half_width = self.sampled.as_ref().and_then(|sampled| sampled.half_widths.get(place));
+        100.0 * super::per(half_width.copied().unwrap_or(0.0), self.plain_bytes() as f64)
+    }
+
+    /// The figures behind an answer.
+    fn why(&self, verdict: Verdict, place: usize, reasons: &mut Vec<String>) {
+        let (level, saved) = (self.levels.get(place).copied().unwrap_or_default(), self.saved_percent(place));
+        if verdict == Verdict::LeaveOff {
+            reasons.push(format!(
+                "level {level} would save {saved:.1} % of the log, which is hardly worth a change"
+            ));
+            return;
         }
-        chosen
+        reasons.push(format!("level {level} saves {saved:.1} % of the log"));
+        self.costs(place, reasons);
+        if verdict == Verdict::TryOnReplica && self.core_percent(place).is_none() {
+            reasons.push(
+                "the logs cover too little time to tell what part of a core it takes: try it".to_owned(),
+            );
+        }
+    }
+
+    /// What keeps the figures from telling, and what would help.
+    fn why_not(&self, decision: &Decision) -> String {
+        let place = decision.expected.place;
+        let (saved, off) = (self.saved_percent(place), self.half_width_points(place));
+        let level = self.levels.get(place).copied().unwrap_or_default();
+        if decision.sizes_decide {
+            return format!(
+                "level {level} saves {saved:.1} ± {off:.1} % of the log, which is not known well enough to decide: a longer \
+                 --budget, or --exact, will tell"
+            );
+        }
+        match self.sampled.as_ref().is_some_and(|sampled| sampled.busy) {
+            true => "this machine was busy with something else, and processor time measured on it can be twice or half of \
+                     the truth: measure again when it is idle"
+                .to_owned(),
+            false => "the processor time that decides differs by a quarter from run to run: begin with the lower level"
+                .to_owned(),
+        }
     }
 
     /// What compressing adds to the typical commit, and to the slowest but one in a hundred.
@@ -156,32 +232,17 @@ impl Advice {
         [0.5, 0.99].map(|share| times.quantile(share) / 1e6)
     }
 
-    fn verdict_by_cost(&self, place: usize, reasons: &mut Vec<String>) -> Verdict {
+    /// What a level costs.
+    fn costs(&self, place: usize, reasons: &mut Vec<String>) {
         let [typical, slow] = self.commit_milliseconds(place);
-        let commits = format!(
+        if let Some(core) = self.core_percent(place) {
+            reasons.push(format!("at the rate of these logs it takes {core:.1} % of a core"));
+        }
+        reasons.push(format!(
             "compressing adds {} to the typical commit and at most {} to 99 of 100",
             time(typical),
             time(slow)
-        );
-        let core = self.core_percent(place);
-        if let Some(core) = core {
-            reasons.push(format!("at the rate of these logs it takes {core:.1} % of a core"));
-        }
-        reasons.push(commits);
-        match core {
-            Some(core) if core > CORE_FAR_TOO_MUCH => Verdict::CompressOffSource,
-            _ if typical > COMMIT_MAX => Verdict::CompressOffSource,
-            Some(core) if core <= CORE_MAX && typical <= COMMIT_TYPICAL_MAX && slow <= COMMIT_MAX => {
-                Verdict::TurnOn
-            }
-            Some(_) => Verdict::TryOnReplica,
-            None => {
-                reasons.push(
-                    "the logs cover too little time to tell what part of a core it takes: try it".to_owned(),
-                );
-                Verdict::TryOnReplica
-            }
-        }
+        ));
     }
 
     /// What the highest level would add.
@@ -206,7 +267,7 @@ impl Advice {
         let Some((number, class)) = classes.max_by_key(|(_, class)| class.transactions) else { return };
         let Some(level) = class.levels.get(place) else { return };
         let saved = super::saved_percent(class.plain, level.size);
-        if class.transactions * 2 > self.figures.eligible() && saved < 2.0 * WORTH_IT {
+        if class.transactions * 2 > self.figures.eligible() && saved < HARDLY_SHRINKS {
             let SizeClass { from, to } = SizeClass::numbered(number);
             let to = to.map_or_else(String::new, |to| format!(" to {to}"));
             reasons.push(format!(

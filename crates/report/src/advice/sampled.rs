@@ -9,7 +9,7 @@ use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use binlogz_flow::measure::{Cost, MARK_EVERY, Meter};
+use binlogz_flow::measure::{Cost, CpuClock, MARK_EVERY, Meter};
 use binlogz_flow::ordered;
 use binlogz_payload::{CompressionLevel, Error, Spool};
 
@@ -21,8 +21,12 @@ use super::strata::BUCKETS;
 use super::table_walk::TableWalk;
 use crate::stats::size_class::CLASSES;
 
-/// Enough: a half-width of this part of the result at every level.
-const HALF_WIDTH_ENOUGH: f64 = 0.0075;
+/// Enough: a half-width of this part of the result at every level. Where that leaves open what to recommend, the next
+/// one is tried.
+const HALF_WIDTHS_ENOUGH: [f64; 3] = [0.0075, 0.003, 0.001];
+
+/// The machine does something else if compressing takes so many times its processor time.
+const BUSY: f64 = 1.3;
 
 /// Before this many units there is no telling.
 const UNITS_MIN: u64 = 200;
@@ -51,6 +55,8 @@ pub struct Sampled {
     pub(super) bytes: u64,
     /// By level, in bytes.
     pub(super) half_widths: Vec<f64>,
+    /// Whether the machine did something else meanwhile, so that times are known less well.
+    pub(super) busy: bool,
 }
 
 /// A unit that waits: its class, its place among those of its stratum.
@@ -96,6 +102,8 @@ struct Run<'a> {
     plan: Plan,
     /// Bytes of each large transaction that are compressed.
     beginning: u64,
+    /// Nanoseconds that measuring took: by the clock on the wall, and of processor time.
+    spent: [AtomicU64; 2],
 }
 
 impl Advice {
@@ -124,22 +132,40 @@ impl Advice {
             spool,
             plan: Plan::new(&levels, workers),
             beginning: (BEGINNINGS / large.max(1)).next_multiple_of(MARK_EVERY).max(2 * LEARNT),
+            spent: [AtomicU64::new(0), AtomicU64::new(0)],
         };
         let mut estimator = Estimator::new(self.levels.len());
         let (pilot, mut rest) = self.pilot(classes.map(|kept| kept.units.into_sorted_vec()));
-        let goes_on = run.measure(&pilot, &mut estimator, |estimator| self.is_enough(estimator), progress)?;
-        if goes_on {
+        // A log of fewer transactions than any telling needs is measured whole.
+        let mut rest = {
+            run.measure(&pilot, &mut estimator, |_| false, progress)?;
             let weights = estimator.weights(&self.figures);
             let key = |waiting: &Waiting| {
                 let weight = weights.get(waiting.class).and_then(|class| class.get(waiting.unit.stratum));
                 (waiting.place + 1) as f64 / weight.copied().unwrap_or(0.0)
             };
             rest.sort_by(|a, b| key(a).total_cmp(&key(b)));
-            run.measure(&rest, &mut estimator, |estimator| self.is_enough(estimator), progress)?;
+            rest.as_slice()
+        };
+        let unsampled = self.figures.clone();
+        for enough in HALF_WIDTHS_ENOUGH {
+            let before = estimator.units;
+            if before < UNITS_MIN || !self.is_enough(&estimator, enough) {
+                run.measure(rest, &mut estimator, |estimator| self.is_enough(estimator, enough), progress)?;
+            }
+            let done = usize::try_from(estimator.units - before).unwrap_or(usize::MAX);
+            rest = rest.get(done..).unwrap_or_default();
+            self.figures = unsampled.clone();
+            let half_widths = estimator.half_widths(&self.figures);
+            estimator.fill(&mut self.figures);
+            let Estimator { units, bytes, .. } = estimator;
+            self.sampled = Some(Sampled { seed, units, bytes, half_widths, busy: run.was_disturbed() });
+            let is_open = self.decision().is_some_and(|decision| decision.sizes_decide);
+            if !is_open || rest.is_empty() || !run.watch.has_time() {
+                break;
+            }
+            self.figures = unsampled.clone();
         }
-        let half_widths = estimator.half_widths(&self.figures);
-        estimator.fill(&mut self.figures);
-        self.sampled = Some(Sampled { seed, units: estimator.units, bytes: estimator.bytes, half_widths });
         Ok(())
     }
 
@@ -167,7 +193,7 @@ impl Advice {
         (pilot, rest)
     }
 
-    fn is_enough(&self, estimator: &Estimator) -> bool {
+    fn is_enough(&self, estimator: &Estimator, part: f64) -> bool {
         let fixed = self.figures.left_bytes() as f64;
         let classes = self.figures.classes.iter().enumerate();
         let all_seen = classes
@@ -179,11 +205,19 @@ impl Advice {
                 .half_widths(&self.figures)
                 .iter()
                 .zip(sizes)
-                .all(|(half_width, size)| *half_width <= HALF_WIDTH_ENOUGH * (size + fixed))
+                .all(|(half_width, size)| *half_width <= part * (size + fixed))
     }
 }
 
 impl Run<'_> {
+    /// Whether compressing waited for the processor.
+    fn was_disturbed(&self) -> bool {
+        let [wall, cpu] = [0, 1].map(|place: usize| {
+            self.spent.get(place).map_or(0, |spent| spent.load(Ordering::Relaxed)) as f64
+        });
+        wall > BUSY * cpu
+    }
+
     /// Measures units, in this order, as far as time allows and until it is `enough`; whether it may go on.
     fn measure(
         &self,
@@ -270,17 +304,29 @@ struct Worker {
     /// One a level.
     meters: Vec<Meter>,
     walk: TableWalk,
+    clock: CpuClock,
     events: Vec<u8>,
 }
 
 impl Worker {
     fn new(levels: &[CompressionLevel]) -> Result<Self, binlogz_flow::Error> {
         let meters = levels.iter().map(|level| Meter::new(&[*level])).collect::<Result<_, _>>()?;
-        Ok(Worker { meters, walk: TableWalk::default(), events: Vec::new() })
+        let (walk, clock) = (TableWalk::default(), CpuClock::default());
+        Ok(Worker { meters, walk, clock, events: Vec::new() })
     }
 
     /// Does a job; `None` if time is over before it is done.
     fn measure(&mut self, job: &Job<'_>, run: &Run<'_>) -> Result<Option<Levels>, Error> {
+        let (began, clock) = (Instant::now(), self.clock);
+        let (levels, cpu) = clock.time(|| self.measured(job, run));
+        let wall = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        for (spent, more) in run.spent.iter().zip([wall, cpu]) {
+            spent.fetch_add(more, Ordering::Relaxed);
+        }
+        levels
+    }
+
+    fn measured(&mut self, job: &Job<'_>, run: &Run<'_>) -> Result<Option<Levels>, Error> {
         let unit = &job.waiting.unit;
         match (&unit.large, job.part) {
             (Some(large), Some((part, span))) => {

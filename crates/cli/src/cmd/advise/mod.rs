@@ -74,9 +74,9 @@ pub(crate) struct Advise {
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     keyring: KeyringArg,
-    /// How many of a server's logs to read, the last ones
-    #[arg(long, value_name = "N", default_value_t = LAST)]
-    last: NonZeroUsize,
+    /// How many of a server's logs to read, the last ones [default: two, and as many more as make 64 MiB]
+    #[arg(long, value_name = "N")]
+    last: Option<NonZeroUsize>,
     /// Bytes a second to read from a server at most: 500K, 20M
     #[arg(long, value_name = "BYTES", value_parser = rate)]
     max_rate: Option<u64>,
@@ -90,9 +90,6 @@ pub(crate) struct Advise {
     )]
     logs: Vec<LogPath>,
 }
-
-/// The log that is written and the one before it: a day, or a busy hour.
-const LAST: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
 
 /// A log that is measured.
 #[derive(Debug)]
@@ -132,6 +129,9 @@ const BUDGET: &str = "30s";
 /// The part of the budget that may be spent on reading the logs, and on reading them and on whole files.
 const SCAN_SHARE: f64 = 0.4;
 const WHOLE_FILE_SHARE: f64 = 0.5;
+
+/// The part of the budget that the sample gets at the least, however long the rest took.
+const SAMPLE_SHARE: f64 = 0.4;
 
 /// The part of the time, of an exact run's that of compressing, for finding out what commits take longer, and how much
 /// of it is of any use.
@@ -270,7 +270,8 @@ impl Advise {
         // Nobody else has it any more: the workers are gone.
         let Some(sampler) = Arc::into_inner(sampler) else { return Ok(()) };
         let progress = Progress::new(&"sample", None);
-        advice.measure_sample(sampler, workers, deadlines.all, &mut |bytes| progress.at(bytes))
+        let deadline = deadlines.all.max(Instant::now() + self.budget.mul_f64(SAMPLE_SHARE));
+        advice.measure_sample(sampler, workers, deadline, &mut |bytes| progress.at(bytes))
     }
 
     /// Where the page goes, if it may go there.
@@ -303,7 +304,7 @@ impl Advise {
             servers.push(server.map_err(|error| Failure::of(&place, error))?);
         }
         for server in servers {
-            match last_logs(server, self.last.get(), self.max_rate) {
+            match last_logs(server, self.last, self.max_rate) {
                 Ok(found) => logs.extend(found.into_iter().map(|log| Log::Server(Box::new(log)))),
                 Err(Failure::Line(line)) => {
                     complain(&line);

@@ -8,6 +8,7 @@
 
 use std::fmt;
 use std::io::{self, Read};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,10 +38,15 @@ impl fmt::Display for ServerLog {
     }
 }
 
-/// The last `count` logs of a server, the oldest first.
+/// Without a number of logs: the one that is written, the one before it, and as many more as make this many bytes. A
+/// server that was just restarted has logs of a few hundred bytes.
+const LAST_MIN: usize = 2;
+const LAST_BYTES: u64 = 64 << 20;
+
+/// The last logs of a server, the oldest first: `count` of them, or enough to tell from.
 pub(super) fn last_logs(
     connect: ConnectOptions,
-    count: usize,
+    count: Option<NonZeroUsize>,
     rate_max: Option<u64>,
 ) -> Result<Vec<ServerLog>> {
     let connect = Arc::new(connect);
@@ -58,6 +64,7 @@ pub(super) fn last_logs(
         })?;
         logs.push(ServerLog { connect: Arc::clone(&connect), name, size, rate_max });
     }
+    let count = count.map_or_else(|| enough(logs.iter().map(|log| log.size)), NonZeroUsize::get);
     let logs = logs.split_off(logs.len().saturating_sub(count));
     if !replicates {
         let bytes: u64 = logs.iter().map(|log| log.size).sum();
@@ -68,6 +75,17 @@ pub(super) fn last_logs(
         ));
     }
     Ok(logs)
+}
+
+/// How many of the last logs of these sizes are enough to tell from.
+fn enough(sizes: impl DoubleEndedIterator<Item = u64>) -> usize {
+    let mut bytes = 0;
+    let before_enough = sizes.rev().take_while(|size| {
+        let more = bytes < LAST_BYTES;
+        bytes += size;
+        more
+    });
+    before_enough.count().max(LAST_MIN)
 }
 
 impl ServerLog {
@@ -136,6 +154,14 @@ pub(super) fn rate(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logs_of_a_few_bytes_are_not_enough() {
+        assert_eq!(enough([LAST_BYTES, LAST_BYTES, LAST_BYTES].into_iter()), LAST_MIN);
+        assert_eq!(enough([LAST_BYTES, 5_600_000, 200, 533].into_iter()), 4);
+        assert_eq!(enough([LAST_BYTES, LAST_BYTES, 200, 533].into_iter()), 3);
+        assert_eq!(enough([733].into_iter()), LAST_MIN);
+    }
 
     #[test]
     fn rates() {

@@ -1,0 +1,278 @@
+//! Which answer the figures support: one rule, tried at both ends of what each figure may be off by.
+//!
+//! ```text
+//! levels that cost little enough ── the lowest that no other beats by 2 points ── saves enough? ── Answer
+//! ```
+//!
+//! Where the ends lead to different answers, the figures don't tell. What an answer is called, and the reasons given for
+//! it, are `recommend.rs`'s business. docs/advise.md has the same rule in words.
+
+use binlogz_payload::CompressionLevel;
+
+use super::recommend::Verdict;
+
+/// Below this, in percent of the log, a saving is not worth a change.
+const WORTH_IT: f64 = 10.0;
+
+/// A higher level has to save so much more of the log, in percent.
+const WORTH_A_LEVEL: f64 = 2.0;
+
+/// What compressing may take of a core on the source, in percent.
+const CORE_MAX: f64 = 10.0;
+
+/// Above this, in percent of a core, it should not be the source that compresses.
+const CORE_FAR_TOO_MUCH: f64 = 50.0;
+
+/// What compressing may add to 99 of 100 commits, in milliseconds.
+const COMMIT_MAX: f64 = 10.0;
+
+/// The same for the typical commit.
+const COMMIT_TYPICAL_MAX: f64 = 1.0;
+
+/// Processor times differ by a quarter from run to run, and from the server's own (docs/advise.md, Measured).
+const COST_FACTOR: f64 = 1.25;
+
+/// On a machine that did something else meanwhile they differ by more: caches are shared, clocks change.
+const COST_FACTOR_BUSY: f64 = 2.0;
+
+/// What one level saves and costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Point {
+    pub(super) level: CompressionLevel,
+    /// Of the log, in percent, and what that may be off by, in points.
+    pub(super) saved: f64,
+    pub(super) half_width: f64,
+    /// Of one core, in percent; `None` where the logs cover too little time to tell a rate.
+    pub(super) core: Option<f64>,
+    /// What it adds to the typical commit and to 99 of 100, in milliseconds.
+    pub(super) typical: f64,
+    pub(super) slow: f64,
+}
+
+/// What to do, by the place of the level among the points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) verdict: Verdict,
+    pub(super) place: usize,
+}
+
+/// What the figures say, and what else they might.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Decision {
+    /// Taking the figures as they are.
+    pub(super) expected: Answer,
+    /// All answers within what the figures may be off by; more than one: they don't tell.
+    pub(super) possible: Vec<Answer>,
+    /// Whether sizes alone, with times as measured, leave more than one.
+    pub(super) sizes_decide: bool,
+}
+
+impl Decision {
+    /// Whether the figures tell.
+    pub(super) fn is_clear(&self) -> bool {
+        self.possible.len() == 1
+    }
+}
+
+/// One assumption about how far the figures are off.
+#[derive(Debug, Clone, Copy)]
+struct Shift {
+    /// Added to what each level saves, in half-widths.
+    saved: f64,
+    /// Added to what one level saves more than another, in half-widths.
+    gain: f64,
+    /// Times are taken by this.
+    cost: f64,
+}
+
+const NO_SHIFT: Shift = Shift { saved: 0.0, gain: 0.0, cost: 1.0 };
+
+impl Point {
+    fn shifted(self, shift: Shift) -> Point {
+        Point {
+            saved: self.saved + shift.saved * self.half_width,
+            core: self.core.map(|core| core * shift.cost),
+            typical: self.typical * shift.cost,
+            slow: self.slow * shift.cost,
+            ..self
+        }
+    }
+
+    fn is_affordable(&self) -> bool {
+        self.typical <= COMMIT_TYPICAL_MAX
+            && self.slow <= COMMIT_MAX
+            && self.core.is_none_or(|core| core <= CORE_MAX)
+    }
+
+    fn verdict(&self) -> Verdict {
+        match self.core {
+            _ if self.saved < WORTH_IT => Verdict::LeaveOff,
+            Some(core) if core > CORE_FAR_TOO_MUCH => Verdict::CompressOffSource,
+            _ if self.typical > COMMIT_MAX => Verdict::CompressOffSource,
+            Some(_) if self.is_affordable() => Verdict::TurnOn,
+            Some(_) | None => Verdict::TryOnReplica,
+        }
+    }
+}
+
+/// What these levels, in any order, lead to. `busy`: the machine did something else while times were measured.
+pub(super) fn decide(points: &[Point], busy: bool) -> Option<Decision> {
+    let expected = answer(points, NO_SHIFT)?;
+    let factor = if busy { COST_FACTOR_BUSY } else { COST_FACTOR };
+    let possible_at = |costs: &[f64]| {
+        let mut possible = vec![expected];
+        for (cost, saved) in costs.iter().flat_map(|cost| [-1.0, 0.0, 1.0].map(|saved| (*cost, saved))) {
+            for gain in [-1.0, 0.0, 1.0] {
+                possible.extend(answer(points, Shift { saved, gain, cost }));
+            }
+        }
+        let mut seen = Vec::new();
+        // Which level it would be makes no difference where compression stays off.
+        let same = |a: &Answer, b: &Answer| {
+            a.verdict == b.verdict && (a.place == b.place || a.verdict == Verdict::LeaveOff)
+        };
+        for answer in possible {
+            if !seen.iter().any(|known| same(known, &answer)) {
+                seen.push(answer);
+            }
+        }
+        seen
+    };
+    Some(Decision {
+        expected,
+        possible: possible_at(&[1.0 / factor, 1.0, factor]),
+        sizes_decide: possible_at(&[1.0]).len() > 1,
+    })
+}
+
+/// The rule: of the levels that cost little enough the lowest that no other one of them beats by [`WORTH_A_LEVEL`].
+/// Where none costs little enough, somebody else compresses, at the server's default level.
+fn answer(points: &[Point], shift: Shift) -> Option<Answer> {
+    let shifted: Vec<Point> = points.iter().map(|point| point.shifted(shift)).collect();
+    let mut places: Vec<usize> = (0..shifted.len()).collect();
+    places.sort_by_key(|place| shifted.get(*place).map(|point| point.level));
+    let affordable: Vec<(usize, &Point)> = places
+        .iter()
+        .filter_map(|place| Some((*place, shifted.get(*place)?)))
+        .filter(|(_, point)| point.is_affordable())
+        .collect();
+    // Levels compress the same transactions: what one gains on another is off by no more than the worse known of all.
+    let off = points.iter().map(|point| point.half_width).fold(0.0, f64::max);
+    let worth = (WORTH_A_LEVEL - shift.gain * off).max(f64::MIN_POSITIVE);
+    let is_beaten = |one: &Point| {
+        affordable.iter().any(|(_, other)| other.level > one.level && other.saved >= one.saved + worth)
+    };
+    let chosen = affordable.iter().find(|(_, point)| !is_beaten(point)).map(|(place, _)| *place);
+    let place = chosen.or_else(|| {
+        let level = |place: &&usize| shifted.get(**place).map(|point| point.level);
+        let default = places.iter().find(|place| level(place) == Some(CompressionLevel::DEFAULT));
+        default.or(places.first()).copied()
+    })?;
+    Some(Answer { verdict: shifted.get(place)?.verdict(), place })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEVELS: [i64; 7] = [1, 3, 6, 9, 15, 19, 22];
+
+    /// A curve: what each level saves, and its share of a core; commits take a tenth of a millisecond.
+    fn curve(saved: [f64; 7], core: [f64; 7]) -> Vec<Point> {
+        let point = |((level, saved), core): ((i64, f64), f64)| Point {
+            level: CompressionLevel::clamped(level),
+            saved,
+            half_width: 0.0,
+            core: Some(core),
+            typical: 0.1,
+            slow: 1.0,
+        };
+        LEVELS.into_iter().zip(saved).zip(core).map(point).collect()
+    }
+
+    const CHEAP: [f64; 7] = [0.1, 0.1, 0.2, 0.3, 1.0, 2.0, 4.0];
+
+    fn level_of(points: &[Point]) -> u8 {
+        points[decide(points, false).unwrap().expected.place].level.get()
+    }
+
+    /// The rule as the documentation has it, word by word.
+    fn as_documented(points: &[Point]) -> Option<u8> {
+        let within: Vec<&Point> = points.iter().filter(|point| point.is_affordable()).collect();
+        let beaten = |one: &Point| within.iter().any(|other| other.saved >= one.saved + 2.0);
+        within.iter().filter(|one| !beaten(one)).map(|one| one.level.get()).min()
+    }
+
+    #[test]
+    fn the_lowest_level_that_no_other_beats_by_two_points() {
+        // 15 beats 1 by more than two points, but 3 by no more than 1.1.
+        assert_eq!(level_of(&curve([60.0, 61.5, 61.9, 62.0, 62.6, 62.6, 62.6], CHEAP)), 3);
+        // One point after another: none beats its neighbour, but the lowest is far from the best.
+        assert_eq!(level_of(&curve([50.0, 51.0, 52.0, 53.0, 54.0, 55.0, 56.0], CHEAP)), 19);
+        // A higher level that saves less.
+        assert_eq!(level_of(&curve([50.0, 49.0, 53.0, 53.5, 54.0, 54.5, 54.9], CHEAP)), 6);
+    }
+
+    #[test]
+    fn every_curve_of_a_grid_gets_what_the_documentation_says() {
+        // Steps between levels of -1 to 3 points, in halves, and costs that pass the bound anywhere or nowhere.
+        let mut seed = 1_u64;
+        let mut draw = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for _ in 0..20_000 {
+            let mut saved = [20.0; 7];
+            for place in 1..7 {
+                saved[place] = saved[place - 1] + (draw(9) as f64 / 2.0) - 1.0;
+            }
+            let too_dear_from = draw(8) as usize;
+            let core = std::array::from_fn(|place| if place >= too_dear_from { 30.0 } else { 1.0 });
+            let points = curve(saved, core);
+            match as_documented(&points) {
+                Some(level) => assert_eq!(level_of(&points), level, "{points:?}"),
+                None => assert_eq!(level_of(&points), 3, "{points:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_levels_makes_no_difference() {
+        let mut points = curve([50.0, 51.0, 52.0, 53.0, 54.0, 55.0, 56.0], CHEAP);
+        points.reverse();
+        assert_eq!(level_of(&points), 19);
+    }
+
+    #[test]
+    fn sizes_that_are_hardly_known_decide_nothing() {
+        let mut points = curve([12.0, 12.5, 12.6, 12.7, 12.8, 12.8, 12.8], CHEAP);
+        assert!(decide(&points, false).unwrap().is_clear());
+        points.iter_mut().for_each(|point| point.half_width = 28.0);
+        let decision = decide(&points, false).unwrap();
+        let verdicts: Vec<_> = decision.possible.iter().map(|answer| answer.verdict).collect();
+        assert!(verdicts.contains(&Verdict::LeaveOff) && verdicts.contains(&Verdict::TurnOn), "{decision:?}");
+        assert!(decision.sizes_decide);
+    }
+
+    #[test]
+    fn what_lies_near_a_bound_of_cost_decides_nothing() {
+        let core = [1.0, 2.0, 9.0, 30.0, 90.0, 90.0, 90.0];
+        let points = curve([50.0, 51.0, 56.0, 57.0, 60.0, 60.0, 60.0], core);
+        let decision = decide(&points, false).unwrap();
+        assert_eq!(points[decision.expected.place].level.get(), 6);
+        assert!(!decision.is_clear() && !decision.sizes_decide, "{decision:?}");
+        // Far from it a busy machine is good enough.
+        let core = [0.1, 0.2, 0.9, 30.0, 90.0, 90.0, 90.0];
+        let points = curve([50.0, 51.0, 56.0, 57.0, 60.0, 60.0, 60.0], core);
+        assert!(decide(&points, true).unwrap().is_clear());
+    }
+
+    #[test]
+    fn an_interval_never_takes_away_the_expected_answer() {
+        let mut points = curve([50.0, 51.0, 52.0, 53.0, 54.0, 55.0, 56.0], CHEAP);
+        points.iter_mut().for_each(|point| point.half_width = 0.4);
+        let decision = decide(&points, false).unwrap();
+        assert!(decision.possible.contains(&decision.expected));
+        assert_eq!(decide(&[], false), None);
+    }
+}
