@@ -171,7 +171,7 @@ fn the_last_logs_of_a_server_measure_as_their_files_do() {
     let from_files = document(&ask(&folder, &[&keyring, last[0], last[1]]));
 
     let place = |user: &str| format!("mysql://{user}@127.0.0.1:{}", source.port());
-    let ran = ask(&folder, &[&place("monitor"), "--max-rate=50M"]);
+    let ran = ask(&folder, &[&place("monitor"), "--max-rate=50M", "--last=2"]);
     assert!(ran.stderr.contains("is no replica"), "{}", ran.stderr);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let from_server: Value = serde_json::from_slice(&ran.stdout).unwrap();
@@ -185,7 +185,8 @@ fn the_last_logs_of_a_server_measure_as_their_files_do() {
     assert_eq!(from_server["summary"][0]["eligible_transactions"], 2);
     assert_eq!(from_server["levels"][0]["bytes"], from_files["levels"][0]["bytes"]);
 
-    let all = ask(&folder, &[&place("monitor"), "--last=1000"]);
+    // Two logs of this size are not enough to tell from: without a number all are read.
+    let all = ask(&folder, &[&place("monitor")]);
     let all: Value = serde_json::from_slice(&all.stdout).unwrap();
     assert_eq!(all["summary"][0]["files"], files.len());
 
