@@ -1,7 +1,7 @@
 //! Which answer the figures support: one rule, tried at both ends of what each figure may be off by.
 //!
 //! ```text
-//! levels that cost little enough ── the lowest that no other beats by 2 points ── saves enough? ── Answer
+//! levels that cost little enough ── the lowest that no other beats for its cost ── saves enough? ── Answer
 //! ```
 //!
 //! Where the ends lead to different answers, the figures don't tell. What an answer is called, and the reasons given for
@@ -14,8 +14,13 @@ use super::recommend::Verdict;
 /// Below this, in percent of the log, a saving is not worth a change.
 const WORTH_IT: f64 = 10.0;
 
-/// A higher level has to save so much more of the log, in percent.
-const WORTH_A_LEVEL: f64 = 2.0;
+/// A higher level has to save so much more of the log, in percent, for each time that it doubles the processor time, and
+/// at the least.
+const WORTH_A_DOUBLING: f64 = 2.0;
+
+/// How many doublings the quotient of two levels' processor times is off by: levels are measured in turn, on the same
+/// transactions, so that a busy machine slows both.
+const DOUBLINGS_OFF: f64 = 0.15;
 
 /// What compressing may take of a core on the source, in percent.
 const CORE_MAX: f64 = 10.0;
@@ -42,6 +47,8 @@ pub(super) struct Point {
     /// Of the log, in percent, and what that may be off by, in points.
     pub(super) saved: f64,
     pub(super) half_width: f64,
+    /// Processor time, in any unit: what it is of another level's counts.
+    pub(super) cost: f64,
     /// Of one core, in percent; `None` where the logs cover too little time to tell a rate.
     pub(super) core: Option<f64>,
     /// What it adds to the typical commit and to 99 of 100, in milliseconds.
@@ -79,7 +86,7 @@ impl Decision {
 struct Shift {
     /// Added to what each level saves, in half-widths.
     saved: f64,
-    /// Added to what one level saves more than another, in half-widths.
+    /// Added to what one level saves more than another, in half-widths, and taken off what that costs.
     gain: f64,
     /// Times are taken by this.
     cost: f64,
@@ -145,8 +152,9 @@ pub(super) fn decide(points: &[Point], busy: bool) -> Option<Decision> {
     })
 }
 
-/// The rule: of the levels that cost little enough the lowest that no other one of them beats by [`WORTH_A_LEVEL`].
-/// Where none costs little enough, somebody else compresses, at the server's default level.
+/// The rule: of the levels that cost little enough the lowest that no other one of them beats, by
+/// [`WORTH_A_DOUBLING`] for each doubling of processor time. Where none costs little enough, somebody else compresses, at
+/// the server's default level.
 fn answer(points: &[Point], shift: Shift) -> Option<Answer> {
     let shifted: Vec<Point> = points.iter().map(|point| point.shifted(shift)).collect();
     let mut places: Vec<usize> = (0..shifted.len()).collect();
@@ -158,10 +166,12 @@ fn answer(points: &[Point], shift: Shift) -> Option<Answer> {
         .collect();
     // Levels compress the same transactions: what one gains on another is off by no more than the worse known of all.
     let off = points.iter().map(|point| point.half_width).fold(0.0, f64::max);
-    let worth = (WORTH_A_LEVEL - shift.gain * off).max(f64::MIN_POSITIVE);
-    let is_beaten = |one: &Point| {
-        affordable.iter().any(|(_, other)| other.level > one.level && other.saved >= one.saved + worth)
+    let beats = |other: &Point, one: &Point| {
+        let gain = other.saved - one.saved + shift.gain * off;
+        gain >= worth(other.cost, one.cost, -shift.gain * DOUBLINGS_OFF)
     };
+    let is_beaten =
+        |one: &Point| affordable.iter().any(|(_, other)| other.level > one.level && beats(other, one));
     let chosen = affordable.iter().find(|(_, point)| !is_beaten(point)).map(|(place, _)| *place);
     let place = chosen.or_else(|| {
         let level = |place: &&usize| shifted.get(**place).map(|point| point.level);
@@ -169,6 +179,12 @@ fn answer(points: &[Point], shift: Shift) -> Option<Answer> {
         default.or(places.first()).copied()
     })?;
     Some(Answer { verdict: shifted.get(place)?.verdict(), place })
+}
+
+/// What a level of this cost has to save more than one of that cost, in points.
+fn worth(cost: f64, than: f64, doublings_off: f64) -> f64 {
+    let doublings = if cost > 0.0 && than > 0.0 { (cost / than).log2() } else { 0.0 };
+    WORTH_A_DOUBLING * (doublings + doublings_off).max(1.0)
 }
 
 #[cfg(test)]
@@ -183,6 +199,7 @@ mod tests {
             level: CompressionLevel::clamped(level),
             saved,
             half_width: 0.0,
+            cost: core,
             core: Some(core),
             typical: 0.1,
             slow: 1.0,
@@ -199,36 +216,46 @@ mod tests {
     /// The rule as the documentation has it, word by word.
     fn as_documented(points: &[Point]) -> Option<u8> {
         let within: Vec<&Point> = points.iter().filter(|point| point.is_affordable()).collect();
-        let beaten = |one: &Point| within.iter().any(|other| other.saved >= one.saved + 2.0);
+        let doublings = |one: &Point, other: &Point| (other.cost / one.cost).log2().max(1.0);
+        let beaten = |one: &Point| {
+            within.iter().any(|other| {
+                other.level > one.level && other.saved >= one.saved + 2.0 * doublings(one, other)
+            })
+        };
         within.iter().filter(|one| !beaten(one)).map(|one| one.level.get()).min()
     }
 
     #[test]
-    fn the_lowest_level_that_no_other_beats_by_two_points() {
-        // 15 beats 1 by more than two points, but 3 by no more than 1.1.
-        assert_eq!(level_of(&curve([60.0, 61.5, 61.9, 62.0, 62.6, 62.6, 62.6], CHEAP)), 3);
-        // One point after another: none beats its neighbour, but the lowest is far from the best.
-        assert_eq!(level_of(&curve([50.0, 51.0, 52.0, 53.0, 54.0, 55.0, 56.0], CHEAP)), 19);
+    fn the_lowest_level_that_no_other_beats_for_its_cost() {
+        // 15 beats 1 by more than two points and 3 by 1.1, for ten times the time.
+        assert_eq!(level_of(&curve([60.0, 61.5, 61.9, 62.0, 62.6, 62.6, 62.6], CHEAP)), 1);
+        assert_eq!(level_of(&curve([50.0, 53.0, 54.0, 55.0, 56.0, 58.0, 58.0], CHEAP)), 3);
+        // Twice the time for two points, thirty times for ten.
+        assert_eq!(level_of(&curve([50.0, 52.0, 54.0, 54.5, 55.0, 55.0, 55.0], CHEAP)), 6);
+        assert_eq!(level_of(&curve([50.0, 52.0, 54.0, 54.5, 58.0, 64.0, 64.0], CHEAP)), 19);
         // A higher level that saves less.
         assert_eq!(level_of(&curve([50.0, 49.0, 53.0, 53.5, 54.0, 54.5, 54.9], CHEAP)), 6);
     }
 
     #[test]
     fn every_curve_of_a_grid_gets_what_the_documentation_says() {
-        // Steps between levels of -1 to 3 points, in halves, and costs that pass the bound anywhere or nowhere.
+        // Steps between levels of -1 to 3 points, in halves, times that grow up to eightfold, and costs that pass the
+        // bound anywhere or nowhere.
         let mut seed = 1_u64;
         let mut draw = |below: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) % below
         };
         for _ in 0..20_000 {
-            let mut saved = [20.0; 7];
+            let (mut saved, mut cost) = ([20.0; 7], [1.0; 7]);
             for place in 1..7 {
                 saved[place] = saved[place - 1] + (draw(9) as f64 / 2.0) - 1.0;
+                cost[place] = cost[place - 1] * (1.0 + draw(15) as f64 / 2.0);
             }
             let too_dear_from = draw(8) as usize;
             let core = std::array::from_fn(|place| if place >= too_dear_from { 30.0 } else { 1.0 });
-            let points = curve(saved, core);
+            let mut points = curve(saved, core);
+            points.iter_mut().zip(cost).for_each(|(point, cost)| point.cost = cost);
             match as_documented(&points) {
                 Some(level) => assert_eq!(level_of(&points), level, "{points:?}"),
                 None => assert_eq!(level_of(&points), 3, "{points:?}"),
@@ -240,7 +267,7 @@ mod tests {
     fn the_order_of_the_levels_makes_no_difference() {
         let mut points = curve([50.0, 51.0, 52.0, 53.0, 54.0, 55.0, 56.0], CHEAP);
         points.reverse();
-        assert_eq!(level_of(&points), 19);
+        assert_eq!(level_of(&points), level_of(&curve([50.0, 51.0, 52.0, 53.0, 54.0, 55.0, 56.0], CHEAP)));
     }
 
     #[test]
@@ -257,13 +284,13 @@ mod tests {
     #[test]
     fn what_lies_near_a_bound_of_cost_decides_nothing() {
         let core = [1.0, 2.0, 9.0, 30.0, 90.0, 90.0, 90.0];
-        let points = curve([50.0, 51.0, 56.0, 57.0, 60.0, 60.0, 60.0], core);
+        let points = curve([50.0, 51.0, 59.0, 59.5, 60.0, 60.0, 60.0], core);
         let decision = decide(&points, false).unwrap();
         assert_eq!(points[decision.expected.place].level.get(), 6);
         assert!(!decision.is_clear() && !decision.sizes_decide, "{decision:?}");
         // Far from it a busy machine is good enough.
         let core = [0.1, 0.2, 0.9, 30.0, 90.0, 90.0, 90.0];
-        let points = curve([50.0, 51.0, 56.0, 57.0, 60.0, 60.0, 60.0], core);
+        let points = curve([50.0, 51.0, 59.0, 59.5, 60.0, 60.0, 60.0], core);
         assert!(decide(&points, true).unwrap().is_clear());
     }
 

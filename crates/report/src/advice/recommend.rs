@@ -61,13 +61,13 @@ impl fmt::Display for Recommendation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.verdict == Verdict::CantTell {
             f.write_str("can't tell yet")?;
-            for (place, (verdict, level)) in self.between.iter().enumerate() {
+            for (place, (verdict, levels)) in self.by_verdict().into_iter().enumerate() {
                 f.write_str(if place == 0 { ": " } else { ", or " })?;
-                write_answer(f, *verdict, *level)?;
+                write_answer(f, verdict, &listed(&levels))?;
             }
             return Ok(());
         }
-        write_answer(f, self.verdict, self.level.unwrap_or_default())?;
+        write_answer(f, self.verdict, &self.level.unwrap_or_default().to_string())?;
         match self.saved {
             Some((saved, 0.0)) if self.level.is_some() => write!(f, " (saves {saved:.1} % of the log)"),
             Some((saved, off)) if self.level.is_some() => {
@@ -78,7 +78,36 @@ impl fmt::Display for Recommendation {
     }
 }
 
-fn write_answer(f: &mut fmt::Formatter<'_>, verdict: Verdict, level: CompressionLevel) -> fmt::Result {
+impl Recommendation {
+    /// The answers that are left, those with the same verdict together, the lowest level first.
+    fn by_verdict(&self) -> Vec<(Verdict, Vec<CompressionLevel>)> {
+        let mut answers: Vec<(Verdict, Vec<CompressionLevel>)> = Vec::new();
+        for (verdict, level) in &self.between {
+            match answers.iter_mut().find(|(known, _)| known == verdict) {
+                Some((_, levels)) => levels.push(*level),
+                None => answers.push((*verdict, vec![*level])),
+            }
+        }
+        answers.iter_mut().for_each(|(_, levels)| levels.sort());
+        answers
+    }
+}
+
+/// `1, 3 or 6`.
+fn listed(levels: &[CompressionLevel]) -> String {
+    let mut text = String::new();
+    for (place, level) in levels.iter().enumerate() {
+        text += match place {
+            0 => "",
+            _ if place + 1 == levels.len() => " or ",
+            _ => ", ",
+        };
+        text += &level.to_string();
+    }
+    text
+}
+
+fn write_answer(f: &mut fmt::Formatter<'_>, verdict: Verdict, level: &str) -> fmt::Result {
     match verdict {
         Verdict::LeaveOff => f.write_str("leave compression off"),
         Verdict::TurnOn => write!(f, "turn compression on at level {level}"),
@@ -174,6 +203,7 @@ impl Advice {
                 level: *level,
                 saved: self.saved_percent(place),
                 half_width: self.half_width_points(place),
+                cost: self.compress_seconds_per_gb(place),
                 core: self.core_percent(place),
                 typical,
                 slow,

@@ -149,13 +149,13 @@ impl Advice {
         };
         let unsampled = self.figures.clone();
         for enough in HALF_WIDTHS_ENOUGH {
+            self.figures = unsampled.clone();
             let before = estimator.units;
             if before < UNITS_MIN || !self.is_enough(&estimator, enough) {
                 run.measure(rest, &mut estimator, |estimator| self.is_enough(estimator, enough), progress)?;
             }
             let done = usize::try_from(estimator.units - before).unwrap_or(usize::MAX);
             rest = rest.get(done..).unwrap_or_default();
-            self.figures = unsampled.clone();
             let half_widths = estimator.half_widths(&self.figures);
             estimator.fill(&mut self.figures);
             let Estimator { units, bytes, .. } = estimator;
@@ -164,7 +164,6 @@ impl Advice {
             if !is_open || rest.is_empty() || !run.watch.has_time() {
                 break;
             }
-            self.figures = unsampled.clone();
         }
         Ok(())
     }
