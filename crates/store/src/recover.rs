@@ -136,10 +136,7 @@ pub(crate) fn recover(place: &Place, interval: Duration) -> Result<Recovered> {
     let watermark = Watermark::open(storage, &place.names, &present, interval)?;
     let mut active = None;
     if let Some(last) = files.last() {
-        match recover_last(place, &watermark, *last, &mut report)? {
-            Last::InUse(log, end) => active = Some((log, end)),
-            Last::Closed | Last::Damaged => {}
-        }
+        active = recover_last(place, &watermark, *last, &mut report)?;
     }
     if let Some(end) = report.end.filter(|_| report.damage.is_none()) {
         watermark.note(storage, end, true)?;
@@ -204,22 +201,13 @@ fn holds_nothing(place: &Place, name: &str) -> Result<bool> {
     }
 }
 
-/// The last file, as it was found.
-pub(crate) enum Last {
-    /// It can be appended to.
-    InUse(LogFile, u64),
-    Closed,
-    /// See the report.
-    Damaged,
-}
-
-/// Looks at the last file, and cuts what was torn off its end; also after a repair.
+/// Looks at the last file, and cuts what was torn off its end; also after a repair. Gives it if it can be appended to.
 pub(crate) fn recover_last(
     place: &Place,
     watermark: &Watermark,
     last: FileNumber,
     report: &mut RecoveryReport,
-) -> Result<Last> {
+) -> Result<Option<(LogFile, u64)>> {
     let name = place.names.log(last);
     let log = LogFile::open(place.storage.as_ref(), &name, place.keyring.as_deref())?;
     let size = log.size()?;
@@ -228,7 +216,8 @@ pub(crate) fn recover_last(
         // The head was durable before the index had the file.
         Err(error) => {
             let whole = scan::Scan::without_head(error);
-            return damaged(&log, &whole, last, size, size, report);
+            damaged(&log, &whole, last, size, size, report)?;
+            return Ok(None);
         }
     };
     (report.was_in_use, report.closed) = (scan.in_use, scan.closed);
@@ -247,12 +236,13 @@ pub(crate) fn recover_last(
         Floor::At(_) | Floor::Unknown => 0,
     };
     if scan.valid < floor {
-        return damaged(&log, &scan, last, floor, size, report);
+        damaged(&log, &scan, last, floor, size, report)?;
+        return Ok(None);
     }
     report.end = Some(Position { file: last, offset: scan.whole });
     (report.gtids, report.transactions) = (scan.gtids.clone(), scan.transactions);
     if !scan.in_use {
-        return Ok(Last::Closed);
+        return Ok(None);
     }
     let whole = scan.whole;
     if let Some(error) = &scan.torn {
@@ -264,7 +254,7 @@ pub(crate) fn recover_last(
         cut(place, &log, &scan, size, error.to_string(), report)?;
     }
     write_again(&log, whole)?;
-    Ok(Last::InUse(log, whole))
+    Ok(Some((log, whole)))
 }
 
 /// Cuts a torn tail, of which a copy is kept.
@@ -299,13 +289,12 @@ fn damaged(
     floor: u64,
     size: u64,
     report: &mut RecoveryReport,
-) -> Result<Last> {
+) -> Result<()> {
     let around = damage::look_around(log, scan, floor, size)?;
     report.end = Some(Position { file: last, offset: around.end });
     (report.gtids, report.transactions) = (around.gtids, around.transactions);
     report.damage = Some(Damage { file: last, name: log.name.clone(), holes: around.holes });
-    write_again(log, size.min(around.end))?;
-    Ok(Last::Damaged)
+    write_again(log, size.min(around.end))
 }
 
 /// See the module.

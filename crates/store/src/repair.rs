@@ -14,7 +14,7 @@ use crate::aside;
 use crate::damage::{Damage, Hole};
 use crate::error::{Error, Result};
 use crate::file::LogFile;
-use crate::recover::{Last, RecoveryReport, recover_last};
+use crate::recover::{RecoveryReport, recover_last};
 use crate::store::{BinlogStore, lock};
 
 const CHUNK_SIZE: usize = 256 << 10;
@@ -66,7 +66,7 @@ impl BinlogStore {
             }
             shared.positions.set_both(end);
             *lock(&shared.between) = Some(end);
-            if let Last::InUse(log, _) = last {
+            if let Some((log, _)) = last {
                 active.resume(shared, log, end);
             }
         }
