@@ -132,7 +132,7 @@ impl Relay {
         let keyring = options.keyring.clone();
         let limit = options.uncompressed_file_size;
         let lineages =
-            Lineages::open(disk, keyring, limit, &mut |line| log(Level::Info, &without_controls(line)))?;
+            Lineages::open(disk, keyring, limit, &mut |level, line| log(level, &without_controls(line)))?;
         let uuid = identity::own_uuid(lineages.own().as_ref())?;
         let seeded = match lineages.last() {
             Some(_) => None,

@@ -8,6 +8,8 @@ use std::time::Duration;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::Keyring;
 
+use crate::aside;
+use crate::damage::Damage;
 use crate::error::{Error, Result};
 use crate::file::LogFile;
 use crate::index;
@@ -18,6 +20,7 @@ use crate::reader::LogReader;
 use crate::recover::{Recovered, RecoveryReport, recover};
 use crate::scan;
 use crate::storage::{Storage, StorageFile};
+use crate::watermark::Watermark;
 use crate::writer::{Active, StoreWriter};
 
 /// Which log, and how it is opened.
@@ -29,11 +32,22 @@ pub struct StoreOptions {
     pub keyring: Option<Arc<Keyring>>,
     /// Whose log this is.
     pub lineage: Lineage,
+    /// How often the file that says how far the log is durable is synced itself, while the log is: so much of it may be
+    /// unknown after a crash of the system. With each sync of the log: [`Duration::ZERO`].
+    pub watermark_interval: Duration,
 }
+
+/// One more sync a second costs nothing beside those of the log.
+const WATERMARK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        StoreOptions { base_name: "binlog".to_owned(), keyring: None, lineage: Lineage::default() }
+        StoreOptions {
+            base_name: "binlog".to_owned(),
+            keyring: None,
+            lineage: Lineage::default(),
+            watermark_interval: WATERMARK_INTERVAL,
+        }
     }
 }
 
@@ -66,6 +80,11 @@ pub(crate) struct Shared {
     pub(crate) files: Mutex<Vec<FileNumber>>,
     /// What a sync would sync, and up to where.
     pub(crate) unsynced: Mutex<Option<(Arc<LogFile>, Position)>>,
+    /// Where the last writer ended: between transactions.
+    pub(crate) between: Mutex<Option<Position>>,
+    pub(crate) watermark: Watermark,
+    /// What is damaged; nothing is written meanwhile.
+    pub(crate) damage: Mutex<Option<Arc<Damage>>>,
     /// Held while a file is synced: of two syncs at once the system tells only one that it failed.
     pub(crate) syncing: Mutex<()>,
     latch: Latch,
@@ -89,6 +108,17 @@ impl Shared {
         }
         let first = self.latch.first.get().cloned().unwrap_or_else(|| "an operation did not end".to_owned());
         Err(Error::Latched { first })
+    }
+
+    /// What is damaged.
+    pub(crate) fn damage(&self) -> Option<Arc<Damage>> {
+        lock(&self.damage).clone()
+    }
+
+    /// The log is durable up to here, and nobody knows it yet.
+    pub(crate) fn note_durable(&self, position: Option<Position>, now: bool) -> Result<()> {
+        let storage = self.place.storage.as_ref();
+        position.map_or(Ok(()), |position| self.watermark.note(storage, position, now))
     }
 
     /// Does what leaves the disk in an unknown state if it fails, or panics.
@@ -118,7 +148,7 @@ impl Shared {
 #[derive(Debug)]
 pub struct BinlogStore {
     pub(crate) shared: Arc<Shared>,
-    active: Mutex<Active>,
+    pub(crate) active: Mutex<Active>,
     lineage: Lineage,
 }
 
@@ -132,7 +162,7 @@ impl BinlogStore {
     pub fn open(storage: Arc<dyn Storage>, options: StoreOptions) -> Result<(BinlogStore, RecoveryReport)> {
         let names = LogNames::new(&options.base_name)?;
         let place = Place { storage, names, keyring: options.keyring };
-        let Recovered { files, active, report } = recover(&place)?;
+        let Recovered { files, active, watermark, report } = recover(&place, options.watermark_interval)?;
         let present = place.storage.list().map_err(Error::io("list", "the directory"))?;
         meta::check(place.storage.as_ref(), &place.names, &present, options.lineage)?;
         let shared = Shared {
@@ -140,6 +170,9 @@ impl BinlogStore {
             positions: SharedPositions::default(),
             files: Mutex::new(files),
             unsynced: Mutex::new(None),
+            between: Mutex::new(report.end),
+            watermark,
+            damage: Mutex::new(report.damage.clone().map(Arc::new)),
             syncing: Mutex::new(()),
             latch: Latch::default(),
         };
@@ -168,10 +201,13 @@ impl BinlogStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Latched`].
+    /// [`Error::Latched`]; [`Error::Refusing`] while the log is damaged.
     pub fn writer(&self) -> Result<StoreWriter<'_>> {
         let active = lock(&self.active);
         self.shared.check_latch()?;
+        if let Some(damage) = self.shared.damage() {
+            return Err(Error::Refusing { damage: damage.to_string() });
+        }
         Ok(StoreWriter { shared: &self.shared, active })
     }
 
@@ -183,13 +219,23 @@ impl BinlogStore {
     pub fn sync(&self) -> Result<Option<Position>> {
         let _syncing = lock(&self.shared.syncing);
         self.shared.check_latch()?;
+        // First the lower one: what is noted must not be beyond what is synced.
+        let between = *lock(&self.shared.between);
         let unsynced = lock(&self.shared.unsynced).as_ref().map(|(log, to)| (Arc::clone(log), *to));
         let Some((log, to)) = unsynced else { return Ok(self.shared.positions.get().map(|now| now.durable)) };
         if self.shared.positions.get().is_some_and(|now| now.durable >= to) {
             return Ok(self.shared.positions.get().map(|now| now.durable));
         }
-        self.shared.latching(|| log.sync())?;
+        self.shared.latching(|| {
+            log.sync()?;
+            self.shared.note_durable(between.filter(|between| between.file == to.file), false)
+        })?;
         Ok(self.shared.positions.set_durable(to))
+    }
+
+    /// What is damaged of what was durable: it can't be read, and nothing is written until it is repaired.
+    pub fn damage(&self) -> Option<Arc<Damage>> {
+        self.shared.damage()
     }
 
     /// Both ends of the log; `None` while it has no file.
@@ -237,7 +283,7 @@ impl BinlogStore {
         scan::previous_gtids(&self.open_log(number)?)
     }
 
-    fn open_log(&self, number: FileNumber) -> Result<LogFile> {
+    pub(crate) fn open_log(&self, number: FileNumber) -> Result<LogFile> {
         let place = &self.shared.place;
         let name = place.names.log(number);
         if !lock(&self.shared.files).contains(&number) {
@@ -311,8 +357,12 @@ impl BinlogStore {
             index::write(place.storage.as_ref(), &place.names, &kept)?;
             *files = kept;
             let names: Vec<_> = purged.into_iter().map(|file| place.names.log(file)).collect();
+            let present = place.storage.list().map_err(Error::io("list", "the directory"))?;
             for name in &names {
                 place.storage.remove(name).map_err(Error::io("remove", name))?;
+                for copy in aside::of(&present, &place.names, name) {
+                    place.storage.remove(copy).map_err(Error::io("remove", copy))?;
+                }
             }
             place.storage.sync_names().map_err(Error::io("sync", "the directory"))?;
             Ok(names)

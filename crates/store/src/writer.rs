@@ -43,6 +43,7 @@ impl Active {
     /// Goes on with a file that was in use.
     pub(crate) fn resume(&mut self, shared: &Shared, log: LogFile, end: Position) {
         let log = Arc::new(log);
+        *lock(&shared.between) = Some(end);
         *lock(&shared.unsynced) = Some((Arc::clone(&log), end));
         self.file = Some(ActiveFile { log, end });
     }
@@ -53,6 +54,15 @@ impl Active {
 pub struct StoreWriter<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) active: MutexGuard<'a, Active>,
+}
+
+impl Drop for StoreWriter<'_> {
+    /// What a writer appends before it is given back ends between transactions, in however many pieces it came.
+    fn drop(&mut self) {
+        if let Some(file) = &self.active.file {
+            *lock(&self.shared.between) = Some(file.end);
+        }
+    }
 }
 
 impl StoreWriter<'_> {
@@ -136,6 +146,8 @@ impl StoreWriter<'_> {
             let mut files = lock(&self.shared.files);
             files.push(number);
             index::write(storage, &place.names, &files)?;
+            drop(files);
+            self.shared.note_durable(Some(end), false)?;
             Ok(log)
         })?;
         let log = Arc::new(log);
@@ -160,9 +172,11 @@ impl StoreWriter<'_> {
             open.log.read_at(IN_USE_OFFSET, &mut flags)?;
             let [flags] = flags;
             open.log.write_at(IN_USE_OFFSET, &[flags & !(HeaderFlags::IN_USE.0 as u8)], scratch)?;
-            open.log.sync()
+            open.log.sync()?;
+            self.shared.note_durable(Some(open.end), true)
         })?;
         self.shared.positions.set_durable(open.end);
+        *lock(&self.shared.between) = Some(open.end);
         *lock(&self.shared.unsynced) = None;
         *file = None;
         Ok(())

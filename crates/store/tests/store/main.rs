@@ -4,3 +4,4 @@ mod common;
 mod crash;
 mod files;
 mod recovery;
+mod watermark;
