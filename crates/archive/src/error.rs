@@ -57,6 +57,19 @@ pub enum Error {
         /// What is wrong with the other.
         source: Box<Error>,
     },
+    /// Payloads that this program can't make again.
+    #[error(
+        "payloads of {log} were compressed by {found}, this program has {ours}: it can't give the log's own bytes; chosen \
+         transactions (--gtids and so on) come expanded, whatever compressed them"
+    )]
+    Codec {
+        /// The log.
+        log: String,
+        /// The library that gives its bytes.
+        found: String,
+        /// The one at hand.
+        ours: String,
+    },
     /// Reading or writing failed.
     #[error("{doing}: {source}")]
     Io {
@@ -99,6 +112,11 @@ impl Error {
     /// Output that can't be written.
     pub fn writing(error: io::Error) -> Self {
         Error::io("write")(error)
+    }
+
+    /// Whether the system refused to read or write something, which may pass.
+    pub fn is_io(&self) -> bool {
+        matches!(self, Error::Io { .. })
     }
 
     /// Whether whoever read our output stopped reading.
