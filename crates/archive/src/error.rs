@@ -59,12 +59,10 @@ pub enum Error {
     },
     /// Payloads that this program can't make again.
     #[error(
-        "payloads of {log} were compressed by {found}, this program has {ours}: it can't give the log's own bytes; chosen \
+        "its payloads were compressed by {found}, this program has {ours}, which need not give the same bytes; chosen \
          transactions (--gtids and so on) come expanded, whatever compressed them"
     )]
     Codec {
-        /// The log.
-        log: String,
         /// The library that gives its bytes.
         found: String,
         /// The one at hand.

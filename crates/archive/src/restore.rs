@@ -46,11 +46,11 @@ pub fn whole(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, worke
     }
     let (sha256, size) = out.hasher.finish();
     if size != file.size {
-        return Err(Error::unexpected(format!("{}: size of the log", file.name), size, file.size));
+        return Err(Error::unexpected("size of the log", size, file.size));
     }
     match sha256 == file.sha256 {
         true => Ok(()),
-        false => Err(Error::unexpected(format!("{}: SHA-256", file.name), sha256, &file.sha256)),
+        false => Err(Error::unexpected("SHA-256", sha256, &file.sha256)),
     }
 }
 
@@ -59,7 +59,7 @@ fn check_codec(file: &FileEntry) -> Result<()> {
     let (Some(codec), ours) = (&file.payload_codec, payloads::codec()) else { return Ok(()) };
     match *codec == ours {
         true => Ok(()),
-        false => Err(Error::Codec { log: file.name.clone(), found: codec.clone(), ours }),
+        false => Err(Error::Codec { found: codec.clone(), ours }),
     }
 }
 
@@ -146,7 +146,7 @@ pub fn chosen(
         let gtids = index::gtids(object.index.blocks.iter().filter(|block| block.log == log));
         if !gtids.is_subset(&gtid_set) {
             // A segment of another log: its blocks are whole all the same.
-            return Err(Error::unexpected(format!("{}: GTIDs of its blocks", file.name), gtids, &file.gtids));
+            return Err(Error::unexpected("set of GTIDs of its blocks", gtids, &file.gtids));
         }
         known.union(&gtids);
         let head = object.index.logs.get(log as usize).map(|log| log.head.as_slice()).unwrap_or_default();

@@ -139,6 +139,99 @@ fn damage_is_named_with_its_transactions() {
     assert!(fs::read_dir(folder.path("back")).unwrap().next().is_none(), "no half-restored log");
 }
 
+/// An archive of a log, and one of another log of the same name and size whose segment lies in the first one's place.
+fn with_anothers_segment(folder: &Folder) -> [String; 2] {
+    let mut log = folder.sample("plain", FILES[0]);
+    folder.run(["archive", "create", "--to", "arc", FILES[0]]).is_done();
+    *log.last_mut().unwrap() ^= 1;
+    folder.put(FILES[0], log);
+    folder.run(["archive", "create", "--to", "other", FILES[0]]).is_done();
+    fs::copy(folder.segment("other"), folder.segment("arc")).unwrap();
+    ["arc", "other"].map(|archive| {
+        let manifest = String::from_utf8(folder.read(&format!("{archive}/manifest.json"))).unwrap();
+        manifest.split("\"sha256\": \"").nth(1).unwrap()[..64].to_owned()
+    })
+}
+
+#[test]
+fn another_logs_segment_under_the_right_name_is_refused() {
+    let folder = Folder::new();
+    let [expected, found] = with_anothers_segment(&folder);
+    let line = format!("binlog.000004: SHA-256 is {found}, expected {expected}");
+    folder.run(["archive", "restore", "--to", "back", "arc"]).fails(&line);
+    assert!(fs::read_dir(folder.path("back")).unwrap().next().is_none(), "nothing is left of it");
+    let ran = folder.run(["archive", "cat", "arc"]);
+    assert_eq!((ran.code, ran.stderr), (Some(2), format!("binlogz: {line}\n")));
+    // As input the log is read to its end, and then it is an error.
+    for command in [&["dump", "--no-defaults"][..], &["stats"], &["verify"], &["events"]] {
+        let ran = folder.run(command.iter().chain(&["arc"]));
+        assert!(![Some(0), None].contains(&ran.code), "{command:?}");
+        assert!(ran.stderr.contains(&format!("SHA-256 is {found}")), "{command:?}: {}", ran.stderr);
+    }
+    let ran = folder.run(["archive", "check", "arc"]);
+    assert!(
+        ran.code == Some(1) && text(&ran).contains(&expected) && text(&ran).contains(&found),
+        "{}",
+        text(&ran)
+    );
+}
+
+#[test]
+fn a_restored_log_keeps_its_mode_and_is_never_for_everybody() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    for (name, mode) in [("binlog.000001", 0o600), ("binlog.000002", 0o660), ("binlog.000003", 0o644)] {
+        folder.sample("plain", name);
+        fs::set_permissions(folder.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let names = ["binlog.000001", "binlog.000002", "binlog.000003"];
+    folder.run(["archive", "create", "--to", "arc", names[0], names[1], names[2]]).is_done();
+    // The umask takes away, and gives nothing.
+    for (umask, expected) in [("000", [0o600, 0o660, 0o640]), ("027", [0o600, 0o640, 0o640])] {
+        let script = format!("umask {umask}; exec \"$0\" archive restore --force --to back arc");
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_binlogz")]).current_dir(folder.path(""));
+        assert!(shell.status().unwrap().success());
+        let mode =
+            |name| folder.path(&format!("back/{name}")).metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(names.map(mode), expected, "umask {umask}");
+    }
+}
+
+#[test]
+fn a_log_that_a_servers_index_lists_is_not_replaced() {
+    let folder = Folder::new();
+    folder.sample("plain", FILES[0]);
+    folder.run(["archive", "create", "--to", "arc", FILES[0]]).is_done();
+    folder.put("back/binlog.index", format!("./{}\n", FILES[0]));
+    folder.put(&format!("back/{}", FILES[0]), "the server's");
+    let ran = folder.run(["archive", "restore", "--to", "back", "--force", "arc"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.contains("a server's own log is never replaced, not even with --force"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(folder.read(&format!("back/{}", FILES[0])), b"the server's");
+}
+
+#[test]
+fn what_is_asked_for_and_not_there_is_told_before_anything_is_written() {
+    let folder = Folder::new();
+    folder.sample("plain", FILES[0]);
+    folder.run(["archive", "create", "--to", "arc", FILES[0]]).is_done();
+    let absent = "00000000-0000-0000-0000-000000000001:7-9";
+    let one = "00000000-0000-0000-0000-000000000001:7";
+    for what in [&["restore", "--to", "back"][..], &["cat"]] {
+        for (option, value) in [("--gtids", absent), ("--stop-before-gtid", one)] {
+            let arguments = ["archive"].iter().chain(what).copied().chain([option, value, "arc"]);
+            let line =
+                format!("binlogz: arc: {option}: {value} is in none of the logs; nothing is written\n");
+            folder.run(arguments).is(1, "", &line);
+        }
+    }
+}
+
 #[test]
 fn encrypted_logs_come_back_as_their_plaintext() {
     let folder = Folder::new();

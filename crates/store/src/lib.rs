@@ -18,6 +18,7 @@ mod error;
 mod file;
 mod head;
 mod index;
+mod lending;
 mod log_name;
 mod meta;
 mod positions;
