@@ -29,7 +29,8 @@ fn logs_come_back_and_creating_goes_on_where_it_was() {
     let ran = folder.run(["archive", "create", "--to", "arc", FILES[0], FILES[1]]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert!(text(&ran).starts_with("binlog.000004: is in the archive already\n"), "{}", text(&ran));
-    assert!(text(&ran).ends_with("PURGE BINARY LOGS TO 'binlog.000010';\n"), "{}", text(&ran));
+    let line = "binlog.000009: is archived, but binlog.000008 is not: no PURGE BINARY LOGS that goes so far is safe\n";
+    assert!(text(&ran).ends_with(line), "{}", text(&ran));
 
     let ran = folder.run(["archive", "list", "arc"]);
     assert_eq!(text(&ran).lines().count(), 3, "{}", text(&ran));
@@ -51,6 +52,7 @@ fn logs_given_in_any_order_follow_one_another() {
         let log = folder.sample("plain", name);
         folder.put(&format!("binlog.{number}"), log);
     }
+    folder.put("binlog.1000001", "");
     let ran = folder.run(["archive", "create", "--to", "arc", "binlog.1000000", "binlog.999999"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert!(text(&ran).ends_with("PURGE BINARY LOGS TO 'binlog.1000001';\n"), "{}", text(&ran));
@@ -213,6 +215,110 @@ fn a_log_that_a_servers_index_lists_is_not_replaced() {
         ran.stderr
     );
     assert_eq!(folder.read(&format!("back/{}", FILES[0])), b"the server's");
+}
+
+/// As a cron does that archives what it finds: the log in use grows, and is closed at last.
+#[test]
+fn logs_in_use_and_what_is_no_log_are_left_out() {
+    let folder = Folder::new();
+    let names = ["binlog.000001", "binlog.000002"];
+    for name in names {
+        folder.sample("plain", name);
+    }
+    let closed = folder.read(names[1]);
+    let mut in_use = closed[..closed.len() / 2].to_vec();
+    // The flags of the format description.
+    in_use[4 + 17] |= 1;
+    folder.put(names[1], &in_use);
+    let create = || folder.run(["archive", "create", "--to", "arc", names[0], names[1]]);
+    let ran = create();
+    ran.is_done();
+    assert!(text(&ran).contains("binlog.000002: is in use and was left out"), "{}", text(&ran));
+    assert!(text(&ran).ends_with("PURGE BINARY LOGS TO 'binlog.000002';\n"), "{}", text(&ran));
+    folder.put(names[1], &closed);
+    let ran = create();
+    ran.is_done();
+    assert!(!text(&ran).contains("in use"), "{}", text(&ran));
+    folder.run(["archive", "check", "arc"]).is_done();
+
+    for (bytes, what) in [
+        (&b""[..], "is empty, expected a binary log"),
+        (&closed[..50], "has no whole format description"),
+        (&closed[..10], "does not begin as a binary log does"),
+        (b"no log at all, but a text", "does not begin as a binary log does"),
+    ] {
+        folder.put("other.000001", bytes);
+        let ran = folder.run(["archive", "create", "--to", "arc", "other.000001"]);
+        assert_eq!((ran.code, ran.stderr), (Some(2), format!("binlogz: other.000001: {what}\n")));
+    }
+}
+
+/// Obeyed, the line deletes logs: it must never reach over one that is not archived.
+#[test]
+fn the_line_about_purging_does_not_reach_over_a_gap() {
+    let folder = Folder::new();
+    let names = ["binlog.000001", "binlog.000002", "binlog.000003"];
+    for name in names {
+        folder.sample("plain", name);
+    }
+    let ran = folder.run(["archive", "create", "--to", "arc", names[1]]);
+    ran.is_done();
+    assert!(
+        text(&ran).ends_with("but binlog.000001 is not: no PURGE BINARY LOGS that goes so far is safe\n"),
+        "{}",
+        text(&ran)
+    );
+    let ran = folder.run(["archive", "create", "--to", "all", names[0], names[1]]);
+    assert!(text(&ran).ends_with("PURGE BINARY LOGS TO 'binlog.000003';\n"), "{}", text(&ran));
+    // Nor name one that is not there.
+    let last = names[2];
+    folder.sample("plain", last);
+    let mut log = folder.read(last);
+    log.truncate(log.len() - 60);
+    folder.put(last, log);
+    let ran = folder.run(["archive", "create", "--to", "all", names[0], names[1], last]);
+    assert!(!text(&ran).contains("PURGE"), "{}", text(&ran));
+}
+
+#[test]
+fn machines_are_told_in_json() {
+    let folder = Folder::new();
+    let log = folder.sample("plain", FILES[0]);
+    folder.run(["archive", "create", "--to", "arc", FILES[0]]).is_done();
+    let json = |arguments: &[&str], code: i32| -> serde_json::Value {
+        let arguments = ["archive"].iter().chain(arguments).chain(&["--format", "json"]).copied();
+        let ran = folder.run(arguments);
+        assert_eq!(ran.code, Some(code), "{}", ran.stderr);
+        serde_json::from_slice(&ran.stdout).unwrap()
+    };
+    let listed = json(&["list", "arc"], 0);
+    let listed = &listed["logs"][0];
+    assert_eq!((&listed["log"], &listed["bytes"]), (&FILES[0].into(), &log.len().into()), "{listed}");
+    assert_eq!(listed["sha256"].as_str().map(str::len), Some(64), "{listed}");
+    let gtids = listed["gtids"].as_str().unwrap();
+    let one = format!("{}:{}", &gtids[..36], gtids[37..].split(['-', ':', ',']).next().unwrap());
+    let checked = json(&["check", "arc"], 0);
+    assert_eq!((&checked["whole"], &checked["archives"][0]["logs"]), (&true.into(), &1.into()), "{checked}");
+
+    let restored = json(&["restore", "--to", "back", "arc"], 0);
+    assert_eq!(restored["logs"][0]["bytes"], log.len(), "{restored}");
+    let restored = json(&["restore", "--to", "one", "--gtids", &one, "arc"], 0);
+    assert_eq!(restored["logs"][0]["transactions"], 1, "{restored}");
+    let failed = json(&["restore", "--to", "back", "arc"], 2);
+    assert!(failed["failed"][0]["error"].as_str().unwrap().contains("--force replaces it"), "{failed}");
+    let absent = format!("{}:999999", &gtids[..36]);
+    let unmet = json(&["restore", "--to", "two", "--gtids", &absent, "arc"], 1);
+    assert!(unmet["unmet"].as_str().unwrap().contains(&absent), "{unmet}");
+
+    let object = folder.segment("arc");
+    let mut bytes = fs::read(&object).unwrap();
+    bytes[500] ^= 1;
+    fs::write(&object, bytes).unwrap();
+    let checked = json(&["check", "arc"], 1);
+    assert_eq!(
+        (&checked["whole"], checked["archives"][0]["problems"].as_array().unwrap().len()),
+        (&false.into(), 1)
+    );
 }
 
 #[test]

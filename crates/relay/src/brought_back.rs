@@ -262,8 +262,12 @@ fn remove(state: &mut State, lineages: &Lineages, key: Key) -> Result<()> {
     let (lineage, number) = key;
     if let Some(kept) = lineages.all().into_iter().find(|kept| kept.number == lineage) {
         let log = kept.store.names().log(number);
-        kept.store.take_back(number);
-        kept.storage.remove(&name(&log)).map_err(Error::io(format!("remove {}", name(&log))))?;
+        match kept.storage.remove(&name(&log)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io(format!("remove {}", name(&log)))(error));
+            }
+            _ => kept.store.take_back(number),
+        }
         kept.forget_places(number, &log);
     }
     if let Some(entry) = state.files.remove(&key) {

@@ -117,6 +117,14 @@ impl Output<'_> {
         }
     }
 
+    /// Bytes of what was written, where it is a file.
+    pub(crate) fn size(&self) -> io::Result<u64> {
+        match &self.inner {
+            Inner::Direct(file) => file.metadata().map(|file| file.len()),
+            Inner::Temporary(file) => file.as_file().metadata().map(|file| file.len()),
+        }
+    }
+
     /// Takes back what was written beyond `size` bytes, where that can be taken back.
     pub(crate) fn truncate(&mut self, size: u64) -> io::Result<()> {
         let Inner::Temporary(file) = &mut self.inner else { return Ok(()) };
