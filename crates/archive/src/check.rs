@@ -42,6 +42,37 @@ fn check_file(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Vec<St
     problems
 }
 
+/// Gaps between archives whose logs follow one another, each with what its lines begin with: what came before the first log
+/// of one has to be in those before it. What is in several of them is no problem: after a failover another server's log
+/// begins with the file that has everything which the one before lacks.
+///
+/// # Errors
+///
+/// A manifest that was changed by hand.
+pub fn between(archives: &[(&str, &Manifest)]) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    let mut known: Option<GtidSet> = None;
+    for (prefix, manifest) in archives {
+        let Some(first) = manifest.files.first() else { continue };
+        let mut gap = first.previous_gtid_set()?;
+        if let Some(known) = &known {
+            gap.subtract(known);
+            if !gap.is_empty() {
+                let name = &first.name;
+                problems.push(format!(
+                    "{prefix}{name}: gap: {gap} came before it and is in none of the archives before this one"
+                ));
+            }
+        }
+        let known = known.get_or_insert_default();
+        for file in &manifest.files {
+            known.union(&file.previous_gtid_set()?);
+            known.union(&file.gtid_set()?);
+        }
+    }
+    Ok(problems)
+}
+
 /// Gaps and overlaps between logs that say which transactions were before them.
 fn check_chain(manifest: &Manifest) -> Result<Vec<String>> {
     let mut problems = Vec::new();

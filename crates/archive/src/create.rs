@@ -103,6 +103,15 @@ impl<'a> Creator<'a> {
     /// A log that can't be read, an archive that can't be written, another log of the same name in it. Then no
     /// more can be added; what was added before is kept by [`Creator::finish`].
     pub fn add(&mut self, name: &str, log: Arc<dyn ReadAt>) -> Result<()> {
+        self.add_file(name, log, None)
+    }
+
+    /// The same for a log that is a file which these may read and write, as chmod counts.
+    ///
+    /// # Errors
+    ///
+    /// As [`Creator::add`].
+    pub fn add_file(&mut self, name: &str, log: Arc<dyn ReadAt>, mode: Option<u32>) -> Result<()> {
         let (sha256, size, crc32) = digest(&mut Reader::new(log.as_ref()))?;
         if let Some(known) = known(self.manifest.files.iter().chain(&self.packed), name, &sha256)? {
             (self.told)(&Created::Known(known));
@@ -134,6 +143,7 @@ impl<'a> Creator<'a> {
             previous_gtids: String::new(),
             gtids: String::new(),
             times: None,
+            mode,
         };
         if let Some(Expanded { file, level, exact: false }) = &expanded {
             let mut hasher = Hasher::default();
@@ -270,7 +280,7 @@ impl<'a> Creator<'a> {
     ///
     /// An archive that can't be written.
     pub fn finish(mut self) -> Result<()> {
-        if self.packed.is_empty() { self.manifest.mend_copy(self.storage) } else { self.store().map(drop) }
+        if self.packed.is_empty() { Manifest::mend_copy(self.storage) } else { self.store().map(drop) }
     }
 }
 

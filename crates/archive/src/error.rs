@@ -57,6 +57,17 @@ pub enum Error {
         /// What is wrong with the other.
         source: Box<Error>,
     },
+    /// Payloads that this program can't make again.
+    #[error(
+        "its payloads were compressed by {found}, this program has {ours}, which need not give the same bytes; chosen \
+         transactions (--gtids and so on) come expanded, whatever compressed them"
+    )]
+    Codec {
+        /// The library that gives its bytes.
+        found: String,
+        /// The one at hand.
+        ours: String,
+    },
     /// Reading or writing failed.
     #[error("{doing}: {source}")]
     Io {
@@ -99,6 +110,11 @@ impl Error {
     /// Output that can't be written.
     pub fn writing(error: io::Error) -> Self {
         Error::io("write")(error)
+    }
+
+    /// Whether the system refused to read or write something, which may pass.
+    pub fn is_io(&self) -> bool {
+        matches!(self, Error::Io { .. })
     }
 
     /// Whether whoever read our output stopped reading.

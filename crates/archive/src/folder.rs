@@ -24,6 +24,14 @@ impl Folder {
         Folder { path: path.into() }
     }
 
+    /// Nobody else replaces the manifest until what this gives is dropped.
+    fn lock(&self) -> Result<File> {
+        let doing = || Error::io(format!("lock {}", self.path.display()));
+        let folder = File::open(&self.path).map_err(doing())?;
+        folder.lock().map_err(doing())?;
+        Ok(folder)
+    }
+
     fn store(&self, path: &Path, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
         let doing = || format!("write {}", path.display());
         let folder = path.parent().unwrap_or(&self.path);
@@ -62,14 +70,16 @@ impl Storage for Folder {
 
     fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()> {
         fs::create_dir_all(&self.path).map_err(Error::io(format!("make {}", self.path.display())))?;
-        let doing = || Error::io(format!("lock {}", self.path.display()));
-        let folder = File::open(&self.path).map_err(doing())?;
-        // Until the file is closed.
-        folder.lock().map_err(doing())?;
+        let _locked = self.lock()?;
         unchanged(self.manifest()?.as_deref(), replaces)?;
         self.store(&self.path.join(MANIFEST), &mut |out| {
             out.write_all(manifest).map_err(Error::io("write manifest"))
         })
+    }
+
+    fn alone(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let _locked = self.lock()?;
+        work()
     }
 }
 

@@ -14,6 +14,8 @@ const VERSION: u32 = 3;
 const VERSION_COPY: u32 = 3;
 /// The manifest once more, among the objects: written behind it, read where it is damaged.
 const COPY: &str = "manifest-copy.json";
+/// How often the copy is written of a manifest that other runs replace all the time: the last of them has the last word.
+const COPY_ATTEMPTS_MAX: u32 = 10;
 /// A copy is no larger.
 const COPY_SIZE_MAX: u64 = 1 << 30;
 
@@ -68,6 +70,9 @@ pub struct FileEntry {
     pub gtids: String,
     /// The smallest and the largest timestamp of its events, in seconds since 1970.
     pub times: Option<(u32, u32)>,
+    /// Who may read and write it where it was a file, as chmod counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
 }
 
 impl Default for Manifest {
@@ -108,14 +113,25 @@ impl Manifest {
         Manifest::decode(&copy(storage)?)
     }
 
-    /// Stores the copy again where a run that was killed left none, or an older one.
-    pub(crate) fn mend_copy(&self, storage: &dyn Storage) -> Result<()> {
-        let has_copy = self.version_read >= VERSION_COPY && self.damage.is_none();
-        match self.stored.as_deref().filter(|_| has_copy) {
-            Some(stored) if copy(storage).is_ok_and(|copy| copy == stored) => Ok(()),
-            Some(stored) => put_copy(storage, stored),
-            None => Ok(()),
+    /// Makes the copy that of the manifest that is there, which by now may be another run's. In a folder nobody replaces
+    /// it meanwhile; in object storage it is looked at again afterwards.
+    pub(crate) fn mend_copy(storage: &dyn Storage) -> Result<()> {
+        for _ in 0..COPY_ATTEMPTS_MAX {
+            let mut copied = None;
+            storage.alone(&mut || {
+                copied = storage.manifest()?;
+                match &copied {
+                    Some(there) if !has_copy(there) => Ok(()),
+                    Some(there) if copy(storage).is_ok_and(|copy| copy == *there) => Ok(()),
+                    Some(there) => put_copy(storage, there),
+                    None => Ok(()),
+                }
+            })?;
+            if storage.manifest()? == copied {
+                break;
+            }
         }
+        Ok(())
     }
 
     /// Reads its bytes.
@@ -166,7 +182,7 @@ impl Manifest {
         let bytes = self.bytes()?;
         self.crc32 = None;
         storage.put_manifest(&bytes, self.stored.as_deref())?;
-        put_copy(storage, &bytes)?;
+        Manifest::mend_copy(storage)?;
         self.stored = Some(bytes);
         self.damage = None;
         Ok(())
@@ -177,6 +193,11 @@ impl Manifest {
         bytes.push(b'\n');
         Ok(bytes)
     }
+}
+
+/// Whether these are the bytes of a manifest that is whole, and of a version that has a copy.
+fn has_copy(manifest: &[u8]) -> bool {
+    Manifest::decode(manifest).is_ok_and(|manifest| manifest.version_read >= VERSION_COPY)
 }
 
 fn copy(storage: &dyn Storage) -> Result<Vec<u8>> {

@@ -14,7 +14,7 @@ use crate::index;
 use crate::layout::has_checksum;
 use crate::manifest::FileEntry;
 use crate::object::Object;
-use crate::payloads::compress;
+use crate::payloads::{self, compress};
 use crate::selection::{Choice, Selection};
 use crate::storage::Storage;
 
@@ -27,37 +27,52 @@ pub fn open(storage: &dyn Storage, object: &str) -> Result<Object> {
     Object::open(object, storage.get(object)?)
 }
 
-/// Writes a log as it was.
+/// Writes a log as it was. Its bytes are hashed while they are written: an error at the end says that they are not the
+/// log's, though each block was whole. What was written is not to be used then.
 ///
 /// # Errors
 ///
-/// Blocks that are damaged, output that fails.
+/// Blocks that are damaged, output that fails, bytes with another SHA-256, payloads of another codec.
 pub fn whole(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, workers: usize) -> Result<()> {
-    let mut out = Counted { out, size: 0 };
+    let mut out = Hashed { out, hasher: Hasher::default() };
     match file.payload_level {
         None => blocks(storage, file, &mut out, workers)?,
         Some(level) => {
+            check_codec(file)?;
             let mut plain = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
             blocks(storage, file, &mut plain, workers)?;
             compress(Arc::new(plain), level.into(), &mut out, workers)?;
         }
     }
-    match out.size == file.size {
+    let (sha256, size) = out.hasher.finish();
+    if size != file.size {
+        return Err(Error::unexpected("size of the log", size, file.size));
+    }
+    match sha256 == file.sha256 {
         true => Ok(()),
-        false => Err(Error::unexpected("size of the log", out.size, file.size)),
+        false => Err(Error::unexpected("SHA-256", sha256, &file.sha256)),
     }
 }
 
-/// Counts what is written.
-struct Counted<'a> {
-    out: &'a mut dyn Write,
-    size: u64,
+/// Another library, or another version of it, need not make the same payloads.
+fn check_codec(file: &FileEntry) -> Result<()> {
+    let (Some(codec), ours) = (&file.payload_codec, payloads::codec()) else { return Ok(()) };
+    match *codec == ours {
+        true => Ok(()),
+        false => Err(Error::Codec { found: codec.clone(), ours }),
+    }
 }
 
-impl Write for Counted<'_> {
+/// Hashes what is written.
+struct Hashed<'a> {
+    out: &'a mut dyn Write,
+    hasher: Hasher,
+}
+
+impl Write for Hashed<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.out.write(bytes)?;
-        self.size += count as u64;
+        self.hasher.write_all(bytes.get(..count).unwrap_or_default())?;
         Ok(count)
     }
 
@@ -70,16 +85,9 @@ impl Write for Counted<'_> {
 ///
 /// # Errors
 ///
-/// As [`whole`]; another SHA-256.
+/// As [`whole`].
 pub fn verify(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Result<()> {
-    let mut hasher = Hasher::default();
-    whole(storage, file, &mut hasher, workers)?;
-    let (sha256, _) = hasher.finish();
-    if sha256 == file.sha256 {
-        Ok(())
-    } else {
-        Err(Error::unexpected(format!("{}: SHA-256", file.name), sha256, &file.sha256))
-    }
+    whole(storage, file, &mut io::sink(), workers)
 }
 
 /// Writes what the blocks of a log hold, unpacking several at once.
@@ -124,7 +132,8 @@ pub fn chosen(
     out: &mut dyn FnMut() -> Result<Box<dyn Write>>,
 ) -> Result<Restored> {
     let mut restored = Restored::default();
-    if !selection.may_be_in(&file.gtid_set()?, file.times) {
+    let gtid_set = file.gtid_set()?;
+    if !selection.may_be_in(&gtid_set, file.times) {
         return Ok(restored);
     }
     let mut filter = Filter::default();
@@ -134,7 +143,12 @@ pub fn chosen(
         let object = open(storage, object)?;
         made_anew |= object.made_anew;
         let (log, numbers) = object.log(&file.name)?;
-        known.union(&index::gtids(object.index.blocks.iter().filter(|block| block.log == log)));
+        let gtids = index::gtids(object.index.blocks.iter().filter(|block| block.log == log));
+        if !gtids.is_subset(&gtid_set) {
+            // A segment of another log: its blocks are whole all the same.
+            return Err(Error::unexpected("set of GTIDs of its blocks", gtids, &file.gtids));
+        }
+        known.union(&gtids);
         let head = object.index.logs.get(log as usize).map(|log| log.head.as_slice()).unwrap_or_default();
         for number in numbers {
             let Some(entry) = object.index.blocks.get(number as usize) else { continue };
@@ -180,7 +194,7 @@ pub fn chosen(
             filter.cut = log.split_off((size + magic).min(log.len()));
         }
     }
-    if made_anew && known != file.gtid_set()? {
+    if made_anew && known != gtid_set {
         return Err(Error::damaged("index", "is damaged, and headers of blocks: transactions are missing"));
     }
     finish(writer, restored)

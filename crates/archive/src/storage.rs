@@ -33,6 +33,10 @@ pub trait Storage: Send + Sync {
     /// Replaces the manifest, whole or not at all, where it is still the one that `replaces` says (`None`: there
     /// was none), else nothing is done and [`Error::Changed`] returned. Durable when it returns.
     fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()>;
+    /// Does something while nobody replaces the manifest, where that can be kept; `work` does not replace it either.
+    fn alone(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        work()
+    }
 }
 
 impl<S: Storage + ?Sized> Storage for Box<S> {
@@ -50,6 +54,10 @@ impl<S: Storage + ?Sized> Storage for Box<S> {
 
     fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()> {
         (**self).put_manifest(manifest, replaces)
+    }
+
+    fn alone(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        (**self).alone(work)
     }
 }
 

@@ -29,7 +29,8 @@ fn logs_come_back_and_creating_goes_on_where_it_was() {
     let ran = folder.run(["archive", "create", "--to", "arc", FILES[0], FILES[1]]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert!(text(&ran).starts_with("binlog.000004: is in the archive already\n"), "{}", text(&ran));
-    assert!(text(&ran).ends_with("PURGE BINARY LOGS TO 'binlog.000010';\n"), "{}", text(&ran));
+    let line = "binlog.000009: is archived, but binlog.000008 is not: no PURGE BINARY LOGS that goes so far is safe\n";
+    assert!(text(&ran).ends_with(line), "{}", text(&ran));
 
     let ran = folder.run(["archive", "list", "arc"]);
     assert_eq!(text(&ran).lines().count(), 3, "{}", text(&ran));
@@ -51,6 +52,7 @@ fn logs_given_in_any_order_follow_one_another() {
         let log = folder.sample("plain", name);
         folder.put(&format!("binlog.{number}"), log);
     }
+    folder.put("binlog.1000001", "");
     let ran = folder.run(["archive", "create", "--to", "arc", "binlog.1000000", "binlog.999999"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert!(text(&ran).ends_with("PURGE BINARY LOGS TO 'binlog.1000001';\n"), "{}", text(&ran));
@@ -137,6 +139,203 @@ fn damage_is_named_with_its_transactions() {
     assert!(text(&ran).contains(" is damaged (checksum differs)"), "{}", text(&ran));
     assert_eq!(folder.run(["archive", "restore", "--to", "back", "arc"]).code, Some(2));
     assert!(fs::read_dir(folder.path("back")).unwrap().next().is_none(), "no half-restored log");
+}
+
+/// An archive of a log, and one of another log of the same name and size whose segment lies in the first one's place.
+fn with_anothers_segment(folder: &Folder) -> [String; 2] {
+    let mut log = folder.sample("plain", FILES[0]);
+    folder.run(["archive", "create", "--to", "arc", FILES[0]]).is_done();
+    *log.last_mut().unwrap() ^= 1;
+    folder.put(FILES[0], log);
+    folder.run(["archive", "create", "--to", "other", FILES[0]]).is_done();
+    fs::copy(folder.segment("other"), folder.segment("arc")).unwrap();
+    ["arc", "other"].map(|archive| {
+        let manifest = String::from_utf8(folder.read(&format!("{archive}/manifest.json"))).unwrap();
+        manifest.split("\"sha256\": \"").nth(1).unwrap()[..64].to_owned()
+    })
+}
+
+#[test]
+fn another_logs_segment_under_the_right_name_is_refused() {
+    let folder = Folder::new();
+    let [expected, found] = with_anothers_segment(&folder);
+    let line = format!("binlog.000004: SHA-256 is {found}, expected {expected}");
+    folder.run(["archive", "restore", "--to", "back", "arc"]).fails(&line);
+    assert!(fs::read_dir(folder.path("back")).unwrap().next().is_none(), "nothing is left of it");
+    let ran = folder.run(["archive", "cat", "arc"]);
+    assert_eq!((ran.code, ran.stderr), (Some(2), format!("binlogz: {line}\n")));
+    // As input the log is read to its end, and then it is an error.
+    for command in [&["dump", "--no-defaults"][..], &["stats"], &["verify"], &["events"]] {
+        let ran = folder.run(command.iter().chain(&["arc"]));
+        assert!(![Some(0), None].contains(&ran.code), "{command:?}");
+        assert!(ran.stderr.contains(&format!("SHA-256 is {found}")), "{command:?}: {}", ran.stderr);
+    }
+    let ran = folder.run(["archive", "check", "arc"]);
+    assert!(
+        ran.code == Some(1) && text(&ran).contains(&expected) && text(&ran).contains(&found),
+        "{}",
+        text(&ran)
+    );
+}
+
+#[test]
+fn a_restored_log_keeps_its_mode_and_is_never_for_everybody() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    for (name, mode) in [("binlog.000001", 0o600), ("binlog.000002", 0o660), ("binlog.000003", 0o644)] {
+        folder.sample("plain", name);
+        fs::set_permissions(folder.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let names = ["binlog.000001", "binlog.000002", "binlog.000003"];
+    folder.run(["archive", "create", "--to", "arc", names[0], names[1], names[2]]).is_done();
+    // The umask takes away, and gives nothing.
+    for (umask, expected) in [("000", [0o600, 0o660, 0o640]), ("027", [0o600, 0o640, 0o640])] {
+        let script = format!("umask {umask}; exec \"$0\" archive restore --force --to back arc");
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_binlogz")]).current_dir(folder.path(""));
+        assert!(shell.status().unwrap().success());
+        let mode =
+            |name| folder.path(&format!("back/{name}")).metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(names.map(mode), expected, "umask {umask}");
+    }
+}
+
+#[test]
+fn a_log_that_a_servers_index_lists_is_not_replaced() {
+    let folder = Folder::new();
+    folder.sample("plain", FILES[0]);
+    folder.run(["archive", "create", "--to", "arc", FILES[0]]).is_done();
+    folder.put("back/binlog.index", format!("./{}\n", FILES[0]));
+    folder.put(&format!("back/{}", FILES[0]), "the server's");
+    let ran = folder.run(["archive", "restore", "--to", "back", "--force", "arc"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.contains("a server's own log is never replaced, not even with --force"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(folder.read(&format!("back/{}", FILES[0])), b"the server's");
+}
+
+/// As a cron does that archives what it finds: the log in use grows, and is closed at last.
+#[test]
+fn logs_in_use_and_what_is_no_log_are_left_out() {
+    let folder = Folder::new();
+    let names = ["binlog.000001", "binlog.000002"];
+    for name in names {
+        folder.sample("plain", name);
+    }
+    let closed = folder.read(names[1]);
+    let mut in_use = closed[..closed.len() / 2].to_vec();
+    // The flags of the format description.
+    in_use[4 + 17] |= 1;
+    folder.put(names[1], &in_use);
+    let create = || folder.run(["archive", "create", "--to", "arc", names[0], names[1]]);
+    let ran = create();
+    ran.is_done();
+    assert!(text(&ran).contains("binlog.000002: is in use and was left out"), "{}", text(&ran));
+    assert!(text(&ran).ends_with("PURGE BINARY LOGS TO 'binlog.000002';\n"), "{}", text(&ran));
+    folder.put(names[1], &closed);
+    let ran = create();
+    ran.is_done();
+    assert!(!text(&ran).contains("in use"), "{}", text(&ran));
+    folder.run(["archive", "check", "arc"]).is_done();
+
+    for (bytes, what) in [
+        (&b""[..], "is empty, expected a binary log"),
+        (&closed[..50], "has no whole format description"),
+        (&closed[..10], "does not begin as a binary log does"),
+        (b"no log at all, but a text", "does not begin as a binary log does"),
+    ] {
+        folder.put("other.000001", bytes);
+        let ran = folder.run(["archive", "create", "--to", "arc", "other.000001"]);
+        assert_eq!((ran.code, ran.stderr), (Some(2), format!("binlogz: other.000001: {what}\n")));
+    }
+}
+
+/// Obeyed, the line deletes logs: it must never reach over one that is not archived.
+#[test]
+fn the_line_about_purging_does_not_reach_over_a_gap() {
+    let folder = Folder::new();
+    let names = ["binlog.000001", "binlog.000002", "binlog.000003"];
+    for name in names {
+        folder.sample("plain", name);
+    }
+    let ran = folder.run(["archive", "create", "--to", "arc", names[1]]);
+    ran.is_done();
+    assert!(
+        text(&ran).ends_with("but binlog.000001 is not: no PURGE BINARY LOGS that goes so far is safe\n"),
+        "{}",
+        text(&ran)
+    );
+    let ran = folder.run(["archive", "create", "--to", "all", names[0], names[1]]);
+    assert!(text(&ran).ends_with("PURGE BINARY LOGS TO 'binlog.000003';\n"), "{}", text(&ran));
+    // Nor name one that is not there.
+    let last = names[2];
+    folder.sample("plain", last);
+    let mut log = folder.read(last);
+    log.truncate(log.len() - 60);
+    folder.put(last, log);
+    let ran = folder.run(["archive", "create", "--to", "all", names[0], names[1], last]);
+    assert!(!text(&ran).contains("PURGE"), "{}", text(&ran));
+}
+
+#[test]
+fn machines_are_told_in_json() {
+    let folder = Folder::new();
+    let log = folder.sample("plain", FILES[0]);
+    folder.run(["archive", "create", "--to", "arc", FILES[0]]).is_done();
+    let json = |arguments: &[&str], code: i32| -> serde_json::Value {
+        let arguments = ["archive"].iter().chain(arguments).chain(&["--format", "json"]).copied();
+        let ran = folder.run(arguments);
+        assert_eq!(ran.code, Some(code), "{}", ran.stderr);
+        serde_json::from_slice(&ran.stdout).unwrap()
+    };
+    let listed = json(&["list", "arc"], 0);
+    let listed = &listed["logs"][0];
+    assert_eq!((&listed["log"], &listed["bytes"]), (&FILES[0].into(), &log.len().into()), "{listed}");
+    assert_eq!(listed["sha256"].as_str().map(str::len), Some(64), "{listed}");
+    let gtids = listed["gtids"].as_str().unwrap();
+    let one = format!("{}:{}", &gtids[..36], gtids[37..].split(['-', ':', ',']).next().unwrap());
+    let checked = json(&["check", "arc"], 0);
+    assert_eq!((&checked["whole"], &checked["archives"][0]["logs"]), (&true.into(), &1.into()), "{checked}");
+
+    let restored = json(&["restore", "--to", "back", "arc"], 0);
+    assert_eq!(restored["logs"][0]["bytes"], log.len(), "{restored}");
+    let restored = json(&["restore", "--to", "one", "--gtids", &one, "arc"], 0);
+    assert_eq!(restored["logs"][0]["transactions"], 1, "{restored}");
+    let failed = json(&["restore", "--to", "back", "arc"], 2);
+    assert!(failed["failed"][0]["error"].as_str().unwrap().contains("--force replaces it"), "{failed}");
+    let absent = format!("{}:999999", &gtids[..36]);
+    let unmet = json(&["restore", "--to", "two", "--gtids", &absent, "arc"], 1);
+    assert!(unmet["unmet"].as_str().unwrap().contains(&absent), "{unmet}");
+
+    let object = folder.segment("arc");
+    let mut bytes = fs::read(&object).unwrap();
+    bytes[500] ^= 1;
+    fs::write(&object, bytes).unwrap();
+    let checked = json(&["check", "arc"], 1);
+    assert_eq!(
+        (&checked["whole"], checked["archives"][0]["problems"].as_array().unwrap().len()),
+        (&false.into(), 1)
+    );
+}
+
+#[test]
+fn what_is_asked_for_and_not_there_is_told_before_anything_is_written() {
+    let folder = Folder::new();
+    folder.sample("plain", FILES[0]);
+    folder.run(["archive", "create", "--to", "arc", FILES[0]]).is_done();
+    let absent = "00000000-0000-0000-0000-000000000001:7-9";
+    let one = "00000000-0000-0000-0000-000000000001:7";
+    for what in [&["restore", "--to", "back"][..], &["cat"]] {
+        for (option, value) in [("--gtids", absent), ("--stop-before-gtid", one)] {
+            let arguments = ["archive"].iter().chain(what).copied().chain([option, value, "arc"]);
+            let line =
+                format!("binlogz: arc: {option}: {value} is in none of the logs; nothing is written\n");
+            folder.run(arguments).is(1, "", &line);
+        }
+    }
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn an_archive_in_s3_does_what_one_in_a_folder_does() {
     const PLACE: &str = "s3://bucket/db1/logs";
     let created = binlogz(&["archive", "create", "--to", PLACE, FILES[0], FILES[1]]);
     created.is_done();
-    assert!(created.text().ends_with("PURGE BINARY LOGS TO 'binlog.000010';\n"), "{}", created.text());
+    assert!(created.text().contains("binlog.000008 is not: no PURGE"), "{}", created.text());
     for arguments in
         [&["archive", "list"][..], &["archive", "check"], &["archive", "cat"], &["dump", "--no-defaults"]]
     {

@@ -30,3 +30,25 @@ fn every_signal_that_ends_a_run() {
         assert_eq!(folder.names(), [""; 0], "SIG{name}");
     }
 }
+
+#[test]
+fn a_restore_that_is_interrupted_leaves_nothing() {
+    let folder = Folder::new();
+    folder.sample("plain", "binlog.000004");
+    folder.run(["archive", "create", "--to", "arc", "binlog.000004"]).is_done();
+    // It waits for somebody who writes.
+    let segment = folder.segment("arc");
+    std::fs::remove_file(&segment).unwrap();
+    assert!(Command::new("mkfifo").arg(&segment).status().unwrap().success());
+    let mut child = folder.spawn(["archive", "restore", "--to", "back", "arc"]);
+    let left = || std::fs::read_dir(folder.path("back")).map_or(0, Iterator::count);
+    let start = Instant::now();
+    while left() == 0 {
+        assert!(start.elapsed() < Duration::from_secs(60), "no temporary file");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let kill = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    assert_eq!(child.wait().unwrap().signal(), Some(2));
+    assert_eq!(left(), 0);
+}

@@ -3,7 +3,9 @@
 mod common;
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use binlogz_testkit::random::Random;
 use binlogz_testkit::{MysqlSandbox, Tool, mutate, require_tool, setting};
@@ -101,7 +103,9 @@ fn a_kill_while_files_come_back_leaves_a_log_and_files_are_served_by_name() {
             (listed.lines().count() == 1).then_some(())
         });
         let mut client = relay.mysqlbinlog(mysql, "boss");
-        client.args(["--raw", "--result-file=/dev/null", "binlog.000001"]).stderr(Stdio::null());
+        let into = format!("--result-file={}/", fetched.display());
+        fs::create_dir_all(&fetched).unwrap();
+        client.args(["--raw", "--to-last-log", &into, "binlog.000001"]).stderr(Stdio::null());
         let client = Running(client.spawn().unwrap());
         // Behind the first files, before the last.
         let stop = 1 + random.below(closed.len() - 1);
@@ -125,4 +129,126 @@ fn a_kill_while_files_come_back_leaves_a_log_and_files_are_served_by_name() {
         let done = fetch(&relay, &[name]);
         assert_eq!(done.is_ok(), is_there, "{name}: {done:?}");
     }
+}
+
+/// Bytes of all files in a folder and below.
+fn size_of(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let size = |path: &Path| match path.is_dir() {
+        true => size_of(path),
+        // One that goes meanwhile takes nothing.
+        false => path.metadata().map_or(0, |file| file.len()),
+    };
+    entries.map(|entry| size(&entry.unwrap().path())).sum()
+}
+
+/// Files of 4 MB each, of which all but the last are archived and purged; gives how many.
+fn archived_and_purged(
+    mysql: &binlogz_testkit::Installed,
+    source: &MysqlSandbox,
+    relay: &mut Relay,
+) -> usize {
+    relay.has_all_of(source);
+    relay.wait_for("purge", |relay| {
+        let listed = relay.sql(mysql, "boss", &["--ssl-mode=DISABLED"], "SHOW BINARY LOGS").ok()?;
+        (listed.lines().count() == 1).then_some(())
+    });
+    source.binlogs().unwrap().len() - 1
+}
+
+const FILE: &str = "INSERT INTO d.t (body) VALUES (REPEAT(SHA2(RAND(), 512), 32000)); FLUSH BINARY LOGS;\n";
+const TABLE: &str = "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT)";
+/// Room for two files, and some.
+const BUDGET: u64 = 10 << 20;
+
+/// The law of bounded disk: whoever asks for everything gets it, in the room of the budget.
+#[test]
+fn a_dump_of_everything_takes_no_more_disk_than_the_budget() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    source.sql(TABLE).unwrap();
+    source.sql(&FILE.repeat(12)).unwrap();
+    let budget = format!("bring_back_max_bytes = \"{}M\"", BUDGET >> 20);
+    let mut relay = configuration(&source).archive_keys(&budget).start(&folder);
+    let purged = archived_and_purged(mysql, &source, &mut relay);
+    let files = source.binlogs().unwrap();
+    let all: u64 = files.iter().map(|file| file.metadata().unwrap().len()).sum();
+    assert!(purged == 12 && all > 4 * BUDGET, "{all} bytes in {purged} files");
+    let before = size_of(&folder.path("kept"));
+
+    let (peak, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                peak.fetch_max(size_of(&folder.path("kept")), Ordering::Relaxed);
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        });
+        // Ends the thread above also where something here panics.
+        let end = End(&done);
+        let replica = mysql.sandbox().start().unwrap();
+        relay.replicates_to(
+            &replica,
+            "boss",
+            "SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1, SOURCE_AUTO_POSITION=1",
+        );
+        relay.brings(&source, &replica, &["d"]);
+        // By name, and in a form whose names depend on how files are cut.
+        let names: Vec<&str> = files[..purged].iter().map(|path| name(path)).collect();
+        let fetched = relay.fetch(mysql, "boss", &folder.path("fetched"), &[], &names).unwrap();
+        for (fetched, file) in fetched.iter().zip(&files) {
+            assert!(fs::read(fetched).unwrap() == fs::read(file).unwrap(), "{}", file.display());
+        }
+        relay.fetch(mysql, "boss", &folder.path("fetched"), &[], &["binlog-u.000003"]).unwrap();
+        drop(end);
+    });
+    let peak = peak.load(Ordering::Relaxed);
+    println!("{all} bytes in {purged} files, of which at most {} were there at a time", peak - before);
+    assert!(peak > before + files[1].metadata().unwrap().len(), "some came back");
+    // Indexes of positions, and what is written of a file that was purged from the log just then.
+    assert!(
+        peak <= before + BUDGET + (1 << 20),
+        "{peak} bytes of {all}, {before} before: the budget is {BUDGET}"
+    );
+}
+
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn another_logs_segment_under_the_right_name_is_not_served() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    source.sql(TABLE).unwrap();
+    source.sql(&FILE.repeat(2)).unwrap();
+    let mut relay = configuration(&source).start(&folder);
+    let purged = archived_and_purged(mysql, &source, &mut relay);
+    // The same names and sizes, other bytes.
+    let files = source.binlogs().unwrap();
+    let mut create = vec!["archive", "create", "--to", "wrong"];
+    for file in &files[..purged] {
+        let mut bytes = fs::read(file).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        folder.put(name(file), bytes);
+        create.push(name(file));
+    }
+    folder.run(create).is_done();
+    for object in fs::read_dir(folder.path("arc/objects")).unwrap() {
+        let path = object.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "binlogz") {
+            fs::copy(folder.segment("wrong"), path).unwrap();
+        }
+    }
+    let refused = relay.fetch(mysql, "boss", &folder.path("fetched"), &[], &["binlog.000001"]).unwrap_err();
+    assert!(refused.contains("binlog.000001: SHA-256 is "), "{refused}");
+    let kept = fs::read_dir(folder.path("kept")).unwrap();
+    let left: Vec<_> = kept.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(!left.iter().any(|name| name.contains("brought-back")), "{left:?}");
 }

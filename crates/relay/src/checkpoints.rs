@@ -211,6 +211,13 @@ impl Indexes {
         Arc::clone(opened)
     }
 
+    /// Removes those of a file that is gone.
+    pub(crate) fn remove(&self, number: FileNumber, name: &str) {
+        lock(&self.files).remove(&number);
+        // There need not be any; one that stays is in nobody's way.
+        let _ = self.storage.remove(&format!("{name}{SUFFIX}"));
+    }
+
     /// Removes those of files that are gone.
     pub(crate) fn keep_only(&self, present: &[String]) {
         for name in self.storage.list().unwrap_or_default() {

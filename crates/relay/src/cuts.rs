@@ -113,8 +113,12 @@ impl Cuts {
         let text = small_file(storage.as_ref(), NAME, SIZE_MAX).ok().flatten();
         let mut files = text.and_then(|text| decode(&text, limit, whole_before)).unwrap_or_default();
         // Another file of the same name has other cuts.
+        let first = store.logs().ok().and_then(|logs| logs.first().map(|log| log.number));
+        let first = first.or(numbers.first.map(|(file, _)| file));
         files.retain(|number, known| {
-            Head::read(store, *number).is_ok_and(|head| head_crc(&head.event) == known.head)
+            // Of purged ones the archive has the only file of that name.
+            first.is_some_and(|first| *number < first)
+                || Head::read(store, *number).is_ok_and(|head| head_crc(&head.event) == known.head)
         });
         let files = files.into_iter().map(|(number, known)| (number, Arc::new(Mutex::new(known)))).collect();
         Cuts {
@@ -147,11 +151,6 @@ impl Cuts {
             *numbers = new;
         }
         Ok(())
-    }
-
-    /// Files in front of this one are gone.
-    pub(crate) fn forget_before(&self, first: FileNumber) {
-        lock(&self.files).retain(|number, _| *number >= first);
     }
 
     /// The cuts in what is durable of a file.

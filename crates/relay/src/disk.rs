@@ -2,6 +2,7 @@
 //! simulated disk there.
 
 use std::fmt::Debug;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +17,11 @@ pub(crate) trait Disk: Debug + Send + Sync {
 
     /// Takes a folder, or the directory itself, for this process alone; it is made if need be.
     fn take(&self, folder: Option<&str>) -> Result<Arc<dyn Storage>>;
+
+    /// Bytes that can still be written; `None`: nobody knows.
+    fn free_space(&self) -> io::Result<Option<u64>> {
+        Ok(None)
+    }
 }
 
 /// A directory of the file system.
@@ -30,5 +36,10 @@ impl Disk for Directory {
     fn take(&self, folder: Option<&str>) -> Result<Arc<dyn Storage>> {
         let path = folder.map_or_else(|| self.0.clone(), |folder| self.0.join(folder));
         Ok(Arc::new(FileStorage::open(&path)?))
+    }
+
+    fn free_space(&self) -> io::Result<Option<u64>> {
+        let system = rustix::fs::statvfs(&self.0)?;
+        Ok(Some(system.f_bavail.saturating_mul(system.f_frsize)))
     }
 }

@@ -103,11 +103,11 @@ impl Dumps {
         seen.collect()
     }
 
-    /// The oldest file of a log that somebody reads.
-    pub(crate) fn oldest_file(&self, lineage: u64) -> Option<FileNumber> {
+    /// The oldest file of a log that somebody reads, from this one on: those in front of it come from the archive.
+    pub(crate) fn oldest_file(&self, lineage: u64, first: FileNumber) -> Option<FileNumber> {
         let dumps = self.lock();
         let its = dumps.values().filter(|(reader, _)| reader.lineage == lineage);
-        its.map(|(_, progress)| progress.place().file).min()
+        its.map(|(_, progress)| progress.place().file).filter(|file| *file >= first).min()
     }
 
     /// Bytes sent to all since the start.

@@ -19,13 +19,15 @@ use std::sync::{Arc, Mutex};
 
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_encryption::Keyring;
-use binlogz_store::{BinlogStore, FileNumber, Lineage, RecoveryReport, Storage, StoreOptions};
+use binlogz_store::{BinlogStore, FileNumber, Lineage, MemoryStorage, RecoveryReport, Storage, StoreOptions};
 
 use crate::archiving::Archived;
+use crate::brought_back;
 use crate::checkpoints::{Checkpoints, Indexes};
 use crate::conversions::Conversions;
 use crate::cuts::Cuts;
 use crate::disk::Disk;
+use crate::ended::Ended;
 use crate::error::{Error, Result};
 use crate::form::{Form, FormNames};
 use crate::head::Head;
@@ -37,6 +39,8 @@ use crate::relay::{Level, lock};
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) store: BinlogStore,
+    /// Where its files are.
+    pub(crate) storage: Arc<dyn Storage>,
     pub(crate) names: FormNames,
     pub(crate) base: String,
     pub(crate) source: ServerUuid,
@@ -68,6 +72,11 @@ impl Kept {
     /// The index of positions of a file.
     pub(crate) fn places(&self, file: FileNumber, head: &Head) -> Arc<Checkpoints> {
         self.indexes.of(file, &self.store.names().log(file), &head.event)
+    }
+
+    /// Forgets the index of a file that is gone.
+    pub(crate) fn forget_places(&self, file: FileNumber, log: &str) {
+        self.indexes.remove(file, log);
     }
 
     /// All GTIDs of the log.
@@ -144,6 +153,13 @@ impl Lineages {
                 break;
             }
             let storage = lineages.storage(number)?;
+            if let Some(ended) = Ended::read(&storage)? {
+                ended.remove_files(&storage)?;
+                say(&format!("log {} of the source {}: ended, and purged whole", ended.base, ended.source));
+                let kept = lineages.open_ended(storage, number, ended)?;
+                lock(&lineages.kept).push(kept);
+                continue;
+            }
             let Some((base, lineage)) = BinlogStore::find(storage.as_ref())? else { continue };
             let holds_none = || Error::Lineage(format!("log {base} is no source's"));
             let source = lineage.source.ok_or_else(holds_none)?;
@@ -171,6 +187,11 @@ impl Lineages {
         let (kept, report) = self.open_one(storage, number, base, source)?;
         lock(&self.kept).push(Arc::clone(&kept));
         Ok((kept, report))
+    }
+
+    /// Bytes that can still be written; `None`: nobody knows.
+    pub(crate) fn free_space(&self) -> std::io::Result<Option<u64>> {
+        self.disk.free_space()
     }
 
     /// The one that is received.
@@ -300,6 +321,37 @@ impl Lineages {
         }
     }
 
+    /// Removes all files of a log that another one goes on from; what it was stays known. Gives their names.
+    pub(crate) fn end(&self, old: &Arc<Kept>) -> Result<Vec<String>> {
+        let Some(now) = old.store.positions() else { return Ok(Vec::new()) };
+        old.fix_numbers_behind(now.durable.file)?;
+        let (base, source, gtids) = (old.base.clone(), old.source, old.durable_gtids());
+        let ended = Ended { base, source, end: now.durable, gtids };
+        ended.write(&old.storage)?;
+        let new = self.open_ended(Arc::clone(&old.storage), old.number, ended.clone())?;
+        for kept in lock(&self.kept).iter_mut().filter(|kept| kept.number == old.number) {
+            *kept = Arc::clone(&new);
+        }
+        self.retire();
+        ended.remove_files(&old.storage)
+    }
+
+    /// A log that has no files: those that come back from the archive are read.
+    fn open_ended(&self, storage: Arc<dyn Storage>, number: u64, ended: Ended) -> Result<Arc<Kept>> {
+        brought_back::remove_left(storage.as_ref())?;
+        let options = StoreOptions {
+            base_name: ended.base.clone(),
+            lineage: Lineage { source: Some(ended.source), number },
+            keyring: self.keyring.clone(),
+        };
+        let (store, _) = BinlogStore::open(Arc::new(MemoryStorage::new()), options)?;
+        store.ended_at(ended.end);
+        let gtids = Gtids { written: ended.gtids.clone(), durable: ended.gtids };
+        let end = Some(ended.end.file);
+        let kept = self.kept(storage, store, number, &ended.base, ended.source, gtids, end)?;
+        Ok(Arc::new(kept))
+    }
+
     fn storage(&self, number: u64) -> Result<Arc<dyn Storage>> {
         match folder(number) {
             None => Ok(Arc::clone(&self.first)),
@@ -320,26 +372,46 @@ impl Lineages {
             keyring: self.keyring.clone(),
             ..StoreOptions::default()
         };
+        brought_back::remove_left(storage.as_ref())?;
         let (store, report) = BinlogStore::open(Arc::clone(&storage), options)?;
+        let gtids = Gtids { written: report.gtids.clone(), durable: report.gtids.clone() };
+        let end = report.end.map(|end| end.file);
+        let kept = self.kept(storage, store, number, base, source, gtids, end)?;
+        Ok((Arc::new(kept), report))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "what a log is, once")]
+    fn kept(
+        &self,
+        storage: Arc<dyn Storage>,
+        store: BinlogStore,
+        number: u64,
+        base: &str,
+        source: ServerUuid,
+        gtids: Gtids,
+        end: Option<FileNumber>,
+    ) -> Result<Kept> {
         let numbers = match Numbers::read(&storage)? {
             Some(numbers) => numbers,
             None => {
                 // Kept by a relay that did not cut: what it has served stays as it was served.
-                let whole_before = report.end.map_or(FileNumber(0), |end| end.file.next());
+                let whole_before = end.map_or(FileNumber(0), FileNumber::next);
                 let numbers = Numbers { whole_before, ..Numbers::new(self.limit) };
                 numbers.write(&storage)?;
                 numbers
             }
         };
         let cuts = Cuts::open(Arc::clone(&storage), numbers, &store);
-        let indexes = Indexes::new(storage);
+        let indexes = Indexes::new(Arc::clone(&storage));
         let present: Vec<_> = store.logs()?.into_iter().map(|log| log.name).collect();
         indexes.keep_only(&present);
         // A server is never followed instead of itself.
-        let is_root = self.last().is_none_or(|last| last.source == source);
-        let gtids = Gtids { written: report.gtids.clone(), durable: report.gtids.clone() };
-        let kept = Kept {
+        let before =
+            lock(&self.kept).iter().rev().find(|other| other.number < number).map(|other| other.source);
+        let is_root = before.is_none_or(|before| before == source);
+        Ok(Kept {
             store,
+            storage,
             names: FormNames::new(base, number)?,
             base: base.to_owned(),
             source,
@@ -353,8 +425,7 @@ impl Lineages {
             is_root,
             retired: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
-        };
-        Ok((Arc::new(kept), report))
+        })
     }
 }
 

@@ -157,6 +157,9 @@ impl Kept {
         if form != Form::Uncompressed {
             return Ok(wanted.file);
         }
+        if let Some(number) = self.number_of_purged(wanted)? {
+            return Ok(number);
+        }
         let found = self.files(form)?.into_iter().find(|(of, _)| *of == wanted);
         let name = || self.store.names().log(wanted.file);
         let gone = || Error::Refused(format!("{} is not there as an uncompressed file", name()));
@@ -220,7 +223,11 @@ impl Kept {
             self.cuts.set_first((first, number))?;
         }
         let purged = self.store.purge_before(first)?;
-        self.cuts.forget_before(first);
+        for name in &purged {
+            if let Some(number) = self.store.names().number(name) {
+                self.forget_places(number, name);
+            }
+        }
         Ok(purged)
     }
 }

@@ -17,6 +17,9 @@ mod receiving;
 mod renewed;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod retained;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod simulated;
 
 use std::sync::atomic::Ordering;

@@ -13,6 +13,7 @@ use binlogz_payload::statistics::CompressionTable;
 use crate::accounts::Accounts;
 use crate::acknowledgements::{Acknowledgements, Waited};
 use crate::archiving;
+use crate::brought_back::BroughtBack;
 use crate::control::{Control, Phase};
 use crate::disk::{Directory, Disk};
 use crate::dumps::Dumps;
@@ -66,6 +67,7 @@ pub struct Relay {
     /// What was stored.
     pub(crate) compression_stats: Mutex<CompressionTable>,
     pub(crate) lineages: Lineages,
+    pub(crate) brought_back: Arc<BroughtBack>,
     /// Whether more was written than is durable.
     unsynced: Unsynced,
     /// What the names of seeded files begin with.
@@ -138,6 +140,7 @@ impl Relay {
             Some(_) => None,
             None => seed::seed(&options.directory, &options.seed)?,
         };
+        let bring_back = options.archive.as_ref().map(|archive| archive.bring_back).unwrap_or_default();
         let pins = Pins::open(lineages.own())?;
         let served = Served::open(lineages.own())?;
         Ok(Relay {
@@ -158,6 +161,7 @@ impl Relay {
             compression: Mutex::new(CompressionVariables::new(options.storing.level())),
             compression_stats: Mutex::default(),
             lineages,
+            brought_back: Arc::new(BroughtBack::new(bring_back)),
             unsynced: Unsynced::default(),
             seeded,
             source_has_gtids: Mutex::new(None),

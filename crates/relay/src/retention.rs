@@ -5,11 +5,13 @@
 //! max_bytes   the oldest files go until the rest is no larger
 //! ```
 //!
-//! Both hold for the logs of old lineages too, which are older than the newest one, whole; the last file of each stays: it tells
-//! what a replica of that log may have. The file that is received is never removed. One that a connected replica reads, and all behind it, stay too,
+//! Both hold for the logs of old lineages too, which are older than the newest one. One that another server's log goes on from
+//! goes whole at last, and what it was is written down (`ended`); of one that was reset the last file stays: it tells what a
+//! replica of that log may have. The file that is received is never removed. One that a connected replica reads, and all behind it, stay too,
 //! unless purging is forced; a replica that comes back later and lacks what is gone gets error 1236, or has it
-//! brought back from the archive (`archiving`).
+//! brought back from the archive (`archiving`). Files that came back (`brought_back`) count, and go by rules of their own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use binlogz_store::{BinlogStore, FileNumber};
@@ -60,6 +62,19 @@ impl Retention {
         }
         Ok(first)
     }
+
+    /// Whether not even the last file of an old log stays. `size`: of that file and all that is newer.
+    fn wants_none(&self, newer: &Kept, size: u64) -> Result<bool> {
+        if self.max_bytes.is_some_and(|max_bytes| size > max_bytes) {
+            return Ok(true);
+        }
+        // The newer log begins with the file that has everything which the older one lacks: what the older one holds is no
+        // younger than that file, which ends where the second one begins.
+        let (Some(max_age), logs) = (self.max_age, newer.store.logs()?) else { return Ok(false) };
+        let Some(second) = logs.get(1) else { return Ok(false) };
+        let began = u64::from(Head::read(&newer.store, second.number)?.header.timestamp);
+        Ok(began < now().saturating_sub(max_age.as_secs()))
+    }
 }
 
 /// The first file that has events of this time or later, in seconds since 1970; at least the last one has.
@@ -73,36 +88,79 @@ fn first_after(store: &BinlogStore, time: u64) -> Result<Option<FileNumber>> {
     Ok(logs.last().map(|log| log.number))
 }
 
-/// Applies the rules, now; the names of what was removed.
-pub(crate) fn apply(relay: &Relay) -> Result<Vec<String>> {
+/// Applies the rules, now; the names of what was removed. What can't be purged now is told, and tried again the next
+/// time; the other logs do not wait for it.
+pub(crate) fn apply(relay: &Relay) -> Vec<String> {
     let retention = relay.options.retention;
-    if retention.max_age.is_none() && retention.max_bytes.is_none() {
-        return Ok(Vec::new());
-    }
     let mut purged = Vec::new();
-    let mut size = 0;
-    for kept in relay.lineages.all().iter().rev() {
-        if let Some(first) = retention.first_kept(&kept.store, &mut size)? {
-            purged.extend(purge(relay, kept, first, retention.force)?);
+    if retention.max_age.is_none() && retention.max_bytes.is_none() {
+        return purged;
+    }
+    // What came back from the archive takes room too.
+    let mut size = relay.brought_back.bytes();
+    let mut newer: Option<Arc<Kept>> = None;
+    for kept in relay.lineages.all().into_iter().rev() {
+        let done = apply_to(relay, &kept, newer.as_deref(), &mut size);
+        newer = Some(kept);
+        match done {
+            Ok(names) => purged.extend(names),
+            Err(error) => {
+                let again = INTERVAL.as_secs();
+                relay
+                    .complain(&error, &format!("{error}; nothing is purged; it is tried again in {again} s"));
+            }
         }
     }
-    Ok(purged)
+    purged
+}
+
+/// The same for one log. `newer`: the one behind it; `size`: of all that is newer, then with this one.
+fn apply_to(relay: &Relay, kept: &Arc<Kept>, newer: Option<&Kept>, size: &mut u64) -> Result<Vec<String>> {
+    let retention = relay.options.retention;
+    let last_size = kept.store.logs()?.last().map_or(0, |last| last.size);
+    let with_last = *size + last_size;
+    let Some(first) = retention.first_kept(&kept.store, size)? else { return Ok(Vec::new()) };
+    if let Some(newer) = newer
+        && retention.wants_none(newer, with_last)?
+        && let Some(names) = purge_whole(relay, kept, retention.force)?
+    {
+        return Ok(names);
+    }
+    purge(relay, kept, first, retention.force)
+}
+
+/// Removes an old log that another server's goes on from, if all of it may go; the names of its files.
+fn purge_whole(relay: &Relay, kept: &Arc<Kept>, force: bool) -> Result<Option<Vec<String>>> {
+    let logs = kept.store.logs()?;
+    let Some(first) = logs.first() else { return Ok(None) };
+    let is_read = relay.dumps.oldest_file(kept.number, first.number).is_some() && !force;
+    if kept.is_abandoned() || is_read || !archiving::may_go_whole(relay, kept)? {
+        return Ok(None);
+    }
+    let purged = relay.lineages.end(kept)?;
+    if let (Some(from), Some(to)) = (purged.first(), purged.last()) {
+        let lineage = kept.folder.as_deref().map_or(String::new(), |folder| format!(" of {folder}"));
+        relay.say(&format!("purged {from} to {to}{lineage}: all of the log of {}", kept.source));
+    }
+    Ok(Some(purged))
 }
 
 /// Applies the rules for ever.
 pub(crate) fn watch(relay: &Relay) {
+    apply_every(relay, INTERVAL);
+}
+
+pub(crate) fn apply_every(relay: &Relay, interval: Duration) {
     loop {
-        if let Err(error) = apply(relay) {
-            relay.complain(&error, &format!("{error}; nothing more is purged"));
-            return;
-        }
-        std::thread::sleep(INTERVAL);
+        apply(relay);
+        std::thread::sleep(interval);
     }
 }
 
 /// Removes the files in front of this one that nobody reads, or all of them by force.
 pub(crate) fn purge(relay: &Relay, kept: &Kept, first: FileNumber, force: bool) -> Result<Vec<String>> {
-    let read = relay.dumps.oldest_file(kept.number).filter(|_| !force);
+    let Some(there) = kept.store.logs()?.first().map(|log| log.number) else { return Ok(Vec::new()) };
+    let read = relay.dumps.oldest_file(kept.number, there).filter(|_| !force);
     let first = read.map_or(first, |read| first.min(read));
     let first = archiving::first_needed(relay, kept)?.map_or(first, |needed| first.min(needed));
     let is_there = kept.store.logs()?.iter().any(|log| log.number == first);

@@ -18,15 +18,18 @@ use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::{ChecksumAlgorithm, EventType, MAGIC};
-use binlogz_store::Position;
+use binlogz_store::{FileNumber, Position};
 
+use crate::archiving;
 use crate::block::Block;
+use crate::brought_back::Lease;
 use crate::dumps::Progress;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::groups::Group;
 use crate::lineages::Kept;
 use crate::parts::FormFile;
+use crate::relay::Relay;
 use crate::repair::behind_damage;
 use crate::semi_sync::SemiSync;
 use crate::sink::EventSink;
@@ -52,6 +55,8 @@ pub(crate) struct Dump {
     pub(crate) heartbeat_v2: bool,
     /// What the client announced to know; `None`: nothing.
     pub(crate) checksum: Option<ChecksumAlgorithm>,
+    /// Keeps the file there, if it was brought back.
+    pub(crate) lease: Option<Lease>,
     /// Rises when another dump of the same replica began.
     pub(crate) superseded: Arc<AtomicBool>,
     /// How far it is, for others to see.
@@ -72,6 +77,7 @@ enum Ended {
 
 /// A dump at work.
 pub(crate) struct Sender<'a> {
+    relay: &'a Relay,
     kept: &'a Kept,
     dump: Dump,
     log: Translator<'a, EventSink>,
@@ -84,9 +90,9 @@ pub(crate) struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    pub(crate) fn new(kept: &'a Kept, dump: Dump, sink: EventSink) -> Result<Self> {
+    pub(crate) fn new(relay: &'a Relay, kept: &'a Kept, dump: Dump, sink: EventSink) -> Result<Self> {
         let log = Translator::new(kept, dump.form, dump.file, sink)?;
-        Ok(Sender { kept, dump, log, left_out_to: None, sink_leaves_out: false, in_blocks: false })
+        Ok(Sender { relay, kept, dump, log, left_out_to: None, sink_leaves_out: false, in_blocks: false })
     }
 
     /// Whom it is sent to.
@@ -112,14 +118,38 @@ impl<'a> Sender<'a> {
                 }
                 Ended::File => {}
             }
-            let files = self.kept.store.logs()?;
-            let file = self.log.file();
-            let next = files.iter().map(|log| log.number).find(|number| *number > file);
-            let next = next.ok_or_else(|| Error::Refused("could not find next log".into()))?;
             announced = self.log.head().checksum();
-            self.log.turn_to(next)?;
+            self.turn_to_next()?;
             self.dump.from = first;
         }
+    }
+
+    /// Goes on in the next file, which is brought back if it was purged.
+    fn turn_to_next(&mut self) -> Result<()> {
+        let file = self.log.file();
+        // Its room may be what the next one needs.
+        self.dump.lease = None;
+        loop {
+            let numbers: Vec<_> = self.kept.store.logs()?.iter().map(|log| log.number).collect();
+            let next = match numbers.first() {
+                // Of a log that was purged whole nothing is there.
+                None => Some(file.next()),
+                Some(first) if *first > file => Some(file.next()),
+                Some(_) => numbers.iter().copied().find(|number| *number > file),
+            };
+            let next = next.ok_or_else(|| Error::Refused("could not find next log".into()))?;
+            // From here on it is not purged, unless it is already.
+            self.dump.progress.passed(next, 0, 0);
+            self.dump.lease = archiving::lease(self.relay, self.kept, next)?;
+            match self.log.turn_to(next) {
+                Err(Error::Store(_)) if self.dump.lease.is_none() && !self.is_there(next)? => {}
+                turned => return turned,
+            }
+        }
+    }
+
+    fn is_there(&self, file: FileNumber) -> Result<bool> {
+        Ok(self.kept.store.logs()?.iter().any(|log| log.number == file))
     }
 
     fn name(&self) -> String {

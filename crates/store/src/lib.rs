@@ -20,6 +20,7 @@ mod error;
 mod file;
 mod head;
 mod index;
+mod lending;
 mod log_name;
 mod meta;
 mod positions;

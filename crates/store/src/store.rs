@@ -1,5 +1,6 @@
 //! The store: files, positions, the latch. Writing is [`crate::writer`]'s, opening [`crate::recover`]'s.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,6 +14,7 @@ use crate::damage::Damage;
 use crate::error::{Error, Result};
 use crate::file::LogFile;
 use crate::index;
+use crate::lending::Lent;
 use crate::log_name::{FileNumber, LogNames};
 use crate::meta::{self, Lineage};
 use crate::positions::{Position, Positions, SharedPositions};
@@ -78,6 +80,8 @@ pub(crate) struct Shared {
     pub(crate) place: Place,
     pub(crate) positions: SharedPositions,
     pub(crate) files: Mutex<Vec<FileNumber>>,
+    /// Files that are not in the log and can be read all the same, and where: see [`crate::lending`].
+    pub(crate) lent: Mutex<BTreeMap<FileNumber, Lent>>,
     /// What a sync would sync, and up to where.
     pub(crate) unsynced: Mutex<Option<(Arc<LogFile>, Position)>>,
     /// Where the last writer ended: between transactions.
@@ -169,6 +173,7 @@ impl BinlogStore {
             place,
             positions: SharedPositions::default(),
             files: Mutex::new(files),
+            lent: Mutex::default(),
             unsynced: Mutex::new(None),
             between: Mutex::new(report.end),
             watermark,
@@ -287,7 +292,9 @@ impl BinlogStore {
         let place = &self.shared.place;
         let name = place.names.log(number);
         if !lock(&self.shared.files).contains(&number) {
-            return Err(Error::unfit(&name, "not in the log", "a file of the index"));
+            let lent = lock(&self.shared.lent).get(&number).cloned();
+            let lent = lent.ok_or_else(|| Error::unfit(&name, "not in the log", "a file of the index"))?;
+            return LogFile::open(lent.storage.as_ref(), &lent.name, place.keyring.as_deref());
         }
         LogFile::open(place.storage.as_ref(), &name, place.keyring.as_deref())
     }

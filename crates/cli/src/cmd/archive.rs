@@ -1,8 +1,13 @@
 //! `binlogz archive`: logs packed by column, across transactions, and restored byte for byte.
 
+mod json;
+mod source_logs;
+
+use std::cell::OnceCell;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use binlogz_archive::create::{Created, Creator};
@@ -13,7 +18,6 @@ use binlogz_archive::{Error, check, order, restore};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_flow::Input;
 use clap::{Args, Subcommand};
-use tempfile::NamedTempFile;
 
 use super::workers;
 use crate::Exit;
@@ -21,6 +25,9 @@ use crate::failure::{Failure, Result, complain};
 use crate::keyring::KeyringArg;
 use crate::log_path::LogPath;
 use crate::memory;
+use crate::output::{self, Target};
+use crate::report::Format;
+use source_logs::{Looks, look_at, purge_line};
 
 /// Pack binary logs by column into an archive, and restore them byte for byte
 ///
@@ -69,15 +76,25 @@ struct Create {
 /// List the logs of an archive
 #[derive(Debug, Args)]
 struct List {
+    /// How it is told
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
     /// The archive: its folder, or s3://BUCKET/PREFIX
     archive: PathBuf,
 }
 
 /// Check every block of an archive, and that its transactions have no gaps
+///
+/// The archive of a relay has another one below it for each further log that the relay kept (lineage-2 and so on), after a
+/// failover for instance: these are checked too, and that no transactions are missing between them.
 #[derive(Debug, Args)]
 struct Check {
-    /// The archive: its folder, or s3://BUCKET/PREFIX
-    archive: PathBuf,
+    /// How it is told
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// The archive: its folder, or s3://BUCKET/PREFIX; several in the order in which their logs follow one another
+    #[arg(required = true, value_name = "ARCHIVE")]
+    archives: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -113,6 +130,9 @@ struct Restore {
     /// Replace files that are there
     #[arg(long)]
     force: bool,
+    /// How it is told: as text only trouble is
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
     #[command(flatten)]
     chosen: Chosen,
 }
@@ -145,7 +165,7 @@ impl Create {
         let storage = storage::at(&self.to).map_err(failure(&self.to))?;
         let mut exit = Exit::Done;
         let mut printed = Ok(());
-        let mut last = None;
+        let (mut last, mut given, mut in_use) = (None, Vec::new(), Vec::new());
         let mut told = |created: &Created| {
             let (line, entry) = match created {
                 Created::Added(entry) => (added_line(entry), entry),
@@ -163,7 +183,18 @@ impl Create {
         creator.canonical_payloads(self.canonical_payloads);
         for (path, name) in files {
             let added = LogPath::File(path.clone()).open(keyring.as_ref()).and_then(|input| match input {
-                Input::Places(log) => creator.add(&name, log).map_err(failure(path)),
+                Input::Places(log) => match look_at(log.as_ref(), path, &name) {
+                    Looks::Closed => {
+                        let mode = fs::metadata(path).ok().map(|file| file.mode() & 0o777);
+                        given.push((name.clone(), path));
+                        creator.add_file(&name, log, mode).map_err(failure(path))
+                    }
+                    Looks::InUse => {
+                        in_use.push(name.clone());
+                        Ok(())
+                    }
+                    Looks::NoLog(what) => Err(Failure::of(&path.display(), what)),
+                },
                 _ => Err(Failure::of(&path.display(), "is no file; an archive needs to read it twice")),
             });
             match added {
@@ -182,10 +213,15 @@ impl Create {
             exit = Exit::Trouble;
         }
         printed?;
-        if let Some(last) = last
-            && let Some(line) = purge_line(&open(&self.to)?.1, &last)
+        let out = &mut io::stdout().lock();
+        for name in in_use {
+            print(out, &format!("{name}: is in use and was left out: give it again once it is closed"))?;
+        }
+        if let Some((name, path)) = given.into_iter().find(|(name, _)| last.as_ref() == Some(name))
+            && let Input::Places(log) = LogPath::File(path.clone()).open(keyring.as_ref())?
+            && let Some(line) = purge_line(&open(&self.to)?.1, &name, path, log.as_ref())
         {
-            print(&mut io::stdout().lock(), &line)?;
+            print(out, &line)?;
         }
         Ok(exit)
     }
@@ -193,24 +229,6 @@ impl Create {
 
 fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// What may be deleted on the source: logs without a gap in their numbers, up to `last`.
-fn purge_line(manifest: &Manifest, last: &str) -> Option<String> {
-    let known = |name: &String| manifest.files.iter().any(|file| file.name == *name);
-    let first =
-        std::iter::successors(Some(last.to_owned()), |name| numbered(name, -1).filter(known)).last()?;
-    let next = numbered(last, 1)?;
-    Some(format!(
-        "{first} to {last} are archived; where the source has none older: PURGE BINARY LOGS TO '{next}';"
-    ))
-}
-
-/// The name of the log so many numbers on.
-fn numbered(name: &str, step: i64) -> Option<String> {
-    let (base, number) = name.rsplit_once('.')?;
-    let next = number.parse::<u64>().ok()?.checked_add_signed(step)?;
-    Some(format!("{base}.{next:0width$}", width = number.len()))
 }
 
 fn added_line(entry: &FileEntry) -> String {
@@ -229,6 +247,10 @@ fn added_line(entry: &FileEntry) -> String {
 impl List {
     fn run(self) -> Result<Exit> {
         let (_, manifest) = open(&self.archive)?;
+        if self.format == Format::Json {
+            json::print(&json::Listed::new(self.archive.display().to_string(), &manifest))?;
+            return Ok(Exit::Done);
+        }
         let out = &mut io::stdout().lock();
         print(
             out,
@@ -247,16 +269,76 @@ impl List {
 
 impl Check {
     fn run(self) -> Result<Exit> {
-        let (storage, manifest) = open(&self.archive)?;
-        let problems = check::check(&storage, &manifest, workers(None)).map_err(failure(&self.archive))?;
-        let out = &mut io::stdout().lock();
-        problems.iter().try_for_each(|problem| print(out, problem))?;
-        if problems.is_empty() {
-            print(out, &format!("{} logs are whole and follow one another", manifest.files.len()))?;
-            return Ok(Exit::Done);
+        let mut parts = Vec::new();
+        for archive in &self.archives {
+            parts.extend(with_lineages(archive, self.archives.len() > 1)?);
         }
-        Ok(Exit::Negative)
+        let is_text = self.format == Format::Text;
+        let out = &mut io::stdout();
+        let mut told = json::Checked::default();
+        for part in &parts {
+            let problems = check::check(&part.storage, &part.manifest, workers(None));
+            let problems = problems.map_err(failure(&part.place))?;
+            if is_text {
+                problems.iter().try_for_each(|problem| print(out, &format!("{}{problem}", part.prefix)))?;
+            }
+            let (archive, logs) = (part.place.display().to_string(), part.manifest.files.len());
+            told.archives.push(json::CheckedArchive { archive, logs, problems });
+        }
+        let named: Vec<_> = parts.iter().map(|part| (part.prefix.as_str(), &part.manifest)).collect();
+        told.gaps = check::between(&named).map_err(|error| Failure::Line(error.to_string()))?;
+        told.whole = told.gaps.is_empty() && told.archives.iter().all(|archive| archive.problems.is_empty());
+        if !is_text {
+            json::print(&told)?;
+        } else {
+            told.gaps.iter().try_for_each(|problem| print(out, problem))?;
+        }
+        if !told.whole {
+            return Ok(Exit::Negative);
+        }
+        let logs: usize = parts.iter().map(|part| part.manifest.files.len()).sum();
+        let archives = if parts.len() > 1 { format!(" in {} archives", parts.len()) } else { String::new() };
+        if is_text {
+            print(out, &format!("{logs} logs{archives} are whole and follow one another"))?;
+        }
+        Ok(Exit::Done)
     }
+}
+
+/// An archive among several.
+struct Part {
+    place: PathBuf,
+    /// In front of what is told of it.
+    prefix: String,
+    storage: Box<dyn Storage>,
+    manifest: Manifest,
+}
+
+/// Numbers of lineages that may be missing one after the other: those of servers that were followed, and had nothing.
+const LINEAGES_MISSING_MAX: u32 = 3;
+
+/// An archive, and those of a relay's further logs below it, the oldest first.
+fn with_lineages(archive: &Path, is_one_of_several: bool) -> Result<Vec<Part>> {
+    let prefix = if is_one_of_several { format!("{}: ", archive.display()) } else { String::new() };
+    let (storage, manifest) = open(archive)?;
+    let mut parts = vec![Part { place: archive.to_owned(), prefix: prefix.clone(), storage, manifest }];
+    let mut missing = 0;
+    for number in 2_u32.. {
+        let name = format!("lineage-{number}");
+        let place = archive.join(&name);
+        let storage = storage::at(&place).map_err(failure(&place))?;
+        match Manifest::read(&storage).map_err(failure(&place))? {
+            Some(manifest) => {
+                let prefix =
+                    if is_one_of_several { format!("{}: ", place.display()) } else { format!("{name}: ") };
+                parts.push(Part { place, prefix, storage, manifest });
+                missing = 0;
+            }
+            None if missing == LINEAGES_MISSING_MAX => break,
+            None => missing += 1,
+        }
+    }
+    Ok(parts)
 }
 
 impl Chosen {
@@ -280,84 +362,145 @@ impl Chosen {
         Ok(manifest.files.into_iter().filter(wanted).collect())
     }
 
-    /// Gives each log, or what is chosen of it, to an output that `begin` makes and `end` completes.
+    /// What was asked for and can't be had, since none of the logs has it.
+    fn unmet(&self, files: &[FileEntry]) -> Result<Option<String>> {
+        let mut there = GtidSet::new();
+        for file in files {
+            there.union(&file.gtid_set().map_err(failure(&self.archive))?);
+        }
+        let mut missing = self.gtids.clone().unwrap_or_default();
+        missing.subtract(&there);
+        if !missing.is_empty() {
+            return Ok(Some(format!("--gtids: {missing} is in none of the logs")));
+        }
+        let stop = self.stop_before_gtid.filter(|stop| !there.contains(stop));
+        Ok(stop.map(|stop| format!("--stop-before-gtid: {stop} is in none of the logs")))
+    }
+
+    /// Gives each log, or what is chosen of it, to an output that `begin` makes and `end` completes, which are told how many
+    /// transactions were chosen. `in_stream`: what comes behind a log that failed is not wanted.
     fn each<O>(
         &self,
-        mut begin: impl FnMut(&FileEntry) -> Result<(O, Box<dyn Write>), Error>,
-        mut end: impl FnMut(O) -> Result<()>,
+        storage: &dyn Storage,
+        files: &[FileEntry],
+        in_stream: bool,
+        mut begin: impl FnMut(usize, &FileEntry) -> Result<(O, Box<dyn Write>)>,
+        mut end: impl FnMut(&FileEntry, O, Option<u64>) -> Result<()>,
+        report: &mut json::Restored,
     ) -> Result<Exit> {
-        let (storage, manifest) = open(&self.archive)?;
         let selection = self.selection();
         let mut exit = Exit::Done;
-        for file in self.files(manifest)? {
-            let mut output = None;
-            let restored = if selection.is_all() {
-                begin(&file).and_then(|(made, mut out)| {
-                    output = Some(made);
-                    restore::whole(&storage, &file, &mut out, workers(None))?;
-                    out.flush().map_err(Error::writing)?;
-                    Ok(false)
-                })
-            } else {
-                let mut begin = || {
-                    let (made, out) = begin(&file)?;
+        if let Some(unmet) = self.unmet(files)? {
+            complain(&format!("{}: {unmet}; nothing is written", self.archive.display()));
+            report.unmet = Some(unmet);
+            return Ok(Exit::Negative);
+        }
+        for (place, file) in files.iter().enumerate() {
+            let (mut output, mut refused) = (None, None);
+            let mut begin = || match begin(place, file) {
+                Ok((made, out)) => {
                     output = Some(made);
                     Ok(out)
-                };
-                restore::chosen(&storage, &file, &selection, workers(None), &mut begin)
-                    .map(|restored| restored.ended)
+                }
+                Err(failure) => {
+                    refused = Some(failure);
+                    Err(Error::writing(io::ErrorKind::Other.into()))
+                }
             };
-            match restored {
-                Ok(ended) => {
-                    output.map_or(Ok(()), &mut end)?;
-                    if ended {
+            let restored = if selection.is_all() {
+                begin().and_then(|mut out| {
+                    restore::whole(storage, file, &mut out, workers(None))?;
+                    out.flush().map_err(Error::writing)?;
+                    Ok((false, None))
+                })
+            } else {
+                restore::chosen(storage, file, &selection, workers(None), &mut begin)
+                    .map(|restored| (restored.ended, Some(restored.transactions)))
+            };
+            let done = match (restored, refused) {
+                (Ok((ended, count)), _) => {
+                    output.map_or(Ok(()), |output| end(file, output, count)).map(|()| ended)
+                }
+                (_, Some(refused)) => Err(refused),
+                (Err(error), _) if error.is_closed_pipe() => Err(Failure::ClosedPipe),
+                (Err(error), _) => Err(Failure::of(&file.name, error)),
+            };
+            match done {
+                Ok(false) => {}
+                Ok(true) => break,
+                Err(Failure::Line(line)) => {
+                    complain(&line);
+                    report.failed.push(json::Failed { log: file.name.clone(), error: line });
+                    exit = Exit::Trouble;
+                    if in_stream {
                         break;
                     }
                 }
-                Err(error) if error.is_closed_pipe() => return Err(Failure::ClosedPipe),
-                Err(error) => {
-                    complain(&format!("{}: {error}", file.name));
-                    exit = Exit::Trouble;
-                }
+                Err(closed) => return Err(closed),
             }
         }
         Ok(exit)
     }
 }
 
+/// Who may read and write a restored log that was archived without its mode.
+const MODE_DEFAULT: u32 = 0o640;
+/// The most that anybody may: a log holds rows.
+const MODE_MAX: u32 = 0o660;
+
 impl Restore {
     fn run(self) -> Result<Exit> {
-        let Restore { to, force, chosen } = self;
+        let Restore { to, force, format, chosen } = self;
+        let (storage, manifest) = open(&chosen.archive)?;
+        let files = chosen.files(manifest)?;
         fs::create_dir_all(&to).map_err(|error| Failure::of(&to.display(), error))?;
-        chosen.each(
-            |file| {
+        let targets: Vec<OnceCell<Target>> = files.iter().map(|_| OnceCell::new()).collect();
+        let (mut report, mut logs) = (json::Restored::default(), Vec::new());
+        let exit = chosen.each(
+            &storage,
+            &files,
+            false,
+            |place, file| {
                 let path = to.join(Path::new(&file.name).file_name().unwrap_or_default());
-                if path.exists() && !force {
-                    let found = io::Error::new(io::ErrorKind::AlreadyExists, "is there; --force replaces it");
-                    return Err(Error::Io { doing: path.display().to_string(), source: found });
-                }
-                let new = NamedTempFile::with_prefix_in(".new-", &to).map_err(Error::writing)?;
-                let out = BufWriter::new(new.reopen().map_err(Error::writing)?);
-                Ok(((new, path), Box::new(out) as Box<dyn Write>))
+                let target = output::target(path, &[], force)?;
+                let target = targets[place].get_or_init(|| target);
+                let mode = file.mode.unwrap_or(MODE_DEFAULT) & MODE_MAX;
+                let output = target.create_with(mode, None)?;
+                let writer = output.writer().map_err(|error| Failure::writing(target, &error))?;
+                Ok(((output, target), Box::new(BufWriter::with_capacity(1 << 18, writer)) as Box<dyn Write>))
             },
-            |(new, path)| {
-                let done = new.as_file().sync_all().and_then(|()| Ok(new.persist(&path)?));
-                done.map(drop).map_err(|error| Failure::writing(&path.display(), &error))
+            |file, (output, target), transactions| {
+                let size = output.size().map_err(|error| Failure::writing(target, &error))?;
+                output.finish()?;
+                let (log, output) = (file.name.clone(), target.to_string());
+                logs.push(json::RestoredLog { log, output, bytes: size, transactions });
+                Ok(())
             },
-        )
+            &mut report,
+        )?;
+        if format == Format::Json {
+            json::print(&json::Restored { logs, ..report })?;
+        }
+        Ok(exit)
     }
 }
 
 impl Cat {
     fn run(self) -> Result<Exit> {
+        let (storage, manifest) = open(&self.chosen.archive)?;
+        let files = self.chosen.files(manifest)?;
         let mut first = true;
         self.chosen.each(
-            |_| {
+            &storage,
+            &files,
+            true,
+            |_, _| {
                 let skip = if std::mem::take(&mut first) { 0 } else { binlogz_binlog::MAGIC.len() };
                 let out = BufWriter::with_capacity(1 << 18, io::stdout());
                 Ok(((), Box::new(Behind { skip, out }) as Box<dyn Write>))
             },
-            Ok,
+            |_, (), _| Ok(()),
+            &mut json::Restored::default(),
         )
     }
 }
@@ -452,13 +595,5 @@ mod tests {
         for bad in ["", "now", "2026-13-01 00:00:00", "2026-01-01", "1969-12-31 23:59:59"] {
             assert!(seconds(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn the_next_log_has_the_next_number() {
-        assert_eq!(numbered("binlog.000009", 1).as_deref(), Some("binlog.000010"));
-        assert_eq!(numbered("binlog.999999", 1).as_deref(), Some("binlog.1000000"));
-        assert_eq!(numbered("binlog.000000", -1), None);
-        assert_eq!(numbered("binlog", 1), None);
     }
 }

@@ -50,6 +50,11 @@ impl Target {
     /// Begins to write. A file takes over permissions and modification time of what it is made
     /// from, where there is one.
     pub(crate) fn create(&self, made_from: Option<&Metadata>) -> Result<Output<'_>> {
+        self.create_with(NEW_FILE_MODE, made_from)
+    }
+
+    /// The same; these may read and write a new file, as chmod counts, before the user's umask.
+    pub(crate) fn create_with(&self, mode: u32, made_from: Option<&Metadata>) -> Result<Output<'_>> {
         let failure = |error: io::Error| Failure::writing(self, &error);
         let inner = match self {
             // Not std's stdout: that looks for the ends of lines.
@@ -59,7 +64,7 @@ impl Target {
             Target::Device(path) => {
                 Inner::Direct(OpenOptions::new().write(true).open(path).map_err(failure)?)
             }
-            Target::File { path, .. } => Inner::Temporary(temporary_beside(path).map_err(failure)?),
+            Target::File { path, .. } => Inner::Temporary(temporary_beside(path, mode).map_err(failure)?),
         };
         Ok(Output { target: self, inner, made_from: made_from.cloned() })
     }
@@ -71,11 +76,11 @@ const TEMPORARY_PREFIX: &str = ".binlogz-";
 /// What anybody may do with a new file, before the user's umask.
 const NEW_FILE_MODE: u32 = 0o666;
 
-fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
+fn temporary_beside(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
     let mut unfinished = interrupt::unfinished();
     let file = tempfile::Builder::new()
         .prefix(TEMPORARY_PREFIX)
-        .permissions(fs::Permissions::from_mode(NEW_FILE_MODE))
+        .permissions(fs::Permissions::from_mode(mode))
         .tempfile_in(folder_of(path))?;
     unfinished.push(file.path().to_path_buf());
     Ok(file)
@@ -104,6 +109,22 @@ enum Inner {
 }
 
 impl Output<'_> {
+    /// Writes at the same place, for who has to own what it writes to.
+    pub(crate) fn writer(&self) -> io::Result<File> {
+        match &self.inner {
+            Inner::Direct(file) => file.try_clone(),
+            Inner::Temporary(file) => file.as_file().try_clone(),
+        }
+    }
+
+    /// Bytes of what was written, where it is a file.
+    pub(crate) fn size(&self) -> io::Result<u64> {
+        match &self.inner {
+            Inner::Direct(file) => file.metadata().map(|file| file.len()),
+            Inner::Temporary(file) => file.as_file().metadata().map(|file| file.len()),
+        }
+    }
+
     /// Takes back what was written beyond `size` bytes, where that can be taken back.
     pub(crate) fn truncate(&mut self, size: u64) -> io::Result<()> {
         let Inner::Temporary(file) = &mut self.inner else { return Ok(()) };

@@ -12,7 +12,7 @@ use binlogz_wire::dump_request::{DumpFlags, DumpRequest};
 use binlogz_wire::response::{EofPacket, ErrPacket};
 
 use super::{Client, announced};
-use crate::archiving::{self, Needed};
+use crate::archiving;
 use crate::dumps::Reader;
 use crate::error::{Error, Result};
 use crate::form::{Form, FormPolicy};
@@ -39,13 +39,15 @@ impl Client<'_> {
         let (kept, dump) = match self.prepare(kept, variables, request) {
             Ok(prepared) => prepared,
             Err(error @ (Error::Io { .. } | Error::Left(_))) => return Err(error),
+            // What passes is not to stop a replica for good: it comes again.
+            Err(Error::Archive(to, error)) if error.is_io() => return Err(Error::Archive(to, error)),
             Err(error) => return farewell(&mut sink, error),
         };
         sink.progress = Some(Arc::clone(&dump.progress));
         if dump.semi_sync.is_some() {
             sink.begin_semi_sync();
         }
-        let mut sender = Sender::new(&kept, dump, sink)?;
+        let mut sender = Sender::new(self.relay, &kept, dump, sink)?;
         match sender.run() {
             Ok(()) => {
                 let sink = sender.sink()?;
@@ -55,6 +57,7 @@ impl Client<'_> {
             }
             // What could not be sent can't be told either.
             Err(error @ (Error::Io { .. } | Error::Left(_) | Error::Store(_))) => Err(error),
+            Err(Error::Archive(to, error)) if error.is_io() => Err(Error::Archive(to, error)),
             Err(Error::Payload(binlogz_payload::Error::Io(error))) => match error.kind() {
                 std::io::ErrorKind::InvalidInput => match sender.sink() {
                     Ok(sink) => farewell(sink, Error::Refused(error.to_string())),
@@ -125,7 +128,7 @@ impl Client<'_> {
         )))
     }
 
-    /// The file of this name, which is brought back if it was purged; `None`: no file is named.
+    /// The file of this name, which may be one that was purged and can be brought back; `None`: no file is named.
     fn named(&self, kept: &Kept, name: &str) -> Result<Option<(Form, FormFile)>> {
         if name.is_empty() {
             return Ok(None);
@@ -135,14 +138,12 @@ impl Client<'_> {
             return Err(Error::Refused(elsewhere));
         }
         let (form, number) = kept.names.parse(name).ok_or_else(no_such_file)?;
-        loop {
-            match kept.find(form, number)? {
-                Found::File(file) => return Ok(Some((form, file))),
-                // Into how many it was cut is seen when it is there.
-                Found::Purged(file) if archiving::bring_back(self.relay, kept, Needed::File(file))? => {}
-                Found::Purged(_) | Found::None => return Err(no_such_file()),
-            }
-        }
+        let found = match kept.find(form, number)? {
+            Found::File(file) => Some(file),
+            Found::Purged(_) => archiving::find(self.relay, kept, form, number)?,
+            Found::None => None,
+        };
+        found.map(|file| Some((form, file))).ok_or_else(no_such_file)
     }
 
     /// The file, of this log or an older one that it goes on from, behind which is all that a client lacks.
@@ -162,14 +163,14 @@ impl Client<'_> {
         let older = lineages.goes_on_from(&kept);
         for one in std::iter::once(kept).chain(older) {
             let mut file = last_with(&one, gtid_set)?;
-            if file.is_none() && archiving::bring_back(self.relay, &one, Needed::Behind(gtid_set))? {
-                file = last_with(&one, gtid_set)?;
+            if file.is_none() {
+                file = archiving::last_with(self.relay, &one, gtid_set)?;
             }
             if let Some(file) = file {
                 return Ok((one, file));
             }
         }
-        Err(purged())
+        Err(archiving::purged())
     }
 
     /// What a request asks for, or why it can't be had.
@@ -185,25 +186,27 @@ impl Client<'_> {
         let uuid = announced::replica_uuid(variables);
         let known = uuid.as_deref().and_then(|uuid| uuid.parse().ok());
         let named = self.named(&kept, &String::from_utf8_lossy(name))?;
-        let (has, (form, file), from) = match request {
+        let (has, (form, file), from, lease) = match request {
             DumpRequest::ByPosition { position, .. } => {
                 let place = match named {
                     Some(place) => place,
                     None => (self.form(variables)?, FormFile::first_of(first_file(&kept)?)),
                 };
-                (None, place, u64::from(*position))
+                (None, place, u64::from(*position), archiving::lease(self.relay, &kept, place.1.file)?)
             }
             DumpRequest::ByGtidSet { position, gtid_set, .. } => {
-                let (place, from) = match named {
-                    Some(place) => (place, *position),
+                let (place, from, lease) = match named {
+                    Some(place) => (place, *position, archiving::lease(self.relay, &kept, place.1.file)?),
                     None => {
                         let file;
                         (kept, file) = self.behind(kept, known, gtid_set)?;
                         let form = self.form(variables)?;
-                        ((form, kept.last_part_with(form, file, gtid_set)?), MAGIC.len() as u64)
+                        archiving::count_parts(self.relay, &kept, form, file)?;
+                        let lease = archiving::lease(self.relay, &kept, file)?;
+                        ((form, kept.last_part_with(form, file, gtid_set)?), MAGIC.len() as u64, lease)
                     }
                 };
-                (Some(gtid_set.clone()), place, from)
+                (Some(gtid_set.clone()), place, from, lease)
             }
         };
         if let Some(replica) = known {
@@ -255,6 +258,7 @@ impl Client<'_> {
             heartbeat_period: announced::heartbeat_period(variables),
             heartbeat_v2: flags.contains(DumpFlags::HEARTBEAT_V2),
             checksum: announced::checksum(variables),
+            lease,
             superseded: self.relay.registry.begin_dump(self.connection, key),
         };
         Ok((kept, dump))
@@ -300,13 +304,6 @@ const MORE_GTIDS: &str = "Replica has more GTIDs than the source has, using the 
 
 fn no_such_file() -> Error {
     Error::Refused("Could not find first log file name in binary log index file".into())
-}
-
-fn purged() -> Error {
-    Error::Refused(
-        "Cannot replicate because the source purged required binary logs: the relay's log begins later"
-            .into(),
-    )
 }
 
 /// Tells the client why there is nothing more, if it can be told, and the log.

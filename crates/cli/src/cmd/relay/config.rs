@@ -114,6 +114,8 @@ impl Default for Listen {
 #[serde(deny_unknown_fields)]
 pub(super) struct Archive {
     pub(super) to: PathBuf,
+    pub(super) bring_back_max_bytes: Option<String>,
+    pub(super) free_space_min: Option<String>,
 }
 
 /// `[http]`: where status and metrics can be asked for.

@@ -7,13 +7,13 @@ use std::time::Duration;
 use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_payload::CompressionLevel;
 use binlogz_relay::{
-    AccountOptions, ArchiveOptions, Limits, ListenTls, RelayOptions, Retention, StartAt, Storing, SyncPolicy,
-    WaitForReplicas,
+    AccountOptions, ArchiveOptions, BringBack, Limits, ListenTls, RelayOptions, Retention, StartAt, Storing,
+    SyncPolicy, WaitForReplicas,
 };
 use binlogz_source::{ConnectOptions, PasswordOption, option_files};
 
 use super::StoreName;
-use super::config::{Account, Config, Listen, Source, Store};
+use super::config::{Account, Archive, Config, Listen, Source, Store};
 use super::{secret, units};
 use crate::failure::{Failure, Result, warn};
 
@@ -35,7 +35,7 @@ impl Config {
             sync: self.store.sync(),
             seed: self.store.seed.clone(),
             retention,
-            archive: self.archive.map(|archive| ArchiveOptions { to: archive.to }),
+            archive: self.archive.map(Archive::resolve).transpose()?,
             accounts,
             limits: self.listen.limits(),
             storing: self.store.storing()?,
@@ -177,6 +177,25 @@ impl Store {
             max_bytes: self.max_bytes.as_deref().map(units::bytes).transpose().map_err(failed)?,
             force: self.purge_needed,
         })
+    }
+}
+
+impl Archive {
+    fn resolve(self) -> Result<ArchiveOptions> {
+        let bytes = |name: &str, text: Option<&str>, default: u64| {
+            let bytes = text.map(units::bytes).transpose();
+            let bytes = bytes.map_err(|error| Failure::of(&"archive", format_args!("{name}: {error}")))?;
+            Ok(bytes.unwrap_or(default))
+        };
+        let bring_back = BringBack {
+            bytes_max: bytes(
+                "bring_back_max_bytes",
+                self.bring_back_max_bytes.as_deref(),
+                BringBack::BYTES_MAX,
+            )?,
+            free_min: bytes("free_space_min", self.free_space_min.as_deref(), BringBack::FREE_MIN)?,
+        };
+        Ok(ArchiveOptions { to: self.to, bring_back })
     }
 }
 

@@ -100,6 +100,12 @@ impl Configuration {
         Configuration { archive: "[archive]\nto = \"arc\"".into(), ..self }
     }
 
+    /// Further keys of `[archive]`.
+    pub(crate) fn archive_keys(mut self, keys: &str) -> Configuration {
+        self.archive.push_str(&format!("\n{keys}\n"));
+        self
+    }
+
     /// It can't write files of more KiB.
     pub(crate) fn file_size_max(self, kib: u32) -> Configuration {
         Configuration { file_size_max: Some(kib), ..self }

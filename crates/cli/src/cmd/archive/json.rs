@@ -1,0 +1,108 @@
+//! What list, check and restore tell machines: one JSON document each, described in docs/commands.md; fields are only ever
+//! added.
+
+use std::io::{self, Write};
+
+use binlogz_archive::manifest::{FileEntry, Manifest};
+use serde::Serialize;
+
+use crate::failure::{Failure, Result};
+
+/// What `list` tells.
+#[derive(Debug, Serialize)]
+pub(super) struct Listed<'a> {
+    archive: String,
+    logs: Vec<Log<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Log<'a> {
+    log: &'a str,
+    bytes: u64,
+    packed_bytes: u64,
+    sha256: &'a str,
+    /// Of the log as it was, where it comes back in other bytes.
+    source_sha256: &'a str,
+    /// Seconds since 1970.
+    first_time: Option<u32>,
+    last_time: Option<u32>,
+    previous_gtids: String,
+    gtids: String,
+    payload_level: Option<u8>,
+    payload_codec: Option<&'a str>,
+    payloads_kept: u64,
+    /// As chmod counts, in octal.
+    mode: Option<String>,
+}
+
+impl<'a> Listed<'a> {
+    pub(super) fn new(archive: String, manifest: &'a Manifest) -> Listed<'a> {
+        Listed { archive, logs: manifest.files.iter().map(Log::new).collect() }
+    }
+}
+
+impl<'a> Log<'a> {
+    fn new(file: &'a FileEntry) -> Log<'a> {
+        Log {
+            log: &file.name,
+            bytes: file.size,
+            packed_bytes: file.packed_size,
+            sha256: &file.sha256,
+            source_sha256: file.source_sha256(),
+            first_time: file.times.map(|times| times.0),
+            last_time: file.times.map(|times| times.1),
+            previous_gtids: file.previous_gtids.replace('\n', ""),
+            gtids: file.gtids.replace('\n', ""),
+            payload_level: file.payload_level,
+            payload_codec: file.payload_codec.as_deref(),
+            payloads_kept: file.payloads_kept,
+            mode: file.mode.map(|mode| format!("{mode:04o}")),
+        }
+    }
+}
+
+/// What `check` tells.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Checked {
+    pub(super) whole: bool,
+    pub(super) archives: Vec<CheckedArchive>,
+    /// Between archives.
+    pub(super) gaps: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct CheckedArchive {
+    pub(super) archive: String,
+    pub(super) logs: usize,
+    pub(super) problems: Vec<String>,
+}
+
+/// What `restore` tells.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Restored {
+    pub(super) logs: Vec<RestoredLog>,
+    pub(super) failed: Vec<Failed>,
+    /// What was asked for and is not there; then nothing is restored.
+    pub(super) unmet: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct RestoredLog {
+    pub(super) log: String,
+    pub(super) output: String,
+    pub(super) bytes: u64,
+    /// Of chosen ones alone.
+    pub(super) transactions: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Failed {
+    pub(super) log: String,
+    pub(super) error: String,
+}
+
+/// Writes a document to standard output.
+pub(super) fn print(document: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(document).map_err(|error| Failure::Line(error.to_string()))?;
+    writeln!(io::stdout().lock(), "{text}").map_err(|error| Failure::writing(&"standard output", &error))
+}

@@ -1,0 +1,149 @@
+//! The logs that `archive create` is given: which can be archived, and which may be purged where they come from.
+
+use std::path::Path;
+
+use binlogz_archive::manifest::{FileEntry, Manifest};
+use binlogz_binlog::header::{EVENT_SIZE_OFFSET, EVENT_TYPE_OFFSET, FLAGS_OFFSET, HEADER_SIZE};
+use binlogz_binlog::{EventType, HeaderFlags, MAGIC, MAGIC_ENCRYPTED};
+use binlogz_flow::ReadAt;
+
+/// What a log looks like from its beginning.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Looks {
+    Closed,
+    /// The server still writes it.
+    InUse,
+    /// What is wrong with it.
+    NoLog(&'static str),
+}
+
+/// Looks at a log's format description, and whether there is a next log beside it: one that has a follower is written no
+/// more, whatever its flag says, since its server crashed.
+pub(super) fn look_at(log: &dyn ReadAt, path: &Path, name: &str) -> Looks {
+    let mut front = [0; MAGIC.len() + HEADER_SIZE];
+    let read = log.read_at(&mut front, 0).unwrap_or_default();
+    let (magic, header) = front.split_at(MAGIC.len());
+    if read == 0 {
+        return Looks::NoLog("is empty, expected a binary log");
+    }
+    if magic == MAGIC_ENCRYPTED {
+        // Without its key nothing more is known.
+        return Looks::Closed;
+    }
+    if read < front.len() || magic != MAGIC {
+        return Looks::NoLog("does not begin as a binary log does");
+    }
+    let event_type = EventType(header[EVENT_TYPE_OFFSET]);
+    let size = header[EVENT_SIZE_OFFSET..].first_chunk().map_or(0, |size| u32::from_le_bytes(*size));
+    let end = MAGIC.len() as u64 + u64::from(size);
+    let is_whole = size as usize > HEADER_SIZE && log.read_at(&mut [0], end - 1).is_ok_and(|read| read == 1);
+    if ![EventType::FORMAT_DESCRIPTION, EventType::START_V3].contains(&event_type) || !is_whole {
+        return Looks::NoLog("has no whole format description");
+    }
+    let has_next = numbered(name, 1).is_some_and(|next| path.with_file_name(next).exists());
+    match u16::from(header[FLAGS_OFFSET]) & HeaderFlags::IN_USE.0 != 0 && !has_next {
+        true => Looks::InUse,
+        false => Looks::Closed,
+    }
+}
+
+/// What may be purged at the source, or why nothing may: said of the last log that was archived, which stands at `path`.
+pub(super) fn purge_line(manifest: &Manifest, last: &str, path: &Path, log: &dyn ReadAt) -> Option<String> {
+    let known = |name: &str| manifest.files.iter().find(|file| file.name == name);
+    let mut first = known(last)?;
+    let (base, number) = parts(last)?;
+    let next = numbered(last, 1)?;
+    let refusal = |missing: String| {
+        Some(format!("{last}: is archived, but {missing}: no PURGE BINARY LOGS that goes so far is safe"))
+    };
+    // Back as long as each has all that came before the one behind it.
+    while let Some(before) = numbered(&first.name, -1) {
+        match known(&before) {
+            Some(before) if follows(before, first) => first = before,
+            Some(_) => {
+                let name = &first.name;
+                return refusal(format!("{name} does not follow {before}, as their GTIDs have it"));
+            }
+            None => break,
+        }
+    }
+    let earlier = |name: &str| parts(name).is_some_and(|(other, at)| other == base && at < number);
+    let beside = path.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+    let mut beside: Vec<String> = beside
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| earlier(name) && known(name).is_none())
+        .collect();
+    beside.sort();
+    if let Some(missing) = beside.first() {
+        return refusal(format!("{missing} is not"));
+    }
+    let before = numbered(&first.name, -1);
+    let is_cut = manifest.files.iter().any(|file| {
+        earlier(&file.name) && parts(&file.name).map(|(_, at)| at) < parts(&first.name).map(|(_, at)| at)
+    });
+    if let Some(missing) = before.filter(|_| is_cut) {
+        return refusal(format!("{missing} is not"));
+    }
+    let (size, first) = (known(last)?.size, &first.name);
+    if !path.with_file_name(&next).exists() && !ends_with_rotate_to(log, size, &next) {
+        return Some(format!("{first} to {last} are archived; {last} is the last of its server as yet"));
+    }
+    Some(format!(
+        "{first} to {last} are archived; where the source has none older: PURGE BINARY LOGS TO '{next}';"
+    ))
+}
+
+/// Whether nothing is missing between two logs, as far as GTIDs tell.
+fn follows(before: &FileEntry, behind: &FileEntry) -> bool {
+    let (Ok(mut all), Ok(gtids), Ok(previous)) =
+        (before.previous_gtid_set(), before.gtid_set(), behind.previous_gtid_set())
+    else {
+        return false;
+    };
+    all.union(&gtids);
+    previous.is_subset(&all)
+}
+
+/// Whether a log's server went on in a log of this name.
+fn ends_with_rotate_to(log: &dyn ReadAt, size: u64, next: &str) -> bool {
+    const POSITION_SIZE: usize = 8;
+    [0, 4].into_iter().any(|checksum_size| {
+        let event_size = HEADER_SIZE + POSITION_SIZE + next.len() + checksum_size;
+        let mut event = vec![0; event_size];
+        let at = size.checked_sub(event_size as u64);
+        at.is_some_and(|at| log.read_at(&mut event, at).is_ok_and(|read| read == event_size))
+            && EventType(event[EVENT_TYPE_OFFSET]) == EventType::ROTATE
+            && event[HEADER_SIZE + POSITION_SIZE..].starts_with(next.as_bytes())
+    })
+}
+
+fn parts(name: &str) -> Option<(&str, u64)> {
+    let (base, number) = name.rsplit_once('.')?;
+    Some((base, number.parse().ok()?))
+}
+
+/// The name of the log so many numbers on.
+fn numbered(name: &str, step: i64) -> Option<String> {
+    let (base, number) = name.rsplit_once('.')?;
+    let next = number.parse::<u64>().ok()?.checked_add_signed(step)?;
+    // Servers give at least six digits: in front of .1000000 stands .999999.
+    let width = if number.starts_with('0') { number.len() } else { number.len().min(6) };
+    Some(format!("{base}.{next:0width$}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_log_has_the_next_number() {
+        assert_eq!(numbered("binlog.000009", 1).as_deref(), Some("binlog.000010"));
+        assert_eq!(numbered("binlog.999999", 1).as_deref(), Some("binlog.1000000"));
+        assert_eq!(numbered("binlog.1000000", -1).as_deref(), Some("binlog.999999"));
+        assert_eq!(numbered("binlog.000010", -1).as_deref(), Some("binlog.000009"));
+        assert_eq!(numbered("binlog.000000", -1), None);
+        assert_eq!(numbered("binlog", 1), None);
+    }
+}

@@ -1,0 +1,431 @@
+//! Purged files that come back from the archive, one at a time, for who reads them. They are no part of the log: the index
+//! does not list them, and a relay that starts removes what is left of them.
+//!
+//! ```text
+//! binlog.000007.brought-back     beside the log; readers find it under the file's number (binlogz_store::lending)
+//! ```
+//!
+//! All of them together are no larger than a budget. Each is kept as long as somebody reads it, and then until its
+//! room is needed for another, the one that was not used for longest first. A reader holds one file at a time, so that
+//! every archive can be read to its end in the room of its largest file; who finds no room waits for a while, and then
+//! has to come again. Which files there are to bring back, and from where, is [`crate::archiving`]'s.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use binlogz_store::{FileNumber, Storage, StorageFile};
+
+use crate::error::{Error, Result};
+use crate::lineages::{Kept, Lineages};
+use crate::relay::lock;
+
+/// What the names of such files end with.
+const SUFFIX: &str = ".brought-back";
+/// Files that nobody reads stay so long: whom they are for may have to come again.
+const STAYS: Duration = Duration::from_secs(300);
+/// So long a reader waits until there is room. Replicas take a connection for dead that says nothing for a minute.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+/// Bytes written at a time.
+const WRITE_SIZE: usize = 1 << 20;
+
+/// How much may come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BringBack {
+    /// Bytes of all files together.
+    pub bytes_max: u64,
+    /// Bytes that stay free on the file system of the relay's directory.
+    pub free_min: u64,
+}
+
+impl Default for BringBack {
+    fn default() -> Self {
+        BringBack { bytes_max: BringBack::BYTES_MAX, free_min: BringBack::FREE_MIN }
+    }
+}
+
+impl BringBack {
+    /// Four of the largest files that servers write unless a transaction is larger (`max_binlog_size`).
+    pub const BYTES_MAX: u64 = 4 << 30;
+    /// What is received needs room too.
+    pub const FREE_MIN: u64 = 1 << 30;
+}
+
+/// Which log, and which of its files.
+type Key = (u64, FileNumber);
+
+/// The files that are there, or on their way.
+#[derive(Debug)]
+pub(crate) struct BroughtBack {
+    limits: BringBack,
+    wait_max: Duration,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Held while one is restored, which takes processors and memory.
+    restoring: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    files: BTreeMap<Key, Entry>,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    size: u64,
+    readers: usize,
+    is_whole: bool,
+    last_used: Instant,
+}
+
+/// Somebody reads a file: it stays until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    of: Arc<BroughtBack>,
+    key: Key,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(entry) = lock(&self.of.state).files.get_mut(&self.key) {
+            entry.readers = entry.readers.saturating_sub(1);
+            entry.last_used = Instant::now();
+        }
+        self.of.changed.notify_all();
+    }
+}
+
+/// What removes and measures.
+pub(crate) struct Place<'a> {
+    pub(crate) lineages: &'a Lineages,
+    pub(crate) kept: &'a Kept,
+    pub(crate) number: FileNumber,
+}
+
+impl BroughtBack {
+    pub(crate) fn new(limits: BringBack) -> BroughtBack {
+        BroughtBack {
+            limits,
+            wait_max: WAIT_MAX,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            restoring: Mutex::default(),
+        }
+    }
+
+    /// Bytes of all files that are there, or on their way.
+    pub(crate) fn bytes(&self) -> u64 {
+        lock(&self.state).bytes
+    }
+
+    /// Has a file of so many bytes there, which `write` gives, as long as somebody holds what this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] for a file that is larger than the budget; others where the reader is to come again.
+    pub(crate) fn lease(
+        self: &Arc<Self>,
+        place: &Place<'_>,
+        size: u64,
+        write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<Lease> {
+        let key = (place.kept.number, place.number);
+        let name = place.kept.store.names().log(place.number);
+        if size > self.limits.bytes_max {
+            return Err(Error::Refused(format!(
+                "{name} was purged and has {size} bytes: at most {} may come back from the archive at a time \
+                 (bring_back_max_bytes of [archive] in the relay's configuration)",
+                self.limits.bytes_max
+            )));
+        }
+        let until = Instant::now() + self.wait_max;
+        let mut state = lock(&self.state);
+        loop {
+            let is_there = state.files.get(&key).map(|entry| entry.is_whole);
+            if is_there == Some(true) {
+                if let Some(entry) = state.files.get_mut(&key) {
+                    entry.readers += 1;
+                }
+                return Ok(Lease { of: Arc::clone(self), key });
+            }
+            // Somebody else may have it on its way.
+            if is_there.is_none() && self.has_room(&mut state, place.lineages, size)? {
+                break;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(self.no_room(&name, size, &state));
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let last_used = Instant::now();
+        state.files.insert(key, Entry { size, readers: 1, is_whole: false, last_used });
+        state.bytes += size;
+        drop(state);
+        // Gives the room back where the file does not come to be whole.
+        let coming = Coming { of: self, key };
+        self.bring(place.kept, place.number, &name, write)?;
+        std::mem::forget(coming);
+        if let Some(entry) = lock(&self.state).files.get_mut(&key) {
+            entry.is_whole = true;
+        }
+        self.changed.notify_all();
+        Ok(Lease { of: Arc::clone(self), key })
+    }
+
+    /// Makes room for so many bytes, if there is any.
+    fn has_room(&self, state: &mut State, lineages: &Lineages, size: u64) -> Result<bool> {
+        loop {
+            let coming: u64 =
+                state.files.values().filter(|entry| !entry.is_whole).map(|entry| entry.size).sum();
+            let free = lineages.free_space().map_err(Error::io("look for free space"))?;
+            let leaves_enough =
+                free.is_none_or(|free| free >= self.limits.free_min.saturating_add(size + coming));
+            if leaves_enough && state.bytes + size <= self.limits.bytes_max {
+                return Ok(true);
+            }
+            let unused = state.files.iter().filter(|(_, entry)| entry.readers == 0 && entry.is_whole);
+            let Some((key, _)) = unused.min_by_key(|(_, entry)| entry.last_used) else { return Ok(false) };
+            let key = *key;
+            remove(state, lineages, key)?;
+        }
+    }
+
+    fn no_room(&self, name: &str, size: u64, state: &State) -> Error {
+        let doing = format!("bring {name} back from the archive");
+        Error::io(doing)(io::Error::other(format!(
+            "no room for its {size} bytes within {:?}: {} of {} bytes are taken by files that others read, and {} are \
+             to stay free on the file system; the client has to come again",
+            self.wait_max, state.bytes, self.limits.bytes_max, self.limits.free_min
+        )))
+    }
+
+    fn bring(
+        &self,
+        kept: &Kept,
+        number: FileNumber,
+        log: &str,
+        write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<()> {
+        let (storage, name) = (kept.storage.as_ref(), name(log));
+        let _alone = lock(&self.restoring);
+        let mut put = || {
+            if storage.list()?.contains(&name) {
+                storage.remove(&name)?;
+            }
+            let file = AtEnd { file: storage.open(&name, true)?, offset: 0 };
+            let mut out = io::BufWriter::with_capacity(WRITE_SIZE, file);
+            write(&mut out)?;
+            // Not synced: after a crash of the system it is removed.
+            out.flush()
+        };
+        if let Err(error) = put() {
+            // What stays is removed at the next start.
+            let _ = storage.remove(&name);
+            return Err(Error::io(format!("bring {log} back from the archive"))(error));
+        }
+        kept.store.lend(number, Arc::clone(&kept.storage), &name);
+        Ok(())
+    }
+
+    /// Removes files that nobody has read for a while.
+    pub(crate) fn sweep(&self, lineages: &Lineages) -> Result<()> {
+        let mut state = lock(&self.state);
+        let is_old =
+            |entry: &Entry| entry.readers == 0 && entry.is_whole && entry.last_used.elapsed() >= STAYS;
+        let old: Vec<Key> =
+            state.files.iter().filter(|(_, entry)| is_old(entry)).map(|(key, _)| *key).collect();
+        old.into_iter().try_for_each(|key| remove(&mut state, lineages, key))
+    }
+}
+
+/// A file on its way that is not to come.
+struct Coming<'a> {
+    of: &'a BroughtBack,
+    key: Key,
+}
+
+impl Drop for Coming<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.of.state);
+        if let Some(entry) = state.files.remove(&self.key) {
+            state.bytes -= entry.size;
+        }
+        drop(state);
+        self.of.changed.notify_all();
+    }
+}
+
+fn remove(state: &mut State, lineages: &Lineages, key: Key) -> Result<()> {
+    let (lineage, number) = key;
+    if let Some(kept) = lineages.all().into_iter().find(|kept| kept.number == lineage) {
+        let log = kept.store.names().log(number);
+        match kept.storage.remove(&name(&log)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io(format!("remove {}", name(&log)))(error));
+            }
+            _ => kept.store.take_back(number),
+        }
+        kept.forget_places(number, &log);
+    }
+    if let Some(entry) = state.files.remove(&key) {
+        state.bytes -= entry.size;
+    }
+    Ok(())
+}
+
+fn name(log: &str) -> String {
+    format!("{log}{SUFFIX}")
+}
+
+/// Removes what a relay of before has left.
+pub(crate) fn remove_left(storage: &dyn Storage) -> Result<()> {
+    let failed = || Error::io("remove what was brought back from the archive");
+    for name in storage.list().map_err(failed())?.iter().filter(|name| name.ends_with(SUFFIX)) {
+        storage.remove(name).map_err(failed())?;
+    }
+    Ok(())
+}
+
+/// Writes a file from its begin on.
+struct AtEnd {
+    file: Arc<dyn StorageFile>,
+    offset: u64,
+}
+
+impl Write for AtEnd {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write_at(self.offset, bytes)?;
+        self.offset += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use binlogz_store::MemoryStorage;
+
+    use super::*;
+    use crate::disk::Disk;
+
+    #[derive(Debug, Clone)]
+    struct InMemory {
+        storage: MemoryStorage,
+        free: Arc<AtomicU64>,
+    }
+
+    impl Disk for InMemory {
+        fn has(&self, _: &str) -> bool {
+            false
+        }
+
+        fn take(&self, _: Option<&str>) -> Result<Arc<dyn Storage>> {
+            Ok(Arc::new(self.storage.clone()))
+        }
+
+        fn free_space(&self) -> io::Result<Option<u64>> {
+            Ok(Some(self.free.load(Ordering::Relaxed)))
+        }
+    }
+
+    /// A log without files, and what came back of it.
+    struct Test {
+        disk: InMemory,
+        lineages: Lineages,
+        kept: Arc<Kept>,
+        brought_back: Arc<BroughtBack>,
+    }
+
+    fn test(bytes_max: u64) -> Test {
+        let disk = InMemory { storage: MemoryStorage::new(), free: Arc::new(AtomicU64::new(1000)) };
+        let lineages = Lineages::open(Arc::new(disk.clone()), None, 1 << 30, &mut |_| {}).unwrap();
+        let source = "1410447f-e54d-11f1-848d-02fc00000001".parse().unwrap();
+        let (kept, _) = lineages.begin("binlog", source).unwrap();
+        let limits = BringBack { bytes_max, free_min: 100 };
+        let wait_max = Duration::from_millis(20);
+        let brought_back = Arc::new(BroughtBack { wait_max, ..BroughtBack::new(limits) });
+        Test { disk, lineages, kept, brought_back }
+    }
+
+    impl Test {
+        fn lease(&self, number: u64, size: usize) -> Result<Lease> {
+            let place = Place { lineages: &self.lineages, kept: &self.kept, number: FileNumber(number) };
+            self.brought_back.lease(&place, size as u64, &mut |out| out.write_all(&vec![number as u8; size]))
+        }
+
+        fn there(&self) -> Vec<u64> {
+            let names = self.disk.storage.list().unwrap();
+            let number = |name: &String| self.kept.store.names().number(name.strip_suffix(SUFFIX)?);
+            names.iter().filter_map(number).map(|number| number.0).collect()
+        }
+    }
+
+    #[test]
+    fn the_one_that_was_not_used_for_longest_makes_room() {
+        let test = test(100);
+        for number in [1, 2, 1] {
+            test.lease(number, 40).unwrap();
+        }
+        assert_eq!((test.there(), test.brought_back.bytes()), (vec![1, 2], 80));
+        test.lease(3, 40).unwrap();
+        assert_eq!((test.there(), test.brought_back.bytes()), (vec![1, 3], 80));
+        // They were used lately.
+        test.brought_back.sweep(&test.lineages).unwrap();
+        assert_eq!(test.there(), [1, 3]);
+        remove_left(&test.disk.storage).unwrap();
+        assert!(test.there().is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_read_stays_and_others_wait_for_their_turn() {
+        let test = test(100);
+        let first = test.lease(1, 60).unwrap();
+        let also = test.lease(1, 60).unwrap();
+        let error = test.lease(2, 60).unwrap_err();
+        assert!(matches!(error, Error::Io { .. }), "{error}");
+        assert!(error.to_string().contains("60 of 100 bytes are taken by files that others read"), "{error}");
+        assert_eq!(test.there(), [1]);
+        drop((first, also));
+        test.lease(2, 60).unwrap();
+        assert_eq!(test.there(), [2]);
+    }
+
+    #[test]
+    fn what_is_larger_than_the_budget_is_refused_with_its_size() {
+        let error = test(100).lease(7, 101).unwrap_err();
+        assert!(matches!(error, Error::Refused(_)), "{error}");
+        assert!(
+            error.to_string().contains("binlog.000007 was purged and has 101 bytes: at most 100"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn so_much_stays_free_on_the_disk() {
+        let test = test(1000);
+        test.disk.free.store(159, Ordering::Relaxed);
+        let error = test.lease(1, 60).unwrap_err();
+        assert!(error.to_string().contains("100 are to stay free"), "{error}");
+        test.disk.free.store(160, Ordering::Relaxed);
+        test.lease(1, 60).unwrap();
+    }
+
+    #[test]
+    fn one_that_can_not_be_restored_leaves_nothing() {
+        let test = test(100);
+        let place = Place { lineages: &test.lineages, kept: &test.kept, number: FileNumber(1) };
+        let mut write = |out: &mut dyn Write| out.write_all(b"half").and(Err(io::Error::other("SHA-256")));
+        assert!(test.brought_back.lease(&place, 60, &mut write).is_err());
+        assert!(test.kept.store.reader(FileNumber(1), 0).is_err());
+        assert_eq!((test.there(), test.brought_back.bytes()), (vec![], 0));
+    }
+}
