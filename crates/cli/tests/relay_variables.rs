@@ -53,6 +53,10 @@ fn the_variables_of_compression_have_the_servers_rules() {
     statements.extend(sets(level, &level_values));
     statements.push(format!("SET @@global.{level} = 5, @@GLOBAL.{switch} := ON"));
     statements.push(format!("SET GLOBAL {switch} = OFF, GLOBAL {level} = 'x'"));
+    // Names of user variables have a bound, in characters.
+    statements.extend(["a", "é"].iter().flat_map(|letter| {
+        [64, 65, 200].map(|length| format!("SET NAMES utf8mb4; SET @`{}` = 1", letter.repeat(length)))
+    }));
     for statement in &statements {
         for user in ["boss", "safe"] {
             let asked = format!("{statement}; SHOW WARNINGS");
