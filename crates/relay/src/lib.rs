@@ -61,6 +61,7 @@ mod options;
 mod parts;
 mod pins;
 mod receiver;
+mod recent;
 mod registry;
 mod relay;
 mod replica_status;

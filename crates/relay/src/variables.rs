@@ -35,7 +35,7 @@ const VARIABLES_MAX: usize = 64;
 const VALUE_SIZE_MAX: usize = 1024;
 /// Characters of a user variable's name, as the server has it.
 const NAME_LENGTH_MAX: usize = 64;
-/// Characters of a longer one that the server's error shows.
+/// Bytes of a longer one that the server's error shows.
 const NAME_SHOWN_MAX: usize = 100;
 
 pub(crate) const NOT_SUPPORTED: (u16, [u8; 5]) = (1235, *b"42000");
@@ -125,7 +125,8 @@ fn legal(name: &String) -> Result<&String, Refusal> {
     if name.chars().count() <= NAME_LENGTH_MAX {
         return Ok(name);
     }
-    let shown: String = name.chars().take(NAME_SHOWN_MAX).collect();
+    let end = (0..=NAME_SHOWN_MAX).rev().find(|end| name.is_char_boundary(*end)).unwrap_or_default();
+    let shown = name.get(..end).unwrap_or_default();
     Err((ILLEGAL_NAME, format!("User variable name '{shown}' is illegal")))
 }
 
