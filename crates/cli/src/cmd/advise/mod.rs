@@ -239,7 +239,7 @@ impl Advise {
         self.measure(&mut advice, sampler, all_files, deadlines)
             .map_err(|error| Failure::reading(&"the sample", &error))?;
         if let Some(page) = &page {
-            let mut out = BufWriter::new(page.create(None)?);
+            let mut out = BufWriter::new(page.create()?);
             let written = advice.write_page(&name(&logs), &mut out);
             let written = written.and_then(|()| out.into_inner().map_err(|error| error.into_error()));
             written.map_err(|error| Failure::writing(page, &error))?.finish()?;

@@ -29,6 +29,7 @@ use super::remote::{self, RemoteInputs};
 use crate::archived;
 use crate::cmd::workers;
 use crate::failure::{Failure, Result};
+use crate::output::create_printed;
 
 /// What mysqlbinlog's exit code tells.
 const FAILED: u8 = 1;
@@ -289,7 +290,7 @@ fn open_output(result_file: Option<&Path>) -> Result<(File, String)> {
         Some(path) => {
             let name = path.display().to_string();
             let file =
-                File::create(path).map_err(|error| Failure::of(&name, format_args!("open: {error}")))?;
+                create_printed(path).map_err(|error| Failure::of(&name, format_args!("open: {error}")))?;
             Ok((file, name))
         }
     }
