@@ -451,3 +451,34 @@ fn help_and_manual_pages_name_every_command() {
     }
     folder.run(["man", "dance"]).fails("dance: is no command of binlogz");
 }
+
+#[test]
+fn names_that_others_chose_do_not_write_to_the_terminal() {
+    const NAME: &str = "a\u{1b}[2J\u{9b}31m\u{202e}.000009";
+    let folder = Folder::new();
+    folder.put(NAME, sample("plain", "binlog.000009"));
+    folder.put("bad\u{1b}[2J", b"no log");
+    fs::create_dir(folder.path("out")).unwrap();
+    let mut commands = vec![vec!["verify", NAME], vec!["events", NAME], vec!["advise", NAME]];
+    commands.push(vec!["verify", "--same", NAME, "--", "bad\u{1b}[2J"]);
+    commands.push(vec!["verify", "--same", NAME, "--", NAME]);
+    commands
+        .extend(["table", "file", "transaction", "size", "hour"].map(|by| vec!["stats", "--by", by, NAME]));
+    commands.push(vec!["compress", "--output", "out", NAME]);
+    commands.push(vec!["compress", "--output", "out", NAME]);
+    commands.push(vec!["expand", "--force", "--output", "out", NAME]);
+    commands.push(vec!["archive", "create", "--to", "arc", NAME]);
+    commands.extend(["list", "check"].map(|verb| vec!["archive", verb, "arc"]));
+    for command in ["verify", "events", "advise", "stats", "dump"] {
+        commands.push(vec![command, "bad\u{1b}[2J"]);
+        commands.push(vec![command, "missing\u{1b}[2J"]);
+    }
+    for command in commands {
+        let ran = folder.run(&command);
+        for text in [ran.text(), &ran.stderr] {
+            let acts = text.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+            assert_eq!(acts, None, "{command:?}: {}", text.escape_debug());
+        }
+        assert!(!ran.text().is_empty() || !ran.stderr.is_empty(), "{command:?}");
+    }
+}

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binlogz_binlog::printable;
 use binlogz_encryption::Keyring;
 use binlogz_flow::measure::{Measure, MeasureSummary, measure};
 use binlogz_flow::{Input, ReadAt};
@@ -354,9 +355,9 @@ impl Advise {
             FormatArg::Json => Format::Json.write(&advice.sections(), out),
             FormatArg::Text => {
                 let recommendation = advice.recommendation();
-                writeln!(out, "Recommendation: {recommendation}")?;
+                writeln!(out, "Recommendation: {}", printable(&recommendation.to_string()))?;
                 for reason in &recommendation.reasons {
-                    writeln!(out, "  - {reason}")?;
+                    writeln!(out, "  - {}", printable(reason))?;
                 }
                 writeln!(out)?;
                 Format::Table.write(&advice.shown(TOP), out)

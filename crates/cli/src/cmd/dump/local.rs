@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use binlogz_binlog::{Error as BinlogError, MAGIC};
+use binlogz_binlog::{Error as BinlogError, MAGIC, printable};
 use binlogz_encryption::Keyring;
 use binlogz_flow::events::run_in_turns;
 use binlogz_flow::{Error as FlowError, Input};
@@ -259,7 +259,7 @@ fn is_only_magic(error: &FlowError) -> bool {
 
 /// Tells on stderr. Where even that is closed, the exit code has to do.
 fn tell(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
 fn open(path: &Path, keyring: Option<&Keyring>) -> Result<Input> {
