@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mariadb|sysbench|zstd|cdc|chromium|versitygw|std-data
+# usage: get-tool.sh mysql|mariadb|sysbench|zstd|cdc|chromium|versitygw|openssl|std-data
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below
 #   ${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/binlogz}
 # and run through their own loader and libraries, so neither root nor the system's release matters.
-# MYSQL_BASEDIR names a MySQL of your own: it is used as it is, with its bin/ and sbin/. So is a chromium on PATH.
+# MYSQL_BASEDIR names a MySQL of your own: it is used as it is, with its bin/ and sbin/. So is a chromium or openssl on PATH.
 # cdc, a change-data-capture client, is a Python package instead, in a virtual environment of its own; versitygw,
 # an S3 server over a folder, is built by Go from its sources (two minutes of a core). std-data is no program: the
 # logs that the server's own test suite ships, below PREFIX/root (a download of 338 MB, of which 12 MB are kept).
@@ -29,6 +29,7 @@ case $tool in
     mariadb) suite=bookworm packages='mariadb-server-core mariadb-client-core mariadb-server libmariadb3' ;;
     sysbench) suite=bookworm packages='sysbench libmariadb3' ;;
     zstd) suite=sid packages='zstd' ;;
+    openssl) suite=bookworm packages='openssl' ;;
     std-data) suite=sid packages='mysql-testsuite' ;;
     chromium) suite=bookworm packages='chromium-headless-shell fontconfig-config fonts-dejavu-core' ;;
     cdc) packages='mysql-replication==1.0.17' ;;
@@ -48,6 +49,11 @@ fi
 
 if [ "$tool" = chromium ] && installed=$(command -v chromium) && [[ $installed == */bin/chromium ]]; then
     echo "${installed%/bin/chromium}"
+    exit 0
+fi
+
+if [ "$tool" = openssl ] && installed=$(command -v openssl) && [[ $installed == */bin/openssl ]]; then
+    echo "${installed%/bin/openssl}"
     exit 0
 fi
 
@@ -230,6 +236,7 @@ case $tool in
             wrap sysbench usr/bin/sysbench
         ;;
     zstd) wrap zstd usr/bin/zstd ;;
+    openssl) environment="OPENSSL_CONF='$prefix/root/etc/ssl/openssl.cnf'" wrap openssl usr/bin/openssl ;;
     chromium)
         # It looks for its data, and for itself as a child process, where the running program stands: that is the loader.
         home=usr/lib/chromium unpacked=$work/root installed=$prefix/root

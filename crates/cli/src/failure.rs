@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use binlogz_binlog::Error as BinlogError;
+use binlogz_binlog::{Error as BinlogError, printable};
 use binlogz_encryption::Error as EncryptionError;
 use binlogz_flow::Cut;
 use binlogz_payload::Error as PayloadError;
@@ -89,7 +89,7 @@ fn hint(error: &BinlogError) -> &'static str {
 
 /// Tells trouble on stderr. Where even that is closed, the exit code has to do.
 pub(crate) fn complain(line: &str) {
-    let _ = writeln!(io::stderr(), "binlogz: {line}");
+    let _ = writeln!(io::stderr(), "binlogz: {}", printable(line));
 }
 
 /// Tells something that is no trouble, but should be known.

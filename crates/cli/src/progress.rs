@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use binlogz_binlog::printable;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// The bar of one file. Gone when dropped.
@@ -20,7 +21,7 @@ impl Progress {
             None => (ProgressBar::no_length(), "{prefix} {spinner} {bytes} {bytes_per_sec}"),
         };
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        Progress { bar: bar.with_style(style).with_prefix(name.to_string()) }
+        Progress { bar: bar.with_style(style).with_prefix(printable(&name.to_string()).into_owned()) }
     }
 
     /// So many bytes are done.

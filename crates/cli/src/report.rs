@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
+use binlogz_binlog::printable;
 use binlogz_flow::{Cut, Lost, Summary};
 use binlogz_payload::Tally;
 use clap::ValueEnum;
@@ -153,7 +154,8 @@ const TOTAL: &str = "total";
 impl Report {
     /// A report on logs of these names.
     pub(crate) fn new(out: Box<dyn Write>, format: Format, verb: Verb, names: &[String]) -> Self {
-        let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(TOTAL.len());
+        let name_width =
+            names.iter().map(|name| printable(name).chars().count()).max().unwrap_or(0).max(TOTAL.len());
         Report {
             out,
             format,
@@ -240,6 +242,7 @@ impl Report {
             Verb::Compress => "compressed",
             Verb::Expand => "expanded",
         };
+        let name = printable(name);
         let (width, before, after) = (self.name_width, grouped(before), grouped(after));
         let (count, of) = (grouped(tally.changed), grouped(tally.transactions()));
         self.line(format_args!(

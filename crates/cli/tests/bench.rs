@@ -264,6 +264,57 @@ fn a_server_that_was_killed_is_named_with_the_line_that_restores_it() {
 }
 
 #[test]
+fn a_schema_that_may_no_longer_be_dropped_is_named_with_the_line_that_removes_it() {
+    require_tool!(Tool::Mysql);
+    require_tool!(Tool::Sysbench);
+    let (folder, server) = (Folder::new(), server());
+    let before = state(&server);
+    server
+        .sql(
+            "CREATE USER loader@localhost; GRANT ALL ON *.* TO loader@localhost;
+             SET GLOBAL partial_revokes = ON",
+        )
+        .unwrap();
+    let mut command = folder.binlogz(["bench", "levels", "--no-defaults", "--user=loader", "--out=out"]);
+    command.arg(server.socket()).args([
+        "--yes-load-this-server",
+        "--scale=0.001",
+        "--repeat=50",
+        "--allow=other-load",
+    ]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while state(&server).ends_with("0\n") {
+        if child.try_wait().unwrap().is_some() {
+            panic!("no schema is made: {}", Ran::from(child.wait_with_output().unwrap()).stderr);
+        }
+        assert!(Instant::now() < deadline, "no schema is made");
+        sleep(Duration::from_millis(20));
+    }
+    server
+        .sql(
+            "REVOKE DROP ON sbtest.* FROM loader@localhost; REVOKE DROP ON employees.* FROM loader@localhost",
+        )
+        .unwrap();
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    let ran: Ran = child.wait_with_output().unwrap().into();
+    for said in [
+        "the server is not as it was, the account may not run DROP DATABASE IF EXISTS sbtest (",
+        "DROP DATABASE IF EXISTS employees (",
+        "with an account that may, run: mysql --socket=",
+    ] {
+        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
+    }
+    // All else is as it was; and the line does what it says.
+    server.sql("SET GLOBAL partial_revokes = OFF").unwrap_or_default();
+    let settings = |state: &str| state.lines().take(2).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(settings(&state(&server)), settings(&before));
+    server.sql_file(&folder.path("out/restore.sql")).unwrap();
+    assert_eq!(state(&server), before);
+}
+
+#[test]
 fn what_is_missing_is_told_before_anything_is_changed() {
     require_tool!(Tool::Mysql);
     require_tool!(Tool::Sysbench);
@@ -278,6 +329,20 @@ fn what_is_missing_is_told_before_anything_is_changed() {
         "the account lacks rights, nothing was changed: REPLICATION CLIENT, RELOAD, SYSTEM_VARIABLES_ADMIN, \
          ALL ON sbtest.* and employees.*",
     );
+    // One that could make the schemas and not drop them has made none, nor begun a new log.
+    server
+        .sql(
+            "CREATE USER maker@localhost; GRANT SELECT ON performance_schema.* TO maker@localhost;
+             GRANT REPLICATION CLIENT, RELOAD, SYSTEM_VARIABLES_ADMIN, BINLOG_ENCRYPTION_ADMIN ON *.* TO
+             maker@localhost;
+             GRANT CREATE ON sbtest.* TO maker@localhost; GRANT CREATE ON employees.* TO maker@localhost",
+        )
+        .unwrap();
+    let logs = server.sql("SHOW BINARY LOGS").unwrap();
+    let mut command = folder.binlogz(["bench", "space", "--no-defaults", "--user=maker", "--out=out"]);
+    command.arg(server.socket()).arg("--yes-load-this-server");
+    run(command).fails("the account lacks rights, nothing was changed: ALL ON sbtest.* and employees.*");
+    assert_eq!((state(&server), server.sql("SHOW BINARY LOGS").unwrap()), (before.clone(), logs));
     let mut command = bench(&folder, &server, "space", &["--scale=0.001"]);
     // Neither on PATH nor installed.
     command.env("PATH", folder.path("empty")).env("BINLOGZ_CACHE", folder.path("empty"));

@@ -201,6 +201,39 @@ fn an_output_has_the_permissions_and_the_time_of_its_input() {
 }
 
 #[test]
+fn what_holds_rows_is_not_for_everybody() {
+    let folder = Folder::new();
+    let log = fs::read(corpus::path("binlog.000004")).unwrap();
+    folder.put("binlog.000004", &log);
+    let mode = |name: &str| fs::metadata(folder.path(name)).unwrap().permissions().mode() & 0o7777;
+    // A umask may only take more away.
+    let check = |name: &str, most: u32| {
+        assert_eq!((mode(name) & !most, mode(name) & 0o600), (0, 0o600), "{name}: {:o}", mode(name));
+    };
+    fs::create_dir(folder.path("load")).unwrap();
+    folder.run(["dump", "--local-load=load", "--result-file=text", "binlog.000004"]).is_done();
+    folder.run(["dump", "--format=jsonl", "--result-file=lines", "binlog.000004"]).is_done();
+    let loads: Vec<_> =
+        fs::read_dir(folder.path("load")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!loads.is_empty());
+    for name in loads {
+        check(&format!("load/{}", name.to_str().unwrap()), 0o600);
+    }
+    check("text", 0o600);
+    check("lines", 0o600);
+    // What is there keeps its mode: somebody wanted it so.
+    fs::set_permissions(folder.path("text"), fs::Permissions::from_mode(0o644)).unwrap();
+    folder.run(["dump", "--local-load=load", "--result-file=text", "binlog.000004"]).is_done();
+    assert_eq!(mode("text"), 0o644);
+    // A log made of a pipe has mysqld's mode, of a file that file's.
+    folder.run_with(["compress", "--output", "piped", "-"], &log).is_done();
+    check("piped", 0o640);
+    fs::set_permissions(folder.path("binlog.000004"), fs::Permissions::from_mode(0o600)).unwrap();
+    folder.run(["expand", "--output", "expanded", "binlog.000004"]).is_done();
+    check("expanded", 0o600);
+}
+
+#[test]
 fn verify_tells_what_it_checked() {
     let folder = Folder::new();
     folder.sample("compressed", "binlog.000009");
@@ -417,4 +450,35 @@ fn help_and_manual_pages_name_every_command() {
         }
     }
     folder.run(["man", "dance"]).fails("dance: is no command of binlogz");
+}
+
+#[test]
+fn names_that_others_chose_do_not_write_to_the_terminal() {
+    const NAME: &str = "a\u{1b}[2J\u{9b}31m\u{202e}.000009";
+    let folder = Folder::new();
+    folder.put(NAME, sample("plain", "binlog.000009"));
+    folder.put("bad\u{1b}[2J", b"no log");
+    fs::create_dir(folder.path("out")).unwrap();
+    let mut commands = vec![vec!["verify", NAME], vec!["events", NAME], vec!["advise", NAME]];
+    commands.push(vec!["verify", "--same", NAME, "--", "bad\u{1b}[2J"]);
+    commands.push(vec!["verify", "--same", NAME, "--", NAME]);
+    commands
+        .extend(["table", "file", "transaction", "size", "hour"].map(|by| vec!["stats", "--by", by, NAME]));
+    commands.push(vec!["compress", "--output", "out", NAME]);
+    commands.push(vec!["compress", "--output", "out", NAME]);
+    commands.push(vec!["expand", "--force", "--output", "out", NAME]);
+    commands.push(vec!["archive", "create", "--to", "arc", NAME]);
+    commands.extend(["list", "check"].map(|verb| vec!["archive", verb, "arc"]));
+    for command in ["verify", "events", "advise", "stats", "dump"] {
+        commands.push(vec![command, "bad\u{1b}[2J"]);
+        commands.push(vec![command, "missing\u{1b}[2J"]);
+    }
+    for command in commands {
+        let ran = folder.run(&command);
+        for text in [ran.text(), &ran.stderr] {
+            let acts = text.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+            assert_eq!(acts, None, "{command:?}: {}", text.escape_debug());
+        }
+        assert!(!ran.text().is_empty() || !ran.stderr.is_empty(), "{command:?}");
+    }
 }

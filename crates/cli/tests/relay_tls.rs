@@ -12,8 +12,8 @@ use common::relay::Configuration;
 
 /// Runs openssl in the folder.
 fn openssl(folder: &Folder, arguments: &str) {
-    let output =
-        Command::new("openssl").args(arguments.split(' ')).current_dir(folder.path("")).output().unwrap();
+    let mut command = Tool::Openssl.find().unwrap().command("openssl");
+    let output = command.args(arguments.split(' ')).current_dir(folder.path("")).output().unwrap();
     assert!(output.status.success(), "openssl {arguments}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -77,10 +77,7 @@ fn certificate(folder: &Folder, name: &str, names: &str) -> [PathBuf; 2] {
 #[test]
 fn the_source_must_be_who_it_should_be() {
     let mysql = require_tool!(Tool::Mysql);
-    if Command::new("openssl").arg("version").output().is_err() {
-        eprintln!("SKIPPED: no openssl to make certificates with");
-        return;
-    }
+    require_tool!(Tool::Openssl);
     let folder = Folder::new();
     authority(&folder, "ca");
     authority(&folder, "other");

@@ -3,6 +3,8 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use binlogz_payload::statistics::COLUMNS;
 use binlogz_testkit::{Installed, MysqlSandbox, Tool, require_tool};
@@ -53,6 +55,10 @@ fn the_variables_of_compression_have_the_servers_rules() {
     statements.extend(sets(level, &level_values));
     statements.push(format!("SET @@global.{level} = 5, @@GLOBAL.{switch} := ON"));
     statements.push(format!("SET GLOBAL {switch} = OFF, GLOBAL {level} = 'x'"));
+    // Names of user variables have a bound, in characters.
+    statements.extend(["a", "é"].iter().flat_map(|letter| {
+        [64, 65, 200].map(|length| format!("SET NAMES utf8mb4; SET @`{}` = 1", letter.repeat(length)))
+    }));
     for statement in &statements {
         for user in ["boss", "safe"] {
             let asked = format!("{statement}; SHOW WARNINGS");
@@ -140,4 +146,17 @@ fn the_variables_of_compression_have_the_servers_rules() {
     let fetched = relay.fetch(mysql, "boss", &folder.path("fetched"), &[], &["binlog.000001"]).unwrap();
     let its = fs::read(source.datadir().join("binlog.000001")).unwrap();
     assert!(fs::read(&fetched[0]).unwrap() == its);
+
+    // Rows are for the relay's user and group, in each file and folder that it made.
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let kept = folder.path("kept");
+    assert_eq!(mode(&kept) & !0o750, 0, "{:o}", mode(&kept));
+    let names = fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().path());
+    let names: Vec<_> =
+        names.inspect(|path| assert_eq!(mode(path) & !0o640, 0, "{}", path.display())).collect();
+    for name in
+        ["binlog.000001", "binlog.index", "binlog.store", "binlogz.lock", "relay.uuid", "relay.numbers"]
+    {
+        assert!(names.contains(&kept.join(name)), "{name}: {names:?}");
+    }
 }

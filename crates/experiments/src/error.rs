@@ -34,10 +34,12 @@ pub enum Error {
     #[error("interrupted")]
     Interrupted,
     /// It ended, and the server is not as it was.
-    #[error("{cause}; the server's settings were not restored: {remedy}")]
+    #[error("{cause}; {left}: {remedy}")]
     NotRestored {
         /// Why.
         cause: String,
+        /// What is not as it was.
+        left: String,
         /// What to run.
         remedy: String,
     },

@@ -194,6 +194,7 @@ fn relayed(
         http: None,
         server_id: None,
         semi_sync: false,
+        listen_native_password: true,
         listen_semi_sync: false,
         wait_for_replicas: Default::default(),
     };

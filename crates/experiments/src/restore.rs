@@ -12,6 +12,7 @@ use binlogz_source::ConnectOptions;
 
 use crate::error::{Error, IoContext, Result};
 use crate::experiment::SCHEMAS;
+use crate::guard::is_denied;
 use crate::measure::STAGES;
 use crate::session::{Session, column};
 
@@ -73,31 +74,60 @@ impl Restorer {
                 sleep(PAUSE);
             }
             match self.try_once(sessions) {
-                Ok(()) => {
+                Ok(denied) if denied.is_empty() => {
                     fs::remove_file(&self.path).at("remove", &self.path)?;
                     return Ok(());
                 }
+                Ok(denied) => return Err(self.left(denied, cause)),
                 Err(error) => failure = Some(error),
             }
         }
         let failure = failure.map_or_else(String::new, |error| error.to_string());
         let cause = if failure == cause.to_string() { failure } else { format!("{cause}; {failure}") };
-        Err(Error::NotRestored { cause, remedy: self.remedy() })
+        let left = "the server's settings were not restored".to_owned();
+        let user = self.connect.account().map(|(user, _)| user).unwrap_or_default();
+        Err(Error::NotRestored {
+            cause,
+            left,
+            remedy: format!("once it can be reached, run: {}", self.by_hand(&user)),
+        })
     }
 
-    fn try_once(&self, sessions: &[u64]) -> Result<()> {
+    /// The statements that the account may not run any more; all others were run.
+    fn try_once(&self, sessions: &[u64]) -> Result<Vec<(String, Error)>> {
         let mut session = Session::open(&self.connect)?;
         for id in sessions {
             // It may have ended by itself.
             let _ = session.run(&format!("KILL {id}"));
         }
-        self.statements.iter().try_for_each(|statement| session.run(statement))
+        let mut denied = Vec::new();
+        for statement in &self.statements {
+            match session.run(statement) {
+                Ok(()) => {}
+                Err(error) if is_denied(&error) => denied.push((statement.clone(), error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(denied)
+    }
+
+    /// What stays on the server since the account may not change it any more. The file keeps these statements alone.
+    fn left(&self, denied: Vec<(String, Error)>, cause: &Error) -> Error {
+        let text: String = denied.iter().map(|(statement, _)| format!("{statement};\n")).collect();
+        // If it can't be written, it has all the statements, which does as well.
+        let _ = fs::write(&self.path, text);
+        let statements: Vec<String> =
+            denied.iter().map(|(statement, error)| format!("{statement} ({error})")).collect();
+        Error::NotRestored {
+            cause: cause.to_string(),
+            left: format!("the server is not as it was, the account may not run {}", statements.join(", ")),
+            remedy: format!("with an account that may, run: {}", self.by_hand("ACCOUNT")),
+        }
     }
 
     /// The line that does it by hand.
-    fn remedy(&self) -> String {
+    fn by_hand(&self, user: &str) -> String {
         let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        let user = self.connect.account().map(|(user, _)| user).unwrap_or_default();
         let place = match self.connect.socket_path() {
             Some(socket) => format!("--socket={}", socket.display()),
             None => {
@@ -105,7 +135,7 @@ impl Restorer {
                 format!("--host={host} --port={port}")
             }
         };
-        format!("once it can be reached, run: mysql {place} --user={user} -p < {}", path.display())
+        format!("mysql {place} --user={user} -p < {}", path.display())
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use binlogz_binlog::printable;
+
 use crate::changes::Change;
 use crate::report::{Finding, Reads, Report, ServerReport, Verdict};
 
@@ -34,10 +36,17 @@ pub fn write_text(report: &Report, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn fleet(servers: &[ServerReport], out: &mut impl Write) -> io::Result<()> {
-    let name_width = servers.iter().map(|server| server.server.chars().count()).max().unwrap_or(0).max(6);
+    let name_width =
+        servers.iter().map(|server| printable(&server.server).chars().count()).max().unwrap_or(0).max(6);
     writeln!(out, "{:name_width$}  verdict  turning compression on", "server")?;
     for server in servers {
-        writeln!(out, "{:name_width$}  {:7}  {}", server.server, server.verdict.name(), headline(server))?;
+        writeln!(
+            out,
+            "{:name_width$}  {:7}  {}",
+            printable(&server.server),
+            server.verdict.name(),
+            headline(server)
+        )?;
     }
     Ok(())
 }
@@ -66,8 +75,9 @@ fn headline(server: &ServerReport) -> String {
 }
 
 fn details(server: &ServerReport, out: &mut impl Write) -> io::Result<()> {
-    let version = server.version.as_deref().unwrap_or_default();
-    writeln!(out, "{} ({version}): turning compression on {}", server.server, headline(server))?;
+    let (name, version) = (printable(&server.server), server.version.as_deref().unwrap_or_default());
+    let version = printable(version);
+    writeln!(out, "{name} ({version}): turning compression on {}", headline(server))?;
     writeln!(out)?;
     let names = server.findings.iter().map(|finding| finding.what.len());
     let width = names.filter(|width| *width <= NAME_WIDTH_MAX).max().unwrap_or(0).max("what".len());
@@ -76,15 +86,15 @@ fn details(server: &ServerReport, out: &mut impl Write) -> io::Result<()> {
         row(finding, width, out)?;
     }
     if !server.plan.is_empty() {
-        writeln!(out, "\nRollout plan of {}, to review:", server.server)?;
+        writeln!(out, "\nRollout plan of {}, to review:", printable(&server.server))?;
     }
     for (step, number) in server.plan.iter().zip(1..) {
-        writeln!(out, "\n{number}. {}", step.title)?;
+        writeln!(out, "\n{number}. {}", printable(&step.title))?;
         for line in &step.lines {
             // A remark goes on as a remark; a statement stays in one piece, to be copied.
             match line.strip_prefix("-- ") {
                 Some(remark) => wrapped(remark, "   -- ", "   -- ", out)?,
-                None => writeln!(out, "   {line}")?,
+                None => writeln!(out, "   {}", printable(line))?,
             }
         }
     }
@@ -92,7 +102,7 @@ fn details(server: &ServerReport, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn row(finding: &Finding, width: usize, out: &mut impl Write) -> io::Result<()> {
-    let mut head = format!("{:7}  {:width$}  ", finding.verdict.name(), finding.what);
+    let mut head = format!("{:7}  {:width$}  ", finding.verdict.name(), printable(&finding.what));
     let indent = " ".repeat(7 + 2 + width + 2);
     if finding.what.len() > width {
         writeln!(out, "{}", head.trim_end())?;
@@ -125,7 +135,7 @@ fn write_changes(changes: &[Change], out: &mut impl Write) -> io::Result<()> {
         };
         let before = side(&change.before, change.verdict_before);
         let now = side(&change.now, change.verdict_now);
-        writeln!(out, "  {} {}{subject}", change.server, change.what)?;
+        writeln!(out, "  {} {}{}", printable(&change.server), printable(&change.what), printable(&subject))?;
         wrapped(&before, "    was  ", "         ", out)?;
         wrapped(&now, "    is   ", "         ", out)?;
     }
@@ -138,10 +148,7 @@ fn wrapped(text: &str, first: &str, next: &str, out: &mut impl Write) -> io::Res
     let mut line = first.to_owned();
     let mut is_empty = true;
     for word in text.split(' ') {
-        let word: String = word
-            .chars()
-            .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
-            .collect();
+        let word = printable(word);
         if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
             writeln!(out, "{line}")?;
             line = next.to_owned();

@@ -18,6 +18,7 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::header::FLAGS_OFFSET;
 use binlogz_store::{FileNumber, Storage, storage};
 
+use self::noting::Since;
 pub(crate) use self::noting::{Noting, Seen};
 use crate::form::Form;
 use crate::relay::lock;
@@ -25,7 +26,7 @@ use crate::relay::lock;
 /// Bytes of the stored file between places: what a request may have to read in vain.
 pub(crate) const SPACING: u64 = 1 << 20;
 const SUFFIX: &str = ".places";
-/// A file of 4 GiB has 4,096 places; this leaves each a kilobyte of GTIDs and more.
+/// A file of 4 GiB has 4,096 places; this leaves each a kilobyte of GTIDs and more. What is beyond it is not written.
 const SIZE_MAX: u64 = 64 << 20;
 /// Files whose places stay in memory though nobody uses them.
 const OPEN_MAX: usize = 16;
@@ -54,8 +55,8 @@ pub(crate) struct Start {
 struct Checkpoint {
     committed: u64,
     at: [Option<u64>; 3],
-    /// Since the one before.
-    gtids: GtidSet,
+    /// Of all transactions since the place before it; `None`: nobody who knows them went by.
+    gtids: Option<GtidSet>,
 }
 
 /// The places of one file.
@@ -108,30 +109,31 @@ impl Checkpoints {
         inner
             .places
             .iter()
-            .take_while(|(_, place)| place.gtids.is_subset(has))
+            .take_while(|(_, place)| place.gtids.as_ref().is_some_and(|gtids| gtids.is_subset(has)))
             .filter_map(|(stored, place)| Some(Start { stored: *stored, at: place.at(form)? }))
             .last()
     }
 
-    /// What is at the end of a transaction where [`is_place`] holds. `gtids`: of all transactions since the place before.
-    pub(crate) fn note(&self, form: Form, stored: u64, at: u64, committed: u64, gtids: &GtidSet) {
+    /// What is at the end of a transaction where [`is_place`] holds. `gtids`: of all transactions since there.
+    ///
+    /// They say something only if the place that they begin at is the one before this in the index: a request by GTIDs
+    /// passes over what the places before it have, and nothing may be missing between two of them.
+    fn note(&self, form: Form, stored: u64, at: u64, committed: u64, since: Since, gtids: GtidSet) {
         let mut inner = lock(&self.inner);
-        let place = inner.places.entry(stored).or_insert_with(|| Checkpoint {
-            committed,
-            gtids: gtids.clone(),
-            ..Checkpoint::default()
-        });
-        if place.set(form, at) {
-            inner.news += 1;
+        let before = inner.places.range(..stored).next_back().map(|(before, _)| *before);
+        let is_joined = match since {
+            Since::Beginning => before.is_none(),
+            Since::Place(place) => before == Some(place),
+            Since::Unknown => false,
+        };
+        let place =
+            inner.places.entry(stored).or_insert_with(|| Checkpoint { committed, ..Checkpoint::default() });
+        let mut is_news = place.set(form, at);
+        if is_joined && place.gtids.is_none() {
+            place.gtids = Some(gtids);
+            is_news = true;
         }
-    }
-
-    /// The same for somebody who does not know the transactions since the place before.
-    fn note_known(&self, form: Form, stored: u64, at: u64) {
-        let mut inner = lock(&self.inner);
-        if inner.places.get_mut(&stored).is_some_and(|place| place.set(form, at)) {
-            inner.news += 1;
-        }
+        inner.news += usize::from(is_news);
     }
 
     /// Forgets everything: a place was found to be none.
@@ -250,12 +252,19 @@ mod tests {
         Checkpoints::open(Arc::new(storage.clone()), NAME.to_owned(), head)
     }
 
+    /// Notes a place with GTIDs since the one before it, if there is one.
+    fn note(places: &Checkpoints, form: Form, stored: u64, at: u64, gtids: &GtidSet) {
+        let before = lock(&places.inner).places.range(..stored).next_back().map(|(before, _)| *before);
+        let since = before.map_or(Since::Beginning, Since::Place);
+        places.note(form, stored, at, 1, since, gtids.clone());
+    }
+
     fn filled(storage: &MemoryStorage) -> Checkpoints {
         let places = open(storage, HEAD);
         for n in 1..=3u64 {
             let gtids = gtids(&format!("{UUID}:{}-{}", n * 10, n * 10 + 9));
-            places.note(Form::Received, n << 20, n * 1000, n, &gtids);
-            places.note(Form::Uncompressed, n << 20, n * 5000, n, &gtids);
+            note(&places, Form::Received, n << 20, n * 1000, &gtids);
+            note(&places, Form::Uncompressed, n << 20, n * 5000, &gtids);
         }
         places
     }
@@ -285,38 +294,94 @@ mod tests {
         check(&open(&storage, &in_use));
         assert_eq!(open(&storage, b"other").before(Form::Received, 9999), None);
         // What is not durable is not kept.
-        places.note(Form::Compressed, 3 << 20, 7, 3, &GtidSet::new());
+        note(&places, Form::Compressed, 3 << 20, 7, &GtidSet::new());
         places.save(2 << 20, true).unwrap();
         let kept = open(&storage, HEAD);
         assert_eq!(kept.before(Form::Received, 9999).unwrap().at, 2000);
+    }
+
+    fn seen(number: u64) -> Seen {
+        Seen {
+            stored: (number << 20) - 5..(number << 20) + 5,
+            gtid: Some(format!("{UUID}:{number}").parse().unwrap()),
+            committed: 1,
+        }
     }
 
     #[test]
     fn who_began_between_places_tells_no_transactions() {
         let storage = MemoryStorage::new();
         let places = filled(&storage);
-        let seen = |number: u64| Seen {
-            stored: (number << 20) - 5..(number << 20) + 5,
-            gtid: Some(format!("{UUID}:{number}").parse().unwrap()),
-            committed: 1,
-        };
+        let has = gtids(&format!("{UUID}:4-39"));
+        let behind = |form| places.behind_gtids(form, &has).map(|start| start.stored);
         let mut noting = Noting::between_places();
         noting.transaction(&places, Form::Compressed, &seen(4), 400);
-        assert_eq!(places.before(Form::Compressed, 9999), None, "it does not know what is in front of it");
         noting.transaction(&places, Form::Compressed, &seen(5), 500);
-        assert_eq!(places.before(Form::Compressed, 9999).unwrap().at, 500);
-        // What somebody else has noted it adds to.
-        places.note(Form::Received, (6 << 20) + 5, 6000, 1, &gtids(&format!("{UUID}:6")));
-        Noting::between_places().transaction(&places, Form::Compressed, &seen(6), 600);
-        assert_eq!(places.before(Form::Compressed, 9999).unwrap().at, 600);
-        // Positions count within a part.
-        places.note(Form::Uncompressed, 7 << 20, in_part(1, 77), 1, &GtidSet::new());
+        noting.transaction(&places, Form::Received, &seen(6), 6000);
+        let at = |position| places.before(Form::Compressed, position).map(|start| start.at);
+        assert_eq!([at(399), at(400), at(9999)], [None, Some(400), Some(500)]);
+        // Nobody who has 4 places' transactions is sent beyond the third: what is between it and the fourth is not known.
+        assert_eq!(behind(Form::Received), Some(3 << 20));
+        assert_eq!(behind(Form::Compressed), None);
+        // Also after a restart. Then somebody goes by who has seen it all, from the third place on.
+        places.save(u64::MAX - 1, true).unwrap();
+        let places = open(&storage, HEAD);
+        let behind = |form| places.behind_gtids(form, &has).map(|start| start.stored);
+        assert_eq!(behind(Form::Compressed), None);
+        let mut noting = Noting::at_place(3 << 20);
+        noting.transaction(&places, Form::Compressed, &seen(4), 400);
+        assert_eq!(behind(Form::Compressed), Some((5 << 20) + 5));
+    }
+
+    #[test]
+    fn what_was_missed_is_not_claimed() {
+        let storage = MemoryStorage::new();
+        let places = open(&storage, HEAD);
+        let has = gtids(&format!("{UUID}:1-2:4-9"));
+        let behind = || places.behind_gtids(Form::Received, &has).map(|start| start.stored >> 20);
+        let mut noting = Noting::default();
+        noting.transaction(&places, Form::Received, &seen(1), 1000);
+        noting.transaction(&places, Form::Received, &seen(2), 2000);
+        // The third one is not seen: a client that lacks it must get it.
+        noting.missed();
+        noting.transaction(&places, Form::Received, &seen(4), 4000);
+        noting.transaction(&places, Form::Received, &seen(5), 5000);
+        assert_eq!(behind(), Some(2));
+        // Nor by somebody who begins at a place that the index has forgotten.
+        places.forget();
+        noting.transaction(&places, Form::Received, &seen(6), 6000);
+        assert_eq!(behind(), None);
+    }
+
+    #[test]
+    fn positions_count_within_a_part() {
+        let storage = MemoryStorage::new();
+        let places = filled(&storage);
+        note(&places, Form::Uncompressed, 7 << 20, in_part(1, 77), &GtidSet::new());
         let found = |part: u32, position| {
             places.before(Form::Uncompressed, in_part(part, position)).and_then(|start| start.within(part))
         };
         assert_eq!(found(0, u64::MAX).unwrap().at, 15_000);
         assert_eq!(found(1, u64::MAX), Some(Start { stored: 7 << 20, at: 77 }));
         assert_eq!((found(1, 76), found(2, u64::MAX)), (None, None));
+    }
+
+    #[test]
+    fn whatever_gtids_a_source_has_the_index_can_be_read_back() {
+        let storage = MemoryStorage::new();
+        let places = open(&storage, HEAD);
+        let tsid =
+            binlogz_binlog::gtid::Tsid::from(UUID.parse::<binlogz_binlog::gtid::ServerUuid>().unwrap());
+        let huge: GtidSet =
+            (1..500_000).map(|n| binlogz_binlog::gtid::Gtid::new(tsid, 2 * n).unwrap()).collect();
+        for n in 1..=12 {
+            note(&places, Form::Received, n << 20, n * 1000, &huge);
+        }
+        places.save(u64::MAX - 1, true).unwrap();
+        let size = storage.open(NAME, false).unwrap().size().unwrap();
+        assert!(size <= SIZE_MAX && size > SIZE_MAX / 2, "{size}");
+        let found = open(&storage, HEAD).before(Form::Received, u64::MAX).unwrap();
+        assert_eq!(found, Start { stored: 8 << 20, at: 8000 }, "as many as fit");
     }
 
     #[test]

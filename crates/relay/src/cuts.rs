@@ -43,7 +43,9 @@ use crate::relay::lock;
 
 pub(crate) const NAME: &str = "relay.cuts";
 const TITLE: &str = "binlogz-relay cuts 1";
+/// What is read; no more is written, whatever GTIDs the source has.
 const SIZE_MAX: u64 = 64 << 20;
+const CHECKSUM_LINE_SIZE: usize = "checksum 01234567\n".len();
 
 /// Where an uncompressed file begins within a stored one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -235,10 +237,15 @@ fn title(limit: u64, whole_before: FileNumber) -> String {
 fn encode(files: impl Iterator<Item = (FileNumber, Known)>, limit: u64, whole_before: FileNumber) -> String {
     let mut text = title(limit, whole_before) + "\n";
     for (number, known) in files {
+        let before = text.len();
         // Writing to a string does not fail.
         let _ = writeln!(text, "file {} {:08x}", number.0, known.head);
         for Cut { stored, timestamp, clock, gtids } in &known.cuts {
             let _ = writeln!(text, "cut {stored} {timestamp} {clock} {gtids}");
+        }
+        if text.len() + CHECKSUM_LINE_SIZE > SIZE_MAX as usize {
+            // What does not fit is found again.
+            text.truncate(before);
         }
     }
     let checksum = crc32(text.as_bytes());
@@ -292,7 +299,8 @@ mod tests {
         };
         let cuts = vec![cut(1 << 30, &format!("{UUID}:1-3:tag:5")), cut(1 << 31, "")];
         let known = Known { head: 7, cuts, is_whole: true, ..Known::default() };
-        let files = [(FileNumber(5), known.clone()), (FileNumber(6), Known { cuts: vec![], ..known })];
+        let files =
+            [(FileNumber(5), known.clone()), (FileNumber(6), Known { cuts: vec![], ..known.clone() })];
         let text = encode(files.clone().into_iter(), 9, FileNumber(2));
         let read = |text: &str| decode(text, 9, FileNumber(2));
         let back = read(&text).unwrap();
@@ -301,6 +309,20 @@ mod tests {
             assert!(back.is_whole && back.cuts == known.cuts && back.head == known.head, "{text}");
         }
         assert!(decode(&text, 8, FileNumber(2)).is_none() && decode(&text, 9, FileNumber(3)).is_none());
+        // A source with as many GTIDs as it likes: what is written can be read, with all that fits.
+        let mut huge = GtidSet::new();
+        let tsid =
+            binlogz_binlog::gtid::Tsid::from(UUID.parse::<binlogz_binlog::gtid::ServerUuid>().unwrap());
+        for n in 0..1_000_000 {
+            let gno = i64::MAX as u64 - 3_000_000 + 2 * n;
+            huge.add(binlogz_binlog::gtid::Gtid::new(tsid, gno).unwrap());
+        }
+        let large = Known { cuts: vec![Cut { gtids: huge, ..cut(7, "") }], ..known.clone() };
+        let many = (0..4).map(|n| (FileNumber(n), large.clone())).chain([(FileNumber(9), known.clone())]);
+        let long = encode(many, 9, FileNumber(2));
+        assert!(long.len() as u64 <= SIZE_MAX && long.len() as u64 > SIZE_MAX / 2, "{}", long.len());
+        let numbers: Vec<u64> = read(&long).unwrap().into_keys().map(|file| file.0).collect();
+        assert_eq!(numbers, [0, 1, 2, 9]);
         for cut in 0..text.len() {
             assert!(read(text.get(..cut).unwrap()).is_none(), "cut at {cut}");
             let mut flipped = text.clone().into_bytes();

@@ -16,6 +16,16 @@ pub enum Error {
     /// The disk, or what is on it.
     #[error(transparent)]
     Store(#[from] binlogz_store::Error),
+    /// A file of the relay's own is not as the relay writes it.
+    #[error("{file} in the relay's directory is damaged: found {found}, expected {expected}")]
+    Damaged {
+        /// Its name.
+        file: String,
+        /// What stands there, shortened.
+        found: String,
+        /// What should.
+        expected: String,
+    },
     /// The source's log is not the one that is kept here.
     #[error("{0}")]
     Lineage(String),
@@ -71,7 +81,17 @@ pub enum Error {
     },
 }
 
+/// Characters of a damaged file that an error shows.
+const FOUND_MAX: usize = 80;
+
 impl Error {
+    /// Found where a file of the relay's own should have something else.
+    pub(crate) fn damaged(file: &str, found: &str, expected: impl Into<String>) -> Error {
+        let shown: String = found.chars().take(FOUND_MAX).collect();
+        let more = if shown.len() < found.len() { " …" } else { "" };
+        Error::Damaged { file: file.to_owned(), found: format!("{shown:?}{more}"), expected: expected.into() }
+    }
+
     pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let doing = doing.into();
         move |source| Error::Io { doing, source }
@@ -99,6 +119,7 @@ impl Error {
         match self {
             Error::Source(_) => "source",
             Error::Store(_) => "store",
+            Error::Damaged { .. } => "damaged",
             Error::Lineage(_) => "lineage",
             Error::Gap { .. } => "gap",
             Error::Binlog(_) => "binlog",
@@ -115,6 +136,6 @@ impl Error {
 
     /// Whether trying again can't help: somebody must decide or repair something first.
     pub(crate) fn is_final(&self) -> bool {
-        matches!(self, Error::Store(_) | Error::Lineage(_) | Error::Gap { .. })
+        matches!(self, Error::Store(_) | Error::Damaged { .. } | Error::Lineage(_) | Error::Gap { .. })
     }
 }

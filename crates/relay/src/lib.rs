@@ -64,6 +64,7 @@ mod options;
 mod parts;
 mod pins;
 mod receiver;
+mod recent;
 mod registry;
 mod relay;
 mod repair;

@@ -43,8 +43,7 @@ impl Numbers {
     pub(crate) fn read(storage: &Arc<dyn Storage>) -> Result<Option<Numbers>> {
         let Some(text) = small_file(storage.as_ref(), NAME, SIZE_MAX)? else { return Ok(None) };
         let numbers = Numbers::decode(&text);
-        let unfit = || Error::Lineage(format!("{NAME}: {text:?}, expected {TITLE:?} and numbers"));
-        numbers.map(Some).ok_or_else(unfit)
+        numbers.map(Some).ok_or_else(|| Error::damaged(NAME, &text, format!("{TITLE:?} and numbers")))
     }
 
     /// Keeps them for good.
@@ -91,6 +90,11 @@ mod tests {
         let new = Numbers::new(1 << 30);
         for numbers in [
             new,
+            Numbers {
+                limit: u64::MAX,
+                whole_before: FileNumber(u64::MAX),
+                first: Some((FileNumber(u64::MAX), FileNumber(u64::MAX))),
+            },
             Numbers { whole_before: FileNumber(7), first: Some((FileNumber(12), FileNumber(15))), ..new },
         ] {
             numbers.write(&storage).unwrap();

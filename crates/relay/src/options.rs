@@ -62,6 +62,8 @@ pub struct RelayOptions {
     /// Whether transactions are acknowledged to the source (semi-synchronous replication), each once it is
     /// durable.
     pub semi_sync: bool,
+    /// Whether clients may log in with `mysql_native_password`, which those of before 8.0 and MariaDB's know alone.
+    pub listen_native_password: bool,
     /// Whether replicas may acknowledge what they are sent (semi-synchronous replication).
     pub listen_semi_sync: bool,
     /// For how many of them the relay's own acknowledgements wait.

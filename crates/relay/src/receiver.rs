@@ -110,6 +110,9 @@ fn receive(relay: &Relay) -> Result<()> {
     let server = relay.sources.current()?;
     relay.control.connect(server.server());
     let (source, mut connection) = ask(server)?;
+    if let Some(warning) = relay.sources.warning(server, &connection) {
+        relay.say(&warning);
+    }
     relay.set_source_has_gtids(source.has_gtids);
     let may_change = source.has_gtids && relay.options.sources.len() > 1;
     let has_all = may_change && check_server(relay, &mut connection)?;

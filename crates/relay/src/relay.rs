@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
+use binlogz_binlog::printable;
 use binlogz_engine::CompressionVariables;
 use binlogz_payload::statistics::CompressionTable;
 
@@ -133,8 +134,7 @@ impl Relay {
         let (accounts, tls) = options.resolve()?;
         let keyring = options.keyring.clone();
         let limit = options.uncompressed_file_size;
-        let lineages =
-            Lineages::open(disk, keyring, limit, &mut |level, line| log(level, &without_controls(line)))?;
+        let lineages = Lineages::open(disk, keyring, limit, &mut |level, line| log(level, &printable(line)))?;
         let uuid = identity::own_uuid(lineages.own().as_ref())?;
         let seeded = match lineages.last() {
             Some(_) => None,
@@ -172,12 +172,12 @@ impl Relay {
 
     /// Tells what happened. What peers sent can't make lines of its own.
     pub(crate) fn say(&self, line: &str) {
-        (self.log)(Level::Info, &without_controls(line));
+        (self.log)(Level::Info, &printable(line));
     }
 
     /// Tells what went wrong, counts it and remembers it.
     pub(crate) fn complain(&self, error: &Error, line: &str) {
-        let line = without_controls(line);
+        let line = printable(line);
         self.meters.failed(error.kind(), &line);
         (self.log)(Level::Error, &line);
     }
@@ -293,18 +293,6 @@ impl Relay {
         let said = *lock(&self.source_has_gtids);
         said.unwrap_or_else(|| !self.written_gtids().is_empty())
     }
-}
-
-/// What peers sent can't make lines of its own.
-fn without_controls(line: &str) -> String {
-    line.chars()
-        .flat_map(|letter| -> Box<dyn Iterator<Item = char>> {
-            match letter.is_control() {
-                true => Box::new(letter.escape_default()),
-                false => Box::new(std::iter::once(letter)),
-            }
-        })
-        .collect()
 }
 
 impl std::fmt::Debug for Relay {

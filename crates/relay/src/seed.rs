@@ -10,10 +10,11 @@
 
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use binlogz_binlog::{EventReader, MAGIC};
-use binlogz_store::LogNames;
+use binlogz_store::{LogNames, storage};
 
 use crate::error::{Error, Result};
 
@@ -34,10 +35,15 @@ pub(crate) fn seed(directory: &Path, files: &[PathBuf]) -> Result<Option<String>
     }
     let new = directory.join(format!("{base}.index.new"));
     let failed = |error| Error::io(format!("write {}", index.display()))(error);
-    let mut out = File::create(&new).map_err(failed)?;
+    let mut out = create(&new).map_err(failed)?;
     out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(failed)?;
     fs::rename(&new, &index).and_then(|()| File::open(directory)?.sync_all()).map_err(failed)?;
     Ok(Some(base))
+}
+
+/// A new file with the mode of the store's own.
+fn create(path: &Path) -> std::io::Result<File> {
+    File::options().write(true).create(true).truncate(true).mode(storage::FILE_MODE).open(path)
 }
 
 /// In order, without a gap.
@@ -72,7 +78,7 @@ fn names(files: &[PathBuf]) -> Result<(String, Vec<(String, &PathBuf)>)> {
 fn copy(from: &Path, to: &Path, is_last: bool) -> Result<()> {
     let reading = || format!("seed {}", from.display());
     let input = File::open(from).map_err(Error::io(reading()))?;
-    let mut out = BufWriter::new(File::create(to).map_err(Error::io(format!("write {}", to.display())))?);
+    let mut out = BufWriter::new(create(to).map_err(Error::io(format!("write {}", to.display())))?);
     let writing = || Error::io(format!("write {}", to.display()));
     out.write_all(&MAGIC).map_err(writing())?;
     let mut events = EventReader::new(BufReader::new(input));
@@ -93,4 +99,27 @@ fn copy(from: &Path, to: &Path, is_last: bool) -> Result<()> {
     }
     let out = out.into_inner().map_err(|error| writing()(error.into_error()))?;
     out.sync_all().map_err(writing())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn copied_files_have_the_modes_of_the_stores_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let from = folder.path().join("binlog.000001");
+        fs::write(&from, fs::read(binlogz_testkit::corpus::path("binlog.000001")).unwrap()).unwrap();
+        fs::set_permissions(&from, fs::Permissions::from_mode(0o644)).unwrap();
+        let to = folder.path().join("kept");
+        fs::create_dir(&to).unwrap();
+        assert_eq!(seed(&to, &[from]).unwrap().as_deref(), Some("binlog"));
+        for name in ["binlog.000001", "binlog.index"] {
+            let mode = fs::metadata(to.join(name)).unwrap().permissions().mode() & 0o7777;
+            assert_eq!((mode & !0o640, mode & 0o600), (0, 0o600), "{name}: {mode:o}");
+        }
+    }
 }

@@ -118,6 +118,7 @@ impl Client<'_> {
             nonce: nonce()?,
             tls: self.relay.tls.is_some(),
             accounts: self.relay.accounts.at_address(self.peer.ip()),
+            native_password: self.relay.options.listen_native_password,
         });
         self.converse(&kept, &mut session, stream.try_clone().map_err(broken)?)
     }

@@ -1,8 +1,8 @@
 //! The servers of the source, and which of them is followed.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use binlogz_source::ConnectOptions;
+use binlogz_source::{ConnectOptions, Connection, SslMode};
 
 use crate::error::{Error, Result};
 
@@ -11,17 +11,32 @@ use crate::error::{Error, Result};
 pub(crate) struct Sources {
     servers: Vec<ConnectOptions>,
     current: AtomicUsize,
+    warned: AtomicBool,
 }
 
 impl Sources {
     pub(crate) fn new(servers: Vec<ConnectOptions>) -> Self {
-        Sources { servers, current: AtomicUsize::new(0) }
+        Sources { servers, current: AtomicUsize::new(0), warned: AtomicBool::new(false) }
     }
 
     /// The one that is followed, or tried.
     pub(crate) fn current(&self) -> Result<&ConnectOptions> {
         let place = self.current.load(Ordering::Relaxed);
         self.servers.get(place).ok_or_else(|| Error::Refused("there is no source to follow".into()))
+    }
+
+    /// What somebody should know once: that TLS was left to the server to offer, and none came about.
+    pub(crate) fn warning(&self, server: &ConnectOptions, connection: &Connection) -> Option<String> {
+        let chosen = server.tls.effective_mode() == SslMode::Disabled;
+        if chosen || !connection.is_open_to_others() || self.warned.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        Some(format!(
+            "warning: the connection to {} is not encrypted, since ssl_mode is preferred and the server offered no TLS, or \
+             somebody on the way took the offer out: all of the log can be read and changed there. ssl_mode = required \
+             refuses that, verify_identity also anybody who is not the server",
+            server.server()
+        ))
     }
 
     /// The current one can't be followed: the next one's turn. Whether all had theirs.

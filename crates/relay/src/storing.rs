@@ -315,24 +315,17 @@ fn write(relay: &Relay, kept: &Kept, progress: &Progress, ready: Ready) -> Resul
     let mut state = lock(&progress.state);
     let State { noting, places, .. } = &mut *state;
     if let Some(places) = places {
-        for (index, transaction) in transactions.iter().enumerate() {
-            let stored = match marks {
-                None => {
-                    let moved = |at: u64| begin.offset + (at - offset);
-                    moved(transaction.range.start)..moved(transaction.range.end)
-                }
-                Some(marks) => {
-                    let Some(mark) = marks.get(index).filter(|mark| mark.old == transaction.range) else {
-                        break;
-                    };
-                    let at = |span: usize| placed.get(span).copied().unwrap_or_default();
-                    at(mark.spans.start)..at(mark.spans.end)
-                }
-            };
-            let Transaction { range, gtid, committed, .. } = transaction;
-            let seen = Seen { stored, gtid: *gtid, committed: *committed };
-            noting.transaction(places, Form::Received, &seen, range.end);
-        }
+        note(noting, places, &transactions, |index, transaction| match marks {
+            None => {
+                let moved = |at: u64| begin.offset + (at - offset);
+                Some(moved(transaction.range.start)..moved(transaction.range.end))
+            }
+            Some(marks) => {
+                let mark = marks.get(index).filter(|mark| mark.old == transaction.range)?;
+                let at = |span: usize| placed.get(span).copied();
+                Some(at(mark.spans.start)?..at(mark.spans.end)?)
+            }
+        });
         // An index that can't be written is made again by the next one who needs it.
         let durable =
             kept.store.positions().map(|now| now.durable).filter(|durable| durable.file == begin.file);
@@ -341,6 +334,22 @@ fn write(relay: &Relay, kept: &Kept, progress: &Progress, ready: Ready) -> Resul
     drop(state);
     relay.written(kept, &gtids);
     Ok(())
+}
+
+/// Notes the transactions of a batch for the index. `stored`: where one of them is now; if that is not known of one, it is
+/// not known of any after it, and the index is told that some were missed.
+fn note(
+    noting: &mut Noting,
+    places: &Checkpoints,
+    transactions: &[Transaction],
+    stored: impl Fn(usize, &Transaction) -> Option<Range<u64>>,
+) {
+    for (index, transaction) in transactions.iter().enumerate() {
+        let Some(stored) = stored(index, transaction) else { return noting.missed() };
+        let Transaction { range, gtid, committed, .. } = transaction;
+        let seen = Seen { stored, gtid: *gtid, committed: *committed };
+        noting.transaction(places, Form::Received, &seen, range.end);
+    }
 }
 
 /// Appends to the store.
@@ -381,5 +390,43 @@ impl PieceBytes for Received {
 
     fn reader(&mut self, range: Range<u64>) -> io::Result<Box<dyn Read + '_>> {
         Ok(Box::new(self.0.reader(range)))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::checkpoints::Indexes;
+
+    const UUID: &str = "1410447f-e54d-11f1-848d-02fc00000001";
+
+    #[test]
+    fn transactions_whose_place_is_not_known_leave_no_claim_behind() {
+        let indexes = Indexes::new(Arc::new(binlogz_store::MemoryStorage::new()));
+        let places = indexes.of(binlogz_store::FileNumber(1), "binlog.000001", b"head");
+        // Each ends just beyond a mebibyte: a place.
+        let transactions: Vec<Transaction> = (1..=6_u64)
+            .map(|number| Transaction {
+                range: (number << 20) - 9..(number << 20) + 9,
+                gtid: Some(format!("{UUID}:{number}").parse().unwrap()),
+                committed: 1,
+                sizes: Sizes::default(),
+            })
+            .collect();
+        let (first, rest) = transactions.split_at(4);
+        let mut noting = Noting::default();
+        // As where what a worker did does not agree with what was received.
+        note(&mut noting, &places, first, |index, transaction| {
+            (index != 2).then(|| transaction.range.clone())
+        });
+        note(&mut noting, &places, rest, |_, transaction| Some(transaction.range.clone()));
+        // A replica that lacks the third is not sent on behind it.
+        let behind = |has: &str| {
+            let start = places.behind_gtids(Form::Received, &format!("{UUID}:{has}").parse().unwrap());
+            start.map(|start| start.stored >> 20)
+        };
+        assert_eq!(behind("1-2:4-6"), Some(2));
+        assert_eq!(behind("1-6"), Some(2), "and one that lacks nothing reads a little in vain");
     }
 }

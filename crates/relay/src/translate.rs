@@ -347,8 +347,9 @@ impl<'a, W: FormSink> Translator<'a, W> {
 
 /// Whoever begins with a later part of a stored file has not seen what is in front of it.
 fn noting_from(part: &Part, start: &Start) -> Noting {
-    match part.of.part > 0 && *start == part.start() {
-        true => Noting::between_places(),
-        false => Noting::default(),
+    match (*start == part.start(), part.of.part) {
+        (true, 0) => Noting::default(),
+        (true, _) => Noting::between_places(),
+        (false, _) => Noting::at_place(start.stored),
     }
 }

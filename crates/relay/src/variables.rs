@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use binlogz_engine::{CompressionVariables, Rights, Value, Warning};
 use binlogz_wire::ServerError;
+use binlogz_wire::session::COMMAND_SIZE_MAX;
 use binlogz_wire::statement::{Expression, Target};
 
 use crate::error::Result;
@@ -32,9 +33,14 @@ impl Deref for Variables {
 /// At most so many, of at most so many bytes.
 const VARIABLES_MAX: usize = 64;
 const VALUE_SIZE_MAX: usize = 1024;
+/// Characters of a user variable's name, as the server has it.
+const NAME_LENGTH_MAX: usize = 64;
+/// Bytes of a longer one that the server's error shows.
+const NAME_SHOWN_MAX: usize = 100;
 
 pub(crate) const NOT_SUPPORTED: (u16, [u8; 5]) = (1235, *b"42000");
 const UNKNOWN_VARIABLE: (u16, [u8; 5]) = (ServerError::UNKNOWN_SYSTEM_VARIABLE, *b"HY000");
+const ILLEGAL_NAME: (u16, [u8; 5]) = (3061, *b"42000");
 const ACCESS_DENIED: (u16, [u8; 5]) = (ServerError::SPECIFIC_ACCESS_DENIED, *b"42000");
 
 /// What semi-synchronous replicas ask for: from 8.0.26 on, and before.
@@ -52,7 +58,7 @@ pub(crate) fn set(
 ) -> Result<(), Refusal> {
     for (target, expression) in assignments {
         let name = match target {
-            Target::UserVariable(name) => name,
+            Target::UserVariable(name) => legal(name)?,
             // Nothing here depends on the session's settings.
             Target::Session(_) => continue,
             Target::Global(name) if CompressionVariables::has(name) => {
@@ -114,6 +120,16 @@ fn set_global(
 /// An error's code with its SQL state, and its text.
 pub(crate) type Refusal = ((u16, [u8; 5]), String);
 
+/// The name of a user variable, if a server would let it be set.
+fn legal(name: &String) -> Result<&String, Refusal> {
+    if name.chars().count() <= NAME_LENGTH_MAX {
+        return Ok(name);
+    }
+    let end = (0..=NAME_SHOWN_MAX).rev().find(|end| name.is_char_boundary(*end)).unwrap_or_default();
+    let shown = name.get(..end).unwrap_or_default();
+    Err((ILLEGAL_NAME, format!("User variable name '{shown}' is illegal")))
+}
+
 /// What an expression is worth.
 pub(crate) fn value(
     expression: &Expression,
@@ -161,7 +177,7 @@ pub(crate) fn system_variables(relay: &Relay, kept: &Kept) -> Result<BTreeMap<&'
         ("gtid_mode", gtid_mode),
         ("log_bin", "ON"),
         ("log_bin_basename", &kept.base),
-        ("max_allowed_packet", "1073741824"),
+        ("max_allowed_packet", &COMMAND_SIZE_MAX.to_string()),
         ("read_only", "ON"),
         ("server_id", &head.header.server_id.to_string()),
         ("server_uuid", &uuid),

@@ -1,4 +1,4 @@
-//! Programs that run beside binlogz: MySQL, MariaDB, sysbench, zstd, Chromium, versitygw.
+//! Programs that run beside binlogz: MySQL, MariaDB, sysbench, zstd, Chromium, versitygw, openssl.
 //!
 //! `scripts/get-tool.sh` installs them; this module asks it once a process and runs what it installed. The script is
 //! carried along, so that a program away from the checkout finds what is installed by the same rules.
@@ -29,6 +29,8 @@ pub enum Tool {
     Chromium,
     /// versitygw 1.8, an S3 server over a folder.
     Versitygw,
+    /// The openssl command line, which makes certificates.
+    Openssl,
 }
 
 impl Tool {
@@ -42,6 +44,7 @@ impl Tool {
             Tool::Cdc => "cdc",
             Tool::Chromium => "chromium",
             Tool::Versitygw => "versitygw",
+            Tool::Openssl => "openssl",
         }
     }
 
@@ -55,12 +58,21 @@ impl Tool {
             Tool::Cdc => "python",
             Tool::Chromium => "chromium",
             Tool::Versitygw => "versitygw",
+            Tool::Openssl => "openssl",
+        }
+    }
+
+    /// What makes it tell its version.
+    fn version_argument(self) -> &'static str {
+        match self {
+            Tool::Openssl => "version",
+            _ => "--version",
         }
     }
 
     /// Where it is installed; installs it first if need be.
     pub fn find(self) -> Result<&'static Installed> {
-        static FOUND: [OnceLock<std::result::Result<Installed, String>>; 7] = [const { OnceLock::new() }; 7];
+        static FOUND: [OnceLock<std::result::Result<Installed, String>>; 8] = [const { OnceLock::new() }; 8];
         FOUND[self as usize]
             .get_or_init(|| install(self).map_err(|error| error.to_string()))
             .as_ref()
@@ -138,7 +150,7 @@ fn install(tool: Tool) -> Result<Installed> {
     }
     let prefix = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
     let mut installed = Installed { prefix, version: String::new() };
-    let output = installed.run(tool.main_program(), ["--version"])?;
+    let output = installed.run(tool.main_program(), [tool.version_argument()])?;
     let [printed, complaint] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     installed.version = version_in(&printed).ok_or_else(|| {
         Error::Failed(format!("no version in what {} prints: {printed}{complaint}", tool.main_program()))
@@ -166,6 +178,7 @@ mod tests {
             ("/p/usr/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))", "9.7.4"),
             ("mariadbd  Ver 10.11.18-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64", "10.11.18"),
             ("sysbench 1.0.20\n", "1.0.20"),
+            ("OpenSSL 3.0.17 1 Jul 2025 (Library: OpenSSL 3.0.17 1 Jul 2025)\n", "3.0.17"),
             ("Python 3.11.7\n", "3.11.7"),
             ("Chromium 150.0.7871.100 built on Debian\n", "150.0.7871.100"),
             ("*** Zstandard CLI (64-bit) v1.5.7, by Yann Collet ***\n", "1.5.7"),

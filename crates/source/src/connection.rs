@@ -32,6 +32,11 @@ impl Connection {
         self.session.greeting()
     }
 
+    /// Whether anyone on the way can listen, or change what is sent: neither TLS nor a Unix socket.
+    pub fn is_open_to_others(&self) -> bool {
+        self.link.is_open_to_others()
+    }
+
     /// Runs a statement; gives its rows, none for one that has none.
     ///
     /// # Errors

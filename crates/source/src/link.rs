@@ -84,6 +84,11 @@ impl Link {
         }
     }
 
+    /// Whether anyone on the way could listen, or change what is sent.
+    pub(crate) fn is_open_to_others(&self) -> bool {
+        matches!(&self.transport, Transport::Plain(socket) if !socket.is_local())
+    }
+
     /// Since the connection was begun.
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()

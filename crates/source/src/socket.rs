@@ -57,6 +57,11 @@ impl Socket {
         UnixStream::connect(path).map(Socket::Unix)
     }
 
+    /// Whether nobody but this machine has a part in it.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self, Socket::Unix(_))
+    }
+
     /// What ends this connection from another thread.
     pub(crate) fn hang_up(&self) -> io::Result<HangUp> {
         match self {

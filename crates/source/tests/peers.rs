@@ -22,6 +22,15 @@ fn packet(sequence: u8, message: &[u8]) -> Vec<u8> {
 
 /// Connects to a peer that does what `peer` does; the error it ends with.
 fn refused_by(mode: SslMode, peer: impl FnOnce(TcpStream) + Send) -> String {
+    refused_with(mode, |_| {}, peer)
+}
+
+/// The same with other options.
+fn refused_with(
+    mode: SslMode,
+    change: impl FnOnce(&mut ConnectOptions),
+    peer: impl FnOnce(TcpStream) + Send,
+) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let mut options = ConnectOptions {
         host: Some("127.0.0.1".into()),
@@ -32,6 +41,7 @@ fn refused_by(mode: SslMode, peer: impl FnOnce(TcpStream) + Send) -> String {
     };
     options.tls.mode = Some(mode);
     options.timeouts.login = Duration::from_millis(500);
+    change(&mut options);
     std::thread::scope(|scope| {
         scope.spawn(|| peer(listener.accept().expect("a client").0));
         let began = Instant::now();
@@ -105,21 +115,30 @@ fn tls_that_never_comes_is_given_up() {
 
 #[test]
 fn the_password_is_not_sent_to_whoever_asks() {
-    // The server switches to the plugin that wants the password, and gets a wish for its key instead.
-    let asks = |mut stream: TcpStream| {
-        stream.write_all(&packet(0, GREETING)).expect("connected");
-        let mut answer = [0; 4096];
-        let _ = stream.read(&mut answer);
-        let switch = packet(2, b"\xfesha256_password\0abcdefghijklmnopqrst");
-        stream.write_all(&switch).expect("connected");
-        let count = stream.read(&mut answer).expect("an answer");
-        assert_eq!(&answer[..count], b"\x01\0\0\x03\x01");
-        stream.write_all(&packet(4, b"\x01no key")).expect("connected");
-        let count = stream.read(&mut answer).expect("the end");
-        assert_eq!(count, 0, "nothing for a bad key");
+    // The server switches to the plugin that wants the password, and gets a wish for its key instead: if that may be.
+    let asks = |may: bool| {
+        move |mut stream: TcpStream| {
+            stream.write_all(&packet(0, GREETING)).expect("connected");
+            let mut answer = [0; 4096];
+            let _ = stream.read(&mut answer);
+            let switch = packet(2, b"\xfesha256_password\0abcdefghijklmnopqrst");
+            stream.write_all(&switch).expect("connected");
+            let count = stream.read(&mut answer).expect("an answer");
+            if !may {
+                assert_eq!(count, 0, "not even a wish");
+                return;
+            }
+            assert_eq!(&answer[..count], b"\x01\0\0\x03\x01");
+            stream.write_all(&packet(4, b"\x01no key")).expect("connected");
+            let count = stream.read(&mut answer).expect("the end");
+            assert_eq!(count, 0, "nothing for a bad key");
+        }
     };
-    let found = refused_by(SslMode::Disabled, asks);
+    let may_ask = |options: &mut ConnectOptions| options.get_server_public_key = true;
+    let found = refused_with(SslMode::Disabled, may_ask, asks(true));
     assert!(found.starts_with("public key of the server can't be read"), "{found}");
+    let found = refused_by(SslMode::Disabled, asks(false));
+    assert!(found.starts_with("authentication plugin sha256_password needs a secure connection"), "{found}");
     let unknown = |mut stream: TcpStream| {
         stream.write_all(&packet(0, GREETING)).expect("connected");
         let _ = stream.read(&mut [0; 4096]);
@@ -128,4 +147,53 @@ fn the_password_is_not_sent_to_whoever_asks() {
     };
     let found = refused_by(SslMode::Disabled, unknown);
     assert!(found.starts_with("authentication plugin mysql_clear_password is not one of"), "{found}");
+}
+
+/// The greeting without the offer of TLS, as somebody on the way leaves it.
+fn stripped() -> Vec<u8> {
+    const SSL: u8 = 0x08;
+    let mut greeting = GREETING.to_vec();
+    // The capabilities follow the version, the connection's number, half of the nonce and a NUL.
+    let high = 1 + b"9.7.4\0".len() + 4 + 8 + 1 + 1;
+    assert_ne!(greeting[high] & SSL, 0);
+    greeting[high] &= !SSL;
+    packet(0, &greeting)
+}
+
+/// Takes the offer of TLS out, then asks for the password with this message. All that the client says to it, or that
+/// it says nothing at all, comes back.
+fn strips_tls(asks: &'static [u8], heard: &mut Vec<u8>) -> impl FnOnce(TcpStream) + Send {
+    move |mut stream: TcpStream| {
+        stream.write_all(&stripped()).expect("connected");
+        let mut answer = [0; 4096];
+        let count = stream.read(&mut answer).expect("an answer");
+        heard.extend_from_slice(&answer[..count]);
+        if count > 0 {
+            stream.write_all(&packet(2, asks)).expect("connected");
+            stream.read_to_end(heard).expect("the end");
+        }
+    }
+}
+
+#[test]
+fn tls_that_was_taken_out_on_the_way_costs_no_password() {
+    const FULL: &[u8] = b"\x01\x04";
+    const SWITCH: &[u8] = b"\xfesha256_password\0abcdefghijklmnopqrst\0";
+    for asks in [FULL, SWITCH] {
+        // Where TLS was left to the server to offer, the proof goes out, which holds for this nonce alone, and no more:
+        // neither the password nor a wish for a key, which would be anybody's.
+        let mut heard = Vec::new();
+        let found = refused_by(SslMode::Preferred, strips_tls(asks, &mut heard));
+        assert!(found.contains("needs a secure connection"), "{found}");
+        let size = usize::from(heard[0]) + 256 * usize::from(heard[1]) + 4;
+        assert_eq!(heard.len(), size, "more than the response: {}", heard.escape_ascii());
+        assert!(!heard.windows(6).any(|part| part == b"secret"), "{}", heard.escape_ascii());
+        // Where it must be, not even the user's name.
+        for mode in [SslMode::Required, SslMode::VerifyCa, SslMode::VerifyIdentity] {
+            let mut heard = Vec::new();
+            let found = refused_by(mode, strips_tls(asks, &mut heard));
+            assert_eq!(found, "TLS is required, and the server offers none", "{mode:?}");
+            assert!(heard.is_empty(), "{mode:?}: {}", heard.escape_ascii());
+        }
+    }
 }

@@ -29,13 +29,11 @@ pub struct S3Server {
 }
 
 impl S3Server {
-    /// Starts one with an empty bucket; `None` after saying `SKIPPED` aloud where it can't be had. Where Go is, it
-    /// has to be had if servers are required; Go itself is asked of nobody.
+    /// Starts one with an empty bucket; `None` after saying `SKIPPED` aloud where it can't be had, unless servers are
+    /// required.
     pub fn start() -> Option<S3Server> {
-        let go = std::process::Command::new("go").arg("version").stdout(Stdio::null()).status();
         match Self::try_start() {
             Ok(server) => return Some(server),
-            Err(Error::Unavailable(reason)) if go.is_err() => crate::tool::say_skipped(&reason),
             Err(Error::Unavailable(reason)) => crate::tool::skip(&reason),
             Err(error) => panic!("the S3 server does not start: {error}"),
         }

@@ -73,6 +73,8 @@ pub struct ServerError {
 impl ServerError {
     /// Access denied: wrong user or password.
     pub const ACCESS_DENIED: u16 = 1045;
+    /// A command is longer than the server takes.
+    pub const PACKET_TOO_LARGE: u16 = 1153;
     /// A system variable that this server does not know.
     pub const UNKNOWN_SYSTEM_VARIABLE: u16 = 1193;
     /// A privilege is missing.

@@ -22,6 +22,11 @@ pub const PACKET_PAYLOAD_MAX: usize = 0xff_ffff;
 /// The largest message that is collected in memory, in bytes: a row of a result, at most.
 pub const MESSAGE_SIZE_MAX: usize = 16 << 20;
 
+/// A message that is too long is taken to its end, up to the largest `max_allowed_packet` that a server can have.
+pub const SKIPPED_SIZE_MAX: usize = 1 << 30;
+/// Memory that stays with a connection between messages.
+const KEPT_SIZE_MAX: usize = 64 << 10;
+
 const WHAT: &str = "packet";
 
 /// The next bytes of a message.
@@ -132,9 +137,61 @@ impl PacketReader {
 #[derive(Debug, Default)]
 pub struct MessageReader {
     message: Vec<u8>,
+    /// Bytes of the current message, if it is too long to be held.
+    skipped: usize,
+}
+
+/// What came of a message whose size is bounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// All of it.
+    Whole(&'a [u8]),
+    /// It was too long.
+    TooLong,
 }
 
 impl MessageReader {
+    /// The next whole message as [`MessageReader::next`], but one above `size_max` is taken to its end without being held,
+    /// so that it can be answered.
+    ///
+    /// # Errors
+    ///
+    /// A message that takes more than [`SKIPPED_SIZE_MAX`], and what [`PacketReader::next`] fails with.
+    pub fn next_within<'a>(
+        &'a mut self,
+        packets: &mut PacketReader,
+        input: &mut &[u8],
+        size_max: usize,
+    ) -> Result<Option<Message<'a>>> {
+        while let Some(piece) = packets.next(input)? {
+            if piece.begins {
+                self.message.clear();
+                self.skipped = 0;
+            }
+            if self.skipped > 0 || self.message.len() + piece.bytes.len() > size_max {
+                self.skipped += self.message.len() + piece.bytes.len();
+                self.message = Vec::new();
+            } else {
+                self.message.extend_from_slice(piece.bytes);
+            }
+            if self.skipped > SKIPPED_SIZE_MAX {
+                return Err(Error::invalid(WHAT, "length", "above 1 GiB", "a command"));
+            }
+            if piece.ends {
+                let skipped = std::mem::take(&mut self.skipped);
+                return Ok(Some(if skipped > 0 { Message::TooLong } else { Message::Whole(&self.message) }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives memory back that a large message took.
+    pub fn release(&mut self) {
+        if self.message.capacity() > KEPT_SIZE_MAX {
+            self.message = Vec::new();
+        }
+    }
+
     /// The next whole message, with packets cut by `packets`. `None`: more input is needed.
     ///
     /// # Errors
@@ -317,6 +374,37 @@ mod tests {
         let (mut packets, mut messages) = (PacketReader::default(), MessageReader::default());
         let error = messages.next(&mut packets, &mut bytes.as_slice()).unwrap_err().to_string();
         assert_eq!(error, "packet: length is above 16 MiB, expected a message that is no event");
+    }
+
+    #[test]
+    fn a_message_above_a_bound_is_taken_but_not_held() {
+        let mut bytes = written(&vec![1; PACKET_PAYLOAD_MAX + 9]);
+        let second = written(&[2; 10]);
+        let (mut packets, mut messages) = (PacketReader::default(), MessageReader::default());
+        for bound in [10, PACKET_PAYLOAD_MAX - 1, PACKET_PAYLOAD_MAX, PACKET_PAYLOAD_MAX + 8] {
+            packets.expect_sequence(0);
+            let mut input = bytes.as_slice();
+            let message = messages.next_within(&mut packets, &mut input, bound).unwrap();
+            assert_eq!((message, input.len()), (Some(Message::TooLong), 0), "{bound}");
+            assert_eq!(messages.message.capacity(), 0);
+            packets.expect_sequence(0);
+            let message = messages.next_within(&mut packets, &mut second.as_slice(), bound).unwrap();
+            assert_eq!(message, Some(Message::Whole(&[2; 10])), "{bound}");
+        }
+        packets.expect_sequence(0);
+        let whole =
+            messages.next_within(&mut packets, &mut bytes.as_slice(), PACKET_PAYLOAD_MAX + 9).unwrap();
+        assert!(matches!(whole, Some(Message::Whole(whole)) if whole.len() == PACKET_PAYLOAD_MAX + 9));
+        messages.release();
+        assert_eq!(messages.message.capacity(), 0);
+        // Without an end it is no command at all.
+        bytes.truncate(PACKET_HEADER_SIZE + PACKET_PAYLOAD_MAX);
+        packets.expect_sequence(0);
+        let error = (0..65).find_map(|sequence| {
+            *bytes.get_mut(3)? = sequence;
+            messages.next_within(&mut packets, &mut bytes.as_slice(), 10).err()
+        });
+        assert_eq!(error.unwrap().to_string(), "packet: length is above 1 GiB, expected a command");
     }
 
     #[test]

@@ -90,6 +90,44 @@ pub(super) fn add(list: &mut Vec<GtidInterval>, new: GtidInterval) {
     list.splice(from..to, [merged]);
 }
 
+/// Appends an interval to what [`normalise`] puts in order later: intervals that arrive in order are joined at once.
+pub(super) fn push(unsorted: &mut Vec<GtidInterval>, new: GtidInterval) {
+    match unsorted.last_mut() {
+        Some(last) if last.start <= new.start && new.start <= last.end => last.end = last.end.max(new.end),
+        _ => unsorted.push(new),
+    }
+}
+
+/// Makes a list of intervals in any order, overlapping or not: n log n, where adding each in its place would move all
+/// after it each time.
+pub(super) fn normalise(unsorted: &mut Vec<GtidInterval>) {
+    // Sorted already, and nothing touches: what servers send.
+    if unsorted.is_sorted_by(|one, next| one.end < next.start) {
+        return;
+    }
+    unsorted.sort_unstable();
+    unsorted.dedup_by(|next, kept| {
+        let joins = next.start <= kept.end;
+        if joins {
+            kept.end = kept.end.max(next.end);
+        }
+        joins
+    });
+}
+
+/// Adds all intervals of a list to another.
+pub(super) fn union(list: &mut Vec<GtidInterval>, other: &[GtidInterval]) {
+    if other.len() <= ADDED_ONE_BY_ONE {
+        return other.iter().for_each(|interval| add(list, *interval));
+    }
+    list.extend_from_slice(other);
+    normalise(list);
+}
+
+/// A list that is longer than this is joined with another in one pass over both; a shorter one, as of a transaction or
+/// a few, is put in its place.
+const ADDED_ONE_BY_ONE: usize = 4;
+
 /// Whether a number stands in the list.
 pub(super) fn contains(list: &[GtidInterval], gno: u64) -> bool {
     let index = list.partition_point(|interval| interval.end <= gno);

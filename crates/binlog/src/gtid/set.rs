@@ -66,10 +66,7 @@ impl GtidSet {
     /// Adds all GTIDs of another set.
     pub fn union(&mut self, other: &GtidSet) {
         for (tsid, list) in &other.lists {
-            let mine = self.lists.entry(*tsid).or_default();
-            for interval in list {
-                interval::add(mine, *interval);
-            }
+            interval::union(self.lists.entry(*tsid).or_default(), list);
         }
     }
 
@@ -106,11 +103,37 @@ impl GtidSet {
     }
 }
 
+/// Collects a set whose intervals come in any order, as often as anybody likes: they are put in order once, at the end.
+/// A peer chooses the order, so that adding each in its place could take quadratic time.
+#[derive(Default)]
+pub(super) struct Collecting {
+    lists: BTreeMap<Tsid, Vec<GtidInterval>>,
+}
+
+impl Collecting {
+    /// Adds an interval of one [`Tsid`].
+    pub(super) fn add(&mut self, tsid: Tsid, interval: GtidInterval) {
+        interval::push(self.lists.entry(tsid).or_default(), interval);
+    }
+
+    /// The set of all that was added.
+    pub(super) fn finish(self) -> GtidSet {
+        let mut lists = self.lists;
+        lists.values_mut().for_each(interval::normalise);
+        GtidSet { lists }
+    }
+}
+
 impl FromIterator<Gtid> for GtidSet {
     fn from_iter<I: IntoIterator<Item = Gtid>>(gtids: I) -> Self {
-        let mut set = GtidSet::new();
-        set.extend(gtids);
-        set
+        let mut set = Collecting::default();
+        for gtid in gtids {
+            // gno < GNO_END, so its interval is one that `GtidInterval::new` takes.
+            if let Ok(interval) = GtidInterval::new(gtid.gno(), gtid.gno() + 1) {
+                set.add(gtid.tsid(), interval);
+            }
+        }
+        set.finish()
     }
 }
 

@@ -13,17 +13,18 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
+use crate::gtid::set::Collecting;
 use crate::gtid::{GNO_END, GtidInterval, GtidSet, ServerUuid, Tag, Tsid};
 
 impl FromStr for GtidSet {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let mut set = GtidSet::new();
+        let mut set = Collecting::default();
         let mut parser = Parser { text, rest: text };
         loop {
             match parser.peek() {
-                None => return Ok(set),
+                None => return Ok(set.finish()),
                 Some(',') => parser.skip(1),
                 Some(_) => parser.entry(&mut set)?,
             }
@@ -62,7 +63,7 @@ impl<'a> Parser<'a> {
         self.rest.get(..end).unwrap_or_default()
     }
 
-    fn entry(&mut self, set: &mut GtidSet) -> Result<()> {
+    fn entry(&mut self, set: &mut Collecting) -> Result<()> {
         let word = self.word();
         let uuid: ServerUuid = word.parse().map_err(|_| self.malformed("a uuid"))?;
         self.skip(word.len());
@@ -71,7 +72,7 @@ impl<'a> Parser<'a> {
             let word = self.word();
             if word.starts_with(|c: char| c.is_ascii_digit()) {
                 if let Some(interval) = self.interval()? {
-                    set.add_interval(tsid, interval);
+                    set.add(tsid, interval);
                 }
             } else {
                 let tag: Tag = word.parse().map_err(|_| self.malformed("a number or a tag"))?;
@@ -145,6 +146,48 @@ impl fmt::Display for GtidSet {
     }
 }
 
+/// Bytes of a set that [`GtidSet::brief`] prints.
+const BRIEF_SIZE_MAX: usize = 300;
+
+impl GtidSet {
+    /// The set for a line of a log: a long one is cut, and its size told. What a client sends can have megabytes.
+    pub fn brief(&self) -> impl fmt::Display {
+        Brief(self)
+    }
+}
+
+struct Brief<'a>(&'a GtidSet);
+
+impl fmt::Display for Brief<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut front = Front { out: f, left: BRIEF_SIZE_MAX, is_cut: false };
+        let printed = fmt::write(&mut front, format_args!("{}", self.0));
+        if !front.is_cut {
+            return printed;
+        }
+        let intervals: usize = self.0.iter().map(|(_, list)| list.len()).sum();
+        write!(f, "… ({intervals} intervals, {} GTIDs)", self.0.count())
+    }
+}
+
+/// Passes on the first bytes.
+struct Front<'a, 'b> {
+    out: &'a mut fmt::Formatter<'b>,
+    left: usize,
+    is_cut: bool,
+}
+
+impl fmt::Write for Front<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let Some(left) = self.left.checked_sub(text.len()) else {
+            self.is_cut = true;
+            return Err(fmt::Error);
+        };
+        self.left = left;
+        self.out.write_str(text)
+    }
+}
+
 impl fmt::Debug for GtidSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "GtidSet({self})")
@@ -196,6 +239,19 @@ mod tests {
         assert_eq!(format!("{set:#}"), format!("{A}:1-5:tag:1,\n{B}:2"));
         assert_eq!(format!("{set:#}").parse::<GtidSet>().unwrap(), set);
         assert_eq!(format!("{:?}", GtidSet::new()), "GtidSet()");
+    }
+
+    #[test]
+    fn a_long_set_is_cut_for_a_log() {
+        let short: GtidSet = format!("{A}:1-5:tag:1,{B}:2").parse().unwrap();
+        assert_eq!(short.brief().to_string(), short.to_string());
+        let mut text = A.to_owned();
+        (1..100_000).for_each(|n| text.push_str(&format!(":{}", 2 * n)));
+        let long: GtidSet = text.parse().unwrap();
+        let brief = long.brief().to_string();
+        assert!(brief.len() < BRIEF_SIZE_MAX + 60, "{brief}");
+        assert!(brief.starts_with(&format!("{A}:2:4:6:")), "{brief}");
+        assert!(brief.ends_with("… (99999 intervals, 99999 GTIDs)"), "{brief}");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use binlogz_archive::selection::Selection;
 use binlogz_archive::storage::{self, Storage};
 use binlogz_archive::{Error, check, order, restore};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_binlog::printable;
 use binlogz_flow::Input;
 use clap::{Args, Subcommand};
 
@@ -537,7 +538,7 @@ fn failure(path: &Path) -> impl FnOnce(Error) -> Failure {
 }
 
 fn print(out: &mut impl Write, line: &str) -> Result<()> {
-    writeln!(out, "{line}").map_err(|error| Failure::writing(&"standard output", &error))
+    writeln!(out, "{}", printable(line)).map_err(|error| Failure::writing(&"standard output", &error))
 }
 
 const DAY: i64 = 86_400;

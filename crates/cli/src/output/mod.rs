@@ -11,7 +11,7 @@ use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -47,13 +47,20 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    /// Begins to write. A file takes over permissions and modification time of what it is made
-    /// from, where there is one.
-    pub(crate) fn create(&self, made_from: Option<&Metadata>) -> Result<Output<'_>> {
-        self.create_with(NEW_FILE_MODE, made_from)
+    /// Begins to write what says nothing of a log's rows.
+    pub(crate) fn create(&self) -> Result<Output<'_>> {
+        self.create_with(REPORT_MODE, None)
     }
 
-    /// The same; these may read and write a new file, as chmod counts, before the user's umask.
+    /// Begins to write a log. A file takes over permissions and modification time of what it is made
+    /// from, where there is one; until it is whole, nobody may read it who may not read that.
+    pub(crate) fn create_log(&self, made_from: Option<&Metadata>) -> Result<Output<'_>> {
+        let widest = made_from.map_or(LOG_MODE, |from| from.permissions().mode());
+        self.create_with(LOG_MODE & (widest | OWNER), made_from)
+    }
+
+    /// Begins to write; these may read and write a new file, as chmod counts, before the user's umask. A file takes over
+    /// permissions and modification time of what it is made from, where there is one.
     pub(crate) fn create_with(&self, mode: u32, made_from: Option<&Metadata>) -> Result<Output<'_>> {
         let failure = |error: io::Error| Failure::writing(self, &error);
         let inner = match self {
@@ -73,8 +80,19 @@ impl Target {
 /// What temporary files are called; whoever finds one after a crash sees where it came from.
 const TEMPORARY_PREFIX: &str = ".binlogz-";
 
-/// What anybody may do with a new file, before the user's umask.
-const NEW_FILE_MODE: u32 = 0o666;
+/// What anybody may do with a new report, before the user's umask.
+const REPORT_MODE: u32 = 0o666;
+/// The same of a log, which holds rows: as mysqld makes its own.
+const LOG_MODE: u32 = 0o640;
+/// The same of what is printed from a log: whoever prints it may read it.
+const PRINTED_MODE: u32 = 0o600;
+/// What the owner needs to write a file.
+const OWNER: u32 = 0o600;
+
+/// Makes a file for what is printed or copied from logs, or empties the one that is there, which keeps its mode.
+pub(crate) fn create_printed(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(PRINTED_MODE).open(path)
+}
 
 fn temporary_beside(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
     let mut unfinished = interrupt::unfinished();

@@ -3,7 +3,7 @@
 //! ```text
 //! BASE.NNNNNN.places
 //! size field
-//!    8 magic            "binlogz\x01"
+//!    8 magic            "binlogz\x02"; 1 claimed to know GTIDs that some who went by did not see
 //!    4 head             CRC-32 of the stored file's format description, not in use
 //!    4 count
 //!      of each:
@@ -11,7 +11,7 @@
 //!    8 committed        of the transaction that ends there, microseconds since 1970
 //! 3x 8 positions        received, compressed, uncompressed; all ones: not known. In the upper 24 bits which file of the
 //!                       form it is, of those that the stored file is cut into
-//!    4 size
+//!    4 size             of the GTIDs; all ones: not known
 //!    n gtids            of the transactions since the place before, as in a previous GTIDs event
 //!    4 checksum         CRC-32 of all before
 //! ```
@@ -23,29 +23,46 @@ use binlogz_binlog::cursor::Cursor;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::put::Put;
 
-use super::Checkpoint;
+use super::{Checkpoint, SIZE_MAX};
 
-const MAGIC: &[u8; 8] = b"binlogz\x01";
+const MAGIC: &[u8; 8] = b"binlogz\x02";
 const WHAT: &str = "index of positions";
 const UNKNOWN: u64 = u64::MAX;
+const UNKNOWN_GTIDS: u32 = u32::MAX;
+/// What stands before and after the places.
+const AROUND_SIZE: usize = MAGIC.len() + 4 + 4 + 4;
 
-/// Of the places up to what is durable.
+/// Of the places up to what is durable, as many as are read again.
 pub(super) fn encode(places: &BTreeMap<u64, Checkpoint>, head: u32, durable: u64) -> Vec<u8> {
-    let count = places.range(..=durable).count();
+    let mut listed = Vec::new();
+    let mut count: u32 = 0;
+    for (stored, place) in places.range(..=durable) {
+        let before = listed.len();
+        listed.put_u64(*stored);
+        listed.put_u64(place.committed);
+        for at in place.at {
+            listed.put_u64(at.unwrap_or(UNKNOWN));
+        }
+        match &place.gtids {
+            None => listed.put_u32(UNKNOWN_GTIDS),
+            Some(set) => {
+                let mut gtids = Vec::new();
+                set.encode(set.format(), &mut gtids);
+                listed.put_u32(gtids.len() as u32);
+                listed.put(&gtids);
+            }
+        }
+        if listed.len() + AROUND_SIZE > SIZE_MAX as usize {
+            // None of those after it either: the GTIDs of a place are those since the place before.
+            listed.truncate(before);
+            break;
+        }
+        count += 1;
+    }
     let mut out = MAGIC.to_vec();
     out.put_u32(head);
-    out.put_u32(count as u32);
-    for (stored, place) in places.range(..=durable) {
-        out.put_u64(*stored);
-        out.put_u64(place.committed);
-        for at in place.at {
-            out.put_u64(at.unwrap_or(UNKNOWN));
-        }
-        let mut gtids = Vec::new();
-        place.gtids.encode(place.gtids.format(), &mut gtids);
-        out.put_u32(gtids.len() as u32);
-        out.put(&gtids);
-    }
+    out.put_u32(count);
+    out.put(&listed);
     let checksum = crc32(&out);
     out.put_u32(checksum);
     out
@@ -74,8 +91,10 @@ pub(super) fn decode(bytes: &[u8], head: u32) -> Option<BTreeMap<u64, Checkpoint
             }
             *last = place.unwrap_or(*last);
         }
-        let size = cursor.u32("size").ok()?;
-        let (gtids, _) = GtidSet::decode(cursor.bytes(size as usize, "gtids").ok()?).ok()?;
+        let gtids = match cursor.u32("size").ok()? {
+            UNKNOWN_GTIDS => None,
+            size => Some(GtidSet::decode(cursor.bytes(size as usize, "gtids").ok()?).ok()?.0),
+        };
         if places.last_key_value().is_some_and(|(before, _)| *before >= stored) {
             return None;
         }

@@ -19,14 +19,35 @@ pub(crate) struct Seen {
 #[derive(Debug, Default)]
 pub(crate) struct Noting {
     gtids: GtidSet,
-    /// It began between places: at the next one only positions are known.
-    is_partial: bool,
+    since: Since,
+}
+
+/// From where on all GTIDs were collected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Since {
+    /// The file's beginning.
+    #[default]
+    Beginning,
+    /// A place, by its stored offset.
+    Place(u64),
+    /// Somewhere else: some since the place before are missing.
+    Unknown,
 }
 
 impl Noting {
+    /// Begins at a place.
+    pub(crate) fn at_place(stored: u64) -> Self {
+        Noting { since: Since::Place(stored), ..Noting::default() }
+    }
+
     /// Begins between places.
     pub(crate) fn between_places() -> Self {
-        Noting { is_partial: true, ..Noting::default() }
+        Noting { since: Since::Unknown, ..Noting::default() }
+    }
+
+    /// Some transactions were not seen: what is known is not complete until the next place.
+    pub(crate) fn missed(&mut self) {
+        *self = Noting::between_places();
     }
 
     /// A transaction that began with a GTID event ends here.
@@ -45,10 +66,7 @@ impl Noting {
     }
 
     fn note(&mut self, places: &Checkpoints, form: Form, stored: u64, at: u64, committed: u64) {
-        let gtids = std::mem::take(&mut self.gtids);
-        match std::mem::take(&mut self.is_partial) {
-            true => places.note_known(form, stored, at),
-            false => places.note(form, stored, at, committed, &gtids),
-        }
+        let Noting { gtids, since } = std::mem::replace(self, Noting::at_place(stored));
+        places.note(form, stored, at, committed, since, gtids);
     }
 }

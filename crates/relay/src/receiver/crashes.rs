@@ -105,6 +105,7 @@ pub(super) fn options(random: &mut Random) -> RelayOptions {
         http: None,
         server_id: None,
         semi_sync: true,
+        listen_native_password: true,
         listen_semi_sync: false,
         wait_for_replicas: Default::default(),
     }

@@ -223,7 +223,7 @@ impl Client<'_> {
             (None, id) => Some(format!("server id {id}")),
         };
         let what = match &has {
-            Some(gtid_set) => format!("what is not in {gtid_set}"),
+            Some(gtid_set) => format!("what is not in {}", gtid_set.brief()),
             None => format!("from {from}"),
         };
         self.relay.say(&format!(

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use binlogz_binlog::printable;
+
 use super::section::{Cell, Section};
 
 /// How tables are written.
@@ -52,7 +54,7 @@ fn table(section: &Section, out: &mut impl Write) -> io::Result<()> {
         return writeln!(out, "  none");
     }
     let texts: Vec<Vec<String>> =
-        section.rows.iter().map(|row| row.iter().map(|cell| shown(cell, "NULL")).collect()).collect();
+        section.rows.iter().map(|row| row.iter().map(for_terminal).collect()).collect();
     let columns = section.columns.iter().enumerate();
     let columns: Vec<_> = columns
         .map(|(place, column)| {
@@ -144,6 +146,14 @@ impl Cell {
     }
 }
 
+/// On one line, whatever a table is called.
+fn for_terminal(cell: &Cell) -> String {
+    match cell {
+        Cell::Text(text) => printable(text).into_owned(),
+        other => shown(other, "NULL"),
+    }
+}
+
 fn shown(cell: &Cell, null: &str) -> String {
     match cell {
         Cell::Number(number) => number.to_string(),
@@ -188,6 +198,19 @@ mod tests {
   ü       18446744073709551615
 ";
         assert_eq!(written(Format::Table), expected);
+    }
+
+    #[test]
+    fn names_cannot_write_to_the_terminal() {
+        let rows = vec![vec!["shop.\u{1b}]0;owned\u{7}\n  total".into(), 1u64.into()]];
+        let section = Section { name: "things", title: "Things", columns: &["name", "count"], rows };
+        let mut out = Vec::new();
+        Format::Table.write(&[section], &mut out).unwrap();
+        let expected = "Things
+  name                                  count
+  shop.\\u{1b}]0;owned\\u{7}\\n  total      1
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! A real directory, for one process at a time.
+//!
+//! Logs hold rows: files are for their owner to write and for the group to read, as mysqld makes its own, and a stricter
+//! umask makes them stricter. What is there already keeps its mode.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +14,11 @@ use crate::error::{Error, Result};
 
 /// The file whose lock says that the directory is in use. It stays; its lock goes with the process.
 const LOCK_NAME: &str = "binlogz.lock";
+
+/// The mode of a file that holds a log, or what a log needs beside it, before the umask.
+pub const FILE_MODE: u32 = 0o640;
+/// The mode of a directory of such files, before the umask.
+pub const DIRECTORY_MODE: u32 = 0o750;
 
 /// A directory of the file system.
 #[derive(Debug)]
@@ -31,8 +39,9 @@ impl FileStorage {
         let shown = path.display().to_string();
         make(path).map_err(Error::io("create directory", &shown))?;
         let directory = File::open(path).map_err(Error::io("open directory", &shown))?;
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(path.join(LOCK_NAME));
-        let lock = lock.map_err(Error::io("create lock", &shown))?;
+        let mut opened = OpenOptions::new();
+        opened.write(true).create(true).truncate(false).mode(FILE_MODE);
+        let lock = opened.open(path.join(LOCK_NAME)).map_err(Error::io("create lock", &shown))?;
         match lock.try_lock() {
             Ok(()) => Ok(FileStorage { path: path.to_owned(), directory, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(Error::InUse { directory: shown }),
@@ -49,7 +58,7 @@ impl FileStorage {
 /// Makes a directory, so that it is there after a crash too: its name stands in the one above.
 fn make(path: &Path) -> io::Result<()> {
     let missing = path.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).count();
-    std::fs::create_dir_all(path)?;
+    DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)?;
     for above in path.ancestors().skip(1).take(missing) {
         let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
         File::open(above)?.sync_all()?;
@@ -69,8 +78,9 @@ impl Storage for FileStorage {
     }
 
     fn open(&self, name: &str, create: bool) -> io::Result<Arc<dyn StorageFile>> {
-        let file = OpenOptions::new().read(true).write(true).create_new(create).open(self.path.join(name))?;
-        Ok(Arc::new(OpenFile(file)))
+        let mut opened = OpenOptions::new();
+        opened.read(true).write(true).create_new(create).mode(FILE_MODE);
+        Ok(Arc::new(OpenFile(opened.open(self.path.join(name))?)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -113,5 +123,46 @@ impl StorageFile for OpenFile {
 
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::storage;
+
+    #[test]
+    fn files_and_directories_are_for_owner_and_group() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("above/relay");
+        let directory = FileStorage::open(&path).unwrap();
+        directory.open("binlog.000001", true).unwrap();
+        storage::replace(&directory, "binlog.index", b"./binlog.000001\n").unwrap();
+        storage::replace_unsynced(&directory, "binlog.000001.places", b"").unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        // The umask of a test is anybody's: it may only take away.
+        for (path, most) in [(path.parent().unwrap(), 0o750), (&path, 0o750)] {
+            assert_eq!(
+                (mode(path) & !most, mode(path) & 0o700),
+                (0, 0o700),
+                "{}: {:o}",
+                path.display(),
+                mode(path)
+            );
+        }
+        let names = directory.list().unwrap();
+        assert_eq!(names.len(), 4, "{names:?}");
+        for name in names {
+            let mode = mode(&path.join(&name));
+            assert_eq!((mode & !0o640, mode & 0o600), (0, 0o600), "{name}: {mode:o}");
+        }
+        // What an administrator has set stays.
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+        drop(directory);
+        FileStorage::open(&path).unwrap();
+        assert_eq!(mode(&path), 0o700);
     }
 }

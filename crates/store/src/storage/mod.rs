@@ -12,7 +12,7 @@ use std::fmt::Debug;
 use std::io;
 use std::sync::Arc;
 
-pub use directory::FileStorage;
+pub use directory::{DIRECTORY_MODE, FILE_MODE, FileStorage};
 pub use memory::MemoryStorage;
 
 /// A flat directory.

@@ -34,9 +34,9 @@ pub struct Credentials {
     pub password: Password,
     /// The server's public RSA key in PEM form, where it is known beforehand.
     pub server_public_key: Option<Vec<u8>>,
-    /// Whether `caching_sha2_password` may ask the server itself for that key over a connection that
-    /// is not encrypted: safe against listeners, not against who can change what is sent.
-    /// (`sha256_password` asks without being allowed to, as MySQL's clients do.)
+    /// Whether the server itself may be asked for that key over a connection that is not encrypted: safe
+    /// against listeners, not against anyone who can change what is sent, and so have the password
+    /// encrypted with a key of their own. (MySQL's clients ask for `sha256_password` even if they may not; we don't.)
     pub get_server_public_key: bool,
     /// Random bytes for encrypting the password; other ones for every login.
     pub seed: [u8; SEED_SIZE],
@@ -119,14 +119,15 @@ impl ClientAuth {
         if let Some(key) = &credentials.server_public_key {
             return self.encrypt(credentials, key);
         }
+        // Over a Unix socket nobody but the server answers.
+        if channel == Channel::Plain && !credentials.get_server_public_key {
+            return Err(Error::Unsupported(format!(
+                "authentication plugin {} needs a secure connection: use TLS, give the server's public key or \
+                 allow asking for it (get-server-public-key)",
+                self.plugin.name()
+            )));
+        }
         let wish = match self.plugin {
-            AuthPlugin::CachingSha2Password if !credentials.get_server_public_key => {
-                return Err(Error::Unsupported(
-                    "authentication plugin caching_sha2_password needs a secure connection: use TLS, \
-                     give the server's public key or allow asking for it (get-server-public-key)"
-                        .into(),
-                ));
-            }
             AuthPlugin::CachingSha2Password => WANT_KEY_CACHING_SHA2,
             _ => WANT_KEY_SHA256,
         };

@@ -13,7 +13,7 @@ mod stream;
 
 pub use client::{ClientSession, ClientStep, Timeouts};
 pub use login::{LoginOptions, ServerGreeting, TlsPolicy};
-pub use replica::{Account, Column, ReplicaOptions, ReplicaSession, ReplicaStep, Request};
+pub use replica::{Account, COMMAND_SIZE_MAX, Column, ReplicaOptions, ReplicaSession, ReplicaStep, Request};
 pub use setup::{Profile, ReplicaProfile, SourceIdentity};
 pub use source::{DumpStart, SourceOptions, SourceSession, Step};
 pub use stream::EventPiece;

@@ -19,7 +19,7 @@ use crate::dump_request::DumpRequest;
 use crate::error::{Error, Result, ServerError, While};
 use crate::greeting::{Greeting, NONCE_SIZE};
 use crate::handshake_response::{HandshakeResponse, SslRequest};
-use crate::packet::{MessageReader, PacketReader, PacketWriter};
+use crate::packet::{Message, MessageReader, PacketReader, PacketWriter};
 use crate::response::{EofPacket, ErrPacket, OkPacket};
 use crate::result_set::{ColumnDefinition, Row, encode_row};
 
@@ -40,8 +40,8 @@ const TYPE_TEXT: u8 = 0xfd;
 const TYPE_NUMBER: u8 = 8;
 /// More than any client says before it is logged in.
 const LOGIN_SIZE_MAX: usize = 64 << 10;
-/// More than any command with a GTID set of 100,000 intervals.
-const COMMAND_SIZE_MAX: usize = 4 << 20;
+/// The server's default of `max_allowed_packet`: a dump request may name a set of four million intervals.
+pub const COMMAND_SIZE_MAX: usize = 64 << 20;
 
 const CAPABILITIES: Capabilities = Capabilities(
     Capabilities::LONG_PASSWORD.0
@@ -76,6 +76,9 @@ pub struct ReplicaOptions {
     pub tls: bool,
     /// Who may log in.
     pub accounts: Vec<Account>,
+    /// Whether clients may prove who they are with `mysql_native_password`: its SHA-1 is guessed at quickly by anyone who
+    /// listened. Without it they are asked for `caching_sha2_password`.
+    pub native_password: bool,
 }
 
 /// What a [`ReplicaSession`] needs or gives next.
@@ -206,15 +209,14 @@ impl ReplicaSession {
     ///
     /// Every error ends the session.
     pub fn poll(&mut self, input: &mut &[u8]) -> Result<ReplicaStep> {
+        if let State::LoggedIn = self.state {
+            return self.command(input);
+        }
         let before = input.len();
-        let (doing, size_max) = match self.state {
-            State::LoggedIn => (TAKING, COMMAND_SIZE_MAX),
-            _ => (LOGGING_IN, LOGIN_SIZE_MAX),
-        };
-        let Some(message) = self.messages.next(&mut self.packets, input).during(doing)? else {
+        let Some(message) = self.messages.next(&mut self.packets, input).during(LOGGING_IN)? else {
             self.size += before;
-            if self.size > size_max {
-                return Err(protocol(doing, &format!("{} bytes", self.size), "a shorter message"));
+            if self.size > LOGIN_SIZE_MAX {
+                return Err(protocol(LOGGING_IN, &format!("{} bytes", self.size), "a shorter message"));
             }
             return Ok(ReplicaStep::NeedInput);
         };
@@ -241,9 +243,10 @@ impl ReplicaSession {
                     response.attributes.iter().map(|(name, value)| (text(name), text(value))).collect();
                 let named = response.plugin.and_then(AuthPlugin::from_name);
                 let plugin = match named {
-                    Some(plugin @ (AuthPlugin::NativePassword | AuthPlugin::CachingSha2Password)) => plugin,
-                    Some(AuthPlugin::Sha256Password) => AuthPlugin::CachingSha2Password,
-                    None => AuthPlugin::NativePassword,
+                    Some(AuthPlugin::NativePassword) | None if self.options.native_password => {
+                        AuthPlugin::NativePassword
+                    }
+                    _ => AuthPlugin::CachingSha2Password,
                 };
                 let proof = response.proof.to_vec();
                 self.out.set_sequence(self.packets.next_sequence());
@@ -263,13 +266,32 @@ impl ReplicaSession {
                 self.out.set_sequence(self.packets.next_sequence());
                 Ok(self.judge(user, plugin, &proof))
             }
-            State::LoggedIn => {
-                let request = Request::of(Command::decode(message).during(TAKING)?);
-                self.out.set_sequence(self.packets.next_sequence());
-                self.packets.expect_sequence(0);
-                Ok(ReplicaStep::Request(request))
+            State::LoggedIn | State::Ended => {
+                Err(protocol(LOGGING_IN, "a message", "nothing: access was denied"))
             }
-            State::Ended => Err(protocol(LOGGING_IN, "a message", "nothing: access was denied")),
+        }
+    }
+
+    /// The next command. One that is too long is answered with an error, and the one after it is waited for.
+    fn command(&mut self, input: &mut &[u8]) -> Result<ReplicaStep> {
+        loop {
+            let message = self.messages.next_within(&mut self.packets, input, COMMAND_SIZE_MAX);
+            let request = match message.during(TAKING)? {
+                None => return Ok(ReplicaStep::NeedInput),
+                Some(Message::Whole(message)) => Some(Request::of(Command::decode(message).during(TAKING)?)),
+                Some(Message::TooLong) => None,
+            };
+            self.messages.release();
+            self.out.set_sequence(self.packets.next_sequence());
+            self.packets.expect_sequence(0);
+            match request {
+                Some(request) => return Ok(ReplicaStep::Request(request)),
+                None => self.refuse(&ServerError {
+                    code: ServerError::PACKET_TOO_LARGE,
+                    sqlstate: Some(*b"08S01"),
+                    message: "Got a packet bigger than 'max_allowed_packet' bytes".into(),
+                }),
+            }
         }
     }
 
@@ -397,6 +419,7 @@ mod tests {
             nonce: *b"abcdefghijklmnopqrst",
             tls: false,
             accounts: vec![account],
+            native_password: true,
         })
     }
 
@@ -450,6 +473,45 @@ mod tests {
     }
 
     #[test]
+    fn native_passwords_can_be_switched_off() {
+        for plugin in [None, Some(AuthPlugin::NativePassword), Some(AuthPlugin::CachingSha2Password)] {
+            let (mut client, mut source) = (client("secret", plugin), source());
+            source.options.native_password = false;
+            let (step, told) = talk(&mut client, &mut source);
+            assert!(matches!(step, Ok(ClientStep::LoggedIn)), "{plugin:?}: {step:?}");
+            assert_eq!(told, ReplicaStep::LoggedIn("repl".into()));
+        }
+        // One that answers the switch with the other plugin's proof is not let in.
+        let mut source = source();
+        source.options.native_password = false;
+        let nonce = source.options.nonce;
+        let proof = crate::auth::scramble::native_password(b"secret", &nonce);
+        let response = HandshakeResponse {
+            head: SslRequest {
+                capabilities: CAPABILITIES,
+                packet_size_max: 1 << 24,
+                collation: COLLATION,
+                filler: [0; 23],
+            },
+            user: b"repl",
+            proof: &proof,
+            database: None,
+            plugin: Some(b"mysql_native_password"),
+            attributes: Vec::new(),
+            zstd_level: None,
+        };
+        let mut writer = PacketWriter::default();
+        writer.set_sequence(1);
+        writer.message(|out| response.encode(out));
+        assert_eq!(source.poll(&mut writer.pending()).unwrap(), ReplicaStep::NeedInput);
+        assert!(source.pending().windows(21).any(|part| part == b"caching_sha2_password"));
+        let mut again = PacketWriter::default();
+        again.set_sequence(3);
+        again.message(|out| out.put(&proof));
+        assert_eq!(source.poll(&mut again.pending()).unwrap(), ReplicaStep::Denied("repl".into()));
+    }
+
+    #[test]
     fn a_client_goes_over_to_tls_once() {
         let (mut client, mut source) = (client("secret", None), source());
         source = ReplicaSession::new(ReplicaOptions { tls: true, ..source.options });
@@ -479,6 +541,62 @@ mod tests {
                 assert!(source.poll(&mut b"\x01\0\0\x04\x01".as_slice()).is_err());
             }
         }
+    }
+
+    fn logged_in() -> ReplicaSession {
+        let mut source = source();
+        let (step, _) = talk(&mut client("secret", None), &mut source);
+        assert!(matches!(step, Ok(ClientStep::LoggedIn)), "{step:?}");
+        source
+    }
+
+    /// Gives a session a message in packets, 1 MiB at a time.
+    fn send(source: &mut ReplicaSession, command: &Command<'_>) -> ReplicaStep {
+        let mut writer = PacketWriter::default();
+        writer.message(|out| command.encode(out));
+        let mut step = ReplicaStep::NeedInput;
+        for mut piece in writer.pending().chunks(1 << 20) {
+            assert_eq!(step, ReplicaStep::NeedInput);
+            step = source.poll(&mut piece).unwrap();
+            assert!(piece.is_empty());
+        }
+        step
+    }
+
+    #[test]
+    fn a_dump_may_name_a_set_of_many_megabytes_and_a_longer_command_is_answered() {
+        let mut text = "1410447f-e54d-11f1-848d-02fc00000001".to_owned();
+        // 16 bytes each: more than the 4 MiB after which connections were once cut, and than a packet has.
+        (1..1_200_000).for_each(|n| text.push_str(&format!(":{}", 2 * n)));
+        let request = DumpRequest::ByGtidSet {
+            flags: crate::dump_request::DumpFlags(0),
+            server_id: 7,
+            name: Vec::new(),
+            position: 4,
+            gtid_set: text.parse().unwrap(),
+            format: binlogz_binlog::gtid::GtidSetFormat::Untagged,
+        };
+        let mut source = logged_in();
+        assert!(
+            send(&mut source, &Command::Dump(request.clone()))
+                == ReplicaStep::Request(Request::Dump(request))
+        );
+        assert!(source.pending().is_empty());
+        assert_eq!(source.next_sequence(), 2, "the answer to two packets");
+
+        let statement = vec![b' '; COMMAND_SIZE_MAX];
+        assert_eq!(send(&mut source, &Command::Query(&statement)), ReplicaStep::NeedInput);
+        let (header, message) = source.pending().split_at(4);
+        assert_eq!(header.last(), Some(&5), "after packets 0 to 4");
+        let error = ServerError::from(ErrPacket::decode(message).unwrap());
+        assert_eq!(error.to_string(), "1153 (08S01): Got a packet bigger than 'max_allowed_packet' bytes");
+        source.sent(source.pending().len());
+        // The longest one that is taken, and one after it.
+        let step = send(&mut source, &Command::Query(statement.get(1..).unwrap()));
+        assert!(
+            matches!(step, ReplicaStep::Request(Request::Statement(text)) if text.len() == COMMAND_SIZE_MAX - 1)
+        );
+        assert_eq!(send(&mut source, &Command::Ping), ReplicaStep::Request(Request::Ping));
     }
 
     #[test]

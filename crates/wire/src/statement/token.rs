@@ -23,7 +23,10 @@ pub(super) struct Placed {
     pub(super) end: usize,
 }
 
-/// All tokens; `None` where a text or comment does not end.
+/// More than any statement has that a source answers; each takes many times the memory of a letter.
+const TOKENS_MAX: usize = 10_000;
+
+/// All tokens; `None` where a text or comment does not end, or where there are too many.
 pub(super) fn tokens(text: &str) -> Option<Vec<Placed>> {
     let mut rest = text;
     let mut found = Vec::new();
@@ -35,6 +38,9 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Placed>> {
         let begin = text.len() - rest.len();
         let (token, behind) = token(rest)?;
         rest = behind;
+        if found.len() == TOKENS_MAX {
+            return None;
+        }
         found.push(Placed { token, begin, end: text.len() - rest.len() });
     }
 }

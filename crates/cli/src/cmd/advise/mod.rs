@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binlogz_binlog::printable;
 use binlogz_encryption::Keyring;
 use binlogz_flow::measure::{Measure, MeasureSummary, measure};
 use binlogz_flow::{Input, ReadAt};
@@ -239,7 +240,7 @@ impl Advise {
         self.measure(&mut advice, sampler, all_files, deadlines)
             .map_err(|error| Failure::reading(&"the sample", &error))?;
         if let Some(page) = &page {
-            let mut out = BufWriter::new(page.create(None)?);
+            let mut out = BufWriter::new(page.create()?);
             let written = advice.write_page(&name(&logs), &mut out);
             let written = written.and_then(|()| out.into_inner().map_err(|error| error.into_error()));
             written.map_err(|error| Failure::writing(page, &error))?.finish()?;
@@ -355,9 +356,9 @@ impl Advise {
             FormatArg::Json => Format::Json.write(&advice.sections(), out),
             FormatArg::Text => {
                 let recommendation = advice.recommendation();
-                writeln!(out, "Recommendation: {recommendation}")?;
+                writeln!(out, "Recommendation: {}", printable(&recommendation.to_string()))?;
                 for reason in &recommendation.reasons {
-                    writeln!(out, "  - {reason}")?;
+                    writeln!(out, "  - {}", printable(reason))?;
                 }
                 writeln!(out)?;
                 Format::Table.write(&advice.shown(TOP), out)

@@ -84,7 +84,7 @@ impl Doctor {
             }
         }
         if let Some(target) = &save {
-            let mut output = target.create(None)?;
+            let mut output = target.create()?;
             write_json(&report, &mut output).map_err(|error| Failure::writing(target, &error))?;
             output.finish()?;
         }

@@ -18,6 +18,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use binlogz_report::mysqlbinlog::{Chunk, TextMemory};
 
 use crate::failure::{Failure, Result};
+use crate::output::create_printed;
 
 /// Bytes that are written at a time.
 const WRITE_SIZE: usize = 256 << 10;
@@ -33,7 +34,7 @@ impl Out {
     pub(super) fn open(result_file: Option<&Path>) -> Result<Self> {
         let (file, name) = match result_file {
             None => (io::stdout().as_fd().try_clone_to_owned().map(File::from), "stdout".to_owned()),
-            Some(path) => (File::create(path), path.display().to_string()),
+            Some(path) => (create_printed(path), path.display().to_string()),
         };
         let file =
             file.map_err(|error| Failure::Line(format!("Could not create log file '{name}': {error}")))?;

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use binlogz_binlog::{Error as BinlogError, MAGIC};
+use binlogz_binlog::{Error as BinlogError, MAGIC, printable};
 use binlogz_encryption::Keyring;
 use binlogz_flow::events::run_in_turns;
 use binlogz_flow::{Error as FlowError, Input};
@@ -29,6 +29,7 @@ use super::remote::{self, RemoteInputs};
 use crate::archived;
 use crate::cmd::workers;
 use crate::failure::{Failure, Result};
+use crate::output::create_printed;
 
 /// What mysqlbinlog's exit code tells.
 const FAILED: u8 = 1;
@@ -258,7 +259,7 @@ fn is_only_magic(error: &FlowError) -> bool {
 
 /// Tells on stderr. Where even that is closed, the exit code has to do.
 fn tell(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
 fn open(path: &Path, keyring: Option<&Keyring>) -> Result<Input> {
@@ -289,7 +290,7 @@ fn open_output(result_file: Option<&Path>) -> Result<(File, String)> {
         Some(path) => {
             let name = path.display().to_string();
             let file =
-                File::create(path).map_err(|error| Failure::of(&name, format_args!("open: {error}")))?;
+                create_printed(path).map_err(|error| Failure::of(&name, format_args!("open: {error}")))?;
             Ok((file, name))
         }
     }

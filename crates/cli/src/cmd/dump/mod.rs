@@ -15,6 +15,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 
+use binlogz_binlog::printable;
 pub(crate) use options::Dump;
 use options::{Format, Options, Outcome, Parsed};
 
@@ -75,7 +76,7 @@ fn tell(failure: Failure) -> u8 {
         Failure::ClosedPipe => 0,
         Failure::Line(line) => {
             // Where even stderr is closed, the exit code has to do.
-            let _ = writeln!(io::stderr(), "ERROR: {line}");
+            let _ = writeln!(io::stderr(), "ERROR: {}", printable(&line));
             1
         }
     }

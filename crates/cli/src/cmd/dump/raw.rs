@@ -15,6 +15,7 @@ use binlogz_source::{ConnectOptions, RemoteFile, RemoteFiles};
 use super::options::Options;
 use super::remote;
 use crate::failure::{Failure, Result};
+use crate::output::create_printed;
 
 /// Bytes that are written at a time: small events cost no system call each.
 const WRITE_SIZE: usize = 1 << 20;
@@ -59,7 +60,7 @@ struct RawFile {
 
 impl RawFile {
     fn create(path: PathBuf) -> Result<Self> {
-        let created = File::create(&path);
+        let created = create_printed(&path);
         let file = created.map_err(|error| {
             Failure::Line(format!("Could not create log file '{}': {error}", path.display()))
         })?;
@@ -113,5 +114,21 @@ fn sync(file: &File) -> io::Result<()> {
     match file.sync_all() {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_copied_log_is_for_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("binlog.000001");
+        let file = RawFile::create(path.clone()).unwrap();
+        let mode = file.file.get_ref().metadata().unwrap().permissions().mode() & 0o7777;
+        assert_eq!((mode & !0o600, mode & 0o600), (0, 0o600), "{mode:o}");
     }
 }

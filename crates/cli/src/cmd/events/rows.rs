@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 
+use binlogz_binlog::printable;
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -86,7 +87,9 @@ impl Rows {
 
     fn table_row(&mut self, row: &Row<'_>) -> io::Result<()> {
         let Row { log_name, pos, event_type, server_id, end_log_pos, info } = *row;
-        self.table_line([&log_name, &pos, &event_type, &server_id, &end_log_pos], &printable(info))
+        let (log_name, info) = (printable(log_name), String::from_utf8_lossy(info));
+        let info = printable(&info);
+        self.table_line([&log_name, &pos, &event_type, &server_id, &end_log_pos], info.as_bytes())
     }
 
     fn table_line(&mut self, columns: [&dyn Display; 5], info: &[u8]) -> io::Result<()> {
@@ -144,20 +147,6 @@ fn batch_escape(byte: u8) -> Option<&'static [u8]> {
         b'\\' => Some(b"\\\\"),
         _ => None,
     }
-}
-
-/// Text for a terminal: one line, and nothing that moves the cursor.
-fn printable(info: &[u8]) -> Vec<u8> {
-    let mut text = Vec::with_capacity(info.len());
-    for &byte in info {
-        match byte {
-            b'\n' => text.extend_from_slice(b"\\n"),
-            b'\t' => text.extend_from_slice(b"\\t"),
-            0..0x20 | 0x7f => text.extend_from_slice(format!("\\x{byte:02x}").as_bytes()),
-            _ => text.push(byte),
-        }
-    }
-    text
 }
 
 fn failure(error: &io::Error) -> Failure {

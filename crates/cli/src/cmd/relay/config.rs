@@ -42,6 +42,7 @@ pub(super) struct Source {
     pub(super) ssl_ca: Option<PathBuf>,
     pub(super) ssl_cert: Option<PathBuf>,
     pub(super) ssl_key: Option<PathBuf>,
+    pub(super) server_public_key: Option<PathBuf>,
     #[serde(default)]
     pub(super) get_server_public_key: bool,
     pub(super) compression_algorithms: Option<String>,
@@ -88,6 +89,7 @@ pub(super) struct Listen {
     pub(super) ssl_cert: Option<PathBuf>,
     pub(super) ssl_key: Option<PathBuf>,
     pub(super) require_tls: bool,
+    pub(super) native_password: bool,
     pub(super) connections_max: Option<usize>,
     pub(super) connections_per_address_max: Option<usize>,
     pub(super) logging_in_max: Option<usize>,
@@ -102,6 +104,7 @@ impl Default for Listen {
             ssl_cert: None,
             ssl_key: None,
             require_tls: false,
+            native_password: true,
             connections_max: None,
             connections_per_address_max: None,
             logging_in_max: None,

@@ -26,7 +26,7 @@ pub(super) struct Init {
 impl Init {
     pub(super) fn run(self) -> Result<Exit> {
         let target = output::target(self.file, &[], self.force)?;
-        let mut out = target.create(None)?;
+        let mut out = target.create()?;
         out.write_all(COMMENTED.as_bytes()).map_err(|error| Failure::writing(&target, &error))?;
         out.finish()?;
         Ok(Exit::Done)

@@ -47,6 +47,7 @@ impl Config {
             http: self.http.as_ref().map(|http| http.address),
             server_id: self.source.server_id.filter(|id| *id > 0),
             semi_sync: self.source.semi_sync,
+            listen_native_password: self.listen.native_password,
             listen_semi_sync: self.listen.semi_sync,
             wait_for_replicas: self.source.wait_for_replicas(),
         })
@@ -107,6 +108,7 @@ impl Source {
             (&self.ssl_ca, &mut base.tls.ca),
             (&self.ssl_cert, &mut base.tls.certificate),
             (&self.ssl_key, &mut base.tls.key),
+            (&self.server_public_key, &mut base.server_public_key_path),
         ] {
             if given.is_some() {
                 option.clone_from(given);

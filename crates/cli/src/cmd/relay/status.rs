@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use binlogz_binlog::printable;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
@@ -140,5 +141,6 @@ fn text(status: &Value) -> String {
     for error in status["last_errors"].as_array().into_iter().flatten().take(5) {
         lines.push(format!("error     {}: {}", plain(&error["kind"]), plain(&error["text"])));
     }
-    lines.join("\n") + "\n"
+    // Clients and the source chose some of it.
+    lines.iter().map(|line| printable(line) + "\n").collect()
 }

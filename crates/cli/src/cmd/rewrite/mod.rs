@@ -141,7 +141,7 @@ impl Job {
         let target = target?;
         let input = log.open(settings.keyring.as_ref())?;
         let lost = if salvage { lost_parts(&log, &input)? } else { Vec::new() };
-        let mut output = target.create(metadata.as_ref())?;
+        let mut output = target.create_log(metadata.as_ref())?;
         let size = metadata.filter(Metadata::is_file).map(|metadata| metadata.len());
         let progress = Progress::new(&log, size);
         let mut note = positions.map(|positions| |moved| positions.note(&log, &moved));

@@ -44,7 +44,7 @@ pub(super) struct Positions<'a> {
 impl<'a> Positions<'a> {
     /// Begins the file.
     pub(super) fn create(target: &'a Target) -> Result<Self> {
-        let out = BufWriter::new(target.create(None)?);
+        let out = BufWriter::new(target.create()?);
         let mut positions = Positions { target, out, size: 0, kept: 0, failure: None };
         positions.line(HEADING).map_err(|error| Failure::writing(target, &error))?;
         positions.keep();

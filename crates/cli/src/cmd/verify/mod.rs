@@ -6,6 +6,7 @@ mod same;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 
+use binlogz_binlog::printable;
 use binlogz_encryption::Keyring;
 use binlogz_flow::{Verdict, verify};
 use clap::Args;
@@ -112,9 +113,9 @@ fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
 }
 
 fn write_text(name: &str, verdict: &Verdict, out: &mut dyn Write) -> io::Result<()> {
-    let findings = &verdict.findings;
+    let (findings, name) = (&verdict.findings, printable(name));
     for problem in verdict.problems() {
-        writeln!(out, "{name} {problem}")?;
+        writeln!(out, "{name} {}", printable(&problem.to_string()))?;
     }
     let more = findings.problem_count - findings.problems.len() as u64;
     if more > 0 {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use binlogz_binlog::printable;
 use binlogz_encryption::Keyring;
 use binlogz_flow::same::{Difference, Found};
 use binlogz_flow::{Comparison, same};
@@ -53,11 +54,12 @@ fn write_text(sides: [&[LogPath]; 2], comparison: &Comparison, out: &mut dyn Wri
     for (side, found) in difference.found.iter().enumerate() {
         match found {
             Some(found) => {
-                let log = log(sides, side, found.log);
+                let log = log(sides, side, found.log).to_string();
+                let log = printable(&log);
                 writeln!(out, "  {log} at {}: {}", found.place.offset, Description(found))?;
             }
             None => match sides[side].last() {
-                Some(log) => writeln!(out, "  {log}: no more events")?,
+                Some(log) => writeln!(out, "  {}: no more events", printable(&log.to_string()))?,
                 None => writeln!(out, "  no log")?,
             },
         }

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use binlogz_binlog::charset::{Charset, collation_name};
@@ -233,11 +234,14 @@ impl Run<'_> {
     }
 }
 
+/// The rows of a LOAD DATA are for whoever prints the log alone: the folder is often one that all may read.
+const LOAD_FILE_MODE: u32 = 0o600;
+
 /// Makes a file with a name of its own, as mysqlbinlog names it.
 pub(super) fn make_file(folder: &Path, file_id: u32) -> io::Result<PathBuf> {
     for number in 0.. {
         let path = folder.join(format!("SQL_LOAD_MB-{file_id:x}-{number:x}"));
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
+        match OpenOptions::new().write(true).create_new(true).mode(LOAD_FILE_MODE).open(&path) {
             Ok(_) => return Ok(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < u32::MAX => {}
             Err(error) => return Err(error),
