@@ -41,7 +41,7 @@ fn with_server(mut command: Command, server: &Server, arguments: &[&str]) -> Com
 }
 
 fn ours(folder: &Folder, server: &Server, arguments: &[&str]) -> Command {
-    with_server(folder.binlogz(["dump"]), server, arguments)
+    with_server(folder.mysqlbinlog([""; 0]), server, arguments)
 }
 
 fn theirs(folder: &Folder, server: &MysqlSandbox, arguments: &[&str]) -> Command {

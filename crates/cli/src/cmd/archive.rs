@@ -17,10 +17,11 @@ use tempfile::NamedTempFile;
 
 use super::workers;
 use crate::Exit;
-use crate::failure::{Failure, Result, complain};
+use crate::failure::{Failure, Result, complain, warn};
 use crate::keyring::KeyringArg;
 use crate::log_path::LogPath;
 use crate::memory;
+use crate::time;
 
 /// Pack binary logs by column into an archive, and restore them byte for byte
 ///
@@ -85,7 +86,8 @@ struct Chosen {
     /// Only these transactions
     #[arg(long, value_name = "GTID_SET")]
     gtids: Option<GtidSet>,
-    /// Only transactions begun at this time or later: YYYY-MM-DD hh:mm:ss in UTC, or seconds since 1970
+    /// Only transactions begun at this time or later: YYYY-MM-DD hh:mm:ss, local time unless Z or an offset as
+    /// +01:00 follows, or seconds since 1970
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     start_datetime: Option<u32>,
     /// Only transactions begun before this time
@@ -235,8 +237,8 @@ impl List {
             &format!("{:<24} {:>14} {:>14}  {:<19}  {:<19}  gtids", "log", "bytes", "packed", "from", "to"),
         )?;
         for file in &manifest.files {
-            let time = |seconds: Option<u32>| seconds.map(utc).unwrap_or_default();
-            let (from, to) = (time(file.times.map(|times| times.0)), time(file.times.map(|times| times.1)));
+            let shown = |seconds: Option<u32>| seconds.map(time::shown).unwrap_or_default();
+            let (from, to) = (shown(file.times.map(|times| times.0)), shown(file.times.map(|times| times.1)));
             let gtids = file.gtids.replace('\n', "");
             let (name, size, packed) = (&file.name, file.size, file.packed_size);
             print(out, &format!("{name:<24} {size:>14} {packed:>14}  {from:<19}  {to:<19}  {gtids}"))?;
@@ -289,7 +291,12 @@ impl Chosen {
         let (storage, manifest) = open(&self.archive)?;
         let selection = self.selection();
         let mut exit = Exit::Done;
-        for file in self.files(manifest)? {
+        let files = self.files(manifest)?;
+        if !self.is_met(&files)? {
+            return Ok(Exit::Negative);
+        }
+        let mut is_chosen = selection.is_all();
+        for file in files {
             let mut output = None;
             let restored = if selection.is_all() {
                 begin(&file).and_then(|(made, mut out)| {
@@ -309,6 +316,7 @@ impl Chosen {
             };
             match restored {
                 Ok(ended) => {
+                    is_chosen |= output.is_some();
                     output.map_or(Ok(()), &mut end)?;
                     if ended {
                         break;
@@ -321,8 +329,48 @@ impl Chosen {
                 }
             }
         }
+        if !is_chosen && exit == Exit::Done {
+            complain(&format!("{}: no transaction is all that was asked for", self.archive.display()));
+            exit = Exit::Negative;
+        }
         Ok(exit)
     }
+
+    /// Whether these logs have what is asked for, as far as the manifest can tell; tells what they don't.
+    fn is_met(&self, files: &[FileEntry]) -> Result<bool> {
+        let mut there = GtidSet::default();
+        for file in files {
+            there.union(&file.gtid_set().map_err(failure(&self.archive))?);
+        }
+        let is_of_times = |file: &FileEntry| {
+            let (first, last) = file.times.unwrap_or((0, u32::MAX));
+            self.start_datetime.is_none_or(|start| last >= start)
+                && self.stop_datetime.is_none_or(|stop| first < stop)
+        };
+        let no = |what: String| {
+            complain(&format!("{}: {what}", self.archive.display()));
+            Ok(false)
+        };
+        if let Some(stop) = self.stop_before_gtid.filter(|stop| !there.contains(stop)) {
+            return no(format!("--stop-before-gtid {stop}: this transaction is not there"));
+        }
+        if !files.is_empty() && !files.iter().any(is_of_times) {
+            return no("no transaction is of these times".to_owned());
+        }
+        let Some(mut absent) = self.gtids.clone() else { return Ok(true) };
+        if absent.is_disjoint(&there) {
+            return no(format!("--gtids {}: none of these transactions is there", one_line(&absent)));
+        }
+        absent.subtract(&there);
+        if !absent.is_empty() {
+            warn(&format!("{}: {} are not there", self.archive.display(), one_line(&absent)));
+        }
+        Ok(true)
+    }
+}
+
+fn one_line(set: &GtidSet) -> String {
+    set.to_string().replace('\n', "")
 }
 
 impl Restore {
@@ -397,62 +445,18 @@ fn print(out: &mut impl Write, line: &str) -> Result<()> {
     writeln!(out, "{line}").map_err(|error| Failure::writing(&"standard output", &error))
 }
 
-const DAY: i64 = 86_400;
-
-/// Seconds since 1970 of what a user wrote.
+/// What a user wrote, in seconds since 1970: a number is that already.
 fn seconds(text: &str) -> Result<u32, String> {
-    let expected = || format!("{text:?} is neither YYYY-MM-DD hh:mm:ss nor seconds since 1970");
     if let Ok(seconds) = text.parse() {
         return Ok(seconds);
     }
-    let fields: Vec<i64> = text
-        .split(['-', ' ', 'T', ':'])
-        .map(|field| field.parse().map_err(|_| expected()))
-        .collect::<Result<_, _>>()?;
-    let [year, month @ 1..=12, day @ 1..=31, hour @ 0..=23, minute @ 0..=59, second @ 0..=59] = fields[..]
-    else {
-        return Err(expected());
-    };
-    let seconds = days(year, month, day) * DAY + hour * 3600 + minute * 60 + second;
-    u32::try_from(seconds).map_err(|_| expected())
-}
-
-/// Days since 1970 in the Gregorian calendar, counted in years that begin in March.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
-}
-
-/// Seconds since 1970 as date and time in UTC.
-fn utc(seconds: u32) -> String {
-    let (day, second) = (i64::from(seconds) / DAY, i64::from(seconds) % DAY);
-    let year = (1970..).find(|year| days(year + 1, 1, 1) > day).unwrap_or(1970);
-    let month = (1..=12).rev().find(|&month| days(year, month, 1) <= day).unwrap_or(1);
-    let of_month = day - days(year, month, 1) + 1;
-    format!("{year}-{month:02}-{of_month:02} {:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
+    let seconds = time::parse(text).map_err(|no_time| format!("{no_time}, or seconds since 1970"))?;
+    Ok(u32::try_from(seconds.max(0)).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_read_and_shown() {
-        for (text, expected) in [
-            ("1970-01-01 00:00:00", 0),
-            ("2000-02-29 12:00:01", 951_825_601),
-            ("2026-11-22 01:02:03", 1_795_309_323),
-            ("2100-03-01 00:00:00", 4_107_542_400),
-        ] {
-            assert_eq!(seconds(text), Ok(expected));
-            assert_eq!(utc(expected), text);
-        }
-        assert_eq!(seconds("951825601"), Ok(951_825_601));
-        for bad in ["", "now", "2026-13-01 00:00:00", "2026-01-01", "1969-12-31 23:59:59"] {
-            assert!(seconds(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn the_next_log_has_the_next_number() {

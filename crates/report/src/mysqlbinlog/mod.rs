@@ -33,7 +33,6 @@ mod value;
 
 pub use around::{push_begin, push_end, warnings_at_end};
 pub use assembler::Assembler;
-pub use local_time::local_seconds;
 pub use options::{Base64Output, Positions, PrintOptions, Selection};
 pub use printer::{Printed, Printer, end_log, made_up_event};
 pub use quote::{push_identifier, push_quoted};
