@@ -12,7 +12,7 @@ use binlogz_binlog::checksum::crc32;
 use binlogz_binlog::event::{QueryEvent, StatusVariables};
 use binlogz_binlog::{EventType, HeaderFlags};
 use binlogz_testkit::builder::{LogBuilder, Release};
-use binlogz_testkit::{Installed, Tool, corpus, require_tool, tool};
+use binlogz_testkit::{Installed, Server, Tool, corpus, require_tool, tool};
 use common::{Folder, Ran};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -296,7 +296,7 @@ fn requests_that_the_logs_do_not_meet_are_errors() {
     // Of several logs one will do; of the last one the position counts.
     let second = corpus::path("binlog.000003");
     let second = second.to_str().unwrap();
-    folder.run(["dump", "--no-defaults", &format!("--stop-before-gtid={UUID}:5"), second, log]).is_done();
+    folder.run(["dump", "--no-defaults", &format!("--stop-before-gtid={UUID}:5"), log, second]).is_done();
     // Before the place to begin at it does not count.
     let ran = folder.run([
         "dump",
@@ -306,6 +306,24 @@ fn requests_that_the_logs_do_not_meet_are_errors() {
         log,
     ]);
     assert_eq!((ran.code, ran.text()), (Some(1), ""), "{}", ran.stderr);
+}
+
+/// Nothing of a pipe is shown that comes after the transaction to stop before, which its previous GTIDs name.
+#[test]
+fn a_transaction_that_stands_before_the_log_ends_a_pipe_at_once() {
+    let folder = Folder::new();
+    let bytes = fs::read(corpus::path("binlog.000003")).unwrap();
+    let gtid = format!("{UUID}:1");
+    let all = folder.run_with(["dump", "--no-defaults", "--format=jsonl", "-"], &bytes);
+    assert!(
+        all.text().contains("\"type\":\"gtid\"") && all.text().contains(&format!("\"gtid_set\":\"{UUID}:1-"))
+    );
+    for (format, transaction) in [("sql", "SET @@SESSION.GTID_NEXT= '1"), ("jsonl", "\"type\":\"gtid\"")] {
+        let arguments = ["dump", "--no-defaults", "--format", format, "--stop-before-gtid", &gtid, "-"];
+        let ran = folder.run_with(arguments, &bytes);
+        is_refused(&ran, &format!("--stop-before-gtid={gtid}: this transaction stands before the log"));
+        assert!(!ran.text().contains(transaction), "{}", ran.text());
+    }
 }
 
 /// As a wrapper or MySQL's own test suite calls it.
@@ -506,4 +524,87 @@ fn an_incident_that_was_changed_is_no_servers() {
     let mut log = LogBuilder::new(Release::MYSQL_9_7);
     let path = folder.put("binlog.000002", log.event(EventType::INCIDENT, &body).bytes());
     assert_eq!(folder.run(["verify", path.to_str().unwrap()]).code, Some(0));
+}
+
+// Logs of a server.
+
+fn remote(mut command: Command, server: &Server, arguments: &[&str]) -> Ran {
+    command.args(["--no-defaults", "--no-login-paths", "-R", "-h127.0.0.1", "-urepl"]);
+    command
+        .arg(format!("-P{}", server.port()))
+        .args(arguments)
+        .env("MYSQL_PWD", "repl")
+        .output()
+        .unwrap()
+        .into()
+}
+
+/// Rows of a renamed database, plain and compressed, go where they were told to go, in raw files too.
+#[test]
+fn raw_files_name_the_new_database() -> Outcome {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let compressed = "SET SESSION binlog_transaction_compression = ON";
+    server.sql(&format!(
+        "CREATE DATABASE shop; CREATE TABLE shop.item (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(100)); \
+         CREATE DATABASE other; CREATE TABLE other.t (id INT); USE shop; \
+         INSERT INTO item VALUES (1, 'one'), (2, 'two'); UPDATE item SET v = 'zwei' WHERE id = 2; \
+         SET SESSION binlog_format = STATEMENT; INSERT INTO item VALUES (3, 'three'); \
+         SET SESSION binlog_format = ROW; {compressed}; \
+         INSERT INTO item (v) SELECT REPEAT(v, 5) FROM item; \
+         INSERT INTO item (v) SELECT CONCAT(a.v, b.v) FROM item a, item b, item c; \
+         INSERT INTO item (v) SELECT SHA2(RAND(a.id * 100 + b.id), 256) FROM item a, item b LIMIT 20000; \
+         BEGIN; INSERT INTO other.t VALUES (1); INSERT INTO item (v) VALUES ('both'); COMMIT; DELETE FROM item WHERE id = 1"
+    ))?;
+    let log = server.flush_binary_logs()?;
+    server.sql(&format!("USE other; {compressed}; INSERT INTO other.t VALUES (2), (3)"))?;
+    let untouched = server.flush_binary_logs()?;
+    let name = |log: &Path| log.file_name().unwrap().to_str().unwrap().to_owned();
+    let rules = ["--rewrite-db=shop->a_longer_name", "--rewrite-db=other->o"];
+    for rules in [&rules[..1], &rules[..]] {
+        let (here, there) = (Folder::new(), Folder::new());
+        let log = name(&log);
+        let arguments: Vec<_> = ["--raw"].iter().chain(rules).copied().chain([log.as_str()]).collect();
+        let ours = remote(here.mysqlbinlog([""; 0]), &server, &arguments);
+        let mut command = mysql.command("mysqlbinlog");
+        command.current_dir(there.path(""));
+        let theirs = remote(command, &server, &arguments);
+        assert_eq!((ours.code, ours.stderr.as_str()), (Some(0), ""), "{}", theirs.stderr);
+        assert!(here.read(&log) == there.read(&log), "{rules:?}: another file");
+        // It is a log whose checksums are right, and its rows go where they should.
+        let path = here.path(&log);
+        let text = same_as_mysqlbinlog(mysql, &here, &["-c", path.to_str().unwrap()]);
+        assert!(text.text().contains("`a_longer_name`.`item`") && !text.text().contains("`shop`.`item`"));
+    }
+    // What names no such database stays as the server sends it, payloads too.
+    let here = Folder::new();
+    let log = name(&untouched);
+    remote(here.mysqlbinlog([""; 0]), &server, &["--raw", rules[0], &log]).is_done();
+    assert!(here.read(&log) == fs::read(&untouched)?);
+    Ok(())
+}
+
+#[test]
+fn an_authority_that_nobody_asks_is_told() -> Outcome {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let authority = server.datadir().join("ca.pem");
+    let authority = format!("--ssl-ca={}", authority.display());
+    let folder = Folder::new();
+    let log = server.flush_binary_logs()?;
+    let log = log.file_name().unwrap().to_str().unwrap();
+    for mode in ["PREFERRED", "REQUIRED", "VERIFY_CA"] {
+        let arguments = [&authority, &format!("--ssl-mode={mode}"), log];
+        let ours = remote(folder.mysqlbinlog([""; 0]), &server, &arguments);
+        let theirs = remote(mysql.command("mysqlbinlog"), &server, &arguments);
+        assert_eq!((ours.code, ours.stderr), (theirs.code, theirs.stderr.clone()), "{mode}");
+        assert_eq!(theirs.stderr.contains("no verification"), mode != "VERIFY_CA");
+    }
+    // The other commands that connect.
+    let port = server.port().to_string();
+    let arguments =
+        ["doctor", "--no-defaults", "-h127.0.0.1", "-P", &port, "-uroot", "--ssl-mode=REQUIRED", &authority];
+    let ran = folder.run(arguments);
+    assert!(ran.stderr.contains("ssl-ca or ssl-capath is given, and nothing is verified"), "{}", ran.stderr);
+    Ok(())
 }

@@ -3,6 +3,8 @@
 
 use std::fmt::Display;
 
+use binlogz_binlog::event::PreviousGtidsEvent;
+
 use crate::mysqlbinlog::Selection;
 
 /// Goes from event to event, as part of a printer's state.
@@ -14,6 +16,8 @@ pub struct Met {
     pub(crate) time: bool,
     /// Where the last event ends, payloads not opened.
     pub(crate) end: u64,
+    /// The transaction of `--stop-before-gtid` stands before the logs: nothing is shown that comes after it.
+    pub(crate) is_too_late: bool,
 }
 
 /// A request, and what became of it.
@@ -47,6 +51,14 @@ impl Unmet {
 }
 
 impl Met {
+    /// Looks at a log's previous GTIDs; whether the transaction to stop before is among them and can't come any more.
+    pub(crate) fn previous_gtids(&mut self, body: &[u8], selection: &Selection) -> bool {
+        let Some(stop) = &selection.stop_before_gtid else { return false };
+        let previous = PreviousGtidsEvent::decode(body);
+        self.is_too_late |= previous.is_ok_and(|previous| previous.gtid_set.contains(stop));
+        self.is_too_late
+    }
+
     /// What was asked for and not met, at the end of the last log. `ended`: the output ended before the log did, as
     /// asked for.
     pub fn unmet(&self, selection: &Selection, stop: Option<u64>, ended: bool) -> Vec<Unmet> {
@@ -57,6 +69,10 @@ impl Met {
         if (selection.start_time.is_some() || selection.stop_time.is_some()) && !self.time {
             let line = "--start-datetime, --stop-datetime: no event is of these times".to_owned();
             unmet.push(Unmet { line, is_our_own: false });
+        }
+        if let Some(gtid) = selection.stop_before_gtid.as_ref().filter(|_| self.is_too_late) {
+            let line = format!("--stop-before-gtid={gtid}: this transaction stands before the log");
+            unmet.push(Unmet { line, is_our_own: true });
         }
         if ended {
             return unmet;

@@ -12,6 +12,7 @@ use binlogz_archive::storage::{self, Storage};
 use binlogz_archive::{Error, check, order, restore};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_flow::Input;
+use binlogz_report::zone::Zone;
 use clap::{Args, Subcommand};
 use tempfile::NamedTempFile;
 
@@ -130,6 +131,9 @@ struct Cat {
 
 impl Archive {
     pub(super) fn run(self) -> Result<Exit> {
+        if let Some(problem) = Zone::of_process().problem() {
+            warn(problem);
+        }
         match self.what {
             What::Create(create) => create.run(),
             What::List(list) => list.run(),

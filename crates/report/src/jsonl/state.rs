@@ -105,6 +105,10 @@ impl State {
         if !event.is_inside_payload() {
             self.met.end = offset + u64::from(event.header.event_size);
         }
+        if event_type == EventType::PREVIOUS_GTIDS && self.met.previous_gtids(event.body, selection) {
+            self.ended = true;
+            return false;
+        }
         if event_type.is_gtid() {
             let gtid = self.frame.gtid.as_ref();
             let stops = selection.stop_before_gtid.is_some() && gtid == selection.stop_before_gtid.as_ref();

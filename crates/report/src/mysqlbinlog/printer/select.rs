@@ -203,6 +203,9 @@ impl Run<'_> {
             event_type,
             EventType::FORMAT_DESCRIPTION | EventType::PREVIOUS_GTIDS | EventType::ROTATE | EventType::STOP
         );
+        if event_type == EventType::PREVIOUS_GTIDS && self.state.met.previous_gtids(shown.body, selection) {
+            return Ok(Next::Stop);
+        }
         if let Some(stop) = &selection.stop_before_gtid
             && event_type.is_gtid()
             && gtid_of(shown).and_then(|gtid| gtid.gtid()).as_ref() == Some(stop)
