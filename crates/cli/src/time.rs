@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> Option<String> {
-        Some(civil(text).ok()?.strftime("%Y-%-m-%-d %-H:%-M:%-S").to_string())
+        Some(civil(text.trim_ascii()).ok()?.strftime("%Y-%-m-%-d %-H:%-M:%-S").to_string())
     }
 
     #[test]

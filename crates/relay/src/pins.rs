@@ -37,12 +37,14 @@ impl Pins {
         Ok(Pins { file, forms: Mutex::new(forms) })
     }
 
+    /// The form that was decided for a client.
+    pub(crate) fn known(&self, account: &str, who: &str) -> Option<Form> {
+        lock(&self.forms).get(&key_of(account, who)).copied()
+    }
+
     /// The form of a client; `decided`, and from now on, if it has none yet.
     pub(crate) fn form(&self, account: &str, who: &str, decided: Form) -> Result<Form> {
-        let key: String = format!("{account}/{who}")
-            .chars()
-            .map(|letter| if letter.is_control() { '?' } else { letter })
-            .collect();
+        let key = key_of(account, who);
         let mut forms = lock(&self.forms);
         if let Some(form) = forms.get(&key) {
             return Ok(*form);
@@ -60,6 +62,11 @@ impl Pins {
     }
 }
 
+fn key_of(account: &str, who: &str) -> String {
+    let key = format!("{account}/{who}");
+    key.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -73,6 +80,7 @@ mod tests {
         let pins = Pins::open(&storage).unwrap();
         assert_eq!(pins.form("repl", "a b", Form::Compressed).unwrap(), Form::Compressed);
         assert_eq!(pins.form("repl", "a b", Form::Uncompressed).unwrap(), Form::Compressed);
+        assert_eq!((pins.known("repl", "a b"), pins.known("repl", "c d")), (Some(Form::Compressed), None));
         assert_eq!(pins.form("repl", "c\nd", Form::Uncompressed).unwrap(), Form::Uncompressed);
         let pins = Pins::open(&storage).unwrap();
         assert_eq!(pins.form("repl", "a b", Form::Uncompressed).unwrap(), Form::Compressed);
