@@ -256,8 +256,8 @@ fn requests_that_the_logs_do_not_meet_are_errors() {
     let (log, size) = (log.to_str().unwrap(), bytes.len());
     let beyond = (size + 1).to_string();
     for (request, line) in [
-        ("--stop-before-gtid", format!("{UUID}:999"), format!("this transaction is not there")),
-        ("--include-gtids", format!("{UUID}:900-999"), format!("none of these transactions is there")),
+        ("--stop-before-gtid", format!("{UUID}:999"), "this transaction is not there".to_owned()),
+        ("--include-gtids", format!("{UUID}:900-999"), "none of these transactions is there".to_owned()),
         ("--stop-position", beyond.clone(), format!("the log ends at {size}")),
     ]
     .map(|(option, value, what)| (format!("{option}={value}"), format!("{option}={value}: {what}")))
