@@ -9,6 +9,7 @@ use std::thread;
 use binlogz_archive::manifest::{FileEntry, Manifest};
 use binlogz_archive::storage::{self, Storage};
 use binlogz_archive::{Error, restore};
+use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Input;
 
 use crate::failure::{Failure, Result};
@@ -78,6 +79,11 @@ impl Archived {
     /// Bytes of the log.
     pub(crate) fn size(&self) -> u64 {
         self.entry.size
+    }
+
+    /// Its transactions, as its archive's manifest has them.
+    pub(crate) fn gtids(&self) -> Option<GtidSet> {
+        self.entry.gtid_set().ok()
     }
 
     /// The log as it was, restored while it is read.

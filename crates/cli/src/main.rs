@@ -15,6 +15,7 @@ mod output;
 mod progress;
 mod report;
 mod server_args;
+mod time;
 
 use std::process::ExitCode;
 

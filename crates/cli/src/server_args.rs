@@ -17,6 +17,10 @@ use crate::failure::{Failure, Result, warn};
 pub(crate) const PASSWORD_HAS_VALUE: &str = "--password has a value: others would see it; put it into an option file, a login \
                                   path or MYSQL_PWD, or give -p alone to be asked";
 
+/// A user that names an authority expects the server's certificate to be checked.
+const AUTHORITY_IGNORED: &str =
+    "ssl-ca or ssl-capath is given, and nothing is verified: ssl-mode=VERIFY_CA or VERIFY_IDENTITY does that";
+
 /// The groups of option files that are read.
 const GROUPS: [&str; 2] = ["client", "binlogz"];
 
@@ -126,6 +130,9 @@ impl ServerArgs {
             options.set("password", None).map_err(line)?;
         }
         options.ask_password().map_err(line)?;
+        if options.tls.ignores_authority() {
+            warn(AUTHORITY_IGNORED);
+        }
         Ok(options)
     }
 

@@ -329,10 +329,13 @@ fn what_is_asked_for_and_not_there_is_told_before_anything_is_written() {
     let absent = "00000000-0000-0000-0000-000000000001:7-9";
     let one = "00000000-0000-0000-0000-000000000001:7";
     for what in [&["restore", "--to", "back"][..], &["cat"]] {
-        for (option, value) in [("--gtids", absent), ("--stop-before-gtid", one)] {
+        let asked = [
+            ("--gtids", absent, "none of these transactions is there"),
+            ("--stop-before-gtid", one, "this transaction is not there"),
+        ];
+        for (option, value, what_is_not) in asked {
             let arguments = ["archive"].iter().chain(what).copied().chain([option, value, "arc"]);
-            let line =
-                format!("binlogz: arc: {option}: {value} is in none of the logs; nothing is written\n");
+            let line = format!("binlogz: arc: {option} {value}: {what_is_not}\n");
             folder.run(arguments).is(1, "", &line);
         }
     }

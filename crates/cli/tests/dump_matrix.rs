@@ -133,7 +133,7 @@ impl Pair {
     }
 
     fn ours(&self, options: &[&str], logs: &[&Path]) -> Dumped {
-        self.run(self.folder.binlogz(["dump"]), options, logs)
+        self.run(self.folder.mysqlbinlog([""; 0]), options, logs)
     }
 
     /// What differs, in words.

@@ -6,7 +6,7 @@ use binlogz_testkit::cdc::CdcClient;
 use binlogz_testkit::workload::Workload;
 use binlogz_testkit::{MysqlSandbox, Tool, require_tool, setting};
 use common::Folder;
-use common::relay::Relay;
+use common::relay::{Configuration, Relay, url};
 
 #[test]
 fn a_client_that_loses_rows_gets_them_from_the_relay() {
@@ -39,6 +39,48 @@ fn a_client_that_loses_rows_gets_them_from_the_relay() {
     relay.replicates_to(&replica, "repl", "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
     replica.wait_for_source(&source).unwrap();
     assert!(relay.said().contains(": binlog-z.000001"), "{}", relay.said());
+}
+
+/// A client that stored a place at the source and is pointed at the relay: `form = "auto"` is there for it, and it
+/// brings a name that has the source's payloads.
+#[test]
+fn a_stored_position_does_not_lose_rows() {
+    let mysql = require_tool!(Tool::Mysql);
+    require_tool!(Tool::Cdc);
+    let folder = Folder::new();
+    let source = mysql.sandbox().compression(3).option("binlog-row-metadata", "FULL").start().unwrap();
+    source
+        .sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT)")
+        .unwrap();
+    source.sql(&"INSERT INTO shop.t (body) VALUES (REPEAT('apples ', 100));\n".repeat(5)).unwrap();
+    let configuration = Configuration::of([url(&source)]).listen("form = \"auto\"");
+    let configuration = configuration.account("reader", "").account("mirror", "form = \"received\"");
+    let mut relay = configuration.start(&folder);
+    relay.wait_for("log", |relay| {
+        relay.sql(mysql, "reader", &[], "SHOW BINARY LOG STATUS").is_ok().then_some(())
+    });
+    let mut named = CdcClient::follow_file(relay.port, 101, ("reader", "secret"), "binlog.000001").unwrap();
+    let refused = relay.wait_for("refusal", |_| named.trouble());
+    assert!(refused.contains("1236") && refused.contains("binlog-u.000001"), "{refused}");
+    assert!(named.events().is_empty(), "{:?}", named.events());
+    // The name that it was told has the rows.
+    let told = CdcClient::follow_file(relay.port, 102, ("reader", "secret"), "binlog-u.000001").unwrap();
+    let rows = |client: &CdcClient| client.events().iter().filter(|name| *name == "WriteRowsEvent").count();
+    relay.wait_for("rows", |_| (rows(&told) == 5).then_some(()));
+    // mysqlbinlog reads payloads, binlogz too; neither is held back.
+    let log = relay.client(mysql, "mysqlbinlog", "reader").args(["-R", "binlog.000001"]).output().unwrap();
+    assert!(log.status.success(), "{}", String::from_utf8_lossy(&log.stderr));
+    assert!(String::from_utf8_lossy(&log.stdout).contains("Transaction_Payload"));
+    let port = format!("-P{}", relay.port);
+    let mut dump =
+        folder.binlogz(["dump", "--no-defaults", "-R", "-h127.0.0.1", "-ureader", &port, "binlog.000001"]);
+    let dumped = dump.env("MYSQL_PWD", "secret").output().unwrap();
+    assert!(dumped.status.success(), "{}", String::from_utf8_lossy(&dumped.stderr));
+    assert!(String::from_utf8_lossy(&dumped.stdout).contains("Transaction_Payload"));
+    // An account that is told to have the source's bytes has them, whatever the client.
+    let mirror = CdcClient::follow_file(relay.port, 103, ("mirror", "secret"), "binlog.000001").unwrap();
+    relay.wait_for("mirror", |_| (mirror.events().len() >= 5).then_some(()));
+    assert_eq!(rows(&mirror), 0);
 }
 
 #[test]

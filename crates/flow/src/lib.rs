@@ -15,6 +15,7 @@ pub mod buffers;
 mod decrypted;
 pub mod error;
 pub mod events;
+mod find_gtid;
 pub mod input;
 pub mod measure;
 pub mod memory;

@@ -21,7 +21,7 @@ use crate::batcher::FORMAT_DESCRIPTION_SIZE_MAX;
 use crate::input::{Input, PlacesReader, ReadAt};
 
 /// Bytes read at a time where only headers matter.
-const WINDOW_SIZE: usize = 16 << 10;
+pub(crate) const WINDOW_SIZE: usize = 16 << 10;
 
 /// An event up to this size is read to see whether its checksum is right. Of a larger one the position it tells of
 /// itself has to do.
@@ -149,7 +149,11 @@ fn transaction_begin(
 }
 
 /// The framing that the format description at `offset` announces, if it is whole.
-fn format_description(places: &dyn ReadAt, offset: u64, header: &EventHeader) -> io::Result<Option<Framing>> {
+pub(crate) fn format_description(
+    places: &dyn ReadAt,
+    offset: u64,
+    header: &EventHeader,
+) -> io::Result<Option<Framing>> {
     if header.event_size > FORMAT_DESCRIPTION_SIZE_MAX {
         return Ok(None);
     }
@@ -180,7 +184,7 @@ fn is_event(places: &dyn ReadAt, start: u64, framing: &Framing) -> io::Result<bo
 }
 
 /// The bytes at `offset`, fewer at the end of the file.
-fn read(places: &dyn ReadAt, offset: u64, size: usize) -> io::Result<Vec<u8>> {
+pub(crate) fn read(places: &dyn ReadAt, offset: u64, size: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     PlacesReader { places, offset, left: size as u64 }.read_to_end(&mut bytes)?;
     Ok(bytes)

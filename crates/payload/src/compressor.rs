@@ -82,6 +82,15 @@ impl Compressor {
         self.context.set_pledged_src_size(Some(size)).map_err(Error::zstd).map(drop)
     }
 
+    /// Begins a frame whose input's size nobody knows yet, as mysqlbinlog does: the frame does not tell it.
+    pub fn begin_unsized(&mut self) -> Result<()> {
+        self.produced = 0;
+        self.output.clear();
+        self.output.reserve(OUTPUT_SIZE);
+        self.context.reset(ResetDirective::SessionOnly).map_err(Error::zstd)?;
+        self.context.set_pledged_src_size(None).map_err(Error::zstd).map(drop)
+    }
+
     /// Takes the next input, in pieces of any size.
     pub fn write(&mut self, bytes: &[u8], out: &mut impl Write) -> Result<()> {
         let mut input = InBuffer::around(bytes);

@@ -56,7 +56,7 @@ pub enum Error {
     Left(io::Error),
     /// What is kept is damaged there: what stands before and after it is served.
     #[error("{0}")]
-    Damaged(String),
+    DamagedLog(String),
     /// A client asked for what can't be served; it is told so.
     #[error("{0}")]
     Refused(String),
@@ -100,7 +100,7 @@ impl Error {
     /// What reading a stored log failed with.
     pub(crate) fn of_stored(source: io::Error) -> Error {
         match source.get_ref().and_then(|inner| inner.downcast_ref()) {
-            Some(binlogz_store::Error::Unreadable { damage }) => Error::Damaged(damage.clone()),
+            Some(binlogz_store::Error::Unreadable { damage }) => Error::DamagedLog(damage.clone()),
             _ => Error::io("read a stored log")(source),
         }
     }
@@ -119,14 +119,13 @@ impl Error {
         match self {
             Error::Source(_) => "source",
             Error::Store(_) => "store",
-            Error::Damaged { .. } => "damaged",
+            Error::Damaged { .. } | Error::DamagedLog(_) => "damaged",
             Error::Lineage(_) => "lineage",
             Error::Gap { .. } => "gap",
             Error::Binlog(_) => "binlog",
             Error::Payload(_) => "payload",
             Error::Conversion(error) => error.kind(),
             Error::Client(_) | Error::Left(_) => "client",
-            Error::Damaged(_) => "damaged",
             Error::Refused(_) => "refused",
             Error::Unacknowledged { .. } => "replicas",
             Error::Archive(..) => "archive",

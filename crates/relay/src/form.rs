@@ -58,14 +58,22 @@ impl Form {
     /// later say who they are. Of all others it is not known, and some of them lose every row of a payload without a
     /// word.
     pub(crate) fn for_client(attributes: &[(String, String)]) -> Form {
-        let of = |wanted: &str| {
-            attributes.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.as_str())
-        };
+        let of = |wanted: &str| attribute(attributes, wanted);
         let reads_payloads = of("_client_name") == "libmysql"
             && matches!(of("program_name"), "mysqld" | "mysqlbinlog")
             && version(of("_client_version")).is_some_and(|version| version >= FIRST_WITH_PAYLOADS);
         if reads_payloads { Form::Compressed } else { Form::Uncompressed }
     }
+}
+
+/// Whether a client may be sent payloads that it did not ask for: one that is served them where it names no file, and
+/// binlogz itself.
+pub(crate) fn knows_payloads(attributes: &[(String, String)]) -> bool {
+    attribute(attributes, "_client_name") == "binlogz" || Form::for_client(attributes) != Form::Uncompressed
+}
+
+fn attribute<'a>(attributes: &'a [(String, String)], wanted: &str) -> &'a str {
+    attributes.iter().find(|(name, _)| name == wanted).map_or("", |(_, value)| value.as_str())
 }
 
 const FIRST_WITH_PAYLOADS: [u32; 3] = [8, 0, 20];
@@ -158,5 +166,7 @@ mod tests {
             assert_eq!(client(name, program, version), Form::Uncompressed, "{name} {program} {version}");
         }
         assert_eq!(Form::for_client(&[]), Form::Uncompressed);
+        let binlogz = [("_client_name".to_owned(), "binlogz".to_owned())];
+        assert!(knows_payloads(&binlogz) && !knows_payloads(&[]));
     }
 }

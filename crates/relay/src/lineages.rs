@@ -155,7 +155,10 @@ impl Lineages {
             let storage = lineages.storage(number)?;
             if let Some(ended) = Ended::read(&storage)? {
                 ended.remove_files(&storage)?;
-                say(&format!("log {} of the source {}: ended, and purged whole", ended.base, ended.source));
+                say(
+                    Level::Info,
+                    &format!("log {} of the source {}: ended, and purged whole", ended.base, ended.source),
+                );
                 let kept = lineages.open_ended(storage, number, ended)?;
                 lock(&lineages.kept).push(kept);
                 continue;
@@ -343,6 +346,7 @@ impl Lineages {
             base_name: ended.base.clone(),
             lineage: Lineage { source: Some(ended.source), number },
             keyring: self.keyring.clone(),
+            ..StoreOptions::default()
         };
         let (store, _) = BinlogStore::open(Arc::new(MemoryStorage::new()), options)?;
         store.ended_at(ended.end);

@@ -54,9 +54,14 @@ impl Pins {
         Ok(Pins { file, forms: Mutex::new(forms) })
     }
 
+    /// The form that was decided for a client.
+    pub(crate) fn known(&self, account: &str, who: &str) -> Option<Form> {
+        lock(&self.forms).get(&key_of(account, who)).copied()
+    }
+
     /// The form of a client; `decided`, and from now on, if it has none yet.
     pub(crate) fn form(&self, account: &str, who: &str, decided: Form) -> Result<Form> {
-        let key = bounded(&format!("{account}/{who}"));
+        let key = key_of(account, who);
         let mut forms = lock(&self.forms);
         if let Some(form) = forms.touch(&key) {
             return Ok(*form);
@@ -69,6 +74,10 @@ impl Pins {
         *forms = next;
         Ok(decided)
     }
+}
+
+fn key_of(account: &str, who: &str) -> String {
+    bounded(&format!("{account}/{who}"))
 }
 
 /// A key as it is kept: on one line, and no longer than [`KEY_SIZE_MAX`]. What it gives stays as it is when it is given
@@ -118,6 +127,7 @@ mod tests {
         let pins = Pins::open(&storage).unwrap();
         assert_eq!(pins.form("repl", "a b", Form::Compressed).unwrap(), Form::Compressed);
         assert_eq!(pins.form("repl", "a b", Form::Uncompressed).unwrap(), Form::Compressed);
+        assert_eq!((pins.known("repl", "a b"), pins.known("repl", "c d")), (Some(Form::Compressed), None));
         assert_eq!(pins.form("repl", "c\nd", Form::Uncompressed).unwrap(), Form::Uncompressed);
         let pins = Pins::open(&storage).unwrap();
         assert_eq!(pins.form("repl", "a b", Form::Uncompressed).unwrap(), Form::Compressed);

@@ -48,7 +48,9 @@ pub(crate) fn repair(relay: &Relay, kept: &Kept, server: &ConnectOptions) -> Res
         let bytes = match asking.fetch() {
             Ok(Fetched::Bytes(bytes)) => bytes,
             Ok(Fetched::Another(change)) => return Ok(Some(change)),
-            Err(error) => return Err(Error::Damaged(format!("{damage}; {name} did not repair it: {error}"))),
+            Err(error) => {
+                return Err(Error::DamagedLog(format!("{damage}; {name} did not repair it: {error}")));
+            }
         };
         let size = bytes.size();
         let repaired = kept.store.repair(&mut bytes.reader(0..size))?;

@@ -9,6 +9,8 @@
 pub mod advice;
 pub mod html;
 pub mod jsonl;
+pub mod met;
 pub mod mysqlbinlog;
 pub mod quantiles;
 pub mod stats;
+pub mod zone;

@@ -12,8 +12,9 @@ use crate::{Error, Result, Tool};
 const FOLLOW: &str = "\
 import sys
 from pymysqlreplication import BinLogStreamReader
-settings = dict(host='127.0.0.1', port=int(sys.argv[1]), user='repl', passwd='repl')
-for event in BinLogStreamReader(connection_settings=settings, server_id=int(sys.argv[2]), blocking=True):
+settings = dict(host='127.0.0.1', port=int(sys.argv[1]), user=sys.argv[3], passwd=sys.argv[4])
+begin = dict(log_file=sys.argv[5], log_pos=4, resume_stream=True) if len(sys.argv) > 5 else {}
+for event in BinLogStreamReader(connection_settings=settings, server_id=int(sys.argv[2]), blocking=True, **begin):
     print(type(event).__name__, flush=True)
 ";
 
@@ -28,8 +29,22 @@ pub struct CdcClient {
 impl CdcClient {
     /// Follows the log of a sandbox on a port of 127.0.0.1 from its beginning, with a server id of its own.
     pub fn follow(port: u16, server_id: u32) -> Result<CdcClient> {
+        Self::begin(port, server_id, ("repl", "repl"), None)
+    }
+
+    /// The same of the file of this name, as if it had stored that place, as this user with this password.
+    pub fn follow_file(port: u16, server_id: u32, account: (&str, &str), name: &str) -> Result<CdcClient> {
+        Self::begin(port, server_id, account, Some(name))
+    }
+
+    fn begin(
+        port: u16,
+        server_id: u32,
+        (user, password): (&str, &str),
+        name: Option<&str>,
+    ) -> Result<CdcClient> {
         let mut command = Tool::Cdc.find()?.command("python");
-        command.args(["-c", FOLLOW, &port.to_string(), &server_id.to_string()]);
+        command.args(["-c", FOLLOW, &port.to_string(), &server_id.to_string(), user, password]).args(name);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().map_err(|error| Error::Io("run python".into(), error))?;
         let events = process.stdout.take().map(collected).unwrap_or_default();

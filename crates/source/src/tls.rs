@@ -83,6 +83,12 @@ impl TlsOptions {
         self.mode.unwrap_or(if trusts_someone { SslMode::VerifyCa } else { SslMode::Preferred })
     }
 
+    /// Whether an authority is named, and the mode asks for no certificate of it.
+    pub fn ignores_authority(&self) -> bool {
+        let names_authority = self.ca.is_some() || self.ca_path.is_some();
+        names_authority && !matches!(self.effective_mode(), SslMode::VerifyCa | SslMode::VerifyIdentity)
+    }
+
     /// How to speak TLS with a host.
     pub(crate) fn config(&self) -> Result<Arc<ClientConfig>> {
         let provider = Arc::new(self.provider()?);

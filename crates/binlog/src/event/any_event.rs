@@ -103,7 +103,7 @@ impl<'a> Event<'a> {
             EventType::EXECUTE_LOAD_QUERY => Event::ExecuteLoadQuery(ExecuteLoadQueryEvent::decode(body)?),
             EventType::TABLE_MAP => Event::TableMap(TableMapEvent::decode(body, lengths.of(event_type))?),
             rows if rows.is_rows() => Event::Rows(RowsEvent::decode(rows, body, lengths.of(rows))?),
-            EventType::INCIDENT => Event::Incident(IncidentEvent::decode(body)?),
+            EventType::INCIDENT => Event::Incident(IncidentEvent::decode_frame(frame)?),
             EventType::HEARTBEAT => Event::Heartbeat(HeartbeatEvent::decode(body)?),
             EventType::IGNORABLE => Event::Ignorable(body),
             EventType::ROWS_QUERY => Event::RowsQuery(RowsQueryEvent::decode(body)?),

@@ -18,16 +18,18 @@ use binlogz_archive::{Error, check, order, restore};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::printable;
 use binlogz_flow::Input;
+use binlogz_report::zone::Zone;
 use clap::{Args, Subcommand};
 
 use super::workers;
 use crate::Exit;
-use crate::failure::{Failure, Result, complain};
+use crate::failure::{Failure, Result, complain, warn};
 use crate::keyring::KeyringArg;
 use crate::log_path::LogPath;
 use crate::memory;
 use crate::output::{self, Target};
 use crate::report::Format;
+use crate::time;
 use source_logs::{Looks, look_at, purge_line};
 
 /// Pack binary logs by column into an archive, and restore them byte for byte
@@ -103,7 +105,8 @@ struct Chosen {
     /// Only these transactions
     #[arg(long, value_name = "GTID_SET")]
     gtids: Option<GtidSet>,
-    /// Only transactions begun at this time or later: YYYY-MM-DD hh:mm:ss in UTC, or seconds since 1970
+    /// Only transactions begun at this time or later: YYYY-MM-DD hh:mm:ss, local time unless Z or an offset as
+    /// +01:00 follows, or seconds since 1970
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     start_datetime: Option<u32>,
     /// Only transactions begun before this time
@@ -149,6 +152,9 @@ struct Cat {
 
 impl Archive {
     pub(super) fn run(self) -> Result<Exit> {
+        if let Some(problem) = Zone::of_process().problem() {
+            warn(problem);
+        }
         match self.what {
             What::Create(create) => create.run(),
             What::List(list) => list.run(),
@@ -258,8 +264,8 @@ impl List {
             &format!("{:<24} {:>14} {:>14}  {:<19}  {:<19}  gtids", "log", "bytes", "packed", "from", "to"),
         )?;
         for file in &manifest.files {
-            let time = |seconds: Option<u32>| seconds.map(utc).unwrap_or_default();
-            let (from, to) = (time(file.times.map(|times| times.0)), time(file.times.map(|times| times.1)));
+            let shown = |seconds: Option<u32>| seconds.map(time::shown).unwrap_or_default();
+            let (from, to) = (shown(file.times.map(|times| times.0)), shown(file.times.map(|times| times.1)));
             let gtids = file.gtids.replace('\n', "");
             let (name, size, packed) = (&file.name, file.size, file.packed_size);
             print(out, &format!("{name:<24} {size:>14} {packed:>14}  {from:<19}  {to:<19}  {gtids}"))?;
@@ -363,19 +369,33 @@ impl Chosen {
         Ok(manifest.files.into_iter().filter(wanted).collect())
     }
 
-    /// What was asked for and can't be had, since none of the logs has it.
+    /// What was asked for and can't be had, since none of the logs has it, as far as the manifest can tell. What is there
+    /// in part is told.
     fn unmet(&self, files: &[FileEntry]) -> Result<Option<String>> {
         let mut there = GtidSet::new();
         for file in files {
             there.union(&file.gtid_set().map_err(failure(&self.archive))?);
         }
-        let mut missing = self.gtids.clone().unwrap_or_default();
-        missing.subtract(&there);
-        if !missing.is_empty() {
-            return Ok(Some(format!("--gtids: {missing} is in none of the logs")));
+        let is_of_times = |file: &FileEntry| {
+            let (first, last) = file.times.unwrap_or((0, u32::MAX));
+            self.start_datetime.is_none_or(|start| last >= start)
+                && self.stop_datetime.is_none_or(|stop| first < stop)
+        };
+        if let Some(stop) = self.stop_before_gtid.filter(|stop| !there.contains(stop)) {
+            return Ok(Some(format!("--stop-before-gtid {stop}: this transaction is not there")));
         }
-        let stop = self.stop_before_gtid.filter(|stop| !there.contains(stop));
-        Ok(stop.map(|stop| format!("--stop-before-gtid: {stop} is in none of the logs")))
+        if !files.is_empty() && !files.iter().any(is_of_times) {
+            return Ok(Some("no transaction is of these times".to_owned()));
+        }
+        let Some(mut absent) = self.gtids.clone() else { return Ok(None) };
+        if absent.is_disjoint(&there) {
+            return Ok(Some(format!("--gtids {}: none of these transactions is there", one_line(&absent))));
+        }
+        absent.subtract(&there);
+        if !absent.is_empty() {
+            warn(&format!("{}: {} are not there", self.archive.display(), one_line(&absent)));
+        }
+        Ok(None)
     }
 
     /// Gives each log, or what is chosen of it, to an output that `begin` makes and `end` completes, which are told how many
@@ -392,10 +412,11 @@ impl Chosen {
         let selection = self.selection();
         let mut exit = Exit::Done;
         if let Some(unmet) = self.unmet(files)? {
-            complain(&format!("{}: {unmet}; nothing is written", self.archive.display()));
+            complain(&format!("{}: {unmet}", self.archive.display()));
             report.unmet = Some(unmet);
             return Ok(Exit::Negative);
         }
+        let mut is_chosen = selection.is_all();
         for (place, file) in files.iter().enumerate() {
             let (mut output, mut refused) = (None, None);
             let mut begin = || match begin(place, file) {
@@ -420,6 +441,7 @@ impl Chosen {
             };
             let done = match (restored, refused) {
                 (Ok((ended, count)), _) => {
+                    is_chosen |= output.is_some();
                     output.map_or(Ok(()), |output| end(file, output, count)).map(|()| ended)
                 }
                 (_, Some(refused)) => Err(refused),
@@ -440,8 +462,16 @@ impl Chosen {
                 Err(closed) => return Err(closed),
             }
         }
+        if !is_chosen && exit == Exit::Done {
+            complain(&format!("{}: no transaction is all that was asked for", self.archive.display()));
+            exit = Exit::Negative;
+        }
         Ok(exit)
     }
+}
+
+fn one_line(set: &GtidSet) -> String {
+    set.to_string().replace('\n', "")
 }
 
 /// Who may read and write a restored log that was archived without its mode.
@@ -541,40 +571,13 @@ fn print(out: &mut impl Write, line: &str) -> Result<()> {
     writeln!(out, "{}", printable(line)).map_err(|error| Failure::writing(&"standard output", &error))
 }
 
-const DAY: i64 = 86_400;
-
-/// Seconds since 1970 of what a user wrote.
+/// What a user wrote, in seconds since 1970: a number is that already.
 fn seconds(text: &str) -> Result<u32, String> {
-    let expected = || format!("{text:?} is neither YYYY-MM-DD hh:mm:ss nor seconds since 1970");
     if let Ok(seconds) = text.parse() {
         return Ok(seconds);
     }
-    let fields: Vec<i64> = text
-        .split(['-', ' ', 'T', ':'])
-        .map(|field| field.parse().map_err(|_| expected()))
-        .collect::<Result<_, _>>()?;
-    let [year, month @ 1..=12, day @ 1..=31, hour @ 0..=23, minute @ 0..=59, second @ 0..=59] = fields[..]
-    else {
-        return Err(expected());
-    };
-    let seconds = days(year, month, day) * DAY + hour * 3600 + minute * 60 + second;
-    u32::try_from(seconds).map_err(|_| expected())
-}
-
-/// Days since 1970 in the Gregorian calendar, counted in years that begin in March.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
-}
-
-/// Seconds since 1970 as date and time in UTC.
-fn utc(seconds: u32) -> String {
-    let (day, second) = (i64::from(seconds) / DAY, i64::from(seconds) % DAY);
-    let year = (1970..).find(|year| days(year + 1, 1, 1) > day).unwrap_or(1970);
-    let month = (1..=12).rev().find(|&month| days(year, month, 1) <= day).unwrap_or(1);
-    let of_month = day - days(year, month, 1) + 1;
-    format!("{year}-{month:02}-{of_month:02} {:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
+    let seconds = time::parse(text).map_err(|no_time| format!("{no_time}, or seconds since 1970"))?;
+    Ok(u32::try_from(seconds.max(0)).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub(crate) mod small_disk;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -69,6 +70,13 @@ impl Folder {
     pub(crate) fn binlogz<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_binlogz"));
         command.args(args).current_dir(self.dir.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// The same, called through a link named mysqlbinlog.
+    pub(crate) fn mysqlbinlog<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        let mut command = self.binlogz(args);
+        command.arg0("mysqlbinlog");
         command
     }
 

@@ -15,7 +15,7 @@ use super::{Client, announced};
 use crate::archiving;
 use crate::dumps::Reader;
 use crate::error::{Error, Result};
-use crate::form::{Form, FormPolicy};
+use crate::form::{Form, FormPolicy, knows_payloads};
 use crate::lineages::Kept;
 use crate::parts::{FormFile, Found};
 use crate::semi_sync::SemiSync;
@@ -74,20 +74,54 @@ impl Client<'_> {
 
     /// What it is served where it names no file.
     pub(super) fn form(&self, variables: &Variables) -> Result<Form> {
-        let own = self.account.as_ref().and_then(|entered| entered.account().form);
-        match own.unwrap_or(self.relay.options.form) {
+        match self.policy() {
             FormPolicy::Always(form) => Ok(form),
             FormPolicy::Auto => {
-                let program = || self.attributes.iter().find(|(name, _)| name == "program_name");
-                let who =
-                    announced::replica_uuid(variables).or_else(|| program().map(|(_, value)| value.clone()));
-                self.relay.pins.form(
-                    self.user(),
-                    &who.unwrap_or_default(),
-                    Form::for_client(&self.attributes),
-                )
+                let decided = Form::for_client(&self.attributes);
+                self.relay.pins.form(self.user(), &self.who(variables), decided)
             }
         }
+    }
+
+    /// What decides where it names no file.
+    fn policy(&self) -> FormPolicy {
+        let own = self.account.as_ref().and_then(|entered| entered.account().form);
+        own.unwrap_or(self.relay.options.form)
+    }
+
+    /// What it is known by: its server uuid, or its program's name.
+    fn who(&self, variables: &Variables) -> String {
+        let program = || self.attributes.iter().find(|(name, _)| name == "program_name");
+        let who = announced::replica_uuid(variables).or_else(|| program().map(|(_, value)| value.clone()));
+        who.unwrap_or_default()
+    }
+
+    /// Refuses a file of the source's own bytes, payloads among them, to a client that would lose their rows without a
+    /// word: it brings a name that it was given by the source itself. An account with a form of its own may have it.
+    fn check_payloads(
+        &self,
+        kept: &Kept,
+        variables: &Variables,
+        (form, file): (Form, FormFile),
+    ) -> Result<()> {
+        let is_unknown = || match self.relay.pins.known(self.user(), &self.who(variables)) {
+            Some(pinned) => pinned == Form::Uncompressed,
+            None => true,
+        };
+        if form != Form::Received
+            || self.policy() != FormPolicy::Auto
+            || knows_payloads(&self.attributes)
+            || !is_unknown()
+        {
+            return Ok(());
+        }
+        let instead = kept.name_of(Form::Uncompressed, FormFile::first_of(file.file))?;
+        Err(Error::Refused(format!(
+            "This client is not known to read compressed transactions and would lose their rows in {}; {instead} has \
+             them uncompressed, at other positions: begin it at 4, or go on by GTID. An account with form = \"received\" \
+             may read the former",
+            kept.name_of(form, file)?
+        )))
     }
 
     /// Whether all that a client has of the source is of this log, or will be when the log is here: the source's may have
@@ -186,6 +220,9 @@ impl Client<'_> {
         let uuid = announced::replica_uuid(variables);
         let known = uuid.as_deref().and_then(|uuid| uuid.parse().ok());
         let named = self.named(&kept, &String::from_utf8_lossy(name))?;
+        if let Some(named) = named {
+            self.check_payloads(&kept, variables, named)?;
+        }
         let (has, (form, file), from, lease) = match request {
             DumpRequest::ByPosition { position, .. } => {
                 let place = match named {
@@ -281,7 +318,7 @@ fn last_with(kept: &Kept, gtid_set: &GtidSet) -> Result<Option<FileNumber>> {
             Err(error) => return Err(error.into()),
         }
     }
-    damaged.map_or(Ok(None), |error| Err(Error::Damaged(error.to_string())))
+    damaged.map_or(Ok(None), |error| Err(Error::DamagedLog(error.to_string())))
 }
 
 /// Those of a set that a server gave.

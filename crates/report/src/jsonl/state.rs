@@ -6,6 +6,7 @@ use binlogz_binlog::{Boundary, EventHeader, EventType, MAGIC, Result, Transactio
 use binlogz_flow::events::Event;
 
 use super::frame::Frame;
+use crate::met::Met;
 use crate::mysqlbinlog::{Positions, Selection};
 
 /// The state between two events.
@@ -23,6 +24,7 @@ pub struct State {
     /// The transaction is not asked for.
     is_filtered: bool,
     ended: bool,
+    met: Met,
 }
 
 impl State {
@@ -33,7 +35,13 @@ impl State {
 
     /// Before the next log.
     pub fn begin_log(&mut self) {
-        *self = State { started: self.started, ended: self.ended, ..State::default() };
+        let met = Met { end: 0, ..self.met };
+        *self = State { started: self.started, ended: self.ended, met, ..State::default() };
+    }
+
+    /// What was asked for and came so far.
+    pub fn met(&self) -> Met {
+        self.met
     }
 
     /// Whether nothing further is asked for.
@@ -94,6 +102,13 @@ impl State {
             self.ended = true;
             return false;
         }
+        if !event.is_inside_payload() {
+            self.met.end = offset + u64::from(event.header.event_size);
+        }
+        if event_type == EventType::PREVIOUS_GTIDS && self.met.previous_gtids(event.body, selection) {
+            self.ended = true;
+            return false;
+        }
         if event_type.is_gtid() {
             let gtid = self.frame.gtid.as_ref();
             let stops = selection.stop_before_gtid.is_some() && gtid == selection.stop_before_gtid.as_ref();
@@ -102,8 +117,9 @@ impl State {
                 return false;
             }
             let is_in = |set: &GtidSet| gtid.is_some_and(|gtid| set.contains(gtid));
-            self.is_filtered = !selection.include_gtids.as_ref().is_none_or(is_in)
-                || selection.exclude_gtids.as_ref().is_some_and(is_in);
+            let included = selection.include_gtids.as_ref().is_none_or(is_in);
+            self.met.gtid |= included && !is_in_front;
+            self.is_filtered = !included || selection.exclude_gtids.as_ref().is_some_and(is_in);
         }
         if event_type == EventType::FORMAT_DESCRIPTION {
             return !is_in_front || positions.start == Positions::default().start;
@@ -117,6 +133,8 @@ impl State {
             return false;
         }
         self.started |= selection.start_time.is_none_or(|start| time >= start);
+        self.met.time |= self.started
+            && !matches!(event_type, EventType::PREVIOUS_GTIDS | EventType::ROTATE | EventType::STOP);
         let mask = if selection.server_id_mask == 0 { u32::MAX } else { selection.server_id_mask };
         let other_server = selection.server_id.is_some_and(|id| id != event.header.server_id & mask);
         self.started && !self.is_filtered && !other_server

@@ -1,23 +1,22 @@
 //! Times as mysqlbinlog writes them: in the time zone of the process.
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use super::number::push_unsigned;
+use crate::zone::Zone;
 
 /// The time zone, and what was asked last: neighbours share their second.
 #[derive(Debug, Clone)]
 pub(super) struct LocalTime {
-    zone: TimeZone,
+    zone: &'static Zone,
     short: (u32, Vec<u8>),
     long: (i64, Vec<u8>, Vec<u8>),
 }
 
 impl LocalTime {
-    /// `zone`: none for that of the process.
     pub(super) fn new() -> Self {
         let mut time =
-            LocalTime { zone: TimeZone::system(), short: (0, Vec::new()), long: (0, Vec::new(), Vec::new()) };
+            LocalTime { zone: Zone::of_process(), short: (0, Vec::new()), long: (0, Vec::new(), Vec::new()) };
         time.look_up_short(0);
         time.look_up_long(0);
         time
@@ -49,7 +48,7 @@ impl LocalTime {
     #[cold]
     fn look_up_short(&mut self, seconds: u32) {
         let time = Timestamp::from_second(i64::from(seconds)).unwrap_or_default();
-        let time = self.zone.to_datetime(time);
+        let (time, _) = self.zone.local(time);
         let (_, text) = &mut self.short;
         text.clear();
         for (number, pad) in
@@ -69,24 +68,12 @@ impl LocalTime {
     #[cold]
     fn look_up_long(&mut self, seconds: i64) {
         let timestamp = Timestamp::from_second(seconds).unwrap_or_default();
-        let time = timestamp.to_zoned(self.zone.clone());
+        let (time, name) = self.zone.local(timestamp);
         let (_, text, zone) = &mut self.long;
         *text = time.strftime("%Y-%m-%d %H:%M:%S").to_string().into_bytes();
-        *zone = time.strftime("%Z").to_string().into_bytes();
+        *zone = name.into_bytes();
         self.long.0 = seconds;
     }
-}
-
-/// A local date and time in seconds since 1970. Days that a month has not are those of the next.
-pub fn local_seconds([year, month, day]: [i64; 3], [hour, minute, second]: [i64; 3]) -> i64 {
-    use jiff::Span;
-    use jiff::civil::Date;
-
-    let first = Date::new(year as i16, month.clamp(1, 12) as i8, 1).unwrap_or_default();
-    let date = first.saturating_add(Span::new().days(day.max(1) - 1));
-    let time = date.at(hour as i8, minute as i8, second as i8, 0);
-    let zoned = TimeZone::system().to_ambiguous_zoned(time).compatible();
-    zoned.map_or(0, |zoned| zoned.timestamp().as_second())
 }
 
 /// Appends a number in at least so many characters.

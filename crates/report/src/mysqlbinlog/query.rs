@@ -2,6 +2,7 @@
 
 use binlogz_binlog::charset::Charset;
 use binlogz_binlog::event::{QueryEvent, StatusVariable};
+use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventHeader, HeaderFlags};
 
 use super::DELIMITER;
@@ -117,7 +118,12 @@ pub(super) fn push_settings(
     options: &PrintOptions,
     emit: bool,
 ) {
-    if !header.flags.contains(HeaderFlags::SUPPRESS_USE) && session.database != query.database {
+    if header.flags.contains(HeaderFlags::SUPPRESS_USE) {
+        // CREATE, ALTER and DROP DATABASE: what the session's database is after that can't be told.
+        if StatementKind::of(query.statement).is_statement_based() {
+            session.database.clear();
+        }
+    } else if session.database != query.database {
         session.database.clear();
         session.database.extend_from_slice(query.database);
         if !query.database.is_empty() {
@@ -132,7 +138,7 @@ pub(super) fn push_settings(
     if emit {
         out.extend_from_slice(b"SET TIMESTAMP=");
         push_unsigned(out, header.timestamp.into());
-        if let Some(fraction) = settings.microseconds {
+        if let Some(fraction) = settings.microseconds.filter(|&fraction| fraction > 0) {
             out.push(b'.');
             push_padded(out, fraction.into(), 6, b'0');
         }

@@ -13,8 +13,9 @@ use binlogz_flow::events::{Event, TableEvent, Tables};
 use super::base64_lines::push_base64_lines;
 use super::number::push_unsigned;
 use super::options::PrintOptions;
+use super::rename::new_name;
 use super::rows::{RowsPrinter, Verbosity};
-use super::shown::{ShownBuffer, new_name};
+use super::shown::ShownBuffer;
 use super::text::Part;
 
 /// Prints rows, in memory that is used again.

@@ -2,10 +2,11 @@
 //! of its own; with `--rewrite-db`, under its new name.
 
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32};
-use binlogz_binlog::event::{ExecuteLoadQueryEvent, QueryEvent, TableMapEvent};
 use binlogz_binlog::header::{EVENT_SIZE_OFFSET, HEADER_SIZE};
-use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, Result};
+use binlogz_binlog::{ChecksumAlgorithm, EventHeader, Result};
 use binlogz_flow::events::Event;
+
+use super::rename::renamed_body;
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +39,11 @@ impl ShownBuffer {
         emit: bool,
     ) -> Result<Shown<'a>> {
         let algorithm = event.log.context.framing.checksum();
-        let renamed = if renames.is_empty() { None } else { renamed_body(event, renames)? };
+        let event_type = event.header.event_type;
+        let renamed = match renames.is_empty() {
+            true => None,
+            false => renamed_body(event_type, event.body, event.log.lengths.of(event_type), renames)?,
+        };
         let position = match event.position.inside {
             None => event.position.offset,
             Some(inside) => inside.end_log_pos.into(),
@@ -82,41 +87,4 @@ fn append_checksum(bytes: &mut Vec<u8>, algorithm: ChecksumAlgorithm) -> Option<
     let checksum = crc.finish();
     bytes.extend_from_slice(&checksum.to_le_bytes());
     Some(checksum)
-}
-
-/// The body under the database's new name, where it has one.
-fn renamed_body(event: &Event<'_>, renames: &[(Vec<u8>, Vec<u8>)]) -> Result<Option<Vec<u8>>> {
-    let length = event.log.lengths.of(event.header.event_type);
-    Ok(match event.header.event_type {
-        EventType::QUERY => {
-            let query = QueryEvent::decode(event.body)?;
-            match new_name(query.database, renames) {
-                Some(database) => Some(QueryEvent { database, ..query }.encode()?),
-                None => None,
-            }
-        }
-        EventType::EXECUTE_LOAD_QUERY => {
-            let load = ExecuteLoadQueryEvent::decode(event.body)?;
-            match new_name(load.query.database, renames) {
-                Some(database) => {
-                    let query = QueryEvent { database, ..load.query };
-                    Some(ExecuteLoadQueryEvent { query, ..load }.encode()?)
-                }
-                None => None,
-            }
-        }
-        EventType::TABLE_MAP => {
-            let map = TableMapEvent::decode(event.body, length)?;
-            match new_name(map.database, renames) {
-                Some(database) => Some(TableMapEvent { database, ..map }.encode(length)?),
-                None => None,
-            }
-        }
-        _ => None,
-    })
-}
-
-/// The new name of a database. Of several rules for a name the last counts.
-pub(super) fn new_name<'r>(name: &[u8], renames: &'r [(Vec<u8>, Vec<u8>)]) -> Option<&'r [u8]> {
-    renames.iter().rev().find(|(old, _)| old == name).map(|(_, new)| new.as_slice())
 }

@@ -8,6 +8,7 @@ use binlogz_binlog::EventHeader;
 use binlogz_binlog::event::TableId;
 
 use super::kept::{KEEP_FROM, KeptStatement};
+use crate::met::Met;
 
 /// The state between two events. Cheap to clone: each batch begins with a copy.
 #[derive(Debug, Clone, Default)]
@@ -66,6 +67,8 @@ pub struct State {
     pub(super) skipped_end: u64,
     /// Where the format description ends that a server sent in front of what was asked for.
     pub(super) description_end: u64,
+    /// What was asked for and came.
+    pub(super) met: Met,
     /// A format description was held back until the first event to be shown is found.
     pub(super) held_format_description: bool,
 }
@@ -151,6 +154,11 @@ impl State {
     /// Why nothing more is shown, if so.
     pub fn stopped(&self) -> Option<&Stop> {
         self.stopped.as_ref()
+    }
+
+    /// What was asked for and came so far.
+    pub fn met(&self) -> Met {
+        self.met
     }
 
     /// Things to tell on stderr, once.

@@ -13,12 +13,14 @@ use binlogz_encryption::Keyring;
 use binlogz_flow::events::{EventBatch, EventList, Turn, run_in_turns};
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_report::jsonl::{Flow, Printer, State};
+use binlogz_report::met::Met;
 use binlogz_report::mysqlbinlog::{Positions, Selection, TextMemory};
 
 use super::lines::{Awaited, Lines, Out, Unwritten, at_hand};
 use super::options::{Options, POSITION_MIN};
 use super::print_options::print_options;
 use super::remote::{self, RemoteInputs};
+use super::{FAILED, unmet};
 use crate::cmd::workers;
 use crate::failure::{Failure, Result, warn_cut};
 use crate::log_path::LogPath;
@@ -37,9 +39,11 @@ pub(super) fn run(options: &Options) -> Result<u8> {
         keyring: options.keyring.as_deref().map(open_keyring).transpose()?,
         memory: TextMemory::default(),
         out_name: out.name.clone(),
+        met: Met::default(),
         passed: Some(Passed { state: State::new(), out: at_hand(out) }),
     };
     let last = options.logs.len().saturating_sub(1);
+    let mut ended = false;
     let connect = if options.is_remote() { Some(remote::connect(options)?) } else { None };
     for (number, log) in options.logs.iter().enumerate() {
         let positions = Positions {
@@ -60,11 +64,13 @@ pub(super) fn run(options: &Options) -> Result<u8> {
                 run.log(&name, input, positions)?
             }
         };
-        if flow == Flow::Ends {
+        ended = flow == Flow::Ends;
+        if ended {
             break;
         }
     }
-    Ok(0)
+    let unmet = run.met.unmet(&selection, options.stop_position, ended);
+    Ok(if unmet::tell(options, &unmet) { FAILED } else { 0 })
 }
 
 struct Run<'o> {
@@ -73,6 +79,8 @@ struct Run<'o> {
     keyring: Option<Keyring>,
     memory: TextMemory,
     out_name: String,
+    /// What was asked for and came, up to the end of the last log.
+    met: Met,
     /// With whoever has the turn; `None` once nothing more is shown.
     passed: Option<Passed>,
 }
@@ -90,6 +98,7 @@ struct Printed {
     last: Vec<u8>,
     flow: Flow,
     failed: bool,
+    met: Met,
 }
 
 /// A worker, for all its batches of a log.
@@ -138,7 +147,7 @@ impl Run<'_> {
             true => remote::leave(Failure::writing(out_name, &error)),
             false => Ended::Output(error),
         };
-        let mut flow = Flow::GoesOn;
+        let (mut flow, mut met) = (Flow::GoesOn, self.met);
         let ran = run_in_turns(
             input,
             threads,
@@ -154,10 +163,10 @@ impl Run<'_> {
                 Err(Unwritten::File(error)) => Err(unwritten(error)),
             },
             |printed| {
-                let Some(Printed { lines, last, flow: batch_flow, failed }) = printed else {
+                let Some(Printed { lines, last, flow: batch_flow, failed, met: batch_met }) = printed else {
                     return Ok(ControlFlow::Break(()));
                 };
-                flow = batch_flow;
+                (flow, met) = (batch_flow, batch_met);
                 // What could be printed comes first, whatever came after it.
                 match lines.end(last, !failed) {
                     Ok(()) if flow == Flow::GoesOn => Ok(ControlFlow::Continue(())),
@@ -177,6 +186,10 @@ impl Run<'_> {
             warn_cut(&name, cut, "");
         }
         self.passed = summary.state;
+        self.met = match &self.passed {
+            Some(passed) => passed.state.met(),
+            None => met,
+        };
         Ok(flow)
     }
 }
@@ -218,10 +231,11 @@ impl Worker<'_> {
                 }
             };
             if is_last || batch.has_failed() || flow == Flow::Ends {
+                let met = state.met();
                 if let Some((turn, out)) = turn {
                     turn.pass(Passed { state, out });
                 }
-                return Ok(Some(Printed { lines, last, flow, failed: batch.has_failed() }));
+                return Ok(Some(Printed { lines, last, flow, failed: batch.has_failed(), met }));
             }
             state = ahead.unwrap_or(state);
             batch.read_ahead(&mut self.list);

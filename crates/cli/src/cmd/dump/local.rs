@@ -26,13 +26,11 @@ use binlogz_source::ConnectOptions;
 use super::options::{Options, POSITION_MIN};
 use super::print_options::print_options;
 use super::remote::{self, RemoteInputs};
+use super::{FAILED, unmet};
 use crate::archived;
 use crate::cmd::workers;
 use crate::failure::{Failure, Result};
 use crate::output::create_printed;
-
-/// What mysqlbinlog's exit code tells.
-const FAILED: u8 = 1;
 
 /// Dumps the logs that were named; the exit code.
 pub(super) fn dump(options: &Options) -> Result<u8> {
@@ -74,6 +72,10 @@ pub(super) fn dump(options: &Options) -> Result<u8> {
         if run.failed || state.stopped().is_some() {
             break;
         }
+    }
+    if !run.failed {
+        let unmet = state.met().unmet(&print.selection, options.stop_position, state.stopped().is_some());
+        run.failed = unmet::tell(options, &unmet);
     }
     if let Some(warning) = warnings_at_end(&state) {
         tell(&warning);

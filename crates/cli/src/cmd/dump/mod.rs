@@ -10,6 +10,7 @@ mod options;
 mod print_options;
 mod raw;
 mod remote;
+mod unmet;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -21,15 +22,20 @@ use options::{Format, Options, Outcome, Parsed};
 
 use crate::archived;
 use crate::failure::{Failure, Result};
+use binlogz_report::zone::Zone;
 
 /// The name that makes this command of the whole program.
 const MYSQLBINLOG: &str = "mysqlbinlog";
+
+/// What mysqlbinlog's exit code tells.
+const FAILED: u8 = 1;
 
 /// What to dump, as a command line says it.
 pub(crate) struct Request {
     /// How the program was called: what trouble begins with.
     program: String,
     arguments: Vec<OsString>,
+    called_mysqlbinlog: bool,
 }
 
 /// The request, if this is what a whole command line, program name included, asks for.
@@ -37,11 +43,15 @@ pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Opt
     let program = command_line.next()?;
     let shown = program.to_string_lossy().into_owned();
     if Path::new(&program).file_name() == Some(OsStr::new(MYSQLBINLOG)) {
-        return Some(Request { program: shown, arguments: command_line.collect() });
+        let arguments = command_line.collect();
+        return Some(Request { program: shown, arguments, called_mysqlbinlog: true });
     }
     let command = command_line.next()?;
-    (command == "dump")
-        .then(|| Request { program: format!("{shown} dump"), arguments: command_line.collect() })
+    (command == "dump").then(|| Request {
+        program: format!("{shown} dump"),
+        arguments: command_line.collect(),
+        called_mysqlbinlog: false,
+    })
 }
 
 impl Request {
@@ -61,6 +71,10 @@ impl Request {
             }
             Outcome::End(code) => Ok(code),
             Outcome::Dump(mut options) => {
+                options.called_mysqlbinlog = self.called_mysqlbinlog;
+                if let Some(problem) = Zone::of_process().problem() {
+                    tell_line("WARNING", problem);
+                }
                 if !options.is_remote() {
                     options.logs = archived::expand(std::mem::take(&mut options.logs))?;
                 }
@@ -75,14 +89,21 @@ fn tell(failure: Failure) -> u8 {
     match failure {
         Failure::ClosedPipe => 0,
         Failure::Line(line) => {
-            // Where even stderr is closed, the exit code has to do.
-            let _ = writeln!(io::stderr(), "ERROR: {}", printable(&line));
-            1
+            tell_line("ERROR", &line);
+            FAILED
         }
     }
 }
 
+/// Tells on stderr. Where even that is closed, the exit code has to do.
+fn tell_line(kind: &str, line: &str) {
+    let _ = writeln!(io::stderr(), "{kind}: {line}");
+}
+
 fn dump(options: &Options) -> Result<u8> {
+    if unmet::tell(options, &unmet::ahead(options)) {
+        return Ok(FAILED);
+    }
     match options {
         options if options.raw => raw::run(options).map(|()| 0),
         options if options.format == Format::Jsonl => jsonl::run(options),

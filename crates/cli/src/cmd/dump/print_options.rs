@@ -2,21 +2,15 @@
 
 use std::path::PathBuf;
 
-use binlogz_report::mysqlbinlog::{Base64Output as Printed, PrintOptions, Selection, local_seconds};
+use binlogz_report::mysqlbinlog::{Base64Output as Printed, PrintOptions, Selection};
 
-use super::options::{Base64Output, CivilDateTime, Options};
+use super::options::{Base64Output, Options};
 
 /// Server ids have so many bits; `--server-id-bits` may say fewer.
 const SERVER_ID_BITS: u64 = 32;
 
 /// What changes the text, and which events are shown.
 pub(super) fn print_options(options: &Options) -> PrintOptions {
-    let seconds = |time: CivilDateTime| {
-        local_seconds(
-            [time.year.into(), time.month.into(), time.day.into()],
-            [time.hour.into(), time.minute.into(), time.second.into()],
-        )
-    };
     let mask = match options.server_id_bits {
         bits if bits >= SERVER_ID_BITS => u32::MAX,
         bits => (1 << bits) - 1,
@@ -41,8 +35,8 @@ pub(super) fn print_options(options: &Options) -> PrintOptions {
         rewrite_db: options.rewrite_db.iter().map(|rule| (rule.from.clone(), rule.to.clone())).collect(),
         selection: Selection {
             offset: options.offset,
-            start_time: options.start_datetime.map(seconds),
-            stop_time: options.stop_datetime.map(seconds),
+            start_time: options.start_datetime,
+            stop_time: options.stop_datetime,
             server_id: (options.server_id != 0).then_some(options.server_id as u32),
             server_id_mask: mask,
             database: options.database.clone(),

@@ -1,4 +1,5 @@
-//! `--raw`: the files of a server's log, byte for byte, under their own names.
+//! `--raw`: the files of a server's log, byte for byte, under their own names; with `--rewrite-db`, events that name a
+//! database under its new name.
 //!
 //! What came in is written when nothing more waits, so that `--stop-never` keeps files that others can read; each
 //! file is synced when it is complete, and the last one when the run ends, whatever ends it. A file whose bytes
@@ -10,6 +11,9 @@ use std::io::{self, BufRead, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use binlogz_binlog::MAGIC;
+use binlogz_payload::Error as PayloadError;
+use binlogz_report::mysqlbinlog::Renamer;
 use binlogz_source::{ConnectOptions, RemoteFile, RemoteFiles};
 
 use super::options::Options;
@@ -34,7 +38,8 @@ fn copy_log(options: &Options, connect: &ConnectOptions, log: &Path, number: usi
         let Some(name) = remote::next_file(&mut files, options, log)? else { return Ok(()) };
         let path = path(options.result_file.as_deref(), &name)?;
         let Some(mut file) = files.current_file() else { return Ok(()) };
-        RawFile::create(path)?.copy(&mut file)?;
+        let renamer = renamer(options)?;
+        RawFile::create(path, renamer)?.copy(&mut file)?;
     }
 }
 
@@ -56,15 +61,30 @@ struct RawFile {
     written: u64,
     /// Where the last whole event ends.
     whole: u64,
+    /// Bytes of the server's file that came, and where the event begins there that they belong to.
+    received: u64,
+    event_begin: u64,
+    /// `--rewrite-db`.
+    renamer: Option<Renamer>,
+}
+
+/// What renames databases, if some are to be renamed.
+fn renamer(options: &Options) -> Result<Option<Renamer>> {
+    if options.rewrite_db.is_empty() {
+        return Ok(None);
+    }
+    let renames = options.rewrite_db.iter().map(|rule| (rule.from.clone(), rule.to.clone())).collect();
+    Renamer::new(renames).map(Some).map_err(|error| Failure::Line(error.to_string()))
 }
 
 impl RawFile {
-    fn create(path: PathBuf) -> Result<Self> {
+    fn create(path: PathBuf, renamer: Option<Renamer>) -> Result<Self> {
         let created = create_printed(&path);
         let file = created.map_err(|error| {
             Failure::Line(format!("Could not create log file '{}': {error}", path.display()))
         })?;
-        Ok(RawFile { path, file: BufWriter::with_capacity(WRITE_SIZE, file), written: 0, whole: 0 })
+        let file = BufWriter::with_capacity(WRITE_SIZE, file);
+        Ok(RawFile { path, file, written: 0, whole: 0, received: 0, event_begin: 0, renamer })
     }
 
     fn copy(mut self, from: &mut RemoteFile<'_>) -> Result<()> {
@@ -78,11 +98,26 @@ impl RawFile {
             let piece = from.next_piece().map_err(|error| remote::failure(&error, true))?;
             let Some(piece) = piece else { return Ok(()) };
             let (count, ends_event) = (piece.bytes.len(), piece.ends_event);
-            let written = self.file.write_all(piece.bytes);
-            self.written += count as u64;
+            // The magic is no event.
+            let written = match &mut self.renamer {
+                Some(renamer) if self.received >= MAGIC.len() as u64 => {
+                    let mut out = Counted { out: &mut self.file, written: &mut self.written };
+                    match renamer.push(piece.bytes, ends_event, &mut out) {
+                        Err(PayloadError::Io(error)) => Err(error),
+                        Err(error) => return Err(self.unreadable(&error)),
+                        Ok(()) => Ok(()),
+                    }
+                }
+                _ => {
+                    self.written += count as u64;
+                    self.file.write_all(piece.bytes)
+                }
+            };
+            self.received += count as u64;
             from.consume(count);
             if ends_event {
                 self.whole = self.written;
+                self.event_begin = self.received;
             }
             let written = match from.is_drained() {
                 true => written.and_then(|()| self.file.flush()),
@@ -104,8 +139,35 @@ impl RawFile {
         flushed.map_err(|error| self.trouble(&error))
     }
 
+    /// An event that could not be looked at.
+    fn unreadable(&self, error: &PayloadError) -> Failure {
+        let (name, at) = (self.path.display(), self.written);
+        Failure::Line(format!(
+            "--rewrite-db: {name} at {at}, {} in the server's file: {error}",
+            self.event_begin
+        ))
+    }
+
     fn trouble(&self, error: &io::Error) -> Failure {
         Failure::Line(format!("Could not write into log file '{}': {error}", self.path.display()))
+    }
+}
+
+/// Counts what is written.
+struct Counted<'a> {
+    out: &'a mut BufWriter<File>,
+    written: &'a mut u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write_all(bytes)?;
+        *self.written += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 

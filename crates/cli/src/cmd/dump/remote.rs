@@ -12,15 +12,23 @@ use binlogz_source::wire::session::{DumpStart, Profile};
 use binlogz_source::{ConnectOptions, DumpOptions, Error, RemoteFiles};
 
 use super::options::{Options, POSITION_MIN};
+use super::tell_line;
 use crate::failure::{Failure, Result};
 
 /// What the program calls itself to the server.
 const PROGRAM_NAME: &str = "mysqlbinlog";
 
+/// mysqlbinlog's words.
+const NOT_VERIFIED: &str =
+    "no verification of server certificate will be done. Use --ssl-mode=VERIFY_CA or VERIFY_IDENTITY.";
+
 /// How to reach the server; the password is asked for, if it has to be.
 pub(super) fn connect(options: &Options) -> Result<ConnectOptions> {
     let connect = options.connect(PROGRAM_NAME).and_then(|mut connect| {
         connect.ask_password()?;
+        if connect.tls.ignores_authority() {
+            tell_line("WARNING", NOT_VERIFIED);
+        }
         Ok(connect)
     });
     connect.map_err(|error| Failure::Line(error.to_string()))

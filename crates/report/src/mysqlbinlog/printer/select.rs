@@ -193,7 +193,17 @@ impl Run<'_> {
             }
         }
         let is_at_stop = !shown.inside_payload && shown.position >= self.positions.stop;
+        if !shown.inside_payload && !is_at_stop {
+            self.state.met.end = shown.position + u64::from(shown.header.event_size);
+        }
         if selection.stop_time.is_some_and(|stop| time >= stop) || is_at_stop {
+            return Ok(Next::Stop);
+        }
+        self.state.met.time |= !matches!(
+            event_type,
+            EventType::FORMAT_DESCRIPTION | EventType::PREVIOUS_GTIDS | EventType::ROTATE | EventType::STOP
+        );
+        if event_type == EventType::PREVIOUS_GTIDS && self.state.met.previous_gtids(shown.body, selection) {
             return Ok(Next::Stop);
         }
         if let Some(stop) = &selection.stop_before_gtid
@@ -232,6 +242,7 @@ impl Run<'_> {
                 let gtid = gtid_of(shown).and_then(|gtid| gtid.gtid());
                 let is_in = |set: &GtidSet| gtid.as_ref().is_some_and(|gtid| set.contains(gtid));
                 let included = selection.include_gtids.as_ref().is_none_or(is_in);
+                self.state.met.gtid |= included;
                 let excluded = selection.exclude_gtids.as_ref().is_some_and(is_in);
                 self.state.filtered_by_gtid = !included || excluded;
                 self.state.filtered_by_gtid || self.options.skip_gtids

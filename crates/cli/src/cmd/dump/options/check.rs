@@ -70,6 +70,10 @@ fn check_raw(options: &Options, told: &mut String) -> Result<(), String> {
             "The --raw flag requires one of --read-from-remote-source or --read-from-remote-server".into()
         );
     };
+    if options.stop_before_gtid.is_some() || !options.tables.is_empty() {
+        let option = if options.tables.is_empty() { "--stop-before-gtid" } else { "--table" };
+        return Err(format!("You cannot use {option} and --raw together."));
+    }
     if options.given("include-gtids").is_some() {
         return Err("You cannot use --include-gtids and --raw together.".into());
     }

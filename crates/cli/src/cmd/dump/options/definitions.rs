@@ -9,7 +9,8 @@ use binlogz_source::SslMode;
 
 use super::choice::choose;
 use super::number::UnsignedLimits;
-use super::{Base64Output, CivilDateTime, Format, Options, POSITION_MIN, RemoteSource, RewriteDb, TableName};
+use super::{Base64Output, Format, Options, POSITION_MIN, RemoteSource, RewriteDb, TableName};
+use crate::time::{self, NoTime};
 
 /// An option.
 #[derive(Debug)]
@@ -360,7 +361,8 @@ pub(super) const OPTIONS: &[Definition] = &[
             options.start_datetime = Some(datetime(value)?);
             Ok(())
         },
-        "Begin with the first event of this time or later, as in '2024-12-25 11:25:56', local time",
+        "Begin with the first event of this time or later, as in '2024-12-25 11:25:56', local time unless Z or an \
+         offset as +01:00 follows",
     ),
     Definition::unsigned(
         "start-position",
@@ -537,9 +539,12 @@ fn set_gtids(_: &mut Options, _: &'static str, _: &OsStr) -> Result<(), String> 
     Ok(())
 }
 
-fn datetime(value: &OsStr) -> Result<CivilDateTime, String> {
+fn datetime(value: &OsStr) -> Result<i64, String> {
     let text = value.to_string_lossy();
-    CivilDateTime::parse(&text).ok_or_else(|| format!("ERROR: Incorrect date and time argument: {text}"))
+    time::parse(&text).map_err(|no_time| match no_time {
+        NoTime::Text => format!("ERROR: Incorrect date and time argument: {text}"),
+        NoTime::Date { .. } => format!("ERROR: Incorrect date and time argument: {text}: {no_time}"),
+    })
 }
 
 fn rewrite_db(value: &OsStr) -> Result<RewriteDb, String> {

@@ -15,7 +15,6 @@ mod check;
 mod choice;
 mod clap;
 mod connection;
-mod datetime;
 mod definitions;
 mod getopt;
 mod help;
@@ -28,7 +27,6 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 
 pub(crate) use self::clap::Dump;
 pub(crate) use arguments::{Outcome, Parsed, parse};
-pub(crate) use datetime::CivilDateTime;
 
 /// Where the first event of every log stands: the least position.
 pub(crate) const POSITION_MIN: u64 = 4;
@@ -36,6 +34,8 @@ pub(crate) const POSITION_MIN: u64 = 4;
 /// What `dump` was asked for. Each field has the name of its option, or says which.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
+    /// The program has mysqlbinlog's name: then its exit codes are mysqlbinlog's too.
+    pub(crate) called_mysqlbinlog: bool,
     /// The logs; `-` is stdin.
     pub(crate) logs: Vec<PathBuf>,
     pub(crate) format: Format,
@@ -52,8 +52,10 @@ pub(crate) struct Options {
     pub(crate) start_position: u64,
     /// Of the last log.
     pub(crate) stop_position: Option<u64>,
-    pub(crate) start_datetime: Option<CivilDateTime>,
-    pub(crate) stop_datetime: Option<CivilDateTime>,
+    /// In seconds since 1970.
+    pub(crate) start_datetime: Option<i64>,
+    /// In seconds since 1970.
+    pub(crate) stop_datetime: Option<i64>,
     pub(crate) include_gtids: Option<GtidSet>,
     pub(crate) exclude_gtids: Option<GtidSet>,
     pub(crate) stop_before_gtid: Option<Gtid>,
@@ -110,6 +112,7 @@ pub(crate) struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
+            called_mysqlbinlog: false,
             logs: Vec::new(),
             format: Format::default(),
             database: None,

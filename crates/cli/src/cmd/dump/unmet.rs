@@ -1,0 +1,96 @@
+//! Requests that the logs don't meet: a GTID that is not there, a position beyond the end. Where a log can be looked
+//! at first, that ends the run before anything is printed; otherwise the exit code tells.
+//!
+//! mysqlbinlog prints what there is and exits with 0. Called by its name, `dump` does so too and says it on stderr;
+//! `--stop-before-gtid` is not mysqlbinlog's.
+
+use std::ffi::OsStr;
+
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_encryption::Keyring;
+use binlogz_flow::Input;
+use binlogz_report::met::Unmet;
+
+use super::options::{Options, POSITION_MIN};
+use super::tell_line;
+use crate::archived;
+
+/// Tells what was not met; whether it has to be the exit code's business.
+pub(super) fn tell(options: &Options, unmet: &[Unmet]) -> bool {
+    let mut failed = false;
+    for Unmet { line, is_our_own } in unmet {
+        let fails = *is_our_own || !options.called_mysqlbinlog;
+        tell_line(if fails { "ERROR" } else { "WARNING" }, line);
+        failed |= fails;
+    }
+    failed
+}
+
+/// What can be told to be missing before a log is dumped. What can't be read is told by the dump itself.
+pub(super) fn ahead(options: &Options) -> Vec<Unmet> {
+    if options.is_remote() {
+        return Vec::new();
+    }
+    let keyring = options.keyring.as_deref().and_then(|path| Keyring::open(path).ok());
+    let keyring = keyring.as_ref();
+    let mut unmet = Vec::new();
+    if let Some(gtid) = &options.stop_before_gtid
+        && is_absent(options, keyring, |found| found == gtid, |set| set.contains(gtid))
+    {
+        unmet.push(Unmet::stop_before_gtid(gtid));
+    }
+    if options.called_mysqlbinlog {
+        return unmet;
+    }
+    if let Some(set) = &options.include_gtids
+        && is_absent(options, keyring, |found| set.contains(found), |there| !there.is_disjoint(set))
+    {
+        unmet.push(Unmet::include_gtids(set));
+    }
+    if let (Some(stop), Some(log)) =
+        (options.stop_position.filter(|&stop| stop != u64::MAX), options.logs.last())
+        && let Some(end) = size(log.as_os_str(), keyring).filter(|&end| end < stop)
+    {
+        unmet.push(Unmet::stop_position(stop, end));
+    }
+    unmet
+}
+
+/// Whether certainly none of the logs has a transaction that is wanted.
+fn is_absent(
+    options: &Options,
+    keyring: Option<&Keyring>,
+    is_wanted: impl Fn(&Gtid) -> bool,
+    is_wanted_of: impl Fn(&GtidSet) -> bool,
+) -> bool {
+    options.logs.iter().enumerate().all(|(number, log)| {
+        let from = if number == 0 { options.start_position } else { POSITION_MIN };
+        match archived::find(log) {
+            Ok(Some(archived)) => archived.gtids().is_some_and(|set| !is_wanted_of(&set)),
+            Ok(None) => {
+                open(log.as_os_str(), keyring).and_then(|input| input.has_gtid(from, &is_wanted))
+                    == Some(false)
+            }
+            Err(_) => false,
+        }
+    })
+}
+
+/// Bytes of a log, not encrypted; `None`: that can't be told.
+fn size(log: &OsStr, keyring: Option<&Keyring>) -> Option<u64> {
+    if let Some(archived) = archived::find(log.as_ref()).ok()? {
+        return Some(archived.size());
+    }
+    open(log, keyring)?.size()
+}
+
+fn open(log: &OsStr, keyring: Option<&Keyring>) -> Option<Input> {
+    if log == "-" {
+        return None;
+    }
+    let input = Input::open(log.as_ref()).ok()?;
+    match keyring {
+        None => Some(input),
+        Some(keyring) => input.decrypted(keyring).ok(),
+    }
+}

@@ -1,0 +1,86 @@
+//! What of a selection the events so far met. A request that nothing met is told: an output without the transactions
+//! that were asked for looks like a log without them.
+
+use std::fmt::Display;
+
+use binlogz_binlog::event::PreviousGtidsEvent;
+
+use crate::mysqlbinlog::Selection;
+
+/// Goes from event to event, as part of a printer's state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Met {
+    /// A transaction of `--include-gtids` began.
+    pub(crate) gtid: bool,
+    /// An event was of the times that were asked for.
+    pub(crate) time: bool,
+    /// Where the last event ends, payloads not opened.
+    pub(crate) end: u64,
+    /// The transaction of `--stop-before-gtid` stands before the logs: nothing is shown that comes after it.
+    pub(crate) is_too_late: bool,
+}
+
+/// A request, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmet {
+    /// The option and why it was not met.
+    pub line: String,
+    /// It is an option of binlogz alone: mysqlbinlog has no manners that could be followed.
+    pub is_our_own: bool,
+}
+
+impl Unmet {
+    /// No transaction of `--include-gtids`.
+    pub fn include_gtids(set: &dyn Display) -> Self {
+        let set = set.to_string().replace('\n', "");
+        Unmet {
+            line: format!("--include-gtids={set}: none of these transactions is there"),
+            is_our_own: false,
+        }
+    }
+
+    /// The transaction of `--stop-before-gtid` did not come.
+    pub fn stop_before_gtid(gtid: &dyn Display) -> Self {
+        Unmet { line: format!("--stop-before-gtid={gtid}: this transaction is not there"), is_our_own: true }
+    }
+
+    /// The log ends before `--stop-position`.
+    pub fn stop_position(stop: u64, end: u64) -> Self {
+        Unmet { line: format!("--stop-position={stop}: the log ends at {end}"), is_our_own: false }
+    }
+}
+
+impl Met {
+    /// Looks at a log's previous GTIDs; whether the transaction to stop before is among them and can't come any more.
+    pub(crate) fn previous_gtids(&mut self, body: &[u8], selection: &Selection) -> bool {
+        let Some(stop) = &selection.stop_before_gtid else { return false };
+        let previous = PreviousGtidsEvent::decode(body);
+        self.is_too_late |= previous.is_ok_and(|previous| previous.gtid_set.contains(stop));
+        self.is_too_late
+    }
+
+    /// What was asked for and not met, at the end of the last log. `ended`: the output ended before the log did, as
+    /// asked for.
+    pub fn unmet(&self, selection: &Selection, stop: Option<u64>, ended: bool) -> Vec<Unmet> {
+        let mut unmet = Vec::new();
+        if let Some(set) = selection.include_gtids.as_ref().filter(|_| !self.gtid) {
+            unmet.push(Unmet::include_gtids(set));
+        }
+        if (selection.start_time.is_some() || selection.stop_time.is_some()) && !self.time {
+            let line = "--start-datetime, --stop-datetime: no event is of these times".to_owned();
+            unmet.push(Unmet { line, is_our_own: false });
+        }
+        if let Some(gtid) = selection.stop_before_gtid.as_ref().filter(|_| self.is_too_late) {
+            let line = format!("--stop-before-gtid={gtid}: this transaction stands before the log");
+            unmet.push(Unmet { line, is_our_own: true });
+        }
+        if ended {
+            return unmet;
+        }
+        unmet.extend(selection.stop_before_gtid.as_ref().map(|gtid| Unmet::stop_before_gtid(gtid)));
+        if let Some(stop) = stop.filter(|&stop| stop != u64::MAX && stop > self.end) {
+            unmet.push(Unmet::stop_position(stop, self.end));
+        }
+        unmet
+    }
+}
