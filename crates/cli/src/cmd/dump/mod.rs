@@ -16,7 +16,6 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 
-use binlogz_binlog::printable;
 pub(crate) use options::Dump;
 use options::{Format, Options, Outcome, Parsed};
 
@@ -95,9 +94,9 @@ fn tell(failure: Failure) -> u8 {
     }
 }
 
-/// Tells on stderr. Where even that is closed, the exit code has to do.
+/// Tells on stderr; names that others chose can't write to the terminal. Where even that is closed, the exit code has to do.
 fn tell_line(kind: &str, line: &str) {
-    let _ = writeln!(io::stderr(), "{kind}: {line}");
+    let _ = writeln!(io::stderr(), "{kind}: {}", printable(line));
 }
 
 fn dump(options: &Options) -> Result<u8> {

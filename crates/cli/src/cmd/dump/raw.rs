@@ -189,7 +189,7 @@ mod tests {
     fn a_copied_log_is_for_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("binlog.000001");
-        let file = RawFile::create(path.clone()).unwrap();
+        let file = RawFile::create(path.clone(), None).unwrap();
         let mode = file.file.get_ref().metadata().unwrap().permissions().mode() & 0o7777;
         assert_eq!((mode & !0o600, mode & 0o600), (0, 0o600), "{mode:o}");
     }
