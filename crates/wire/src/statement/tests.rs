@@ -9,7 +9,9 @@ fn user(name: &str, value: Expression) -> (Target, Expression) {
 #[test]
 fn a_statement_of_very_many_tokens_is_not_taken_apart() {
     let select = |count: usize| format!("SELECT {}", vec!["1"; count].join(","));
-    assert!(matches!(Statement::parse(&select(4_000)), Some(Statement::Select(columns)) if columns.len() == 4_000));
+    assert!(
+        matches!(Statement::parse(&select(4_000)), Some(Statement::Select(columns)) if columns.len() == 4_000)
+    );
     assert_eq!(Statement::parse(&select(2_000_000)), None);
 }
 
