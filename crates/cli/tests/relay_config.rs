@@ -30,8 +30,16 @@ fn what_init_writes_is_a_configuration_and_so_is_all_of_it() {
     // What stands behind a # is understood too; of the ways to a password one is meant.
     let all = String::from_utf8(folder.read("relay.toml")).unwrap();
     let is_example = |line: &&str| {
-        let other_way =
-            ["password_env", "defaults_file", "ssl_", "require_tls", "keyring", "encrypt", "seed"];
+        let other_way = [
+            "password_env",
+            "defaults_file",
+            "ssl_",
+            "server_public_key",
+            "require_tls",
+            "keyring",
+            "encrypt",
+            "seed",
+        ];
         line.starts_with('#')
             && !line.starts_with("# ")
             && !other_way.iter().any(|key| line[1..].starts_with(key))
