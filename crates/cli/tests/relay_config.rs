@@ -30,8 +30,16 @@ fn what_init_writes_is_a_configuration_and_so_is_all_of_it() {
     // What stands behind a # is understood too; of the ways to a password one is meant.
     let all = String::from_utf8(folder.read("relay.toml")).unwrap();
     let is_example = |line: &&str| {
-        let other_way =
-            ["password_env", "defaults_file", "ssl_", "require_tls", "keyring", "encrypt", "seed"];
+        let other_way = [
+            "password_env",
+            "defaults_file",
+            "ssl_",
+            "server_public_key",
+            "require_tls",
+            "keyring",
+            "encrypt",
+            "seed",
+        ];
         line.starts_with('#')
             && !line.starts_with("# ")
             && !other_way.iter().any(|key| line[1..].starts_with(key))
@@ -85,6 +93,20 @@ fn what_is_wrong_is_said_with_its_place_and_without_the_password() {
         let (code, stderr) = check(added);
         assert!(code == Some(2) && stderr.starts_with(said), "{added:?}: {stderr}");
     }
+    // Files are named as seen from the configuration's folder, whatever the current one is.
+    fs::create_dir(folder.path("etc")).unwrap();
+    secret(&folder, "etc/source.password", "s3cr3t\n");
+    let source = "[source]\nservers = [\"mysql://repl@db1\"]\npassword_file = \"source.password\"\n\
+                  server_public_key = \"key.pem\"\n[store]\ndir = \"kept\"\n[listen]\nnative_password = false\n";
+    folder.put("etc/relay.toml", source);
+    let ran = folder.run(["relay", "check-config", "--config=etc/relay.toml"]);
+    assert!(
+        ran.stderr.starts_with("binlogz: etc/relay.toml: source: etc/key.pem: No such file"),
+        "{}",
+        ran.stderr
+    );
+    folder.put("etc/key.pem", "");
+    folder.run(["relay", "check-config", "--config=etc/relay.toml"]).is_done();
     fs::set_permissions(folder.path("source.password"), fs::Permissions::from_mode(0o644)).unwrap();
     assert!(check("").1.contains("source.password: others may read or write it"));
     let url = ["relay", "run", "--source=mysql://repl:s3cr3t@db1", "--dir=kept"];

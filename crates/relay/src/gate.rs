@@ -39,7 +39,14 @@ struct Inner {
     connected: BTreeMap<u32, IpAddr>,
     logged_in: usize,
     turned_away: u64,
+    /// Bytes of large commands, of all clients.
+    large: usize,
 }
+
+/// A command up to this size costs a client nothing.
+pub(crate) const SMALL_COMMAND: usize = 1 << 20;
+/// What all clients together may have of larger ones: the set of GTIDs of a dump stays as long as its connection.
+const LARGE_COMMANDS_MAX: usize = 256 << 20;
 
 /// A client's place, until dropped.
 #[derive(Debug)]
@@ -47,6 +54,8 @@ pub(crate) struct Place<'a> {
     gate: &'a Gate,
     connection: u32,
     is_logged_in: bool,
+    /// Bytes of the largest of its commands, beyond a small one.
+    large: usize,
 }
 
 /// What the door sees.
@@ -86,7 +95,7 @@ impl Gate {
             inner.logging_in.insert(connection, handle);
         }
         inner.connected.insert(connection, address);
-        Some(Place { gate: self, connection, is_logged_in: false })
+        Some(Place { gate: self, connection, is_logged_in: false, large: 0 })
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -112,6 +121,21 @@ impl Place<'_> {
         self.is_logged_in = true;
         true
     }
+
+    /// Whether there is memory for a command of this size; it then belongs to the client until it leaves.
+    pub(crate) fn may_hold(&mut self, size: usize) -> bool {
+        let more = size.saturating_sub(SMALL_COMMAND).saturating_sub(self.large);
+        if more == 0 {
+            return true;
+        }
+        let mut inner = self.gate.lock();
+        if inner.large + more > LARGE_COMMANDS_MAX {
+            return false;
+        }
+        inner.large += more;
+        self.large += more;
+        true
+    }
 }
 
 impl Drop for Place<'_> {
@@ -120,6 +144,7 @@ impl Drop for Place<'_> {
         inner.logging_in.remove(&self.connection);
         inner.connected.remove(&self.connection);
         inner.logged_in -= usize::from(self.is_logged_in);
+        inner.large -= self.large;
     }
 }
 
@@ -136,6 +161,24 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         (listener.accept().unwrap().0, client)
+    }
+
+    #[test]
+    fn large_commands_of_all_clients_have_a_bound() {
+        let gate = Gate::new(Limits::default());
+        let here = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let (stream, _client) = pair();
+        let mut places: Vec<_> = (0..6).map(|number| gate.admit(number, &stream, here).unwrap()).collect();
+        let large = 64 << 20;
+        let taken: Vec<bool> =
+            places.iter_mut().map(|place| place.may_hold(large) && place.may_hold(large)).collect();
+        assert_eq!(taken, [true, true, true, true, false, false]);
+        assert!(places.iter_mut().all(|place| place.may_hold(SMALL_COMMAND)), "small ones cost nothing");
+        places.remove(0);
+        let taken: Vec<bool> = places.iter_mut().map(|place| place.may_hold(large)).collect();
+        assert_eq!(taken, [true, true, true, true, false]);
+        places.clear();
+        assert_eq!(gate.lock().large, 0);
     }
 
     #[test]

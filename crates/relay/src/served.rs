@@ -134,7 +134,7 @@ mod tests {
         let storage: Arc<dyn Storage> = Arc::new(binlogz_store::MemoryStorage::new());
         let uuid = |n: u64| {
             let mut uuid = ServerUuid::default();
-            uuid.0[..8].copy_from_slice(&n.to_be_bytes());
+            uuid.0[..8].copy_from_slice(&n.to_le_bytes());
             uuid
         };
         let lines =

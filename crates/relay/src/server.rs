@@ -17,7 +17,7 @@ use binlogz_wire::session::{ReplicaOptions, ReplicaSession, ReplicaStep, Request
 use crate::accounts::Entered;
 use crate::answers;
 use crate::error::{Error, Result};
-use crate::gate::Place;
+use crate::gate::{Place, SMALL_COMMAND};
 use crate::head::Head;
 use crate::lineages::Kept;
 use crate::registry::Replica;
@@ -146,7 +146,12 @@ impl Client<'_> {
             let mut input = buffer.get(..count).unwrap_or_default();
             loop {
                 match session.poll(&mut input)? {
-                    ReplicaStep::NeedInput => break,
+                    ReplicaStep::NeedInput => {
+                        if !self.place.may_hold(session.held()) {
+                            session.limit_commands(SMALL_COMMAND);
+                        }
+                        break;
+                    }
                     ReplicaStep::LoggedIn(user) => {
                         let over_tls = matches!(transport, Transport::Tls(_));
                         if let Err(refusal) = self.enter(&user, over_tls) {

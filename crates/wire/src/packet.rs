@@ -185,6 +185,11 @@ impl MessageReader {
         Ok(None)
     }
 
+    /// Bytes of a message that is not whole yet.
+    pub fn held(&self) -> usize {
+        self.message.len()
+    }
+
     /// Gives memory back that a large message took.
     pub fn release(&mut self) {
         if self.message.capacity() > KEPT_SIZE_MAX {

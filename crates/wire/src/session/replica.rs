@@ -140,6 +140,8 @@ pub struct ReplicaSession {
     /// Bytes that came since the last whole message.
     size: usize,
     attributes: Vec<(String, String)>,
+    /// A longer command is answered with an error.
+    command_size_max: usize,
 }
 
 #[derive(Debug)]
@@ -180,7 +182,18 @@ impl ReplicaSession {
             out,
             size: 0,
             attributes: Vec::new(),
+            command_size_max: COMMAND_SIZE_MAX,
         }
+    }
+
+    /// Bytes of a command that is not whole yet.
+    pub fn held(&self) -> usize {
+        self.messages.held()
+    }
+
+    /// Takes no longer command from now on, not even the one that is coming in.
+    pub fn limit_commands(&mut self, size_max: usize) {
+        self.command_size_max = size_max;
     }
 
     /// What the client told of itself when it logged in: names and values, as in `program_name` and `mysqld`.
@@ -275,7 +288,7 @@ impl ReplicaSession {
     /// The next command. One that is too long is answered with an error, and the one after it is waited for.
     fn command(&mut self, input: &mut &[u8]) -> Result<ReplicaStep> {
         loop {
-            let message = self.messages.next_within(&mut self.packets, input, COMMAND_SIZE_MAX);
+            let message = self.messages.next_within(&mut self.packets, input, self.command_size_max);
             let request = match message.during(TAKING)? {
                 None => return Ok(ReplicaStep::NeedInput),
                 Some(Message::Whole(message)) => Some(Request::of(Command::decode(message).during(TAKING)?)),
@@ -596,6 +609,22 @@ mod tests {
         assert!(
             matches!(step, ReplicaStep::Request(Request::Statement(text)) if text.len() == COMMAND_SIZE_MAX - 1)
         );
+        assert_eq!(send(&mut source, &Command::Ping), ReplicaStep::Request(Request::Ping));
+    }
+
+    #[test]
+    fn a_command_that_is_coming_in_can_be_refused() {
+        let mut source = logged_in();
+        let mut writer = PacketWriter::default();
+        writer.message(|out| Command::Query(&[b' '; 1000]).encode(out));
+        let (mut front, mut back) = writer.pending().split_at(600);
+        assert_eq!(source.poll(&mut front).unwrap(), ReplicaStep::NeedInput);
+        assert_eq!(source.held(), 596);
+        source.limit_commands(500);
+        assert_eq!(source.poll(&mut back).unwrap(), ReplicaStep::NeedInput);
+        assert_eq!(source.held(), 0);
+        assert!(source.pending().windows(5).any(|part| part == b"08S01"));
+        source.sent(source.pending().len());
         assert_eq!(send(&mut source, &Command::Ping), ReplicaStep::Request(Request::Ping));
     }
 

@@ -200,6 +200,7 @@ impl Config {
             &mut source.ssl_ca,
             &mut source.ssl_cert,
             &mut source.ssl_key,
+            &mut source.server_public_key,
             &mut self.listen.ssl_cert,
             &mut self.listen.ssl_key,
         ];

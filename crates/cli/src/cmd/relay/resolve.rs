@@ -114,6 +114,9 @@ impl Source {
                 option.clone_from(given);
             }
         }
+        if let Some(key) = &self.server_public_key {
+            std::fs::File::open(key).map_err(|error| failed(&format_args!("{}: {error}", key.display())))?;
+        }
         base.get_server_public_key |= self.get_server_public_key;
         let connection = |url: &String| {
             let mut connection = base.clone();
