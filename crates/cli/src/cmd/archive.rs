@@ -308,7 +308,7 @@ impl Check {
 /// An archive among several.
 struct Part {
     place: PathBuf,
-    /// In front of what is told of it.
+    /// Each line about it begins with this.
     prefix: String,
     storage: Box<dyn Storage>,
     manifest: Manifest,
@@ -362,7 +362,7 @@ impl Chosen {
         Ok(manifest.files.into_iter().filter(wanted).collect())
     }
 
-    /// What was asked for and can't be had, since none of the logs has it.
+    /// What was asked for and is in none of the logs.
     fn unmet(&self, files: &[FileEntry]) -> Result<Option<String>> {
         let mut there = GtidSet::new();
         for file in files {
@@ -378,7 +378,7 @@ impl Chosen {
     }
 
     /// Gives each log, or what is chosen of it, to an output that `begin` makes and `end` completes, which are told how many
-    /// transactions were chosen. `in_stream`: what comes behind a log that failed is not wanted.
+    /// transactions were chosen. `in_stream`: nothing may follow a log that failed.
     fn each<O>(
         &self,
         storage: &dyn Storage,
@@ -443,9 +443,9 @@ impl Chosen {
     }
 }
 
-/// Who may read and write a restored log that was archived without its mode.
+/// The mode of a restored log that was archived without its own.
 const MODE_DEFAULT: u32 = 0o640;
-/// The most that anybody may: a log holds rows.
+/// No restored log has more: it holds rows, which are not for everybody.
 const MODE_MAX: u32 = 0o660;
 
 impl Restore {
