@@ -70,7 +70,7 @@ pub struct FileEntry {
     pub gtids: String,
     /// The smallest and the largest timestamp of its events, in seconds since 1970.
     pub times: Option<(u32, u32)>,
-    /// Who may read and write it where it was a file, as chmod counts.
+    /// The mode of the file that it was, as chmod counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<u32>,
 }

@@ -36,7 +36,7 @@ fn a_restore_that_is_interrupted_leaves_nothing() {
     let folder = Folder::new();
     folder.sample("plain", "binlog.000004");
     folder.run(["archive", "create", "--to", "arc", "binlog.000004"]).is_done();
-    // It waits for somebody who writes.
+    // It waits until something is written there, which never happens.
     let segment = folder.segment("arc");
     std::fs::remove_file(&segment).unwrap();
     assert!(Command::new("mkfifo").arg(&segment).status().unwrap().success());

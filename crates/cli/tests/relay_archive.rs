@@ -161,7 +161,7 @@ const TABLE: &str = "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUT
 /// Room for two files, and some.
 const BUDGET: u64 = 10 << 20;
 
-/// The law of bounded disk: whoever asks for everything gets it, in the room of the budget.
+/// A replica that asks for everything gets all of it, and the disk never holds more than the budget.
 #[test]
 fn a_dump_of_everything_takes_no_more_disk_than_the_budget() {
     let mysql = require_tool!(Tool::Mysql);

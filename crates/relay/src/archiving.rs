@@ -66,7 +66,7 @@ impl Archived {
 /// Archives for ever.
 pub(crate) fn watch(relay: &Relay, options: &ArchiveOptions) {
     loop {
-        // What one log lacks the others do not wait for.
+        // An error in one log does not hold up the others.
         for kept in relay.lineages.all() {
             if let Err(error) = archive(relay, &kept, options) {
                 relay.complain(&error, &format!("{error}; files that are not archived are not purged"));
@@ -140,7 +140,7 @@ pub(crate) fn first_needed(relay: &Relay, kept: &Kept) -> Result<Option<FileNumb
     kept.archived.last().map_or_else(first, |last| Ok(Some(last.next())))
 }
 
-/// What the archive has of a log in front of what is on disk, without a gap.
+/// The archived files that come before those on disk, without a gap.
 struct Shelf {
     to: PathBuf,
     storage: Box<dyn Storage>,
@@ -261,7 +261,7 @@ pub(crate) fn lease(relay: &Relay, kept: &Kept, number: FileNumber) -> Result<Op
     Ok(Some(lease))
 }
 
-/// What a client lacks is nowhere.
+/// Neither the log nor the archive has what a client lacks.
 pub(crate) fn purged() -> Error {
     Error::Refused(
         "Cannot replicate because the source purged required binary logs: the relay's log begins later"
@@ -270,19 +270,19 @@ pub(crate) fn purged() -> Error {
 }
 
 impl Kept {
-    /// The first stored file that is not purged, and the number of its first file in a form; of a log that was purged whole
-    /// what would come behind its end.
+    /// The first stored file that is not purged, and the number of its first file in a form. For a log that was purged whole:
+    /// the numbers that would follow its end.
     fn front(&self, form: Form) -> Result<Option<(FileNumber, FileNumber)>> {
         if let Some((first, number)) = self.files(form)?.first() {
             return Ok(Some((first.file, *number)));
         }
-        let behind = self.store.positions().map(|now| now.durable.file.next());
-        let known = self.cuts.first().filter(|(file, _)| form == Form::Uncompressed && Some(*file) == behind);
-        Ok(known.or(behind.map(|behind| (behind, behind))))
+        let after = self.store.positions().map(|now| now.durable.file.next());
+        let known = self.cuts.first().filter(|(file, _)| form == Form::Uncompressed && Some(*file) == after);
+        Ok(known.or(after.map(|after| (after, after))))
     }
 
-    /// Has the number remembered that comes behind the last file, which is about to go.
-    pub(crate) fn fix_numbers_behind(&self, last: FileNumber) -> Result<()> {
+    /// Remembers the number that would follow the last file, which is about to go.
+    pub(crate) fn fix_numbers_after(&self, last: FileNumber) -> Result<()> {
         let number = self.number_of(Form::Uncompressed, FormFile::first_of(last))?;
         let parts = self.parts_of(Form::Uncompressed, last)?.count() as u64;
         self.cuts.set_first((last.next(), FileNumber(number.0 + parts)))

@@ -1,14 +1,14 @@
-//! Purged files that come back from the archive, one at a time, for who reads them. They are no part of the log: the index
-//! does not list them, and a relay that starts removes what is left of them.
+//! Purged files that come back from the archive, one at a time, for those that read them. They are no part of the log: the
+//! index does not list them, and a relay removes them when it starts.
 //!
 //! ```text
 //! binlog.000007.brought-back     beside the log; readers find it under the file's number (binlogz_store::lending)
 //! ```
 //!
 //! All of them together are no larger than a budget. Each is kept as long as somebody reads it, and then until its
-//! room is needed for another, the one that was not used for longest first. A reader holds one file at a time, so that
-//! every archive can be read to its end in the room of its largest file; who finds no room waits for a while, and then
-//! has to come again. Which files there are to bring back, and from where, is [`crate::archiving`]'s.
+//! room is needed for another, the least recently used first. A reader holds one file at a time, so that every archive can be
+//! read to its end in the room of its largest file. A reader that finds no room waits for a while, and then has to come
+//! again. Which files there are to bring back, and from where, is [`crate::archiving`]'s.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -23,9 +23,9 @@ use crate::relay::lock;
 
 /// What the names of such files end with.
 const SUFFIX: &str = ".brought-back";
-/// Files that nobody reads stay so long: whom they are for may have to come again.
+/// Files that nobody reads stay this long: the client that they came for may have to connect again.
 const STAYS: Duration = Duration::from_secs(300);
-/// So long a reader waits until there is room. Replicas take a connection for dead that says nothing for a minute.
+/// A reader waits this long for room. Replicas take a connection that is silent for a minute for dead.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 /// Bytes written at a time.
 const WRITE_SIZE: usize = 1 << 20;
@@ -80,7 +80,7 @@ struct Entry {
     last_used: Instant,
 }
 
-/// Somebody reads a file: it stays until this is dropped.
+/// A reader's hold on a file, which stays until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Lease {
     of: Arc<BroughtBack>,
@@ -97,7 +97,7 @@ impl Drop for Lease {
     }
 }
 
-/// What removes and measures.
+/// A purged file, and what a lease needs to know around it.
 pub(crate) struct Place<'a> {
     pub(crate) lineages: &'a Lineages,
     pub(crate) kept: &'a Kept,
@@ -120,7 +120,7 @@ impl BroughtBack {
         lock(&self.state).bytes
     }
 
-    /// Has a file of so many bytes there, which `write` gives, as long as somebody holds what this returns.
+    /// Brings a file of `size` bytes back, unless it is there; `write` gives its bytes. It stays while the lease lives.
     ///
     /// # Errors
     ///
@@ -280,7 +280,7 @@ fn name(log: &str) -> String {
     format!("{log}{SUFFIX}")
 }
 
-/// Removes what a relay of before has left.
+/// Removes the files that an earlier run has left.
 pub(crate) fn remove_left(storage: &dyn Storage) -> Result<()> {
     let failed = || Error::io("remove what was brought back from the archive");
     for name in storage.list().map_err(failed())?.iter().filter(|name| name.ends_with(SUFFIX)) {

@@ -103,7 +103,7 @@ impl Dumps {
         seen.collect()
     }
 
-    /// The oldest file of a log that somebody reads, from this one on: those in front of it come from the archive.
+    /// The oldest file of a log that a client reads, from `first` on. Earlier ones come from the archive.
     pub(crate) fn oldest_file(&self, lineage: u64, first: FileNumber) -> Option<FileNumber> {
         let dumps = self.lock();
         let its = dumps.values().filter(|(reader, _)| reader.lineage == lineage);

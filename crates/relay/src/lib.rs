@@ -21,7 +21,9 @@
 //! * `continuity` asks whether the source's log still is the one that is kept;
 //! * `lineages` holds the logs of the servers that were followed, `start` and `seed` begin one, `syncing` says when it is
 //!   made durable;
-//! * `compression_stats` counts what was stored; `archiving` puts closed files into an archive; `retention` removes old files, `admin` does what statements want done;
+//! * `compression_stats` counts what was stored; `archiving` puts closed files into an archive, `brought_back` has purged ones
+//!   come back from there for their readers; `retention` removes old files, `ended` says what a log was of which nothing is
+//!   left; `admin` does what statements want done;
 //! * `disk` is where all of them keep their files;
 //! * `control` steers the receiving, `dumps` and `meters` watch, `status` is all of it at one moment, `http` shows it.
 //!

@@ -327,7 +327,7 @@ impl Lineages {
     /// Removes all files of a log that another one goes on from; what it was stays known. Gives their names.
     pub(crate) fn end(&self, old: &Arc<Kept>) -> Result<Vec<String>> {
         let Some(now) = old.store.positions() else { return Ok(Vec::new()) };
-        old.fix_numbers_behind(now.durable.file)?;
+        old.fix_numbers_after(now.durable.file)?;
         let (base, source, gtids) = (old.base.clone(), old.source, old.durable_gtids());
         let ended = Ended { base, source, end: now.durable, gtids };
         ended.write(&old.storage)?;

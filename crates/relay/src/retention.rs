@@ -88,8 +88,8 @@ fn first_after(store: &BinlogStore, time: u64) -> Result<Option<FileNumber>> {
     Ok(logs.last().map(|log| log.number))
 }
 
-/// Applies the rules, now; the names of what was removed. What can't be purged now is told, and tried again the next
-/// time; the other logs do not wait for it.
+/// Applies the rules, now; gives the names of what was removed. It tells what it can't purge, and goes on with the other
+/// logs; the next time it tries again.
 pub(crate) fn apply(relay: &Relay) -> Vec<String> {
     let retention = relay.options.retention;
     let mut purged = Vec::new();
@@ -114,7 +114,7 @@ pub(crate) fn apply(relay: &Relay) -> Vec<String> {
     purged
 }
 
-/// The same for one log. `newer`: the one behind it; `size`: of all that is newer, then with this one.
+/// The same for one log. `newer`: the log that follows it; `size`: of everything newer, then with this one.
 fn apply_to(relay: &Relay, kept: &Arc<Kept>, newer: Option<&Kept>, size: &mut u64) -> Result<Vec<String>> {
     let retention = relay.options.retention;
     let last_size = kept.store.logs()?.last().map_or(0, |last| last.size);

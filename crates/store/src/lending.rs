@@ -1,5 +1,5 @@
-//! Files that are no part of the log, for readers: what was purged and was brought back from where it is kept. The index does
-//! not list them, recovery does not know them: who lends a file has made it, whole, and removes it.
+//! Files outside the log, for its readers: files that were purged and brought back from where they are kept. The index does not
+//! list them, and recovery doesn't know them: a caller that lends a file has made it, whole, and removes it.
 
 use std::sync::Arc;
 

@@ -315,7 +315,7 @@ impl Check {
 /// An archive among several.
 struct Part {
     place: PathBuf,
-    /// In front of what is told of it.
+    /// Each line about it begins with this.
     prefix: String,
     storage: Box<dyn Storage>,
     manifest: Manifest,
@@ -399,7 +399,7 @@ impl Chosen {
     }
 
     /// Gives each log, or what is chosen of it, to an output that `begin` makes and `end` completes, which are told how many
-    /// transactions were chosen. `in_stream`: what comes behind a log that failed is not wanted.
+    /// transactions were chosen. `in_stream`: nothing may follow a log that failed.
     fn each<O>(
         &self,
         storage: &dyn Storage,
@@ -474,9 +474,9 @@ fn one_line(set: &GtidSet) -> String {
     set.to_string().replace('\n', "")
 }
 
-/// Who may read and write a restored log that was archived without its mode.
+/// The mode of a restored log that was archived without its own.
 const MODE_DEFAULT: u32 = 0o640;
-/// The most that anybody may: a log holds rows.
+/// No restored log has more: it holds rows, which are not for everybody.
 const MODE_MAX: u32 = 0o660;
 
 impl Restore {

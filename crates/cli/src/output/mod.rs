@@ -127,7 +127,7 @@ enum Inner {
 }
 
 impl Output<'_> {
-    /// Writes at the same place, for who has to own what it writes to.
+    /// Writes to the same place, for a caller that needs a writer of its own.
     pub(crate) fn writer(&self) -> io::Result<File> {
         match &self.inner {
             Inner::Direct(file) => file.try_clone(),

@@ -17,8 +17,8 @@ pub(super) enum Looks {
     NoLog(&'static str),
 }
 
-/// Looks at a log's format description, and whether there is a next log beside it: one that has a follower is written no
-/// more, whatever its flag says, since its server crashed.
+/// Looks at a log's format description, and for the next log beside it. A log that has a next one is closed, even if its flag
+/// says that it is in use: its server crashed.
 pub(super) fn look_at(log: &dyn ReadAt, path: &Path, name: &str) -> Looks {
     let mut front = [0; MAGIC.len() + HEADER_SIZE];
     let read = log.read_at(&mut front, 0).unwrap_or_default();
@@ -56,7 +56,7 @@ pub(super) fn purge_line(manifest: &Manifest, last: &str, path: &Path, log: &dyn
     let refusal = |missing: String| {
         Some(format!("{last}: is archived, but {missing}: no PURGE BINARY LOGS that goes so far is safe"))
     };
-    // Back as long as each has all that came before the one behind it.
+    // Go back as long as each log holds all that the next one says came before.
     while let Some(before) = numbered(&first.name, -1) {
         match known(&before) {
             Some(before) if follows(before, first) => first = before,
@@ -68,7 +68,8 @@ pub(super) fn purge_line(manifest: &Manifest, last: &str, path: &Path, log: &dyn
         }
     }
     let earlier = |name: &str| parts(name).is_some_and(|(other, at)| other == base && at < number);
-    let beside = path.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beside = std::fs::read_dir(folder).ok();
     let mut beside: Vec<String> = beside
         .into_iter()
         .flatten()
@@ -96,9 +97,9 @@ pub(super) fn purge_line(manifest: &Manifest, last: &str, path: &Path, log: &dyn
 }
 
 /// Whether nothing is missing between two logs, as far as GTIDs tell.
-fn follows(before: &FileEntry, behind: &FileEntry) -> bool {
+fn follows(before: &FileEntry, after: &FileEntry) -> bool {
     let (Ok(mut all), Ok(gtids), Ok(previous)) =
-        (before.previous_gtid_set(), before.gtid_set(), behind.previous_gtid_set())
+        (before.previous_gtid_set(), before.gtid_set(), after.previous_gtid_set())
     else {
         return false;
     };
@@ -128,7 +129,7 @@ fn parts(name: &str) -> Option<(&str, u64)> {
 fn numbered(name: &str, step: i64) -> Option<String> {
     let (base, number) = name.rsplit_once('.')?;
     let next = number.parse::<u64>().ok()?.checked_add_signed(step)?;
-    // Servers give at least six digits: in front of .1000000 stands .999999.
+    // Servers give at least six digits: .999999 comes before .1000000.
     let width = if number.starts_with('0') { number.len() } else { number.len().min(6) };
     Some(format!("{base}.{next:0width$}"))
 }

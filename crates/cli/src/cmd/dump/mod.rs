@@ -21,6 +21,7 @@ use options::{Format, Options, Outcome, Parsed};
 
 use crate::archived;
 use crate::failure::{Failure, Result};
+use binlogz_binlog::printable;
 use binlogz_report::zone::Zone;
 
 /// The name that makes this command of the whole program.
