@@ -82,7 +82,7 @@ fn with_event<T>(
         flags: HeaderFlags::default(),
     };
     let bytes = encode_event(header, body, ChecksumAlgorithm::NONE);
-    let frame = Framing::new().next_frame(&bytes).ok()??.trust().ok()?;
+    let frame = Framing::new().next_frame(&bytes).ok()??.verify().ok()?;
     Event::decode(&frame, lengths).ok().map(|event| then(&event))
 }
 

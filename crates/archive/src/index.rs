@@ -286,7 +286,7 @@ pub(crate) fn events(log: &[u8], offset: u64) -> impl Iterator<Item = &[u8]> {
 /// An event as a frame.
 pub(crate) fn frame(event: &[u8]) -> Option<EventFrame<'_>> {
     let checksum = if has_checksum(event) { CHECKSUM_SIZE } else { 0 };
-    EventFrame::from_checked(event, checksum).ok()
+    EventFrame::from_bytes(event, checksum).ok()
 }
 
 /// The body of an event, without a checksum behind it.

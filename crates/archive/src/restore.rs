@@ -3,10 +3,9 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use binlogz_binlog::checksum::{CHECKSUM_SIZE, crc32};
+use binlogz_binlog::frame::set_end_log_pos;
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_binlog::header::END_LOG_POS_OFFSET;
-use binlogz_binlog::{Boundary, EventHeader, TransactionAssembler};
+use binlogz_binlog::{Boundary, ChecksumAlgorithm, EventHeader, TransactionAssembler};
 
 use crate::create::Hasher;
 use crate::error::{Error, Result};
@@ -255,15 +254,14 @@ impl LogWriter {
     }
 
     fn write(&mut self, event: &[u8]) -> Result<()> {
-        let checked = has_checksum(event);
+        // One whose checksum is wrong keeps it.
+        let checksum = match has_checksum(event) {
+            true => ChecksumAlgorithm::CRC32,
+            false => ChecksumAlgorithm::NONE,
+        };
         let mut event = event.to_vec();
         let end = (self.at + event.len() as u64) as u32;
-        if let Some(place) = event.get_mut(END_LOG_POS_OFFSET..END_LOG_POS_OFFSET + 4) {
-            place.copy_from_slice(&end.to_le_bytes());
-        }
-        if let Some((bytes, checksum)) = event.split_last_chunk_mut::<CHECKSUM_SIZE>().filter(|_| checked) {
-            *checksum = crc32(bytes).to_le_bytes();
-        }
+        set_end_log_pos(&mut event, end, checksum)?;
         self.put(&event)
     }
 }

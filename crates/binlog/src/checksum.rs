@@ -4,8 +4,19 @@
 //! A format description carries the algorithm byte and a checksum of its own even where the
 //! algorithm is NONE, and its checksum is computed with the in-use flag cleared, because closing
 //! the file rewrites that one byte.
+//!
+//! A checksum is never computed over bytes whose old one was not compared in the same pass: damage would leave with a
+//! valid checksum. Two types keep this rule:
+//!
+//! ```text
+//! Verified         the event's checksum was compared: new events may be made of its bytes
+//! StoredChecksum   it was not: an event that moves gets a checksum derived from the old one, wrong wherever that was
+//! ```
 
 use std::fmt;
+
+use crate::error::{Error, Result};
+use crate::header::{END_LOG_POS_OFFSET, EventHeader};
 
 /// Bytes of a stored checksum.
 pub const CHECKSUM_SIZE: usize = 4;
@@ -39,7 +50,125 @@ impl fmt::Debug for ChecksumAlgorithm {
     }
 }
 
+/// Proof that the checksum of the event in hand was compared in this pass, or that it has none. What makes new events
+/// of old bytes asks for it, and only the code of this crate that compares checksums gives one, but for
+/// [`Verified::made_here`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verified(());
+
+impl Verified {
+    /// For an event that this process made itself, not of another event's bytes.
+    pub const fn made_here() -> Self {
+        Verified(())
+    }
+
+    /// Compares an event's checksum.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Checksum`].
+    #[inline]
+    pub(crate) fn compare(stored: u32, computed: u32) -> Result<Self> {
+        if stored == computed { Ok(Verified(())) } else { Err(Error::Checksum { stored, computed }) }
+    }
+
+    /// An event without a checksum: there is nothing to compare.
+    #[inline]
+    pub(crate) const fn nothing_to_compare() -> Self {
+        Verified(())
+    }
+}
+
+/// The checksum of an event as it stands behind it, not compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredChecksum(pub(crate) Option<u32>);
+
+impl StoredChecksum {
+    /// Its value; `None`: the event has none.
+    pub fn value(self) -> Option<u32> {
+        self.0
+    }
+
+    /// The checksum of the same event at another position. It is derived from the old one, not from the event's
+    /// bytes: if the event is damaged, the checksum shows it as before.
+    ///
+    /// CRC-32 is linear in the bits that change. Those of `end_log_pos` are followed by all the event's bytes after
+    /// that field, up to the checksum.
+    #[inline]
+    #[must_use]
+    pub fn moved(self, header: &EventHeader, end_log_pos: u32) -> Self {
+        let StoredChecksum(Some(old)) = self else { return self };
+        let behind = u64::from(header.event_size).saturating_sub((END_LOG_POS_OFFSET + CHECKSUM_SIZE) as u64);
+        StoredChecksum(Some(old ^ append_zeros(header.end_log_pos ^ end_log_pos, behind)))
+    }
+}
+
+/// Up to so many zero bytes are checksummed as such: faster than multiplying.
+const ZEROS: [u8; 1024] = [0; 1024];
+
+/// What becomes of a state of CRC-32, without the inversions at its begin and end, when so many zero bytes follow.
+fn append_zeros(state: u32, count: u64) -> u32 {
+    match usize::try_from(count).ok().and_then(|count| ZEROS.get(..count)) {
+        Some(zeros) => {
+            let mut crc = crc32fast::Hasher::new_with_initial(!state);
+            crc.update(zeros);
+            !crc.finalize()
+        }
+        None => multiply(x_to_the_8(count), state),
+    }
+}
+
+/// x^(8 * count) modulo CRC-32's polynomial.
+fn x_to_the_8(count: u64) -> u32 {
+    let mut product = ONE;
+    for (powers, byte) in POWERS.iter().zip(count.to_le_bytes()).filter(|(_, byte)| *byte > 0) {
+        let power = powers.get(usize::from(byte)).copied().unwrap_or(ONE);
+        product = if product == ONE { power } else { multiply(product, power) };
+    }
+    product
+}
+
+/// CRC-32's polynomial without its highest power; the lowest power is in the highest bit.
+const POLYNOMIAL: u32 = 0xedb8_8320;
+/// x^0.
+const ONE: u32 = 1 << 31;
+
+/// x^(8 * n * 256^k) at `[k][n]`: events have at most 1 GiB.
+static POWERS: [[u32; 256]; 4] = powers();
+
+#[allow(clippy::indexing_slicing)] // evaluated by the compiler
+const fn powers() -> [[u32; 256]; 4] {
+    let mut powers = [[ONE; 256]; 4];
+    // x^8
+    let mut step = ONE >> 8;
+    let mut k = 0;
+    while k < 4 {
+        let mut n = 1;
+        while n < 256 {
+            powers[k][n] = multiply(powers[k][n - 1], step);
+            n += 1;
+        }
+        step = multiply(powers[k][255], step);
+        k += 1;
+    }
+    powers
+}
+
+/// The product of two polynomials modulo CRC-32's.
+const fn multiply(a: u32, mut b: u32) -> u32 {
+    let mut product = 0;
+    let mut bit = 32;
+    while bit > 0 {
+        bit -= 1;
+        product ^= b & ((a >> bit) & 1).wrapping_neg();
+        b = (b >> 1) ^ (POLYNOMIAL & (b & 1).wrapping_neg());
+    }
+    product
+}
+
 /// The CRC-32 of an event's bytes, header included, checksum excluded.
+///
+/// To give an event a new checksum the old one must have been compared in the same pass: see [`Verified`].
 pub fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }
@@ -62,5 +191,41 @@ impl Crc32 {
     /// The checksum of all bytes taken.
     pub fn finish(self) -> u32 {
         self.0.finalize()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::HeaderFlags;
+    use crate::{EventType, frame::encode_event};
+
+    #[test]
+    fn a_moved_event_has_the_checksum_that_its_bytes_give() {
+        let sizes = (0..600).chain(1000..1040).chain([8191, 65_535, 65_536, 70_001, 1 << 20, (1 << 24) + 7]);
+        for size in sizes {
+            let body: Vec<u8> = (0..size as u32).map(|at| (at * 7) as u8).collect();
+            let header = EventHeader {
+                timestamp: 1,
+                event_type: EventType::WRITE_ROWS,
+                server_id: 2,
+                event_size: (19 + size + 4) as u32,
+                end_log_pos: 0x1234_5678 ^ size as u32,
+                flags: HeaderFlags::default(),
+            };
+            let checksum = |end_log_pos| {
+                let event =
+                    encode_event(EventHeader { end_log_pos, ..header }, &body, ChecksumAlgorithm::CRC32);
+                StoredChecksum(event.last_chunk().map(|bytes| u32::from_le_bytes(*bytes)))
+            };
+            let old = checksum(header.end_log_pos);
+            for end_log_pos in [0, 1, header.end_log_pos, header.end_log_pos + 1, u32::MAX] {
+                assert_eq!(old.moved(&header, end_log_pos), checksum(end_log_pos), "{size} bytes");
+            }
+            // Wrong before, wrong by the same bits after.
+            let wrong = StoredChecksum(old.0.map(|old| old ^ 0x40));
+            assert_eq!(wrong.moved(&header, 9).0.unwrap() ^ checksum(9).0.unwrap(), 0x40);
+        }
+        assert_eq!(StoredChecksum(None).value(), None);
     }
 }

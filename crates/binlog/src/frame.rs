@@ -6,15 +6,18 @@
 //! ```
 //!
 //! A stream's [`Framing`] knows which checksum algorithm is in force: the one of the last format
-//! description. It hands out [`UnverifiedFrame`]s; only [`UnverifiedFrame::verify`] turns one into
-//! an [`EventFrame`], which the rest of the project works with.
+//! description. It hands out [`UnverifiedFrame`]s. [`UnverifiedFrame::verify`] compares the checksum and gives a
+//! [`VerifiedFrame`], of which new events may be made; [`UnverifiedFrame::unchecked`] does not, and gives an
+//! [`EventFrame`], which can only be read. A verified frame is one of these too.
 
-use crate::checksum::{CHECKSUM_SIZE, ChecksumAlgorithm, crc32};
+use std::ops::Deref;
+
+use crate::checksum::{CHECKSUM_SIZE, ChecksumAlgorithm, StoredChecksum, Verified, crc32};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::event::FormatDescription;
 use crate::event_type::EventType;
-use crate::header::{EventHeader, FLAGS_OFFSET, HEADER_SIZE, HeaderFlags};
+use crate::header::{END_LOG_POS_OFFSET, EventHeader, FLAGS_OFFSET, HEADER_SIZE, HeaderFlags};
 use crate::{EVENT_SIZE_MAX, checksum};
 
 /// How the events of a stream are to be framed, as its last format description says.
@@ -140,20 +143,18 @@ impl<'a> UnverifiedFrame<'a> {
 
     /// Checks the checksum.
     #[inline]
-    pub fn verify(self) -> Result<EventFrame<'a>> {
-        let frame = self.trust()?;
-        if let Some(stored) = frame.stored_checksum() {
-            let computed = frame.computed_checksum();
-            if stored != computed {
-                return Err(Error::Checksum { stored, computed });
-            }
-        }
-        Ok(frame)
+    pub fn verify(self) -> Result<VerifiedFrame<'a>> {
+        let frame = self.unchecked()?;
+        let proof = match frame.stored_checksum() {
+            Some(stored) => Verified::compare(stored, frame.computed_checksum())?,
+            None => Verified::nothing_to_compare(),
+        };
+        Ok(frame.proven(proof))
     }
 
-    /// Takes the event as it is, for readers that were told not to check.
+    /// Takes the event as it is, for a caller that only reads it and was told not to check.
     #[inline]
-    pub fn trust(self) -> Result<EventFrame<'a>> {
+    pub fn unchecked(self) -> Result<EventFrame<'a>> {
         let checksum_size = if self.header.event_type == EventType::FORMAT_DESCRIPTION {
             FormatDescription::checksum_size(self.bytes)?
         } else {
@@ -163,7 +164,38 @@ impl<'a> UnverifiedFrame<'a> {
     }
 }
 
-/// A whole event: its header, its bytes, where its body ends. The body is not interpreted.
+/// A whole event whose checksum was compared, or that has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VerifiedFrame<'a> {
+    frame: EventFrame<'a>,
+    proof: Verified,
+}
+
+impl<'a> VerifiedFrame<'a> {
+    /// The event, to be read.
+    #[inline]
+    pub fn frame(self) -> EventFrame<'a> {
+        self.frame
+    }
+
+    /// What making new events of this one asks for.
+    #[inline]
+    pub fn proof(self) -> Verified {
+        self.proof
+    }
+}
+
+impl<'a> Deref for VerifiedFrame<'a> {
+    type Target = EventFrame<'a>;
+
+    #[inline]
+    fn deref(&self) -> &EventFrame<'a> {
+        &self.frame
+    }
+}
+
+/// A whole event: its header, its bytes, where its body ends. The body is not interpreted, and the checksum may be
+/// wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventFrame<'a> {
     header: EventHeader,
@@ -194,10 +226,16 @@ impl<'a> EventFrame<'a> {
         Ok(EventFrame { header, bytes, checksum_size })
     }
 
-    /// An event that was framed and checked before, of which only the bytes were kept.
+    /// An event that was framed before, of which only the bytes were kept.
     #[inline]
-    pub fn from_checked(bytes: &'a [u8], checksum_size: usize) -> Result<Self> {
+    pub fn from_bytes(bytes: &'a [u8], checksum_size: usize) -> Result<Self> {
         EventFrame::new(EventHeader::decode(bytes)?, bytes, checksum_size)
+    }
+
+    /// The same for one that was verified when it was framed.
+    #[inline]
+    pub fn proven(self, proof: Verified) -> VerifiedFrame<'a> {
+        VerifiedFrame { frame: self, proof }
     }
 
     /// The event's header.
@@ -268,8 +306,34 @@ fn crc32_without_in_use(bytes: &[u8]) -> u32 {
     crc.finish()
 }
 
+/// Gives an event that stands in `event` another position, and a checksum derived from the old one: if the event is
+/// damaged, that shows as before. See [`StoredChecksum::moved`].
+///
+/// # Errors
+///
+/// Bytes that are not one whole event.
+#[inline]
+pub fn set_end_log_pos(event: &mut [u8], end_log_pos: u32, algorithm: ChecksumAlgorithm) -> Result<()> {
+    let header = EventHeader::decode(event)?;
+    let size = event.len();
+    if size != header.event_size as usize || size < HEADER_SIZE + algorithm.size() {
+        return Err(Error::Truncated { needed: u64::from(header.event_size), left: size as u64 });
+    }
+    if let Some(place) = event.get_mut(END_LOG_POS_OFFSET..END_LOG_POS_OFFSET + 4) {
+        place.copy_from_slice(&end_log_pos.to_le_bytes());
+    }
+    if let Some(checksum) = event.last_chunk_mut::<CHECKSUM_SIZE>().filter(|_| algorithm.size() > 0) {
+        let stored = StoredChecksum(Some(u32::from_le_bytes(*checksum)));
+        let moved = stored.moved(&header, end_log_pos).value();
+        *checksum = moved.unwrap_or_default().to_le_bytes();
+    }
+    Ok(())
+}
+
 /// Builds a whole event: header, body, checksum where `algorithm` has one. `event_size` of the
 /// header given is not looked at but computed.
+///
+/// The checksum is computed: what header and body were taken from must have been verified ([`VerifiedFrame`]).
 pub fn encode_event(header: EventHeader, body: &[u8], algorithm: ChecksumAlgorithm) -> Vec<u8> {
     let event_size = HEADER_SIZE + body.len() + algorithm.size();
     let header = EventHeader { event_size: event_size as u32, ..header };

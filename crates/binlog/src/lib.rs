@@ -33,10 +33,10 @@ pub mod show_events;
 pub mod statement;
 pub mod transaction;
 
-pub use checksum::ChecksumAlgorithm;
+pub use checksum::{ChecksumAlgorithm, StoredChecksum, Verified};
 pub use error::{Error, Result};
 pub use event_type::EventType;
-pub use frame::{EventFrame, Framing, UnverifiedFrame};
+pub use frame::{EventFrame, Framing, UnverifiedFrame, VerifiedFrame};
 pub use header::{EventHeader, HeaderFlags};
 pub use parser::{EventParser, EventVisitor};
 pub use printable::printable;

@@ -2,17 +2,21 @@
 //! gives. Unlike [`crate::reader`] it never holds a body, so that an event of 1 GiB costs no memory.
 //!
 //! Push bytes in; the visitor sees `begin`, `body` (in as many pieces as they came in), `end`.
-//! Checksums are checked between the last `body` and `end`. Where a chunk holds whole events, as
+//! Checksums are checked between the last `body` and `end`, which is handed the proof. A parser that does not check
+//! them is another type, and hands out the stored checksum instead. Where a chunk holds whole events, as
 //! nearly always, each costs one call of each kind and no copy.
 
-use crate::checksum::{CHECKSUM_SIZE, Crc32, crc32};
+use std::marker::PhantomData;
+
+use crate::checksum::{CHECKSUM_SIZE, Crc32, StoredChecksum, Verified, crc32};
 use crate::error::{Error, Result};
 use crate::event_type::EventType;
 use crate::frame::Framing;
 use crate::header::{EventHeader, HEADER_SIZE};
 
-/// What an [`EventParser`] tells of the events it finds.
-pub trait EventVisitor {
+/// What an [`EventParser`] tells of the events it finds. `C` is what it knows of their checksums: that they are right,
+/// unless the visitor says that it wants them as they are.
+pub trait EventVisitor<C = Verified> {
     /// What the visitor may fail with; bad bytes must fit in.
     type Error: From<Error>;
 
@@ -22,17 +26,43 @@ pub trait EventVisitor {
     /// The next bytes of the body, never empty; header and checksum are not part of it.
     fn body(&mut self, bytes: &[u8]) -> Result<(), Self::Error>;
 
-    /// The event is whole and its checksum, if it has one, is right.
-    fn end(&mut self) -> Result<(), Self::Error>;
+    /// The event is whole and its checksum, if it has one, is what `C` says.
+    fn end(&mut self, checksum: C) -> Result<(), Self::Error>;
+}
+
+/// What a parser does with a checksum: [`Verified`] compares it, [`StoredChecksum`] hands it on.
+pub trait Check: Sized {
+    /// Whether the checksum of the bytes is asked for.
+    const COMPARES: bool;
+
+    /// Of an event whose bytes give `computed`.
+    fn of(stored: Option<u32>, computed: impl FnOnce() -> u32) -> Result<Self>;
+}
+
+impl Check for Verified {
+    const COMPARES: bool = true;
+
+    #[inline]
+    fn of(stored: Option<u32>, computed: impl FnOnce() -> u32) -> Result<Self> {
+        stored.map_or(Ok(Verified::nothing_to_compare()), |stored| Verified::compare(stored, computed()))
+    }
+}
+
+impl Check for StoredChecksum {
+    const COMPARES: bool = false;
+
+    #[inline]
+    fn of(stored: Option<u32>, _: impl FnOnce() -> u32) -> Result<Self> {
+        Ok(StoredChecksum(stored))
+    }
 }
 
 /// Cuts a stream into events. All events are framed alike: a format description in the stream is
 /// refused, because what follows it may be framed otherwise.
 #[derive(Debug)]
-pub struct EventParser {
+pub struct EventParser<C = Verified> {
     framing: Framing,
-    /// Whether checksums are compared.
-    verify: bool,
+    check: PhantomData<fn() -> C>,
     /// Offset of the first byte that was not parsed yet.
     offset: u64,
     state: State,
@@ -51,14 +81,22 @@ enum State {
 const BETWEEN_EVENTS: State = State::Header { bytes: [0; HEADER_SIZE], held: 0 };
 
 impl EventParser {
-    /// A parser for events that begin at `offset` of their stream.
+    /// A parser for events that begin at `offset` of their stream. It compares their checksums.
     pub fn new(framing: Framing, offset: u64) -> Self {
-        EventParser { framing, verify: true, offset, state: BETWEEN_EVENTS }
+        EventParser::of(framing, offset)
     }
+}
 
-    /// A parser that steps over checksums: for events that were checked before, or made here.
-    pub fn unchecked(framing: Framing, offset: u64) -> Self {
-        EventParser { verify: false, ..EventParser::new(framing, offset) }
+impl EventParser<StoredChecksum> {
+    /// A parser that does not compare checksums: for callers that only read events, or move them.
+    pub fn unverified(framing: Framing, offset: u64) -> Self {
+        EventParser::of(framing, offset)
+    }
+}
+
+impl<C: Check> EventParser<C> {
+    fn of(framing: Framing, offset: u64) -> Self {
+        EventParser { framing, check: PhantomData, offset, state: BETWEEN_EVENTS }
     }
 
     /// Offset of the first byte not parsed yet.
@@ -71,7 +109,7 @@ impl EventParser {
     /// # Errors
     ///
     /// Bad bytes, each with the offset of the event they belong to, and what the visitor fails with.
-    pub fn push<V: EventVisitor>(&mut self, mut bytes: &[u8], visitor: &mut V) -> Result<(), V::Error> {
+    pub fn push<V: EventVisitor<C>>(&mut self, mut bytes: &[u8], visitor: &mut V) -> Result<(), V::Error> {
         while !bytes.is_empty() {
             let between_events = matches!(self.state, State::Header { held: 0, .. });
             bytes = match between_events.then(|| self.whole_event(bytes, visitor)).transpose()?.flatten() {
@@ -100,7 +138,7 @@ impl EventParser {
 
     /// The fast way: an event that lies whole at the front of `bytes`. `None`: it does not.
     #[inline]
-    fn whole_event<'a, V: EventVisitor>(
+    fn whole_event<'a, V: EventVisitor<C>>(
         &mut self,
         bytes: &'a [u8],
         visitor: &mut V,
@@ -113,22 +151,24 @@ impl EventParser {
         let begin = self.offset;
         let checksum_size = self.framing.checksum().size();
         let (covered, checksum) = event.split_at_checked(event.len() - checksum_size).unwrap_or_default();
-        if let Some(stored) = checksum.first_chunk::<CHECKSUM_SIZE>().filter(|_| self.verify) {
-            compare(u32::from_le_bytes(*stored), crc32(covered))
-                .map_err(|e| e.at(begin, Some(header.event_type)))?;
-        }
+        let stored = checksum.first_chunk::<CHECKSUM_SIZE>().map(|stored| u32::from_le_bytes(*stored));
+        let checked = C::of(stored, || crc32(covered)).map_err(|e| e.at(begin, Some(header.event_type)))?;
         visitor.begin(begin, &header)?;
         match covered.get(HEADER_SIZE..) {
             None | Some([]) => {}
             Some(body) => visitor.body(body)?,
         }
-        visitor.end()?;
+        visitor.end(checked)?;
         self.offset += u64::from(header.event_size);
         Ok(Some(rest))
     }
 
     /// The slow way: as much of the current event as `bytes` hold; what remains of them.
-    fn piece<'a, V: EventVisitor>(&mut self, bytes: &'a [u8], visitor: &mut V) -> Result<&'a [u8], V::Error> {
+    fn piece<'a, V: EventVisitor<C>>(
+        &mut self,
+        bytes: &'a [u8],
+        visitor: &mut V,
+    ) -> Result<&'a [u8], V::Error> {
         match &mut self.state {
             State::Header { bytes: header_bytes, held } => {
                 let rest = top_up(header_bytes, held, bytes);
@@ -150,7 +190,7 @@ impl EventParser {
                 let (piece, rest) = bytes.split_at_checked(*left).unwrap_or((bytes, &[]));
                 *left -= piece.len();
                 self.offset += piece.len() as u64;
-                if self.verify && self.framing.checksum().size() > 0 {
+                if C::COMPARES && self.framing.checksum().size() > 0 {
                     crc.update(piece);
                 }
                 visitor.body(piece)?;
@@ -162,11 +202,8 @@ impl EventParser {
                 self.offset += (bytes.len() - rest.len()) as u64;
                 if *held == CHECKSUM_SIZE {
                     let (begin, event_type) = (*begin, header.event_type);
-                    if self.verify {
-                        compare(u32::from_le_bytes(*stored), *computed)
-                            .map_err(|error| error.at(begin, Some(event_type)))?;
-                    }
-                    visitor.end()?;
+                    let checked = C::of(Some(u32::from_le_bytes(*stored)), || *computed);
+                    visitor.end(checked.map_err(|error| error.at(begin, Some(event_type)))?)?;
                     self.state = BETWEEN_EVENTS;
                 }
                 Ok(rest)
@@ -175,7 +212,7 @@ impl EventParser {
     }
 
     /// Goes on to the checksum, or to the next event, when the body is whole.
-    fn end_body<V: EventVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+    fn end_body<V: EventVisitor<C>>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         let State::Body { begin, header, left: 0, crc } = &self.state else { return Ok(()) };
         if self.framing.checksum().size() > 0 {
             let computed = crc.clone().finish();
@@ -187,7 +224,7 @@ impl EventParser {
                 held: 0,
             };
         } else {
-            visitor.end()?;
+            visitor.end(C::of(None, || 0)?)?;
             self.state = BETWEEN_EVENTS;
         }
         Ok(())
@@ -213,10 +250,6 @@ impl EventParser {
         }
         Ok(header)
     }
-}
-
-fn compare(stored: u32, computed: u32) -> Result<()> {
-    if stored == computed { Ok(()) } else { Err(Error::Checksum { stored, computed }) }
 }
 
 /// Fills `array` from the front of `bytes`; what remains of them.
@@ -252,7 +285,7 @@ mod tests {
             self.0.last_mut().unwrap().2.extend_from_slice(bytes);
             Ok(())
         }
-        fn end(&mut self) -> Result<()> {
+        fn end(&mut self, _: Verified) -> Result<()> {
             self.0.last_mut().unwrap().3 = true;
             Ok(())
         }

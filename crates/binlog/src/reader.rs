@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use crate::error::{Error, Result};
 use crate::event::FormatDescription;
 use crate::event_type::EventType;
-use crate::frame::{EventFrame, Framing};
+use crate::frame::{EventFrame, Framing, VerifiedFrame};
 use crate::header::{EventHeader, HEADER_SIZE, HeaderFlags};
 use crate::{EVENT_SIZE_MAX, MAGIC, MAGIC_ENCRYPTED};
 
@@ -115,7 +115,11 @@ impl<R: Read> EventReader<R> {
         let at = |error: Error| error.at(offset, Some(header.event_type));
         let unverified = self.framing.next_frame(bytes).map_err(at)?;
         let unverified = unverified.ok_or(Error::Truncated { needed: size as u64, left: 0 }).map_err(at)?;
-        let frame = if self.verify { unverified.verify() } else { unverified.trust() }.map_err(at)?;
+        let frame = match self.verify {
+            true => unverified.verify().map(VerifiedFrame::frame),
+            false => unverified.unchecked(),
+        };
+        let frame = frame.map_err(at)?;
         if header.event_type == EventType::FORMAT_DESCRIPTION {
             let description = FormatDescription::decode_frame(&frame).map_err(at)?;
             self.framing = Framing::of(&description);

@@ -13,7 +13,7 @@ use binlogz_binlog::event::{
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::gtid::{Gtid, ServerUuid};
 use binlogz_binlog::header::{END_LOG_POS_OFFSET, EVENT_SIZE_OFFSET, HEADER_SIZE};
-use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventHeader, EventType, HeaderFlags};
+use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventHeader, EventType, HeaderFlags, Verified};
 use binlogz_encryption::Keyring;
 use binlogz_payload::statistics::{CompressionTable, LogType, TransactionFigures};
 use binlogz_store::{BinlogStore, FileHead, LogEvents, Position, StoreWriter};
@@ -258,7 +258,7 @@ impl LogState {
         let event = encode_event(header, &body, checksum);
         self.scratch.clear();
         rewrite_transaction_length(
-            &EventFrame::from_checked(&event, checksum.size())?,
+            &EventFrame::from_bytes(&event, checksum.size())?.proven(Verified::made_here()),
             following,
             &mut self.scratch,
         )?;

@@ -73,7 +73,7 @@ fn find(
         }
         if header.event_type.is_gtid() && offset >= from {
             let event = read(places, offset, header.event_size as usize)?;
-            let Some(frame) = framing.next_frame(&event).ok().flatten().and_then(|frame| frame.trust().ok())
+            let Some(frame) = framing.next_frame(&event).ok().flatten().and_then(|frame| frame.verify().ok())
             else {
                 return Ok(None);
             };

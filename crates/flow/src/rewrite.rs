@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 
 use binlogz_binlog::gtid::Gtid;
-use binlogz_binlog::{EventFrame, Framing};
+use binlogz_binlog::{Framing, VerifiedFrame};
 use binlogz_payload::format_description::{Announcement, announce_payloads, withdraw_payloads};
 use binlogz_payload::{
     CompressOptions, PieceBytes, Place, PositionWriter, Rewritten, Spool, Tally, TransactionCompressor,
@@ -230,9 +230,9 @@ pub(crate) fn start_of(start: Start, rewrite: Rewrite, announced: &mut bool) -> 
     Ok(NewStart { magic, size_read, event: changed.unwrap_or(event) })
 }
 
-fn frame_of(event: &[u8]) -> Result<EventFrame<'_>, Error> {
+fn frame_of(event: &[u8]) -> Result<VerifiedFrame<'_>, Error> {
     let cut = binlogz_binlog::Error::Truncated { needed: event.len() as u64, left: 0 };
-    Ok(Framing::new().next_frame(event)?.ok_or(cut)?.trust()?)
+    Ok(Framing::new().next_frame(event)?.ok_or(cut)?.verify()?)
 }
 
 /// What a worker keeps from piece to piece.

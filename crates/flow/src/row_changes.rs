@@ -219,7 +219,7 @@ impl Worker {
 fn held_gtid(log: &Log, event: &HeldEvent) -> Result<Option<Gtid>, Error> {
     let decode = || -> Result<Option<Gtid>, BinlogError> {
         let Some(frame) = log.context.framing.next_frame(&event.bytes)? else { return Ok(None) };
-        Ok(AnyGtidEvent::decode_frame(&frame.trust()?)?.and_then(|decoded| decoded.gtid()))
+        Ok(AnyGtidEvent::decode_frame(&frame.unchecked()?)?.and_then(|decoded| decoded.gtid()))
     };
     decode().map_err(|error| error.at(event.offset, None).into())
 }

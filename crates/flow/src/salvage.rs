@@ -17,7 +17,9 @@ use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
 use binlogz_binlog::transaction::TransactionAssembler;
-use binlogz_binlog::{Error as BinlogError, EventHeader, EventType, EventVisitor, Framing, MAGIC};
+use binlogz_binlog::{
+    Error as BinlogError, EventHeader, EventType, EventVisitor, Framing, MAGIC, StoredChecksum,
+};
 use binlogz_payload::{Expander, PayloadStream};
 
 use crate::batcher::{BatchSize, Batcher, Piece, Unit};
@@ -184,7 +186,7 @@ impl Survey<'_> {
     fn gtid(&mut self, offset: u64, header: &EventHeader) -> Result<Option<Gtid>, Error> {
         let bytes = self.window.bytes(offset, header.event_size as usize)?;
         let Some(frame) = self.framing.next_frame(bytes)? else { return Ok(None) };
-        let decoded = AnyGtidEvent::decode_frame(&frame.trust()?);
+        let decoded = AnyGtidEvent::decode_frame(&frame.unchecked()?);
         Ok(decoded.map_err(|error| error.at(offset, Some(header.event_type)))?.and_then(|event| event.gtid()))
     }
 
@@ -253,7 +255,7 @@ impl Window<'_> {
 /// Looks at nothing: only whether there are events counts.
 struct Nothing;
 
-impl EventVisitor for Nothing {
+impl EventVisitor<StoredChecksum> for Nothing {
     type Error = binlogz_payload::Error;
 
     fn begin(&mut self, _: u64, _: &EventHeader) -> binlogz_payload::Result<()> {
@@ -264,7 +266,7 @@ impl EventVisitor for Nothing {
         Ok(())
     }
 
-    fn end(&mut self) -> binlogz_payload::Result<()> {
+    fn end(&mut self, _: StoredChecksum) -> binlogz_payload::Result<()> {
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 
 use binlogz_binlog::event::TransactionPayloadHeader;
-use binlogz_binlog::{EventHeader, EventParser, EventType, EventVisitor};
+use binlogz_binlog::{EventHeader, EventParser, EventType, EventVisitor, StoredChecksum, Verified};
 use binlogz_payload::{Error as PayloadError, Expander, LogContext, PayloadStream};
 
 use crate::batcher::{Batch, BatchSize, Batcher, Large, Piece, Start, Unit};
@@ -171,10 +171,10 @@ impl<W: Walker> EventVisitor for Outer<'_, W> {
         stream.body(bytes, self.expander, &mut self.inner)
     }
 
-    fn end(&mut self) -> Result<(), PayloadError> {
+    fn end(&mut self, _: Verified) -> Result<(), PayloadError> {
         match self.payload.take() {
             Some(payload) => payload.stream.end(self.expander).map(drop),
-            None => self.inner.end(),
+            None => self.inner.whole(),
         }
     }
 }
@@ -199,7 +199,15 @@ impl<W> Events<'_, W> {
     }
 }
 
-impl<W: Walker> EventVisitor for Events<'_, W> {
+impl<W: Walker> Events<'_, W> {
+    fn whole(&mut self) -> Result<(), PayloadError> {
+        let flow = self.walker.end();
+        self.go_on(flow)
+    }
+}
+
+/// Those of payloads have no checksums; all others were compared.
+impl<W: Walker> EventVisitor<StoredChecksum> for Events<'_, W> {
     type Error = PayloadError;
 
     fn begin(&mut self, _: u64, header: &EventHeader) -> Result<(), PayloadError> {
@@ -212,8 +220,7 @@ impl<W: Walker> EventVisitor for Events<'_, W> {
         self.go_on(flow)
     }
 
-    fn end(&mut self) -> Result<(), PayloadError> {
-        let flow = self.walker.end();
-        self.go_on(flow)
+    fn end(&mut self, _: StoredChecksum) -> Result<(), PayloadError> {
+        self.whole()
     }
 }

@@ -5,7 +5,9 @@ use std::ops::Range;
 use binlogz_binlog::event::{self, AnyGtidEvent};
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::transaction::TransactionContent;
-use binlogz_binlog::{Error as BinlogError, EventFrame, EventHeader, EventType, Framing};
+use binlogz_binlog::{
+    Error as BinlogError, EventFrame, EventHeader, EventType, Framing, Verified, VerifiedFrame,
+};
 
 use crate::eligibility::{self, Ineligible};
 use crate::error::Result;
@@ -13,6 +15,14 @@ use crate::rewritten::{LogContext, Positions};
 
 /// The largest GTID event that is held, in bytes. 9.7 writes at most 150; this leaves room for fields to come.
 const GTID_EVENT_SIZE_MAX: u32 = 64 << 10;
+
+/// A GTID event of which some bytes came.
+#[derive(Debug)]
+pub(crate) struct OpenGtid {
+    offset: u64,
+    header: EventHeader,
+    event: Vec<u8>,
+}
 
 /// The GTID event that a transaction begins with, kept until the rest is known.
 #[derive(Debug, Clone)]
@@ -22,9 +32,10 @@ pub(crate) struct HeldGtid {
     pub(crate) header: EventHeader,
     /// The whole event; its checksum, if it has one, is not filled in.
     pub(crate) event: Vec<u8>,
+    verified: Verified,
 }
 
-impl HeldGtid {
+impl OpenGtid {
     /// The event begins at `offset` of its log.
     ///
     /// # Errors
@@ -36,17 +47,22 @@ impl HeldGtid {
                 BinlogError::invalid("event header", "event size", header.event_size, "at most 64 KiB");
             return Err(error.at(offset, Some(header.event_type)).into());
         }
-        Ok(HeldGtid { offset, header: *header, event: header.encode().to_vec() })
+        Ok(OpenGtid { offset, header: *header, event: header.encode().to_vec() })
     }
 
     pub(crate) fn body(&mut self, bytes: &[u8]) {
         self.event.extend_from_slice(bytes);
     }
 
-    pub(crate) fn end(&mut self) {
-        self.event.resize(self.header.event_size as usize, 0);
+    /// The event is whole, and not damaged.
+    pub(crate) fn end(self, verified: Verified) -> HeldGtid {
+        let OpenGtid { offset, header, mut event } = self;
+        event.resize(header.event_size as usize, 0);
+        HeldGtid { offset, header, event, verified }
     }
+}
 
+impl HeldGtid {
     /// Whether the event's position is its own place in the log.
     pub(crate) fn has_own_position(&self, context: LogContext) -> bool {
         context.has_own_position(&self.header, self.offset + u64::from(self.header.event_size))
@@ -67,16 +83,18 @@ impl HeldGtid {
     }
 
     pub(crate) fn gtid(&self, framing: Framing) -> Result<Option<Gtid>> {
-        Ok(AnyGtidEvent::decode_frame(&self.frame(framing)?)?.and_then(|event| event.gtid()))
+        let frame = self.frame(framing)?;
+        Ok(AnyGtidEvent::decode_frame(&frame)?.and_then(|event| event.gtid()))
     }
 
     /// The event as a frame; its checksum is not filled in.
-    pub(crate) fn frame(&self, framing: Framing) -> Result<EventFrame<'_>> {
-        let short = binlogz_binlog::Error::Truncated {
+    pub(crate) fn frame(&self, framing: Framing) -> Result<VerifiedFrame<'_>> {
+        let short = BinlogError::Truncated {
             needed: u64::from(self.header.event_size),
             left: self.event.len() as u64,
         };
-        Ok(framing.next_frame(&self.event)?.ok_or(short)?.trust()?)
+        let frame: EventFrame<'_> = framing.next_frame(&self.event)?.ok_or(short)?.unchecked()?;
+        Ok(frame.proven(self.verified))
     }
 }
 
@@ -88,6 +106,8 @@ pub(crate) struct Candidate {
     pub(crate) end: u64,
     /// The last event's header.
     pub(crate) last: EventHeader,
+    /// Of all its events so far.
+    pub(crate) verified: Verified,
     /// Bytes of all events behind the GTID event, without checksums.
     pub(crate) inner_size: u64,
     own: bool,
@@ -101,6 +121,7 @@ impl Candidate {
         Candidate {
             end: gtid.offset + u64::from(gtid.header.event_size),
             last: gtid.header,
+            verified: gtid.verified,
             inner_size: 0,
             own: gtid.has_own_position(context),
             all_own: true,
@@ -121,6 +142,12 @@ impl Candidate {
         self.consecutive &= header.end_log_pos == gtid_begin.wrapping_add(since_gtid);
         self.all_equal &= self.last.event_type.is_gtid() || self.last.end_log_pos == header.end_log_pos;
         self.last = *header;
+    }
+
+    /// That event is whole, and not damaged.
+    #[inline]
+    pub(crate) fn event_end(&mut self, verified: Verified) {
+        self.verified = verified;
     }
 
     /// Where the transaction stands in the log.

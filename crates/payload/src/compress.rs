@@ -113,25 +113,25 @@ impl Extraction for Compression<'_> {
             Err(reason) => return self.out.leave(candidate, reason),
         };
         let event = PayloadEvent::begin(&mut self.out.spool)?;
-        let payload_size = match events {
-            Events::Held(bytes) => {
+        let (payload_size, verified) = match events {
+            Events::Held(bytes, verified) => {
                 self.payload.clear();
                 self.compressor.compress(bytes, self.payload)?;
                 self.out.spool.append(self.payload)?;
-                self.payload.len() as u64
+                (self.payload.len() as u64, verified)
             }
             Events::Read(read) => {
                 let (compressor, spool) = (&mut *self.compressor, &mut self.out.spool);
                 compressor.begin(candidate.inner_size)?;
-                read(&mut |bytes| compressor.write(bytes, spool))?;
-                compressor.finish(spool)?
+                let verified = read(&mut |bytes| compressor.write(bytes, spool))?;
+                (compressor.finish(spool)?, verified)
             }
         };
         // What is held is far below that.
         if payload_size > PAYLOAD_SIZE_MAX {
             return self.out.leave(candidate, Ineligible::TooLarge);
         }
-        event.finish(candidate, positions, payload_size, scratch, &mut self.out)
+        event.finish(candidate, positions, payload_size, verified, scratch, &mut self.out)
     }
 
     fn without_gtid(&mut self) {

@@ -12,10 +12,11 @@ use std::io::Read;
 
 use binlogz_binlog::checksum::CHECKSUM_SIZE;
 use binlogz_binlog::{
-    EVENT_SIZE_MAX, Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor,
+    EVENT_SIZE_MAX, Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor, StoredChecksum,
+    Verified,
 };
 
-use crate::candidate::{HeldGtid, inner_positions};
+use crate::candidate::{HeldGtid, OpenGtid, inner_positions};
 use crate::error::{Error, Result};
 use crate::expander::Expander;
 use crate::feed::{STAGE_SIZE, push_all};
@@ -90,7 +91,7 @@ struct Visitor<'a> {
 
 /// The event that is going by.
 enum Open {
-    Gtid(HeldGtid),
+    Gtid(OpenGtid),
     Payload(OpenPayload),
     Other,
 }
@@ -119,8 +120,8 @@ impl Visitor<'_> {
         }
     }
 
-    /// The open payload is whole: its events go where it stood.
-    fn payload_end(&mut self, open: OpenPayload) -> Result<()> {
+    /// The open payload is whole and not damaged: its events go where it stood.
+    fn payload_end(&mut self, open: OpenPayload, verified: Verified) -> Result<()> {
         let sizes = open.stream.end(self.expander)?;
         let context = self.out.context;
         let events = open.start..self.out.spool.size();
@@ -132,8 +133,8 @@ impl Visitor<'_> {
         self.out.spool.append(self.scratch)?;
         let gtid = events.end..self.out.spool.size();
         self.out.plain(self.plain_from..open.gtid.offset);
-        self.out.made(gtid, open.gtid.positions(context));
-        self.out.made(events, positions);
+        self.out.made(gtid, open.gtid.positions(context), verified);
+        self.out.made(events, positions, verified);
         self.out.tally.count_changed(sizes.uncompressed, sizes.compressed);
         self.plain_from = open.offset + u64::from(open.header.event_size);
         Ok(())
@@ -158,7 +159,7 @@ impl EventVisitor for Visitor<'_> {
             }
             event_type => {
                 self.drop_gtid();
-                if event_type.is_gtid() { Open::Gtid(HeldGtid::begin(offset, header)?) } else { Open::Other }
+                if event_type.is_gtid() { Open::Gtid(OpenGtid::begin(offset, header)?) } else { Open::Other }
             }
         });
         Ok(())
@@ -179,14 +180,13 @@ impl EventVisitor for Visitor<'_> {
     }
 
     #[inline]
-    fn end(&mut self) -> Result<()> {
+    fn end(&mut self, verified: Verified) -> Result<()> {
         match self.open.take() {
-            Some(Open::Gtid(mut gtid)) => {
-                gtid.end();
-                self.gtid = Some(gtid);
+            Some(Open::Gtid(gtid)) => {
+                self.gtid = Some(gtid.end(verified));
                 Ok(())
             }
-            Some(Open::Payload(open)) => self.payload_end(open),
+            Some(Open::Payload(open)) => self.payload_end(open, verified),
             Some(Open::Other) | None => Ok(()),
         }
     }
@@ -198,7 +198,7 @@ struct Reframe<'a> {
     checksum_size: usize,
 }
 
-impl EventVisitor for Reframe<'_> {
+impl EventVisitor<StoredChecksum> for Reframe<'_> {
     type Error = Error;
 
     #[inline]
@@ -218,7 +218,7 @@ impl EventVisitor for Reframe<'_> {
     }
 
     #[inline]
-    fn end(&mut self) -> Result<()> {
+    fn end(&mut self, _: StoredChecksum) -> Result<()> {
         Ok(self.spool.append([0; CHECKSUM_SIZE].get(..self.checksum_size).unwrap_or_default())?)
     }
 }

@@ -11,7 +11,7 @@ use binlogz_binlog::event::AnyGtidEvent;
 use binlogz_binlog::event::transaction_payload::PAYLOAD_SIZE_MAX;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::transaction::TransactionContent;
-use binlogz_binlog::{EventHeader, EventParser, Framing};
+use binlogz_binlog::{EventHeader, EventParser, Framing, Verified};
 
 use crate::candidate::{Candidate, HeldGtid};
 use crate::eligibility::Ineligible;
@@ -57,10 +57,10 @@ pub struct Extracted<'a> {
 /// Hands bytes on, piece by piece.
 type Sink<'s> = &'s mut dyn FnMut(&[u8]) -> Result<()>;
 
-/// The bytes of a transaction's events, as they stand in a payload.
+/// The bytes of a transaction's events, as they stand in a payload, where they have no checksum: damage would be hidden.
 pub(crate) enum Events<'a> {
-    Held(&'a [u8]),
-    Read(&'a mut dyn FnMut(Sink<'_>) -> Result<()>),
+    Held(&'a [u8], Verified),
+    Read(&'a mut dyn FnMut(Sink<'_>) -> Result<Verified>),
 }
 
 impl std::fmt::Debug for Extracted<'_> {
@@ -96,7 +96,7 @@ impl Extracted<'_> {
     /// Those bytes, if they are held in memory: of one that would be compressed.
     pub fn held(&self) -> Option<&[u8]> {
         match self.events {
-            Events::Held(bytes) => Some(bytes),
+            Events::Held(bytes, _) => Some(bytes),
             Events::Read(_) => None,
         }
     }
@@ -108,8 +108,8 @@ impl Extracted<'_> {
     /// A log that can't be read; what `sink` fails with.
     pub fn read(&mut self, sink: Sink<'_>) -> Result<()> {
         match &mut self.events {
-            Events::Held(bytes) => bytes.chunks(STAGE_SIZE).try_for_each(sink),
-            Events::Read(read) => read(sink),
+            Events::Held(bytes, _) => bytes.chunks(STAGE_SIZE).try_for_each(sink),
+            Events::Read(read) => read(sink).map(drop),
         }
     }
 
@@ -138,7 +138,8 @@ impl Extracted<'_> {
     ///
     /// A GTID event that can't be read.
     pub fn timestamp(&self) -> Result<u64> {
-        let gtid = AnyGtidEvent::decode_frame(&self.candidate.gtid.frame(self.framing)?)?;
+        let frame = self.candidate.gtid.frame(self.framing)?;
+        let gtid = AnyGtidEvent::decode_frame(&frame)?;
         let commit = gtid.and_then(|gtid| Some(gtid.commit_timestamps()?.immediate));
         Ok(commit.unwrap_or(u64::from(self.candidate.gtid.header.timestamp) * MICROSECONDS))
     }
@@ -252,13 +253,14 @@ impl TransactionExtractor {
             };
             let events = if candidate.inner_size <= HELD_MAX {
                 self.held.clear();
+                let mut verified = candidate.verified;
                 if checked.is_ok() {
-                    read(&mut |bytes| {
+                    verified = read(&mut |bytes| {
                         self.held.extend_from_slice(bytes);
                         Ok(())
                     })?;
                 }
-                Events::Held(&self.held)
+                Events::Held(&self.held, verified)
             } else {
                 Events::Read(&mut read)
             };
@@ -302,7 +304,7 @@ impl<E: Extraction> Transactions for InMemory<'_, E> {
             candidate: &candidate,
             checked,
             framing: self.context.framing,
-            events: Events::Held(self.inner.bytes),
+            events: Events::Held(self.inner.bytes, candidate.verified),
             scratch: self.scratch,
         })?;
         self.inner.bytes.clear();

@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use binlogz_binlog::{EventHeader, EventParser, EventVisitor};
+use binlogz_binlog::{EventHeader, EventParser, EventVisitor, Verified};
 
 use crate::candidate::Candidate;
 use crate::error::{Error, Result};
@@ -31,7 +31,7 @@ pub(crate) fn push_all<V: EventVisitor<Error = Error>>(
 }
 
 /// Hands the events of a transaction to `sink` as they stand in a payload, in pieces. `bytes` reads
-/// the transaction.
+/// the transaction, perhaps for the second time: what it gives now must not be damaged.
 pub(crate) fn feed(
     candidate: &Candidate,
     bytes: impl Read,
@@ -39,11 +39,14 @@ pub(crate) fn feed(
     stage: &mut Vec<u8>,
     buffer: &mut [u8],
     sink: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
-    let mut feed = Feed { sink, stage: Inner::new(stage, context), behind_gtid: false };
-    let mut parser = EventParser::unchecked(context.framing, candidate.range().start);
+) -> Result<Verified> {
+    let mut feed =
+        Feed { sink, stage: Inner::new(stage, context), behind_gtid: false, verified: candidate.verified };
+    let mut parser = EventParser::new(context.framing, candidate.range().start);
     push_all(bytes, buffer, &mut parser, &mut feed)?;
-    feed.flush()
+    parser.finish()?;
+    feed.flush()?;
+    Ok(feed.verified)
 }
 
 /// Collects the events behind a GTID event and hands them on.
@@ -51,6 +54,7 @@ struct Feed<'a, S> {
     sink: S,
     stage: Inner<'a>,
     behind_gtid: bool,
+    verified: Verified,
 }
 
 impl<S: FnMut(&[u8]) -> Result<()>> Feed<'_, S> {
@@ -82,8 +86,9 @@ impl<S: FnMut(&[u8]) -> Result<()>> EventVisitor for Feed<'_, S> {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<()> {
+    fn end(&mut self, verified: Verified) -> Result<()> {
         self.behind_gtid = true;
+        self.verified = verified;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@
 //! from it is left alone.
 
 use binlogz_binlog::event::{FormatDescription, POST_HEADER_LENGTHS};
-use binlogz_binlog::{EventFrame, EventHeader, EventType, frame::encode_event};
+use binlogz_binlog::{EventHeader, EventType, VerifiedFrame, frame::encode_event};
 
 use crate::error::Result;
 
@@ -26,7 +26,7 @@ pub enum Announcement {
 }
 
 /// The format description event under which payloads may follow.
-pub fn announce_payloads(frame: &EventFrame<'_>, description: &FormatDescription) -> Result<Announcement> {
+pub fn announce_payloads(frame: &VerifiedFrame<'_>, description: &FormatDescription) -> Result<Announcement> {
     let count = description.post_header_lengths.len();
     if count >= TYPES_WITH_PAYLOAD {
         // What expand would take for lengthened must not be there to begin with, but it may: then
@@ -46,7 +46,10 @@ pub fn announce_payloads(frame: &EventFrame<'_>, description: &FormatDescription
 }
 
 /// The format description event as it was before [`announce_payloads`]; `None` if that did nothing.
-pub fn withdraw_payloads(frame: &EventFrame<'_>, description: &FormatDescription) -> Result<Option<Vec<u8>>> {
+pub fn withdraw_payloads(
+    frame: &VerifiedFrame<'_>,
+    description: &FormatDescription,
+) -> Result<Option<Vec<u8>>> {
     let Some(count) = types_of_version(description) else { return Ok(None) };
     let added = description.post_header_lengths.get(count..).unwrap_or_default();
     let ours = POST_HEADER_LENGTHS.get(count..TYPES_WITH_PAYLOAD).unwrap_or_default();
@@ -57,7 +60,7 @@ pub fn withdraw_payloads(frame: &EventFrame<'_>, description: &FormatDescription
     Ok(Some(with_lengths(frame, description, lengths)))
 }
 
-fn with_lengths(frame: &EventFrame<'_>, description: &FormatDescription, lengths: Vec<u8>) -> Vec<u8> {
+fn with_lengths(frame: &VerifiedFrame<'_>, description: &FormatDescription, lengths: Vec<u8>) -> Vec<u8> {
     let header = frame.header();
     let changed = FormatDescription { post_header_lengths: lengths, ..description.clone() };
     let grown =
@@ -116,7 +119,7 @@ mod tests {
         encode_event(header, &description.encode(), ChecksumAlgorithm::CRC32)
     }
 
-    fn with<T>(event: &[u8], f: impl FnOnce(&EventFrame<'_>, &FormatDescription) -> T) -> T {
+    fn with<T>(event: &[u8], f: impl FnOnce(&VerifiedFrame<'_>, &FormatDescription) -> T) -> T {
         let frame = Framing::new().next_frame(event).unwrap().unwrap().verify().unwrap();
         f(&frame, &FormatDescription::decode_frame(&frame).unwrap())
     }

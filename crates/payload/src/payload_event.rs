@@ -11,7 +11,7 @@ use binlogz_binlog::checksum::CHECKSUM_SIZE;
 use binlogz_binlog::event::transaction_payload::HEADER_SIZE_MAX;
 use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
 use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_binlog::{EventHeader, EventType, Framing, HeaderFlags};
+use binlogz_binlog::{EventHeader, EventType, Framing, HeaderFlags, Verified};
 
 use crate::candidate::{Candidate, HeldGtid};
 use crate::error::Result;
@@ -78,12 +78,13 @@ impl PayloadEvent {
     }
 
     /// The payload is in the spool: puts the header in front of it, the GTID event behind it, and
-    /// both into the order of the log.
+    /// both into the order of the log. `verified`: of the events that were compressed.
     pub(crate) fn finish(
         self,
         candidate: &Candidate,
         [gtid_positions, payload_positions]: [Positions; 2],
         payload_size: u64,
+        verified: Verified,
         scratch: &mut Vec<u8>,
         out: &mut Rewritten,
     ) -> Result<()> {
@@ -108,8 +109,8 @@ impl PayloadEvent {
         scratch.clear();
         candidate.gtid.rewrite(framing, event_size, scratch)?;
         out.spool.append(scratch)?;
-        out.made(gtid_start..out.spool.size(), gtid_positions);
-        out.made(event_start..gtid_start, payload_positions);
+        out.made(gtid_start..out.spool.size(), gtid_positions, verified);
+        out.made(event_start..gtid_start, payload_positions, verified);
         out.tally.count_changed(uncompressed_size, payload_size);
         out.mark(candidate.range(), first_span, Some(payload_size), || candidate.gtid.gtid(framing))
     }

@@ -3,11 +3,14 @@
 //!
 //! Neither the payload nor what it holds stands in memory whole. Everything a payload says of itself
 //! may be a lie; what comes out of it must be whole events, none of them a payload again (such a log
-//! could hold itself) or the beginning of another transaction.
+//! could hold itself) or the beginning of another transaction. They have no checksums: that of the payload event
+//! covers them, which is compared once it is whole.
 
 use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
 use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_binlog::{Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor, Framing};
+use binlogz_binlog::{
+    Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor, Framing, StoredChecksum,
+};
 
 use crate::error::{Error, Result};
 use crate::expander::Expander;
@@ -23,7 +26,7 @@ pub struct PayloadStream {
     front: Vec<u8>,
     fields: Option<Fields>,
     /// Finds the events in what the payload gives.
-    parser: EventParser,
+    parser: EventParser<StoredChecksum>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +56,7 @@ impl PayloadStream {
             body_size: u64::from(header.event_size).saturating_sub(around),
             front: Vec::new(),
             fields: None,
-            parser: EventParser::new(framing.inside_payload(), 0),
+            parser: EventParser::unverified(framing.inside_payload(), 0),
         }
     }
 
@@ -85,7 +88,7 @@ impl PayloadStream {
     /// # Errors
     ///
     /// Damage, with the offset of the payload event; what `visitor` fails with.
-    pub fn body<V: EventVisitor<Error = Error>>(
+    pub fn body<V: EventVisitor<StoredChecksum, Error = Error>>(
         &mut self,
         bytes: &[u8],
         expander: &mut Expander,
@@ -163,7 +166,7 @@ impl PayloadStream {
 /// Lets only those events through that may stand in a payload.
 struct Inside<'a, V>(&'a mut V);
 
-impl<V: EventVisitor<Error = Error>> EventVisitor for Inside<'_, V> {
+impl<V: EventVisitor<StoredChecksum, Error = Error>> EventVisitor<StoredChecksum> for Inside<'_, V> {
     type Error = Error;
 
     #[inline]
@@ -178,8 +181,8 @@ impl<V: EventVisitor<Error = Error>> EventVisitor for Inside<'_, V> {
     }
 
     #[inline]
-    fn end(&mut self) -> Result<()> {
-        self.0.end()
+    fn end(&mut self, checksum: StoredChecksum) -> Result<()> {
+        self.0.end(checksum)
     }
 }
 

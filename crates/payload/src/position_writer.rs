@@ -2,12 +2,22 @@
 //!
 //! Gives each event that moved, or was made anew, its `end_log_pos` and the checksum over it. Runs
 //! in the order of the log, so it does nothing else.
+//!
+//! ```text
+//! moved          a checksum derived from the old one, which costs no look at the event: damage shows as before
+//! made anew      a checksum of its bytes: what they were made of was verified (`Span::New`)
+//! ```
+//!
+//! A moved event that is read again, because its piece was too large to be held, is verified while it goes by.
 
 use std::io::{BufWriter, Read, Write};
 
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32, crc32};
+use binlogz_binlog::frame::set_end_log_pos;
 use binlogz_binlog::header::END_LOG_POS_OFFSET;
-use binlogz_binlog::{Error as BinlogError, EventHeader, EventParser, EventVisitor, MAGIC};
+use binlogz_binlog::{
+    Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor, MAGIC, StoredChecksum,
+};
 
 use crate::error::{Error, Result};
 use crate::rewritten::{LogContext, Positions, Rewritten, Span};
@@ -129,7 +139,7 @@ impl<W: Write> PositionWriter<W> {
                 Span::Plain(range) => {
                     (range, input.in_memory(range.clone()), Origin::Input { offset: *offset + range.start })
                 }
-                Span::New { range, positions } => {
+                Span::New { range, positions, .. } => {
                     (range, spool.in_memory(range.clone()), Origin::Made(*positions))
                 }
             };
@@ -162,20 +172,25 @@ impl<W: Write> PositionWriter<W> {
 
     /// Gives events in memory their positions and checksums.
     fn place(&self, mut bytes: &mut [u8], origin: Origin, context: LogContext) -> Result<()> {
-        let checksum_size = context.framing.checksum().size();
+        let checksum = context.framing.checksum();
         let mut place = Place { origin, offset: self.offset, begun: 0 };
         while !bytes.is_empty() {
             let header = EventHeader::decode(bytes)?;
+            context.framing.check_header(&header)?;
             let Some((event, rest)) = bytes.split_at_mut_checked(header.event_size as usize) else {
                 return Err(our_mistake());
             };
             let end_log_pos = self.position(&mut place, &header, context)?;
-            if end_log_pos != header.end_log_pos || matches!(origin, Origin::Made(_)) {
-                put(event, END_LOG_POS_OFFSET, end_log_pos)?;
-                if checksum_size > 0 {
-                    let covered = event.len().checked_sub(CHECKSUM_SIZE).ok_or_else(our_mistake)?;
-                    let crc = crc32(event.get(..covered).unwrap_or_default());
-                    put(event, covered, crc)?;
+            match origin {
+                Origin::Input { .. } if end_log_pos == header.end_log_pos => {}
+                Origin::Input { .. } => set_end_log_pos(event, end_log_pos, checksum)?,
+                Origin::Made(_) => {
+                    put(event, END_LOG_POS_OFFSET, end_log_pos)?;
+                    if checksum.size() > 0 {
+                        let covered = event.len().checked_sub(CHECKSUM_SIZE).ok_or_else(our_mistake)?;
+                        let crc = crc32(event.get(..covered).unwrap_or_default());
+                        put(event, covered, crc)?;
+                    }
                 }
             }
             bytes = rest;
@@ -193,9 +208,13 @@ impl<W: Write> PositionWriter<W> {
     ) -> Result<()> {
         let mut left = size;
         let mut buffer = vec![0; COPY_SIZE.min(usize::try_from(size).unwrap_or(COPY_SIZE))];
-        let mut parser = EventParser::unchecked(context.framing, self.offset);
+        let parsed_from = match origin {
+            Origin::Input { offset } => offset,
+            Origin::Made(_) => self.offset,
+        };
+        let mut parser = EventParser::unverified(context.framing, parsed_from);
         let place = Place { origin, offset: self.offset, begun: 0 };
-        let mut visitor = Placer { writer: self, place, context, crc: Crc32::new() };
+        let mut visitor = Placer { writer: self, place, context, event: None };
         while left > 0 {
             let wanted = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             let chunk = buffer.get_mut(..wanted).unwrap_or_default();
@@ -274,33 +293,59 @@ struct Placer<'a, W: Write> {
     writer: &'a mut PositionWriter<W>,
     place: Place,
     context: LogContext,
+    event: Option<Placed>,
+}
+
+/// The event that goes by.
+struct Placed {
+    /// Where it begins in what is read.
+    begin: u64,
+    header: EventHeader,
+    end_log_pos: u32,
+    /// Of a moved event as it was read, of a new one as it is written.
     crc: Crc32,
 }
 
-impl<W: Write> EventVisitor for Placer<'_, W> {
+impl<W: Write> EventVisitor<StoredChecksum> for Placer<'_, W> {
     type Error = Error;
 
-    fn begin(&mut self, _: u64, header: &EventHeader) -> Result<()> {
+    fn begin(&mut self, begin: u64, header: &EventHeader) -> Result<()> {
         let end_log_pos = self.writer.position(&mut self.place, header, self.context)?;
-        let header = EventHeader { end_log_pos, ..*header };
-        self.crc = Crc32::new();
-        self.body(&header.encode())
+        let placed = EventHeader { end_log_pos, ..*header };
+        let mut crc = Crc32::new();
+        crc.update(&match self.place.origin {
+            Origin::Input { .. } => header.encode(),
+            Origin::Made(_) => placed.encode(),
+        });
+        self.event = Some(Placed { begin, header: *header, end_log_pos, crc });
+        self.writer.as_is(&placed.encode())
     }
 
     fn body(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.context.framing.checksum().size() > 0 {
-            self.crc.update(bytes);
+        if let Some(event) = self.event.as_mut().filter(|_| self.context.framing.checksum().size() > 0) {
+            event.crc.update(bytes);
         }
         self.writer.as_is(bytes)
     }
 
-    fn end(&mut self) -> Result<()> {
-        if self.context.framing.checksum().size() > 0 {
-            let crc = std::mem::take(&mut self.crc).finish();
-            self.writer.as_is(&crc.to_le_bytes())?;
-        }
-        Ok(())
+    fn end(&mut self, checksum: StoredChecksum) -> Result<()> {
+        let (Some(event), Some(stored)) = (self.event.take(), checksum.value()) else { return Ok(()) };
+        let Placed { begin, header, end_log_pos, crc } = event;
+        let computed = crc.finish();
+        let checksum = match self.place.origin {
+            Origin::Made(_) => computed,
+            Origin::Input { .. } if computed == stored => {
+                checksum.moved(&header, end_log_pos).value().unwrap_or_default()
+            }
+            Origin::Input { .. } => return Err(damaged(begin, header.event_type, stored, computed)),
+        };
+        self.writer.as_is(&checksum.to_le_bytes())
     }
+}
+
+#[cold]
+fn damaged(offset: u64, event_type: EventType, stored: u32, computed: u32) -> Error {
+    BinlogError::Checksum { stored, computed }.at(offset, Some(event_type)).into()
 }
 
 fn put(event: &mut [u8], offset: usize, value: u32) -> Result<()> {

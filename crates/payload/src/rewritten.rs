@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use binlogz_binlog::event::PostHeaderLengths;
 use binlogz_binlog::gtid::Gtid;
-use binlogz_binlog::{EventHeader, Framing, HeaderFlags};
+use binlogz_binlog::{EventHeader, Framing, HeaderFlags, Verified};
 
 use crate::eligibility::Tally;
 use crate::error::Result;
@@ -66,7 +66,7 @@ pub enum Positions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Span {
     /// Events of the input, counted from its first byte: they go out as they came, but for those
-    /// whose position is their own place.
+    /// whose position is their own place. Their checksums are derived from the old ones, right or wrong.
     Plain(Range<u64>),
     /// Events that were made anew: positions and checksums are missing.
     New {
@@ -74,6 +74,8 @@ pub enum Span {
         range: Range<u64>,
         /// The positions they get.
         positions: Positions,
+        /// The events they were made of were not damaged.
+        verified: Verified,
     },
 }
 
@@ -129,9 +131,9 @@ impl Rewritten {
 
     /// Events in the spool.
     #[inline]
-    pub(crate) fn made(&mut self, range: Range<u64>, positions: Positions) {
+    pub(crate) fn made(&mut self, range: Range<u64>, positions: Positions, verified: Verified) {
         if !range.is_empty() {
-            self.spans.push(Span::New { range, positions });
+            self.spans.push(Span::New { range, positions, verified });
         }
     }
 

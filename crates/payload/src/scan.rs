@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use binlogz_binlog::transaction::{Boundary, TransactionAssembler, TransactionContent};
-use binlogz_binlog::{EventHeader, EventVisitor};
+use binlogz_binlog::{EventHeader, EventVisitor, Verified};
 
-use crate::candidate::{BodyPrefix, Candidate, HeldGtid};
+use crate::candidate::{BodyPrefix, Candidate, OpenGtid};
 use crate::error::{Error, Result};
 use crate::rewritten::LogContext;
 
@@ -42,7 +42,7 @@ pub(crate) struct Scanner<H> {
 enum Current {
     None,
     /// Inside the GTID event that begins one.
-    Gtid(HeldGtid),
+    Gtid(OpenGtid),
     /// Behind it.
     Open(Candidate),
 }
@@ -85,7 +85,7 @@ impl<H: Transactions> EventVisitor for Scanner<H> {
         self.prefix.begin(header.event_type);
         if header.event_type.is_gtid() {
             self.cut_off()?;
-            self.current = Current::Gtid(HeldGtid::begin(offset, header)?);
+            self.current = Current::Gtid(OpenGtid::begin(offset, header)?);
         } else if let Current::Open(candidate) = &mut self.current {
             candidate.event(offset, header, self.context);
             self.handler.event(header);
@@ -105,22 +105,24 @@ impl<H: Transactions> EventVisitor for Scanner<H> {
     }
 
     #[inline]
-    fn end(&mut self) -> Result<()> {
+    fn end(&mut self, verified: Verified) -> Result<()> {
         let Some((offset, header)) = self.header else { return Ok(()) };
         let placement = self.assembler.feed(&header, self.prefix.bytes());
         match std::mem::replace(&mut self.current, Current::None) {
-            Current::Gtid(mut gtid) => {
-                gtid.end();
-                self.current = Current::Open(Candidate::begin(gtid, self.context));
+            Current::Gtid(gtid) => {
+                self.current = Current::Open(Candidate::begin(gtid.end(verified), self.context));
             }
-            Current::Open(candidate) => match placement.boundary {
-                Boundary::Inside | Boundary::Begin | Boundary::BeginAgain => {
-                    self.current = Current::Open(candidate)
+            Current::Open(mut candidate) => {
+                candidate.event_end(verified);
+                match placement.boundary {
+                    Boundary::Inside | Boundary::Begin | Boundary::BeginAgain => {
+                        self.current = Current::Open(candidate)
+                    }
+                    Boundary::End | Boundary::Single | Boundary::Outside => {
+                        self.handler.transaction(candidate, self.assembler.content(), true)?;
+                    }
                 }
-                Boundary::End | Boundary::Single | Boundary::Outside => {
-                    self.handler.transaction(candidate, self.assembler.content(), true)?;
-                }
-            },
+            }
             Current::None => {
                 self.handler.outside(offset..offset + u64::from(header.event_size));
                 if matches!(placement.boundary, Boundary::End | Boundary::Single) {

@@ -10,9 +10,11 @@ use std::io::Read;
 use binlogz_binlog::event::{self, Event, RowsFlags};
 use binlogz_binlog::row::{RowDecoder, TableSchemas};
 use binlogz_binlog::transaction::{Boundary, Malformed, TransactionAssembler};
-use binlogz_binlog::{EventFrame, EventHeader, EventParser, EventType, EventVisitor};
+use binlogz_binlog::{
+    EventFrame, EventHeader, EventParser, EventType, EventVisitor, StoredChecksum, Verified,
+};
 
-use crate::candidate::{BodyPrefix, HeldGtid};
+use crate::candidate::{BodyPrefix, HeldGtid, OpenGtid};
 use crate::error::{Error, Result};
 use crate::expander::Expander;
 use crate::feed::{STAGE_SIZE, push_all};
@@ -141,6 +143,7 @@ impl Verifier {
             assembler: TransactionAssembler::new(),
             prefix: BodyPrefix::default(),
             open: None,
+            open_gtid: None,
             gtid: None,
         }
     }
@@ -153,6 +156,8 @@ struct Visitor<'a> {
     assembler: TransactionAssembler,
     prefix: BodyPrefix,
     open: Option<Open>,
+    /// The GTID event that is going by.
+    open_gtid: Option<OpenGtid>,
     /// The GTID event of the open transaction.
     gtid: Option<HeldGtid>,
 }
@@ -173,7 +178,8 @@ impl Visitor<'_> {
     fn transaction_end(&mut self, end: u64) -> Result<()> {
         self.check.findings.transactions += 1;
         let Some(gtid) = self.gtid.take() else { return Ok(()) };
-        let found = event::transaction_length(&gtid.frame(self.check.context.framing)?)?;
+        let frame = gtid.frame(self.check.context.framing)?;
+        let found = event::transaction_length(&frame)?;
         let length = end - gtid.offset;
         if let Some(found) = found.filter(|&found| found != length) {
             let what = format!("transaction length is {found}, expected {length}");
@@ -203,7 +209,7 @@ impl EventVisitor for Visitor<'_> {
         let is_payload = header.event_type == EventType::TRANSACTION_PAYLOAD;
         let payload = is_payload.then(|| PayloadStream::begin(offset, header, self.check.context.framing));
         if header.event_type.is_gtid() {
-            self.gtid = Some(HeldGtid::begin(offset, header)?);
+            self.open_gtid = Some(OpenGtid::begin(offset, header)?);
             self.check.schemas.end_statement();
         }
         self.check.payload_offset = None;
@@ -220,7 +226,7 @@ impl EventVisitor for Visitor<'_> {
                 payload.body(bytes, self.expander, &mut self.check)
             }
             Some(Open { header, .. }) if header.event_type.is_gtid() => {
-                if let Some(gtid) = &mut self.gtid {
+                if let Some(gtid) = &mut self.open_gtid {
                     gtid.body(bytes);
                 }
                 self.check.body(bytes)
@@ -229,7 +235,7 @@ impl EventVisitor for Visitor<'_> {
         }
     }
 
-    fn end(&mut self) -> Result<()> {
+    fn end(&mut self, verified: Verified) -> Result<()> {
         let Some(Open { offset, header, payload }) = self.open.take() else { return Ok(()) };
         match payload {
             Some(payload) => {
@@ -237,12 +243,10 @@ impl EventVisitor for Visitor<'_> {
                 self.check.findings.payloads += 1;
                 self.check.findings.events += 1;
             }
-            None => self.check.end()?,
+            None => self.check.whole()?,
         }
-        if header.event_type.is_gtid()
-            && let Some(gtid) = &mut self.gtid
-        {
-            gtid.end();
+        if let Some(gtid) = self.open_gtid.take() {
+            self.gtid = Some(gtid.end(verified));
         }
         let placement = self.assembler.feed(&header, self.prefix.bytes());
         // Logs without GTIDs are cut anywhere: what stands where can't be told there.
@@ -300,7 +304,7 @@ impl Check<'_> {
     }
 }
 
-impl EventVisitor for Check<'_> {
+impl EventVisitor<StoredChecksum> for Check<'_> {
     type Error = Error;
 
     fn begin(&mut self, offset: u64, header: &EventHeader) -> Result<()> {
@@ -320,7 +324,14 @@ impl EventVisitor for Check<'_> {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<()> {
+    fn end(&mut self, _: StoredChecksum) -> Result<()> {
+        self.whole()
+    }
+}
+
+impl Check<'_> {
+    /// The current event is whole.
+    fn whole(&mut self) -> Result<()> {
         let Some((offset, header)) = self.current.take() else { return Ok(()) };
         self.findings.events += 1;
         let checksum = if self.payload_offset.is_some() { 0 } else { self.context.framing.checksum().size() };

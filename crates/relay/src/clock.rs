@@ -8,22 +8,27 @@
 //!
 //! Numbers of a tagged GTID event take as many bytes as they need: its size changes, and the transaction's length.
 
-use binlogz_binlog::EventFrame;
 use binlogz_binlog::event::{AnyGtidEvent, LogicalClock, rewrite_transaction_length, transaction_length};
 use binlogz_binlog::frame::encode_event;
+use binlogz_binlog::{EventFrame, VerifiedFrame};
 use binlogz_payload::Rewritten;
 use binlogz_payload::rewritten::{Positions, Span};
 
 use crate::error::Result;
 use crate::groups::Group;
 
-/// Replaces the GTID event that a transaction begins with; `event`: as it stands in the stored file.
-pub(crate) fn set_back(event: &[u8], group: &Group, by: i64, rewritten: &mut Rewritten) -> Result<()> {
+/// Replaces the GTID event that a transaction begins with; `frame`: as it stands in the stored file.
+pub(crate) fn set_back(
+    frame: &VerifiedFrame<'_>,
+    group: &Group,
+    by: i64,
+    rewritten: &mut Rewritten,
+) -> Result<()> {
     let context = rewritten.context;
     let checksum = context.framing.checksum();
     let at = |error: binlogz_binlog::Error| error.at(group.begin, Some(group.first.event_type));
-    let frame = EventFrame::from_checked(event, checksum.size()).map_err(at)?;
-    let Some(decoded) = AnyGtidEvent::decode_frame(&frame).map_err(at)? else { return Ok(()) };
+    let (event, verified) = (frame.bytes(), frame.proof());
+    let Some(decoded) = AnyGtidEvent::decode_frame(frame).map_err(at)? else { return Ok(()) };
     let Some(clock) = decoded.logical_clock() else { return Ok(()) };
     let body = decoded.with_logical_clock(less(clock, by)).encode().map_err(at)?;
     let own = context.has_own_position(&group.first, group.begin + event.len() as u64);
@@ -32,15 +37,15 @@ pub(crate) fn set_back(event: &[u8], group: &Group, by: i64, rewritten: &mut Rew
     };
     let following = match rewritten.spans.split_first() {
         // A transaction that was never completed counts what it was to have.
-        Some((Span::Plain(_), _)) => transaction_length(&frame).map_err(at)?.unwrap_or_default(),
+        Some((Span::Plain(_), _)) => transaction_length(frame).map_err(at)?.unwrap_or_default(),
         Some((_, behind)) => behind.iter().map(length).sum::<u64>() + event.len() as u64,
         None => return Ok(()),
     };
     let following = following.saturating_sub(event.len() as u64);
-    let changed = encode_event(group.first, &body, checksum);
-    let frame = EventFrame::from_checked(&changed, checksum.size()).map_err(at)?;
+    let changed = encode_event(*frame.header(), &body, checksum);
+    let changed = EventFrame::from_bytes(&changed, checksum.size()).map_err(at)?.proven(verified);
     let mut made = Vec::new();
-    rewrite_transaction_length(&frame, following, &mut made).map_err(at)?;
+    rewrite_transaction_length(&changed, following, &mut made).map_err(at)?;
     let begin = rewritten.spool.size();
     rewritten.spool.append(&made).map_err(binlogz_payload::Error::from)?;
     let range = begin..rewritten.spool.size();
@@ -48,7 +53,7 @@ pub(crate) fn set_back(event: &[u8], group: &Group, by: i64, rewritten: &mut Rew
         Some(Span::Plain(all)) => {
             all.start += event.len() as u64;
             let positions = if own { Positions::Own } else { Positions::Fixed(group.first.end_log_pos) };
-            Some(Span::New { range, positions })
+            Some(Span::New { range, positions, verified })
         }
         Some(Span::New { range: old, .. }) => {
             *old = range;

@@ -1,12 +1,13 @@
 //! Makes of one stored transaction what it is in a form: compressed, expanded, or in another place.
 //!
-//! Positions and checksums are filled in by the position writer that it goes to. Who wants a converter borrows one
+//! Positions and checksums are filled in by the position writer that it goes to, once the checksums of all that it is made
+//! of were compared: damage ends the conversion. Who wants a converter borrows one
 //! (`conversions.rs`): zstd's contexts are large, and replicas many.
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
-use binlogz_binlog::EventType;
+use binlogz_binlog::{EventType, Framing};
 use binlogz_payload::rewritten::Span;
 use binlogz_payload::{
     CompressOptions, CompressionLevel, PieceBytes, Place, PositionWriter, Provenance, Rewritten, Spool,
@@ -19,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::groups::{Group, GroupWalker};
 use crate::head::Head;
+use crate::parts::verified;
 
 /// Transactions up to this size are held while they are converted.
 pub(crate) const HELD_SIZE_MAX: u64 = 1 << 20;
@@ -109,7 +111,8 @@ impl Converter {
         }
         if stored.clock > 0 && group.first.event_type.is_gtid() {
             let event = self.first_event(group, held, &mut stored)?;
-            clock::set_back(&event, group, stored.clock, &mut rewritten)?;
+            let frame = verified(&event, stored.head.framing(), group.begin)?;
+            clock::set_back(&frame, group, stored.clock, &mut rewritten)?;
         }
         match held {
             true => out.write(&mut rewritten, &mut self.buffer, |_, _| {})?,
@@ -171,6 +174,10 @@ impl Converter {
                 }
             }
             Change::None | Change::Name => {
+                // What is not held is verified when it is read, by the position writer.
+                if held {
+                    verify(&self.buffer, stored.head.framing(), group.begin)?;
+                }
                 let mut plain = Rewritten::new(group.begin, context, spool, false);
                 plain.spans.push(Span::Plain(0..group.size()));
                 plain
@@ -202,6 +209,17 @@ impl Converter {
         stored.bodies.seek_to(group.begin);
         stored.bodies.read_exact(&mut self.buffer).map_err(Error::io("read a stored log"))
     }
+}
+
+/// Compares the checksums of whole events.
+fn verify(mut events: &[u8], framing: Framing, mut offset: u64) -> Result<()> {
+    while !events.is_empty() {
+        let frame = verified(events, framing, offset)?;
+        let size = frame.bytes().len();
+        events = events.get(size..).unwrap_or_default();
+        offset += size as u64;
+    }
+    Ok(())
 }
 
 /// A transaction that is not held in memory.

@@ -48,6 +48,14 @@ pub enum Error {
     /// One that can't be brought into a form, for all who wait for it.
     #[error("{0}")]
     Conversion(Arc<Error>),
+    /// What is stored can't be read, or brought into a form.
+    #[error("{file} {source}")]
+    Stored {
+        /// The stored file; offsets are its own.
+        file: String,
+        /// What is wrong there.
+        source: Box<Error>,
+    },
     /// A client broke the protocol.
     #[error(transparent)]
     Client(#[from] binlogz_wire::Error),
@@ -114,6 +122,23 @@ impl Error {
         }
     }
 
+    /// Names the stored file, if bad bytes of it are the trouble.
+    pub(crate) fn in_stored(self, file: impl FnOnce() -> String) -> Error {
+        match self.is_bad_bytes() {
+            true => Error::Stored { file: file(), source: Box::new(self) },
+            false => self,
+        }
+    }
+
+    fn is_bad_bytes(&self) -> bool {
+        match self {
+            Error::Binlog(error) => error.offset().is_some(),
+            Error::Payload(error) => error.offset().is_some(),
+            Error::Conversion(error) => error.is_bad_bytes(),
+            _ => false,
+        }
+    }
+
     /// Whose trouble it is, for metrics.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
@@ -125,6 +150,7 @@ impl Error {
             Error::Binlog(_) => "binlog",
             Error::Payload(_) => "payload",
             Error::Conversion(error) => error.kind(),
+            Error::Stored { source, .. } => source.kind(),
             Error::Client(_) | Error::Left(_) => "client",
             Error::Refused(_) => "refused",
             Error::Unacknowledged { .. } => "replicas",

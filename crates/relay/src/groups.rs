@@ -2,6 +2,7 @@
 //!
 //! Reads headers, GTID events, the beginnings of statements and of payloads. What was read of a transaction of usual
 //! size stays at hand, so that it need not be read twice. A transaction is told once it is durable to its last byte.
+//! Only the checksums of GTID events are compared: what a client has or lacks is decided by them.
 
 use std::io::Read;
 
@@ -10,7 +11,7 @@ use binlogz_binlog::event::{AnyGtidEvent, TransactionPayloadHeader};
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
-use binlogz_binlog::{EventFrame, EventHeader, EventType, Framing, TransactionAssembler};
+use binlogz_binlog::{Error as BinlogError, EventHeader, EventType, Framing, TransactionAssembler, Verified};
 use binlogz_payload::{Provenance, provenance};
 use binlogz_store::LogReader;
 
@@ -41,6 +42,8 @@ pub(crate) struct Group {
     pub(crate) expanded_size: u64,
     /// The header of its first event.
     pub(crate) first: EventHeader,
+    /// If that is a GTID event: it is not damaged.
+    pub(crate) verified: Option<Verified>,
     /// Whether it is a transaction.
     pub(crate) is_transaction: bool,
     /// Who made its payload, if it is compressed.
@@ -107,6 +110,7 @@ impl GroupWalker {
                 sequence_number: seen.sequence_number,
                 expanded_size: 0,
                 first: header,
+                verified: seen.verified,
                 is_transaction: false,
                 payload: None,
             });
@@ -129,7 +133,8 @@ impl GroupWalker {
     /// Reads as much of an event as somebody needs.
     fn look_into(&mut self, header: &EventHeader) -> Result<Seen> {
         let event_size = header.event_size;
-        let (offset, checksum_size) = (self.offset, self.framing.checksum().size());
+        let (offset, framing) = (self.offset, self.framing);
+        let checksum_size = framing.checksum().size();
         let wanted = match header.event_type {
             EventType::QUERY => event_size.min((HEADER_SIZE + QUERY_PREFIX_SIZE_MAX) as u32),
             EventType::TRANSACTION_PAYLOAD => event_size.min(HEADER_SIZE as u32 + PAYLOAD_FRONT_SIZE),
@@ -156,9 +161,16 @@ impl GroupWalker {
                 }
             }
             _ => {
-                let frame = EventFrame::from_checked(event, checksum_size)
-                    .map_err(|error| error.at(offset, Some(header.event_type)))?;
-                if let Some(event) = AnyGtidEvent::decode_frame(&frame)? {
+                let at = |error: BinlogError| error.at(offset, Some(header.event_type));
+                if event_size > GTID_EVENT_SIZE_MAX {
+                    let error =
+                        BinlogError::invalid("event header", "event size", event_size, "at most 64 KiB");
+                    return Err(at(error).into());
+                }
+                let Some(frame) = framing.next_frame(event).map_err(at)? else { return Ok(seen) };
+                let frame = frame.verify().map_err(at)?;
+                seen.verified = Some(frame.proof());
+                if let Some(event) = AnyGtidEvent::decode_frame(&frame).map_err(at)? {
                     seen.gtid = event.gtid();
                     seen.committed = event.commit_timestamps().map_or(0, |times| times.immediate);
                     seen.sequence_number = event.logical_clock().map_or(0, |clock| clock.sequence_number);
@@ -301,6 +313,7 @@ struct Seen {
     gtid: Option<Gtid>,
     committed: u64,
     sequence_number: i64,
+    verified: Option<Verified>,
     payload: Option<Provenance>,
     /// Of a payload: the bytes of its events.
     expanded_size: Option<u64>,

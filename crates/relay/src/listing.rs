@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use binlogz_binlog::event::{Event, PostHeaderLengths, TransactionPayloadEvent};
 use binlogz_binlog::show_events::{event_type_name, write_info};
-use binlogz_binlog::{EventFrame, EventHeader, EventParser, EventType, EventVisitor, Framing, MAGIC};
+use binlogz_binlog::{
+    EventFrame, EventHeader, EventParser, EventType, EventVisitor, Framing, MAGIC, StoredChecksum,
+};
 use binlogz_payload::{Error, Expander, PayloadStream};
 use binlogz_wire::result_set::Row;
 use binlogz_wire::statement::EventsWanted;
@@ -21,7 +23,7 @@ const ROW_SIZE: usize = 256;
 
 /// Collects rows.
 pub(crate) struct Listing {
-    parser: EventParser,
+    parser: EventParser<StoredChecksum>,
     list: List,
 }
 
@@ -76,7 +78,7 @@ impl Listing {
         } else if list.from < head.end() {
             list.refuse_place();
         }
-        Listing { parser: EventParser::unchecked(head.framing(), head.end()), list }
+        Listing { parser: EventParser::unverified(head.framing(), head.end()), list }
     }
 
     /// Whether nothing more is wanted.
@@ -100,7 +102,7 @@ impl Listing {
 
 impl FormSink for Listing {
     fn skip_to(&mut self, position: u64) {
-        self.parser = EventParser::unchecked(self.list.framing, position);
+        self.parser = EventParser::unverified(self.list.framing, position);
     }
 }
 
@@ -169,7 +171,7 @@ impl List {
     }
 }
 
-impl EventVisitor for List {
+impl EventVisitor<StoredChecksum> for List {
     type Error = Error;
 
     fn begin(&mut self, offset: u64, header: &EventHeader) -> Result<(), Error> {
@@ -213,7 +215,7 @@ impl EventVisitor for List {
         self.enough()
     }
 
-    fn end(&mut self) -> Result<(), Error> {
+    fn end(&mut self, _: StoredChecksum) -> Result<(), Error> {
         if self.payload.take().is_some() {
             return self.enough();
         }
@@ -230,7 +232,7 @@ struct Inside<'a> {
     end: u32,
 }
 
-impl EventVisitor for Inside<'_> {
+impl EventVisitor<StoredChecksum> for Inside<'_> {
     type Error = Error;
 
     fn begin(&mut self, _: u64, header: &EventHeader) -> Result<(), Error> {
@@ -245,7 +247,7 @@ impl EventVisitor for Inside<'_> {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Error> {
+    fn end(&mut self, _: StoredChecksum) -> Result<(), Error> {
         if let Some(header) = self.list.inner.take() {
             self.list.show(u64::from(self.end), self.end, &header);
         }

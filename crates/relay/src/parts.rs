@@ -8,10 +8,15 @@
 //! rotate             names the next one
 //! ```
 
+use std::io::Read;
+
 use binlogz_binlog::event::FormatDescription;
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags, MAGIC};
+use binlogz_binlog::{
+    ChecksumAlgorithm, Error as BinlogError, EventHeader, EventType, Framing, HeaderFlags, MAGIC,
+    VerifiedFrame,
+};
 use binlogz_store::FileNumber;
 
 use crate::checkpoints::Start;
@@ -92,14 +97,39 @@ impl Part {
     }
 }
 
+/// An event of a stored file, which begins at `offset`, if it is whole and not damaged.
+pub(crate) fn verified(event: &[u8], framing: Framing, offset: u64) -> Result<VerifiedFrame<'_>> {
+    let at = |error: BinlogError| error.at(offset, event_type_of(event));
+    let cut = BinlogError::Truncated { needed: event.len() as u64 + 1, left: event.len() as u64 };
+    let frame = framing.next_frame(event).map_err(at)?.ok_or_else(|| at(cut))?;
+    Ok(frame.verify().map_err(at)?)
+}
+
+fn event_type_of(event: &[u8]) -> Option<EventType> {
+    EventHeader::decode(event).ok().map(|header| header.event_type)
+}
+
 /// The previous GTIDs event of a part, if its stored file begins with one.
 fn previous_gtids(kept: &Kept, file: FileNumber, stored: &Head, head: &Head, cut: &Cut) -> Result<Vec<u8>> {
     let begin = stored.end();
     let mut walker = GroupWalker::new(kept.store.reader(file, begin)?, stored.framing(), begin);
-    let first = walker.next()?.map(|group| group.first);
-    let Some(first) = first.filter(|first| first.event_type == EventType::PREVIOUS_GTIDS) else {
+    // A file is only cut after its first event.
+    let missing = || BinlogError::Truncated { needed: cut.stored - begin, left: 0 }.at(begin, None);
+    let group = walker.next()?.ok_or_else(missing)?;
+    // Which type it has is believed only of an event that is not damaged.
+    if group.verified.is_some() {
         return Ok(Vec::new());
-    };
+    }
+    let mut event = Vec::new();
+    let reader = kept.store.reader(file, group.begin)?;
+    reader
+        .take(u64::from(group.first.event_size))
+        .read_to_end(&mut event)
+        .map_err(Error::io("read a stored log"))?;
+    let first = *verified(&event, stored.framing(), group.begin)?.header();
+    if first.event_type != EventType::PREVIOUS_GTIDS {
+        return Ok(Vec::new());
+    }
     let mut gtids = kept.store.previous_gtids(file)?;
     gtids.union(&cut.gtids);
     let mut body = Vec::new();

@@ -11,6 +11,9 @@
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod crashes;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod damage;
 mod receiving;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]

@@ -230,7 +230,7 @@ fn gtid_of(
         return Ok(None);
     }
     let checksum_size = Head::read(&kept.store, damage.file)?.checksum().size();
-    let frame = binlogz_binlog::EventFrame::from_checked(piece.bytes, checksum_size)?;
+    let frame = binlogz_binlog::EventFrame::from_bytes(piece.bytes, checksum_size)?;
     let event = binlogz_binlog::event::AnyGtidEvent::decode_frame(&frame)?;
     Ok(event.and_then(|event| event.gtid()))
 }

@@ -107,6 +107,8 @@ impl<'a> Sender<'a> {
         loop {
             self.begin_file(announced)?;
             let ended = self.send_file();
+            let (store, file) = (&self.kept.store, self.log.file());
+            let ended = ended.map_err(|error| error.in_stored(|| store.names().log(file)));
             self.log.finish_file();
             match ended? {
                 Ended::Log => return self.sink()?.flush().map_err(broken),
@@ -245,12 +247,17 @@ impl<'a> Sender<'a> {
                 continue;
             }
             if durable.is_some_and(|durable| durable.file > self.log.file()) {
+                let walker = self.log.walker();
+                let (offset, end) = (walker.offset(), walker.end()?);
+                if offset != end {
+                    let name = self.kept.store.names().log(self.log.file());
+                    return Err(Error::Refused(format!(
+                        "binlog truncated in the middle of event: {name} at {offset}, {} bytes are left",
+                        end.saturating_sub(offset)
+                    )));
+                }
                 if let Some(left) = self.log.walker().left() {
                     self.group(&left)?;
-                }
-                let walker = self.log.walker();
-                if walker.offset() != walker.end()? {
-                    return Err(Error::Refused("binlog truncated in the middle of event".into()));
                 }
                 self.tell_left_out()?;
                 return self.is_served(Ended::File);

@@ -11,7 +11,7 @@
 use binlogz_binlog::event::{FormatDescription, HeartbeatEvent, HeartbeatV2Event, RotateEvent};
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::header::FLAGS_OFFSET;
-use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags};
+use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags, Verified};
 
 use crate::head::Head;
 
@@ -25,8 +25,14 @@ pub(crate) fn fake_rotate(server_id: u32, name: &str, position: u64, checksum: C
     encode_event(header(server_id, EventType::ROTATE, HeaderFlags::ARTIFICIAL, 0), &body, checksum)
 }
 
-/// A rotate event of the file itself, for another place and another name.
-pub(crate) fn rotate(original: &EventHeader, begin: u64, next: &str, checksum: ChecksumAlgorithm) -> Vec<u8> {
+/// A rotate event of the file itself, for another place and another name. What `original` is the header of was verified.
+pub(crate) fn rotate(
+    original: &EventHeader,
+    _: Verified,
+    begin: u64,
+    next: &str,
+    checksum: ChecksumAlgorithm,
+) -> Vec<u8> {
     let body = RotateEvent { position: 4, name: next.as_bytes() }.encode();
     let size = binlogz_binlog::header::HEADER_SIZE + body.len() + checksum.size();
     // Modulo 2^32, as mysqld has it.

@@ -9,14 +9,15 @@
 //! ```
 //!
 //! A file of the uncompressed form may be a part of a stored file (`parts`): it ends with a rotate of its own.
-//! Positions, lengths and checksums are those of the form. What the bytes are written to is the caller's: a client, or
+//! Positions, lengths and checksums are those of the form. A byte that is not as it was stored goes out under its wrong
+//! checksum where a transaction goes out as it is, and is an error where anything of it changes. What the bytes are written to is the caller's: a client, or
 //! nothing where only positions are wanted.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_binlog::{EventHeader, EventType, HeaderFlags};
+use binlogz_binlog::{EventHeader, EventType, HeaderFlags, Verified};
 use binlogz_payload::PositionWriter;
 use binlogz_store::{FileNumber, LogReader};
 
@@ -29,7 +30,7 @@ use crate::form::Form;
 use crate::groups::{Group, GroupWalker};
 use crate::head::Head;
 use crate::lineages::Kept;
-use crate::parts::{FormFile, Part};
+use crate::parts::{FormFile, Part, verified};
 use crate::steering;
 
 /// Bytes copied at a time.
@@ -211,13 +212,15 @@ impl<'a, W: FormSink> Translator<'a, W> {
             flags: HeaderFlags::default(),
             ..group.first
         };
-        let event = self.rotate(&header);
+        let not_gtid =
+            || Error::Refused(format!("a file is cut at {}, where no GTID event stands", group.begin));
+        let event = self.rotate(&header, group.verified.ok_or_else(not_gtid)?);
         Ok(self.out.as_is(&event)?)
     }
 
-    fn rotate(&self, header: &EventHeader) -> Vec<u8> {
+    fn rotate(&self, header: &EventHeader, verified: Verified) -> Vec<u8> {
         let next = self.kept.names.name(self.form, self.part.number.next());
-        steering::rotate(header, self.out.offset(), &next, self.part.head.checksum())
+        steering::rotate(header, verified, self.out.offset(), &next, self.part.head.checksum())
     }
 
     /// What was collected for the index since its last place.
@@ -302,7 +305,13 @@ impl<'a, W: FormSink> Translator<'a, W> {
     pub(crate) fn write(&mut self, group: &Group) -> Result<()> {
         match self.change(group) {
             Change::Name => {
-                let event = self.rotate(&group.first);
+                let framing = self.part.head.framing();
+                let too_large =
+                    || Error::Refused(format!("the rotate event at {} is too large", group.begin));
+                let event = self.walker.bytes(group)?.ok_or_else(too_large)?;
+                let frame = verified(event, framing, group.begin)?;
+                let (header, proof) = (*frame.header(), frame.proof());
+                let event = self.rotate(&header, proof);
                 Ok(self.out.as_is(&event)?)
             }
             Change::None if self.part.is_as_stored(self.out.offset(), group) => self.copy(group),

@@ -105,7 +105,7 @@ impl RemoteFiles {
         let frame = self.rotate_framing.next_frame(&self.rotate)?;
         let missing =
             || BinlogError::Truncated { needed: HEADER_SIZE as u64, left: self.rotate.len() as u64 };
-        frame.ok_or_else(missing)?.trust()
+        frame.ok_or_else(missing)?.unchecked()
     }
 
     /// The file that [`RemoteFiles::next_file`] gave, until its end.

@@ -11,7 +11,7 @@ use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
 use binlogz_binlog::transaction::Malformed;
 use binlogz_binlog::{
     ChecksumAlgorithm, Error as BinlogError, EventFrame, EventHeader, EventParser, EventType, EventVisitor,
-    Framing, HeaderFlags, MAGIC, TransactionAssembler,
+    Framing, HeaderFlags, MAGIC, TransactionAssembler, Verified,
 };
 
 use crate::error::{Error, Result};
@@ -343,7 +343,7 @@ impl EventVisitor for Visitor {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), BinlogError> {
+    fn end(&mut self, _: Verified) -> Result<(), BinlogError> {
         let Some(header) = self.header.take() else { return Ok(()) };
         self.take(header).map_err(|error| error.at(self.begin, Some(header.event_type)))?;
         self.valid = self.begin + u64::from(header.event_size);

@@ -209,7 +209,7 @@ impl LogBuilder {
         let body = gtid_event(self.release.gtid, self.gno).encode().expect("no part is missing");
         let event = encode_event(header(EventType::GTID), &body, self.checksum);
         let framing = Framing::with_checksum(self.checksum);
-        let frame = framing.next_frame(&event).ok().flatten().expect("whole").trust().expect("framed");
+        let frame = framing.next_frame(&event).ok().flatten().expect("whole").verify().expect("made here");
         let mut rewritten = Vec::new();
         rewrite_transaction_length(&frame, following, &mut rewritten).expect("a GTID event");
         let body = &rewritten[19..rewritten.len() - self.checksum.size()];

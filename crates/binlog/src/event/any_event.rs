@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn frame(bytes: &[u8]) -> EventFrame<'_> {
-        Framing::new().next_frame(bytes).unwrap().unwrap().verify().unwrap()
+        Framing::new().next_frame(bytes).unwrap().unwrap().verify().unwrap().frame()
     }
 
     #[test]

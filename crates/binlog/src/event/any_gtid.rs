@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::checksum::ChecksumAlgorithm;
     use crate::event::{rewrite_transaction_length, transaction_length};
-    use crate::frame::{Framing, encode_event};
+    use crate::frame::{Framing, VerifiedFrame, encode_event};
     use crate::header::{EventHeader, HeaderFlags};
 
     fn event(event_type: EventType, body: &[u8]) -> Vec<u8> {
@@ -127,8 +127,8 @@ mod tests {
         encode_event(header, body, ChecksumAlgorithm::NONE)
     }
 
-    fn frame(event: &[u8]) -> EventFrame<'_> {
-        Framing::new().next_frame(event).unwrap().unwrap().trust().unwrap()
+    fn frame(event: &[u8]) -> VerifiedFrame<'_> {
+        Framing::new().next_frame(event).unwrap().unwrap().verify().unwrap()
     }
 
     fn untagged() -> GtidEvent<'static> {

@@ -13,7 +13,7 @@ use crate::EVENT_SIZE_MAX;
 use crate::error::{Error, Result};
 use crate::event::{gtid, gtid_tagged};
 use crate::event_type::EventType;
-use crate::frame::EventFrame;
+use crate::frame::{EventFrame, VerifiedFrame};
 use crate::header::{EventHeader, HEADER_SIZE};
 use crate::put::{Put, lei_size, vli_size};
 
@@ -50,7 +50,7 @@ pub fn transaction_length(frame: &EventFrame<'_>) -> Result<Option<u64>> {
 ///
 /// The event is not a GTID event, is cut, or would grow beyond 1 GiB; `out` is then as it was.
 pub fn rewrite_transaction_length(
-    frame: &EventFrame<'_>,
+    frame: &VerifiedFrame<'_>,
     following_bytes: u64,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -61,7 +61,7 @@ pub fn rewrite_transaction_length(
     }
 }
 
-fn rewrite_untagged(frame: &EventFrame<'_>, following_bytes: u64, out: &mut Vec<u8>) -> Result<()> {
+fn rewrite_untagged(frame: &VerifiedFrame<'_>, following_bytes: u64, out: &mut Vec<u8>) -> Result<()> {
     let body = frame.body();
     let Some(field) = gtid::find_transaction_length(body)? else {
         out.put(frame.bytes());
@@ -77,7 +77,7 @@ fn rewrite_untagged(frame: &EventFrame<'_>, following_bytes: u64, out: &mut Vec<
     Ok(())
 }
 
-fn rewrite_tagged(frame: &EventFrame<'_>, following_bytes: u64, out: &mut Vec<u8>) -> Result<()> {
+fn rewrite_tagged(frame: &VerifiedFrame<'_>, following_bytes: u64, out: &mut Vec<u8>) -> Result<()> {
     let body = frame.body();
     let (head, fields_offset, Some(field)) = gtid_tagged::find_transaction_length(body)? else {
         out.put(frame.bytes());
@@ -138,7 +138,7 @@ fn not_a_gtid(found: EventType) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checksum::ChecksumAlgorithm;
+    use crate::checksum::{ChecksumAlgorithm, Verified};
     use crate::event::AnyGtidEvent;
     use crate::frame::{Framing, encode_event};
     use crate::header::HeaderFlags;
@@ -169,8 +169,10 @@ mod tests {
         Framing::of(&description)
     }
 
-    fn frame(bytes: &[u8]) -> EventFrame<'_> {
-        crc_framing().next_frame(bytes).unwrap().unwrap().trust().unwrap()
+    fn frame(bytes: &[u8]) -> VerifiedFrame<'_> {
+        // Some have no checksum yet.
+        let frame = crc_framing().next_frame(bytes).unwrap().unwrap().unchecked().unwrap();
+        frame.proven(Verified::made_here())
     }
 
     /// Rewrites an event and checks all that must hold of the result; the length written.

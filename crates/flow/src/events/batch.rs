@@ -7,7 +7,7 @@ use binlogz_binlog::event::{CompressionType, TransactionPayloadEvent, Transactio
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::transaction::Placement;
 use binlogz_binlog::{
-    Boundary, Error as BinlogError, EventFrame, EventHeader, EventType, TransactionAssembler,
+    Boundary, Error as BinlogError, EventFrame, EventHeader, EventType, TransactionAssembler, VerifiedFrame,
 };
 use binlogz_payload::{Error as PayloadError, Expander, PayloadSizes, expanded_size_max};
 
@@ -382,7 +382,10 @@ impl<'w> EventBatch<'w> {
         let cut = || BinlogError::Truncated { needed: HEADER_SIZE as u64, left: bytes.len() as u64 };
         let unverified = unverified.ok_or_else(cut).map_err(|error| error.at(offset, None))?;
         let header = *unverified.header();
-        let frame = if self.batch.verify { unverified.verify() } else { unverified.trust() };
+        let frame = match self.batch.verify {
+            true => unverified.verify().map(VerifiedFrame::frame),
+            false => unverified.unchecked(),
+        };
         let frame = frame.map_err(|error| error.at(offset, Some(header.event_type)))?;
         let range = self.next..self.next + header.event_size as usize;
         self.next = range.end;
@@ -446,7 +449,7 @@ pub(super) fn item_of<'a>(batch: &'a Batch, expanded: &'a [u8], step: &Step) -> 
         Step::PayloadEnd(end) => return Some(Item::PayloadEnd(*end)),
         Step::Event { range, checksum_size, .. } => {
             let position = EventPosition { offset: batch.offset_of(range.start), inside: None };
-            let frame = EventFrame::from_checked(batch.bytes.get(range.clone())?, *checksum_size).ok()?;
+            let frame = EventFrame::from_bytes(batch.bytes.get(range.clone())?, *checksum_size).ok()?;
             let mut event = Event::whole(log, position, frame);
             if event.header.event_type == EventType::TRANSACTION_PAYLOAD {
                 event.body = payload_fields(event.body)?;
@@ -461,7 +464,7 @@ pub(super) fn item_of<'a>(batch: &'a Batch, expanded: &'a [u8], step: &Step) -> 
         }
         Step::Inside { range, small, payload_offset, inside, .. } => {
             let bytes = if *small { expanded } else { batch.bytes() };
-            let frame = EventFrame::from_checked(bytes.get(range.clone())?, 0).ok()?;
+            let frame = EventFrame::from_bytes(bytes.get(range.clone())?, 0).ok()?;
             Event::whole(log, EventPosition { offset: *payload_offset, inside: Some(*inside) }, frame)
         }
     }))

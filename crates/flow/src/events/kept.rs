@@ -221,7 +221,7 @@ impl KeptEvents {
             }
         };
         Ok(self.events.iter().filter_map(move |kept| {
-            let frame = EventFrame::from_checked(bytes.get(kept.range.clone())?, kept.checksum_size).ok()?;
+            let frame = EventFrame::from_bytes(bytes.get(kept.range.clone())?, kept.checksum_size).ok()?;
             Some(Event::whole(&self.log, kept.position, frame))
         }))
     }

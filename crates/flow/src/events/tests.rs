@@ -71,7 +71,7 @@ fn reference(bytes: &[u8]) -> Outcome {
             outcome.payloads.push((payload.payload.len() as u64, events.len() as u64));
             let (mut place, mut index) = (0, 0);
             while let Some(inner) = Framing::new().next_frame(&events[place..]).unwrap() {
-                let inner = inner.trust().unwrap();
+                let inner = inner.unchecked().unwrap();
                 outcome.events.push(Seen {
                     place: (offset, Some((index, place as u64))),
                     event_type: inner.event_type(),

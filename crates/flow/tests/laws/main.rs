@@ -4,6 +4,7 @@
 mod bounded;
 mod canonical;
 mod cuts;
+mod damage;
 mod deterministic;
 mod disorder;
 mod inverse;

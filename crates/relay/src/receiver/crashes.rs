@@ -237,7 +237,7 @@ pub(super) fn receive(
 
 /// Takes the bytes of a form.
 #[derive(Default)]
-struct Bytes(Vec<u8>);
+pub(super) struct Bytes(pub(super) Vec<u8>);
 
 impl Write for Bytes {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

@@ -250,7 +250,7 @@ impl<'a> Receiving<'a> {
         let body = self.event.get(HEADER_SIZE..end).unwrap_or_default();
         self.assembler.feed(header, body);
         if header.event_type.is_gtid() {
-            let frame = EventFrame::from_checked(&self.event, self.checksum_size)?;
+            let frame = EventFrame::from_bytes(&self.event, self.checksum_size)?;
             let event = AnyGtidEvent::decode_frame(&frame)?;
             let committed = event.as_ref().and_then(AnyGtidEvent::commit_timestamps);
             let told = (event.and_then(|event| event.gtid()), committed.map_or(0, |times| times.immediate));

@@ -79,6 +79,33 @@ impl SourceLog {
         SourceLog { files }
     }
 
+    /// A small file with transactions that the source compressed and others, and one behind it.
+    pub(super) fn small() -> SourceLog {
+        let mut log = LogBuilder::new(Release::MYSQL_9_7);
+        let mut previous = Vec::new();
+        gtids(0).encode(gtids(0).format(), &mut previous);
+        log.event(EventType::PREVIOUS_GTIDS, &previous);
+        let mut ends = Vec::new();
+        for gno in 1..=6u64 {
+            let value = vec![gno as u8; 30];
+            match gno % 3 {
+                0 => log.payload(&Payload::zstd(&inner_transaction(&[&value, b"more"]))),
+                _ => log.transaction(&[&value, b"more"]),
+            };
+            ends.push((log.offset() as usize, gno));
+        }
+        let name = |number: usize| format!("{BASE}.{number:06}");
+        let next = RotateEvent { position: 4, name: name(2).as_bytes() }.encode();
+        log.event(EventType::ROTATE, &next);
+        let first = SourceFile { name: name(1), bytes: log.take(), ends };
+        let mut log = LogBuilder::new(Release::MYSQL_9_7);
+        let mut previous = Vec::new();
+        gtids(6).encode(gtids(6).format(), &mut previous);
+        log.event(EventType::PREVIOUS_GTIDS, &previous).behind_gno(6).transaction(&[b"the last"]);
+        let ends = vec![(log.offset() as usize, 7)];
+        SourceLog { files: vec![first, SourceFile { name: name(2), bytes: log.take(), ends }] }
+    }
+
     /// The number of its last transaction.
     pub(super) fn last(&self) -> u64 {
         self.files.iter().flat_map(|file| &file.ends).map(|(_, gno)| *gno).max().unwrap()

@@ -19,6 +19,7 @@ use binlogz_binlog::event::{
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{
     EVENT_SIZE_MAX, Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor, Framing,
+    StoredChecksum, Verified,
 };
 use binlogz_payload::{CompressionLevel, Compressor, Error, Expander, PayloadStream, Spool, SpoolMemory};
 
@@ -262,7 +263,7 @@ impl EventVisitor for Looker<'_> {
         payload.body(bytes, expander, &mut Compressing { inside: &mut self.inside, compressor })
     }
 
-    fn end(&mut self) -> Result<()> {
+    fn end(&mut self, _: Verified) -> Result<()> {
         let made = &mut self.inside.made;
         let Some(payload) = &self.payload else {
             let EventHeader { event_type, .. } = self.header;
@@ -341,7 +342,7 @@ impl Compressing<'_, '_> {
     }
 }
 
-impl EventVisitor for Compressing<'_, '_> {
+impl EventVisitor<StoredChecksum> for Compressing<'_, '_> {
     type Error = Error;
 
     fn begin(&mut self, _: u64, header: &EventHeader) -> Result<()> {
@@ -362,7 +363,7 @@ impl EventVisitor for Compressing<'_, '_> {
         }
     }
 
-    fn end(&mut self) -> Result<()> {
+    fn end(&mut self, _: StoredChecksum) -> Result<()> {
         let Some((header, body)) = self.inside.held.take() else { return Ok(()) };
         let length = self.inside.lengths.of(header.event_type);
         let renamed = renamed_body(header.event_type, &body, length, self.inside.renames)?;
