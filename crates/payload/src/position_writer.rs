@@ -14,7 +14,7 @@ use std::io::{BufWriter, Read, Write};
 
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32, crc32};
 use binlogz_binlog::frame::set_end_log_pos;
-use binlogz_binlog::header::END_LOG_POS_OFFSET;
+use binlogz_binlog::header::{END_LOG_POS_OFFSET, HEADER_SIZE};
 use binlogz_binlog::{
     Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor, MAGIC, StoredChecksum,
 };
@@ -176,7 +176,10 @@ impl<W: Write> PositionWriter<W> {
         let mut place = Place { origin, offset: self.offset, begun: 0 };
         while !bytes.is_empty() {
             let header = EventHeader::decode(bytes)?;
-            context.framing.check_header(&header)?;
+            // Those that are not verified yet may claim to have no size: they would never end.
+            if (header.event_size as usize) < HEADER_SIZE {
+                return Err(our_mistake());
+            }
             let Some((event, rest)) = bytes.split_at_mut_checked(header.event_size as usize) else {
                 return Err(our_mistake());
             };
