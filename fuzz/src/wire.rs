@@ -17,6 +17,7 @@ pub fn packet(bytes: &[u8]) {
         nonce: *b"abcdefghijklmnopqrst",
         tls: size % 2 == 0,
         accounts: vec![Account { user: "repl".into(), password: Password::new("not in any seed") }],
+        native_password: true,
     });
     for mut piece in bytes.chunks(usize::from(*size).max(1)) {
         loop {
