@@ -14,6 +14,7 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Input;
 use binlogz_store::FileNumber;
 
+use crate::duties;
 use crate::error::{Error, Result};
 use crate::lineages::Kept;
 use crate::relay::{Relay, lock};
@@ -62,14 +63,11 @@ impl Archived {
 
 /// Archives for ever.
 pub(crate) fn watch(relay: &Relay, options: &ArchiveOptions) {
-    loop {
-        if let Some(kept) = relay.kept()
-            && let Err(error) = archive(relay, &kept, options)
-        {
-            relay.complain(&error, &format!("{error}; files that are not archived are not purged"));
-        }
-        std::thread::sleep(INTERVAL);
-    }
+    let consequence = "files that are not archived are not purged";
+    duties::rounds(relay, duties::ARCHIVE, INTERVAL, consequence, || match relay.kept() {
+        Some(kept) => archive(relay, &kept, options),
+        None => Ok(()),
+    });
 }
 
 /// Archives the files that were closed since.

@@ -22,6 +22,7 @@
 //!   made durable;
 //! * `compression_stats` counts what was stored; `archiving` puts closed files into an archive; `retention` removes old files, `admin` does what statements want done;
 //! * `disk` is where all of them keep their files;
+//! * `duties` starts the threads and sees each that ends; `lag` says how far the source is ahead, and whether receiving stands still;
 //! * `control` steers the receiving, `dumps` and `meters` watch, `status` is all of it at one moment, `http` shows it.
 //!
 //! One thread a client, one that receives, one that syncs. What is said on the wire is decided in `binlogz-wire`,
@@ -45,6 +46,7 @@ mod convert;
 mod cuts;
 mod disk;
 mod dumps;
+mod duties;
 mod error;
 mod form;
 mod gate;
@@ -52,6 +54,7 @@ mod groups;
 mod head;
 mod http;
 mod identity;
+mod lag;
 mod lineages;
 mod lines;
 mod listing;
@@ -86,9 +89,11 @@ pub use accounts::AccountOptions;
 pub use acknowledgements::WaitForReplicas;
 pub use archiving::ArchiveOptions;
 pub use control::Phase;
+pub use duties::DutyStatus;
 pub use error::{Error, Result};
 pub use form::{Form, FormPolicy};
 pub use gate::Limits;
+pub use http::HttpOptions;
 pub use meters::Remembered;
 pub use options::{ListenTls, RelayOptions};
 pub use relay::{Level, Log, Relay, Running};

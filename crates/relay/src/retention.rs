@@ -15,6 +15,7 @@ use std::time::Duration;
 use binlogz_store::{BinlogStore, FileNumber};
 
 use crate::archiving;
+use crate::duties;
 use crate::error::{Error, Result};
 use crate::head::Head;
 use crate::lineages::Kept;
@@ -89,15 +90,11 @@ pub(crate) fn apply(relay: &Relay) -> Result<Vec<String>> {
     Ok(purged)
 }
 
-/// Applies the rules for ever.
+/// Applies the rules for ever. What can't be removed now may be later.
 pub(crate) fn watch(relay: &Relay) {
-    loop {
-        if let Err(error) = apply(relay) {
-            relay.complain(&error, &format!("{error}; nothing more is purged"));
-            return;
-        }
-        std::thread::sleep(INTERVAL);
-    }
+    duties::rounds(relay, duties::RETAIN, INTERVAL, "nothing more is purged meanwhile", || {
+        apply(relay).map(drop)
+    });
 }
 
 /// Removes the files in front of this one that nobody reads, or all of them by force.
