@@ -88,6 +88,10 @@ fn what_is_wrong_is_said_with_its_place_and_without_the_password() {
             "binlogz: other.toml: account a: from \"10.0.0.0/33\", expected an address",
         ),
         ("[listen]\nrequire_tls = true\n", "binlogz: other.toml: listen: require_tls needs ssl_cert"),
+        (
+            "[http]\naddress = \"127.0.0.1:0\"\nhosts = [\"http://relay\"]\n",
+            "binlogz: other.toml: http: hosts: \"http://relay\", expected a host name",
+        ),
         ("[listen]\nssl_cert = \"gone.pem\"\nssl_key = \"gone.pem\"\n", "binlogz: other.toml: gone.pem: "),
     ] {
         let (code, stderr) = check(added);

@@ -19,6 +19,7 @@ use binlogz_flow::Input;
 use binlogz_store::FileNumber;
 
 use crate::brought_back::{BringBack, Lease, Place};
+use crate::duties;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::lineages::Kept;
@@ -65,18 +66,15 @@ impl Archived {
 
 /// Archives for ever.
 pub(crate) fn watch(relay: &Relay, options: &ArchiveOptions) {
-    loop {
+    duties::rounds(relay, duties::ARCHIVE, INTERVAL, "it is tried again", || {
         // An error in one log does not hold up the others.
         for kept in relay.lineages.all() {
             if let Err(error) = archive(relay, &kept, options) {
                 relay.complain(&error, &format!("{error}; files that are not archived are not purged"));
             }
         }
-        if let Err(error) = relay.brought_back.sweep(&relay.lineages) {
-            relay.complain(&error, &format!("{error}; it is tried again"));
-        }
-        std::thread::sleep(INTERVAL);
-    }
+        relay.brought_back.sweep(&relay.lineages)
+    });
 }
 
 /// Whether all of a log is archived, so that it can go whole; without an archive nothing is kept from going.

@@ -6,6 +6,10 @@ use std::time::{Duration, Instant};
 use binlogz_source::HangUp;
 use serde::Serialize;
 
+use binlogz_binlog::printable;
+
+use crate::error::Hindrance;
+
 /// What the receiving does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -48,8 +52,12 @@ struct Inner {
     since: Instant,
     server: String,
     wanted: bool,
-    /// Why it is not wanted: something failed, here or where the log is synced.
-    failed: bool,
+    /// Why it is not wanted, if something failed, here or where the log is synced.
+    failure: Option<String>,
+    /// What keeps it from going on, while it is tried again.
+    hindrance: Option<(Hindrance, String)>,
+    /// When it last received, or began to try.
+    received: Instant,
     /// Ends the connection that is open.
     hang_up: Option<HangUp>,
 }
@@ -60,6 +68,12 @@ pub(crate) struct Seen {
     pub(crate) phase: Phase,
     pub(crate) since: Duration,
     pub(crate) server: String,
+    /// Why it has failed.
+    pub(crate) failure: Option<String>,
+    /// What keeps it from going on.
+    pub(crate) hindrance: Option<(Hindrance, String)>,
+    /// For how long it has not been receiving.
+    pub(crate) without: Duration,
 }
 
 impl Default for Control {
@@ -69,10 +83,26 @@ impl Default for Control {
             since: Instant::now(),
             server: String::new(),
             wanted: true,
-            failed: false,
+            failure: None,
+            hindrance: None,
+            received: Instant::now(),
             hang_up: None,
         };
         Control { inner: Mutex::new(inner), changed: Condvar::new() }
+    }
+}
+
+impl Inner {
+    fn enter(&mut self, phase: Phase) {
+        if self.phase == Phase::Receiving || phase == Phase::Receiving {
+            self.received = Instant::now();
+        }
+        if self.phase != phase {
+            (self.phase, self.since) = (phase, Instant::now());
+        }
+        if phase == Phase::Receiving {
+            self.hindrance = None;
+        }
     }
 }
 
@@ -83,24 +113,50 @@ impl Control {
 
     pub(crate) fn seen(&self) -> Seen {
         let inner = self.lock();
-        Seen { phase: inner.phase, since: inner.since.elapsed(), server: inner.server.clone() }
+        Seen {
+            phase: inner.phase,
+            since: inner.since.elapsed(),
+            server: inner.server.clone(),
+            failure: inner.failure.clone(),
+            hindrance: inner.hindrance.clone(),
+            without: match inner.phase {
+                Phase::Receiving => Duration::ZERO,
+                _ => inner.received.elapsed(),
+            },
+        }
     }
 
     /// Receiving goes over to something else.
     pub(crate) fn enter(&self, phase: Phase) {
+        self.lock().enter(phase);
+    }
+
+    /// Receiving ends until somebody has repaired or decided something, and starts it again.
+    pub(crate) fn fail(&self, why: &str) {
         let mut inner = self.lock();
-        if inner.phase != phase {
-            (inner.phase, inner.since) = (phase, Instant::now());
+        inner.enter(Phase::Failed);
+        inner.wanted = false;
+        // What follows from the first failure explains less.
+        inner.failure.get_or_insert_with(|| printable(why).into_owned());
+        // The connection may have nothing to do with it: nothing of it is stored any more.
+        if let Some(hang_up) = inner.hang_up.take() {
+            hang_up.now();
         }
-        if phase == Phase::Failed {
-            (inner.wanted, inner.failed) = (false, true);
-        }
+        self.changed.notify_all();
+    }
+
+    /// Receiving can't go on; it is tried again.
+    pub(crate) fn hinder(&self, hindrance: Hindrance, why: &str) {
+        let mut inner = self.lock();
+        inner.enter(Phase::Waiting);
+        inner.hindrance = Some((hindrance, printable(why).into_owned()));
     }
 
     /// Receiving has ended, since it is not wanted; whether somebody stopped it: else it has failed.
     pub(crate) fn was_stopped(&self) -> bool {
-        let failed = self.lock().failed;
-        self.enter(if failed { Phase::Failed } else { Phase::Stopped });
+        let mut inner = self.lock();
+        let failed = inner.failure.is_some();
+        inner.enter(if failed { Phase::Failed } else { Phase::Stopped });
         !failed
     }
 
@@ -151,7 +207,10 @@ impl Control {
     /// Receiving shall begin again.
     pub(crate) fn start(&self) {
         let mut inner = self.lock();
-        (inner.wanted, inner.failed) = (true, false);
+        (inner.wanted, inner.failure) = (true, None);
+        if inner.phase == Phase::Failed || inner.phase == Phase::Stopped {
+            inner.received = Instant::now();
+        }
         drop(inner);
         self.changed.notify_all();
     }
@@ -175,15 +234,31 @@ mod tests {
     fn a_failure_elsewhere_is_not_taken_for_a_stop() {
         let control = Control::default();
         // The log can't be synced while the receiver makes a connection.
-        control.enter(Phase::Failed);
+        control.fail("disk full");
+        control.fail("the store refuses");
         control.connect("db1".into());
         assert!(!control.connected(None));
         assert!(!control.was_stopped());
         assert_eq!(control.seen().phase, Phase::Failed);
+        assert_eq!(control.seen().failure.as_deref(), Some("disk full"));
         control.start();
+        assert_eq!(control.seen().failure, None);
         assert!(control.connected(None));
         control.stop();
         assert!(control.was_stopped());
         assert_eq!(control.seen().phase, Phase::Stopped);
+    }
+
+    #[test]
+    fn what_hinders_stays_to_be_seen_until_something_is_received() {
+        let control = Control::default();
+        control.hinder(Hindrance::Here, "no\nthreads");
+        control.connect("db1".into());
+        let seen = control.seen();
+        assert_eq!(seen.phase, Phase::Connecting);
+        assert_eq!(seen.hindrance, Some((Hindrance::Here, "no\\nthreads".into())));
+        control.enter(Phase::Receiving);
+        let seen = control.seen();
+        assert_eq!((seen.hindrance, seen.without), (None, Duration::ZERO));
     }
 }

@@ -76,6 +76,25 @@ pub enum Error {
         /// So long.
         after: std::time::Duration,
     },
+    /// The system gives no thread: too many of them, or too little memory.
+    #[error("start the thread {name}: {source}: the limit of processes and threads, or memory, is used up")]
+    Thread {
+        /// What it was to do.
+        name: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A panic: a bug of ours.
+    #[error("{name} panicked: {message}")]
+    Panicked {
+        /// What was being done.
+        name: &'static str,
+        /// What it said.
+        message: String,
+    },
+    /// What must be done for ever has ended: a bug of ours.
+    #[error("{0} ended by itself, which it never should")]
+    Ended(&'static str),
     /// The archive at a place.
     #[error("archive {0}: {1}")]
     Archive(String, binlogz_archive::Error),
@@ -91,6 +110,21 @@ pub enum Error {
 
 /// Characters of a damaged file that an error shows.
 const FOUND_MAX: usize = 80;
+/// Who keeps the receiving from going on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hindrance {
+    /// This machine: it lacks threads, descriptors, memory, room.
+    Here,
+    /// The source, or the way to it: it can't be reached.
+    Unreachable,
+    /// The source is there, but does not give its log, or gives what can't be taken.
+    Refused,
+}
+
+/// Whether the system lacks descriptors or memory: EMFILE, ENFILE, ENOMEM, ENOBUFS.
+fn is_exhaustion(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105))
+}
 
 impl Error {
     /// Found where a file of the relay's own should have something else.
@@ -111,6 +145,11 @@ impl Error {
             Some(binlogz_store::Error::Unreadable { damage }) => Error::DamagedLog(damage.clone()),
             _ => Error::io("read a stored log")(source),
         }
+    }
+
+    pub(crate) fn thread(name: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+        let name = name.into();
+        move |source| Error::Thread { name, source }
     }
 
     /// What a connection to a client failed with.
@@ -154,6 +193,8 @@ impl Error {
             Error::Client(_) | Error::Left(_) => "client",
             Error::Refused(_) => "refused",
             Error::Unacknowledged { .. } => "replicas",
+            Error::Thread { .. } => "thread",
+            Error::Panicked { .. } | Error::Ended(_) => "panic",
             Error::Archive(..) => "archive",
             Error::Io { .. } => "io",
         }
@@ -161,6 +202,27 @@ impl Error {
 
     /// Whether trying again can't help: somebody must decide or repair something first.
     pub(crate) fn is_final(&self) -> bool {
-        matches!(self, Error::Store(_) | Error::Damaged { .. } | Error::Lineage(_) | Error::Gap { .. })
+        let is_bug = matches!(self, Error::Panicked { .. } | Error::Ended(_));
+        is_bug
+            || matches!(self, Error::Store(_) | Error::Damaged { .. } | Error::Lineage(_) | Error::Gap { .. })
+    }
+
+    /// Who keeps the receiving from going on, where trying again may help.
+    pub(crate) fn hindrance(&self) -> Hindrance {
+        match self {
+            Error::Thread { .. } | Error::Io { .. } => Hindrance::Here,
+            Error::Source(binlogz_source::Error::Connect { source, .. }) if is_exhaustion(source) => {
+                Hindrance::Here
+            }
+            Error::Source(
+                binlogz_source::Error::Connect { .. }
+                | binlogz_source::Error::Io { .. }
+                | binlogz_source::Error::Wire {
+                    source: binlogz_wire::Error::Closed { .. } | binlogz_wire::Error::Timeout { .. },
+                    ..
+                },
+            ) => Hindrance::Unreachable,
+            _ => Hindrance::Refused,
+        }
     }
 }

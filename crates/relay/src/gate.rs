@@ -98,6 +98,11 @@ impl Gate {
         Some(Place { gate: self, connection, is_logged_in: false, large: 0 })
     }
 
+    /// A connection was turned away elsewhere.
+    pub(crate) fn turned_away(&self) {
+        self.lock().turned_away += 1;
+    }
+
     pub(crate) fn counts(&self) -> Counts {
         let inner = self.lock();
         Counts {

@@ -25,6 +25,7 @@
 //!   come back from there for their readers; `retention` removes old files, `ended` says what a log was of which nothing is
 //!   left; `admin` does what statements want done;
 //! * `disk` is where all of them keep their files;
+//! * `duties` starts the threads and sees each that ends; `lag` says how far the source is ahead, and whether receiving stands still;
 //! * `control` steers the receiving, `dumps` and `meters` watch, `status` is all of it at one moment, `http` shows it.
 //!
 //! One thread a client, one that receives, one that syncs. What is said on the wire is decided in `binlogz-wire`,
@@ -49,6 +50,7 @@ mod convert;
 mod cuts;
 mod disk;
 mod dumps;
+mod duties;
 mod ended;
 mod error;
 mod form;
@@ -57,6 +59,7 @@ mod groups;
 mod head;
 mod http;
 mod identity;
+mod lag;
 mod lineages;
 mod lines;
 mod listing;
@@ -94,9 +97,11 @@ pub use acknowledgements::WaitForReplicas;
 pub use archiving::ArchiveOptions;
 pub use brought_back::BringBack;
 pub use control::Phase;
+pub use duties::DutyStatus;
 pub use error::{Error, Result};
 pub use form::{Form, FormPolicy};
 pub use gate::Limits;
+pub use http::HttpOptions;
 pub use meters::Remembered;
 pub use options::{ListenTls, RelayOptions};
 pub use relay::{Level, Log, Relay, Running};

@@ -1,12 +1,14 @@
 //! What the relay counts while it works.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use serde::Serialize;
+
+use crate::relay::lock;
 
 /// So many errors are remembered.
 const ERRORS_KEPT: usize = 20;
@@ -24,12 +26,13 @@ pub(crate) struct Meters {
     pub(crate) transactions: AtomicU64,
     /// So many of them were handed to whoever syncs.
     pub(crate) unsynced_from: AtomicU64,
-    /// The timestamp of the event that came last.
-    pub(crate) last_timestamp: AtomicU32,
+    /// Batches that were received and are not written yet.
+    pub(crate) unwritten: AtomicU64,
     /// Whether all that the source has sent was taken.
     pub(crate) drained: AtomicBool,
     /// How long syncs took.
     pub(crate) syncs: Histogram,
+    syncing: Mutex<Syncing>,
     errors: Mutex<Errors>,
 }
 
@@ -37,6 +40,14 @@ pub(crate) struct Meters {
 struct Errors {
     by_kind: BTreeMap<&'static str, u64>,
     last: VecDeque<Remembered>,
+}
+
+/// Syncs under way.
+#[derive(Debug, Default)]
+struct Syncing {
+    count: usize,
+    /// When one last began alone, or ended.
+    since: Option<Instant>,
 }
 
 /// An error that is remembered.
@@ -57,9 +68,10 @@ impl Default for Meters {
             stored_bytes: AtomicU64::new(0),
             transactions: AtomicU64::new(0),
             unsynced_from: AtomicU64::new(0),
-            last_timestamp: AtomicU32::new(0),
+            unwritten: AtomicU64::new(0),
             drained: AtomicBool::new(false),
             syncs: Histogram::new(exponential_buckets(SYNC_FIRST, 2.0, SYNC_BUCKETS)),
+            syncing: Mutex::default(),
             errors: Mutex::default(),
         }
     }
@@ -67,11 +79,8 @@ impl Default for Meters {
 
 impl Meters {
     /// Bytes of an event came.
-    pub(crate) fn received(&self, count: usize, timestamp: u32, drained: bool) {
+    pub(crate) fn received(&self, count: usize, drained: bool) {
         self.received_bytes.fetch_add(count as u64, Ordering::Relaxed);
-        if timestamp > 0 {
-            self.last_timestamp.store(timestamp, Ordering::Relaxed);
-        }
         self.drained.store(drained, Ordering::Relaxed);
     }
 
@@ -80,8 +89,31 @@ impl Meters {
         self.stored_bytes.fetch_add(count, Ordering::Relaxed);
     }
 
-    pub(crate) fn synced(&self, took: Duration) {
-        self.syncs.observe(took.as_secs_f64());
+    /// Measures a sync. One that panics counts as ended too.
+    pub(crate) fn sync<T, E>(&self, sync: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        struct Ending<'a>(&'a Mutex<Syncing>);
+        impl Drop for Ending<'_> {
+            fn drop(&mut self) {
+                let mut syncing = lock(self.0);
+                syncing.count -= 1;
+                syncing.since = (syncing.count > 0).then(Instant::now);
+            }
+        }
+        let began = Instant::now();
+        let mut syncing = lock(&self.syncing);
+        syncing.count += 1;
+        syncing.since.get_or_insert(began);
+        drop(syncing);
+        let ending = Ending(&self.syncing);
+        let synced = sync()?;
+        drop(ending);
+        self.syncs.observe(began.elapsed().as_secs_f64());
+        Ok(synced)
+    }
+
+    /// For how long no sync has ended though one is under way.
+    pub(crate) fn syncing(&self) -> Option<Duration> {
+        lock(&self.syncing).since.map(|since| since.elapsed())
     }
 
     /// Something went wrong.

@@ -13,6 +13,7 @@ use crate::archiving::ArchiveOptions;
 use crate::error::{Error, Result};
 use crate::form::FormPolicy;
 use crate::gate::Limits;
+use crate::http::HttpOptions;
 use crate::retention::Retention;
 use crate::start::StartAt;
 use crate::storing::Storing;
@@ -56,7 +57,7 @@ pub struct RelayOptions {
     /// Where closed files go, before any is purged.
     pub archive: Option<ArchiveOptions>,
     /// Where status and metrics can be asked for over HTTP.
-    pub http: Option<SocketAddr>,
+    pub http: Option<HttpOptions>,
     /// The relay's own server id; by default one made of its uuid.
     pub server_id: Option<u32>,
     /// Whether transactions are acknowledged to the source (semi-synchronous replication), each once it is

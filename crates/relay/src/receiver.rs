@@ -10,7 +10,7 @@
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
-mod crashes;
+pub(crate) mod crashes;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod damage;
@@ -37,11 +37,13 @@ use binlogz_wire::session::{DumpStart, EventPiece, Profile, ReplicaProfile};
 use crate::checkpoints::Noting;
 use crate::continuity::Tail;
 use crate::control::Phase;
-use crate::error::{Error, Result};
+use crate::duties;
+use crate::error::{Error, Hindrance, Result};
 use crate::form::Form;
 use crate::head::Head;
 use crate::identity::server_id_of;
 use crate::lineages::Kept;
+use crate::meters::now;
 use crate::parts::FormFile;
 use crate::relay::Relay;
 use crate::repair::repair;
@@ -61,6 +63,9 @@ const GOOD_AFTER: Duration = Duration::from_secs(60);
 /// It is then asked whether its log still is the same.
 const HEARTBEAT_PERIOD: Duration = Duration::from_secs(10);
 
+/// While more is at hand it is noted after so many pieces how far the receiving is: some come within a microsecond.
+const PIECES_PER_LOOK: u64 = 256;
+
 /// Receives for ever, unless something must be decided or repaired first.
 pub(crate) fn run(relay: &Relay) {
     let mut wait = RETRY_FIRST;
@@ -69,11 +74,12 @@ pub(crate) fn run(relay: &Relay) {
         relay.control.wait_until_wanted();
         let began = Instant::now();
         let before = relay.meters.transactions.load(Ordering::Relaxed);
-        let received = receive(relay);
+        let received = duties::attempt(duties::RECEIVE, || receive(relay));
         if relay.control.seen().phase == Phase::Receiving {
             followed = Some(Instant::now());
         }
         relay.control.disconnected();
+        relay.lag.disconnected(Instant::now());
         if !relay.control.is_wanted() {
             if relay.control.was_stopped() {
                 relay.say("receiving was stopped");
@@ -83,26 +89,27 @@ pub(crate) fn run(relay: &Relay) {
         let error = match received {
             Ok(()) => Error::Refused("the source ended its log".into()),
             Err(error) if error.is_final() => {
-                relay.control.enter(Phase::Failed);
-                let line = format!("{error}; nothing more is received, what is durable is served");
-                relay.complain(&error, &line);
+                relay.fail(&error);
                 continue;
             }
             Err(error) => error,
         };
+        let hindrance = error.hindrance();
         let got_on = relay.meters.transactions.load(Ordering::Relaxed) > before;
         if got_on || began.elapsed() > GOOD_AFTER {
             wait = RETRY_FIRST;
         }
         // Another server of the source may be there at once.
         let is_its_turn = followed.is_none_or(|then| then.elapsed() > FAILOVER_AFTER);
-        if is_its_turn && !relay.sources.next() {
+        // What is missing here would be missing with any server.
+        if hindrance != Hindrance::Here && is_its_turn && !relay.sources.next() {
             let instead = relay.sources.current().map_or(String::new(), ConnectOptions::server);
+            relay.control.hinder(hindrance, &error.to_string());
             relay.complain(&error, &format!("{error}; trying {instead} instead"));
             continue;
         }
         relay.complain(&error, &format!("{error}; trying again in {} ms", wait.as_millis()));
-        relay.control.enter(Phase::Waiting);
+        relay.control.hinder(hindrance, &error.to_string());
         relay.control.pause(wait);
         wait = (wait * 2).min(RETRY_MAX);
     }
@@ -115,6 +122,9 @@ fn receive(relay: &Relay) -> Result<()> {
     let (source, mut connection) = ask(server)?;
     if let Some(warning) = relay.sources.warning(server, &connection) {
         relay.say(&warning);
+    }
+    if let Some(time) = source_time(&mut connection)? {
+        relay.lag.clocks(time, now());
     }
     relay.set_source_has_gtids(source.has_gtids);
     let may_change = source.has_gtids && relay.options.sources.len() > 1;
@@ -204,6 +214,8 @@ fn receive_all(
     let relay = receiving.relay;
     let mut tail = None;
     let mut told = false;
+    let mut pieces = 0_u64;
+    let mut drained = true;
     let ended = loop {
         let piece = match log.next_piece() {
             Ok(Some(piece)) => piece,
@@ -212,17 +224,21 @@ fn receive_all(
         };
         let first = (!std::mem::replace(&mut told, true))
             .then(|| format!("{} from {}", String::from_utf8_lossy(piece.name), piece.offset));
-        if matches!(piece.header.event_type, EventType::HEARTBEAT | EventType::HEARTBEAT_V2)
+        if is_heartbeat(&piece)
             && let Some(server) = server
             && let Some(change) = receiving.change(&mut tail, server)?
         {
             break Err(Error::Refused(format!("the source's log was reset or put back: {change}")));
         }
+        if drained {
+            relay.lag.begins(Instant::now());
+        }
+        let is_heartbeat = is_heartbeat(&piece);
         let acknowledge = receiving.piece(&piece)?;
         let (size, timestamp) =
             if piece.is_stored() { (piece.bytes.len(), piece.header.timestamp) } else { (0, 0) };
         let name = piece.name.to_vec();
-        relay.meters.received(size, timestamp, !log.has_input());
+        relay.meters.received(size, !log.has_input());
         if let Some(place) = first {
             let compressed = log.compression().map_or(String::new(), |how| format!(", over {}", how.name()));
             relay.say(&format!("receiving {place} of {source}{compressed}"));
@@ -237,12 +253,32 @@ fn receive_all(
         } else if receiving.whole && (receiving.spool.size() >= COLLECT_SIZE || !log.has_input()) {
             receiving.flush()?;
         }
+        pieces += 1;
+        drained = receiving.whole && !log.has_input();
+        if !log.has_input() || is_heartbeat || pieces.is_multiple_of(PIECES_PER_LOOK) {
+            relay.lag.ends((Instant::now(), now()), timestamp, drained, is_heartbeat);
+        }
     };
     if receiving.whole {
         receiving.flush()?;
     }
     receiving.batches.drain()?;
     ended
+}
+
+fn is_heartbeat(piece: &EventPiece<'_>) -> bool {
+    matches!(piece.header.event_type, EventType::HEARTBEAT | EventType::HEARTBEAT_V2)
+}
+
+/// What the source's clock says, in seconds since 1970; `None`: it does not tell.
+fn source_time(connection: &mut Connection) -> Result<Option<u64>> {
+    let rows = match connection.query("SELECT UNIX_TIMESTAMP()") {
+        Ok(rows) => rows,
+        Err(error) if error.server_error().is_some() => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let text = rows.into_iter().flatten().flatten().next();
+    Ok(text.and_then(|text| String::from_utf8_lossy(&text).parse().ok()))
 }
 
 /// What the source says of itself.

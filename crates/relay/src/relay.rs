@@ -15,12 +15,14 @@ use crate::accounts::Accounts;
 use crate::acknowledgements::{Acknowledgements, Waited};
 use crate::archiving;
 use crate::brought_back::BroughtBack;
-use crate::control::{Control, Phase};
+use crate::control::Control;
 use crate::disk::{Directory, Disk};
 use crate::dumps::Dumps;
+use crate::duties::{self, Duties};
 use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::http::History;
+use crate::lag::Lag;
 use crate::lineages::{Kept, Lineages};
 use crate::meters::Meters;
 use crate::options::RelayOptions;
@@ -53,6 +55,8 @@ pub struct Relay {
     pub(crate) gate: Gate,
     pub(crate) control: Control,
     pub(crate) meters: Meters,
+    pub(crate) duties: Duties,
+    pub(crate) lag: Lag,
     pub(crate) dumps: Dumps,
     pub(crate) acknowledgements: Arc<Acknowledgements>,
     pub(crate) history: History,
@@ -93,7 +97,8 @@ impl Relay {
         let listening = format!("listen on {}", relay.options.listen);
         let listener = TcpListener::bind(relay.options.listen).map_err(Error::io(listening.clone()))?;
         let address = listener.local_addr().map_err(Error::io(listening))?;
-        let http = relay.options.http.map(|http| {
+        let http = relay.options.http.as_ref().map(|http| {
+            let http = http.address;
             let listening = format!("listen on {http}");
             let listener = TcpListener::bind(http).map_err(Error::io(listening.clone()))?;
             let address = listener.local_addr().map_err(Error::io(listening))?;
@@ -102,30 +107,20 @@ impl Relay {
         let http = http.transpose()?;
         let relay = Arc::new(relay);
         relay.say(&format!("listening on {address}"));
-        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
-            let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
-            spawned.map_err(Error::io("start a thread"))
-        };
-        let its = Arc::clone(&relay);
-        spawn("sync", Box::new(move || its.sync_for_ever()))?;
-        let its = Arc::clone(&relay);
-        spawn("receive", Box::new(move || receiver::run(&its)))?;
+        duties::start(&relay, duties::SYNC, |relay| relay.sync_for_ever())?;
+        duties::start(&relay, duties::RECEIVE, |relay| receiver::run(relay))?;
         if relay.options.retention != Retention::default() {
-            let its = Arc::clone(&relay);
-            spawn("retain", Box::new(move || retention::watch(&its)))?;
+            duties::start(&relay, duties::RETAIN, |relay| retention::watch(relay))?;
         }
         if let Some(archive) = relay.options.archive.clone() {
-            let its = Arc::clone(&relay);
-            spawn("archive", Box::new(move || archiving::watch(&its, &archive)))?;
+            duties::start(&relay, duties::ARCHIVE, move |relay| archiving::watch(relay, &archive))?;
         }
         if let Some((listener, address)) = http {
             relay.say(&format!("status on http://{address}/"));
-            let its = Arc::clone(&relay);
-            spawn("watch", Box::new(move || History::watch(&its)))?;
-            let its = Arc::clone(&relay);
-            spawn("http", Box::new(move || http::serve(&its, &listener)))?;
+            duties::start(&relay, duties::WATCH, |relay| History::watch(relay))?;
+            duties::start(&relay, duties::HTTP, move |relay| http::serve(relay, &listener))?;
         }
-        let accepting = spawn("accept", Box::new(move || server::accept(&relay, &listener)))?;
+        let accepting = duties::start(&relay, duties::ACCEPT, move |relay| server::accept(relay, &listener))?;
         Ok(Running { address, accepting })
     }
 
@@ -148,6 +143,8 @@ impl Relay {
             gate: Gate::new(options.limits),
             control: Control::default(),
             meters: Meters::default(),
+            duties: Duties::default(),
+            lag: Lag::default(),
             dumps: Dumps::default(),
             acknowledgements: Arc::default(),
             history: History::default(),
@@ -223,6 +220,7 @@ impl Relay {
             "the source's log was reset or put back: {change}; it is kept from its beginning as another one"
         ));
         self.meters.drained.store(false, Ordering::Relaxed);
+        self.lag.begin_anew(Instant::now());
         self.begin(&kept.base, kept.source)
     }
 
@@ -251,10 +249,7 @@ impl Relay {
     /// Makes durable what was written by now.
     pub(crate) fn sync(&self) -> Result<()> {
         let Some(kept) = self.lineages.last() else { return Ok(()) };
-        let began = Instant::now();
-        kept.sync()?;
-        self.meters.synced(began.elapsed());
-        Ok(())
+        self.meters.sync(|| kept.sync())
     }
 
     /// Waits until as many replicas as are wanted have acknowledged what is durable, before the relay does.
@@ -263,7 +258,10 @@ impl Relay {
         let (true, Some(kept)) = (wait.count > 0, self.lineages.last()) else { return };
         let Some(now) = kept.store.positions() else { return };
         let durable = now.durable;
-        if self.acknowledgements.wait(wait, kept.number, durable, &self.control) == Waited::InVain {
+        self.lag.hold(true);
+        let waited = self.acknowledgements.wait(wait, kept.number, durable, &self.control);
+        self.lag.hold(false);
+        if waited == Waited::InVain {
             let error = Error::Unacknowledged { wanted: wait.count, after: wait.timeout };
             self.complain(
                 &error,
@@ -274,13 +272,31 @@ impl Relay {
 
     fn sync_for_ever(&self) {
         loop {
-            self.unsynced.wait(self.options.sync);
-            if let Err(error) = self.sync() {
-                self.control.enter(Phase::Failed);
-                let line = format!("{error}; nothing more is received, what is durable is served");
-                self.complain(&error, &line);
-                return;
+            let synced = duties::attempt(duties::SYNC, || {
+                self.unsynced.wait(self.options.sync);
+                self.sync()
+            });
+            if let Err(error) = synced {
+                self.fail(&error);
+                // Receiving then begins with a sync of its own.
+                self.control.wait_until_wanted();
             }
+        }
+    }
+
+    /// Receiving ends, and stays so until somebody starts it again or the relay.
+    pub(crate) fn fail(&self, error: &Error) {
+        let line = format!("{error}; nothing more is received, what is durable is served");
+        self.control.fail(&line);
+        self.complain(error, &line);
+    }
+
+    /// A thread that should never end has ended. Without it nothing may seem to be well.
+    pub(crate) fn duty_ended(&self, name: &'static str, error: &Error) {
+        self.duties.failing(name, error.to_string());
+        match name {
+            duties::SYNC | duties::RECEIVE => self.fail(error),
+            _ => self.complain(error, &format!("{error}; restart the relay")),
         }
     }
 
@@ -314,9 +330,10 @@ impl Running {
         self.address
     }
 
-    /// Waits until it serves no more, which is never.
+    /// Waits until it accepts no more, which is never, unless something is wrong with it: then the process should end, so
+    /// that whatever watches over it starts it anew.
     pub fn join(self) {
-        // A panic was told on stderr where it happened.
+        // Why was told when it happened.
         let _ = self.accepting.join();
     }
 }

@@ -96,7 +96,7 @@ pub(crate) fn replica_status(relay: &Relay, kept: &Kept) -> Result<(Vec<Column<'
         position = end_of(kept, Form::Received, FormFile::first_of(now.durable.file))?;
     }
     let error = match phase {
-        Phase::Waiting | Phase::Failed => status.last_errors.first().map(|error| error.text.clone()),
+        Phase::Waiting | Phase::Failed => status.source.error.clone(),
         _ => None,
     };
     let gtids = kept.durable_gtids().to_string();

@@ -17,6 +17,7 @@ use std::time::Duration;
 use binlogz_store::{BinlogStore, FileNumber};
 
 use crate::archiving;
+use crate::duties;
 use crate::error::{Error, Result};
 use crate::head::Head;
 use crate::lineages::Kept;
@@ -145,16 +146,16 @@ fn purge_whole(relay: &Relay, kept: &Arc<Kept>, force: bool) -> Result<Option<Ve
     Ok(Some(purged))
 }
 
-/// Applies the rules for ever.
+/// Applies the rules for ever. What can't be removed now may be later.
 pub(crate) fn watch(relay: &Relay) {
     apply_every(relay, INTERVAL);
 }
 
 pub(crate) fn apply_every(relay: &Relay, interval: Duration) {
-    loop {
+    duties::rounds(relay, duties::RETAIN, interval, "nothing more is purged meanwhile", || {
         apply(relay);
-        std::thread::sleep(interval);
-    }
+        Ok(())
+    });
 }
 
 /// Removes the files in front of this one that nobody reads, or all of them by force.

@@ -16,6 +16,7 @@ use binlogz_wire::session::{ReplicaOptions, ReplicaSession, ReplicaStep, Request
 
 use crate::accounts::Entered;
 use crate::answers;
+use crate::duties;
 use crate::error::{Error, Result};
 use crate::gate::{Place, SMALL_COMMAND};
 use crate::head::Head;
@@ -38,6 +39,7 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 /// Accepts for ever.
 pub(crate) fn accept(relay: &Arc<Relay>, listener: &TcpListener) {
     let connections = AtomicU32::new(1);
+    let mut has_threads = true;
     loop {
         let (stream, peer) = match listener.accept() {
             Ok(accepted) => accepted,
@@ -48,36 +50,49 @@ pub(crate) fn accept(relay: &Arc<Relay>, listener: &TcpListener) {
             }
         };
         let connection = connections.fetch_add(1, Ordering::Relaxed);
-        let its = Arc::clone(relay);
-        let serve = move || {
-            let Some(place) = its.gate.admit(connection, &stream, peer.ip()) else {
-                return turn_away(stream, 1040, "Too many connections");
-            };
-            let attributes = Vec::new();
-            let mut client = Client { relay: &its, connection, peer, place, account: None, attributes };
-            let ended = client.serve(&stream);
-            drop(client);
-            its.registry.leave(connection);
-            its.dumps.end(connection);
-            its.acknowledgements.leave(connection);
-            let _ = stream.shutdown(Shutdown::Both);
-            match ended {
-                Ok(()) => {}
-                Err(error @ Error::Left(_)) => {
-                    its.say(&format!("connection {connection} from {peer}: {error}"));
-                }
-                Err(error) => its.complain(&error, &format!("connection {connection} from {peer}: {error}")),
-            }
-        };
+        let (its, stream) = (Arc::clone(relay), Arc::new(stream));
+        let its_stream = Arc::clone(&stream);
+        let serve = move || serve(&its, connection, &its_stream, peer);
         let spawned = thread::Builder::new().name(format!("client {connection}")).spawn(serve);
         if let Err(error) = spawned {
-            relay.say(&format!("start a thread: {error}"));
+            relay.gate.turned_away();
+            let code = error.raw_os_error().unwrap_or_default();
+            turn_away(&stream, 1135, &format!("Can't create a new thread (errno {code})"));
+            if std::mem::take(&mut has_threads) {
+                let error = Error::thread(format!("client {connection}"))(error);
+                relay.complain(&error, &format!("{error}; clients are turned away meanwhile"));
+            }
+        } else {
+            has_threads = true;
         }
     }
 }
 
+/// Serves a client, from its admission to its end.
+fn serve(relay: &Relay, connection: u32, stream: &TcpStream, peer: SocketAddr) {
+    let ended = duties::attempt("a client's thread", || {
+        let Some(place) = relay.gate.admit(connection, stream, peer.ip()) else {
+            turn_away(stream, 1040, "Too many connections");
+            return Ok(());
+        };
+        let attributes = Vec::new();
+        Client { relay, connection, peer, place, account: None, attributes }.serve(stream)
+    });
+    relay.registry.leave(connection);
+    relay.dumps.end(connection);
+    relay.acknowledgements.leave(connection);
+    let _ = stream.shutdown(Shutdown::Both);
+    match ended {
+        Ok(()) => {}
+        Err(error @ Error::Left(_)) => {
+            relay.say(&format!("connection {connection} from {peer}: {error}"));
+        }
+        Err(error) => relay.complain(&error, &format!("connection {connection} from {peer}: {error}")),
+    }
+}
+
 /// An error in place of the greeting.
-fn turn_away(mut stream: TcpStream, code: u16, message: &str) {
+fn turn_away(mut stream: &TcpStream, code: u16, message: &str) {
     let mut packet = vec![0; 4];
     ErrPacket { code, sqlstate: None, message: message.as_bytes() }.encode(&mut packet);
     if let Some(size) = packet.get_mut(..1) {
@@ -107,8 +122,7 @@ impl Client<'_> {
         stream.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(broken)?;
         let begun = self.relay.kept().and_then(|kept| kept.store.positions().map(|now| (kept, now)));
         let Some((kept, now)) = begun else {
-            let clone = stream.try_clone().map_err(broken)?;
-            turn_away(clone, 1053, "the relay has nothing of the source's log yet");
+            turn_away(stream, 1053, "the relay has nothing of the source's log yet");
             return Ok(());
         };
         let server_version = Head::read(&kept.store, now.durable.file)?.description.server_version();

@@ -1,12 +1,15 @@
-//! Everything about a running relay that somebody may want to see, at one moment; `gather.rs` asks its parts.
+//! Everything about a running relay that somebody may want to see, at one moment; `gather.rs` asks its parts, `health.rs`
+//! says what of it is wrong.
 
 mod gather;
+mod health;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::control::Phase;
+use crate::duties::{ACCEPT, DutyStatus};
 use crate::meters::Remembered;
 
 /// See the module. Its names in JSON are stable.
@@ -16,6 +19,10 @@ pub struct Status {
     pub version: &'static str,
     /// Since the start.
     pub uptime_seconds: u64,
+    /// What is wrong and somebody must look at, the gravest first; empty: the relay is healthy.
+    pub troubles: Vec<String>,
+    /// What the relay must keep doing, and whether it does.
+    pub duties: Vec<DutyStatus>,
     /// The receiving.
     pub source: SourceStatus,
     /// The log that is served, once there is one.
@@ -45,7 +52,9 @@ pub struct SourceStatus {
     pub phase: Phase,
     /// Since when.
     pub phase_seconds: u64,
-    /// How old the last event is that came; 0: all that the source sent has come.
+    /// Why it has failed, or why it can't go on at present.
+    pub error: Option<String>,
+    /// How far what is kept lags behind the source, by the source's clock; unknown until something was received.
     pub lag_seconds: Option<u64>,
     /// So many replicas are waited for at present, before the relay acknowledges to the source.
     pub replicas_waited_for: usize,
@@ -190,14 +199,22 @@ pub struct Clients {
 }
 
 impl Status {
-    /// Whether replicas can be served.
-    pub fn is_ready(&self) -> bool {
-        self.log.is_some()
+    /// What keeps replicas from being served; empty: they can be.
+    pub fn unreadiness(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        if self.log.is_none() {
+            wrong.push("nothing of the source's log is here yet".to_owned());
+        }
+        let accepting = self.duties.iter().find(|duty| duty.name == ACCEPT);
+        if let Some(why) = accepting.and_then(|duty| duty.failure.as_ref()) {
+            wrong.push(format!("the duty {ACCEPT} is not done: {why}"));
+        }
+        wrong
     }
 
     /// Whether nobody need decide or repair anything.
     pub fn is_healthy(&self) -> bool {
-        self.source.phase != Phase::Failed && self.damage.is_empty()
+        self.troubles.is_empty()
     }
 
     /// Bytes stored for each that was received.

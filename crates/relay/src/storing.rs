@@ -11,8 +11,9 @@
 use std::cell::OnceCell;
 use std::io::{self, Read, Write};
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, Scope};
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_payload::rewritten::Span;
@@ -25,6 +26,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::checkpoints::{Checkpoints, Noting, Seen};
 use crate::compression_stats::{self, Sizes};
+use crate::duties;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::lineages::Kept;
@@ -52,6 +54,9 @@ impl Storing {
 
 /// More threads than this find no work: one connection brings what there is.
 const WORKERS_MAX: usize = 8;
+/// What the threads are called.
+const STORE_WORKER: &str = "store-worker";
+const STORE_WRITER: &str = "store-writer";
 /// Compressed bytes held in memory by all workers; the rest goes to temporary files.
 const SPOOL_SIZE: usize = 8 << 20;
 
@@ -89,9 +94,9 @@ type Answer = Result<Ready>;
 pub(crate) struct Batches<'a> {
     relay: &'a Relay,
     kept: &'a Kept,
-    /// Once something is to be compressed; until then everything is done by whoever brings a batch.
+    /// From the beginning where something is to be compressed; else everything is done by the thread that brings a batch.
     threads: OnceCell<Threads>,
-    start: &'a dyn Fn() -> Threads,
+    start: &'a dyn Fn() -> Result<Threads>,
     progress: &'a Progress,
 }
 
@@ -115,6 +120,8 @@ struct State {
     brought: u64,
     written: u64,
     failed: bool,
+    /// Whether nobody writes any more.
+    writer_ended: bool,
     /// Why; taken by the first who asks.
     error: Option<Error>,
     /// GTIDs since the last place of the index.
@@ -123,60 +130,116 @@ struct State {
 }
 
 /// Lets `receive` bring batches; all threads have ended when this returns.
+///
+/// # Errors
+///
+/// The threads that compress can't be started: nothing was received then.
 pub(crate) fn run<T>(
     relay: &Relay,
     kept: &Kept,
     receive: impl FnOnce(&Batches<'_>) -> Result<T>,
 ) -> Result<T> {
     let progress = &Progress::default();
+    let received = thread::scope(|scope| {
+        let start = || start_threads(scope, relay, kept, progress);
+        let threads = OnceCell::new();
+        if lock(&relay.compression).level().is_some() {
+            let _ = threads.set(start()?);
+        }
+        receive(&Batches { relay, kept, threads, start: &start, progress })
+    });
+    relay.duties.over(duties::STORE);
+    // What is left was dropped.
+    relay.meters.unwritten.store(0, Ordering::Relaxed);
+    received
+}
+
+/// Starts the workers and the writer: all or none.
+fn start_threads<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    relay: &'scope Relay,
+    kept: &'scope Kept,
+    progress: &'scope Progress,
+) -> Result<Threads> {
     let count = thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
-    thread::scope(|scope| {
-        let start = || {
-            let (to_workers, batches) = bounded::<Work>(count);
-            let (to_writer, in_order) = bounded::<Receiver<Answer>>(count + 1);
-            let memory = SpoolMemory::new(SPOOL_SIZE);
-            for _ in 0..count {
-                let (batches, memory) = (batches.clone(), memory.clone());
-                scope.spawn(move || {
-                    let mut compressor = None;
-                    for (batch, level, answer) in batches {
-                        let ready = match level {
-                            Some(level) => compress(batch, level, &memory, &mut compressor),
-                            None => Ok(plain(batch)),
-                        };
-                        // Nobody waits for it once storing has failed.
-                        let _ = answer.send(ready);
-                    }
-                });
-            }
-            scope.spawn(move || {
-                for awaited in in_order {
-                    let ready =
-                        awaited.recv().unwrap_or_else(|_| Err(Error::Refused("a worker panicked".into())));
-                    progress.done(ready.and_then(|ready| write(relay, kept, progress, ready)));
-                }
-            });
-            Threads { to_workers, to_writer }
-        };
-        receive(&Batches { relay, kept, threads: OnceCell::new(), start: &start, progress })
-    })
+    let (to_workers, batches) = bounded::<Work>(count);
+    let (to_writer, in_order) = bounded::<Receiver<Answer>>(count + 1);
+    let memory = SpoolMemory::new(SPOOL_SIZE);
+    let spawn = |name: &str, work: Box<dyn FnOnce() + Send + 'scope>| {
+        let spawned = thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work);
+        spawned.map(drop).map_err(|error| {
+            let error = Error::thread(name)(error);
+            relay.duties.failing(duties::STORE, error.to_string());
+            error
+        })
+    };
+    for _ in 0..count {
+        let (batches, memory) = (batches.clone(), memory.clone());
+        spawn(STORE_WORKER, Box::new(move || compress_all(&batches, &memory)))?;
+    }
+    spawn(STORE_WRITER, Box::new(move || write_all(relay, kept, progress, in_order)))?;
+    relay.duties.well(duties::STORE);
+    Ok(Threads { to_workers, to_writer })
+}
+
+/// What a worker does until nobody brings anything any more.
+fn compress_all(batches: &Receiver<Work>, memory: &SpoolMemory) {
+    let mut compressor = None;
+    for (batch, level, answer) in batches {
+        let ready = duties::attempt(duties::STORE, || match level {
+            Some(level) => compress(batch, level, memory, &mut compressor),
+            None => Ok(plain(batch)),
+        });
+        if matches!(ready, Err(Error::Panicked { .. })) {
+            // It may be in any state.
+            compressor = None;
+        }
+        // Nobody waits for it once storing has failed.
+        let _ = answer.send(ready);
+    }
+}
+
+/// What the writer does until nobody brings anything any more.
+fn write_all(relay: &Relay, kept: &Kept, progress: &Progress, in_order: Receiver<Receiver<Answer>>) {
+    /// However it ends, nobody waits for it any more.
+    struct Ending<'a>(&'a Progress);
+    impl Drop for Ending<'_> {
+        fn drop(&mut self) {
+            lock(&self.0.state).writer_ended = true;
+            self.0.changed.notify_all();
+        }
+    }
+    let _ending = Ending(progress);
+    for awaited in in_order {
+        let ready = awaited.recv().unwrap_or(Err(Error::Ended(STORE_WORKER)));
+        let written =
+            ready.and_then(|ready| duties::attempt(duties::STORE, || write(relay, kept, progress, ready)));
+        progress.done(relay, written);
+    }
 }
 
 impl Batches<'_> {
     /// Takes a batch; an error may be that of an earlier one.
     pub(crate) fn bring(&self, batch: Batch) -> Result<()> {
         self.progress.check()?;
-        lock(&self.progress.state).brought += 1;
         let level = lock(&self.relay.compression).level();
-        if level.is_none() && self.threads.get().is_none() {
-            self.progress.done(write(self.relay, self.kept, self.progress, plain(batch)));
-            return self.progress.check();
+        if level.is_some() && self.threads.get().is_none() {
+            // Compression was switched on meanwhile.
+            let _ = self.threads.set((self.start)()?);
         }
-        let threads = self.threads.get_or_init(self.start);
+        lock(&self.progress.state).brought += 1;
+        self.relay.meters.unwritten.fetch_add(1, Ordering::Relaxed);
+        let Some(threads) = self.threads.get() else {
+            self.progress.done(self.relay, write(self.relay, self.kept, self.progress, plain(batch)));
+            return self.progress.check();
+        };
         let (answer, awaited) = bounded(1);
-        // Threads end only when we do.
-        let _ = threads.to_writer.send(awaited);
-        let _ = threads.to_workers.send((batch, level, answer));
+        let is_taken = threads.to_writer.send(awaited).is_ok()
+            && threads.to_workers.send((batch, level, answer)).is_ok();
+        if !is_taken {
+            self.progress.check()?;
+            return Err(Error::Ended(duties::STORE));
+        }
         Ok(())
     }
 
@@ -184,6 +247,11 @@ impl Batches<'_> {
     pub(crate) fn drain(&self) -> Result<()> {
         let mut state = lock(&self.progress.state);
         while state.written < state.brought {
+            if state.writer_ended {
+                drop(state);
+                self.progress.check()?;
+                return Err(Error::Ended(STORE_WRITER));
+            }
             state = self.progress.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         drop(state);
@@ -206,7 +274,8 @@ impl Progress {
         }
     }
 
-    fn done(&self, result: Result<()>) {
+    fn done(&self, relay: &Relay, result: Result<()>) {
+        relay.meters.unwritten.fetch_sub(1, Ordering::Relaxed);
         let mut state = lock(&self.state);
         state.written += 1;
         if let Err(error) = result {
@@ -396,10 +465,15 @@ impl PieceBytes for Received {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use binlogz_testkit::builder::UUID;
+    use binlogz_testkit::disk::SimulatedDisk;
+    use binlogz_testkit::random::Random;
+
     use super::*;
     use crate::checkpoints::Indexes;
+    use crate::receiver::crashes::{OneDisk, options};
 
-    const UUID: &str = "1410447f-e54d-11f1-848d-02fc00000001";
+    const SERVER: &str = "1410447f-e54d-11f1-848d-02fc00000001";
 
     #[test]
     fn transactions_whose_place_is_not_known_leave_no_claim_behind() {
@@ -409,7 +483,7 @@ mod tests {
         let transactions: Vec<Transaction> = (1..=6_u64)
             .map(|number| Transaction {
                 range: (number << 20) - 9..(number << 20) + 9,
-                gtid: Some(format!("{UUID}:{number}").parse().unwrap()),
+                gtid: Some(format!("{SERVER}:{number}").parse().unwrap()),
                 committed: 1,
                 sizes: Sizes::default(),
             })
@@ -423,10 +497,26 @@ mod tests {
         note(&mut noting, &places, rest, |_, transaction| Some(transaction.range.clone()));
         // A replica that lacks the third is not sent on behind it.
         let behind = |has: &str| {
-            let start = places.behind_gtids(Form::Received, &format!("{UUID}:{has}").parse().unwrap());
+            let start = places.behind_gtids(Form::Received, &format!("{SERVER}:{has}").parse().unwrap());
             start.map(|start| start.stored >> 20)
         };
         assert_eq!(behind("1-2:4-6"), Some(2));
         assert_eq!(behind("1-6"), Some(2), "and one that lacks nothing reads a little in vain");
+    }
+
+    #[test]
+    fn nobody_waits_for_a_writer_that_has_ended() {
+        let progress = Progress::default();
+        lock(&progress.state).brought = 1;
+        let disk = Arc::new(OneDisk(SimulatedDisk::new()));
+        let relay = Relay::open(options(&mut Random::new(1)), disk, Box::new(|_, _| {})).unwrap();
+        let kept = relay.keep("binlog", UUID, false).unwrap();
+        let (to_writer, in_order) = bounded(1);
+        drop(to_writer);
+        write_all(&relay, &kept, &progress, in_order);
+        let start = || Err(Error::Ended(STORE_WRITER));
+        let threads = OnceCell::new();
+        let batches = Batches { relay: &relay, kept: &kept, threads, start: &start, progress: &progress };
+        assert!(matches!(batches.drain(), Err(Error::Ended(STORE_WRITER))));
     }
 }

@@ -157,7 +157,7 @@ mod tests {
         }
         // Another message under an outer checksum that fits it.
         bytes[30] ^= 1;
-        let frame = framing.next_frame(&bytes).unwrap().unwrap().trust().unwrap();
+        let frame = framing.next_frame(&bytes).unwrap().unwrap().unchecked().unwrap();
         let error = IncidentEvent::decode_frame(&frame).unwrap_err().to_string();
         assert!(error.contains("inner checksum"), "{error}");
     }

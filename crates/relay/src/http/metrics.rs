@@ -52,7 +52,7 @@ impl Collector for Snapshot {
         out.gauge("uptime_seconds", "Since the start", Some(status.uptime_seconds))?;
         out.gauge(
             "source_lag_seconds",
-            "Age of the last event received; 0: all came",
+            "How far what is kept lags behind the source, by the source's clock",
             status.source.lag_seconds,
         )?;
         let waited_for = status.source.replicas_waited_for as u64;
@@ -65,6 +65,9 @@ impl Collector for Snapshot {
             "Whether somebody must decide or repair something",
             Some(u64::from(failed)),
         )?;
+        out.gauge("healthy", "Whether nobody need look at anything", Some(u64::from(status.is_healthy())))?;
+        let duties = status.duties.iter().map(|duty| ([("duty", duty.name)], u64::from(duty.up)));
+        out.family("duty_up", "Whether what must be done is being done", MetricType::Gauge, duties)?;
         if let Some(log) = &status.log {
             out.gauge("lineage", "Which of the logs that are kept is served", Some(log.lineage))?;
             out.gauge("log_bytes", "Size of the log on disk", Some(log.bytes))?;

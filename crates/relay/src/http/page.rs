@@ -48,9 +48,7 @@ fn lead(status: &Status) -> (String, Vec<String>) {
         Phase::Failed => "Receiving has failed: somebody must decide or repair something".to_owned(),
     };
     let mut reasons = vec![format!("{} for {since}", source.phase.name())];
-    if !status.is_healthy() {
-        reasons.extend(status.last_errors.first().map(|error| error.text.clone()));
-    }
+    reasons.extend(status.troubles.iter().cloned());
     match &status.log {
         Some(log) => reasons.push(format!(
             "durable up to {} at {}; that and nothing beyond it is served",

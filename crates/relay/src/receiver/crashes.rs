@@ -44,7 +44,7 @@ const LIVES: usize = 4;
 
 /// One disk without folders: no other server is followed here.
 #[derive(Debug, Clone)]
-pub(super) struct OneDisk(pub(super) SimulatedDisk);
+pub(crate) struct OneDisk(pub(crate) SimulatedDisk);
 
 impl Disk for OneDisk {
     fn has(&self, _: &str) -> bool {
@@ -83,7 +83,7 @@ impl Known {
     }
 }
 
-pub(super) fn options(random: &mut Random) -> RelayOptions {
+pub(crate) fn options(random: &mut Random) -> RelayOptions {
     let level = CompressionLevel::new([1, 3][random.below(2)]).unwrap();
     RelayOptions {
         sources: vec![ConnectOptions::new("binlogz")],

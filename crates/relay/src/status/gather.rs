@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use binlogz_store::{Position, StoredLog};
 
+use super::health::{Known, troubles};
 use super::{
     Begun, Bytes, Clients, LineageState, LineageStatus, LogStatus, Place, ReplicaStatus, SourceStatus, Status,
 };
-use crate::control::Phase;
 use crate::error::Result;
 use crate::lineages::Kept;
 use crate::meters::now;
@@ -24,20 +25,38 @@ impl Relay {
         for kept in self.lineages.all() {
             logs.push((kept.store.logs()?, kept));
         }
+        let control = self.control.seen();
+        let duties = self.duties.seen();
+        let damage = self.lineages.damage();
+        let troubles = troubles(&Known {
+            damage: &damage,
+            control: &control,
+            duties: &duties,
+            standstill: self.lag.standstill(Instant::now()),
+            syncing: self.meters.syncing(),
+        });
+        let source_time = self.lag.source_time(now());
         Ok(Status {
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: self.started.elapsed().as_secs(),
-            source: self.source_status(),
+            troubles,
+            duties,
+            source: self.source_status(control),
             log: self.log_status()?,
             lineages: logs.iter().map(|(logs, kept)| lineage_status(kept, logs)).collect(),
-            damage: self.lineages.damage(),
+            damage,
             bytes: Bytes {
                 received: load(&self.meters.received_bytes),
                 stored: load(&self.meters.stored_bytes),
                 served: self.dumps.bytes(),
                 transactions: load(&self.meters.transactions),
             },
-            replicas: self.dumps.seen().into_iter().map(|seen| replica_status(&logs, seen)).collect(),
+            replicas: self
+                .dumps
+                .seen()
+                .into_iter()
+                .map(|seen| replica_status(&logs, source_time, seen))
+                .collect(),
             clients: Clients {
                 logged_in: counts.logged_in,
                 logging_in: counts.logging_in,
@@ -48,20 +67,16 @@ impl Relay {
         })
     }
 
-    fn source_status(&self) -> SourceStatus {
-        let seen = self.control.seen();
-        let last = self.meters.last_timestamp.load(Ordering::Relaxed);
-        let drained = self.meters.drained.load(Ordering::Relaxed);
-        let lag_seconds = match (seen.phase, last) {
-            (Phase::Receiving, _) if drained => Some(0),
-            (_, 0) => None,
-            (_, last) => Some(now().saturating_sub(u64::from(last))),
-        };
+    fn source_status(&self, seen: crate::control::Seen) -> SourceStatus {
+        let ends = self.lineages.last().and_then(|kept| kept.store.positions());
+        let is_kept = self.meters.unwritten.load(Ordering::Relaxed) == 0
+            && ends.is_none_or(|now| now.written == now.durable);
         SourceStatus {
             server: seen.server,
             phase: seen.phase,
+            error: seen.failure.or_else(|| seen.hindrance.map(|(_, why)| why)),
+            lag_seconds: self.lag.lag(Instant::now(), now(), is_kept),
             phase_seconds: seen.since.as_secs(),
-            lag_seconds,
             replicas_waited_for: match self.acknowledgements.are_waited_for() {
                 true => self.options.wait_for_replicas.count,
                 false => 0,
@@ -116,7 +131,11 @@ fn lineage_status(kept: &Kept, logs: &[StoredLog]) -> LineageStatus {
 }
 
 /// How far a replica is behind the end of the log that is received: through all logs in between.
-fn replica_status(logs: &[(Vec<StoredLog>, Arc<Kept>)], seen: crate::dumps::Seen) -> ReplicaStatus {
+fn replica_status(
+    logs: &[(Vec<StoredLog>, Arc<Kept>)],
+    source_time: u64,
+    seen: crate::dumps::Seen,
+) -> ReplicaStatus {
     let at = seen.place;
     let mut lag_bytes = 0;
     for (files, kept) in logs.iter().filter(|(_, kept)| kept.number >= seen.reader.lineage) {
@@ -130,7 +149,7 @@ fn replica_status(logs: &[(Vec<StoredLog>, Arc<Kept>)], seen: crate::dumps::Seen
     let lag_seconds = match (lag_bytes, seen.timestamp) {
         (0, _) => Some(0),
         (_, 0) => None,
-        (_, last) => Some(now().saturating_sub(u64::from(last))),
+        (_, last) => Some(source_time.saturating_sub(u64::from(last))),
     };
     let its = logs.iter().find(|(_, kept)| kept.number == seen.reader.lineage);
     let place_of = |at: Position| {

@@ -126,6 +126,8 @@ pub(super) struct Archive {
 #[serde(deny_unknown_fields)]
 pub(super) struct Http {
     pub(super) address: SocketAddr,
+    #[serde(default)]
+    pub(super) hosts: Vec<String>,
 }
 
 /// `[log]`: what is told on standard error.

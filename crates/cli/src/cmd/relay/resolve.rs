@@ -7,13 +7,13 @@ use std::time::Duration;
 use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_payload::CompressionLevel;
 use binlogz_relay::{
-    AccountOptions, ArchiveOptions, BringBack, Limits, ListenTls, RelayOptions, Retention, StartAt, Storing,
-    SyncPolicy, WaitForReplicas,
+    AccountOptions, ArchiveOptions, BringBack, HttpOptions, Limits, ListenTls, RelayOptions, Retention,
+    StartAt, Storing, SyncPolicy, WaitForReplicas,
 };
 use binlogz_source::{ConnectOptions, PasswordOption, option_files};
 
 use super::StoreName;
-use super::config::{Account, Archive, Config, Listen, Source, Store};
+use super::config::{Account, Archive, Config, Http, Listen, Source, Store};
 use super::{secret, units};
 use crate::failure::{Failure, Result, warn};
 
@@ -44,13 +44,24 @@ impl Config {
             listen: self.listen.address,
             listen_tls: self.listen.tls()?,
             form: self.listen.form.form(),
-            http: self.http.as_ref().map(|http| http.address),
+            http: self.http.map(Http::resolve).transpose()?,
             server_id: self.source.server_id.filter(|id| *id > 0),
             semi_sync: self.source.semi_sync,
             listen_native_password: self.listen.native_password,
             listen_semi_sync: self.listen.semi_sync,
             wait_for_replicas: self.source.wait_for_replicas(),
         })
+    }
+}
+
+impl Http {
+    fn resolve(self) -> Result<HttpOptions> {
+        let is_name = |host: &String| !host.is_empty() && !host.contains([':', '/', ' ', '*']);
+        if let Some(host) = self.hosts.iter().find(|host| !is_name(host)) {
+            let expected = format_args!("hosts: {host:?}, expected a host name without scheme and port");
+            return Err(Failure::of(&"http", expected));
+        }
+        Ok(HttpOptions { address: self.address, hosts: self.hosts })
     }
 }
 

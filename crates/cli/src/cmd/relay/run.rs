@@ -145,7 +145,7 @@ impl Quick {
                 ssl_key: self.listen_ssl_key,
                 ..listen
             },
-            http: self.http.map(|address| Http { address }),
+            http: self.http.map(|address| Http { address, hosts: Vec::new() }),
             log: Log::default(),
             accounts: Vec::new(),
         }

@@ -59,10 +59,8 @@ impl Status {
         };
         let written = io::stdout().write_all(shown.as_bytes());
         written.map_err(|error| Failure::writing(&"standard output", &error))?;
-        Ok(match document["source"]["phase"].as_str() {
-            Some("failed") | None => Exit::Negative,
-            Some(_) => Exit::Done,
-        })
+        let is_healthy = document["troubles"].as_array().is_some_and(Vec::is_empty);
+        Ok(if is_healthy { Exit::Done } else { Exit::Negative })
     }
 }
 
@@ -100,6 +98,9 @@ fn text(status: &Value) -> String {
         source["phase_seconds"],
         lag(&source["lag_seconds"])
     )];
+    for trouble in status["troubles"].as_array().into_iter().flatten() {
+        lines.push(format!("trouble   {}", plain(trouble)));
+    }
     match log.is_null() {
         true => lines.push("log       nothing is here yet".to_owned()),
         false => {

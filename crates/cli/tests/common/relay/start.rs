@@ -1,5 +1,6 @@
 //! How a relay is started: by options, or by a configuration. Either way it keeps its log in `kept`.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
@@ -50,6 +51,7 @@ pub(crate) struct Configuration {
     accounts: Vec<(&'static str, &'static str)>,
     archive: String,
     file_size_max: Option<u32>,
+    environment: Vec<(&'static str, OsString)>,
 }
 
 impl Configuration {
@@ -63,6 +65,7 @@ impl Configuration {
             accounts: Vec::new(),
             archive: String::new(),
             file_size_max: None,
+            environment: Vec::new(),
         }
     }
 
@@ -111,9 +114,17 @@ impl Configuration {
         Configuration { file_size_max: Some(kib), ..self }
     }
 
+    /// Variables of its environment.
+    pub(crate) fn environment(
+        self,
+        variables: impl IntoIterator<Item = (&'static str, OsString)>,
+    ) -> Configuration {
+        Configuration { environment: variables.into_iter().collect(), ..self }
+    }
+
     pub(crate) fn start(&self, folder: &Folder) -> Relay {
         self.write(folder);
-        let command = match self.file_size_max {
+        let mut command = match self.file_size_max {
             None => folder.binlogz(["relay", "run", "--config=relay.toml"]),
             Some(kib) => {
                 // Who ignores the signal is told by an error, as when a disk is full.
@@ -124,6 +135,7 @@ impl Configuration {
                 shell
             }
         };
+        command.envs(self.environment.iter().cloned());
         let mut relay = Relay::launch(folder, command, "secret");
         let said = |relay: &Relay, what: &str| -> Option<String> {
             let line = relay.messages().into_iter().find(|line| line.starts_with(what))?;
