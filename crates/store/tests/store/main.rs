@@ -2,5 +2,6 @@
 
 mod common;
 mod crash;
+mod faults;
 mod files;
 mod recovery;
