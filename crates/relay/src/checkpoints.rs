@@ -8,6 +8,7 @@
 mod bytes;
 mod noting;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -16,7 +17,7 @@ use binlogz_binlog::HeaderFlags;
 use binlogz_binlog::checksum::crc32;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::header::FLAGS_OFFSET;
-use binlogz_store::{FileNumber, Storage, storage};
+use binlogz_store::{FileNumber, Position, Storage, storage};
 
 pub(crate) use self::noting::{Noting, Seen};
 use crate::form::Form;
@@ -139,6 +140,11 @@ impl Checkpoints {
         *lock(&self.inner) = Inner::default();
     }
 
+    /// Forgets what lies behind an offset of the stored file: it was cut off, and other bytes may follow.
+    fn forget_behind(&self, stored: u64) {
+        lock(&self.inner).places.retain(|place, _| *place <= stored);
+    }
+
     /// Writes what is new, as far as the file is durable. `now`: also if it is little.
     pub(crate) fn save(&self, durable: u64, now: bool) -> io::Result<()> {
         let mut inner = lock(&self.inner);
@@ -209,6 +215,17 @@ impl Indexes {
             Arc::new(Checkpoints::open(Arc::clone(&self.storage), format!("{name}{SUFFIX}"), head))
         });
         Arc::clone(opened)
+    }
+
+    /// The log ends there now: what was noted behind that was never durable.
+    pub(crate) fn forget_behind(&self, end: Position) {
+        for (number, places) in &*lock(&self.files) {
+            match number.cmp(&end.file) {
+                Ordering::Less => {}
+                Ordering::Equal => places.forget_behind(end.offset),
+                Ordering::Greater => places.forget(),
+            }
+        }
     }
 
     /// Removes those of files that are gone.

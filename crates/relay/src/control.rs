@@ -52,6 +52,8 @@ struct Inner {
     failed: bool,
     /// Ends the connection that is open.
     hang_up: Option<HangUp>,
+    /// The disk failed, and nothing was made durable since: that is told, whatever is tried meanwhile.
+    ailing: bool,
 }
 
 /// What the receiving does and with whom.
@@ -71,6 +73,7 @@ impl Default for Control {
             wanted: true,
             failed: false,
             hang_up: None,
+            ailing: false,
         };
         Control { inner: Mutex::new(inner), changed: Condvar::new() }
     }
@@ -83,7 +86,12 @@ impl Control {
 
     pub(crate) fn seen(&self) -> Seen {
         let inner = self.lock();
-        Seen { phase: inner.phase, since: inner.since.elapsed(), server: inner.server.clone() }
+        let phase = match inner.phase {
+            Phase::Stopped => Phase::Stopped,
+            _ if inner.ailing => Phase::Failed,
+            phase => phase,
+        };
+        Seen { phase, since: inner.since.elapsed(), server: inner.server.clone() }
     }
 
     /// Receiving goes over to something else.
@@ -94,6 +102,31 @@ impl Control {
         }
         if phase == Phase::Failed {
             (inner.wanted, inner.failed) = (false, true);
+        }
+    }
+
+    /// The disk failed: it is tried again by itself, and until something is durable again the phase is
+    /// [`Phase::Failed`]. The connection that is open ends.
+    pub(crate) fn fail_for_now(&self) {
+        let mut inner = self.lock();
+        if !std::mem::replace(&mut inner.ailing, true) {
+            inner.since = Instant::now();
+        }
+        if let Some(hang_up) = inner.hang_up.take() {
+            hang_up.now();
+        }
+    }
+
+    /// Whether the disk failed, and nothing was made durable since.
+    pub(crate) fn is_ailing(&self) -> bool {
+        self.lock().ailing
+    }
+
+    /// What comes is durable again.
+    pub(crate) fn mended(&self) {
+        let mut inner = self.lock();
+        if std::mem::replace(&mut inner.ailing, false) {
+            inner.since = Instant::now();
         }
     }
 
@@ -185,5 +218,17 @@ mod tests {
         control.stop();
         assert!(control.was_stopped());
         assert_eq!(control.seen().phase, Phase::Stopped);
+    }
+
+    #[test]
+    fn a_disk_that_failed_is_told_until_something_is_durable_again() {
+        let control = Control::default();
+        control.fail_for_now();
+        assert!(control.is_wanted(), "it is tried again");
+        control.connect("db1".into());
+        control.enter(Phase::Receiving);
+        assert_eq!(control.seen().phase, Phase::Failed);
+        control.mended();
+        assert_eq!(control.seen().phase, Phase::Receiving);
     }
 }

@@ -13,7 +13,7 @@ use binlogz_payload::statistics::CompressionTable;
 use crate::accounts::Accounts;
 use crate::acknowledgements::{Acknowledgements, Waited};
 use crate::archiving;
-use crate::control::{Control, Phase};
+use crate::control::Control;
 use crate::disk::{Directory, Disk};
 use crate::dumps::Dumps;
 use crate::error::{Error, Result};
@@ -248,8 +248,46 @@ impl Relay {
     pub(crate) fn sync(&self) -> Result<()> {
         let Some(kept) = self.lineages.last() else { return Ok(()) };
         let began = Instant::now();
+        let durable = || kept.store.positions().map(|now| now.durable);
+        let before = durable();
         kept.sync()?;
         self.meters.synced(began.elapsed());
+        if durable() > before && self.control.is_ailing() {
+            self.mended();
+        }
+        Ok(())
+    }
+
+    /// The disk works again.
+    pub(crate) fn mended(&self) {
+        self.control.mended();
+        self.say("the disk works again: what is received is durable");
+    }
+
+    /// Reopens the logs that refuse writes since the disk failed; an error is that of the log that is received.
+    pub(crate) fn mend(&self) -> Result<()> {
+        self.mend_older();
+        self.lineages.last().map_or(Ok(()), |kept| self.mend_one(&kept))
+    }
+
+    /// The same for those to which nothing is added, but from which files are purged.
+    pub(crate) fn mend_older(&self) {
+        let last = self.lineages.last().map(|last| last.number);
+        for kept in self.lineages.all().iter().filter(|kept| Some(kept.number) != last) {
+            if let Err(error) = self.mend_one(kept) {
+                self.complain(&error, &error.to_string());
+            }
+        }
+    }
+
+    fn mend_one(&self, kept: &Kept) -> Result<()> {
+        let Some(first) = kept.store.refuses_since() else { return Ok(()) };
+        if let Some(report) = kept.reopen()? {
+            let Kept { base, source, .. } = kept;
+            self.say(&format!(
+                "log {base} of the source {source} was recovered after an error ({first}): {report}"
+            ));
+        }
         Ok(())
     }
 
@@ -268,14 +306,13 @@ impl Relay {
         }
     }
 
-    fn sync_for_ever(&self) {
+    pub(crate) fn sync_for_ever(&self) {
         loop {
             self.unsynced.wait(self.options.sync);
             if let Err(error) = self.sync() {
-                self.control.enter(Phase::Failed);
-                let line = format!("{error}; nothing more is received, what is durable is served");
-                self.complain(&error, &line);
-                return;
+                // The receiver recovers: it knows what is on its way to the store.
+                self.complain(&error, &format!("{error}; what is durable is served"));
+                self.control.fail_for_now();
             }
         }
     }

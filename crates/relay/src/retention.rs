@@ -93,8 +93,8 @@ pub(crate) fn apply(relay: &Relay) -> Result<Vec<String>> {
 pub(crate) fn watch(relay: &Relay) {
     loop {
         if let Err(error) = apply(relay) {
-            relay.complain(&error, &format!("{error}; nothing more is purged"));
-            return;
+            // A disk that fails, or descriptors that are used up: the next time it may work.
+            relay.complain(&error, &format!("purge: {error}"));
         }
         std::thread::sleep(INTERVAL);
     }

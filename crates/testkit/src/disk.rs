@@ -217,6 +217,11 @@ impl SimulatedDisk {
         self.state().trouble.is_some_and(|trouble| trouble.met)
     }
 
+    /// Whether trouble is planned that was not met, or lasts.
+    pub fn has_plan(&self) -> bool {
+        self.state().trouble.is_some()
+    }
+
     /// The trouble is over.
     pub fn cure(&self) {
         self.state().trouble = None;

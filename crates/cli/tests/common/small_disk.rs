@@ -20,6 +20,13 @@ impl SmallDisk {
         say_skipped("mounting a small file system is not allowed here");
         None
     }
+
+    /// From now on it has so many bytes.
+    pub(crate) fn resize(&self, size: u32) {
+        let size = format!("remount,size={size}");
+        let status = Command::new("mount").args(["-o", &size]).arg(&self.0).status().unwrap();
+        assert!(status.success());
+    }
 }
 
 impl Drop for SmallDisk {
