@@ -35,7 +35,7 @@ fn check(relay: &Relay, source: &SourceLog, known: &Known, what: &str) {
     let logs = kept.store.logs().unwrap_or_else(|error| panic!("{what}: {error}"));
     let Some(now) = kept.store.positions() else { return };
     assert_eq!(logs.last().map(|log| log.number), Some(now.durable.file), "{what}: a file too many");
-    assert!(gtids(known.promised()).is_subset(&kept.durable_gtids()), "{what}: {known:?}");
+    let mut last = 0;
     for log in &logs {
         let original = source.files.iter().find(|file| file.name == log.name).unwrap();
         let (head, served) = tail(&kept, Form::Received, FormFile::first_of(log.number), None);
@@ -43,7 +43,10 @@ fn check(relay: &Relay, source: &SourceLog, known: &Known, what: &str) {
         assert!(same, "{what}: {} is served with other bytes", log.name);
         let all = original.bytes.len() - head as usize;
         assert!(log.number == now.durable.file || served.len() == all, "{what}: {}", log.name);
+        last = last.max(source.last_before(&log.name, head as usize + served.len()));
     }
+    assert!(last >= known.promised(), "{what}: served up to {last}, {} was promised", known.promised());
+    assert!(kept.durable_gtids().is_subset(&gtids(last)), "{what}: GTIDs that are not served");
     // What a dump by GTID asks.
     for log in logs {
         kept.store.previous_gtids(log.number).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -58,9 +61,9 @@ struct Met {
 }
 
 /// Receives everything.
-fn run(disk: &SimulatedDisk, seed: u64, what: &str) -> Met {
+fn run(disk: &SimulatedDisk, seed: u64, large: bool, what: &str) -> Met {
     let random = &mut Random::new(seed);
-    let source = SourceLog::new(random, false);
+    let source = SourceLog::new(random, large);
     let mut known = Known::default();
     let (mut errors, mut troubled) = (0, false);
     let mut again = |error: &Error, what: &str| {
@@ -119,19 +122,22 @@ fn any_error_of_the_disk_is_over_when_its_cause_is() {
     let seed = mutate::seed();
     let stride = setting("BINLOGZ_FAULTS", STRIDE);
     let mut met = [0; FAULTS.len()];
-    let Met { errors, calls } = run(&SimulatedDisk::new(), seed, "nothing");
-    assert_eq!(errors, 0);
-    for (place, (fault, met)) in FAULTS.into_iter().zip(&mut met).enumerate() {
-        for at in (seed % stride + place as u64..calls).step_by(stride as usize) {
-            for lasts in [false, true] {
-                let disk = SimulatedDisk::new();
-                disk.trouble_at(at, fault, lasts);
-                let what = format!("SEED={seed} {fault:?} at call {at}, lasts: {lasts}");
-                *met += run(&disk, seed, &what).errors;
+    // Small transactions, written at once; large ones, in many writes.
+    for large in [false, true] {
+        let Met { errors, calls } = run(&SimulatedDisk::new(), seed, large, "nothing");
+        assert_eq!(errors, 0);
+        for (place, (fault, met)) in FAULTS.into_iter().zip(&mut met).enumerate() {
+            for at in ((seed + place as u64) % stride..calls).step_by(stride as usize) {
+                for lasts in [false, true] {
+                    let disk = SimulatedDisk::new();
+                    disk.trouble_at(at, fault, lasts);
+                    let what = format!("SEED={seed} {fault:?} at call {at}, lasts: {lasts}, large: {large}");
+                    *met += run(&disk, seed, large, &what).errors;
+                }
             }
         }
+        println!("{calls} calls, errors met: {met:?}");
     }
-    println!("{calls} calls, errors met: {met:?}");
     assert!(met.iter().all(|met| *met > 0), "{met:?}");
 }
 
