@@ -85,8 +85,9 @@ impl Kept {
         lock(&self.gtids).written.union(gtids);
     }
 
-    /// These were found to be durable.
-    pub(crate) fn found(&self, gtids: &GtidSet) {
+    /// A file was damaged, and is less so; these are durable. Places that were noted around the damage are found again.
+    pub(crate) fn repaired(&self, file: FileNumber, gtids: &GtidSet) {
+        self.indexes.discard(file, &self.store.names().log(file));
         let mut known = lock(&self.gtids);
         known.written.union(gtids);
         known.durable.union(gtids);
