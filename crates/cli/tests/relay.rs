@@ -290,7 +290,7 @@ fn kept_gtids(folder: &Folder) -> GtidSet {
     }
     let storage = FileStorage::open(&copy).unwrap();
     let (base_name, lineage) = BinlogStore::find(&storage).unwrap().unwrap();
-    let options = StoreOptions { base_name, lineage, keyring: None };
+    let options = StoreOptions { base_name, lineage, ..StoreOptions::default() };
     BinlogStore::open(Arc::new(storage), options).unwrap().1.gtids
 }
 

@@ -228,6 +228,15 @@ impl Indexes {
         }
     }
 
+    /// Forgets those of a file, and what was kept of them.
+    pub(crate) fn discard(&self, number: FileNumber, name: &str) {
+        if let Some(places) = lock(&self.files).get(&number) {
+            places.forget();
+        }
+        // Where it can't be removed, it is that of before: places are looked at before they are used.
+        let _ = self.storage.remove(&format!("{name}{SUFFIX}"));
+    }
+
     /// Removes those of files that are gone.
     pub(crate) fn keep_only(&self, present: &[String]) {
         for name in self.storage.list().unwrap_or_default() {

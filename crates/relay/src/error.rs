@@ -51,6 +51,9 @@ pub enum Error {
     /// A client went away: nobody's trouble.
     #[error("the client has left: {0}")]
     Left(io::Error),
+    /// What is kept is damaged there: what stands before and after it is served.
+    #[error("{0}")]
+    Damaged(String),
     /// A client asked for what can't be served; it is told so.
     #[error("{0}")]
     Refused(String),
@@ -81,6 +84,14 @@ impl Error {
         move |source| Error::Io { doing, source }
     }
 
+    /// What reading a stored log failed with.
+    pub(crate) fn of_stored(source: io::Error) -> Error {
+        match source.get_ref().and_then(|inner| inner.downcast_ref()) {
+            Some(binlogz_store::Error::Unreadable { damage }) => Error::Damaged(damage.clone()),
+            _ => Error::io("read a stored log")(source),
+        }
+    }
+
     /// What a connection to a client failed with.
     pub(crate) fn of_client(doing: &str, source: io::Error) -> Error {
         use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
@@ -101,6 +112,7 @@ impl Error {
             Error::Payload(_) => "payload",
             Error::Conversion(error) => error.kind(),
             Error::Client(_) | Error::Left(_) => "client",
+            Error::Damaged(_) => "damaged",
             Error::Refused(_) => "refused",
             Error::Unacknowledged { .. } => "replicas",
             Error::Archive(..) => "archive",
@@ -111,6 +123,8 @@ impl Error {
     /// Whether trying again can't help: somebody must decide or repair something first.
     pub(crate) fn is_final(&self) -> bool {
         match self {
+            // It is repaired with the next connection.
+            Error::Store(binlogz_store::Error::Refusing { .. }) => false,
             Error::Store(error) => !error.may_pass(),
             Error::Lineage(_) | Error::Gap { .. } => true,
             _ => false,

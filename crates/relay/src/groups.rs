@@ -273,12 +273,19 @@ impl GroupWalker {
     /// Reads so many more bytes behind those that are there, as far as the file goes.
     fn read(&mut self, more: usize) -> Result<()> {
         let mut size = self.buffer.len();
+        let before = size;
         self.reader.seek_to(self.buffer_offset + size as u64);
         self.buffer.resize(size + more, 0);
         while let Some(room) = self.buffer.get_mut(size..).filter(|room| !room.is_empty()) {
-            match self.reader.read(room).map_err(Error::io("read a stored log"))? {
-                0 => break,
-                count => size += count,
+            match self.reader.read(room) {
+                Ok(0) => break,
+                Ok(count) => size += count,
+                // What stands before damage is read first.
+                Err(_) if size > before => break,
+                Err(error) => {
+                    self.buffer.truncate(size);
+                    return Err(Error::of_stored(error));
+                }
             }
         }
         self.buffer.truncate(size);

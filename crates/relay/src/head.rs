@@ -25,7 +25,12 @@ impl Head {
     pub(crate) fn read(store: &BinlogStore, number: FileNumber) -> Result<Head> {
         let mut event = Vec::new();
         let reader = store.reader(number, MAGIC.len() as u64)?;
-        reader.take(HEAD_SIZE_MAX).read_to_end(&mut event).map_err(Error::io("read a stored log"))?;
+        match reader.take(HEAD_SIZE_MAX).read_to_end(&mut event) {
+            Ok(_) => {}
+            // What stands after it may be damaged.
+            Err(_) if !event.is_empty() => {}
+            Err(error) => return Err(Error::of_stored(error)),
+        }
         let mut head = Head::decode(&event)?;
         event.truncate(head.event.len());
         head.event = event;

@@ -17,6 +17,7 @@
 //! * `parts` says what a file of a form is: `cuts` ends those of the uncompressed form at 1 GiB, `numbers` counts them;
 //! * `conversions` has each `block` of transactions made once for all replicas that want it;
 //!
+//! * `repair` asks the source again for what is damaged of the log;
 //! * `continuity` asks whether the source's log still is the one that is kept;
 //! * `lineages` holds the logs of the servers that were followed, `start` and `seed` begin one, `syncing` says when it is
 //!   made durable;
@@ -63,6 +64,7 @@ mod pins;
 mod receiver;
 mod registry;
 mod relay;
+mod repair;
 mod replica_status;
 mod retention;
 mod seed;

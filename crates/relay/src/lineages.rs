@@ -31,7 +31,7 @@ use crate::form::{Form, FormNames};
 use crate::head::Head;
 use crate::numbers::Numbers;
 use crate::parts::FormFile;
-use crate::relay::lock;
+use crate::relay::{Level, lock};
 
 /// The log of one server, open.
 #[derive(Debug)]
@@ -85,6 +85,14 @@ impl Kept {
     /// These were written.
     pub(crate) fn written(&self, gtids: &GtidSet) {
         lock(&self.gtids).written.union(gtids);
+    }
+
+    /// A file was damaged, and is less so; these are durable. Places that were noted around the damage are found again.
+    pub(crate) fn repaired(&self, file: FileNumber, gtids: &GtidSet) {
+        self.indexes.discard(file, &self.store.names().log(file));
+        let mut known = lock(&self.gtids);
+        known.written.union(gtids);
+        known.durable.union(gtids);
     }
 
     /// Makes durable what was written by now.
@@ -141,7 +149,7 @@ impl Lineages {
         disk: Arc<dyn Disk>,
         keyring: Option<Arc<Keyring>>,
         limit: u64,
-        say: &mut dyn FnMut(&str),
+        say: &mut dyn FnMut(Level, &str),
     ) -> Result<Lineages> {
         let first = disk.take(None)?;
         let conversions = Arc::new(Conversions::new());
@@ -155,7 +163,8 @@ impl Lineages {
             let holds_none = || Error::Lineage(format!("log {base} is no source's"));
             let source = lineage.source.ok_or_else(holds_none)?;
             let (kept, report) = lineages.open_one(storage, number, &base, source)?;
-            say(&format!("log {base} of the source {source}: {report}"));
+            let level = if report.is_alarming() { Level::Error } else { Level::Info };
+            say(level, &format!("log {base} of the source {source}: {report}"));
             lock(&lineages.kept).push(kept);
         }
         lineages.retire();
@@ -182,6 +191,12 @@ impl Lineages {
     /// The one that is received.
     pub(crate) fn last(&self) -> Option<Arc<Kept>> {
         lock(&self.kept).last().cloned()
+    }
+
+    /// What is damaged of the logs that are served.
+    pub(crate) fn damage(&self) -> Vec<String> {
+        let served = self.all().into_iter().filter(|kept| !kept.is_abandoned());
+        served.filter_map(|kept| kept.store.damage()).map(|damage| damage.to_string()).collect()
     }
 
     /// The one that it goes on from.
@@ -321,6 +336,7 @@ impl Lineages {
             base_name: base.to_owned(),
             lineage: Lineage { source: Some(source), number },
             keyring: self.keyring.clone(),
+            ..StoreOptions::default()
         };
         let (store, report) = BinlogStore::open(Arc::clone(&storage), options)?;
         let numbers = match Numbers::read(&storage)? {

@@ -41,6 +41,7 @@ use crate::identity::server_id_of;
 use crate::lineages::Kept;
 use crate::parts::FormFile;
 use crate::relay::Relay;
+use crate::repair::repair;
 use crate::start::{StartAt, check_server, first_file};
 use crate::storing;
 use crate::whole::go_to_end;
@@ -141,6 +142,9 @@ fn receive(relay: &Relay) -> Result<()> {
     let has_all = may_change && check_server(relay, &mut connection)?;
     let mut kept = relay.keep(&source.base, source.uuid, has_all)?;
     relay.sync()?;
+    if let Some(change) = repair(relay, &kept, server)? {
+        kept = relay.begin_anew(&kept, &change)?;
+    }
     let mut end = End::of(&kept)?;
     if let Some(End { position, .. }) = &end
         && let Some(change) = Tail::of(&kept, position.file)?.change(&kept, server)?

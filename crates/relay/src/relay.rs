@@ -132,7 +132,7 @@ impl Relay {
         let keyring = options.keyring.clone();
         let limit = options.uncompressed_file_size;
         let lineages =
-            Lineages::open(disk, keyring, limit, &mut |line| log(Level::Info, &without_controls(line)))?;
+            Lineages::open(disk, keyring, limit, &mut |level, line| log(level, &without_controls(line)))?;
         let uuid = identity::own_uuid(lineages.own().as_ref())?;
         let seeded = match lineages.last() {
             Some(_) => None,
@@ -284,9 +284,10 @@ impl Relay {
         let Some(first) = kept.store.refuses_since() else { return Ok(()) };
         if let Some(report) = kept.reopen()? {
             let Kept { base, source, .. } = kept;
-            self.say(&format!(
-                "log {base} of the source {source} was recovered after an error ({first}): {report}"
-            ));
+            let level = if report.is_alarming() { Level::Error } else { Level::Info };
+            let line =
+                format!("log {base} of the source {source} was recovered after an error ({first}): {report}");
+            (self.log)(level, &without_controls(&line));
         }
         Ok(())
     }

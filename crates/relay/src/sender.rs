@@ -27,6 +27,7 @@ use crate::form::Form;
 use crate::groups::Group;
 use crate::lineages::Kept;
 use crate::parts::FormFile;
+use crate::repair::behind_damage;
 use crate::semi_sync::SemiSync;
 use crate::sink::EventSink;
 use crate::steering;
@@ -150,7 +151,10 @@ impl<'a> Sender<'a> {
             return Err(Error::Refused("the requested position is inside the format description".into()));
         }
         let start = match &self.dump.has {
-            Some(has) if !behind => self.log.behind_gtids(has),
+            Some(has) if !behind => match behind_damage(self.kept, self.dump.form, self.log.part(), has)? {
+                Some(start) => Some(start),
+                None => self.log.behind_gtids(has),
+            },
             _ => self.log.before(from),
         };
         if let Some(start) = start {

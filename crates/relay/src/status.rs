@@ -22,6 +22,8 @@ pub struct Status {
     pub log: Option<LogStatus>,
     /// All logs that are kept, the oldest first: each server's that was followed, and each that a server began anew.
     pub lineages: Vec<LineageStatus>,
+    /// What is damaged of the logs that are served, until the source has repaired it.
+    pub damage: Vec<String>,
     /// Bytes since the start.
     pub bytes: Bytes,
     /// Those who read the log.
@@ -195,7 +197,7 @@ impl Status {
 
     /// Whether nobody need decide or repair anything.
     pub fn is_healthy(&self) -> bool {
-        self.source.phase != Phase::Failed
+        self.source.phase != Phase::Failed && self.damage.is_empty()
     }
 
     /// Bytes stored for each that was received.

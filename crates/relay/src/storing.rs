@@ -222,11 +222,32 @@ impl Progress {
     }
 }
 
+/// A compressor that is used again and again, and its level.
+pub(crate) type Compressing = Option<(CompressionLevel, TransactionCompressor)>;
+
+/// Writes what is stored of a batch at a place of the stored file.
+pub(crate) fn stored_as(
+    batch: Batch,
+    level: Option<CompressionLevel>,
+    memory: &SpoolMemory,
+    compressor: &mut Compressing,
+    at: u64,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let Ready { batch, mut rewritten } = match level {
+        Some(level) => compress(batch, level, memory, compressor)?,
+        None => plain(batch),
+    };
+    let mut out = PositionWriter::resume(out, at, true);
+    out.write(&mut rewritten, &mut Received(batch.spool), |_, _| {})?;
+    Ok(out.finish()?)
+}
+
 fn compress(
     mut batch: Batch,
     level: CompressionLevel,
     memory: &SpoolMemory,
-    compressor: &mut Option<(CompressionLevel, TransactionCompressor)>,
+    compressor: &mut Compressing,
 ) -> Answer {
     let (_, compressor) = match compressor {
         Some(compressor) if compressor.0 == level => compressor,

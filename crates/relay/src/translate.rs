@@ -176,7 +176,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
         self.kept.names.name(self.form, self.part.number)
     }
 
-    pub(crate) fn part(&self) -> &Part {
+    pub(crate) fn part(&self) -> &Arc<Part> {
         &self.part
     }
 

@@ -27,6 +27,18 @@ pub enum Error {
         /// The error that it began with.
         first: String,
     },
+    /// Bytes that were durable are damaged: nothing is written until they are repaired.
+    #[error("{damage}; the log is not written to until that is repaired")]
+    Refusing {
+        /// The file, and where in it.
+        damage: String,
+    },
+    /// A reader came to a place that is damaged.
+    #[error("{damage}")]
+    Unreadable {
+        /// The file, and where in it.
+        damage: String,
+    },
     /// Another process has the directory.
     #[error("{directory}: another process uses this store")]
     InUse {

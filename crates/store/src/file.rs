@@ -10,6 +10,9 @@ use binlogz_encryption::{FileCipher, HEADER_SIZE, Keyring, MasterKey};
 use crate::error::{Error, Result};
 use crate::storage::{Storage, StorageFile};
 
+/// Bytes copied at a time.
+const COPY_SIZE: usize = 1 << 20;
+
 #[derive(Debug)]
 pub(crate) struct LogFile {
     pub(crate) name: String,
@@ -124,6 +127,28 @@ impl LogFile {
 
     pub(crate) fn set_size(&self, size: u64) -> Result<()> {
         self.file.set_size(size + self.header_size()).map_err(Error::io("cut", &self.name))
+    }
+
+    /// Copies the bytes as they stand on disk from an offset on into another file, and syncs that. The copy of an encrypted
+    /// file has its header, and every byte in its place, so that the same key opens it.
+    pub(crate) fn copy_from(&self, from: u64, to: &dyn StorageFile) -> std::io::Result<()> {
+        let mut chunk = vec![0; COPY_SIZE];
+        let mut copy = |mut at: u64, end: u64, shift: u64| {
+            while at < end {
+                let room = usize::try_from(end - at).unwrap_or(COPY_SIZE).min(COPY_SIZE);
+                let count = self.file.read_at(at, chunk.get_mut(..room).unwrap_or_default())?;
+                if count == 0 {
+                    break;
+                }
+                to.write_at(at - shift, chunk.get(..count).unwrap_or_default())?;
+                at += count as u64;
+            }
+            Ok::<_, std::io::Error>(())
+        };
+        let header = self.header_size();
+        copy(0, header, 0)?;
+        copy(from + header, self.file.size()?, if header == 0 { from } else { 0 })?;
+        to.sync()
     }
 
     pub(crate) fn sync(&self) -> Result<()> {

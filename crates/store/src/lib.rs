@@ -14,6 +14,8 @@
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::big_endian_bytes, clippy::host_endian_bytes)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
 
+mod aside;
+mod damage;
 mod error;
 mod file;
 mod head;
@@ -24,11 +26,14 @@ mod meta;
 mod positions;
 mod reader;
 mod recover;
+mod repair;
 mod scan;
 pub mod storage;
 mod store;
+mod watermark;
 mod writer;
 
+pub use damage::{Damage, Hole};
 pub use error::{Error, Result};
 pub use head::{FileHead, LogEvents};
 pub use log_name::{FileNumber, LogNames};
@@ -36,6 +41,7 @@ pub use meta::{FORMAT_VERSION, Lineage};
 pub use positions::{Position, Positions};
 pub use reader::LogReader;
 pub use recover::{Cut, RecoveryReport};
+pub use repair::Repaired;
 pub use storage::{FileStorage, MemoryStorage, Storage, StorageFile};
 pub use store::{BinlogStore, StoreOptions, StoredLog};
 pub use writer::StoreWriter;

@@ -65,6 +65,11 @@ impl LogNames {
         format!("{}.index", self.base)
     }
 
+    /// The name of the file that says how far the log was durable.
+    pub(crate) fn durable(&self) -> String {
+        format!("{}.durable", self.base)
+    }
+
     /// The name of what we keep beside mysqld's files.
     pub(crate) fn meta(&self) -> String {
         format!("{}{META_SUFFIX}", self.base)

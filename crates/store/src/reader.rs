@@ -1,9 +1,9 @@
-//! Reads a stored log: no byte beyond what is durable.
+//! Reads a stored log: no byte beyond what is durable, and none that is damaged.
 
 use std::io;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::file::LogFile;
 use crate::log_name::FileNumber;
 use crate::store::Shared;
@@ -47,7 +47,14 @@ impl LogReader {
 
 impl io::Read for LogReader {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let end = self.end().map_err(io::Error::other)?;
+        let mut end = self.end().map_err(io::Error::other)?;
+        if let Some(damage) = self.shared.damage().filter(|damage| damage.file == self.number) {
+            if let Some(hole) = damage.hole_at(self.offset) {
+                let damage = damage.tell(hole);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, Error::Unreadable { damage }));
+            }
+            end = damage.next_hole(self.offset).map_or(end, |hole| hole.min(end));
+        }
         let room = usize::try_from(end.saturating_sub(self.offset)).unwrap_or(usize::MAX).min(bytes.len());
         let read = self.log.read_at(self.offset, bytes.get_mut(..room).unwrap_or_default());
         let count = read.map_err(io::Error::other)?;

@@ -1,4 +1,5 @@
-//! Reads a log file through: how far it holds whole transactions, and which GTIDs.
+//! Reads a log file through: how far it holds whole transactions, and which GTIDs. Where bytes are damaged, it finds the
+//! next transaction that is whole again (`damage.rs` puts the pieces together).
 //!
 //! Never holds an event whole, but for those whose bodies it must read: GTID events, the first bytes of
 //! statements, the previous GTIDs.
@@ -9,8 +10,8 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
 use binlogz_binlog::transaction::Malformed;
 use binlogz_binlog::{
-    Error as BinlogError, EventFrame, EventHeader, EventParser, EventType, EventVisitor, Framing,
-    HeaderFlags, MAGIC, TransactionAssembler,
+    ChecksumAlgorithm, Error as BinlogError, EventFrame, EventHeader, EventParser, EventType, EventVisitor,
+    Framing, HeaderFlags, MAGIC, TransactionAssembler,
 };
 
 use crate::error::{Error, Result};
@@ -18,6 +19,9 @@ use crate::file::LogFile;
 
 /// Bytes read at a time.
 const CHUNK_SIZE: usize = 1 << 20;
+
+/// Where a header has the event's type.
+const EVENT_TYPE_OFFSET: usize = 4;
 
 /// The largest GTID set in front of a file that is read: more than 100,000 servers with gaps.
 const PREVIOUS_GTIDS_SIZE_MAX: u32 = 64 << 20;
@@ -30,8 +34,12 @@ const GTID_EVENT_SIZE_MAX: u32 = 64 << 10;
 pub(crate) struct Scan {
     /// The file was not closed.
     pub(crate) in_use: bool,
+    /// How its events are framed.
+    pub(crate) framing: Framing,
     /// Where the last whole transaction, or event between transactions, ends.
     pub(crate) whole: u64,
+    /// Where the last event ends that is whole, with all before it.
+    pub(crate) valid: u64,
     /// Why it ends there, if bytes follow.
     pub(crate) torn: Option<BinlogError>,
     /// Those of the files before, and of all whole transactions.
@@ -40,6 +48,31 @@ pub(crate) struct Scan {
     pub(crate) transactions: u64,
     /// The last event is a rotate or a stop event.
     pub(crate) closed: bool,
+    /// The GTID of the transaction that is not whole.
+    pub(crate) open: Option<Gtid>,
+    /// The first whole transaction's GTID.
+    pub(crate) first: Option<Gtid>,
+    /// Sequence numbers of the first and the last whole transaction, which count those of a file; 0: they have none.
+    pub(crate) numbers: (i64, i64),
+}
+
+impl Scan {
+    /// Of a file whose head can't be read: nothing is known of it. Servers write checksums of 4 bytes unless told otherwise.
+    pub(crate) fn without_head(error: BinlogError) -> Scan {
+        Scan {
+            in_use: false,
+            framing: Framing::with_checksum(ChecksumAlgorithm::CRC32),
+            whole: 0,
+            valid: 0,
+            torn: Some(error),
+            gtids: GtidSet::new(),
+            transactions: 0,
+            closed: false,
+            open: None,
+            first: None,
+            numbers: (0, 0),
+        }
+    }
 }
 
 /// Reads the format description: framing, in use, where it ends.
@@ -75,6 +108,11 @@ pub(crate) fn scan(log: &LogFile, size: u64) -> Result<Result<Scan, BinlogError>
         Ok(head) => head,
         Err(error) => return Ok(Err(error)),
     };
+    Ok(Ok(Scan { in_use, ..scan_from(log, framing, start, size)? }))
+}
+
+/// Reads on from the beginning of a transaction.
+pub(crate) fn scan_from(log: &LogFile, framing: Framing, start: u64, size: u64) -> Result<Scan> {
     let mut parser = EventParser::new(framing, start);
     let mut visitor = Visitor::new(framing, start);
     let mut chunk = vec![0; CHUNK_SIZE];
@@ -96,14 +134,58 @@ pub(crate) fn scan(log: &LogFile, size: u64) -> Result<Result<Scan, BinlogError>
             BinlogError::invalid("transaction", "its last event", "missing", "there").at(visitor.whole, None)
         })
     });
-    Ok(Ok(Scan {
-        in_use,
+    Ok(Scan {
+        in_use: false,
+        framing,
         whole: visitor.whole,
+        valid: visitor.valid,
         torn,
         gtids: visitor.gtids,
         transactions: visitor.transactions,
         closed: visitor.closed,
-    }))
+        open: visitor.gtid,
+        first: visitor.first,
+        numbers: visitor.numbers,
+    })
+}
+
+/// The next place, at `from` or after it, where a GTID event stands that is whole and says that it stands there.
+pub(crate) fn next_gtid_event(log: &LogFile, framing: Framing, from: u64, size: u64) -> Result<Option<u64>> {
+    let mut chunk = vec![0; CHUNK_SIZE];
+    let mut offset = from;
+    while offset + HEADER_SIZE as u64 <= size {
+        let room = usize::try_from(size - offset).unwrap_or(CHUNK_SIZE).min(CHUNK_SIZE);
+        let count = log.read_at(offset, chunk.get_mut(..room).unwrap_or_default())?;
+        let bytes = chunk.get(..count).unwrap_or_default();
+        for (at, front) in (offset..).zip(bytes.windows(HEADER_SIZE)) {
+            if is_front_of_gtid_event(front, at, size) && is_whole(log, framing, at)? {
+                return Ok(Some(at));
+            }
+        }
+        match count.checked_sub(HEADER_SIZE - 1) {
+            // The last bytes may be the front of a header.
+            Some(seen) if seen > 0 => offset += seen as u64,
+            _ => break,
+        }
+    }
+    Ok(None)
+}
+
+fn is_front_of_gtid_event(front: &[u8], at: u64, size: u64) -> bool {
+    let Some(event_type) = front.get(EVENT_TYPE_OFFSET) else { return false };
+    if !EventType(*event_type).is_gtid() {
+        return false;
+    }
+    let Ok(header) = EventHeader::decode(front) else { return false };
+    let end = at + u64::from(header.event_size);
+    check_size(&header).is_ok() && end <= size && header.end_log_pos == end as u32
+}
+
+fn is_whole(log: &LogFile, framing: Framing, at: u64) -> Result<bool> {
+    let mut event = vec![0; GTID_EVENT_SIZE_MAX as usize];
+    let count = log.read_at(at, &mut event)?;
+    event.truncate(count);
+    Ok(framing.next_frame(&event).ok().flatten().is_some_and(|frame| frame.verify().is_ok()))
 }
 
 /// The GTIDs of all files before this one.
@@ -140,6 +222,11 @@ struct Visitor {
     gtids: GtidSet,
     transactions: u64,
     closed: bool,
+    valid: u64,
+    first: Option<Gtid>,
+    numbers: (i64, i64),
+    /// Of the transaction that is open.
+    number: i64,
     /// Of the event that goes by.
     begin: u64,
     header: Option<EventHeader>,
@@ -158,6 +245,10 @@ impl Visitor {
             gtids: GtidSet::new(),
             transactions: 0,
             closed: false,
+            valid: whole,
+            first: None,
+            numbers: (0, 0),
+            number: 0,
             begin: 0,
             header: None,
             event: Vec::new(),
@@ -183,7 +274,12 @@ impl Visitor {
                 self.gtids.union(&PreviousGtidsEvent::decode_frame(&frame)?.gtid_set)
             }
             event_type if event_type.is_gtid() => {
-                self.gtid = AnyGtidEvent::decode_frame(&frame)?.and_then(|event| event.gtid());
+                let event = AnyGtidEvent::decode_frame(&frame)?;
+                self.number = event
+                    .as_ref()
+                    .and_then(AnyGtidEvent::logical_clock)
+                    .map_or(0, |clock| clock.sequence_number);
+                self.gtid = event.and_then(|event| event.gtid());
             }
             _ => {}
         }
@@ -192,6 +288,11 @@ impl Visitor {
             self.closed = matches!(header.event_type, EventType::ROTATE | EventType::STOP);
             if let Some(gtid) = self.gtid.take() {
                 self.gtids.add(gtid);
+                self.first.get_or_insert(gtid);
+            }
+            if self.number > 0 {
+                let first = if self.numbers.0 == 0 { self.number } else { self.numbers.0 };
+                self.numbers = (first, std::mem::take(&mut self.number));
             }
             let between = matches!(placement.boundary, binlogz_binlog::Boundary::Outside);
             self.transactions += u64::from(was_open || !between);
@@ -244,6 +345,8 @@ impl EventVisitor for Visitor {
 
     fn end(&mut self) -> Result<(), BinlogError> {
         let Some(header) = self.header.take() else { return Ok(()) };
-        self.take(header).map_err(|error| error.at(self.begin, Some(header.event_type)))
+        self.take(header).map_err(|error| error.at(self.begin, Some(header.event_type)))?;
+        self.valid = self.begin + u64::from(header.event_size);
+        Ok(())
     }
 }

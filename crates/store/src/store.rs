@@ -7,6 +7,8 @@ use std::time::Duration;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::Keyring;
 
+use crate::aside;
+use crate::damage::Damage;
 use crate::error::{Error, Result};
 use crate::file::LogFile;
 use crate::index::{self, NewIndex};
@@ -18,6 +20,7 @@ use crate::reader::LogReader;
 use crate::recover::{Recovered, RecoveryReport, recover};
 use crate::scan;
 use crate::storage::{Storage, StorageFile};
+use crate::watermark::Watermark;
 use crate::writer::{self, Active, StoreWriter};
 
 /// Which log, and how it is opened.
@@ -29,11 +32,22 @@ pub struct StoreOptions {
     pub keyring: Option<Arc<Keyring>>,
     /// Whose log this is.
     pub lineage: Lineage,
+    /// How often the file that says how far the log is durable is synced itself, while the log is: so much of it may be
+    /// unknown after a crash of the system. With each sync of the log: [`Duration::ZERO`].
+    pub watermark_interval: Duration,
 }
+
+/// One more sync a second costs nothing beside those of the log.
+const WATERMARK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        StoreOptions { base_name: "binlog".to_owned(), keyring: None, lineage: Lineage::default() }
+        StoreOptions {
+            base_name: "binlog".to_owned(),
+            keyring: None,
+            lineage: Lineage::default(),
+            watermark_interval: WATERMARK_INTERVAL,
+        }
     }
 }
 
@@ -66,6 +80,9 @@ pub(crate) struct Shared {
     pub(crate) files: Mutex<Vec<FileNumber>>,
     /// What a sync would sync, and up to where.
     pub(crate) unsynced: Mutex<Option<(Arc<LogFile>, Position)>>,
+    pub(crate) watermark: Watermark,
+    /// What is damaged; nothing is written meanwhile.
+    pub(crate) damage: Mutex<Option<Arc<Damage>>>,
     /// Held while a file is synced: of two syncs at once the system tells only one that it failed.
     pub(crate) syncing: Mutex<()>,
     pub(crate) latch: Latch,
@@ -75,11 +92,23 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Shared {
+    /// What is damaged.
+    pub(crate) fn damage(&self) -> Option<Arc<Damage>> {
+        lock(&self.damage).clone()
+    }
+
+    /// The log is durable up to here, and nobody knows it yet.
+    pub(crate) fn note_durable(&self, position: Position, now: bool) -> Result<()> {
+        self.watermark.note(self.place.storage.as_ref(), position, now)
+    }
+}
+
 /// A log in a directory, open. Shared by reference between threads.
 #[derive(Debug)]
 pub struct BinlogStore {
     pub(crate) shared: Arc<Shared>,
-    active: Mutex<Active>,
+    pub(crate) active: Mutex<Active>,
     lineage: Lineage,
 }
 
@@ -93,7 +122,8 @@ impl BinlogStore {
     pub fn open(storage: Arc<dyn Storage>, options: StoreOptions) -> Result<(BinlogStore, RecoveryReport)> {
         let names = LogNames::new(&options.base_name)?;
         let place = Place { storage, names, keyring: options.keyring };
-        let Recovered { files, active, report } = recover_durably(&place)?;
+        let Recovered { files, active, watermark, report } =
+            recover_durably(&place, options.watermark_interval)?;
         let present = place.storage.list().map_err(Error::io("list", "the directory"))?;
         meta::check(place.storage.as_ref(), &place.names, &present, options.lineage)?;
         let shared = Shared {
@@ -101,6 +131,8 @@ impl BinlogStore {
             positions: SharedPositions::default(),
             files: Mutex::new(files),
             unsynced: Mutex::new(None),
+            watermark,
+            damage: Mutex::new(report.damage.clone().map(Arc::new)),
             syncing: Mutex::new(()),
             latch: Latch::default(),
         };
@@ -132,7 +164,7 @@ impl BinlogStore {
             return Ok(None);
         }
         forget_unlisted(&shared.place, &mut files)?;
-        let recovered = recover_durably(&shared.place)?;
+        let recovered = recover_durably(&shared.place, shared.watermark.interval())?;
         let durable = shared.positions.get().map(|now| now.durable);
         if let Some(durable) = durable.filter(|durable| recovered.report.end < Some(*durable)) {
             let file = shared.place.names.log(durable.file);
@@ -146,6 +178,8 @@ impl BinlogStore {
             return Err(Error::unfit(&file, found, "all that was durable"));
         }
         *files = recovered.files;
+        shared.watermark.becomes(recovered.watermark);
+        *lock(&shared.damage) = recovered.report.damage.clone().map(Arc::new);
         *active = Active::default();
         *lock(&shared.unsynced) = None;
         if let Some(end) = recovered.report.end {
@@ -176,10 +210,13 @@ impl BinlogStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Latched`].
+    /// [`Error::Latched`]; [`Error::Refusing`] while the log is damaged.
     pub fn writer(&self) -> Result<StoreWriter<'_>> {
         let active = lock(&self.active);
         self.shared.latch.check()?;
+        if let Some(damage) = self.shared.damage() {
+            return Err(Error::Refusing { damage: damage.to_string() });
+        }
         Ok(StoreWriter { shared: &self.shared, active })
     }
 
@@ -196,8 +233,17 @@ impl BinlogStore {
         if self.shared.positions.get().is_some_and(|now| now.durable >= to) {
             return Ok(self.shared.positions.get().map(|now| now.durable));
         }
-        self.shared.latch.guard(|| log.sync())?;
+        self.shared.latch.guard(|| {
+            log.sync()?;
+            // Always between transactions: nothing else is published.
+            self.shared.note_durable(to, false)
+        })?;
         Ok(self.shared.positions.set_durable(to))
+    }
+
+    /// What is damaged of what was durable: it can't be read, and nothing is written until it is repaired.
+    pub fn damage(&self) -> Option<Arc<Damage>> {
+        self.shared.damage()
     }
 
     /// Both ends of the log; `None` while it has no file.
@@ -245,7 +291,7 @@ impl BinlogStore {
         scan::previous_gtids(&self.open_log(number)?)
     }
 
-    fn open_log(&self, number: FileNumber) -> Result<LogFile> {
+    pub(crate) fn open_log(&self, number: FileNumber) -> Result<LogFile> {
         let place = &self.shared.place;
         let name = place.names.log(number);
         if !lock(&self.shared.files).contains(&number) {
@@ -332,8 +378,12 @@ impl BinlogStore {
             index.replace(place.storage.as_ref(), &kept)?;
             *files = kept;
             let names: Vec<_> = purged.into_iter().map(|file| place.names.log(file)).collect();
+            let present = place.storage.list().map_err(Error::io("list", "the directory"))?;
             for name in &names {
                 place.storage.remove(name).map_err(Error::io("remove", name))?;
+                for copy in aside::of(&present, &place.names, name) {
+                    place.storage.remove(copy).map_err(Error::io("remove", copy))?;
+                }
             }
             place.storage.sync_names().map_err(Error::io("sync", "the directory"))?;
             Ok(names)
@@ -343,11 +393,12 @@ impl BinlogStore {
 
 /// Recovers, and makes sure of what an earlier failure may have left visible and not durable: names, and the flag
 /// that says that the last file is closed.
-fn recover_durably(place: &Place) -> Result<Recovered> {
+fn recover_durably(place: &Place, watermark_interval: Duration) -> Result<Recovered> {
     // Before anything is removed: an index that a crash brings back must not list what is gone.
     place.storage.sync_names().map_err(Error::io("sync", "the directory"))?;
-    let recovered = recover(place)?;
-    if let (None, Some(end)) = (&recovered.active, recovered.report.end) {
+    let recovered = recover(place, watermark_interval)?;
+    let is_whole = recovered.report.damage.is_none();
+    if let (None, Some(end)) = (&recovered.active, recovered.report.end.filter(|_| is_whole)) {
         let log =
             LogFile::open(place.storage.as_ref(), &place.names.log(end.file), place.keyring.as_deref())?;
         writer::write_flags(&log, |flags| flags, &mut Vec::new())?;

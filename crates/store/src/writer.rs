@@ -178,6 +178,7 @@ impl StoreWriter<'_> {
             storage.sync_names().map_err(Error::io("sync", "the directory"))?;
             // Only now: a file that the index lists has its head.
             index.replace(storage, &all)?;
+            self.shared.note_durable(end, false)?;
             Ok(log)
         })?;
         *files = all;
@@ -217,7 +218,10 @@ impl StoreWriter<'_> {
         let Active { file, scratch } = &mut *self.active;
         let Some(open) = file else { return Ok(()) };
         let _syncing = lock(&self.shared.syncing);
-        self.shared.latch.guard(|| open.log.sync())?;
+        self.shared.latch.guard(|| {
+            open.log.sync()?;
+            self.shared.note_durable(open.end, true)
+        })?;
         self.shared.positions.set_durable(open.end);
         let closed = |flags: u8| flags & !(HeaderFlags::IN_USE.0 as u8);
         self.shared.latch.guard(|| write_flags(&open.log, closed, scratch))?;

@@ -158,6 +158,7 @@ fn answer(relay: &Relay, path: &str) -> Answer {
         "/healthz" if status.is_healthy() => Answer::text("200 OK", "ok\n"),
         "/healthz" => {
             let why = status.last_errors.first().map_or("receiving failed", |error| error.text.as_str());
+            let why = status.damage.first().map_or(why, String::as_str);
             Answer::text("503 Service Unavailable", format!("{why}\n"))
         }
         "/readyz" if status.is_ready() => Answer::text("200 OK", "ok\n"),

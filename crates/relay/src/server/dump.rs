@@ -275,12 +275,17 @@ fn first_file(kept: &Kept) -> Result<FileNumber> {
 
 /// The last file that begins with transactions of this set alone.
 fn last_with(kept: &Kept, gtid_set: &GtidSet) -> Result<Option<FileNumber>> {
+    let mut damaged = None;
     for log in kept.store.logs()?.iter().rev() {
-        if kept.store.previous_gtids(log.number)?.is_subset(gtid_set) {
-            return Ok(Some(log.number));
+        match kept.store.previous_gtids(log.number) {
+            Ok(before) if before.is_subset(gtid_set) => return Ok(Some(log.number)),
+            Ok(_) => {}
+            // All that is in this file follows the ones before it, too.
+            Err(error @ binlogz_store::Error::Damaged { .. }) => damaged = Some(error),
+            Err(error) => return Err(error.into()),
         }
     }
-    Ok(None)
+    damaged.map_or(Ok(None), |error| Err(Error::Damaged(error.to_string())))
 }
 
 /// Those of a set that a server gave.

@@ -30,6 +30,7 @@ impl Relay {
             source: self.source_status(),
             log: self.log_status()?,
             lineages: logs.iter().map(|(logs, kept)| lineage_status(kept, logs)).collect(),
+            damage: self.lineages.damage(),
             bytes: Bytes {
                 received: load(&self.meters.received_bytes),
                 stored: load(&self.meters.stored_bytes),

@@ -57,6 +57,7 @@ impl Model {
     /// Opens the store after a crash or an error: nothing durable is missing, and nothing is missing between.
     fn check(&mut self, disk: &SimulatedDisk, what: &str) -> BinlogStore {
         let (store, report) = open(disk.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(report.damage.is_none(), "{what}: the watermark was beyond what was durable: {report}");
         let last = self.held(&report.gtids, what);
         assert!(
             last >= self.durable,
@@ -159,6 +160,7 @@ fn random_runs_survive_crash_after_crash() {
                 // It crashed while it recovered.
                 Err(_) => in_recovery += 1,
                 Ok((store, report)) => {
+                    assert!(report.damage.is_none(), "{what}: {report}");
                     let last = model.held(&report.gtids, &what);
                     assert!(last >= model.durable, "{what}");
                     (model.appended, model.durable) = (last, last);

@@ -29,7 +29,7 @@ fn is_kept_in_ordinary_files(storage: impl Storage + Clone + 'static) {
 
     let mut names = storage.list().unwrap();
     names.retain(|name| name != "binlogz.lock");
-    assert_eq!(names, ["binlog.000001", "binlog.000002", "binlog.index", "binlog.store"]);
+    assert_eq!(names, ["binlog.000001", "binlog.000002", "binlog.durable", "binlog.index", "binlog.store"]);
     let (store, report) = open(storage).unwrap();
     assert_eq!(report.to_string(), "file 000002 was closed and holds 1 transactions");
     assert!(report.closed && !report.was_in_use);

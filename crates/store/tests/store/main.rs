@@ -5,3 +5,4 @@ mod crash;
 mod faults;
 mod files;
 mod recovery;
+mod watermark;

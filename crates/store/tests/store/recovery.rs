@@ -39,6 +39,8 @@ fn a_tail_cut_at_any_byte_is_cut_off_and_reported() {
     let whole = bytes_of(&storage, "binlog.000001");
     for size in ends[0]..=whole.len() as u64 {
         put(&storage, "binlog.000001", &whole[..size as usize]);
+        // What the round before made durable is none of this one's.
+        storage.remove("binlog.durable").unwrap();
         let (store, report) = open(storage.clone()).unwrap();
         let kept = ends.iter().filter(|end| **end <= size).count() as u64 - 1;
         assert_eq!(report.transactions, kept, "{size}");
@@ -57,12 +59,13 @@ fn a_tail_cut_at_any_byte_is_cut_off_and_reported() {
         assert_eq!(numbers(&store).len() as u64, kept + 1);
     }
     put(&storage, "binlog.000001", &whole[..ends[1] as usize + 10]);
+    storage.remove("binlog.durable").unwrap();
     let (_, report) = open(storage).unwrap();
     assert_eq!(
         report.to_string(),
         format!(
-            "file 000001 was not closed and holds 1 transactions; binlog.000001 at {0}: 10 bytes were cut off: \
-             at {0}: the log ends inside an event: 19 bytes expected, 10 are there",
+            "file 000001 was not closed and holds 1 transactions; binlog.000001 at {0}: 10 bytes were cut off and kept as \
+             binlog.000001.torn-{0}: at {0}: the log ends inside an event: 19 bytes expected, 10 are there",
             ends[1]
         )
     );
@@ -93,16 +96,22 @@ fn a_closed_file_is_never_cut() {
     drop(store);
     let whole = bytes_of(&storage, "binlog.000001");
     put(&storage, "binlog.000001", &whole[..whole.len() - 1]);
-    let error = open(storage.clone()).unwrap_err().to_string();
+    let (_, report) = open(storage.clone()).unwrap();
+    let damage = report.damage.unwrap().to_string();
     assert!(
-        error.starts_with("binlog.000001 at ") && error.contains("the log ends inside an event"),
-        "{error}"
+        damage.starts_with("binlog.000001 is damaged from ")
+            && damage.contains("the log ends inside an event"),
+        "{damage}"
     );
     assert!(ends[3] == whole.len() as u64);
     assert_eq!(bytes_of(&storage, "binlog.000001").len(), whole.len() - 1);
     put(&storage, "binlog.000001", b"no log");
-    let error = open(storage).unwrap_err().to_string();
-    assert_eq!(error, "binlog.000001 not a binary log: it begins with 6e 6f 20 6c, expected fe 62 69 6e");
+    let (_, report) = open(storage).unwrap();
+    let damage = report.damage.unwrap().to_string();
+    assert_eq!(
+        damage,
+        "binlog.000001 is damaged from 0 to 6: not a binary log: it begins with 6e 6f 20 6c, expected fe 62 69 6e"
+    );
 }
 
 #[test]
@@ -160,9 +169,17 @@ fn an_encrypted_log_is_a_log() {
     }
     assert_eq!(count, 2 + 3 * 2);
     put(&storage, "binlog.000001", &bytes[..bytes.len() - 7]);
+    let (_, report) = reopen(&options).unwrap();
+    assert!(report.damage.is_some() && report.gtids == gtids(2), "{report}");
+    storage.remove("binlog.durable").unwrap();
     let (store, report) = reopen(&options).unwrap();
-    assert_eq!((numbers(&store), report.cut.is_some()), (vec![1, 2], true));
+    assert_eq!(numbers(&store), [1, 2]);
     drop(store);
+    // The copy of what was cut opens with the same key: header and bytes stand where they stood.
+    let cut = report.cut.unwrap();
+    let copy = bytes_of(&storage, &cut.kept_as.unwrap());
+    assert!(copy.len() == bytes.len() - 7 && copy[..512] == bytes[..512]);
+    assert!(copy[512 + cut.offset as usize..] == bytes[512 + cut.offset as usize..bytes.len() - 7]);
     let error = reopen(&StoreOptions::default()).unwrap_err().to_string();
     assert_eq!(error, "binlog.000001: the log is encrypted, expected a plain log where no keyring is given");
 }
