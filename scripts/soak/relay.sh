@@ -2,8 +2,8 @@
 # The relay at length, on real servers: KILLS kill -9 (200) under sysbench, the source waiting for acknowledgements without
 # time-out; CUTS of the network (200) after random numbers of bytes; the five workloads at SCALE (0.1) to replicas of every
 # form; transactions of 200 MB to each of them and MariaDB; 20 kills while files come back from the archive; 10,000
-# connections of clients that never log in. Before, CRASHES (1,000) runs on a disk that loses what was not synced. Then 200
-# replicas at once, within their memory.
+# connections of clients that never log in. Before, CRASHES (1,000) runs on a disk that loses what was not synced, and one for
+# each call of a disk that fails. Then 200 replicas at once, within their memory.
 #
 # usage: relay.sh [KILLS [CUTS [SCALE [CRASHES]]]]
 set -euo pipefail
@@ -15,6 +15,7 @@ export BINLOGZ_RELAY_REPLICAS=200
 run() { cargo test --quiet --release --package "$@" -- --nocapture; }
 
 run binlogz-relay --lib crashes
+BINLOGZ_FAULTS=1 run binlogz-relay --lib faults
 run binlogz --test relay kills
 run binlogz --test relay_receive network
 run binlogz --test relay_forms workloads

@@ -9,6 +9,7 @@ use binlogz_testkit::{Tool, corpus, mutate, require_tool, setting};
 use common::Folder;
 use common::proxy::cutting;
 use common::relay::{Configuration, is_kept, url};
+use common::small_disk::SmallDisk;
 
 /// `scripts/soak/relay.sh` sets more.
 fn cuts() -> u64 {
@@ -52,7 +53,7 @@ fn a_full_disk_stops_the_receiving_alone() {
         .sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT)")
         .unwrap();
     let configuration = Configuration::of([url(&source)]).account("reader", "admin = true");
-    let mut relay = configuration.clone().file_size_max(2048).start(&folder);
+    let mut relay = configuration.file_size_max(2048).start(&folder);
     relay.has_all_of(&source);
     source.sql(&"INSERT INTO d.t (body) VALUES (REPEAT('x', 500000));\n".repeat(8)).unwrap();
     relay.wait_for("failure", |relay| (relay.phase() == "failed").then_some(()));
@@ -70,13 +71,45 @@ fn a_full_disk_stops_the_receiving_alone() {
         (folder.read("fetched/binlog.000001"), fs::read(&source.binlogs().unwrap()[0]).unwrap());
     assert_eq!(fetched.len() as u64, durable);
     assert!(fetched[22..] == original[22..fetched.len()]);
-    // The store refuses until it is opened again.
+    // Trying at once changes nothing, and health says so until something is stored again.
     relay.sql(mysql, "reader", &[], "START REPLICA").unwrap();
     relay.wait_for("failure", |relay| (relay.phase() == "failed").then_some(()));
-    drop(relay);
-    let mut relay = configuration.start(&folder);
+    assert_eq!(relay.get("/healthz").0, 503);
+    // The same process goes on when there is room.
+    relay.may_write_any_size();
+    relay.has_all_of(&source);
+    relay.wait_for("health", |relay| (relay.get("/healthz").0 == 200).then_some(()));
+    assert_eq!(relay.phase(), "receiving");
+    source.sql("INSERT INTO d.t (body) VALUES ('after'); FLUSH BINARY LOGS").unwrap();
     relay.has_all_of(&source);
     is_kept(&source, &folder.path("kept"));
+}
+
+#[test]
+fn a_full_disk_is_forgotten_when_there_is_room() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let Some(disk) = SmallDisk::mount(&folder.path("kept"), 3 << 20) else { return };
+    let source = mysql.sandbox().start().unwrap();
+    source
+        .sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT)")
+        .unwrap();
+    let configuration = Configuration::of([url(&source)]).account("reader", "admin = true");
+    let mut relay = configuration.start(&folder);
+    relay.has_all_of(&source);
+    // One of them is larger than what is written at a time.
+    source.sql(&"INSERT INTO d.t (body) VALUES (REPEAT('x', 900000));\n".repeat(6)).unwrap();
+    relay.wait_for("failure", |relay| (relay.phase() == "failed").then_some(()));
+    assert!(relay.get("/healthz").1.contains("No space left on device"), "{}", relay.get("/healthz").1);
+    let durable = relay.status()["log"]["durable"]["position"].as_u64().unwrap();
+    let fetched = relay.fetch(mysql, "reader", &folder.path("fetched"), &[], &["binlog.000001"]).unwrap();
+    assert_eq!(fs::metadata(&fetched[0]).unwrap().len(), durable);
+    source.sql("FLUSH BINARY LOGS; INSERT INTO d.t (body) VALUES ('after')").unwrap();
+    disk.resize(64 << 20);
+    relay.has_all_of(&source);
+    relay.wait_for("health", |relay| (relay.get("/healthz").0 == 200).then_some(()));
+    is_kept(&source, &folder.path("kept"));
+    drop(relay);
 }
 
 #[test]

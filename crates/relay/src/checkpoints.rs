@@ -8,6 +8,7 @@
 mod bytes;
 mod noting;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -16,7 +17,7 @@ use binlogz_binlog::HeaderFlags;
 use binlogz_binlog::checksum::crc32;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::header::FLAGS_OFFSET;
-use binlogz_store::{FileNumber, Storage, storage};
+use binlogz_store::{FileNumber, Position, Storage, storage};
 
 use self::noting::Since;
 pub(crate) use self::noting::{Noting, Seen};
@@ -141,6 +142,11 @@ impl Checkpoints {
         *lock(&self.inner) = Inner::default();
     }
 
+    /// Forgets what lies behind an offset of the stored file: it was cut off, and other bytes may follow.
+    fn forget_behind(&self, stored: u64) {
+        lock(&self.inner).places.retain(|place, _| *place <= stored);
+    }
+
     /// Writes what is new, as far as the file is durable. `now`: also if it is little.
     pub(crate) fn save(&self, durable: u64, now: bool) -> io::Result<()> {
         let mut inner = lock(&self.inner);
@@ -217,6 +223,26 @@ impl Indexes {
     pub(crate) fn remove(&self, number: FileNumber, name: &str) {
         lock(&self.files).remove(&number);
         // There need not be any; one that stays is in nobody's way.
+        let _ = self.storage.remove(&format!("{name}{SUFFIX}"));
+    }
+
+    /// The log ends there now: what was noted behind that was never durable.
+    pub(crate) fn forget_behind(&self, end: Position) {
+        for (number, places) in &*lock(&self.files) {
+            match number.cmp(&end.file) {
+                Ordering::Less => {}
+                Ordering::Equal => places.forget_behind(end.offset),
+                Ordering::Greater => places.forget(),
+            }
+        }
+    }
+
+    /// Forgets those of a file, and what was kept of them.
+    pub(crate) fn discard(&self, number: FileNumber, name: &str) {
+        if let Some(places) = lock(&self.files).get(&number) {
+            places.forget();
+        }
+        // Where it can't be removed, it is that of before: places are looked at before they are used.
         let _ = self.storage.remove(&format!("{name}{SUFFIX}"));
     }
 

@@ -60,6 +60,8 @@ struct Inner {
     received: Instant,
     /// Ends the connection that is open.
     hang_up: Option<HangUp>,
+    /// The disk failed, and nothing was made durable since: that is told, whatever is tried meanwhile.
+    ailing: Option<String>,
 }
 
 /// What the receiving does and with whom.
@@ -87,6 +89,7 @@ impl Default for Control {
             hindrance: None,
             received: Instant::now(),
             hang_up: None,
+            ailing: None,
         };
         Control { inner: Mutex::new(inner), changed: Condvar::new() }
     }
@@ -113,11 +116,16 @@ impl Control {
 
     pub(crate) fn seen(&self) -> Seen {
         let inner = self.lock();
+        let phase = match inner.phase {
+            Phase::Stopped => Phase::Stopped,
+            _ if inner.ailing.is_some() => Phase::Failed,
+            phase => phase,
+        };
         Seen {
-            phase: inner.phase,
+            phase,
             since: inner.since.elapsed(),
             server: inner.server.clone(),
-            failure: inner.failure.clone(),
+            failure: inner.failure.clone().or_else(|| inner.ailing.clone()),
             hindrance: inner.hindrance.clone(),
             without: match inner.phase {
                 Phase::Receiving => Duration::ZERO,
@@ -150,6 +158,32 @@ impl Control {
         let mut inner = self.lock();
         inner.enter(Phase::Waiting);
         inner.hindrance = Some((hindrance, printable(why).into_owned()));
+    }
+
+    /// The disk failed: it is tried again by itself, and until something is durable again the phase is
+    /// [`Phase::Failed`]. The connection that is open ends.
+    pub(crate) fn fail_for_now(&self, why: &str) {
+        let mut inner = self.lock();
+        if inner.ailing.is_none() {
+            inner.since = Instant::now();
+            inner.ailing = Some(printable(why).into_owned());
+        }
+        if let Some(hang_up) = inner.hang_up.take() {
+            hang_up.now();
+        }
+    }
+
+    /// Whether the disk failed, and nothing was made durable since.
+    pub(crate) fn is_ailing(&self) -> bool {
+        self.lock().ailing.is_some()
+    }
+
+    /// What comes is durable again.
+    pub(crate) fn mended(&self) {
+        let mut inner = self.lock();
+        if inner.ailing.take().is_some() {
+            inner.since = Instant::now();
+        }
     }
 
     /// Receiving has ended, since it is not wanted; whether somebody stopped it: else it has failed.
@@ -260,5 +294,17 @@ mod tests {
         control.enter(Phase::Receiving);
         let seen = control.seen();
         assert_eq!((seen.hindrance, seen.without), (None, Duration::ZERO));
+    }
+
+    #[test]
+    fn a_disk_that_failed_is_told_until_something_is_durable_again() {
+        let control = Control::default();
+        control.fail_for_now("the disk");
+        assert!(control.is_wanted(), "it is tried again");
+        control.connect("db1".into());
+        control.enter(Phase::Receiving);
+        assert_eq!(control.seen().phase, Phase::Failed);
+        control.mended();
+        assert_eq!(control.seen().phase, Phase::Receiving);
     }
 }

@@ -3,6 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
+use binlogz_store::storage;
+use binlogz_wire::ServerError;
+
+/// ER_CON_COUNT_ERROR: `is_network_error` of the server's rpl_replica.cc has it, ER_SOURCE_FATAL_ERROR_READING_BINLOG ends
+/// a replica's receiver for good.
+const TOO_MANY_CONNECTIONS: u16 = 1040;
+
 /// The result of relaying.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -202,9 +209,18 @@ impl Error {
 
     /// Whether trying again can't help: somebody must decide or repair something first.
     pub(crate) fn is_final(&self) -> bool {
-        let is_bug = matches!(self, Error::Panicked { .. } | Error::Ended(_));
-        is_bug
-            || matches!(self, Error::Store(_) | Error::Damaged { .. } | Error::Lineage(_) | Error::Gap { .. })
+        match self {
+            // It is repaired with the next connection.
+            Error::Store(binlogz_store::Error::Refusing { .. }) => false,
+            Error::Store(error) => !error.may_pass(),
+            Error::Damaged { .. } | Error::Lineage(_) | Error::Gap { .. } => true,
+            _ => self.is_bug(),
+        }
+    }
+
+    /// Whether it is our own mistake, which comes again.
+    pub(crate) fn is_bug(&self) -> bool {
+        matches!(self, Error::Panicked { .. } | Error::Ended(_))
     }
 
     /// Who keeps the receiving from going on, where trying again may help.
@@ -223,6 +239,39 @@ impl Error {
                 },
             ) => Hindrance::Unreachable,
             _ => Hindrance::Refused,
+        }
+    }
+
+    /// Whether it is this machine's trouble: another server of the source would not help.
+    pub(crate) fn is_local(&self) -> bool {
+        match self {
+            Error::Store(_) | Error::Io { .. } | Error::Payload(binlogz_payload::Error::Io(_)) => true,
+            Error::Conversion(error) => error.is_local(),
+            _ => false,
+        }
+    }
+
+    /// Whether it may be gone in a moment, although nobody repairs anything, as when descriptors are used up.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            Error::Store(error) => error.is_transient(),
+            Error::Io { source, .. } | Error::Payload(binlogz_payload::Error::Io(source)) => {
+                storage::is_transient(source)
+            }
+            Error::Conversion(error) => error.is_transient(),
+            _ => false,
+        }
+    }
+
+    /// What a client is told of it. What may pass in a moment has a code at which replicas connect again.
+    pub(crate) fn told(&self, code: u16) -> ServerError {
+        match self.is_transient() {
+            true => ServerError {
+                code: TOO_MANY_CONNECTIONS,
+                sqlstate: Some(*b"08004"),
+                message: format!("The relay can't serve this now, and may in a moment: {self}"),
+            },
+            false => ServerError { code, sqlstate: Some(*b"HY000"), message: self.to_string() },
         }
     }
 }

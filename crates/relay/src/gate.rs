@@ -3,10 +3,26 @@
 //! Those who are logging in have places of their own. When these are full the one who stands there longest is sent
 //! away for the next: whoever knows its password is through in milliseconds, so that neither ten thousand
 //! connections nor clients who say a byte a second keep it out.
+//!
+//! Clients never get the descriptors that the log needs: their number follows from the limit of the process
+//! ([`Limits::within`]), and what is over it is not accepted until others have ended.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Shutdown, TcpStream};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Descriptors of a client that logs in: two of its connection, one for the log's head.
+const DESCRIPTORS_LOGGING_IN: usize = 3;
+/// Of one that is logged in: two of its connection, two of the stored file that it is sent, one for what is looked up
+/// meanwhile, one for a temporary file.
+const DESCRIPTORS_LOGGED_IN: usize = 6;
+/// Connections that were sent away, and whose threads have not ended yet.
+const LEAVING_MAX: usize = 8;
+/// Descriptors that are the relay's own: the log (directory, lock, file, index), the source's connection, listeners, HTTP
+/// (17), converters' and receiver's temporary files (24), the archive, retention, standard streams.
+const DESCRIPTORS_RESERVED: usize = 80 + LEAVING_MAX * DESCRIPTORS_LOGGING_IN;
+/// Of what is left, those who log in get one in so many.
+const LOGGING_IN_SHARE: usize = 4;
 
 /// How many clients are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,17 +41,50 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// As many of them as so many descriptors allow.
+    #[must_use]
+    pub fn within(self, descriptors: u64) -> Limits {
+        let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
+        if self.descriptors() <= descriptors {
+            return self;
+        }
+        let left = descriptors.saturating_sub(DESCRIPTORS_RESERVED);
+        let logging_in = (left / LOGGING_IN_SHARE / DESCRIPTORS_LOGGING_IN).max(1);
+        let logging_in_max = self.logging_in_max.min(logging_in);
+        let left = left.saturating_sub(logging_in_max.saturating_mul(DESCRIPTORS_LOGGING_IN));
+        let connections_max = self.connections_max.min((left / DESCRIPTORS_LOGGED_IN).max(1));
+        Limits { connections_max, logging_in_max, ..self }
+    }
+
+    /// How many descriptors the process needs for so many clients.
+    pub fn descriptors(&self) -> usize {
+        let logging_in = self.logging_in_max.saturating_mul(DESCRIPTORS_LOGGING_IN);
+        let logged_in = self.connections_max.saturating_mul(DESCRIPTORS_LOGGED_IN);
+        logging_in.saturating_add(logged_in).saturating_add(DESCRIPTORS_RESERVED)
+    }
+
+    /// Connections at a time, those included that are about to end.
+    fn open_max(&self) -> usize {
+        self.logging_in_max.max(1).saturating_add(self.connections_max).saturating_add(LEAVING_MAX)
+    }
+}
+
 /// Who is inside and who stands in the door.
 #[derive(Debug)]
 pub(crate) struct Gate {
     limits: Limits,
     inner: Mutex<Inner>,
+    /// A connection was closed.
+    closed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// Connections that have descriptors.
+    open: usize,
     /// By connection number: the oldest first.
-    logging_in: BTreeMap<u32, TcpStream>,
+    logging_in: BTreeMap<u32, Arc<TcpStream>>,
     connected: BTreeMap<u32, IpAddr>,
     logged_in: usize,
     turned_away: u64,
@@ -69,7 +118,26 @@ pub(crate) struct Counts {
 
 impl Gate {
     pub(crate) fn new(limits: Limits) -> Self {
-        Gate { limits, inner: Mutex::default() }
+        Gate { limits, inner: Mutex::default(), closed: Condvar::new() }
+    }
+
+    /// Waits until one more connection has its descriptors.
+    pub(crate) fn wait_for_room(&self) {
+        let mut inner = self.lock();
+        while inner.open >= self.limits.open_max() {
+            inner = self.closed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A connection was accepted.
+    pub(crate) fn opened(&self) {
+        self.lock().open += 1;
+    }
+
+    /// Its descriptors are closed.
+    pub(crate) fn closed(&self) {
+        self.lock().open -= 1;
+        self.closed.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -77,7 +145,12 @@ impl Gate {
     }
 
     /// A place in the door for a new connection; `None`: its address has all it may have.
-    pub(crate) fn admit(&self, connection: u32, stream: &TcpStream, address: IpAddr) -> Option<Place<'_>> {
+    pub(crate) fn admit(
+        &self,
+        connection: u32,
+        stream: &Arc<TcpStream>,
+        address: IpAddr,
+    ) -> Option<Place<'_>> {
         let mut inner = self.lock();
         let most = self.limits.per_address_max;
         if most > 0 && inner.connected.values().filter(|other| **other == address).count() >= most {
@@ -90,10 +163,7 @@ impl Gate {
             let _ = oldest.shutdown(Shutdown::Both);
             inner.turned_away += 1;
         }
-        // Without a handle of its own it can't be sent away; the time to log in is bounded all the same.
-        if let Ok(handle) = stream.try_clone() {
-            inner.logging_in.insert(connection, handle);
-        }
+        inner.logging_in.insert(connection, Arc::clone(stream));
         inner.connected.insert(connection, address);
         Some(Place { gate: self, connection, is_logged_in: false, large: 0 })
     }
@@ -162,10 +232,43 @@ mod tests {
     use super::*;
 
     /// Both ends of a connection.
-    fn pair() -> (TcpStream, TcpStream) {
+    fn pair() -> (Arc<TcpStream>, TcpStream) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (listener.accept().unwrap().0, client)
+        (Arc::new(listener.accept().unwrap().0), client)
+    }
+
+    #[test]
+    fn clients_are_no_more_than_descriptors_allow() {
+        let limits = Limits::default();
+        assert_eq!(limits.within(limits.descriptors() as u64), limits);
+        for descriptors in [0, 64, 120, 256, 1024, 4096, limits.descriptors() as u64 - 1, u64::MAX] {
+            let within = limits.within(descriptors);
+            assert!(within.connections_max >= 1 && within.logging_in_max >= 1);
+            assert!(within.connections_max <= 1000 && within.logging_in_max <= 128);
+            if descriptors > 120 {
+                assert!(within.descriptors() as u64 <= descriptors, "{descriptors}: {within:?}");
+            }
+        }
+        let small = limits.within(256);
+        assert!(small.connections_max >= 16 && small.logging_in_max >= 8, "{small:?}");
+        let few = Limits { connections_max: 3, per_address_max: 2, logging_in_max: 5 };
+        assert_eq!(few.within(256), few);
+    }
+
+    #[test]
+    fn what_is_over_the_limit_waits_until_descriptors_are_closed() {
+        let gate = Gate::new(Limits { connections_max: 1, per_address_max: 0, logging_in_max: 1 });
+        let most = gate.limits.open_max();
+        (0..most).for_each(|_| gate.opened());
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| gate.wait_for_room());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(!waiting.is_finished());
+            gate.closed();
+            waiting.join().unwrap();
+        });
+        gate.wait_for_room();
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub(crate) struct Kept {
     pub(crate) conversions: Arc<Conversions>,
     indexes: Indexes,
     gtids: Mutex<Gtids>,
+    /// Held from the look at what is written until it is known to be durable, and while the store is reopened.
+    syncing: Mutex<()>,
     /// Its place among those that are kept, counted from 1.
     pub(crate) number: u64,
     /// Whether it goes on from no other log: the first one, and each that a server began anew.
@@ -94,8 +96,9 @@ impl Kept {
         lock(&self.gtids).written.union(gtids);
     }
 
-    /// These were found to be durable.
-    pub(crate) fn found(&self, gtids: &GtidSet) {
+    /// A file was damaged, and is less so; these are durable. Places that were noted around the damage are found again.
+    pub(crate) fn repaired(&self, file: FileNumber, gtids: &GtidSet) {
+        self.indexes.discard(file, &self.store.names().log(file));
         let mut known = lock(&self.gtids);
         known.written.union(gtids);
         known.durable.union(gtids);
@@ -103,10 +106,22 @@ impl Kept {
 
     /// Makes durable what was written by now.
     pub(crate) fn sync(&self) -> Result<()> {
+        let _alone = lock(&self.syncing);
         let gtids = self.written_gtids();
         self.store.sync()?;
         lock(&self.gtids).durable.union(&gtids);
         Ok(())
+    }
+
+    /// Recovers after a write or a sync that failed; `None`: there was no need to. Nothing may be on its way to the store.
+    pub(crate) fn reopen(&self) -> Result<Option<RecoveryReport>> {
+        let _alone = lock(&self.syncing);
+        let Some(report) = self.store.reopen()? else { return Ok(None) };
+        if let Some(end) = report.end {
+            self.indexes.forget_behind(end);
+        }
+        *lock(&self.gtids) = Gtids { written: report.gtids.clone(), durable: report.gtids.clone() };
+        Ok(Some(report))
     }
 
     /// Whether another log goes on where this one ends.
@@ -254,8 +269,11 @@ impl Lineages {
         let mut begin = logs.first();
         for log in left {
             let head = Head::read(&one.store, log.number)?;
-            let same =
-                Head::read(&older.store, log.number).is_ok_and(|older| older.is_of_the_same_file(&head));
+            let same = match Head::read(&older.store, log.number) {
+                Ok(older) => older.is_of_the_same_file(&head),
+                Err(error) if error.is_transient() => return Err(error),
+                Err(_) => false,
+            };
             if !same {
                 let known = begin.map_or(log.number, |begin| begin.number);
                 return Ok(Some(one.store.previous_gtids(known)?));
@@ -425,6 +443,7 @@ impl Lineages {
             conversions: Arc::clone(&self.conversions),
             indexes,
             gtids: Mutex::new(gtids),
+            syncing: Mutex::default(),
             number,
             is_root,
             retired: AtomicBool::new(false),

@@ -14,6 +14,9 @@ pub(crate) mod crashes;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod damage;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod faults;
 mod receiving;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
@@ -74,7 +77,14 @@ pub(crate) fn run(relay: &Relay) {
         relay.control.wait_until_wanted();
         let began = Instant::now();
         let before = relay.meters.transactions.load(Ordering::Relaxed);
-        let received = duties::attempt(duties::RECEIVE, || receive(relay));
+        let durable_before = durable(relay);
+        let mut received = duties::attempt(duties::RECEIVE, || receive(relay));
+        if let Some(first) = relay.lineages.last().and_then(|kept| kept.store.refuses_since()) {
+            // Whatever the connection ended with, this comes first: the source is not to blame.
+            if received.as_ref().err().is_none_or(|error| !error.is_local() && !error.is_bug()) {
+                received = Err(binlogz_store::Error::Latched { first }.into());
+            }
+        }
         if relay.control.seen().phase == Phase::Receiving {
             followed = Some(Instant::now());
         }
@@ -95,9 +105,22 @@ pub(crate) fn run(relay: &Relay) {
             Err(error) => error,
         };
         let hindrance = error.hindrance();
-        let got_on = relay.meters.transactions.load(Ordering::Relaxed) > before;
+        let got_on = match error.is_local() {
+            true => durable(relay) > durable_before,
+            false => relay.meters.transactions.load(Ordering::Relaxed) > before,
+        };
         if got_on || began.elapsed() > GOOD_AFTER {
             wait = RETRY_FIRST;
+        }
+        if error.is_local() {
+            relay.complain(
+                &error,
+                &format!("{error}; what is durable is served, trying again in {} ms", wait.as_millis()),
+            );
+            relay.control.fail_for_now(&error.to_string());
+            relay.control.pause(wait);
+            wait = (wait * 2).min(RETRY_MAX);
+            continue;
         }
         // Another server of the source may be there at once.
         let is_its_turn = followed.is_none_or(|then| then.elapsed() > FAILOVER_AFTER);
@@ -115,8 +138,15 @@ pub(crate) fn run(relay: &Relay) {
     }
 }
 
+/// Up to where the log that is received is durable.
+fn durable(relay: &Relay) -> Option<(u64, Position)> {
+    let kept = relay.lineages.last()?;
+    Some((kept.number, kept.store.positions()?.durable))
+}
+
 /// Connects, and receives until that ends.
 fn receive(relay: &Relay) -> Result<()> {
+    relay.mend()?;
     let server = relay.sources.current()?;
     relay.control.connect(server.server());
     let (source, mut connection) = ask(server)?;
@@ -224,7 +254,11 @@ fn receive_all(
         };
         let first = (!std::mem::replace(&mut told, true))
             .then(|| format!("{} from {}", String::from_utf8_lossy(piece.name), piece.offset));
-        if is_heartbeat(&piece)
+        let is_heartbeat = is_heartbeat(&piece);
+        if is_heartbeat {
+            receiving.check_disk()?;
+        }
+        if is_heartbeat
             && let Some(server) = server
             && let Some(change) = receiving.change(&mut tail, server)?
         {
@@ -233,7 +267,6 @@ fn receive_all(
         if drained {
             relay.lag.begins(Instant::now());
         }
-        let is_heartbeat = is_heartbeat(&piece);
         let acknowledge = receiving.piece(&piece)?;
         let (size, timestamp) =
             if piece.is_stored() { (piece.bytes.len(), piece.header.timestamp) } else { (0, 0) };

@@ -249,7 +249,47 @@ impl Relay {
     /// Makes durable what was written by now.
     pub(crate) fn sync(&self) -> Result<()> {
         let Some(kept) = self.lineages.last() else { return Ok(()) };
-        self.meters.sync(|| kept.sync())
+        let durable = || kept.store.positions().map(|now| now.durable);
+        let before = durable();
+        self.meters.sync(|| kept.sync())?;
+        if durable() > before && self.control.is_ailing() {
+            self.mended();
+        }
+        Ok(())
+    }
+
+    /// The disk works again.
+    pub(crate) fn mended(&self) {
+        self.control.mended();
+        self.say("the disk works again: what is received is durable");
+    }
+
+    /// Reopens the logs that refuse writes since the disk failed; an error is that of the log that is received.
+    pub(crate) fn mend(&self) -> Result<()> {
+        self.mend_older();
+        self.lineages.last().map_or(Ok(()), |kept| self.mend_one(&kept))
+    }
+
+    /// The same for those to which nothing is added, but from which files are purged.
+    pub(crate) fn mend_older(&self) {
+        let last = self.lineages.last().map(|last| last.number);
+        for kept in self.lineages.all().iter().filter(|kept| Some(kept.number) != last) {
+            if let Err(error) = self.mend_one(kept) {
+                self.complain(&error, &error.to_string());
+            }
+        }
+    }
+
+    fn mend_one(&self, kept: &Kept) -> Result<()> {
+        let Some(first) = kept.store.refuses_since() else { return Ok(()) };
+        if let Some(report) = kept.reopen()? {
+            let Kept { base, source, .. } = kept;
+            let level = if report.is_alarming() { Level::Error } else { Level::Info };
+            let line =
+                format!("log {base} of the source {source} was recovered after an error ({first}): {report}");
+            (self.log)(level, &printable(&line));
+        }
+        Ok(())
     }
 
     /// Waits until as many replicas as are wanted have acknowledged what is durable, before the relay does.
@@ -270,16 +310,24 @@ impl Relay {
         }
     }
 
-    fn sync_for_ever(&self) {
+    pub(crate) fn sync_for_ever(&self) {
         loop {
             let synced = duties::attempt(duties::SYNC, || {
                 self.unsynced.wait(self.options.sync);
                 self.sync()
             });
-            if let Err(error) = synced {
-                self.fail(&error);
-                // Receiving then begins with a sync of its own.
-                self.control.wait_until_wanted();
+            match synced {
+                Ok(()) => {}
+                Err(error) if error.is_bug() => {
+                    self.fail(&error);
+                    // Receiving then begins with a sync of its own.
+                    self.control.wait_until_wanted();
+                }
+                Err(error) => {
+                    // The receiver recovers: it knows what is on its way to the store.
+                    self.complain(&error, &format!("{error}; what is durable is served"));
+                    self.control.fail_for_now(&error.to_string());
+                }
             }
         }
     }

@@ -11,12 +11,14 @@
 //! is tried first, then all others.
 
 use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::sync::Arc;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::header::{FLAGS_OFFSET, HEADER_SIZE};
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
 use binlogz_binlog::{EventType, HeaderFlags, MAGIC, TransactionAssembler};
-use binlogz_payload::{CompressionLevel, Provenance, Spool, SpoolMemory};
+use binlogz_payload::{CompressionLevel, Spool, SpoolMemory};
 use binlogz_source::{ConnectOptions, DumpOptions, RemoteLog};
 use binlogz_store::{Damage, Hole};
 
@@ -54,7 +56,7 @@ pub(crate) fn repair(relay: &Relay, kept: &Kept, server: &ConnectOptions) -> Res
         };
         let size = bytes.size();
         let repaired = kept.store.repair(&mut bytes.reader(0..size))?;
-        kept.found(&repaired.report.gtids);
+        kept.repaired(damage.file, &repaired.report.gtids);
         relay.say(&format!(
             "{} was repaired from {} to {} with what {name} has of it; as it was before it is kept as {}",
             damage.name, hole.from, hole.to, repaired.kept_as
@@ -304,29 +306,44 @@ fn source_offset(kept: &Kept, damage: &Damage, hole: &Hole) -> Result<u64> {
 }
 
 /// Where a client begins that has everything which is damaged, and all before it; `None`: it does not, or where that is
-/// in this form is not known.
-pub(crate) fn behind_damage(kept: &Kept, form: Form, part: &Part, has: &GtidSet) -> Result<Option<Start>> {
-    let Some(damage) = kept.store.damage().filter(|damage| damage.file == part.of.file) else {
+/// in this form can't be told, since something that can be read is not where it is stored.
+pub(crate) fn behind_damage(
+    kept: &Kept,
+    form: Form,
+    part: &Arc<Part>,
+    has: &GtidSet,
+) -> Result<Option<Start>> {
+    let damage = kept.store.damage();
+    let Some(damage) = damage.filter(|damage| damage.file == part.of.file && part.of.part == 0) else {
         return Ok(None);
     };
     let is_had = |hole: &&Hole| {
         hole.before.is_subset(has) && hole.lost.as_ref().is_some_and(|lost| lost.is_subset(has))
     };
     let Some(last) = damage.holes.iter().take_while(is_had).last() else { return Ok(None) };
-    if form != Form::Received || part.of.part > 0 {
-        return Ok(None);
-    }
-    // Positions are the source's only where nothing was compressed here.
-    let first = damage.holes.first().map_or(0, |hole| hole.from);
-    for (from, to) in [(part.stored_head.end(), first), (last.to, u64::MAX)] {
-        let mut walker =
-            GroupWalker::new(kept.store.reader(damage.file, from)?, part.stored_head.framing(), from);
-        while walker.offset() < to {
-            let Ok(Some(group)) = walker.next() else { break };
-            if group.payload == Some(Provenance::Binlogz) {
-                return Ok(None);
-            }
+    let mut from = part.stored_head.end();
+    for to in damage.holes.iter().map(|hole| (hole.from, hole.to)).chain([(u64::MAX, 0)]) {
+        if !stands_as_stored(kept, form, part, from..to.0)? {
+            return Ok(None);
         }
+        from = to.1;
     }
     Ok(Some(Start { stored: last.to, at: last.to }))
+}
+
+/// Whether every transaction of a range is in this form where it is stored.
+fn stands_as_stored(kept: &Kept, form: Form, part: &Arc<Part>, range: Range<u64>) -> Result<bool> {
+    let start = Start { stored: range.start, at: range.start };
+    let mut log = Translator::at(kept, form, part, &start, io::sink())?;
+    while log.walker().offset() < range.end {
+        let Some(group) = log.walker().next()? else { break };
+        match log.keeps_size(&group) {
+            true => log.pass(&group)?,
+            false => log.write(&group)?,
+        }
+        if log.offset() != group.end {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

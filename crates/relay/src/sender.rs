@@ -34,7 +34,7 @@ use crate::repair::behind_damage;
 use crate::semi_sync::SemiSync;
 use crate::sink::EventSink;
 use crate::steering;
-use crate::translate::Translator;
+use crate::translate::{Opened, Translator};
 
 /// How often an idle dump looks whether its client is still there.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
@@ -90,9 +90,10 @@ pub(crate) struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    pub(crate) fn new(relay: &'a Relay, kept: &'a Kept, dump: Dump, sink: EventSink) -> Result<Self> {
-        let log = Translator::new(kept, dump.form, dump.file, sink)?;
-        Ok(Sender { relay, kept, dump, log, left_out_to: None, sink_leaves_out: false, in_blocks: false })
+    /// `opened`: the beginning of the file that is asked for.
+    pub(crate) fn new(relay: &'a Relay, kept: &'a Kept, dump: Dump, opened: Opened, sink: EventSink) -> Self {
+        let log = Translator::from(kept, opened, sink);
+        Sender { relay, kept, dump, log, left_out_to: None, sink_leaves_out: false, in_blocks: false }
     }
 
     /// Whom it is sent to.

@@ -33,6 +33,10 @@ const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(28_800);
 /// One that is sent to takes it within this time (`net_write_timeout`).
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// ER_UNKNOWN_ERROR.
+const UNKNOWN_ERROR: u16 = 1105;
+/// Of an error in place of the greeting: its packet has a length of one byte.
+const MESSAGE_SIZE_MAX: usize = 200;
 /// After an accept that failed, as when file descriptors are used up.
 const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 
@@ -41,6 +45,8 @@ pub(crate) fn accept(relay: &Arc<Relay>, listener: &TcpListener) {
     let connections = AtomicU32::new(1);
     let mut has_threads = true;
     loop {
+        // The others wait in the listener's queue: a descriptor that one of them had could be the log's last.
+        relay.gate.wait_for_room();
         let (stream, peer) = match listener.accept() {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -52,7 +58,11 @@ pub(crate) fn accept(relay: &Arc<Relay>, listener: &TcpListener) {
         let connection = connections.fetch_add(1, Ordering::Relaxed);
         let (its, stream) = (Arc::clone(relay), Arc::new(stream));
         let its_stream = Arc::clone(&stream);
-        let serve = move || serve(&its, connection, &its_stream, peer);
+        let open = Open::new(relay);
+        let serve = move || {
+            let (_open, stream) = (open, its_stream);
+            serve(&its, connection, &stream, peer);
+        };
         let spawned = thread::Builder::new().name(format!("client {connection}")).spawn(serve);
         if let Err(error) = spawned {
             relay.gate.turned_away();
@@ -69,7 +79,7 @@ pub(crate) fn accept(relay: &Arc<Relay>, listener: &TcpListener) {
 }
 
 /// Serves a client, from its admission to its end.
-fn serve(relay: &Relay, connection: u32, stream: &TcpStream, peer: SocketAddr) {
+fn serve(relay: &Relay, connection: u32, stream: &Arc<TcpStream>, peer: SocketAddr) {
     let ended = duties::attempt("a client's thread", || {
         let Some(place) = relay.gate.admit(connection, stream, peer.ip()) else {
             turn_away(stream, 1040, "Too many connections");
@@ -91,9 +101,26 @@ fn serve(relay: &Relay, connection: u32, stream: &TcpStream, peer: SocketAddr) {
     }
 }
 
+/// A connection that is open: counted until its descriptors are closed.
+struct Open(Arc<Relay>);
+
+impl Open {
+    fn new(relay: &Arc<Relay>) -> Self {
+        relay.gate.opened();
+        Open(Arc::clone(relay))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.gate.closed();
+    }
+}
+
 /// An error in place of the greeting.
 fn turn_away(mut stream: &TcpStream, code: u16, message: &str) {
     let mut packet = vec![0; 4];
+    let message = message.get(..message.floor_char_boundary(MESSAGE_SIZE_MAX)).unwrap_or(message);
     ErrPacket { code, sqlstate: None, message: message.as_bytes() }.encode(&mut packet);
     if let Some(size) = packet.get_mut(..1) {
         let length = message.len() + 3;
@@ -125,7 +152,15 @@ impl Client<'_> {
             turn_away(stream, 1053, "the relay has nothing of the source's log yet");
             return Ok(());
         };
-        let server_version = Head::read(&kept.store, now.durable.file)?.description.server_version();
+        let head = match Head::read(&kept.store, now.durable.file) {
+            Ok(head) => head,
+            Err(error) => {
+                let told = error.told(UNKNOWN_ERROR);
+                turn_away(stream, told.code, &told.message);
+                return Err(error);
+            }
+        };
+        let server_version = head.description.server_version();
         let mut session = ReplicaSession::new(ReplicaOptions {
             server_version,
             connection_id: self.connection,
@@ -193,7 +228,13 @@ impl Client<'_> {
                         if let Request::Dump(request) = request {
                             return self.dump(kept, &variables, &request, session.next_sequence(), transport);
                         }
-                        self.request(kept, &mut variables, session, request)?;
+                        if let Err(error) = self.request(kept, &mut variables, session, request) {
+                            // What was answered so far is whole, or nothing: this is the answer.
+                            session.refuse(&error.told(UNKNOWN_ERROR));
+                            let Client { connection, peer, .. } = self;
+                            let line = format!("connection {connection} from {peer}: {error}");
+                            self.relay.complain(&error, &line);
+                        }
                     }
                 }
             }

@@ -373,6 +373,8 @@ fn write(relay: &Relay, kept: &Kept, progress: &Progress, ready: Ready) -> Resul
         return Err(error.into());
     }
     written?;
+    // Only now: nobody sees a part of a batch, and an error above leaves none.
+    append.writer.publish()?;
     drop(append);
     let marks = rewritten.marks.as_deref();
     let mut table = lock(&relay.compression_stats);
@@ -431,7 +433,7 @@ struct Append<'a> {
 
 impl Write for Append<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.writer.append(bytes) {
+        match self.writer.extend(bytes) {
             Ok(_) => {
                 self.meters.stored(bytes.len() as u64);
                 Ok(bytes.len())

@@ -63,10 +63,33 @@ pub(crate) struct Translator<'a, W: FormSink> {
     buffer: Vec<u8>,
 }
 
+/// A place in a file of a form, with all that is opened to go on from there.
+pub(crate) struct Opened {
+    form: Form,
+    part: Arc<Part>,
+    start: Start,
+    walked: LogReader,
+    bodies: LogReader,
+}
+
+impl Opened {
+    /// The beginning of a file.
+    pub(crate) fn new(kept: &Kept, form: Form, file: FormFile) -> Result<Self> {
+        let part = kept.part(form, file, None)?;
+        let start = part.start();
+        Opened::at(kept, form, &Arc::new(part), start)
+    }
+
+    fn at(kept: &Kept, form: Form, part: &Arc<Part>, start: Start) -> Result<Self> {
+        let open = || kept.store.reader(part.of.file, start.stored);
+        Ok(Opened { form, part: Arc::clone(part), walked: open()?, bodies: open()?, start })
+    }
+}
+
 impl<'a, W: FormSink> Translator<'a, W> {
     /// At the beginning of a file.
     pub(crate) fn new(kept: &'a Kept, form: Form, file: FormFile, out: W) -> Result<Self> {
-        Translator::of(kept, form, kept.part(form, file, None)?, out)
+        Ok(Translator::from(kept, Opened::new(kept, form, file)?, out))
     }
 
     /// At the beginning of a file that is open.
@@ -77,23 +100,24 @@ impl<'a, W: FormSink> Translator<'a, W> {
 
     /// At a place of a file.
     pub(crate) fn at(kept: &'a Kept, form: Form, part: &Arc<Part>, start: &Start, out: W) -> Result<Self> {
-        let file = part.of.file;
-        Ok(Translator {
+        Ok(Translator::from(kept, Opened::at(kept, form, part, start.clone())?, out))
+    }
+
+    /// At a place that is open.
+    pub(crate) fn from(kept: &'a Kept, opened: Opened, out: W) -> Self {
+        let Opened { form, part, start, walked, bodies } = opened;
+        Translator {
             form,
-            in_front: *start == part.start(),
+            in_front: start == part.start(),
             out: PositionWriter::unbuffered(out, start.at, false),
-            walker: GroupWalker::new(
-                kept.store.reader(file, start.stored)?,
-                part.head.framing(),
-                start.stored,
-            ),
-            bodies: kept.store.reader(file, start.stored)?,
-            places: kept.places(file, &part.stored_head),
-            noting: noting_from(part, start),
+            walker: GroupWalker::new(walked, part.head.framing(), start.stored),
+            bodies,
+            places: kept.places(part.of.file, &part.stored_head),
+            noting: noting_from(&part, &start),
             buffer: Vec::new(),
             kept,
-            part: Arc::clone(part),
-        })
+            part,
+        }
     }
 
     /// Goes on at the beginning of the next stored file, or another one.
@@ -153,7 +177,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
         self.kept.names.name(self.form, self.part.number)
     }
 
-    pub(crate) fn part(&self) -> &Part {
+    pub(crate) fn part(&self) -> &Arc<Part> {
         &self.part
     }
 

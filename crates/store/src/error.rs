@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::storage;
+
 /// The result of work on a store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -19,8 +21,8 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// A write or a sync failed earlier: what is on disk is not known until the store is opened again.
-    #[error("the store refuses since an earlier error, and must be opened again: {first}")]
+    /// A write or a sync failed earlier: what is on disk is not known until the store is reopened.
+    #[error("the store refuses writes until it is reopened, since an earlier error: {first}")]
     Latched {
         /// The error that it began with.
         first: String,
@@ -82,6 +84,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the same may work when it is tried again, or when a disk that was full or failing works again: what is
+    /// stored is not what is wrong.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Error::Io { .. } | Error::Latched { .. })
+    }
+
+    /// Whether it may be gone in a moment, although nobody repairs anything: see [`storage::is_transient`].
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if storage::is_transient(source))
+    }
+
     pub(crate) fn io(operation: &'static str, file: &str) -> impl FnOnce(io::Error) -> Error + use<> {
         let file = file.to_owned();
         move |source| Error::Io { operation, file, source }

@@ -20,6 +20,40 @@ pub(crate) struct LogFile {
     cipher: Option<FileCipher>,
 }
 
+/// A file that was made and is empty: it has its descriptor, and belongs to no log.
+#[derive(Debug)]
+pub(crate) struct NewLogFile {
+    log: LogFile,
+    /// Of its encryption, if it gets a key.
+    header: Vec<u8>,
+}
+
+impl NewLogFile {
+    pub(crate) fn create(storage: &dyn Storage, name: &str, key: Option<&MasterKey>) -> Result<Self> {
+        let in_file = |source| Error::Encryption { file: name.to_owned(), source };
+        let (cipher, header) = match key {
+            None => (None, Vec::new()),
+            Some(key) => {
+                let (cipher, header) = FileCipher::create(key).map_err(in_file)?;
+                (Some(cipher), header.encode().map_err(in_file)?)
+            }
+        };
+        let file = storage.open(name, true).map_err(Error::io("create", name))?;
+        Ok(NewLogFile { log: LogFile { name: name.to_owned(), file, cipher }, header })
+    }
+
+    /// Writes what it begins with, durably.
+    pub(crate) fn begin(self, head: &[u8], scratch: &mut Vec<u8>) -> Result<LogFile> {
+        let NewLogFile { log, header } = self;
+        if !header.is_empty() {
+            log.file.write_at(0, &header).map_err(Error::io("write", &log.name))?;
+        }
+        log.write_at(0, head, scratch)?;
+        log.sync()?;
+        Ok(log)
+    }
+}
+
 impl LogFile {
     pub(crate) fn open(storage: &dyn Storage, name: &str, keyring: Option<&Keyring>) -> Result<Self> {
         let file = storage.open(name, false).map_err(Error::io("open", name))?;
@@ -47,23 +81,6 @@ impl LogFile {
             }
         };
         Ok(LogFile { name: name.to_owned(), file, cipher })
-    }
-
-    /// A new file, with its encryption header if it gets a key.
-    pub(crate) fn create(storage: &dyn Storage, name: &str, key: Option<&MasterKey>) -> Result<Self> {
-        let in_file = |source| Error::Encryption { file: name.to_owned(), source };
-        let cipher = match key {
-            None => None,
-            Some(key) => {
-                let (cipher, header) = FileCipher::create(key).map_err(in_file)?;
-                Some((cipher, header.encode().map_err(in_file)?))
-            }
-        };
-        let file = storage.open(name, true).map_err(Error::io("create", name))?;
-        if let Some((_, header)) = &cipher {
-            file.write_at(0, header).map_err(Error::io("write", name))?;
-        }
-        Ok(LogFile { name: name.to_owned(), file, cipher: cipher.map(|(cipher, _)| cipher) })
     }
 
     fn header_size(&self) -> u64 {

@@ -10,7 +10,7 @@
 
 use crate::error::{Error, Result};
 use crate::log_name::{FileNumber, LogNames};
-use crate::storage::{self, Storage};
+use crate::storage::{self, Replacement, Storage};
 
 /// More than a store will ever list: a million files.
 const INDEX_SIZE_MAX: u64 = 64 << 20;
@@ -44,8 +44,25 @@ pub(crate) fn read(
     Ok(Some(files))
 }
 
-/// Makes this the index, durably.
-pub(crate) fn write(storage: &dyn Storage, names: &LogNames, files: &[FileNumber]) -> Result<()> {
-    let text: String = files.iter().map(|file| format!("./{}\n", names.log(*file))).collect();
-    storage::replace(storage, &names.index(), text.as_bytes()).map_err(Error::io("write", &names.index()))
+/// An index to come: it has its descriptor, and nothing that counts was changed.
+#[derive(Debug)]
+pub(crate) struct NewIndex {
+    names: LogNames,
+    replacement: Replacement,
+}
+
+impl NewIndex {
+    /// Takes what a system that is short of descriptors can refuse. Such an error changes nothing.
+    pub(crate) fn prepare(storage: &dyn Storage, names: &LogNames) -> Result<Self> {
+        let name = names.index();
+        let replacement = Replacement::begin(storage, &name).map_err(Error::io("create", &name))?;
+        Ok(NewIndex { names: names.clone(), replacement })
+    }
+
+    /// Makes this the index, durably.
+    pub(crate) fn replace(self, storage: &dyn Storage, files: &[FileNumber]) -> Result<()> {
+        let NewIndex { names, replacement } = self;
+        let text: String = files.iter().map(|file| format!("./{}\n", names.log(*file))).collect();
+        replacement.finish(storage, text.as_bytes()).map_err(Error::io("write", &names.index()))
+    }
 }

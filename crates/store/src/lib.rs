@@ -6,8 +6,8 @@
 //! ```
 //!
 //! [`BinlogStore`] knows two positions, *written* and *durable*, and readers see nothing beyond the second.
-//! After a failed write or sync it refuses everything until it is opened again; opening it is recovery
-//! ([`RecoveryReport`]). What it asks of a disk is [`Storage`]; what it promises, and which test keeps each
+//! After a failed write or sync it refuses writes, and serves what is durable, until it is reopened; opening it is
+//! recovery ([`RecoveryReport`]). What it asks of a disk is [`Storage`]; what it promises, and which test keeps each
 //! promise, is in `docs/store.md`. Whose transactions these are, and what they look like, is the caller's
 //! business: `binlogz-engine` writes its own, a relay what it receives.
 
@@ -20,6 +20,7 @@ mod error;
 mod file;
 mod head;
 mod index;
+mod latch;
 mod lending;
 mod log_name;
 mod meta;

@@ -187,7 +187,7 @@ fn remove_unlisted(
 }
 
 /// Whether a file that was never listed is one that a rotation had just begun.
-fn holds_nothing(place: &Place, name: &str) -> Result<bool> {
+pub(crate) fn holds_nothing(place: &Place, name: &str) -> Result<bool> {
     // Not even its encryption header need be there.
     let Ok(log) = LogFile::open(place.storage.as_ref(), name, place.keyring.as_deref()) else {
         let file = place.storage.open(name, false).map_err(Error::io("open", name))?;

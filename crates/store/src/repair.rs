@@ -38,7 +38,7 @@ impl BinlogStore {
     pub fn repair(&self, bytes: &mut dyn Read) -> Result<Repaired> {
         let mut active = lock(&self.active);
         let shared = &self.shared;
-        shared.check_latch()?;
+        shared.latch.check()?;
         let damage = shared.damage();
         let Some((damage, hole)) = damage.as_ref().and_then(|damage| Some((damage, damage.holes.first()?)))
         else {
@@ -62,10 +62,9 @@ impl BinlogStore {
         }
         if let Some(end) = report.end {
             if report.damage.is_none() {
-                shared.note_durable(Some(end), true)?;
+                shared.note_durable(end, true)?;
             }
             shared.positions.set_both(end);
-            *lock(&shared.between) = Some(end);
             if let Some((log, _)) = last {
                 active.resume(shared, log, end);
             }

@@ -1,9 +1,8 @@
-//! The store: files, positions, the latch. Writing is [`crate::writer`]'s, opening [`crate::recover`]'s.
+//! The store: files, positions, reopening. Writing is [`crate::writer`]'s, opening [`crate::recover`]'s.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use binlogz_binlog::gtid::GtidSet;
@@ -13,7 +12,8 @@ use crate::aside;
 use crate::damage::Damage;
 use crate::error::{Error, Result};
 use crate::file::LogFile;
-use crate::index;
+use crate::index::{self, NewIndex};
+use crate::latch::Latch;
 use crate::lending::Lent;
 use crate::log_name::{FileNumber, LogNames};
 use crate::meta::{self, Lineage};
@@ -23,7 +23,7 @@ use crate::recover::{Recovered, RecoveryReport, recover};
 use crate::scan;
 use crate::storage::{Storage, StorageFile};
 use crate::watermark::Watermark;
-use crate::writer::{Active, StoreWriter};
+use crate::writer::{self, Active, StoreWriter};
 
 /// Which log, and how it is opened.
 #[derive(Debug, Clone)]
@@ -84,21 +84,12 @@ pub(crate) struct Shared {
     pub(crate) lent: Mutex<BTreeMap<FileNumber, Lent>>,
     /// What a sync would sync, and up to where.
     pub(crate) unsynced: Mutex<Option<(Arc<LogFile>, Position)>>,
-    /// Where the last writer ended: between transactions.
-    pub(crate) between: Mutex<Option<Position>>,
     pub(crate) watermark: Watermark,
     /// What is damaged; nothing is written meanwhile.
     pub(crate) damage: Mutex<Option<Arc<Damage>>>,
     /// Held while a file is synced: of two syncs at once the system tells only one that it failed.
     pub(crate) syncing: Mutex<()>,
-    latch: Latch,
-}
-
-/// Closes at the first error, for good.
-#[derive(Debug, Default)]
-struct Latch {
-    closed: AtomicBool,
-    first: OnceLock<String>,
+    pub(crate) latch: Latch,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -106,45 +97,14 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    pub(crate) fn check_latch(&self) -> Result<()> {
-        if !self.latch.closed.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let first = self.latch.first.get().cloned().unwrap_or_else(|| "an operation did not end".to_owned());
-        Err(Error::Latched { first })
-    }
-
     /// What is damaged.
     pub(crate) fn damage(&self) -> Option<Arc<Damage>> {
         lock(&self.damage).clone()
     }
 
     /// The log is durable up to here, and nobody knows it yet.
-    pub(crate) fn note_durable(&self, position: Option<Position>, now: bool) -> Result<()> {
-        let storage = self.place.storage.as_ref();
-        position.map_or(Ok(()), |position| self.watermark.note(storage, position, now))
-    }
-
-    /// Does what leaves the disk in an unknown state if it fails, or panics.
-    pub(crate) fn latching<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        struct Closing<'a>(&'a Latch, bool);
-        impl Drop for Closing<'_> {
-            fn drop(&mut self) {
-                if self.1 {
-                    self.0.closed.store(true, Ordering::Release);
-                }
-            }
-        }
-        self.check_latch()?;
-        let mut closing = Closing(&self.latch, true);
-        let done = work();
-        match &done {
-            Ok(_) => closing.1 = false,
-            Err(error) => {
-                let _ = self.latch.first.set(error.to_string());
-            }
-        }
-        done
+    pub(crate) fn note_durable(&self, position: Position, now: bool) -> Result<()> {
+        self.watermark.note(self.place.storage.as_ref(), position, now)
     }
 }
 
@@ -166,7 +126,8 @@ impl BinlogStore {
     pub fn open(storage: Arc<dyn Storage>, options: StoreOptions) -> Result<(BinlogStore, RecoveryReport)> {
         let names = LogNames::new(&options.base_name)?;
         let place = Place { storage, names, keyring: options.keyring };
-        let Recovered { files, active, watermark, report } = recover(&place, options.watermark_interval)?;
+        let Recovered { files, active, watermark, report } =
+            recover_durably(&place, options.watermark_interval)?;
         let present = place.storage.list().map_err(Error::io("list", "the directory"))?;
         meta::check(place.storage.as_ref(), &place.names, &present, options.lineage)?;
         let shared = Shared {
@@ -175,7 +136,6 @@ impl BinlogStore {
             files: Mutex::new(files),
             lent: Mutex::default(),
             unsynced: Mutex::new(None),
-            between: Mutex::new(report.end),
             watermark,
             damage: Mutex::new(report.damage.clone().map(Arc::new)),
             syncing: Mutex::new(()),
@@ -191,6 +151,55 @@ impl BinlogStore {
         let store =
             BinlogStore { shared: Arc::new(shared), active: Mutex::new(writing), lineage: options.lineage };
         Ok((store, report))
+    }
+
+    /// After a write or a sync that failed: recovers what is on disk, as opening does, and takes writes again. Readers
+    /// and whoever waits go on meanwhile, and see nothing go away. `None`: the store refuses nothing.
+    ///
+    /// # Errors
+    ///
+    /// A disk that still fails; files that no crash leaves behind; a log that ends before what was durable. The store
+    /// then goes on refusing writes and serving what is durable, and this may be called again.
+    pub fn reopen(&self) -> Result<Option<RecoveryReport>> {
+        let shared = &self.shared;
+        let mut active = lock(&self.active);
+        let _syncing = lock(&shared.syncing);
+        let mut files = lock(&shared.files);
+        if !shared.latch.is_closed() {
+            return Ok(None);
+        }
+        forget_unlisted(&shared.place, &mut files)?;
+        let recovered = recover_durably(&shared.place, shared.watermark.interval())?;
+        let durable = shared.positions.get().map(|now| now.durable);
+        if let Some(durable) = durable.filter(|durable| recovered.report.end < Some(*durable)) {
+            let file = shared.place.names.log(durable.file);
+            let found = match recovered.report.end {
+                Some(end) => {
+                    format!("the log ends in {} at {}", shared.place.names.log(end.file), end.offset)
+                }
+                None => "the log has no file".to_owned(),
+            };
+            let found = format!("{found}, and was durable up to {file} at {}", durable.offset);
+            return Err(Error::unfit(&file, found, "all that was durable"));
+        }
+        *files = recovered.files;
+        shared.watermark.becomes(recovered.watermark);
+        *lock(&shared.damage) = recovered.report.damage.clone().map(Arc::new);
+        *active = Active::default();
+        *lock(&shared.unsynced) = None;
+        if let Some(end) = recovered.report.end {
+            shared.positions.set_both(end);
+            if let Some((log, _)) = recovered.active {
+                active.resume(shared, log, end);
+            }
+        }
+        shared.latch.open();
+        Ok(Some(recovered.report))
+    }
+
+    /// Why the store refuses writes, if it does: the error of the disk that it began with.
+    pub fn refuses_since(&self) -> Option<String> {
+        self.shared.latch.is_closed().then(|| self.shared.latch.reason())
     }
 
     /// The log that a directory holds, if it holds one: what its files' names begin with, and whose it is.
@@ -209,7 +218,7 @@ impl BinlogStore {
     /// [`Error::Latched`]; [`Error::Refusing`] while the log is damaged.
     pub fn writer(&self) -> Result<StoreWriter<'_>> {
         let active = lock(&self.active);
-        self.shared.check_latch()?;
+        self.shared.latch.check()?;
         if let Some(damage) = self.shared.damage() {
             return Err(Error::Refusing { damage: damage.to_string() });
         }
@@ -223,17 +232,16 @@ impl BinlogStore {
     /// [`Error::Latched`]; a disk that fails, after which the store refuses everything.
     pub fn sync(&self) -> Result<Option<Position>> {
         let _syncing = lock(&self.shared.syncing);
-        self.shared.check_latch()?;
-        // First the lower one: what is noted must not be beyond what is synced.
-        let between = *lock(&self.shared.between);
+        self.shared.latch.check()?;
         let unsynced = lock(&self.shared.unsynced).as_ref().map(|(log, to)| (Arc::clone(log), *to));
         let Some((log, to)) = unsynced else { return Ok(self.shared.positions.get().map(|now| now.durable)) };
         if self.shared.positions.get().is_some_and(|now| now.durable >= to) {
             return Ok(self.shared.positions.get().map(|now| now.durable));
         }
-        self.shared.latching(|| {
+        self.shared.latch.guard(|| {
             log.sync()?;
-            self.shared.note_durable(between.filter(|between| between.file == to.file), false)
+            // Always between transactions: nothing else is published.
+            self.shared.note_durable(to, false)
         })?;
         Ok(self.shared.positions.set_durable(to))
     }
@@ -316,7 +324,9 @@ impl BinlogStore {
             Some(first) if number.next() == *first => Ok(()),
             _ => Err(Error::unfit(&name, "not in front of the first file", "the file before it")),
         };
-        self.shared.check_latch()?;
+        let latch = &self.shared.latch;
+        latch.check()?;
+        let openings = latch.openings();
         follows(&lock(&self.shared.files))?;
         let mut put = || {
             if storage.list()?.contains(&name) {
@@ -336,9 +346,18 @@ impl BinlogStore {
         }
         let mut files = lock(&self.shared.files);
         follows(&files)?;
-        self.shared.latching(|| {
+        if openings != latch.openings() {
+            // Recovery has removed it: the index did not list it yet.
+            return Err(Error::unfit(
+                &name,
+                "the store was opened again meanwhile",
+                "nothing else to happen",
+            ));
+        }
+        let index = NewIndex::prepare(storage, &place.names)?;
+        latch.guard(|| {
             let all: Vec<_> = std::iter::once(number).chain(files.iter().copied()).collect();
-            index::write(storage, &place.names, &all)?;
+            index.replace(storage, &all)?;
             *files = all;
             Ok(())
         })
@@ -359,9 +378,11 @@ impl BinlogStore {
         if purged.is_empty() {
             return Ok(Vec::new());
         }
-        self.shared.latching(|| {
+        self.shared.latch.check()?;
+        let index = NewIndex::prepare(place.storage.as_ref(), &place.names)?;
+        self.shared.latch.guard(|| {
             // The index first: a file that it lists must be there.
-            index::write(place.storage.as_ref(), &place.names, &kept)?;
+            index.replace(place.storage.as_ref(), &kept)?;
             *files = kept;
             let names: Vec<_> = purged.into_iter().map(|file| place.names.log(file)).collect();
             let present = place.storage.list().map_err(Error::io("list", "the directory"))?;
@@ -375,6 +396,31 @@ impl BinlogStore {
             Ok(names)
         })
     }
+}
+
+/// Recovers, and makes sure of what an earlier failure may have left visible and not durable: names, and the flag
+/// that says that the last file is closed.
+fn recover_durably(place: &Place, watermark_interval: Duration) -> Result<Recovered> {
+    // Before anything is removed: an index that a crash brings back must not list what is gone.
+    place.storage.sync_names().map_err(Error::io("sync", "the directory"))?;
+    let recovered = recover(place, watermark_interval)?;
+    let is_whole = recovered.report.damage.is_none();
+    if let (None, Some(end)) = (&recovered.active, recovered.report.end.filter(|_| is_whole)) {
+        let log =
+            LogFile::open(place.storage.as_ref(), &place.names.log(end.file), place.keyring.as_deref())?;
+        writer::write_flags(&log, |flags| flags, &mut Vec::new())?;
+    }
+    Ok(recovered)
+}
+
+/// Files that the index on disk has no more: a purge got as far as that. Recovery removes them.
+fn forget_unlisted(place: &Place, files: &mut Vec<FileNumber>) -> Result<()> {
+    let storage = place.storage.as_ref();
+    let present = storage.list().map_err(Error::io("list", "the directory"))?;
+    if let Some(listed) = index::read(storage, &place.names, &present)? {
+        files.retain(|file| listed.contains(file));
+    }
+    Ok(())
 }
 
 /// Writes a file from its begin on.

@@ -19,7 +19,7 @@
 //! half of the file. The other half holds the last synced record, so no crash can tear both.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::checksum::crc32;
@@ -93,6 +93,16 @@ impl Watermark {
             }
         }
         Ok(Watermark { name, interval, inner: Mutex::new(inner) })
+    }
+
+    /// How often it is synced.
+    pub(crate) fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// Goes on with what recovery found, which read the file again.
+    pub(crate) fn becomes(&self, found: Watermark) {
+        *lock(&self.inner) = found.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
     }
 
     /// What recovery must not go below.

@@ -1,10 +1,17 @@
 //! The one writer of a log: appends, begins files, closes them.
 //!
 //! ```text
-//! begin_file   close the file before │ create · head · sync · sync names │ index (new, sync, rename, sync names)
+//! begin_file   create it and the new index, both empty │ close the file before │ head · sync · sync names
+//!              │ index (write, sync, rename, sync names)
 //! append       one write
+//! extend …     some writes, of which nobody sees anything before
+//! publish      all of them are there
 //! seal         sync │ clear the in-use flag · sync
 //! ```
+//!
+//! What a system that is short of descriptors refuses comes first: such an error changes nothing, and the same can be
+//! tried again. After any other error the store refuses writes until it is reopened; what is known of the log in memory
+//! (its files, its ends) changes only when the disk has it.
 //!
 //! Each `│` is a point at which a crash leaves a log that opens; `docs/store.md` says as what. A file whose
 //! in-use flag is cleared was synced before: that is why only the last one can be torn.
@@ -16,10 +23,11 @@ use binlogz_binlog::{HeaderFlags, MAGIC};
 use binlogz_encryption::MasterKey;
 
 use crate::error::{Error, Result};
-use crate::file::LogFile;
-use crate::index;
+use crate::file::{LogFile, NewLogFile};
+use crate::index::NewIndex;
 use crate::log_name::{FILE_NUMBER_MAX, FileNumber};
 use crate::positions::Position;
+use crate::recover::holds_nothing;
 use crate::store::{Shared, lock};
 
 /// Where the in-use flag stands in a file: in the first byte of the format description's flags.
@@ -36,33 +44,39 @@ pub(crate) struct Active {
 #[derive(Debug)]
 struct ActiveFile {
     log: Arc<LogFile>,
+    /// Where the next byte goes.
     end: Position,
+    /// Where what others may see ends: before `end` only while a transaction is written in parts.
+    published: Position,
 }
 
 impl Active {
     /// Goes on with a file that was in use.
     pub(crate) fn resume(&mut self, shared: &Shared, log: LogFile, end: Position) {
         let log = Arc::new(log);
-        *lock(&shared.between) = Some(end);
         *lock(&shared.unsynced) = Some((Arc::clone(&log), end));
-        self.file = Some(ActiveFile { log, end });
+        self.file = Some(ActiveFile { log, end, published: end });
+    }
+
+    fn is_published(&self) -> bool {
+        self.file.as_ref().is_none_or(|file| file.end == file.published)
     }
 }
 
-/// The writer, while it is held.
+/// Sets the flags of a file's format description to what `change` makes of them, durably.
+pub(crate) fn write_flags(log: &LogFile, change: impl FnOnce(u8) -> u8, scratch: &mut Vec<u8>) -> Result<()> {
+    let mut flags = [0];
+    log.read_at(IN_USE_OFFSET, &mut flags)?;
+    let [flags] = flags;
+    log.write_at(IN_USE_OFFSET, &[change(flags)], scratch)?;
+    log.sync()
+}
+
+/// The writer, while it is held. Dropped between `extend` and `publish` it closes the store: recovery cuts the part off.
 #[derive(Debug)]
 pub struct StoreWriter<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) active: MutexGuard<'a, Active>,
-}
-
-impl Drop for StoreWriter<'_> {
-    /// What a writer appends before it is given back ends between transactions, in however many pieces it came.
-    fn drop(&mut self) {
-        if let Some(file) = &self.active.file {
-            *lock(&self.shared.between) = Some(file.end);
-        }
-    }
 }
 
 impl StoreWriter<'_> {
@@ -80,18 +94,34 @@ impl StoreWriter<'_> {
     ///
     /// # Errors
     ///
-    /// No file is open; a disk that fails, after which the store refuses everything.
+    /// No file is open; a disk that fails, after which the store refuses writes until it is reopened.
     pub fn append(&mut self, bytes: &[u8]) -> Result<Position> {
+        self.extend(bytes)?;
+        self.publish()
+    }
+
+    /// The same for a part of what is to be appended: [`StoreWriter::publish`] follows behind the last one. Nobody sees
+    /// a part, and no sync counts it.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    pub fn extend(&mut self, bytes: &[u8]) -> Result<Position> {
         let Active { file, scratch } = &mut *self.active;
-        let Some(file) = file else {
-            return Err(Error::Misuse {
-                what: "append",
-                found: "no open file".into(),
-                expected: "begin_file first",
-            });
-        };
-        self.shared.latching(|| file.log.write_at(file.end.offset, bytes, scratch))?;
+        let file = file.as_mut().ok_or_else(no_open_file)?;
+        self.shared.latch.guard(|| file.log.write_at(file.end.offset, bytes, scratch))?;
         file.end.offset += bytes.len() as u64;
+        Ok(file.end)
+    }
+
+    /// What was written behind the last transaction is whole; where the log ends then.
+    ///
+    /// # Errors
+    ///
+    /// No file is open.
+    pub fn publish(&mut self) -> Result<Position> {
+        let file = self.active.file.as_mut().ok_or_else(no_open_file)?;
+        file.published = file.end;
         // First what may be read of it, then up to where it may be synced.
         self.shared.positions.set_written(file.end);
         if let Some((_, to)) = lock(&self.shared.unsynced).as_mut() {
@@ -105,7 +135,8 @@ impl StoreWriter<'_> {
     ///
     /// # Errors
     ///
-    /// A number that is not above all others; a disk that fails, after which the store refuses everything.
+    /// A number that is not above all others. No descriptor for the new file or the index: nothing was changed, and the
+    /// same may work later. A disk that fails, after which the store refuses writes until it is reopened.
     pub fn begin_file(
         &mut self,
         number: FileNumber,
@@ -133,52 +164,81 @@ impl StoreWriter<'_> {
                 });
             }
         }
-        self.seal()?;
         let place = &self.shared.place;
         let storage = place.storage.as_ref();
+        self.shared.latch.check()?;
+        let log = self.create(number, key)?;
+        let index = NewIndex::prepare(storage, &place.names)?;
+        self.seal()?;
         let end = Position { file: number, offset: head.len() as u64 };
-        let log = self.shared.latching(|| {
-            let log = LogFile::create(storage, &place.names.log(number), key)?;
-            log.write_at(0, &head, &mut self.active.scratch)?;
-            log.sync()?;
+        let mut files = lock(&self.shared.files);
+        let all: Vec<_> = files.iter().copied().chain([number]).collect();
+        let log = self.shared.latch.guard(|| {
+            let log = log.begin(&head, &mut self.active.scratch)?;
             storage.sync_names().map_err(Error::io("sync", "the directory"))?;
             // Only now: a file that the index lists has its head.
-            let mut files = lock(&self.shared.files);
-            files.push(number);
-            index::write(storage, &place.names, &files)?;
-            drop(files);
-            self.shared.note_durable(Some(end), false)?;
+            index.replace(storage, &all)?;
+            self.shared.note_durable(end, false)?;
             Ok(log)
         })?;
+        *files = all;
         let log = Arc::new(log);
         *lock(&self.shared.unsynced) = Some((Arc::clone(&log), end));
         self.shared.positions.set_both(end);
-        self.active.file = Some(ActiveFile { log, end });
+        self.active.file = Some(ActiveFile { log, end, published: end });
         Ok(end)
+    }
+
+    /// A file that the index does not list. One that an attempt before has left there makes room.
+    fn create(&self, number: FileNumber, key: Option<&MasterKey>) -> Result<NewLogFile> {
+        let place = &self.shared.place;
+        let (storage, name) = (place.storage.as_ref(), place.names.log(number));
+        if storage.list().map_err(Error::io("list", "the directory"))?.contains(&name) {
+            if !holds_nothing(place, &name)? {
+                return Err(Error::unfit(&name, "the index does not list it", "no such file yet"));
+            }
+            storage.remove(&name).map_err(Error::io("remove", &name))?;
+        }
+        NewLogFile::create(storage, &name, key)
     }
 
     /// Closes the open file: makes it durable, then says that it is not in use any more.
     ///
     /// # Errors
     ///
-    /// A disk that fails, after which the store refuses everything.
+    /// A disk that fails, after which the store refuses writes until it is reopened.
     pub fn seal(&mut self) -> Result<()> {
+        if !self.active.is_published() {
+            return Err(Error::Misuse {
+                what: "seal",
+                found: "a part of a transaction".into(),
+                expected: "publish first",
+            });
+        }
         let Active { file, scratch } = &mut *self.active;
         let Some(open) = file else { return Ok(()) };
         let _syncing = lock(&self.shared.syncing);
-        self.shared.latching(|| {
+        self.shared.latch.guard(|| {
             open.log.sync()?;
-            let mut flags = [0];
-            open.log.read_at(IN_USE_OFFSET, &mut flags)?;
-            let [flags] = flags;
-            open.log.write_at(IN_USE_OFFSET, &[flags & !(HeaderFlags::IN_USE.0 as u8)], scratch)?;
-            open.log.sync()?;
-            self.shared.note_durable(Some(open.end), true)
+            self.shared.note_durable(open.end, true)
         })?;
         self.shared.positions.set_durable(open.end);
-        *lock(&self.shared.between) = Some(open.end);
+        let closed = |flags: u8| flags & !(HeaderFlags::IN_USE.0 as u8);
+        self.shared.latch.guard(|| write_flags(&open.log, closed, scratch))?;
         *lock(&self.shared.unsynced) = None;
         *file = None;
         Ok(())
     }
+}
+
+impl Drop for StoreWriter<'_> {
+    fn drop(&mut self) {
+        if !self.active.is_published() {
+            self.shared.latch.close(|| "a transaction was written in part, and given up".into());
+        }
+    }
+}
+
+fn no_open_file() -> Error {
+    Error::Misuse { what: "append", found: "no open file".into(), expected: "begin_file first" }
 }

@@ -10,6 +10,9 @@
 //! sync_names        they survive
 //! ```
 //!
+//! A fault is planned in one of two ways: for one operation that changes something or syncs ([`SimulatedDisk::fail_at`]),
+//! or for any call, reads and opens too, once or until it is cured ([`SimulatedDisk::trouble_at`]).
+//!
 //! What is random comes from the seed given to [`SimulatedDisk::crash`].
 
 use std::collections::BTreeMap;
@@ -34,6 +37,58 @@ pub enum Fault {
     Enospc,
     /// A sync says that it worked, and did nothing. (Other operations work.)
     LostSync,
+    /// No descriptor is left: nothing can be opened, created or listed. (Other calls work.)
+    Emfile,
+    /// A write ends before its last byte, with an error. (Other calls work.)
+    ShortWrite,
+}
+
+/// What is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    /// Listing and opening.
+    Open,
+    Create,
+    /// Reading, and asking for a size.
+    Read,
+    Write,
+    SetSize,
+    Sync,
+    /// Renaming and removing.
+    Name,
+    SyncNames,
+}
+
+impl Fault {
+    /// Whether such a call can meet it.
+    fn meets(self, call: Call) -> bool {
+        match self {
+            Fault::Eio => true,
+            Fault::Enospc => !matches!(call, Call::Open | Call::Read | Call::SetSize),
+            Fault::Emfile => matches!(call, Call::Open | Call::Create),
+            Fault::ShortWrite => call == Call::Write,
+            Fault::Crash | Fault::LostSync => false,
+        }
+    }
+
+    fn error(self) -> io::Error {
+        match self {
+            Fault::Enospc => io::Error::from_raw_os_error(28),
+            Fault::Emfile => io::Error::from_raw_os_error(24),
+            Fault::ShortWrite => io::ErrorKind::WriteZero.into(),
+            Fault::Eio | Fault::Crash | Fault::LostSync => eio(),
+        }
+    }
+}
+
+/// Calls that fail.
+#[derive(Clone, Copy, Debug)]
+struct Trouble {
+    from: u64,
+    fault: Fault,
+    /// Until it is cured; else once.
+    lasts: bool,
+    met: bool,
 }
 
 /// A disk. Its clones are the same one.
@@ -54,6 +109,8 @@ struct State {
     /// Raised by each crash: files opened before are gone.
     life: u64,
     capacity: Option<u64>,
+    calls: u64,
+    trouble: Option<Trouble>,
 }
 
 #[derive(Debug, Default)]
@@ -144,6 +201,32 @@ impl SimulatedDisk {
         self.state().plan = Some((operation, fault));
     }
 
+    /// Calls so far, reads and opens too.
+    pub fn calls(&self) -> u64 {
+        self.state().calls
+    }
+
+    /// From the call with this number on (the first is 0) the first one that can meet the fault does; if it `lasts`, all
+    /// of them, until [`SimulatedDisk::cure`].
+    pub fn trouble_at(&self, call: u64, fault: Fault, lasts: bool) {
+        self.state().trouble = Some(Trouble { from: call, fault, lasts, met: false });
+    }
+
+    /// Whether the planned trouble was met.
+    pub fn is_troubled(&self) -> bool {
+        self.state().trouble.is_some_and(|trouble| trouble.met)
+    }
+
+    /// Whether trouble is planned that was not met, or lasts.
+    pub fn has_plan(&self) -> bool {
+        self.state().trouble.is_some()
+    }
+
+    /// The trouble is over.
+    pub fn cure(&self) {
+        self.state().trouble = None;
+    }
+
     /// Whether it stopped at a [`Fault::Crash`].
     pub fn is_stopped(&self) -> bool {
         self.state().stopped
@@ -173,7 +256,7 @@ impl SimulatedDisk {
             }
         }
         state.names = state.durable_names.clone();
-        (state.plan, state.stopped) = (None, false);
+        (state.plan, state.trouble, state.stopped) = (None, None, false);
         state.life += 1;
     }
 
@@ -202,12 +285,27 @@ impl State {
         Ok(fault)
     }
 
+    /// Counts a call; the trouble that it meets.
+    fn call(&mut self, call: Call) -> Option<Fault> {
+        let this = self.calls;
+        self.calls += 1;
+        let trouble = self.trouble.as_mut()?;
+        let meets = this >= trouble.from && (trouble.lasts || !trouble.met) && trouble.fault.meets(call);
+        trouble.met |= meets;
+        meets.then_some(trouble.fault)
+    }
+
+    /// The same, for calls that do nothing then.
+    fn call_whole(&mut self, call: Call) -> io::Result<()> {
+        self.call(call).map_or(Ok(()), |fault| Err(fault.error()))
+    }
+
     /// For operations that happen whole or not at all.
     fn step_whole(&mut self) -> io::Result<()> {
         match self.step()? {
             None | Some(Fault::LostSync) => Ok(()),
             Some(Fault::Enospc) => Err(io::ErrorKind::StorageFull.into()),
-            Some(Fault::Crash | Fault::Eio) => Err(eio()),
+            Some(_) => Err(eio()),
         }
     }
 
@@ -235,12 +333,14 @@ impl State {
 
 impl Storage for SimulatedDisk {
     fn list(&self) -> io::Result<Vec<String>> {
-        let state = self.state();
+        let mut state = self.state();
+        state.call_whole(Call::Open)?;
         if state.stopped { Err(eio()) } else { Ok(state.names.keys().cloned().collect()) }
     }
 
     fn open(&self, name: &str, create: bool) -> io::Result<Arc<dyn StorageFile>> {
         let mut state = self.state();
+        state.call_whole(if create { Call::Create } else { Call::Open })?;
         let file = if create {
             state.step_whole()?;
             if state.names.contains_key(name) {
@@ -258,6 +358,7 @@ impl Storage for SimulatedDisk {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut state = self.state();
+        state.call_whole(Call::Name)?;
         state.step_whole()?;
         let file = state.named(from)?;
         state.change_name(NameChange::Rename(from.to_owned(), to.to_owned(), file));
@@ -266,6 +367,7 @@ impl Storage for SimulatedDisk {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut state = self.state();
+        state.call_whole(Call::Name)?;
         state.step_whole()?;
         state.named(name)?;
         state.change_name(NameChange::Remove(name.to_owned()));
@@ -274,6 +376,7 @@ impl Storage for SimulatedDisk {
 
     fn sync_names(&self) -> io::Result<()> {
         let mut state = self.state();
+        state.call_whole(Call::SyncNames)?;
         match state.step()? {
             None => {
                 for change in std::mem::take(&mut state.pending_names) {
@@ -303,11 +406,14 @@ impl OpenFile {
 
 impl StorageFile for OpenFile {
     fn size(&self) -> io::Result<u64> {
-        Ok(self.state()?.files[self.file].seen.len() as u64)
+        let mut state = self.state()?;
+        state.call_whole(Call::Read)?;
+        Ok(state.files[self.file].seen.len() as u64)
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
-        let state = self.state()?;
+        let mut state = self.state()?;
+        state.call_whole(Call::Read)?;
         let rest = state.files[self.file].seen.get(offset as usize..).unwrap_or_default();
         let count = rest.len().min(bytes.len());
         bytes[..count].copy_from_slice(&rest[..count]);
@@ -316,6 +422,14 @@ impl StorageFile for OpenFile {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.state()?;
+        if let Some(fault) = state.call(Call::Write) {
+            let there = match fault {
+                Fault::ShortWrite => bytes.len().saturating_sub(1),
+                _ => bytes.len() / 2,
+            };
+            state.change(self.file, Change::Write(offset as usize, bytes[..there].to_vec()));
+            return Err(fault.error());
+        }
         let fault = state.step()?;
         let full = state.is_full_with(self.file, offset as usize + bytes.len());
         if !full && matches!(fault, None | Some(Fault::LostSync)) {
@@ -329,6 +443,7 @@ impl StorageFile for OpenFile {
 
     fn set_size(&self, size: u64) -> io::Result<()> {
         let mut state = self.state()?;
+        state.call_whole(Call::SetSize)?;
         state.step_whole()?;
         state.change(self.file, Change::SetSize(size as usize));
         Ok(())
@@ -336,6 +451,10 @@ impl StorageFile for OpenFile {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.state()?;
+        if let Some(fault) = state.call(Call::Sync) {
+            state.files[self.file].pending.clear();
+            return Err(fault.error());
+        }
         let fault = state.step()?;
         let file = &mut state.files[self.file];
         match fault {
@@ -347,7 +466,7 @@ impl StorageFile for OpenFile {
             }
             Some(Fault::LostSync) => Ok(()),
             Some(Fault::Crash) => Err(eio()),
-            Some(Fault::Eio | Fault::Enospc) => {
+            Some(_) => {
                 // The system drops what it could not write: readers still see it, the disk never gets it.
                 file.pending.clear();
                 Err(eio())

@@ -31,6 +31,13 @@ impl SmallDisk {
         run_in_namespace();
         None
     }
+
+    /// From now on it has so many bytes.
+    pub(crate) fn resize(&self, size: u32) {
+        let size = format!("remount,size={size}");
+        let status = Command::new("mount").args(["-o", &size]).arg(&self.0).status().unwrap();
+        assert!(status.success());
+    }
 }
 
 /// Runs the test that this thread runs, in another process.

@@ -25,7 +25,7 @@ use super::simulated::{BASE, Beside, Connection, SourceLog, gtids};
 use super::{End, Receiving, receive_all, start};
 use crate::accounts::AccountOptions;
 use crate::disk::Disk;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::form::{Form, FormPolicy};
 use crate::gate::Limits;
 use crate::lineages::Kept;
@@ -72,6 +72,11 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// The last transaction that was acknowledged or shown.
+    pub(super) fn promised(&self) -> u64 {
+        self.promised
+    }
+
     /// Shows so much of a file, without its format description; some of it, or some more, may have been shown before.
     fn show(&mut self, name: String, bytes: Vec<u8>) {
         let shown = self.shown.entry(name.clone()).or_default();
@@ -179,7 +184,7 @@ impl Others<'_> {
         let [first, second, ..] = logs.as_slice() else { return Ok(()) };
         let mut bytes = Vec::new();
         let mut reader = self.kept.store.reader(first.number, 0)?;
-        std::io::copy(&mut reader, &mut bytes).unwrap();
+        std::io::copy(&mut reader, &mut bytes).map_err(Error::io("read"))?;
         self.known.purged.insert(first.number, bytes);
         self.kept.purge_before(second.number)?;
         Ok(())
@@ -194,7 +199,12 @@ impl Others<'_> {
 }
 
 /// Opens what the crash left, and checks that it is what was promised. `None`: the disk stopped meanwhile.
-fn open(disk: &SimulatedDisk, random: &mut Random, known: &mut Known, what: &str) -> Option<Relay> {
+pub(super) fn open(
+    disk: &SimulatedDisk,
+    random: &mut Random,
+    known: &mut Known,
+    what: &str,
+) -> Option<Relay> {
     let relay = Relay::open(options(random), Arc::new(OneDisk(disk.clone())), Box::new(|_, _| {}));
     let relay = match relay {
         Ok(relay) => relay,
@@ -256,7 +266,7 @@ impl FormSink for Bytes {
 
 /// What a client gets of a file that begins with the transaction at this position of the form, or in front of it; and
 /// where that begins.
-fn tail(kept: &Kept, form: Form, file: FormFile, position: Option<u64>) -> (u64, Vec<u8>) {
+pub(super) fn tail(kept: &Kept, form: Form, file: FormFile, position: Option<u64>) -> (u64, Vec<u8>) {
     let mut log = Translator::new(kept, form, file, Bytes::default()).unwrap();
     if let Some(start) = position.and_then(|position| log.before(position)) {
         log.begin_at(&start).unwrap();
@@ -288,7 +298,7 @@ fn transactions_in(mut bytes: &[u8], mut at: u64) -> usize {
 }
 
 /// The kept log is the source's, and every way into it leads to the same bytes.
-fn compare(relay: &Relay, source: &SourceLog, random: &mut Random, known: &mut Known, what: &str) {
+pub(super) fn compare(relay: &Relay, source: &SourceLog, random: &mut Random, known: &mut Known, what: &str) {
     let kept = relay.kept().unwrap();
     let logs = kept.store.logs().unwrap();
     assert_eq!(logs.len(), source.files.len(), "{what}");

@@ -141,6 +141,19 @@ impl<'a> Receiving<'a> {
         Ok((piece.wants_ack && self.whole).then(|| piece.end_offset()))
     }
 
+    /// The source is silent: whether the disk works, which may have failed elsewhere.
+    pub(super) fn check_disk(&self) -> Result<()> {
+        self.relay.mend_older();
+        if let Some(first) = self.kept.store.refuses_since() {
+            return Err(binlogz_store::Error::Latched { first }.into());
+        }
+        let all_durable = self.kept.store.positions().is_none_or(|now| now.written == now.durable);
+        if all_durable && self.relay.control.is_ailing() {
+            self.relay.mended();
+        }
+        Ok(())
+    }
+
     /// Whether the source's log is another one by now, as far as nothing of it is on its way here. `tail`: what was
     /// looked for the last time.
     pub(super) fn change(
@@ -204,6 +217,8 @@ impl<'a> Receiving<'a> {
         let before = store.positions().map(|now| now.written.file);
         let key = self.relay.options.encrypt.as_deref();
         self.end = Some(store.writer()?.begin_file(end.file, &bytes, key)?);
+        // At once: an error that follows must not forget what the file says of those before it.
+        self.relay.written(self.kept, &std::mem::take(&mut self.gtids));
         if let Some(before) = before {
             // Durable and closed: what is known of it is kept.
             let head = Head::read(store, before)?;
@@ -262,7 +277,6 @@ impl<'a> Receiving<'a> {
                 let event = std::mem::take(&mut self.event);
                 self.begin_file(&event)?;
                 self.spool = Spool::new(&self.memory, Vec::new());
-                self.relay.written(self.kept, &std::mem::take(&mut self.gtids));
             }
         } else if header.event_type == EventType::TRANSACTION_PAYLOAD {
             let body_size = u64::from(header.event_size) - HEADER_SIZE as u64;

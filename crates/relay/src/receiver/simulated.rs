@@ -111,6 +111,14 @@ impl SourceLog {
         self.files.iter().flat_map(|file| &file.ends).map(|(_, gno)| *gno).max().unwrap()
     }
 
+    /// The last transaction that ends at an offset of a file or before.
+    pub(super) fn last_before(&self, name: &str, offset: usize) -> u64 {
+        let files = self.files.iter().take_while(|file| file.name.as_str() <= name);
+        let ends = files.flat_map(|file| file.ends.iter().map(move |end| (file, end)));
+        let before = ends.filter(|(file, (end, _))| file.name != name || *end <= offset);
+        before.map(|(_, (_, gno))| *gno).max().unwrap_or(0)
+    }
+
     /// The transaction that ends here.
     fn ending_at(&self, name: &[u8], offset: u64) -> Option<u64> {
         let file = self.files.iter().find(|file| file.name.as_bytes() == name)?;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use binlogz_binlog::MAGIC;
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
-use binlogz_store::FileNumber;
+use binlogz_store::{FileNumber, storage};
 use binlogz_wire::ServerError;
 use binlogz_wire::dump_request::{DumpFlags, DumpRequest};
 use binlogz_wire::response::{EofPacket, ErrPacket};
@@ -22,6 +22,7 @@ use crate::semi_sync::SemiSync;
 use crate::sender::{AHEAD_MAX, Dump, Sender, TICK, broken};
 use crate::served;
 use crate::sink::EventSink;
+use crate::translate::Opened;
 use crate::transport::Transport;
 use crate::variables::Variables;
 
@@ -36,9 +37,14 @@ impl Client<'_> {
         transport: Transport,
     ) -> Result<()> {
         let mut sink = EventSink::new(transport, sequence);
-        let (kept, dump) = match self.prepare(kept, variables, request) {
+        let prepared = self.prepare(kept, variables, request).and_then(|(kept, dump)| {
+            let opened = Opened::new(&kept, dump.form, dump.file)?;
+            Ok((kept, dump, opened))
+        });
+        let (kept, dump, opened) = match prepared {
             Ok(prepared) => prepared,
-            Err(error @ (Error::Io { .. } | Error::Left(_))) => return Err(error),
+            Err(error @ Error::Left(_)) => return Err(error),
+            Err(error @ Error::Io { .. }) if !error.is_transient() => return Err(error),
             // What passes is not to stop a replica for good: it comes again.
             Err(Error::Archive(to, error)) if error.is_io() => return Err(Error::Archive(to, error)),
             Err(error) => return farewell(&mut sink, error),
@@ -47,7 +53,7 @@ impl Client<'_> {
         if dump.semi_sync.is_some() {
             sink.begin_semi_sync();
         }
-        let mut sender = Sender::new(self.relay, &kept, dump, sink)?;
+        let mut sender = Sender::new(self.relay, &kept, dump, opened, sink);
         match sender.run() {
             Ok(()) => {
                 let sink = sender.sink()?;
@@ -56,15 +62,17 @@ impl Client<'_> {
                 sink.raw(&packet).map_err(broken)
             }
             // What could not be sent can't be told either.
-            Err(error @ (Error::Io { .. } | Error::Left(_) | Error::Store(_))) => Err(error),
+            Err(error @ (Error::Io { .. } | Error::Left(_))) => Err(error),
             Err(Error::Archive(to, error)) if error.is_io() => Err(Error::Archive(to, error)),
-            Err(Error::Payload(binlogz_payload::Error::Io(error))) => match error.kind() {
-                std::io::ErrorKind::InvalidInput => match sender.sink() {
-                    Ok(sink) => farewell(sink, Error::Refused(error.to_string())),
-                    Err(_) => Err(broken(error)),
-                },
-                _ => Err(broken(error)),
-            },
+            Err(Error::Payload(binlogz_payload::Error::Io(error))) if !storage::is_transient(&error) => {
+                match error.kind() {
+                    std::io::ErrorKind::InvalidInput => match sender.sink() {
+                        Ok(sink) => farewell(sink, Error::Refused(error.to_string())),
+                        Err(_) => Err(broken(error)),
+                    },
+                    _ => Err(broken(error)),
+                }
+            }
             Err(error) => match sender.sink() {
                 Ok(sink) => farewell(sink, error),
                 Err(_) => Err(error),
@@ -346,10 +354,10 @@ fn no_such_file() -> Error {
 /// Tells the client why there is nothing more, if it can be told, and the log.
 fn farewell(sink: &mut EventSink, error: Error) -> Result<()> {
     if !sink.is_inside_event() {
-        let message = error.to_string();
-        let code = ServerError::SOURCE_FATAL_ERROR_READING_BINLOG;
+        let ServerError { code, sqlstate, message } =
+            error.told(ServerError::SOURCE_FATAL_ERROR_READING_BINLOG);
         let mut body = Vec::new();
-        ErrPacket { code, sqlstate: Some(*b"HY000"), message: message.as_bytes() }.encode(&mut body);
+        ErrPacket { code, sqlstate, message: message.as_bytes() }.encode(&mut body);
         let [l0, l1, l2, ..] = (body.len() as u32).to_le_bytes();
         let packet = [&[l0, l1, l2, sink.sequence()], body.as_slice()].concat();
         sink.raw(&packet).map_err(broken)?;

@@ -72,28 +72,53 @@ pub fn read_all(file: &dyn StorageFile, size_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Whether an error of the system may be gone when the same is tried again, although nobody repairs anything: no
+/// descriptor or memory was left, the call was interrupted, there was no room.
+pub fn is_transient(error: &io::Error) -> bool {
+    /// ENFILE, EMFILE.
+    const NO_DESCRIPTOR: [i32; 2] = [23, 24];
+    use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull, WouldBlock};
+    matches!(error.kind(), Interrupted | WouldBlock | OutOfMemory | StorageFull | QuotaExceeded)
+        || error.raw_os_error().is_some_and(|code| NO_DESCRIPTOR.contains(&code))
+}
+
 /// Replaces a small file in one step: after a crash there is the old one or the new one, whole.
 pub fn replace(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let (new, file) = write_new(storage, name, bytes)?;
-    file.sync()?;
-    storage.rename(&new, name)?;
-    storage.sync_names()
+    Replacement::begin(storage, name)?.finish(storage, bytes)
 }
 
 /// The same for what can be made again: a crash of the system may leave anything.
 pub fn replace_unsynced(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let (new, _) = write_new(storage, name, bytes)?;
-    storage.rename(&new, name)
+    let Replacement { name, new, file } = Replacement::begin(storage, name)?;
+    file.write_at(0, bytes)?;
+    storage.rename(&new, &name)
 }
 
-fn write_new(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<(String, Arc<dyn StorageFile>)> {
-    let new = format!("{name}{NEW_SUFFIX}");
-    if storage.list()?.contains(&new) {
-        storage.remove(&new)?;
+/// A file that will take another's name.
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    name: String,
+    new: String,
+    file: Arc<dyn StorageFile>,
+}
+
+impl Replacement {
+    /// An empty file beside it.
+    pub(crate) fn begin(storage: &dyn Storage, name: &str) -> io::Result<Self> {
+        let new = format!("{name}{NEW_SUFFIX}");
+        if storage.list()?.contains(&new) {
+            storage.remove(&new)?;
+        }
+        Ok(Replacement { name: name.to_owned(), file: storage.open(&new, true)?, new })
     }
-    let file = storage.open(&new, true)?;
-    file.write_at(0, bytes)?;
-    Ok((new, file))
+
+    /// Has these bytes and the name, durably.
+    pub(crate) fn finish(self, storage: &dyn Storage, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_at(0, bytes)?;
+        self.file.sync()?;
+        storage.rename(&self.new, &self.name)?;
+        storage.sync_names()
+    }
 }
 
 /// What [`replace`] puts behind a name while the file is not whole.

@@ -116,9 +116,12 @@ fn every_operation_may_be_the_last_or_fail() {
                 Ok((store, _)) => {
                     let error = fixed_run(&store, &mut model).expect_err(&what);
                     assert!(!matches!(error, Error::Latched { .. }), "{what}: {error}");
-                    let error = store.writer().map(drop).expect_err(&what);
-                    assert!(matches!(error, Error::Latched { .. }), "{what}: {error}");
-                    assert!(matches!(store.sync(), Err(Error::Latched { .. })), "{what}");
+                    // Where nothing was written yet the same may be tried again.
+                    if !matches!(error, Error::Io { operation: "create", .. }) {
+                        let error = store.writer().map(drop).expect_err(&what);
+                        assert!(matches!(error, Error::Latched { .. }), "{what}: {error}");
+                        assert!(matches!(store.sync(), Err(Error::Latched { .. })), "{what}");
+                    }
                 }
             }
             if fault == Fault::Crash {

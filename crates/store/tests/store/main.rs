@@ -2,6 +2,7 @@
 
 mod common;
 mod crash;
+mod faults;
 mod files;
 mod recovery;
 mod watermark;

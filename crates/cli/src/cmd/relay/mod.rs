@@ -4,6 +4,7 @@
 
 mod check_config;
 mod config;
+mod descriptors;
 mod init;
 mod log;
 mod resolve;

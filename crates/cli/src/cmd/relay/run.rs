@@ -7,7 +7,7 @@ use binlogz_relay::Relay;
 use clap::Args;
 
 use super::config::{Config, Http, Listen, Log, Source, Store};
-use super::{FormName, StoreName, log};
+use super::{FormName, StoreName, descriptors, log};
 use crate::Exit;
 use crate::failure::{Failure, Result};
 use crate::memory;
@@ -102,7 +102,9 @@ impl Run {
         };
         let format = config.log.format;
         let log = Box::new(move |level, line: &str| log::tell(format, level, line));
-        let running = Relay::start(config.resolve()?, log);
+        let mut options = config.resolve()?;
+        options.limits = descriptors::limit(options.limits, &*log);
+        let running = Relay::start(options, log);
         let running = running.map_err(|error| Failure::Line(error.to_string()))?;
         // Without systemd there is nobody to tell.
         let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);

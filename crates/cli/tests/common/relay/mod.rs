@@ -53,6 +53,13 @@ impl Relay {
         }
     }
 
+    /// Takes back the limit of [`Configuration::file_size_max`].
+    pub(crate) fn may_write_any_size(&self) {
+        use rustix::process::{Pid, Resource, Rlimit, prlimit};
+        let pid = Pid::from_child(&self.child);
+        prlimit(Some(pid), Resource::Fsize, Rlimit { current: None, maximum: None }).unwrap();
+    }
+
     /// As a crash would.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();

@@ -50,7 +50,8 @@ pub(crate) struct Configuration {
     listen: String,
     accounts: Vec<(&'static str, &'static str)>,
     archive: String,
-    file_size_max: Option<u32>,
+    /// `ulimit`'s options.
+    ulimit: Option<String>,
     environment: Vec<(&'static str, OsString)>,
 }
 
@@ -64,7 +65,7 @@ impl Configuration {
             listen: String::new(),
             accounts: Vec::new(),
             archive: String::new(),
-            file_size_max: None,
+            ulimit: None,
             environment: Vec::new(),
         }
     }
@@ -109,9 +110,14 @@ impl Configuration {
         self
     }
 
-    /// It can't write files of more KiB.
+    /// It can't write files of more KiB, until [`Relay::may_write_any_size`].
     pub(crate) fn file_size_max(self, kib: u32) -> Configuration {
-        Configuration { file_size_max: Some(kib), ..self }
+        Configuration { ulimit: Some(format!("-S -f {kib}")), ..self }
+    }
+
+    /// It can't open more files.
+    pub(crate) fn open_files_max(self, descriptors: u32) -> Configuration {
+        Configuration { ulimit: Some(format!("-n {descriptors}")), ..self }
     }
 
     /// Variables of its environment.
@@ -124,12 +130,12 @@ impl Configuration {
 
     pub(crate) fn start(&self, folder: &Folder) -> Relay {
         self.write(folder);
-        let mut command = match self.file_size_max {
+        let mut command = match &self.ulimit {
             None => folder.binlogz(["relay", "run", "--config=relay.toml"]),
-            Some(kib) => {
+            Some(limit) => {
                 // Who ignores the signal is told by an error, as when a disk is full.
                 let script =
-                    format!("trap '' XFSZ; ulimit -f {kib}; exec \"$0\" relay run --config=relay.toml");
+                    format!("trap '' XFSZ; ulimit {limit}; exec \"$0\" relay run --config=relay.toml");
                 let mut shell = Command::new("bash");
                 shell.args(["-c", &script, env!("CARGO_BIN_EXE_binlogz")]).current_dir(folder.path(""));
                 shell
