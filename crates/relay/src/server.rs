@@ -120,7 +120,8 @@ impl Drop for Open {
 /// An error in place of the greeting.
 fn turn_away(mut stream: &TcpStream, code: u16, message: &str) {
     let mut packet = vec![0; 4];
-    let message = message.get(..message.floor_char_boundary(MESSAGE_SIZE_MAX)).unwrap_or(message);
+    let size_max = MESSAGE_SIZE_MAX.min(message.len());
+    let message = (0..=size_max).rev().find_map(|end| message.get(..end)).unwrap_or_default();
     ErrPacket { code, sqlstate: None, message: message.as_bytes() }.encode(&mut packet);
     if let Some(size) = packet.get_mut(..1) {
         let length = message.len() + 3;

@@ -229,7 +229,7 @@ impl BinlogStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Latched`]; a disk that fails, after which the store refuses everything.
+    /// [`Error::Latched`]; a disk that fails, after which the store refuses writes until it is reopened.
     pub fn sync(&self) -> Result<Option<Position>> {
         let _syncing = lock(&self.shared.syncing);
         self.shared.latch.check()?;
@@ -367,7 +367,7 @@ impl BinlogStore {
     ///
     /// # Errors
     ///
-    /// A file that is not in the log; a disk that fails, after which the store refuses everything.
+    /// A file that is not in the log; a disk that fails, after which the store refuses writes until it is reopened.
     pub fn purge_before(&self, number: FileNumber) -> Result<Vec<String>> {
         let place = &self.shared.place;
         let mut files = lock(&self.shared.files);
