@@ -10,6 +10,7 @@
 //! * [`builder`] builds logs by hand: of servers that can't be had here, and with any lie in them;
 //! * [`mutate`] damages them, from a seed that is printed;
 //! * [`disk`] is a disk that loses, tears and refuses what a store writes to it;
+//! * [`faults`] makes the system calls of a real process fail;
 //! * [`setting`](setting()) says how long a test is, [`memory`] what a process took.
 //!
 //! Everything dear to make is kept in a [`cache`] outside the checkout. A test that needs a program which can't
@@ -19,6 +20,7 @@ pub mod browser;
 pub mod builder;
 pub mod corpus;
 pub mod disk;
+pub mod faults;
 pub mod memory;
 pub mod mixed;
 pub mod mutate;
