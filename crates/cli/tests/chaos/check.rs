@@ -43,9 +43,12 @@ impl World<'_> {
         loop {
             let status = self.replica.replica_status().unwrap();
             let field = |name: &str| status.get(name).cloned().unwrap_or_default();
-            if !field("Last_SQL_Error").is_empty() {
-                let error = field("Last_SQL_Error");
-                return self.wrong(&format!("the replica can't apply what it was sent: {error}"));
+            // Of a payload that can't be decompressed it says nothing.
+            if !field("Last_SQL_Error").is_empty() || field("Replica_SQL_Running") == "No" {
+                let (number, error) = (field("Last_SQL_Errno"), field("Last_SQL_Error"));
+                self.wrong(&format!("the replica can't apply what it was sent: {number} {error}"));
+                // What it has fetched goes, so that the next rounds begin well.
+                self.replica.sql("STOP REPLICA; RESET REPLICA; START REPLICA").unwrap();
             }
             let has: GtidSet = self.replica.gtid_executed().unwrap().parse().unwrap();
             if committed.is_subset(&has) {
