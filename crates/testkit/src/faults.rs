@@ -255,7 +255,7 @@ pub struct Faults {
 impl Faults {
     /// What the process's environment has to say.
     pub fn env(&self) -> [(&'static str, OsString); 2] {
-        [("LD_PRELOAD", self.library.clone().into()), ("BINLOGZ_FAULTS", self.path.clone().into())]
+        [("LD_PRELOAD", self.library.clone().into()), ("BINLOGZ_FAULT_PAGE", self.path.clone().into())]
     }
 
     /// From now on these rules hold, the first one that decides; the counts begin anew.

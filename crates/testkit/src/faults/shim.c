@@ -3,7 +3,7 @@
  * `../faults.rs` compiles it, writes the page and says what the rules mean. It changes nothing that no rule names, and
  * without rules a call costs one load.
  *
- * The control page is a file of 4096 bytes, mapped shared, named by BINLOGZ_FAULTS:
+ * The control page is a file of 4096 bytes, mapped shared, named by BINLOGZ_FAULT_PAGE:
  *
  *      0  u64       generation; 0: the page is being written
  *      8  16 × u64  how many calls each rule has failed, counted here
@@ -67,7 +67,7 @@ static int rule_count;
 static int wanted[CALLS]; /* by any rule */
 
 __attribute__((constructor)) static void map_page(void) {
-    const char *path = getenv("BINLOGZ_FAULTS");
+    const char *path = getenv("BINLOGZ_FAULT_PAGE");
     if (path == NULL)
         return;
     int (*real_open)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open64");

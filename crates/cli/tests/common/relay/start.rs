@@ -52,6 +52,8 @@ pub(crate) struct Configuration {
     archive: String,
     /// `ulimit`'s options.
     ulimit: Option<String>,
+    /// Where it listens and answers over HTTP; 0: anywhere.
+    ports: (u16, u16),
     environment: Vec<(&'static str, OsString)>,
 }
 
@@ -66,6 +68,7 @@ impl Configuration {
             accounts: Vec::new(),
             archive: String::new(),
             ulimit: None,
+            ports: (0, 0),
             environment: Vec::new(),
         }
     }
@@ -120,6 +123,11 @@ impl Configuration {
         Configuration { ulimit: Some(format!("-n {descriptors}")), ..self }
     }
 
+    /// Where it listens and answers over HTTP, so that it is found there again after a restart.
+    pub(crate) fn ports(self, listen: u16, http: u16) -> Configuration {
+        Configuration { ports: (listen, http), ..self }
+    }
+
     /// Variables of its environment.
     pub(crate) fn environment(
         self,
@@ -129,6 +137,18 @@ impl Configuration {
     }
 
     pub(crate) fn start(&self, folder: &Folder) -> Relay {
+        let mut relay = self.launch(folder);
+        let said = |relay: &Relay, what: &str| -> Option<String> {
+            let line = relay.messages().into_iter().find(|line| line.starts_with(what))?;
+            Some(line[what.len()..].trim_end_matches('/').to_owned())
+        };
+        relay.http = relay.wait_for("address", |relay| said(relay, STATUS));
+        relay.port = said(&relay, LISTENING).unwrap().parse().unwrap();
+        relay
+    }
+
+    /// Starts one whose ports are known, and waits for nothing: it may end at once.
+    pub(crate) fn launch(&self, folder: &Folder) -> Relay {
         self.write(folder);
         let mut command = match &self.ulimit {
             None => folder.binlogz(["relay", "run", "--config=relay.toml"]),
@@ -143,12 +163,8 @@ impl Configuration {
         };
         command.envs(self.environment.iter().cloned());
         let mut relay = Relay::launch(folder, command, "secret");
-        let said = |relay: &Relay, what: &str| -> Option<String> {
-            let line = relay.messages().into_iter().find(|line| line.starts_with(what))?;
-            Some(line[what.len()..].trim_end_matches('/').to_owned())
-        };
-        relay.http = relay.wait_for("address", |relay| said(relay, STATUS));
-        relay.port = said(&relay, LISTENING).unwrap().parse().unwrap();
+        relay.port = self.ports.0;
+        relay.http = format!("127.0.0.1:{}", self.ports.1);
         relay
     }
 
@@ -157,7 +173,8 @@ impl Configuration {
             let path = folder.put(name, password);
             fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
         }
-        let Configuration { servers, source, store, listen, accounts, archive, .. } = self;
+        let Configuration { servers, source, store, listen, accounts, archive, ports: (port, http), .. } =
+            self;
         let account = |(user, keys): &(&str, &str)| {
             format!("[[account]]\nuser = \"{user}\"\npassword_file = \"account.password\"\n{keys}\n")
         };
@@ -166,8 +183,8 @@ impl Configuration {
             "relay.toml",
             format!(
                 "[source]\nservers = {servers:?}\npassword_file = \"source.password\"\n{source}\n\
-                 [store]\ndir = \"kept\"\n{store}\n[listen]\naddress = \"127.0.0.1:0\"\n{listen}\n\
-                 [log]\nformat = \"json\"\n[http]\naddress = \"127.0.0.1:0\"\n{archive}\n{accounts}"
+                 [store]\ndir = \"kept\"\n{store}\n[listen]\naddress = \"127.0.0.1:{port}\"\n{listen}\n\
+                 [log]\nformat = \"json\"\n[http]\naddress = \"127.0.0.1:{http}\"\n{archive}\n{accounts}"
             ),
         );
     }
