@@ -9,6 +9,8 @@ use binlogz_wire::ServerError;
 /// ER_CON_COUNT_ERROR: `is_network_error` of the server's rpl_replica.cc has it, ER_SOURCE_FATAL_ERROR_READING_BINLOG ends
 /// a replica's receiver for good.
 const TOO_MANY_CONNECTIONS: u16 = 1040;
+/// ER_UNKNOWN_ERROR: where a statement can't be answered.
+pub(crate) const UNKNOWN_ERROR: u16 = 1105;
 
 /// The result of relaying.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -263,9 +265,11 @@ impl Error {
         }
     }
 
-    /// What a client is told of it. What may pass in a moment has a code at which replicas connect again.
+    /// What a client is told of it. What may pass in a moment has a code at which replicas connect again. So has all
+    /// trouble of this machine's where a statement is answered: a replica's receiver asks some before each dump, and stops
+    /// for good at any other error.
     pub(crate) fn told(&self, code: u16) -> ServerError {
-        match self.is_transient() {
+        match self.is_transient() || (code == UNKNOWN_ERROR && self.is_local()) {
             true => ServerError {
                 code: TOO_MANY_CONNECTIONS,
                 sqlstate: Some(*b"08004"),
@@ -273,5 +277,23 @@ impl Error {
             },
             false => ServerError { code, sqlstate: Some(*b"HY000"), message: self.to_string() },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_of_this_machine_lets_replicas_connect_again() {
+        let broken = || Error::io("read a file")(io::Error::from_raw_os_error(5));
+        let exhausted = || Error::io("open a file")(io::Error::from_raw_os_error(24));
+        // A replica's receiver asks SELECT @@server_id before it asks for the log, and ends at any other error.
+        assert_eq!(broken().told(UNKNOWN_ERROR).code, TOO_MANY_CONNECTIONS);
+        assert_eq!(exhausted().told(UNKNOWN_ERROR).code, TOO_MANY_CONNECTIONS);
+        assert_eq!(exhausted().told(1236).code, TOO_MANY_CONNECTIONS);
+        // What is broken in the log, or not to be had, does not pass.
+        assert_eq!(Error::DamagedLog("binlog.000001 is damaged".into()).told(1236).code, 1236);
+        assert_eq!(Error::Refused("no such variable".into()).told(UNKNOWN_ERROR).code, UNKNOWN_ERROR);
     }
 }

@@ -17,7 +17,7 @@ use binlogz_wire::session::{ReplicaOptions, ReplicaSession, ReplicaStep, Request
 use crate::accounts::Entered;
 use crate::answers;
 use crate::duties;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, UNKNOWN_ERROR};
 use crate::gate::{Place, SMALL_COMMAND};
 use crate::head::Head;
 use crate::lineages::Kept;
@@ -33,8 +33,6 @@ const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(28_800);
 /// One that is sent to takes it within this time (`net_write_timeout`).
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
-/// ER_UNKNOWN_ERROR.
-const UNKNOWN_ERROR: u16 = 1105;
 /// Of an error in place of the greeting: its packet has a length of one byte.
 const MESSAGE_SIZE_MAX: usize = 200;
 /// After an accept that failed, as when file descriptors are used up.
@@ -189,6 +187,8 @@ impl Client<'_> {
             };
             transport.socket().set_read_timeout(Some(patience)).map_err(broken)?;
             let count = match transport.read(&mut buffer) {
+                // A process that was stopped and goes on, or is traced: nothing happened to the connection.
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Ok(0) => return Ok(()),
                 Ok(count) => count,
                 Err(source) => return Err(Error::of_client("wait for a client", source)),

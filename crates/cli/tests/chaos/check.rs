@@ -13,9 +13,8 @@ use crate::common::relay::name;
 
 const FORMS: [&str; 3] = ["", "-z", "-u"];
 const SCHEMAS: [&str; 2] = ["sbtest", "d"];
-/// `ER_SERVER_SOURCE_FATAL_ERROR_READING_BINLOG` is what a replica makes of the relay's error 1236,
-/// `ER_UNKNOWN_ERROR` what it makes of a statement that could not be answered. Both name the reason.
-const REASONS: [&str; 2] = ["13114", "1105"];
+/// `ER_SERVER_SOURCE_FATAL_ERROR_READING_BINLOG` is what a replica makes of the relay's error 1236, which names the reason.
+const REASONS: [&str; 1] = ["13114"];
 /// `ER_REPLICA_RELAY_LOG_WRITE_FAILURE`: an event came with a checksum that its bytes don't give.
 const COULD_NOT_QUEUE: &str = "13122";
 /// The rows of the tables as numbers that MySQL and MariaDB agree on.
