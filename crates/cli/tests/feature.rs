@@ -482,3 +482,25 @@ fn names_that_others_chose_do_not_write_to_the_terminal() {
         assert!(!ran.text().is_empty() || !ran.stderr.is_empty(), "{command:?}");
     }
 }
+
+#[test]
+fn every_test_that_the_invariants_name_is_there() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/invariants.md")).unwrap();
+    let (mut file, mut count) = (String::new(), 0);
+    for name in
+        page.lines().filter(|line| line.starts_with('|')).flat_map(|line| line.split('`').skip(1).step_by(2))
+    {
+        let Some((path, test)) =
+            name.split_once("::").filter(|(path, _)| path.is_empty() || path.ends_with(".rs"))
+        else {
+            continue;
+        };
+        if !path.is_empty() {
+            file = std::fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        }
+        assert!(file.contains(&format!("fn {test}(")), "{name} is not there");
+        count += 1;
+    }
+    assert!(count > 60, "{count}");
+}
