@@ -116,6 +116,10 @@ impl Manifest {
     /// Makes the copy that of the manifest that is there, which by now may be another run's. In a folder nobody replaces
     /// it meanwhile; in object storage it is looked at again afterwards.
     pub(crate) fn mend_copy(storage: &dyn Storage) -> Result<()> {
+        // Nothing was ever stored there: a folder need not even exist.
+        if storage.manifest()?.is_none() {
+            return Ok(());
+        }
         for _ in 0..COPY_ATTEMPTS_MAX {
             let mut copied = None;
             storage.alone(&mut || {
