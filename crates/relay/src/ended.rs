@@ -53,11 +53,10 @@ impl Ended {
     pub(crate) fn remove_files(&self, storage: &Arc<dyn Storage>) -> Result<Vec<String>> {
         let failed = |name: &str| Error::io(format!("remove {name}"));
         let names = LogNames::new(&self.base)?;
-        let of_log = |name: &String| names.number(name.strip_suffix(".places").unwrap_or(name)).is_some();
+        let of_log = |name: &str| names.is_own(name.strip_suffix(".places").unwrap_or(name));
         let mut removed = Vec::new();
-        let others = [names.index(), format!("{}.store", self.base)];
         for name in storage.list().map_err(failed("the log"))? {
-            if of_log(&name) || others.contains(&name) {
+            if of_log(&name) {
                 storage.remove(&name).map_err(failed(&name))?;
                 removed.push(name);
             }

@@ -51,8 +51,13 @@ pub(crate) fn keep_damaged(storage: &dyn Storage, log: &LogFile, offset: u64) ->
 
 /// The copies that belong to a log file.
 pub(crate) fn of<'a>(present: &'a [String], names: &LogNames, log: &str) -> Vec<&'a String> {
-    let is_its = |name: &&String| log_of(names, name, &[CUT, TORN, DAMAGED]) == Some(log);
+    let is_its = |name: &&String| log_of_copy(names, name) == Some(log);
     present.iter().filter(is_its).collect()
+}
+
+/// The log file that this is a copy of, if it is one.
+pub(crate) fn log_of_copy<'a>(names: &LogNames, name: &'a str) -> Option<&'a str> {
+    log_of(names, name, &[CUT, TORN, DAMAGED])
 }
 
 fn log_of<'a>(names: &LogNames, name: &'a str, kinds: &[&str]) -> Option<&'a str> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::aside;
 use crate::error::{Error, Result};
 
 /// Which file of a store; the digits of its name.
@@ -63,6 +64,15 @@ impl LogNames {
     /// The name of the index.
     pub fn index(&self) -> String {
         format!("{}.index", self.base)
+    }
+
+    /// Whether a file belongs to the log: one of its files, a copy that recovery or a repair made of one, the index, or what
+    /// is kept beside it.
+    pub fn is_own(&self, name: &str) -> bool {
+        let beside = [self.index(), self.meta(), self.durable()];
+        beside.iter().any(|own| own == name)
+            || self.number(name).is_some()
+            || aside::log_of_copy(self, name).is_some()
     }
 
     /// The name of the file that says how far the log was durable.

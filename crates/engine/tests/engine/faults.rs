@@ -79,7 +79,10 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
     let mut session = engine.session();
     insert(&mut session, 1);
     let error = session.commit().unwrap_err().to_string();
-    assert!(error.starts_with("the store refuses since an earlier error"), "{error}");
+    assert!(
+        error.starts_with("the store refuses writes until it is reopened, since an earlier error"),
+        "{error}"
+    );
     drop(engine);
     disk.reopen();
     assert!(try_open(&disk, 1).is_err(), "no room for a new file");

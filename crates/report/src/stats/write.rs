@@ -207,7 +207,7 @@ mod tests {
         let mut out = Vec::new();
         Format::Table.write(&[section], &mut out).unwrap();
         let expected = "Things
-  name                                  count
+  name                               count
   shop.\\u{1b}]0;owned\\u{7}\\n  total      1
 ";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
