@@ -142,7 +142,8 @@ fn the_variables_of_compression_have_the_servers_rules() {
 
     // In the form of the source it is the source's, byte for byte.
     source.flush_binary_logs().unwrap();
-    relay.wait_for("next file", |_| folder.path("kept/binlog.000002").exists().then_some(()));
+    let has_begun = || fs::metadata(folder.path("kept/binlog.000002")).is_ok_and(|begun| begun.len() > 0);
+    relay.wait_for("next file", |_| has_begun().then_some(()));
     let fetched = relay.fetch(mysql, "boss", &folder.path("fetched"), &[], &["binlog.000001"]).unwrap();
     let its = fs::read(source.datadir().join("binlog.000001")).unwrap();
     assert!(fs::read(&fetched[0]).unwrap() == its);

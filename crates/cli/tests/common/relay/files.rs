@@ -37,7 +37,9 @@ impl Relay {
         let mut files = source.binlogs().unwrap();
         let open = files.pop().unwrap();
         let begun = folder.path("kept").join(name(&open));
-        self.wait_for("last file", |_| begun.exists().then_some(()));
+        // A rotation makes the new file empty, before it closes the old one; what it writes there comes after that.
+        let has_begun = || fs::metadata(&begun).is_ok_and(|begun| begun.len() > 0);
+        self.wait_for("last file", |_| has_begun().then_some(()));
         files
     }
 
