@@ -25,11 +25,13 @@ impl Head {
     pub(crate) fn read(store: &BinlogStore, number: FileNumber) -> Result<Head> {
         let mut event = Vec::new();
         let reader = store.reader(number, MAGIC.len() as u64)?;
-        match reader.take(HEAD_SIZE_MAX).read_to_end(&mut event) {
-            Ok(_) => {}
-            // What stands after it may be damaged.
-            Err(_) if !event.is_empty() => {}
-            Err(error) => return Err(Error::of_stored(error)),
+        if let Err(error) = reader.take(HEAD_SIZE_MAX).read_to_end(&mut event) {
+            match Error::of_stored(error) {
+                // What stands after it may be damaged: what was read before that is enough.
+                Error::DamagedLog(_) if !event.is_empty() => {}
+                // Half of it is no damage, but a disk that fails.
+                error => return Err(error),
+            }
         }
         let mut head = Head::decode(&event)?;
         event.truncate(head.event.len());
@@ -85,5 +87,43 @@ impl Head {
             && self.description.server_version == other.description.server_version
             && self.description.post_header_lengths == other.description.post_header_lengths
             && self.checksum() == other.checksum()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use binlogz_binlog::ChecksumAlgorithm;
+    use binlogz_binlog::gtid::GtidSet;
+    use binlogz_store::{FileHead, LogEvents, StoreOptions};
+    use binlogz_testkit::disk::{Fault, SimulatedDisk};
+
+    use super::*;
+
+    #[test]
+    fn a_read_that_fails_is_told_as_that() {
+        let disk = SimulatedDisk::new();
+        let (store, _) = BinlogStore::open(Arc::new(disk.clone()), StoreOptions::default()).unwrap();
+        let events = LogEvents { server_id: 1, checksum: ChecksumAlgorithm::CRC32, timestamp: 1 };
+        let bytes = FileHead { events, server_version: "9.7.4", created: 0, previous_gtids: &GtidSet::new() }
+            .encode();
+        store.writer().unwrap().begin_file(FileNumber(1), &bytes, None).unwrap();
+        assert!(Head::read(&store, FileNumber(1)).is_ok());
+        let mut failed = 0;
+        for call in 0..8 {
+            disk.trouble_at(disk.calls() + call, Fault::Eio, false);
+            match Head::read(&store, FileNumber(1)) {
+                Ok(_) => {}
+                // A client that asks something meanwhile is to come again, not to be told of a log that is cut.
+                Err(error) => {
+                    assert!(error.is_local(), "{error}");
+                    failed += 1;
+                }
+            }
+            disk.cure();
+        }
+        assert!(failed > 1, "{failed}");
     }
 }
