@@ -43,8 +43,8 @@ fn check_file(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Vec<St
 }
 
 /// Gaps between archives whose logs follow one another, each with what its lines begin with: what came before the first log
-/// of one has to be in those before it. What is in several of them is no problem: after a failover another server's log
-/// begins with the file that has everything which the one before lacks.
+/// of one has to be in those before it. A transaction may be in several of them: after a failover the next
+/// server's log begins with the file that has everything the last log lacks.
 ///
 /// # Errors
 ///

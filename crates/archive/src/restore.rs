@@ -27,7 +27,7 @@ pub fn open(storage: &dyn Storage, object: &str) -> Result<Object> {
 }
 
 /// Writes a log as it was. Its bytes are hashed while they are written: an error at the end says that they are not the
-/// log's, though each block was whole. What was written is not to be used then.
+/// log's, though each block was whole. Discard what was written in that case.
 ///
 /// # Errors
 ///

@@ -89,7 +89,7 @@ fn archived(log: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let selection = Selection { gtids: Some(file.gtid_set().unwrap()), ..Selection::default() };
     let chosen = Out::default();
     let mut out = || Ok(Box::new(chosen.clone()) as Box<dyn Write>);
-    // What can't be chosen is an error.
+    // Damage may also make the choice itself fail.
     let restored = restore::chosen(&storage, file, &selection, 1, &mut out);
     let chosen = restored.map(|_| chosen.0.lock().unwrap().clone());
     Some((whole, chosen.unwrap_or_default()))

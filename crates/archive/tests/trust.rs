@@ -1,5 +1,5 @@
-//! What comes back is the log that was stored or an error, whatever lies under the names of its segments; and of runs at
-//! once none leaves a copy of the manifest that is older than the manifest.
+//! Restoring returns the log that was stored or an error, even if another object has a segment's name. Concurrent runs
+//! never leave a copy of the manifest that is older than the manifest.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -79,7 +79,7 @@ impl Verified {
     }
 }
 
-/// The checksum of an event as it stands behind it, not compared.
+/// An event's stored checksum, not yet compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredChecksum(pub(crate) Option<u32>);
 

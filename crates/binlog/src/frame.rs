@@ -178,7 +178,7 @@ impl<'a> VerifiedFrame<'a> {
         self.frame
     }
 
-    /// What making new events of this one asks for.
+    /// The proof that code needs to make new events from this one.
     #[inline]
     pub fn proof(self) -> Verified {
         self.proof
@@ -306,8 +306,8 @@ fn crc32_without_in_use(bytes: &[u8]) -> u32 {
     crc.finish()
 }
 
-/// Gives an event that stands in `event` another position, and a checksum derived from the old one: if the event is
-/// damaged, that shows as before. See [`StoredChecksum::moved`].
+/// Moves the event in `event` to another position and derives its checksum from the old one. A damaged event still has
+/// a wrong checksum afterwards. See [`StoredChecksum::moved`].
 ///
 /// # Errors
 ///

@@ -15,7 +15,8 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use binlogz_store::{FileNumber, Storage, StorageFile};
+use binlogz_store::storage::FileWriter;
+use binlogz_store::{FileNumber, Storage};
 
 use crate::error::{Error, Result};
 use crate::lineages::{Kept, Lineages};
@@ -215,7 +216,7 @@ impl BroughtBack {
             if storage.list()?.contains(&name) {
                 storage.remove(&name)?;
             }
-            let file = AtEnd { file: storage.open(&name, true)?, offset: 0 };
+            let file = FileWriter::new(storage.open(&name, true)?);
             let mut out = io::BufWriter::with_capacity(WRITE_SIZE, file);
             write(&mut out)?;
             // Not synced: after a crash of the system it is removed.
@@ -287,24 +288,6 @@ pub(crate) fn remove_left(storage: &dyn Storage) -> Result<()> {
         storage.remove(name).map_err(failed())?;
     }
     Ok(())
-}
-
-/// Writes a file from its begin on.
-struct AtEnd {
-    file: Arc<dyn StorageFile>,
-    offset: u64,
-}
-
-impl Write for AtEnd {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write_at(self.offset, bytes)?;
-        self.offset += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::positions::{Position, Positions, SharedPositions};
 use crate::reader::LogReader;
 use crate::recover::{Recovered, RecoveryReport, recover};
 use crate::scan;
-use crate::storage::{Storage, StorageFile};
+use crate::storage::{FileWriter, Storage};
 use crate::watermark::Watermark;
 use crate::writer::{self, Active, StoreWriter};
 
@@ -333,7 +333,7 @@ impl BinlogStore {
                 storage.remove(&name)?;
             }
             let file = storage.open(&name, true)?;
-            let mut out = io::BufWriter::with_capacity(1 << 20, AtEnd { file: Arc::clone(&file), offset: 0 });
+            let mut out = io::BufWriter::with_capacity(1 << 20, FileWriter::new(Arc::clone(&file)));
             write(&mut out)?;
             out.flush()?;
             file.sync()?;
@@ -421,22 +421,4 @@ fn forget_unlisted(place: &Place, files: &mut Vec<FileNumber>) -> Result<()> {
         files.retain(|file| listed.contains(file));
     }
     Ok(())
-}
-
-/// Writes a file from its begin on.
-struct AtEnd {
-    file: Arc<dyn StorageFile>,
-    offset: u64,
-}
-
-impl Write for AtEnd {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write_at(self.offset, bytes)?;
-        self.offset += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

@@ -150,7 +150,7 @@ impl fmt::Display for GtidSet {
 const BRIEF_SIZE_MAX: usize = 300;
 
 impl GtidSet {
-    /// The set for a line of a log: a long one is cut, and its size told. What a client sends can have megabytes.
+    /// The set, short enough for a line of a log. A long set is cut and its size added: clients can send megabytes.
     pub fn brief(&self) -> impl fmt::Display {
         Brief(self)
     }

@@ -369,8 +369,8 @@ impl Chosen {
         Ok(manifest.files.into_iter().filter(wanted).collect())
     }
 
-    /// What was asked for and can't be had, since none of the logs has it, as far as the manifest can tell. What is there
-    /// in part is told.
+    /// Finds a request that none of the logs can meet, as far as the manifest can tell. Warns about GTIDs that are missing
+    /// from a set of which others are there.
     fn unmet(&self, files: &[FileEntry]) -> Result<Option<String>> {
         let mut there = GtidSet::new();
         for file in files {

@@ -136,7 +136,6 @@ impl Advice {
         };
         let mut estimator = Estimator::new(self.levels.len());
         let (pilot, mut rest) = self.pilot(classes.map(|kept| kept.units.into_sorted_vec()));
-        // A log of fewer transactions than any telling needs is measured whole.
         let mut rest = {
             run.measure(&pilot, &mut estimator, |_| false, progress)?;
             let weights = estimator.weights(&self.figures);

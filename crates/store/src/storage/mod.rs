@@ -9,7 +9,7 @@ mod directory;
 mod memory;
 
 use std::fmt::Debug;
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 pub use directory::{DIRECTORY_MODE, FILE_MODE, FileStorage};
@@ -70,6 +70,32 @@ pub fn read_all(file: &dyn StorageFile, size_max: u64) -> io::Result<Vec<u8>> {
     }
     bytes.truncate(held);
     Ok(bytes)
+}
+
+/// Writes a file from its beginning, one write after another.
+#[derive(Debug)]
+pub struct FileWriter {
+    file: Arc<dyn StorageFile>,
+    offset: u64,
+}
+
+impl FileWriter {
+    /// At the beginning of this file.
+    pub fn new(file: Arc<dyn StorageFile>) -> Self {
+        FileWriter { file, offset: 0 }
+    }
+}
+
+impl Write for FileWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write_at(self.offset, bytes)?;
+        self.offset += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Whether an error of the system may be gone when the same is tried again, although nobody repairs anything: no
