@@ -325,3 +325,43 @@ fn time(milliseconds: f64) -> String {
         _ => format!("{:.1} s", milliseconds / 1000.0),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Sampled;
+    use super::*;
+
+    /// Ten transactions of so many bytes together, of which so many were compressed, by `percent`.
+    fn advice(bytes: u64, units: u64, percent: u64) -> Advice {
+        let mut advice = Advice::new(&[CompressionLevel::DEFAULT], 1);
+        let class = &mut advice.figures.classes[3];
+        (class.transactions, class.plain, class.inner) = (10, bytes, bytes);
+        let size = bytes - bytes * percent / 100;
+        advice.figures.levels = vec![super::super::figures::LevelFigures { size, ..Default::default() }];
+        let half_widths = vec![bytes as f64 / 1000.0];
+        advice.sampled = Some(Sampled { seed: 1, units, bytes, half_widths, busy: false });
+        advice
+    }
+
+    #[test]
+    fn nothing_is_recommended_from_nothing() {
+        let told = advice(1 << 20, 0, 57).recommendation();
+        assert_eq!((told.verdict, told.level), (Verdict::CantTell, None));
+        assert!(told.reasons[0].contains("no transaction was compressed within the budget"), "{told:?}");
+        let told = advice(733, 10, 57).recommendation();
+        assert_eq!(told.verdict, Verdict::CantTell);
+        assert!(told.reasons[0].contains("10 transactions of 733 bytes together are too little"), "{told:?}");
+    }
+
+    #[test]
+    fn the_headline_has_its_interval() {
+        let told = advice(1 << 20, 10, 57).recommendation();
+        let expected =
+            "try level 3 on a replica first that only backups are taken from (saves 57.0 ± 0.1 % of the log)";
+        assert_eq!(told.to_string(), expected);
+        // 10 % decides whether a saving is worth a change.
+        let told = advice(1 << 20, 10, 10).recommendation();
+        let expected = "can't tell yet: leave compression off, or try level 3 on a replica first that only backups are taken from";
+        assert_eq!(told.to_string(), expected);
+    }
+}
