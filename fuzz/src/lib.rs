@@ -1,16 +1,18 @@
 //! The fuzz targets as functions: each takes any bytes, must not panic, and asserts what must hold of what it accepts.
 //!
-//! `fuzz_targets/` hands them to cargo fuzz; `src/bin/smoke.rs` feeds them with mutations of real logs.
+//! `fuzz_targets/` hands them to cargo fuzz; `src/bin/smoke.rs` feeds them with mutations of real logs, and so does a test of
+//! the testkit (`tests/fuzz_targets.rs`), briefly.
 
+pub mod seeds;
 pub mod wire;
 
 use std::str::FromStr;
 use std::sync::Arc;
 
 use binlogz_archive::block;
-use binlogz_archive::block_header::{BlockHeader, index_anew};
-use binlogz_archive::index::Index;
-use binlogz_archive::object::{Object, ReadRange};
+use binlogz_archive::format::{BlockHeader, Index, index_anew};
+use binlogz_archive::segment::Object;
+use binlogz_archive::storage::ReadRange;
 use binlogz_binlog::event::{Event, PostHeaderLengths, RowsEvent, TableMapEvent};
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::gtid::GtidSet;
@@ -18,7 +20,7 @@ use binlogz_binlog::row::json::{JsonDiffs, JsonDocument, JsonTree};
 use binlogz_binlog::row::{OwnedRow, Row, RowDecoder, TableSchema};
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventReader, EventType, Framing, HeaderFlags};
 use binlogz_encryption::{FileCipher, Keyring};
-use binlogz_flow::{Input, Rewrite, rewrite};
+use binlogz_flow::{Input, Rewrite, Rewriter};
 use binlogz_testkit::builder::{LogBuilder, Release};
 
 /// A target: its name and what it does.
@@ -286,6 +288,6 @@ fn unpair(bytes: &[u8]) -> (&[u8], &[u8]) {
 
 fn rewritten(log: Vec<u8>, how: Rewrite) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    rewrite(Input::Places(Arc::new(log)), &mut out, how, 1, None, &mut |_| {}).ok()?;
+    Rewriter::new(how).workers(1).run(Input::Places(Arc::new(log)), &mut out).ok()?;
     Some(out)
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `binlogz advise` against the truth. For docs/advise.md.
+# `binlogz advise` against the truth. For docs/internals/measurements/advise.md.
 #
 #   exact     --exact on files that the server wrote at levels 1, 3 and 19: their very sizes; and beside compress, in time
 #   times     --exact at level 3 beside compress at level 3, without whole files
@@ -19,7 +19,7 @@ seeds=${SEEDS:-10} scale=${SCALE:-1} runs=${RUNS:-5} only=${ONLY:-}
 stage_scale=$scale kinds="workloads shapes" by_server=
 [ $# -gt 0 ] || set -- exact times sample stage
 cargo build --quiet --release --package binlogz
-cargo build --quiet --release --package binlogz-testkit --bin workloads --bin stage-timing
+cargo build --quiet --release --package binlogz-bench-programs --bin workloads --bin stage-timing
 release=${CARGO_TARGET_DIR:-target}/release
 truths=${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/binlogz}/advise-truth
 work=$(mktemp -d)

@@ -11,7 +11,7 @@ scale=${1:-1}
 release=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release
 cargo build --quiet --release --package binlogz
 make_workloads() {
-    cargo run --quiet --release --package binlogz-testkit --bin workloads -- --scale "$scale" "$@" | grep -o '/[^ ]*$'
+    cargo run --quiet --release --package binlogz-bench-programs --bin workloads -- --scale "$scale" "$@" | grep -o '/[^ ]*$'
 }
 mapfile -t workloads < <(make_workloads --setting plain)
 mapfile -t level3 < <(make_workloads --setting level3)

@@ -13,7 +13,7 @@ release=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release
 cargo build --quiet --release --package binlogz
 mysqlbinlog=$(scripts/get-tool.sh mysql)/bin/mysqlbinlog
 
-mapfile -t files < <(cargo run --quiet --release --package binlogz-testkit --bin workloads -- \
+mapfile -t files < <(cargo run --quiet --release --package binlogz-bench-programs --bin workloads -- \
     --scale 1 --setting plain --setting level3 | grep -o '/[^ ]*$')
 
 # seconds COMMAND…: how long it takes, its output thrown away.

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 seconds=${1:-5}
 
 cargo build --quiet --release --package binlogz
-cargo build --quiet --release --package binlogz-testkit --bin oltp-insert
+cargo build --quiet --release --package binlogz-bench-programs --bin oltp-insert
 release=${CARGO_TARGET_DIR:-target}/release
 ulimit -n "$(ulimit -H -n)" || true
 "$release/binlogz" bench commit --dir "${TMPDIR:-/tmp}" --time "$seconds"

@@ -7,10 +7,10 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 cargo build --quiet --release --package binlogz
-cargo build --quiet --release --package binlogz-relay --example latency
+cargo build --quiet --release --package binlogz-bench-programs --bin relay-latency
 release=${CARGO_TARGET_DIR:-target}/release
 for options in "--store received" "--store compressed"; do
   echo "relay run $options"
   # shellcheck disable=SC2086 # two words
-  "$release/examples/latency" "$release/binlogz" "${1:-1000}" "${2:-20}" $options
+  "$release/relay-latency" "$release/binlogz" "${1:-1000}" "${2:-20}" $options
 done

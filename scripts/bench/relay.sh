@@ -6,6 +6,6 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 cargo build --quiet --release --package binlogz
-cargo build --quiet --release --package binlogz-testkit --bin relay-speed
+cargo build --quiet --release --package binlogz-bench-programs --bin relay-speed
 release=${CARGO_TARGET_DIR:-target}/release
 "$release/relay-speed" "$release/binlogz" "${1:-8}"

@@ -12,7 +12,7 @@ cargo build --quiet --release --package binlogz
 cargo build --quiet --release --manifest-path crates/bench-peers/Cargo.toml --target-dir "$release/../bench-peers"
 peers=$release/../bench-peers/release
 
-mapfile -t files < <(cargo run --quiet --release --package binlogz-testkit --bin workloads -- \
+mapfile -t files < <(cargo run --quiet --release --package binlogz-bench-programs --bin workloads -- \
     --scale 1 --setting plain --setting level3 | grep -o '/[^ ]*$')
 
 # seconds COMMAND…: how long it takes, its output thrown away.

@@ -6,6 +6,6 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 cargo build --quiet --release --package binlogz
-cargo build --quiet --release --package binlogz-testkit --bin large-transaction
+cargo build --quiet --release --package binlogz-bench-programs --bin large-transaction
 release=${CARGO_TARGET_DIR:-target}/release
 "$release/large-transaction" "$release/binlogz" "$@"

@@ -16,10 +16,10 @@ run() { cargo test --quiet --release --package "$@" -- --nocapture; }
 
 run binlogz-relay --lib crashes
 BINLOGZ_FAULTS=1 run binlogz-relay --lib faults
-run binlogz --test relay kills
-run binlogz --test relay_receive network
-run binlogz --test relay_forms workloads
-BINLOGZ_RELAY_MEGABYTES=200 run binlogz --test relay_large
-BINLOGZ_RELAY_KILLS=20 run binlogz --test relay_archive a_kill
-run binlogz --test relay_ops hostile
-run binlogz --test relay_serving
+run binlogz --test relay end_to_end::kills
+run binlogz --test relay receive::a_network
+run binlogz --test relay forms::the_five_workloads
+BINLOGZ_RELAY_MEGABYTES=200 run binlogz --test relay large::
+BINLOGZ_RELAY_KILLS=20 run binlogz --test relay archive::a_kill
+run binlogz --test relay ops::hostile
+run binlogz --test relay serving::

@@ -60,7 +60,7 @@ compare_dumps() {
             diff -rq "$work/theirs" "$work/ours" >/dev/null; then
             continue
         fi
-        # What follows are rows of docs/dump.md.
+        # What follows are rows of docs/reference/dump.md.
         if grep -q 'Found invalid event' "$work/theirs.told"; then
             if begins theirs ours && [ "$(cat "$work/ours.code")" = 0 ]; then
                 v1=$((v1 + 1))

@@ -1,5 +1,6 @@
 //! What can go wrong with an archive.
 
+use std::borrow::Cow;
 use std::io;
 
 /// Why an archive could not be written or read.
@@ -7,31 +8,33 @@ use std::io;
 #[non_exhaustive]
 pub enum Error {
     /// Bytes that no packer writes.
-    #[error("{what}: {problem}")]
+    #[error("{what}: {found}, expected {expected}")]
     Damaged {
         /// The part of the archive.
         what: &'static str,
-        /// What is wrong with it.
-        problem: &'static str,
+        /// What was found.
+        found: Cow<'static, str>,
+        /// What was expected.
+        expected: &'static str,
     },
-    /// A number that can't be.
+    /// An impossible number.
     #[error("{what} is {found}, expected {expected}")]
     Unexpected {
         /// What was read or checked.
         what: String,
-        /// What is there.
+        /// What was found.
         found: String,
-        /// What should be.
+        /// What was expected.
         expected: String,
     },
-    /// Trouble with one object of an archive.
+    /// An error in one object of an archive.
     #[error("{object} at {offset}: {source}")]
     In {
         /// The object's name.
         object: String,
-        /// Where in it.
+        /// The offset in it.
         offset: u64,
-        /// What is wrong.
+        /// The problem.
         source: Box<Error>,
     },
     /// A block's bytes are not those that were stored.
@@ -40,40 +43,40 @@ pub enum Error {
         /// The block, and its transactions.
         block: String,
     },
-    /// Something that is there a second time.
+    /// Damage to something that is stored twice.
     #[error("{what} is damaged ({source}); nothing is lost, since it is there a second time")]
     Copy {
-        /// What it is.
+        /// The damaged part.
         what: String,
-        /// What is wrong with it.
+        /// The problem with it.
         #[source]
         source: Box<Error>,
     },
-    /// A block that is whole can't be had without another that is not.
+    /// A whole block can't be unpacked without another that is damaged.
     #[error("{block} needs an earlier block: {source}")]
     Needs {
         /// The block, and its transactions.
         block: String,
-        /// What is wrong with the other.
+        /// The problem with the other block.
         source: Box<Error>,
     },
-    /// Payloads that this program can't make again.
+    /// Payloads that this program can't reproduce.
     #[error(
         "its payloads were compressed by {found}, this program has {ours}, which need not give the same bytes; chosen \
          transactions (--gtids and so on) come expanded, whatever compressed them"
     )]
     Codec {
-        /// The library that gives its bytes.
+        /// The library that produces their bytes.
         found: String,
-        /// The one at hand.
+        /// The library we have.
         ours: String,
     },
     /// Reading or writing failed.
     #[error("{doing}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// Another run replaced the manifest meanwhile.
@@ -82,21 +85,25 @@ pub enum Error {
     /// A log that can't be read.
     #[error(transparent)]
     Binlog(#[from] binlogz_binlog::Error),
-    /// The manifest is not what it should be.
+    /// The manifest is not valid.
     #[error("manifest: {0}")]
     Manifest(#[from] serde_json::Error),
 }
 
-/// The result of work on an archive.
+/// A result with this crate's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     /// Bytes that no packer writes.
-    pub(crate) fn damaged(what: &'static str, problem: &'static str) -> Self {
-        Error::Damaged { what, problem }
+    pub(crate) fn damaged(
+        what: &'static str,
+        found: impl Into<Cow<'static, str>>,
+        expected: &'static str,
+    ) -> Self {
+        Error::Damaged { what, found: found.into(), expected }
     }
 
-    /// Something else than should be.
+    /// A value other than the expected one.
     pub(crate) fn unexpected(what: impl Into<String>, found: impl ToString, expected: impl ToString) -> Self {
         Error::Unexpected { what: what.into(), found: found.to_string(), expected: expected.to_string() }
     }
@@ -107,17 +114,17 @@ impl Error {
         move |source| Error::Io { doing, source }
     }
 
-    /// Output that can't be written.
+    /// An error writing the output.
     pub fn writing(error: io::Error) -> Self {
         Error::io("write")(error)
     }
 
-    /// Whether the system refused to read or write something, which may pass.
+    /// Whether the system refused to read or write something; this may be temporary.
     pub fn is_io(&self) -> bool {
         matches!(self, Error::Io { .. })
     }
 
-    /// Whether whoever read our output stopped reading.
+    /// Whether the reader of our output stopped reading.
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }

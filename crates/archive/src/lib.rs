@@ -1,44 +1,49 @@
 //! Packs binary logs by column, across transactions, and restores them byte for byte.
 //!
-//! The path of a byte: [`create`](mod@create) cuts a log into blocks of whole events; [`block`] packs each,
-//! where `layout` walks over the events and deals their fields out to `streams`, and [`numbers`] and
-//! [`strings`] code each stream; [`storage`] keeps packed files as immutable objects behind a manifest;
-//! [`restore`] goes the way back. What an archive's bytes mean stands in `docs/archive.md`.
+//! The path of a byte: [`create`](mod@create) reads a log; [`log`] cuts it into pieces of whole events;
+//! [`block`] packs each piece: its `layout` walks over the events and deals their fields out to columns, and
+//! `codec` codes each column; [`segment`] puts blocks into objects; [`format`](mod@format) has the bytes of
+//! indexes and the manifest; [`storage`] keeps the objects named by the manifest; [`restore`] goes the
+//! opposite way. `docs/internals/archive-format.md` describes the bytes of an archive.
 //!
-//! Compression of single transactions is the business of `binlogz-payload`: logs come here expanded.
-
-#![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::big_endian_bytes, clippy::host_endian_bytes)]
-#![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
+//! Imports between the folders run one way: `operations` → `segment` → `format` → `block` → `log`; `codec`
+//! and `storage` are at the bottom.
+//!
+//! `binlogz-payload` compresses single transactions: logs arrive here expanded.
+//!
+//! ```
+//! use std::fs::File;
+//! use std::sync::Arc;
+//!
+//! use binlogz_archive::create::Creator;
+//! use binlogz_archive::format::Manifest;
+//! use binlogz_archive::{restore, storage};
+//!
+//! let path = "../../samples/plain/binlog.000001";
+//! let folder = tempfile::tempdir()?;
+//! let storage = storage::at(&folder.path().join("archive"))?;
+//! let mut told = |_: &_| {};
+//! let mut creator = Creator::new(&storage, 2, &mut told)?;
+//! creator.add("binlog.000001", Arc::new(File::open(path)?))?;
+//! creator.finish()?;
+//!
+//! let manifest = Manifest::read(&storage)?.expect("an archive");
+//! let log = manifest.files.first().expect("a log");
+//! assert!(log.packed_size < log.size / 2);
+//! let mut restored = Vec::new();
+//! restore::whole(&storage, log, &mut restored, 2)?;
+//! assert_eq!(restored, std::fs::read(path)?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod block;
-pub mod block_header;
-mod blocks;
-mod budget;
-pub mod check;
-pub mod create;
-pub mod cut;
+mod codec;
 pub mod error;
-pub mod folder;
-pub mod former;
-mod history;
-pub mod index;
-mod layout;
-pub mod manifest;
-pub mod numbers;
-pub mod object;
-pub mod order;
-mod payloads;
-pub mod restore;
-mod rows;
-#[cfg(feature = "s3")]
-pub mod s3;
+pub mod format;
+pub mod log;
+mod operations;
 pub mod segment;
-pub mod selection;
 pub mod storage;
-mod streams;
-pub mod strings;
-pub mod varint;
-mod walk;
-mod zstd;
 
 pub use error::{Error, Result};
+pub use operations::{check, create, remove, restore, selection};

@@ -1,14 +1,17 @@
-//! A bit flipped in any part of an archive is named with its object and what it concerns, and all that does not need it
-//! comes back: the index is in the headers of the blocks a second time, the manifest in its copy.
+//! A bit flipped in any part of an archive is reported with its object and what it concerns, and everything
+//! that does not need it comes back: the headers of the blocks duplicate the index, and the manifest has its
+//! copy.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use binlogz_archive::create::Creator;
-use binlogz_archive::folder::Folder;
-use binlogz_archive::index::BlockEntry;
-use binlogz_archive::manifest::Manifest;
+use binlogz_archive::format::BlockEntry;
+use binlogz_archive::format::Manifest;
 use binlogz_archive::selection::Selection;
+use binlogz_archive::storage::Folder;
 use binlogz_archive::storage::Storage;
 use binlogz_archive::{check, restore};
 
@@ -18,7 +21,7 @@ fn log(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/../../samples/plain/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// An archive of logs of which each changes rows of the one before: a block for each.
+/// An archive of logs, each of which changes rows of the one before: one block for each.
 struct Archive {
     dir: tempfile::TempDir,
     folder: Folder,
@@ -50,10 +53,10 @@ impl Archive {
         check::check(&self.folder, &self.manifest(), 1).unwrap()
     }
 
-    /// Logs that come back as they were; others are errors. So is the last transaction of each.
+    /// These logs come back as they were; others are errors. The same holds for the last transaction of each.
     #[track_caller]
     fn whole(&self) -> Vec<String> {
-        let come_back = |file: &&binlogz_archive::manifest::FileEntry| {
+        let come_back = |file: &&binlogz_archive::format::FileEntry| {
             let mut back = Vec::new();
             let whole = restore::whole(&self.folder, file, &mut back, 1).is_ok();
             assert!(!whole || back == log(&file.name), "{}", file.name);
@@ -145,7 +148,8 @@ fn a_damaged_block_is_named_with_those_that_need_it_and_the_rest_comes_back() {
     }
 }
 
-/// Index and one header: that block alone, and who needs it, is lost, and nothing is silently left out.
+/// Index and one header: only that block and the blocks that need it are lost, and nothing is silently left
+/// out.
 #[test]
 fn an_index_and_a_header_damaged_at_once_cost_that_block() {
     let archive = Archive::new();
@@ -189,7 +193,7 @@ fn a_damaged_manifest_is_read_from_its_copy_and_mended_by_the_next_run() {
             let problems = archive.problems();
             match problems.first() {
                 Some(problem) => assert!(problem.contains(what) && problems.len() == 1, "{problems:?}"),
-                // White space, which means nothing.
+                // White space, which has no meaning.
                 None => missed += 1,
             }
         });

@@ -1,15 +1,17 @@
-//! A log of which a byte is damaged, and then archived: it is refused, or comes back with the damage to be seen, whole or
-//! transaction by transaction. Never does a changed event come back with a valid checksum.
+//! A log with a damaged byte that is then archived: it is refused, or comes back with the damage visible,
+//! whole or transaction by transaction. A changed event never comes back with a valid checksum.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use binlogz_archive::create::Creator;
-use binlogz_archive::manifest::Manifest;
-use binlogz_archive::object::ReadRange;
+use binlogz_archive::format::Manifest;
 use binlogz_archive::selection::Selection;
-use binlogz_archive::storage::Storage;
+use binlogz_archive::storage::{ReadRange, Storage};
 use binlogz_archive::{Error, Result, restore};
 use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventHeader, Framing, UnverifiedFrame};
 use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
@@ -34,6 +36,16 @@ impl Storage for InMemory {
     fn get(&self, name: &str) -> Result<Box<dyn ReadRange>> {
         let missing = || Error::writing(std::io::ErrorKind::NotFound.into());
         Ok(Box::new(Bytes(self.objects.lock().unwrap().get(name).ok_or_else(missing)?.clone())))
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        self.objects.lock().unwrap().remove(name);
+        Ok(())
+    }
+
+    fn stored(&self) -> Result<Vec<(String, SystemTime)>> {
+        let objects = self.objects.lock().unwrap();
+        Ok(objects.keys().map(|name| (name.clone(), SystemTime::now())).collect())
     }
 
     fn manifest(&self) -> Result<Option<Vec<u8>>> {
@@ -75,7 +87,7 @@ impl Write for Out {
     }
 }
 
-/// Archives a log, and gives it back whole and by its transactions. `None`: it is refused.
+/// Archives a log, and restores it whole and by its transactions. `None` if it is refused.
 fn archived(log: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let storage = InMemory::default();
     let mut told = |_: &_| {};
@@ -89,7 +101,7 @@ fn archived(log: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let selection = Selection { gtids: Some(file.gtid_set().unwrap()), ..Selection::default() };
     let chosen = Out::default();
     let mut out = || Ok(Box::new(chosen.clone()) as Box<dyn Write>);
-    // Damage may also make the choice itself fail.
+    // Damage may also make the selection itself fail.
     let restored = restore::chosen(&storage, file, &selection, 1, &mut out);
     let chosen = restored.map(|_| chosen.0.lock().unwrap().clone());
     Some((whole, chosen.unwrap_or_default()))
@@ -104,7 +116,7 @@ fn events<'a>(log: &'a [u8], begin: usize, mut tell: impl FnMut(UnverifiedFrame<
     }
 }
 
-/// An event without what depends on its place.
+/// An event without what depends on its position.
 fn anywhere(frame: &EventFrame<'_>) -> Vec<u8> {
     let header = EventHeader { event_size: 0, end_log_pos: 0, ..*frame.header() };
     [&header.encode(), frame.body()].concat()

@@ -1,16 +1,20 @@
-//! Whatever ends a run, an archive is without the new logs or has them whole; and a bit that flips anywhere is found.
+//! Whatever ends a run, an archive either lacks the new logs or has them whole; and a flipped bit anywhere is
+//! found.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
 use binlogz_archive::create::Creator;
-use binlogz_archive::folder::Folder;
-use binlogz_archive::manifest::Manifest;
-use binlogz_archive::object::ReadRange;
-use binlogz_archive::storage::Storage;
-use binlogz_archive::{Error, Result, check, restore};
+use binlogz_archive::format::Manifest;
+use binlogz_archive::storage::Folder;
+use binlogz_archive::storage::{ReadRange, Storage};
+use binlogz_archive::{Error, Result, check, remove, restore};
+use binlogz_atomic_file::AtomicFile;
 use binlogz_testkit::corpus;
 
 const NAMES: [&str; 2] = ["binlog.000003", "binlog.000004"];
@@ -26,7 +30,7 @@ fn create(storage: &dyn Storage, names: &[&str]) -> Result<()> {
     creator.finish()
 }
 
-/// The names of the logs that are there, each of which comes back.
+/// The names of the stored logs, each of which comes back.
 #[track_caller]
 fn whole(storage: &dyn Storage) -> Vec<String> {
     let manifest = Manifest::read(storage).unwrap().unwrap_or_default();
@@ -38,7 +42,7 @@ fn whole(storage: &dyn Storage) -> Vec<String> {
     manifest.files.into_iter().map(|file| file.name).collect()
 }
 
-/// Storage on which an operation, or the writing of some bytes, fails, and all that follows.
+/// Storage on which one operation, or the writing of some bytes, fails, and so does everything after it.
 struct Failing<'a> {
     storage: &'a Folder,
     left: AtomicUsize,
@@ -71,6 +75,17 @@ impl Storage for Failing<'_> {
         self.storage.get(name)
     }
 
+    fn delete(&self, name: &str) -> Result<()> {
+        self.step()?;
+        self.storage.delete(name)?;
+        self.step()
+    }
+
+    fn stored(&self) -> Result<Vec<(String, SystemTime)>> {
+        self.step()?;
+        self.storage.stored()
+    }
+
     fn manifest(&self) -> Result<Option<Vec<u8>>> {
         self.step()?;
         self.storage.manifest()
@@ -99,12 +114,58 @@ fn a_run_that_fails_anywhere_leaves_the_archive_without_the_new_logs_or_with_the
             }
             Err(_) => assert!(names == NAMES[..1] || names == NAMES, "after {steps} steps: {names:?}"),
         }
-        // The same command goes on from there.
+        // The same command continues from there.
         create(&folder, &NAMES).unwrap();
         assert_eq!(whole(&folder), NAMES, "after {steps} steps");
         steps += 1;
     }
     assert!(steps > 7, "{steps}");
+}
+
+/// The manifest comes first: no log that it names loses an object, and leftovers are found.
+#[test]
+fn a_removal_that_fails_anywhere_leaves_the_other_logs_whole() {
+    let mut steps = 0;
+    loop {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        NAMES.iter().for_each(|name| create(&folder, &[name]).unwrap());
+        let names = [NAMES[0].to_owned()];
+        let failing = Failing { storage: &folder, left: AtomicUsize::new(steps) };
+        let done = Manifest::read(&failing)
+            .and_then(|manifest| remove::remove(&failing, manifest.unwrap_or_default(), &names));
+        let left = whole(&folder);
+        assert!(left == NAMES || left == NAMES[1..], "after {steps} steps: {left:?}");
+        if left == NAMES {
+            let manifest = Manifest::read(&folder).unwrap().unwrap();
+            remove::remove(&folder, manifest, &names).unwrap();
+        }
+        let orphans = remove::orphans(&folder, SystemTime::now() + Duration::from_secs(1)).unwrap();
+        remove::collect(&folder, &orphans).unwrap();
+        assert_eq!(whole(&folder), NAMES[1..], "after {steps} steps");
+        let objects = folder.stored().unwrap();
+        assert_eq!(objects.len(), 2, "after {steps} steps: {objects:?}");
+        if done.is_ok() {
+            break;
+        }
+        steps += 1;
+    }
+    assert!(steps > 7, "{steps}");
+}
+
+#[test]
+fn the_temporary_file_of_a_killed_run_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = Folder::new(dir.path());
+    create(&folder, &NAMES[..1]).unwrap();
+    // Forgotten, as if the process had been killed.
+    std::mem::forget(AtomicFile::begin(&dir.path().join("objects/segment.binlogz"), 0o600));
+    std::fs::write(dir.path().join("objects/.new-12-0"), "of an earlier build").unwrap();
+    assert_eq!(folder.stored().unwrap().len(), 2 + 2, "an object, the copy of the manifest");
+    let orphans = remove::orphans(&folder, SystemTime::now() + Duration::from_secs(1)).unwrap();
+    remove::collect(&folder, &orphans).unwrap();
+    assert_eq!(folder.stored().unwrap().len(), 2);
+    assert_eq!(whole(&folder), NAMES[..1]);
 }
 
 #[test]
@@ -117,7 +178,7 @@ fn a_bit_that_flips_anywhere_is_found() {
     flip(&object, 60, |at| {
         let problems = check::check(&folder, &Manifest::read(&folder).unwrap().unwrap(), 1).unwrap();
         let name = object.file_name().unwrap().to_str().unwrap();
-        // A CRC-32 has every burst of 32 bits; of the version and what is not used the meaning is checked.
+        // A CRC-32 detects every burst of 32 bits; the version and unused bytes are checked by their meaning.
         let [problem, ..] = problems.as_slice() else { panic!("a bit of byte {at} is not missed") };
         assert!(problem.starts_with("binlog.000003: ") && problem.contains(name), "byte {at}: {problem}");
     });
@@ -130,7 +191,7 @@ fn a_bit_that_flips_anywhere_is_found() {
     assert_eq!(whole(&folder), NAMES[..1]);
 }
 
-/// Flips a bit in some `count` bytes of a file, the first and the last among them, one after the other.
+/// Flips a bit in `count` bytes of a file, including the first and the last, one after the other.
 fn flip(path: &Path, count: usize, mut look: impl FnMut(usize)) {
     let bytes = std::fs::read(path).unwrap();
     let step = bytes.len().div_ceil(count);

@@ -1,11 +1,13 @@
 //! Logs of a real MariaDB come back byte for byte: its GTID events, annotated rows, and events that it compressed.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use binlogz_archive::create::{self, Created};
-use binlogz_archive::folder::Folder;
-use binlogz_archive::manifest::Manifest;
+use binlogz_archive::format::Manifest;
+use binlogz_archive::storage::Folder;
 use binlogz_archive::{check, restore};
 use binlogz_testkit::{MariadbSandbox, Result, Tool, require_tool};
 

@@ -2,27 +2,29 @@
 //!
 //! `ARCHIVE_LOG_SIZE_MAX` and `ARCHIVE_MUTATIONS` make the tests long: see scripts/soak/archive.sh.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use std::io::{Read, Seek};
 use std::sync::Arc;
 
+use binlogz_archive::block::Unpacked;
 use binlogz_archive::create::{self, Created, Creator};
-use binlogz_archive::cut::Cutter;
-use binlogz_archive::folder::Folder;
-use binlogz_archive::former::Unpacked;
-use binlogz_archive::index::BlockEntry;
-use binlogz_archive::manifest::Manifest;
-use binlogz_archive::object::{Object, ReadRange};
-use binlogz_archive::segment::Segment;
-use binlogz_archive::storage::Storage;
+use binlogz_archive::format::BlockEntry;
+use binlogz_archive::format::Manifest;
+use binlogz_archive::log::Cutter;
+use binlogz_archive::segment::{Object, Segment};
+use binlogz_archive::storage::Folder;
+use binlogz_archive::storage::{ReadRange, Storage};
 use binlogz_archive::{Result, check, restore};
 use binlogz_binlog::EventType;
-use binlogz_binlog::event::PreviousGtidsEvent;
+use binlogz_binlog::event::{CompressionType, PreviousGtidsEvent};
 use binlogz_binlog::gtid::GtidSetFormat;
-use binlogz_flow::{Input, Rewrite, rewrite};
-use binlogz_testkit::builder::{LogBuilder, Release};
+use binlogz_flow::{Input, Rewrite, Rewriter};
+use binlogz_payload::{CompressOptions, Recipe};
+use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
 use binlogz_testkit::{corpus, mutate, real, setting};
 
-/// Bytes of a log that is archived in a short test: this is a debug build.
+/// Bytes of a log that is archived in a short test, since this is a debug build.
 const LOG_SIZE_MAX: usize = 32_000;
 const MUTATIONS: usize = 200;
 
@@ -39,7 +41,7 @@ impl ReadRange for Bytes {
     }
 }
 
-/// Packs logs and gives what the object holds.
+/// Packs logs and returns the content of the object.
 fn packed_together(logs: &[&[u8]], block_size: usize, workers: usize) -> Vec<u8> {
     let mut segment = Segment::new().unwrap();
     for (index, log) in logs.iter().enumerate() {
@@ -171,7 +173,7 @@ fn gaps_and_overlaps_between_logs_are_found() {
     assert!(problems().iter().any(|line| line.starts_with("a.000006: overlap: ")), "{:?}", problems());
 }
 
-/// A log that says that these transactions came before it.
+/// A log that lists these transactions as previous ones.
 fn log_behind(previous: &str) -> Vec<u8> {
     let mut log = LogBuilder::new(Release::MYSQL_9_7);
     let previous = PreviousGtidsEvent { gtid_set: previous.parse().unwrap(), format: GtidSetFormat::Tagged };
@@ -185,7 +187,7 @@ fn the_chain_is_judged_in_the_order_of_the_logs_and_tags_are_named() {
     let problems = || check::check(&archive, &Manifest::read(&archive).unwrap().unwrap(), 1).unwrap();
     let add = |log: Vec<u8>, name: &str| create::add(&archive, name, Arc::new(log), 1).unwrap();
     const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
-    // Out of their order, in runs of their own, the last two by their numbers alone.
+    // Out of order, in separate runs, the last two ordered by their numbers alone.
     let sets = ["1-5:tag:1-2", "1-7:tag:1-3", "1-9:tag:1-3"].map(|rest| format!("{UUID}:{rest}"));
     add(log_behind(&sets[2]), "a.1000000");
     add(log_behind(&sets[0]), "a.999998");
@@ -197,7 +199,7 @@ fn the_chain_is_judged_in_the_order_of_the_logs_and_tags_are_named() {
         |name: &str, set: &str| format!("{name}: gap: {UUID}:{set} came before it and is not in the archive");
     assert_eq!(problems(), [gap("a.999999", "6-7:tag:3"), gap("a.1000000", "8-9")]);
 
-    // A real log with a transaction that has a tag, twice.
+    // A real log with a tagged transaction, twice.
     let Created::Added(entry) = add(corpus_log("binlog.000001"), "b.000001") else { panic!("it is new") };
     let tagged = entry.gtids.split(',').find(|set| set.matches(':').count() > 1).unwrap();
     add(corpus_log("binlog.000001"), "b.000002");
@@ -208,14 +210,14 @@ fn the_chain_is_judged_in_the_order_of_the_logs_and_tags_are_named() {
     );
 }
 
-/// Payloads of several levels: no level gives the log back.
+/// Payloads of several levels: no single level reproduces the log.
 #[test]
 fn payloads_that_would_not_come_back_are_kept_or_come_back_with_equal_meaning() {
     let log = corpus_log("levels.000003");
     let expanded = |log: &[u8]| {
         let mut out = Vec::new();
         let input = Input::Places(Arc::new(log.to_vec()));
-        rewrite(input, &mut out, Rewrite::Expand, 1, None, &mut |_| {}).unwrap();
+        Rewriter::new(Rewrite::Expand).workers(1).run(input, &mut out).unwrap();
         out
     };
     for canonical in [false, true] {
@@ -231,12 +233,67 @@ fn payloads_that_would_not_come_back_are_kept_or_come_back_with_equal_meaning() 
         let manifest = Manifest::read(&archive).unwrap().unwrap();
         let [entry] = manifest.files.as_slice() else { panic!("{manifest:?}") };
         assert_eq!(entry.payloads_kept == 0, canonical);
+        // Those of the most common level are expanded nevertheless.
+        assert!(entry.payload_level.is_some(), "{entry:?}");
         restore::verify(&archive, entry, 1).unwrap();
         let mut back = Vec::new();
         restore::whole(&archive, entry, &mut back, 1).unwrap();
         assert_eq!(back == log, !canonical);
         assert!(expanded(&back) == expanded(&log));
     }
+}
+
+/// MySQL 8.0.20 to 8.0.33 and mysqlbinlog call libzstd in their own ways.
+#[test]
+fn payloads_of_every_recipe_are_expanded_and_come_back() {
+    let rewritten = |log: Vec<u8>, how: Rewrite| {
+        let mut out = Vec::new();
+        Rewriter::new(how).run(Input::Places(Arc::new(log)), &mut out).unwrap();
+        out
+    };
+    let plain = rewritten(sample("compressed/binlog.000004"), Rewrite::Expand);
+    for recipe in Recipe::ALL {
+        let options = CompressOptions { recipe, ..CompressOptions::default() };
+        let log = rewritten(plain.clone(), Rewrite::Compress(options));
+        let dir = tempfile::tempdir().unwrap();
+        let archive = Folder::new(dir.path());
+        let created = create::add(&archive, "log", Arc::new(log.clone()), 1).unwrap();
+        let Created::Added(entry) = created else { panic!("{created:?}") };
+        assert_eq!((entry.payload_level, entry.payloads_kept), (Some(3), 0), "{recipe}");
+        let codec = entry.payload_codec.as_deref().unwrap();
+        assert_eq!(codec.ends_with(recipe.name()), recipe != Recipe::Sized, "{codec}");
+        let mut back = Vec::new();
+        restore::whole(&archive, &entry, &mut back, 1).unwrap();
+        assert!(back == log, "{recipe}");
+    }
+}
+
+/// As MySQL 8.0.34 and 8.1 write: the first payload of each session tells its content's size, the others don't.
+#[test]
+fn of_payloads_whose_sessions_first_is_sized_the_others_are_expanded() {
+    const SESSIONS: usize = 4;
+    let compressor = |recipe| CompressOptions { recipe, ..CompressOptions::default() }.compressor().unwrap();
+    let (mut first, mut other) = (compressor(Recipe::Sized), compressor(Recipe::Unsized));
+    let mut log = LogBuilder::new(Release::MYSQL_8_0_20);
+    for number in 0..100_usize {
+        let value = format!("value {number} ").repeat(number + 1);
+        let events = inner_transaction(&[value.as_bytes()]);
+        let mut frame = Vec::new();
+        let session = if number < SESSIONS { &mut first } else { &mut other };
+        session.compress(&events, &mut frame).unwrap();
+        log.payload(&Payload::of(CompressionType::ZSTD, Some(events.len() as u64), frame));
+    }
+    let log = log.take();
+    let dir = tempfile::tempdir().unwrap();
+    let archive = Folder::new(dir.path());
+    let created = create::add(&archive, "log", Arc::new(log.clone()), 1).unwrap();
+    let Created::Added(entry) = created else { panic!("{created:?}") };
+    assert_eq!((entry.payload_level, entry.payloads_kept), (Some(3), SESSIONS as u64), "{entry:?}");
+    let codec = entry.payload_codec.as_deref().unwrap();
+    assert!(codec.ends_with(Recipe::Unsized.name()), "{codec}");
+    let mut back = Vec::new();
+    restore::whole(&archive, &entry, &mut back, 1).unwrap();
+    assert!(back == log);
 }
 
 #[test]

@@ -1,15 +1,17 @@
-//! Archives in a real S3 server: logs come back, nothing goes up twice, one transaction costs a few requests, and of
-//! what networks and services do nothing is lost.
+//! Archives in a real S3 server: logs come back, nothing is uploaded twice, one transaction costs a few
+//! requests, and faults of networks and services lose nothing.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use binlogz_archive::create::{self, Created};
-use binlogz_archive::manifest::Manifest;
-use binlogz_archive::s3::{Patience, S3};
+use binlogz_archive::format::Manifest;
 use binlogz_archive::selection::Selection;
 use binlogz_archive::storage::Storage;
+use binlogz_archive::storage::{Patience, S3};
 use binlogz_archive::{Error, check, restore};
 use binlogz_testkit::corpus;
 use binlogz_testkit::random::Random;
@@ -138,7 +140,7 @@ fn what_passes_is_waited_for() {
     .into_iter()
     .enumerate()
     {
-        // Every third request goes wrong.
+        // Every third request fails.
         let (planned, count) = (fault.clone(), AtomicUsize::new(0));
         let proxy = FaultProxy::start(&server, move |_, _| {
             if count.fetch_add(1, Ordering::Relaxed) % 3 == 0 { planned.clone() } else { Fault::Pass }

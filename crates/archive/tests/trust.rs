@@ -1,16 +1,18 @@
 //! Restoring returns the log that was stored or an error, even if another object has a segment's name. Concurrent runs
 //! never leave a copy of the manifest that is older than the manifest.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
+use std::time::SystemTime;
 
 use binlogz_archive::create::Creator;
-use binlogz_archive::folder::Folder;
-use binlogz_archive::manifest::{FileEntry, Manifest};
-use binlogz_archive::object::ReadRange;
+use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::selection::Selection;
-use binlogz_archive::storage::Storage;
+use binlogz_archive::storage::Folder;
+use binlogz_archive::storage::{ReadRange, Storage};
 use binlogz_archive::{Result, check, restore};
 use binlogz_testkit::corpus;
 
@@ -31,7 +33,7 @@ fn sample(name: &str) -> Vec<u8> {
     corpus::samples().into_iter().find(|sample| sample.name == name).unwrap().read()
 }
 
-/// A log and another one of its size.
+/// A log and another one of the same size.
 fn two_logs() -> [Vec<u8>; 2] {
     let log = sample("samples/plain/binlog.000004");
     let mut other = log.clone();
@@ -56,7 +58,7 @@ fn another_logs_segment_under_the_right_name_is_refused() {
     assert!(problems.len() == 1 && problems[0].contains(&of_other.sha256), "{problems:?}");
 }
 
-/// Of chosen transactions there is no SHA-256: what the segment says of itself must be what the manifest says.
+/// Chosen transactions have no SHA-256: the segment must agree with the manifest.
 #[test]
 fn transactions_are_not_chosen_from_another_logs_segment() {
     let logs = ["binlog.000003", "binlog.000004"].map(|name| std::fs::read(corpus::path(name)).unwrap());
@@ -82,13 +84,13 @@ fn payloads_of_another_codec_are_an_error_that_names_both() {
     let other = FileEntry { payload_codec: Some("libzstd 1.4.9".into()), ..entry.clone() };
     let error = restore::whole(&storage, &other, &mut std::io::sink(), 1).unwrap_err().to_string();
     assert!(error.contains("by libzstd 1.4.9,") && error.contains(&ours), "{error}");
-    // Expanded they need no codec.
+    // Once expanded, they need no codec.
     let all = Selection { start: Some(0), ..Selection::default() };
     let mut out = || Ok(Box::new(std::io::sink()) as Box<dyn Write>);
     assert!(restore::chosen(&storage, &other, &all, 1, &mut out).unwrap().transactions > 0);
 }
 
-/// Another run archives a log between the moments when this one stores its manifest and the copy of it.
+/// Another run archives a log after this one stores its manifest and before it stores the copy.
 struct Overtaken<'a> {
     storage: &'a Folder,
     log: Vec<u8>,
@@ -102,6 +104,14 @@ impl Storage for Overtaken<'_> {
 
     fn get(&self, name: &str) -> Result<Box<dyn ReadRange>> {
         self.storage.get(name)
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        self.storage.delete(name)
+    }
+
+    fn stored(&self) -> Result<Vec<(String, SystemTime)>> {
+        self.storage.stored()
     }
 
     fn manifest(&self) -> Result<Option<Vec<u8>>> {

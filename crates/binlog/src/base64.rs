@@ -4,7 +4,7 @@
 const LINE_BYTES: usize = 57;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Appends `bytes` in base64; a line feed between lines, none behind the last.
+/// Appends `bytes` in base64; a line feed between lines, none after the last.
 pub fn write_lines(bytes: &[u8], out: &mut Vec<u8>) {
     out.reserve(bytes.len().div_ceil(3) * 4 + bytes.len() / LINE_BYTES);
     for (index, line) in bytes.chunks(LINE_BYTES).enumerate() {

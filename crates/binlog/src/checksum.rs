@@ -1,12 +1,11 @@
-//! The checksum behind each event: CRC-32 (zlib's polynomial, initial value 0) over the whole event
-//! but its last four bytes, stored little-endian and counted in `event_size`.
+//! The checksum after each event: CRC-32 (zlib's polynomial, initial value 0) over the whole event except its
+//! last four bytes, stored little-endian and counted in `event_size`.
 //!
-//! A format description carries the algorithm byte and a checksum of its own even where the
-//! algorithm is NONE, and its checksum is computed with the in-use flag cleared, because closing
-//! the file rewrites that one byte.
+//! A format description carries the algorithm byte and a checksum of its own even if the algorithm is NONE.
+//! Its checksum is computed with the in-use flag cleared, because closing the file rewrites that one byte.
 //!
-//! A checksum is never computed over bytes whose old one was not compared in the same pass: damage would leave with a
-//! valid checksum. Two types keep this rule:
+//! We never compute a checksum over bytes unless we compared their old one in the same pass; otherwise
+//! damaged bytes would get a valid checksum. Two types enforce this rule:
 //!
 //! ```text
 //! Verified         the event's checksum was compared: new events may be made of its bytes
@@ -26,9 +25,9 @@ pub const CHECKSUM_SIZE: usize = 4;
 pub struct ChecksumAlgorithm(pub u8);
 
 impl ChecksumAlgorithm {
-    /// No checksum behind events.
+    /// No checksum after events.
     pub const NONE: Self = ChecksumAlgorithm(0);
-    /// CRC-32 behind every event.
+    /// CRC-32 after every event.
     pub const CRC32: Self = ChecksumAlgorithm(1);
     /// The writer did not know checksums (before 5.6.1): neither algorithm byte nor checksum.
     pub const UNDEFINED: Self = ChecksumAlgorithm(255);
@@ -50,14 +49,14 @@ impl fmt::Debug for ChecksumAlgorithm {
     }
 }
 
-/// Proof that the checksum of the event in hand was compared in this pass, or that it has none. What makes new events
-/// of old bytes asks for it, and only the code of this crate that compares checksums gives one, but for
-/// [`Verified::made_here`].
+/// Proof that the event's checksum was compared in this pass, or that it has none. Functions that make new
+/// events from old bytes require it. Apart from [`Verified::made_here`], only this crate's code that compares
+/// checksums creates one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verified(());
 
 impl Verified {
-    /// For an event that this process made itself, not of another event's bytes.
+    /// For an event that this process made itself, not from another event's bytes.
     pub const fn made_here() -> Self {
         Verified(())
     }
@@ -84,7 +83,7 @@ impl Verified {
 pub struct StoredChecksum(pub(crate) Option<u32>);
 
 impl StoredChecksum {
-    /// Its value; `None`: the event has none.
+    /// Its value; `None` if the event has none.
     pub fn value(self) -> Option<u32> {
         self.0
     }
@@ -92,8 +91,8 @@ impl StoredChecksum {
     /// The checksum of the same event at another position. It is derived from the old one, not from the event's
     /// bytes: if the event is damaged, the checksum shows it as before.
     ///
-    /// CRC-32 is linear in the bits that change. Those of `end_log_pos` are followed by all the event's bytes after
-    /// that field, up to the checksum.
+    /// CRC-32 is linear in the bits that change. The bits of `end_log_pos` are followed by all the event's
+    /// bytes after that field, up to the checksum.
     #[inline]
     #[must_use]
     pub fn moved(self, header: &EventHeader, end_log_pos: u32) -> Self {
@@ -103,10 +102,10 @@ impl StoredChecksum {
     }
 }
 
-/// Up to so many zero bytes are checksummed as such: faster than multiplying.
+/// Up to this many zero bytes are checksummed directly, which is faster than multiplying.
 const ZEROS: [u8; 1024] = [0; 1024];
 
-/// What becomes of a state of CRC-32, without the inversions at its begin and end, when so many zero bytes follow.
+/// The CRC-32 state, without the inversions at beginning and end, after this many zero bytes.
 fn append_zeros(state: u32, count: u64) -> u32 {
     match usize::try_from(count).ok().and_then(|count| ZEROS.get(..count)) {
         Some(zeros) => {
@@ -168,12 +167,12 @@ const fn multiply(a: u32, mut b: u32) -> u32 {
 
 /// The CRC-32 of an event's bytes, header included, checksum excluded.
 ///
-/// To give an event a new checksum the old one must have been compared in the same pass: see [`Verified`].
+/// To give an event a new checksum, the old one must have been compared in the same pass: see [`Verified`].
 pub fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }
 
-/// The CRC-32 of an event that does not stand in memory whole.
+/// The CRC-32 of an event that is not in memory as a whole.
 #[derive(Debug, Default, Clone)]
 pub struct Crc32(crc32fast::Hasher);
 

@@ -1,8 +1,8 @@
 //! A cursor over a borrowed slice that can't run past its end.
 //!
-//! Every take names its field, so that an error says which one was cut. All integers are
-//! little-endian. `LEI` is MySQL's length-encoded integer (`net_store_length`), `VLI` the variable
-//! length integer of `mysql::serialization` (see [`crate::event::GtidTaggedEvent`]):
+//! Each take names its field, so that an error says which one was cut. All integers are little-endian. `LEI`
+//! is MySQL's length-encoded integer (`net_store_length`), `VLI` the variable length integer of
+//! `mysql::serialization` (see [`crate::event::GtidTaggedEvent`]):
 //!
 //! ```text
 //! LEI  first byte 0..=250 the value · 252 +2 bytes · 253 +3 bytes · 254 +8 bytes · 251, 255 refused
@@ -25,7 +25,7 @@ impl<'a> Cursor<'a> {
         Cursor { bytes, what }
     }
 
-    /// What is being read, as errors name it.
+    /// The name used in errors for what is being read.
     pub fn what(&self) -> &'static str {
         self.what
     }
@@ -57,7 +57,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes `count` bytes, where the count comes from the wire.
+    /// Takes `count` bytes; the count comes from the wire.
     #[inline]
     pub fn bytes_u64(&mut self, count: u64, field: &'static str) -> Result<&'a [u8]> {
         match usize::try_from(count) {
@@ -78,7 +78,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes all that is left.
+    /// Takes all remaining bytes.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.bytes)
     }
@@ -107,12 +107,6 @@ impl<'a> Cursor<'a> {
         Ok(u32::from_le_bytes(self.array(field)?))
     }
 
-    /// Takes six bytes, as table ids are stored.
-    #[inline]
-    pub fn u48(&mut self, field: &'static str) -> Result<u64> {
-        self.uint(6, field)
-    }
-
     /// Takes eight bytes.
     #[inline]
     pub fn u64(&mut self, field: &'static str) -> Result<u64> {
@@ -133,7 +127,7 @@ impl<'a> Cursor<'a> {
         Ok(taken.iter().rev().fold(0, |value, &byte| (value << 8) | u64::from(byte)))
     }
 
-    /// Takes a length-encoded integer. NULL (251) and 255 are refused: no field may hold them.
+    /// Takes a length-encoded integer. NULL (251) and 255 are refused: no field may contain them.
     #[inline]
     pub fn lei(&mut self, field: &'static str) -> Result<u64> {
         match self.u8(field)? {
@@ -181,7 +175,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Ends the reading: bytes left over are an error.
+    /// Ends the reading: leftover bytes are an error.
     pub fn finish(&self) -> Result<()> {
         match self.bytes.len() {
             0 => Ok(()),

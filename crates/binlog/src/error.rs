@@ -1,7 +1,7 @@
 //! What can be wrong with the bytes of a binary log.
 //!
-//! An error names the thing that was read, the field, what was found and what was expected; readers
-//! add the offset. The name of the file is added by whoever opened it.
+//! An error names the structure being read, the field, what was found and what was expected. Readers add the
+//! offset; the caller that opened the file adds its name.
 
 use std::io;
 
@@ -49,9 +49,9 @@ pub enum Error {
     /// The stored checksum is not the checksum of the bytes.
     #[error("checksum is {stored:#010x}, the bytes give {computed:#010x}")]
     Checksum {
-        /// The checksum stored behind the event.
+        /// The checksum stored after the event.
         stored: u32,
-        /// The checksum of the bytes in front of it.
+        /// The checksum of the bytes before it.
         computed: u32,
     },
     /// The stream ends inside an event.
@@ -62,6 +62,9 @@ pub enum Error {
         /// Bytes that are there.
         left: u64,
     },
+    /// There is no byte at all.
+    #[error("is empty, expected a binary log")]
+    Empty,
     /// The file does not begin like a binary log.
     #[error("not a binary log: it begins with {found}, expected fe 62 69 6e")]
     Magic {
@@ -123,7 +126,7 @@ impl Error {
     /// Whether the log simply ends inside an event, as a log still being written may.
     pub fn is_truncation(&self) -> bool {
         match self {
-            Error::Truncated { .. } => true,
+            Error::Truncated { .. } | Error::Empty => true,
             Error::At { source, .. } => source.is_truncation(),
             _ => false,
         }

@@ -1,8 +1,8 @@
-//! The type byte of an event header: every type of MySQL 5.0 to 9.7, and room for tomorrow's.
+//! The type byte of an event header: every type of MySQL 5.0 to 9.7, and any unknown one.
 
 use std::fmt;
 
-/// What an event's body holds. A newtype, so that unknown types survive as frames.
+/// The type of an event's body. A newtype, so that unknown types survive as frames.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventType(pub u8);
 
@@ -81,7 +81,7 @@ event_types! {
     HEARTBEAT = 27, "Heartbeat";
     /// For readers to skip.
     IGNORABLE = 28, "Ignorable";
-    /// The statement behind the rows that follow.
+    /// The statement that the rows after it come from.
     ROWS_QUERY = 29, "RowsQuery";
     /// Inserted rows.
     WRITE_ROWS = 30, "WriteRows";
@@ -109,6 +109,27 @@ event_types! {
     HEARTBEAT_V2 = 41, "HeartbeatV2";
     /// Begins a transaction whose GTID has a tag.
     GTID_TAGGED = 42, "GtidTagged";
+}
+
+/// MariaDB's own. They have no [name](EventType::name): MySQL's tools print them as unknown.
+impl EventType {
+    /// The statement that the rows after it come from.
+    pub const MARIADB_ANNOTATE_ROWS: Self = EventType(160);
+    /// The file that a checkpoint reached.
+    pub const MARIADB_BINLOG_CHECKPOINT: Self = EventType(161);
+    /// Begins a transaction; a flag in it says whether it also takes the place of BEGIN.
+    pub const MARIADB_GTID: Self = EventType(162);
+    /// The GTIDs of all earlier files.
+    pub const MARIADB_GTID_LIST: Self = EventType(163);
+    /// All events after it are encrypted.
+    pub const MARIADB_START_ENCRYPTION: Self = EventType(164);
+    /// A statement, compressed.
+    pub const MARIADB_QUERY_COMPRESSED: Self = EventType(165);
+
+    /// Whether the event carries compressed row images.
+    pub fn is_mariadb_compressed_rows(self) -> bool {
+        matches!(self.0, 166..=171)
+    }
 }
 
 impl EventType {

@@ -39,7 +39,7 @@ impl HeaderFlags {
     pub const IN_USE: Self = HeaderFlags(0x01);
     /// The statement depends on its thread (temporary tables).
     pub const THREAD_SPECIFIC: Self = HeaderFlags(0x04);
-    /// No `USE` is to be printed before the statement.
+    /// Do not print `USE` before the statement.
     pub const SUPPRESS_USE: Self = HeaderFlags(0x08);
     /// Made by the sender, not stored in the source's file.
     pub const ARTIFICIAL: Self = HeaderFlags(0x20);
@@ -88,7 +88,7 @@ pub struct EventHeader {
 }
 
 impl EventHeader {
-    /// Reads the header at the front of `bytes`; what follows is not looked at.
+    /// Reads the header at the front of `bytes`; ignores what follows.
     #[inline]
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, "event header");

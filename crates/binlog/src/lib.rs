@@ -1,18 +1,33 @@
 //! Reads and writes MySQL's binary log format, version 4: frames, checksums, events, GTID sets.
 //!
-//! The crate does no I/O beyond the `Read` it is handed, keeps no clock and starts no thread. The
-//! path of a byte: [`reader::EventReader`] finds whole events ([`frame::EventFrame`]), a module of
-//! [`event`] reads a body into fields and writes fields back into the same bytes, [`row`] reads the
-//! rows inside it as values, [`transaction::TransactionAssembler`] says where a transaction begins and ends. What is done
-//! with a transaction (compress, expand) is the business of `binlogz-payload`.
+//! - [`EventReader`] finds whole events ([`EventFrame`]) and checks their checksums;
+//! - [`event`] reads the body of an event into fields, and writes the fields back into the same bytes;
+//! - [`row`] reads the rows inside as values;
+//! - [`TransactionBoundaryParser`] says where a transaction begins and ends;
+//! - [`gtid`] has GTIDs and sets of them.
 //!
-//! Every number on the wire is little-endian (but for some inside rows); every length is treated as a lie until it has been
-//! held against the bytes that are there. Facts about the format were verified against the sources
-//! and a live server of MySQL 9.7.4; each module names the part of the server's manual or source
-//! tree that it follows.
-
-#![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::big_endian_bytes, clippy::host_endian_bytes)]
-#![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
+//! `binlogz-payload` compresses and expands transactions.
+//!
+//! ```
+//! use binlogz_binlog::{Boundary, EventReader, TransactionBoundaryParser};
+//!
+//! let mut log = EventReader::new(std::fs::File::open("../../samples/plain/binlog.000001")?);
+//! let (mut parser, mut transactions) = (TransactionBoundaryParser::new(), 0);
+//! while let Some((offset, event)) = log.next_event()? {
+//!     let placement = parser.feed(event.header(), event.body());
+//!     if matches!(placement.boundary, Boundary::End | Boundary::Single) {
+//!         println!("transaction {transactions} ends with the {} event at {offset}", event.event_type());
+//!         transactions += 1;
+//!     }
+//! }
+//! assert!(transactions > 0 && !parser.is_open());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The crate does no I/O beyond the `Read` it is given, reads no clock and starts no thread. Numbers are
+//! little-endian, except for some inside rows. No length is trusted before it is compared with the bytes
+//! available. Facts about the format were verified against the sources and a live server of MySQL 9.7.4; each
+//! module names the part of the server's manual or source tree that it follows.
 
 pub mod base64;
 pub mod charset;
@@ -22,6 +37,7 @@ pub mod error;
 pub mod event;
 pub mod event_type;
 pub mod frame;
+mod framing;
 pub mod gtid;
 pub mod header;
 pub mod parser;
@@ -36,13 +52,14 @@ pub mod transaction;
 pub use checksum::{ChecksumAlgorithm, StoredChecksum, Verified};
 pub use error::{Error, Result};
 pub use event_type::EventType;
-pub use frame::{EventFrame, Framing, UnverifiedFrame, VerifiedFrame};
+pub use frame::{EventFrame, VerifiedFrame};
+pub use framing::{Framing, UnverifiedFrame};
 pub use header::{EventHeader, HeaderFlags};
 pub use parser::{EventParser, EventVisitor};
 pub use printable::printable;
 pub use reader::EventReader;
 pub use statement::StatementKind;
-pub use transaction::{Boundary, TransactionAssembler};
+pub use transaction::{Boundary, TransactionBoundaryParser};
 
 /// The four bytes every plain binary log and relay log begins with.
 pub const MAGIC: [u8; 4] = *b"\xfebin";

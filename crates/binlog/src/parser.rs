@@ -1,23 +1,23 @@
-//! Finds events in bytes that come in pieces: a slice, the chunks of a file, what a decompressor
-//! gives. Unlike [`crate::reader`] it never holds a body, so that an event of 1 GiB costs no memory.
+//! Finds events in bytes that arrive in pieces: a slice, the chunks of a file, a decompressor's output.
+//! Unlike [`crate::reader`] it never holds a body, so an event of 1 GiB costs no memory.
 //!
-//! Push bytes in; the visitor sees `begin`, `body` (in as many pieces as they came in), `end`.
-//! Checksums are checked between the last `body` and `end`, which is handed the proof. A parser that does not check
-//! them is another type, and hands out the stored checksum instead. Where a chunk holds whole events, as
-//! nearly always, each costs one call of each kind and no copy.
+//! The caller pushes bytes in; the visitor sees `begin`, `body` (in as many pieces as arrived), `end`. The
+//! parser checks the checksum between the last `body` and `end`, which receives the proof. A parser that does
+//! not check checksums is another type, and passes on the stored checksum instead. A chunk nearly always
+//! holds whole events; each then costs one call of each kind and no copy.
 
 use std::marker::PhantomData;
 
 use crate::checksum::{CHECKSUM_SIZE, Crc32, StoredChecksum, Verified, crc32};
 use crate::error::{Error, Result};
 use crate::event_type::EventType;
-use crate::frame::Framing;
+use crate::framing::Framing;
 use crate::header::{EventHeader, HEADER_SIZE};
 
-/// What an [`EventParser`] tells of the events it finds. `C` is what it knows of their checksums: that they are right,
-/// unless the visitor says that it wants them as they are.
+/// Called by an [`EventParser`] for the events it finds. `C` is what it knows of their checksums: that they
+/// are right, unless the visitor asks for the stored ones.
 pub trait EventVisitor<C = Verified> {
-    /// What the visitor may fail with; bad bytes must fit in.
+    /// The visitor's error type; the parser's own errors must convert into it.
     type Error: From<Error>;
 
     /// An event begins at `offset` of the stream. Its header passed [`Framing::check_header`].
@@ -26,13 +26,13 @@ pub trait EventVisitor<C = Verified> {
     /// The next bytes of the body, never empty; header and checksum are not part of it.
     fn body(&mut self, bytes: &[u8]) -> Result<(), Self::Error>;
 
-    /// The event is whole and its checksum, if it has one, is what `C` says.
+    /// The event is whole and its checksum, if it has one, is as `C` says.
     fn end(&mut self, checksum: C) -> Result<(), Self::Error>;
 }
 
-/// What a parser does with a checksum: [`Verified`] compares it, [`StoredChecksum`] hands it on.
+/// What a parser does with a checksum: [`Verified`] compares it, [`StoredChecksum`] passes it on.
 pub trait Check: Sized {
-    /// Whether the checksum of the bytes is asked for.
+    /// Whether the checksum of the bytes must be computed.
     const COMPARES: bool;
 
     /// Of an event whose bytes give `computed`.
@@ -57,8 +57,8 @@ impl Check for StoredChecksum {
     }
 }
 
-/// Cuts a stream into events. All events are framed alike: a format description in the stream is
-/// refused, because what follows it may be framed otherwise.
+/// Cuts a stream into events. All events are framed alike: a format description in the stream is refused,
+/// because the events after it may be framed differently.
 #[derive(Debug)]
 pub struct EventParser<C = Verified> {
     framing: Framing,
@@ -70,9 +70,9 @@ pub struct EventParser<C = Verified> {
 
 #[derive(Debug)]
 enum State {
-    /// Between events, or inside a header: `held` of its bytes came.
+    /// Between events, or inside a header of which `held` bytes have arrived.
     Header { bytes: [u8; HEADER_SIZE], held: usize },
-    /// Inside a body: bytes of it still to come.
+    /// Inside a body, with this many bytes still to come.
     Body { begin: u64, header: EventHeader, left: usize, crc: Crc32 },
     /// Inside the checksum.
     Checksum { begin: u64, header: EventHeader, computed: u32, bytes: [u8; CHECKSUM_SIZE], held: usize },
@@ -88,7 +88,7 @@ impl EventParser {
 }
 
 impl EventParser<StoredChecksum> {
-    /// A parser that does not compare checksums: for callers that only read events, or move them.
+    /// A parser that does not compare checksums: for callers that only read or move events.
     pub fn unverified(framing: Framing, offset: u64) -> Self {
         EventParser::of(framing, offset)
     }
@@ -108,7 +108,7 @@ impl<C: Check> EventParser<C> {
     ///
     /// # Errors
     ///
-    /// Bad bytes, each with the offset of the event they belong to, and what the visitor fails with.
+    /// Bad bytes, with the offset of their event, and the visitor's own errors.
     pub fn push<V: EventVisitor<C>>(&mut self, mut bytes: &[u8], visitor: &mut V) -> Result<(), V::Error> {
         while !bytes.is_empty() {
             let between_events = matches!(self.state, State::Header { held: 0, .. });
@@ -136,7 +136,7 @@ impl<C: Check> EventParser<C> {
         Err(Error::Truncated { needed, left: self.offset - begin }.at(begin, event_type))
     }
 
-    /// The fast way: an event that lies whole at the front of `bytes`. `None`: it does not.
+    /// The fast path: an event entirely at the front of `bytes`. `None` if there is none.
     #[inline]
     fn whole_event<'a, V: EventVisitor<C>>(
         &mut self,
@@ -163,7 +163,7 @@ impl<C: Check> EventParser<C> {
         Ok(Some(rest))
     }
 
-    /// The slow way: as much of the current event as `bytes` hold; what remains of them.
+    /// The slow path: takes as much of the current event as `bytes` hold; returns the rest.
     fn piece<'a, V: EventVisitor<C>>(
         &mut self,
         bytes: &'a [u8],
@@ -211,7 +211,7 @@ impl<C: Check> EventParser<C> {
         }
     }
 
-    /// Goes on to the checksum, or to the next event, when the body is whole.
+    /// Moves on to the checksum, or to the next event, when the body is whole.
     fn end_body<V: EventVisitor<C>>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         let State::Body { begin, header, left: 0, crc } = &self.state else { return Ok(()) };
         if self.framing.checksum().size() > 0 {
@@ -252,7 +252,7 @@ impl<C: Check> EventParser<C> {
     }
 }
 
-/// Fills `array` from the front of `bytes`; what remains of them.
+/// Fills `array` from the front of `bytes`; returns the rest.
 fn top_up<'a, const N: usize>(array: &mut [u8; N], held: &mut usize, bytes: &'a [u8]) -> &'a [u8] {
     let free = array.get_mut(*held..).unwrap_or_default();
     let count = free.len().min(bytes.len());

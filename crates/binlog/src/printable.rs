@@ -1,10 +1,11 @@
-//! Text that others chose (names of tables, users and files, messages of servers) as a terminal or a log may show it. A
-//! control character in it would move the cursor, change colours or begin a line that looks like one of ours.
+//! Makes text chosen by others (names of tables, users and files, messages of servers) safe to show on a
+//! terminal or in a log. A control character in it could move the cursor, change colours or fake a line of
+//! ours.
 
 use std::borrow::Cow;
 
-/// The same text on one line: control characters are shown as escapes (`\n`, `\u{1b}`), those that reverse the direction
-/// of writing too. Anything else stays as it is.
+/// The same text on one line: control characters become escapes (`
+/// `, `\u{1b}`), as do those that reverse the writing direction. Everything else is unchanged.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);
@@ -19,7 +20,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a terminal does something else than to show the character.
+/// Whether a terminal does anything other than show the character.
 fn acts(letter: char) -> bool {
     const LINE_ENDS: [char; 2] = ['\u{2028}', '\u{2029}'];
     let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

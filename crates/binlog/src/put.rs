@@ -110,11 +110,6 @@ pub fn vli_size(value: u64) -> usize {
     bits.div_ceil(7).min(9)
 }
 
-/// Bytes that [`Put::put_vli_signed`] appends.
-pub fn vli_signed_size(value: i64) -> usize {
-    vli_size(zig_zag(value))
-}
-
 fn zig_zag(value: i64) -> u64 {
     if value >= 0 { (value as u64) << 1 } else { ((!value) as u64) << 1 | 1 }
 }

@@ -1,27 +1,27 @@
 //! Reads a binary log event by event from any `Read`: a file, a pipe, a slice.
 //!
-//! Holds one event in memory at a time (at most [`EventReader::event_size_max`] bytes; the server's
-//! own bound is 1 GiB). Several logs one behind the other, as `cat` makes them, are read as one
-//! stream: the magic is recognised wherever an event could begin. Programs that must not hold large
-//! events whole use `binlogz-flow`.
+//! Holds one event in memory at a time (at most [`EventReader::event_size_max`] bytes; the server's own bound
+//! is 1 GiB). Several concatenated logs, as from `cat`, are read as one stream: the magic is recognised
+//! wherever an event could begin. Programs that must not hold large events whole use `binlogz-flow`.
 
 use std::io::{self, Read};
 
 use crate::error::{Error, Result};
 use crate::event::FormatDescription;
 use crate::event_type::EventType;
-use crate::frame::{EventFrame, Framing, VerifiedFrame};
+use crate::frame::{EventFrame, VerifiedFrame};
+use crate::framing::Framing;
 use crate::header::{EventHeader, HEADER_SIZE, HeaderFlags};
 use crate::{EVENT_SIZE_MAX, MAGIC, MAGIC_ENCRYPTED};
 
-/// Bytes asked of the reader underneath at a time; large enough that a system call costs nothing.
+/// Bytes to read at a time; large enough to make the cost of a system call negligible.
 const READ_SIZE: usize = 256 << 10;
 
-/// Bytes that show whether another log begins here: magic, event header, binlog version.
+/// Bytes needed to tell whether another log begins here: magic, event header, binlog version.
 pub const LOG_START_SIZE: usize = MAGIC.len() + HEADER_SIZE + 2;
 
-/// Whether a log begins here, behind another one. The magic alone would not do: it is also the
-/// timestamp of an event of September 2028.
+/// Whether another log begins here. The magic alone is not enough: it is also the timestamp of an event of
+/// September 2028.
 pub fn begins_log(bytes: &[u8]) -> bool {
     let Some(event) = bytes.strip_prefix(&MAGIC) else { return false };
     let described = EventHeader::decode(event).is_ok_and(|header| {
@@ -95,10 +95,10 @@ impl<R: Read> EventReader<R> {
     ///
     /// # Errors
     ///
-    /// An end inside an event is [`Error::Truncated`] with the event's offset, also for a log that
-    /// is [`EventReader::in_use`]: the caller decides whether that is only a warning. A log that is
-    /// still being written may be asked again later, after `None` as after [`Error::Truncated`]: the
-    /// reader goes on where the log ended.
+    /// An end inside an event is [`Error::Truncated`] with the event's offset, even for a log that is
+    /// [`EventReader::in_use`]: the caller decides whether that is only a warning. For a log that is still
+    /// being written, the caller may try again later, after `None` or [`Error::Truncated`]: the reader
+    /// continues where the log ended.
     pub fn next_event(&mut self) -> Result<Option<(u64, EventFrame<'_>)>> {
         if !self.skip_magic()? {
             return Ok(None);
@@ -135,7 +135,7 @@ impl<R: Read> EventReader<R> {
         let begins = if self.at_start { head.starts_with(&MAGIC) } else { begins_log(head) };
         if begins {
             self.start += MAGIC.len();
-            // A log behind another begins at its own offset 4.
+            // A log after another begins at its own offset 4.
             self.offset = MAGIC.len() as u64;
             self.at_start = false;
             return Ok(true);
@@ -177,8 +177,8 @@ impl<R: Read> EventReader<R> {
         self.buffer.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Reads until `wanted` bytes are buffered or the stream ends; how many are. The buffer grows
-    /// with what really arrives, not with what a header claims.
+    /// Reads until `wanted` bytes are buffered or the stream ends; returns how many there are. The buffer
+    /// grows with what really arrives, not with what a header claims.
     fn fill(&mut self, wanted: usize) -> Result<usize> {
         while self.end - self.start < wanted {
             if self.start > 0 {
@@ -205,6 +205,9 @@ impl<R: Read> EventReader<R> {
 pub fn not_a_log(head: &[u8]) -> Error {
     if head.starts_with(&MAGIC_ENCRYPTED) {
         return Error::Encrypted;
+    }
+    if head.is_empty() {
+        return Error::Empty;
     }
     if head.len() < MAGIC.len() {
         return Error::Truncated { needed: MAGIC.len() as u64, left: head.len() as u64 }.at(0, None);
@@ -256,7 +259,7 @@ mod tests {
         log
     }
 
-    /// A file that grows: only so many bytes of it are there.
+    /// A file that grows: only this many bytes of it are there.
     struct Growing {
         bytes: Vec<u8>,
         read: usize,

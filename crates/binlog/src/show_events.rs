@@ -1,12 +1,12 @@
 //! The columns `Event_type` and `Info` of SHOW BINLOG EVENTS, as MySQL 9.7 prints them.
 //!
-//! `Info` is bytes, not text: statements and names stand in it in the character set in which they
-//! were logged. The server's oddities are kept, since people compare: a rotate's position and an
-//! integer variable are printed signed, and an incident's message only where it is empty.
+//! `Info` is bytes, not text: statements and names keep the character set in which they were logged. The
+//! server's oddities are kept, since people compare: a rotate's position and an integer variable are printed
+//! signed, and an incident's message only if it is empty.
 //!
-//! The other columns are the event's place. The events inside a payload all have the payload's end
-//! as `Pos` and `End_log_pos`; whoever opens the payload prints them. (Every form was read off a
-//! live MySQL 9.7.4; `tests/show_events.rs` holds both against each other.)
+//! The other columns are the event's position. The events inside a payload all have the payload's end as
+//! `Pos` and `End_log_pos`; a caller that opens the payload prints them. (Every form was taken from a live
+//! MySQL 9.7.4; `tests/show_events.rs` compares both.)
 
 use crate::charset::{Charset, collation_name};
 use crate::event::{
@@ -66,8 +66,27 @@ pub fn event_type_name(event_type: EventType) -> &'static str {
         EventType::PARTIAL_UPDATE_ROWS => "Update_rows_partial",
         EventType::TRANSACTION_PAYLOAD => "Transaction_payload",
         EventType::GTID_TAGGED => "Gtid_tagged_log_event",
-        _ => "Unknown",
+        _ => mariadb_event_type_name(event_type).unwrap_or("Unknown"),
     }
+}
+
+/// The same column of MariaDB's own events, as MariaDB 10.11 prints it.
+fn mariadb_event_type_name(event_type: EventType) -> Option<&'static str> {
+    Some(match event_type {
+        EventType::MARIADB_ANNOTATE_ROWS => "Annotate_rows",
+        EventType::MARIADB_BINLOG_CHECKPOINT => "Binlog_checkpoint",
+        EventType::MARIADB_GTID => "Gtid",
+        EventType::MARIADB_GTID_LIST => "Gtid_list",
+        EventType::MARIADB_START_ENCRYPTION => "Start_encryption",
+        EventType::MARIADB_QUERY_COMPRESSED => "Query_compressed",
+        EventType(166) => "Write_rows_compressed_v1",
+        EventType(167) => "Update_rows_compressed_v1",
+        EventType(168) => "Delete_rows_compressed_v1",
+        EventType(169) => "Write_rows_compressed",
+        EventType(170) => "Update_rows_compressed",
+        EventType(171) => "Delete_rows_compressed",
+        _ => return None,
+    })
 }
 
 /// Appends the column `Info`. `flags` are those of the event's header.
@@ -139,6 +158,8 @@ pub fn write_info(event: &Event<'_>, flags: HeaderFlags, info: &mut Vec<u8>) {
             let size = size.unwrap_or(0);
             write_text(info, format_args!("compression='{kind}', decompressed_size={size} bytes"));
         }
+        // The statement, as MariaDB shows it.
+        Event::Unknown(EventType::MARIADB_ANNOTATE_ROWS, statement) => info.extend_from_slice(statement),
         Event::Stop | Event::Heartbeat(_) | Event::HeartbeatV2(_) | Event::Unknown(..) => {}
     }
 }
@@ -151,7 +172,7 @@ fn write_query(event: &QueryEvent<'_>, flags: HeaderFlags, info: &mut Vec<u8>) {
     }
 }
 
-/// The default database, where the statement depends on it.
+/// The default database, if the statement depends on it.
 fn write_use(event: &QueryEvent<'_>, flags: HeaderFlags, info: &mut Vec<u8>) {
     if !event.database.is_empty() && !flags.contains(HeaderFlags::SUPPRESS_USE) {
         info.extend_from_slice(b"use ");
@@ -184,7 +205,7 @@ fn write_user_var(event: &UserVarEvent<'_>, info: &mut Vec<u8>) {
     }
 }
 
-/// `None`, and nothing written, for a value that is not what its type says.
+/// `None`, and nothing written, for a value that does not match its type.
 fn write_user_var_value(value: &UserVarValue<'_>, info: &mut Vec<u8>) -> Option<()> {
     match value.value_type {
         UserVarType::STRING => {
@@ -203,7 +224,7 @@ fn write_user_var_value(value: &UserVarValue<'_>, info: &mut Vec<u8>) -> Option<
         UserVarType::REAL => {
             let number = f64::from_le_bytes(value.bytes.try_into().ok()?);
             let text = double_text(if number.is_finite() { number } else { 0.0 });
-            // Only JSON tells whole doubles from integers.
+            // Only JSON distinguishes whole doubles from integers.
             info.extend_from_slice(text.as_str().strip_suffix(".0").unwrap_or(text.as_str()).as_bytes());
         }
         UserVarType::INT => {
@@ -260,7 +281,7 @@ fn write_gtid(event: &Event<'_>, info: &mut Vec<u8>) {
     }
 }
 
-/// A name between backticks, those inside doubled.
+/// A name between backticks; backticks inside it are doubled.
 fn write_identifier(name: &[u8], info: &mut Vec<u8>) {
     info.push(b'`');
     for &byte in name {

@@ -1,13 +1,12 @@
 //! What a statement's text means for its transaction, by the server's rules.
 //!
-//! Only the first words are looked at: comments in front hide a keyword, as they do from the
-//! server, which writes transaction control without them. Where the bounds of transactions follow
-//! from this is in [`crate::transaction`].
+//! Only the first words are read. Leading comments hide a keyword, as they do from the server, which writes
+//! transaction control without them. [`crate::transaction`] derives the bounds of transactions from this.
 //! (Facts of MySQL 9.7.4's `Query_log_event::is_trans_keyword` and `Transaction_boundary_parser`.)
 
 use crate::event::QueryEvent;
 
-/// Bytes of a query event's body in front of its status variables.
+/// Bytes of a query event's body before its status variables.
 const POST_HEADER_SIZE: usize = 4 + 4 + 1 + 2 + 2;
 
 /// Bytes of a statement that are enough to classify it.
@@ -18,8 +17,8 @@ const KEYWORDS_SIZE_MAX: usize = 16;
 pub const QUERY_PREFIX_SIZE_MAX: usize =
     POST_HEADER_SIZE + u16::MAX as usize + u8::MAX as usize + 1 + KEYWORDS_SIZE_MAX;
 
-/// A statement as transaction control sees it: `BEGIN` and `COMMIT` exactly as written, the others
-/// by their first words, in any case.
+/// A statement as transaction control sees it: `BEGIN` and `COMMIT` exactly as written, the others by their
+/// first words, in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StatementKind {
     /// `BEGIN`.
@@ -46,7 +45,7 @@ pub enum StatementKind {
     Other,
 }
 
-/// `ROLLBACK TO ` stands before the `ROLLBACK` that it begins with.
+/// `ROLLBACK TO ` comes before `ROLLBACK`, its own prefix.
 const PREFIXES: [(&[u8], StatementKind); 8] = [
     (b"SAVEPOINT", StatementKind::Savepoint),
     (b"ROLLBACK TO ", StatementKind::RollbackTo),
@@ -73,9 +72,8 @@ impl StatementKind {
         }
     }
 
-    /// Classifies the statement of a query event by its body, of which the first
-    /// [`QUERY_PREFIX_SIZE_MAX`] bytes are enough. `None`: there is no statement, or the body is cut
-    /// before it.
+    /// Classifies the statement of a query event by its body, of which the first [`QUERY_PREFIX_SIZE_MAX`]
+    /// bytes are enough. `None` if there is no statement, or the body is cut before it.
     pub fn of_query(body: &[u8]) -> Option<Self> {
         let statement = QueryEvent::decode(body).ok()?.statement;
         (!statement.is_empty()).then(|| Self::of(statement))
@@ -129,7 +127,7 @@ mod tests {
     #[test]
     fn the_longest_prefix_is_enough() {
         let longest = PREFIXES.iter().map(|(prefix, _)| prefix.len()).max().unwrap();
-        // One byte more shows that BEGIN and COMMIT end.
+        // One more byte shows that BEGIN and COMMIT end there.
         assert!(longest < KEYWORDS_SIZE_MAX);
     }
 

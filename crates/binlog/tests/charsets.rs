@@ -1,5 +1,7 @@
 //! Character sets decode as the real server converts them, and every collation names the right one.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -1,6 +1,8 @@
 //! Every event of every real log in the corpus, those inside payloads too: decodes, encodes back
 //! into the same bytes, and cut anywhere gives an error or a shorter event, never a panic.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,11 +10,12 @@ use std::path::{Path, PathBuf};
 use binlogz_binlog::event::{
     CompressionType, Event, FormatDescription, MetadataField, PostHeaderLengths, StatusVariable,
 };
-use binlogz_binlog::frame::{EventFrame, Framing, encode_event};
+use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventReader, EventType, MAGIC};
+use binlogz_binlog::{EventFrame, Framing};
 
-/// Bodies are cut at each byte up to here, and in their last bytes: between lie rows, statements and
-/// payloads, which no decoder here looks into.
+/// Bodies are cut at each byte up to here, and in their last bytes. In between are rows, statements and
+/// payloads, which no decoder here reads.
 const FRONT_CUTS: usize = 512;
 const BACK_CUTS: usize = 16;
 /// More than any payload of the corpus holds.
@@ -48,7 +51,7 @@ fn each_event(mut look: impl FnMut(&EventFrame<'_>, &PostHeaderLengths, &str)) {
             let (offset, frame) = match reader.next_event() {
                 Ok(Some(found)) => found,
                 Ok(None) => break,
-                // A log cut by a crash is part of the corpus; what is in front of the cut counts.
+                // A log cut by a crash is part of the corpus; what comes before the cut counts.
                 Err(error) if error.is_truncation() => break,
                 Err(error) => panic!("{name}: {error}"),
             };
@@ -173,7 +176,7 @@ fn every_event_cut_anywhere_is_an_error_or_a_shorter_event() {
     });
 }
 
-/// Reads what decoding leaves for later; errors are fine, panics are not.
+/// Reads what decoding defers; errors are fine, panics are not.
 fn read_late_parts(event: &Event<'_>) {
     match event {
         Event::Query(event) => event.status_variables.iter().for_each(drop),

@@ -1,4 +1,6 @@
-//! GTID sets and transactions, held against a real MySQL: what it parses, what it logs.
+//! GTID sets and transactions, compared with a real MySQL: what it parses, what it logs.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +9,7 @@ use binlogz_binlog::event::{
     AnyGtidEvent, PreviousGtidsEvent, rewrite_transaction_length, transaction_length,
 };
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_binlog::{Boundary, EventReader, EventType, TransactionAssembler};
+use binlogz_binlog::{Boundary, EventReader, EventType, TransactionBoundaryParser};
 use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
 
 /// Marsaglia's xorshift64, seeded by `SEED` or by a default; a failing test prints the seed.
@@ -123,7 +125,7 @@ fn statements(load: &Path) -> String {
 /// Reads a log and checks its transactions; their number and their GTIDs.
 fn check_transactions(log: &[u8]) -> (usize, GtidSet) {
     let mut reader = EventReader::new(log);
-    let mut assembler = TransactionAssembler::new();
+    let mut assembler = TransactionBoundaryParser::new();
     let (mut transactions, mut gtids) = (0, GtidSet::new());
     let mut begin = 0;
     loop {
@@ -170,8 +172,8 @@ fn previous_gtids(log: &[u8]) -> GtidSet {
     panic!("every log has a previous-GTIDs event");
 }
 
-/// Runs [`statements`] and more; the transactions of the log they made, its GTIDs, and the previous
-/// GTIDs of the log behind it.
+/// Runs [`statements`] and more; returns the transactions of the log they made, its GTIDs, and the previous
+/// GTIDs of the log after it.
 fn logged(server: &MysqlSandbox, more: &str) -> Result<(usize, GtidSet, GtidSet)> {
     let load = server.datadir().join("load.txt");
     fs::write(&load, "1\n2\n3\n").expect("the data directory is ours");
@@ -210,7 +212,7 @@ fn every_anonymous_transaction_is_found() -> Result<()> {
         .option("binlog-checksum", "NONE")
         .option("binlog-rows-query-log-events", "ON")
         .start()?;
-    // With GTIDs the server refuses transactions over two engines.
+    // With GTIDs the server refuses transactions across two engines.
     let (transactions, gtids, previous) = logged(
         &server,
         "BEGIN; INSERT INTO t (b) VALUES (1); INSERT INTO m VALUES (1); COMMIT;

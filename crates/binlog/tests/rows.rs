@@ -1,5 +1,7 @@
-//! Rows of real logs: every value decodes, differences give the documents that the server has, damage
-//! gives errors and never more text than the bytes can hold.
+//! Rows of real logs: every value decodes, differences give the server's documents, and damage gives errors
+//! and never more text than the bytes can hold.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,8 +9,8 @@ use std::sync::Arc;
 use binlogz_binlog::event::{
     FormatDescription, PostHeaderLengths, RowsEvent, RowsFlags, TransactionPayloadEvent,
 };
-use binlogz_binlog::frame::{EventFrame, Framing};
 use binlogz_binlog::row::{Row, RowDecoder, TableSchema, TableSchemas, Value};
+use binlogz_binlog::{EventFrame, Framing};
 use binlogz_binlog::{EventReader, EventType, Result};
 use binlogz_testkit::{RealBinlog, Tool, mutate, real, require_tool};
 
@@ -74,7 +76,7 @@ fn each_inner_event(
     Ok(())
 }
 
-/// Decodes all that a row event holds and gives how many values that were. Text may not be longer than
+/// Decodes everything a row event holds and returns how many values that were. Text may not be longer than
 /// the bytes can hold.
 fn decode_all(decoder: &mut RowDecoder, schema: &TableSchema, event: &RowsEvent<'_>) -> Result<usize> {
     let mut values = 0;

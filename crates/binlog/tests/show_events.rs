@@ -5,13 +5,15 @@
 //! never writes (unknown flags and variables, incidents, doubles of every shape), accepted by it
 //! as its own log.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 use binlogz_binlog::event::{CompressionType, Event, FormatDescription, PostHeaderLengths};
-use binlogz_binlog::frame::{EventFrame, Framing};
 use binlogz_binlog::show_events::{event_type_name, write_info};
+use binlogz_binlog::{EventFrame, Framing};
 use binlogz_binlog::{EventReader, EventType};
 use binlogz_testkit::{Tool, mixed, require_tool};
 

@@ -4,6 +4,8 @@
 //! They are the server's and not part of this tree: `BINLOGZ_STD_DATA` names a folder that holds
 //! them, under whatever names.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;

@@ -1,12 +1,13 @@
-//! Archives as input: an archive that is named stands for its logs, and `ARCHIVE/LOG` for one of them. Every command
-//! that reads logs gets them here: [`expand`] replaces archives by such names, and [`find`] opens what has one.
+//! Archives as input: naming an archive means all its logs, and `ARCHIVE/LOG` means one of them. Every
+//! command that reads logs gets them here: [`expand`] replaces archives by such names, and [`find`] opens the
+//! log that has one.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use binlogz_archive::manifest::{FileEntry, Manifest};
+use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::storage::{self, Storage};
 use binlogz_archive::{Error, restore};
 use binlogz_binlog::gtid::GtidSet;
@@ -14,7 +15,7 @@ use binlogz_flow::Input;
 
 use crate::failure::{Failure, Result};
 
-/// Bytes that are restored before somebody reads them, in pieces.
+/// The number of pieces that may be restored before they are read.
 const PIECE_SIZE: usize = 1 << 20;
 const PIECES_MAX: usize = 4;
 /// Blocks unpacked at once: each takes up to 200 MiB.
@@ -39,7 +40,7 @@ pub(crate) fn expand(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<Pat
     Ok(expanded)
 }
 
-/// The archived log that a path names; `None`: it names no such thing.
+/// The archived log that a path names; `None`: it names none.
 pub(crate) fn find(path: &Path) -> io::Result<Option<Archived>> {
     let (Some(archive), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
     if !may_be_archive(archive) || (storage::in_object_storage(path).is_none() && path.exists()) {
@@ -62,7 +63,7 @@ fn may_be_archive(path: &Path) -> bool {
     storage::in_object_storage(path).is_some() || path.join("manifest.json").is_file()
 }
 
-/// An archive that is there.
+/// An existing archive.
 type Opened = (Box<dyn Storage>, Manifest);
 
 fn manifest(path: &Path) -> Result<Option<Opened>> {
@@ -93,7 +94,7 @@ impl Archived {
             let mut out = Pieces { sender, piece: Vec::new() };
             let restored = restore::whole(&self.storage, &self.entry, &mut out, WORKERS)
                 .and_then(|()| out.flush().map_err(Error::writing));
-            // Nobody may read any more.
+            // The reader may have gone.
             let _ = out
                 .sender
                 .send(restored.map_or_else(|error| Piece::Failed(error.to_string()), |()| Piece::End));
@@ -108,7 +109,7 @@ enum Piece {
     End,
 }
 
-/// Gives what is written to whoever reads it.
+/// Passes written bytes on to the reader.
 struct Pieces {
     sender: SyncSender<Piece>,
     piece: Vec<u8>,

@@ -1,19 +1,21 @@
-//! Trouble as one line: `FILE at OFFSET: what: found, expected`.
+//! An error as one line: `FILE at OFFSET: what: found, expected`.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 
 use binlogz_binlog::{Error as BinlogError, printable};
 use binlogz_encryption::Error as EncryptionError;
-use binlogz_flow::Cut;
+use binlogz_flow::CutEvent;
 use binlogz_payload::Error as PayloadError;
+
+use crate::progress;
 
 /// Why a command, or its work on one file, ended.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Nobody reads what is written any more: a quiet success.
+    /// The reader of our output has gone: a quiet success.
     ClosedPipe,
-    /// What is told on stderr.
+    /// A line for stderr.
     Line(String),
 }
 
@@ -26,7 +28,7 @@ impl Failure {
         Failure::Line(format!("{name}: {what}"))
     }
 
-    /// Trouble with writing a file; a pipe that nobody reads any more is none.
+    /// An error in writing a file; a pipe without a reader is not an error.
     pub(crate) fn writing(name: &dyn Display, error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
@@ -63,7 +65,7 @@ impl Failure {
     /// What is wrong with a log. The error tells the offset, where it is about one.
     pub(crate) fn in_log(name: &dyn Display, error: &PayloadError) -> Self {
         let hint = match error {
-            PayloadError::Binlog(error) => hint(error),
+            PayloadError::Binlog(error) => hint(&name.to_string(), error),
             _ => "",
         };
         match error.offset() {
@@ -73,9 +75,13 @@ impl Failure {
     }
 }
 
+/// How the name ends of the file in which a server lists its logs.
+const INDEX: &str = ".index";
+
 /// What to do about it, where that is known.
-fn hint(error: &BinlogError) -> &'static str {
+fn hint(name: &str, error: &BinlogError) -> &'static str {
     match error {
+        BinlogError::Magic { .. } if name.ends_with(INDEX) => "; this is the index, which lists the logs",
         BinlogError::Encrypted => "; --keyring FILE names it",
         BinlogError::Magic { found } if found.starts_with("1f 8b") => {
             "; this is gzip: zcat FILE | binlogz … -"
@@ -87,19 +93,19 @@ fn hint(error: &BinlogError) -> &'static str {
     }
 }
 
-/// Tells trouble on stderr. Where even that is closed, the exit code has to do.
+/// Reports trouble on stderr. If even that is closed, the exit code must do.
 pub(crate) fn complain(line: &str) {
-    let _ = writeln!(io::stderr(), "binlogz: {}", printable(line));
+    let _ = progress::above(|| writeln!(io::stderr(), "binlogz: {}", printable(line)));
 }
 
-/// Tells something that is no trouble, but should be known.
+/// Reports something that is not an error, but should be known.
 pub(crate) fn warn(line: &str) {
     complain(&format!("warning: {line}"));
 }
 
-/// Tells that a log in use ends inside an event, and what came of those bytes.
-pub(crate) fn warn_cut(log: &dyn Display, cut: Cut, came_of_it: &str) {
-    let Cut { offset, size } = cut;
+/// Reports that a log in use ends inside an event, and what was done with those bytes.
+pub(crate) fn warn_cut(log: &dyn Display, cut: CutEvent, came_of_it: &str) {
+    let CutEvent { offset, size } = cut;
     warn(&format!(
         "{log} at {offset}: the log is in use and ends inside an event, of which {size} bytes are there{came_of_it}"
     ));

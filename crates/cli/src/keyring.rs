@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result};
 pub(crate) struct KeyringArg {
     /// Read encrypted logs with the keys of this keyring file
     ///
-    /// That of component_keyring_file, or of the keyring_file plugin of MySQL 8.0. Plain logs are read as ever.
+    /// The file of component_keyring_file, or of the keyring_file plugin of MySQL 8.0. Plain logs are read as without it.
     #[arg(long, value_name = "FILE")]
     keyring: Option<PathBuf>,
 }
@@ -32,7 +32,7 @@ impl KeyringArg {
 pub(crate) struct EncryptArg {
     /// Encrypt the output as the server would, with the current key of the keyring
     ///
-    /// Without it the output is plain, also that of an encrypted log. A keyring with keys of several servers needs
+    /// Without it the output is plain, even that of an encrypted log. If the keyring has keys of several servers, give
     /// the server_uuid of one.
     #[arg(long, value_name = "SERVER_UUID", num_args = 0..=1, require_equals = true, requires = "keyring")]
     encrypt: Option<Option<String>>,

@@ -60,7 +60,7 @@ impl LogPath {
         }
     }
 
-    /// What the file system knows of it; `None` for standard input and for a log in an archive.
+    /// Its metadata in the file system; `None` for standard input and for a log in an archive.
     pub(crate) fn metadata(&self) -> Result<Option<Metadata>> {
         let LogPath::File(path) = self else { return Ok(None) };
         match fs::metadata(path) {

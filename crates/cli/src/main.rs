@@ -1,25 +1,28 @@
 //! The command line of binlogz: `binlogz COMMAND …`, one file a command in [`cmd`].
 //!
-//! A command is parsed without side effects, then resolves and checks everything it was given, then
-//! runs. What it finds out goes to stdout, trouble to stderr as one line each, and its answer is the
-//! exit code ([`Exit`]).
+//! A command is parsed without side effects, then resolves and checks its arguments, then runs. Results go to
+//! stdout, errors to stderr as one line each, and the answer is the exit code ([`Exit`]).
 
 mod archived;
 mod cmd;
 mod failure;
+mod help;
 mod interrupt;
 mod keyring;
 mod log_path;
+mod mariadb;
 mod memory;
 mod output;
 mod progress;
 mod report;
 mod server_args;
+mod terminal;
 mod time;
+mod units;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::{FromArgMatches, Parser};
 
 use failure::{Failure, complain};
 
@@ -30,12 +33,15 @@ use failure::{Failure, complain};
 struct Cli {
     #[command(subcommand)]
     command: cmd::Command,
+    /// Show no progress; there is none where standard error is no terminal
+    #[arg(long, global = true)]
+    quiet: bool,
 }
 
 /// Help is wrapped here on wider terminals: longer lines read badly.
 const HELP_WIDTH: usize = 100;
 
-/// What a command answers; of several, the worst.
+/// A command's exit code; of several, the worst counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Exit {
     /// It did what it was asked.
@@ -52,11 +58,16 @@ fn main() -> ExitCode {
         return ExitCode::from(dump.run());
     }
     let args: Vec<_> = std::env::args_os().collect();
-    if server_args::password_behind_p(&Cli::command(), &args) {
+    if server_args::password_behind_p(&help::command(), &args) {
         complain(server_args::PASSWORD_HAS_VALUE);
         return ExitCode::from(Exit::Trouble as u8);
     }
-    let cli = Cli::parse_from(args);
+    let matches = help::command().get_matches_from(args);
+    let cli =
+        Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut help::command()).exit());
+    if cli.quiet {
+        progress::be_quiet();
+    }
     let exit = interrupt::watch().and_then(|()| cli.command.run()).unwrap_or_else(|failure| match failure {
         Failure::ClosedPipe => Exit::Done,
         Failure::Line(line) => {

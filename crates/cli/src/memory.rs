@@ -1,14 +1,16 @@
-//! Keeps the processes of `relay run` and `archive create` small: glibc would keep an arena for many of the threads, one a client, each with holes of its own, and
-//! once a large buffer was freed it would put all others of its size between the small ones, too.
+//! `relay run` and `archive create` re-execute themselves with malloc settings that keep their processes
+//! small. By default glibc keeps an arena for many of the threads (the relay has one for each client), each
+//! with its own fragmentation. And once a large buffer was freed, it places all others of that size between
+//! the small ones.
 //!
 //! | | with it | without |
 //! |---|---|---|
 //! | 8 clients, two busy cores: one arena | 47 MiB, 5.2 s of CPU time | 116 MiB, 4.7 s |
 //! | transactions of 20 MB to four replicas, a debug build: large buffers apart | 65 MiB | 78 to 100 MiB |
 //!
-//! (`scripts/bench/relay.sh`; `cargo test -p binlogz --test relay_large`.) Archives: docs/archive.md. The variables are read when a process begins, so that
-//! the program begins again with them: the same process id, the same arguments. Whoever sets the first keeps what was set;
-//! another libc ignores them.
+//! (`scripts/bench/relay.sh`; `cargo test -p binlogz --test relay large::`. For archives: docs/internals/measurements/archive.md.) glibc reads the
+//! variables when a process starts, so the program executes itself again, with the same process id and arguments. A user who
+//! sets the first of them keeps what was set; another libc ignores them.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -22,7 +24,8 @@ const VARIABLES: [(&str, &str); 3] = [
     ("MALLOC_TRIM_THRESHOLD_", "8388608"),
 ];
 
-/// Begins again with these, unless somebody has decided that. Returns if it can't: it takes more memory then.
+/// Re-executes the program with these variables, unless the user has set the first. If that fails, it returns, and the process
+/// takes more memory.
 pub(crate) fn keep_small() {
     let [(first, _), ..] = VARIABLES;
     if std::env::var_os(first).is_none()

@@ -1,37 +1,210 @@
-//! How far a file is, on stderr while that is a terminal.
+//! Progress through files, shown on stderr while that is a terminal: which file of how many, how far, how fast, how much
+//! longer.
+//!
+//! A command tells how many bytes it is through with. That stands still inside a transaction that is too large to hold, so
+//! the file itself is watched as well: what is read a second time is being worked on.
 
 use std::fmt::Display;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use binlogz_binlog::printable;
+use binlogz_flow::{Input, ReadAt};
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// The bar of one file. Gone when dropped.
+/// Whether progress is not shown on a terminal either.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// The bar on the terminal: whatever is printed meanwhile goes above it.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// From now on no progress is shown.
+pub(crate) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether none is shown.
+pub(crate) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Prints something above the bar, if there is one.
+pub(crate) fn above<R>(print: impl FnOnce() -> R) -> R {
+    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match shown {
+        Some(bar) => bar.suspend(print),
+        None => print(),
+    }
+}
+
+/// The bar of one file, or of another piece of work. Gone when dropped.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
+    done: Arc<AtomicU64>,
+    /// When work began that ends in time.
+    begun: Option<Instant>,
 }
+
+/// How often a sign of life moves.
+const TICK: Duration = Duration::from_millis(200);
+
+const OF_SIZE: &str = "{prefix} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left";
+const OF_ANY_SIZE: &str = "{prefix} {spinner} {bytes} {bytes_per_sec}";
+const OF_UNKNOWN_TIME: &str = "{prefix} {spinner} {elapsed}";
+const OF_TIME: &str = "{prefix} {wide_bar} {msg}, at most {eta} left";
 
 impl Progress {
     /// A bar for `size` bytes; a spinner where the size is not known.
     pub(crate) fn new(name: &dyn Display, size: Option<u64>) -> Self {
+        Self::of(name, size, (1, 1))
+    }
+
+    /// The same of a file, by its number and how many there are.
+    pub(crate) fn of(name: &dyn Display, size: Option<u64>, (number, all): (usize, usize)) -> Self {
         let (bar, template) = match size {
-            Some(size) => {
-                (ProgressBar::new(size), "{prefix} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
-            }
-            None => (ProgressBar::no_length(), "{prefix} {spinner} {bytes} {bytes_per_sec}"),
+            Some(size) => (ProgressBar::new(size), OF_SIZE),
+            None => (ProgressBar::no_length(), OF_ANY_SIZE),
         };
+        // The folder would leave no room for the bar.
+        let name = name.to_string();
+        let name = printable(name.rsplit('/').next().unwrap_or_default()).into_owned();
+        let name = if all > 1 { format!("{number}/{all} {name}") } else { name };
+        Self::shown(bar, template, name, None)
+    }
+
+    /// A bar of work that ends at this time, or before it.
+    pub(crate) fn until(name: &str, deadline: Instant) -> Self {
+        let begin = Instant::now();
+        let time = deadline.saturating_duration_since(begin).as_millis() as u64;
+        Self::shown(ProgressBar::new(time), OF_TIME, name.to_owned(), Some(begin))
+    }
+
+    /// A sign of life of work that tells nothing.
+    pub(crate) fn waiting(name: &str) -> Self {
+        let progress = Self::shown(ProgressBar::no_length(), OF_UNKNOWN_TIME, name.to_owned(), None);
+        progress.bar.enable_steady_tick(TICK);
+        progress
+    }
+
+    fn shown(bar: ProgressBar, template: &str, name: String, begun: Option<Instant>) -> Self {
+        let bar = if is_quiet() { ProgressBar::hidden() } else { bar };
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        Progress { bar: bar.with_style(style).with_prefix(printable(&name.to_string()).into_owned()) }
+        let bar = bar.with_style(style).with_prefix(name);
+        if !bar.is_hidden() {
+            *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+        }
+        Progress { bar, done: Arc::default(), begun }
     }
 
     /// So many bytes are done.
     pub(crate) fn at(&self, bytes: u64) {
-        self.bar.set_position(bytes);
+        match self.begun {
+            Some(begin) => {
+                self.bar.set_message(binlogz_figures::human_size(bytes));
+                self.bar.set_position(begin.elapsed().as_millis() as u64);
+            }
+            None => {
+                self.done.store(bytes, Ordering::Relaxed);
+                self.bar.set_position(bytes);
+            }
+        }
+    }
+
+    /// So many more bytes are done.
+    pub(crate) fn add(&self, bytes: u64) {
+        self.bar.inc(bytes);
+    }
+
+    /// The input, watched for what is read a second time.
+    pub(crate) fn watch(&self, input: Input) -> Input {
+        match input {
+            Input::Places(log) => Input::Places(self.watched(log, false)),
+            input => input,
+        }
+    }
+
+    /// A file, watched for all that is read: of work that goes through it several times.
+    pub(crate) fn watch_all(&self, log: Arc<dyn ReadAt>) -> Arc<dyn ReadAt> {
+        self.watched(log, true)
+    }
+
+    fn watched(&self, log: Arc<dyn ReadAt>, from_the_first: bool) -> Arc<dyn ReadAt> {
+        if self.bar.is_hidden() {
+            return log;
+        }
+        let (bar, done) = (self.bar.clone(), Arc::clone(&self.done));
+        Arc::new(Watched { log, bar, done, read: AtomicU64::new(0), from_the_first })
+    }
+
+    /// A writer, watched for what is written.
+    pub(crate) fn watch_writer<'w>(&self, out: impl Write + 'w) -> Box<dyn Write + 'w> {
+        match self.bar.is_hidden() {
+            true => Box::new(out),
+            false => Box::new(WatchedWriter { out, bar: self.bar.clone() }),
+        }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
+        if !self.bar.is_hidden() {
+            *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
         self.bar.finish_and_clear();
+    }
+}
+
+/// A file that shows where it is read.
+struct Watched {
+    log: Arc<dyn ReadAt>,
+    bar: ProgressBar,
+    done: Arc<AtomicU64>,
+    /// Where the bytes end that were read.
+    read: AtomicU64,
+    from_the_first: bool,
+}
+
+impl Watched {
+    fn show(&self, offset: u64, count: &io::Result<usize>) {
+        let Ok(count @ 1..) = count else { return };
+        let end = offset.saturating_add(*count as u64);
+        if end <= self.read.fetch_max(end, Ordering::Relaxed) || self.from_the_first {
+            self.bar.set_position(end.max(self.done.load(Ordering::Relaxed)));
+        }
+    }
+}
+
+impl ReadAt for Watched {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let count = self.log.read_at(buffer, offset);
+        self.show(offset, &count);
+        count
+    }
+
+    fn append_at(&self, buffer: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
+        let count = self.log.append_at(buffer, offset);
+        self.show(offset, &count);
+        count
+    }
+}
+
+/// A writer that shows how much was written.
+struct WatchedWriter<W> {
+    out: W,
+    bar: ProgressBar,
+}
+
+impl<W: Write> Write for WatchedWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.bar.inc(count as u64);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }

@@ -1,19 +1,21 @@
-//! What compress and expand tell of their work: a table for people, a document for machines.
+//! The report of compress and expand: a table for people, a document for machines.
 //!
 //! Goes to standard output, or to standard error where the result itself goes to standard output.
-//! docs/commands.md describes the JSON document; its fields only ever grow.
+//! docs/reference/commands.md describes the JSON document; its fields only ever grow.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
 use binlogz_binlog::printable;
-use binlogz_flow::{Cut, Lost, Summary};
+use binlogz_figures::grouped;
+use binlogz_flow::{CutEvent, LostRange, Summary};
 use binlogz_payload::Tally;
 use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
+use crate::terminal::{self, SizesArg};
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -32,10 +34,11 @@ pub(crate) enum Verb {
     Expand,
 }
 
-/// Collects what is told, and tells it.
+/// Collects results and prints them.
 pub(crate) struct Report {
     out: Box<dyn Write>,
     format: Format,
+    sizes: SizesArg,
     verb: Verb,
     name_width: usize,
     files: Vec<FileReport>,
@@ -62,8 +65,8 @@ pub(crate) struct CutReport {
     bytes: u64,
 }
 
-impl From<Cut> for CutReport {
-    fn from(cut: Cut) -> Self {
+impl From<CutEvent> for CutReport {
+    fn from(cut: CutEvent) -> Self {
         CutReport { offset: cut.offset, bytes: cut.size }
     }
 }
@@ -78,8 +81,8 @@ struct LostReport {
     error: String,
 }
 
-impl From<&Lost> for LostReport {
-    fn from(lost: &Lost) -> Self {
+impl From<&LostRange> for LostReport {
+    fn from(lost: &LostRange) -> Self {
         LostReport {
             start: lost.range.start,
             end: lost.range.end,
@@ -145,20 +148,34 @@ struct TotalReport {
     transactions: Transactions,
 }
 
-/// Heading and width of each column of numbers.
-const NUMBER_COLUMNS: [(&str, usize); 3] = [("before", 15), ("after", 15), ("saved", 7)];
+/// The width of a size, and of a percentage.
+const SIZE_WIDTH: usize = 10;
+const EXACT_SIZE_WIDTH: usize = 15;
+const PERCENTAGE_WIDTH: usize = 9;
+/// What follows the name on a line at the least.
+const REST_WIDTH: usize = 2 * (1 + SIZE_WIDTH) + 1 + PERCENTAGE_WIDTH + 2 + "1,000 of 1,000 compressed".len();
+/// No name is cut shorter than this.
+const NAME_WIDTH_MIN: usize = 16;
 
-/// What the line of sums is called.
+/// The name of the line of sums.
 const TOTAL: &str = "total";
 
 impl Report {
     /// A report on logs of these names.
-    pub(crate) fn new(out: Box<dyn Write>, format: Format, verb: Verb, names: &[String]) -> Self {
-        let name_width =
-            names.iter().map(|name| printable(name).chars().count()).max().unwrap_or(0).max(TOTAL.len());
+    pub(crate) fn new(
+        out: Box<dyn Write>,
+        format: Format,
+        sizes: SizesArg,
+        verb: Verb,
+        names: &[String],
+    ) -> Self {
+        let longest = names.iter().map(|name| printable(name).chars().count()).max().unwrap_or(0);
+        let room = terminal::width().map(|width| width.saturating_sub(REST_WIDTH).max(NAME_WIDTH_MIN));
+        let name_width = longest.min(room.unwrap_or(usize::MAX)).max(TOTAL.len());
         Report {
             out,
             format,
+            sizes,
             verb,
             name_width,
             files: Vec::new(),
@@ -173,7 +190,7 @@ impl Report {
         name: &str,
         output: &dyn fmt::Display,
         summary: &Summary,
-        lost: &[Lost],
+        lost: &[LostRange],
     ) -> Result<()> {
         if self.total.files == 0 && self.format == Format::Text {
             self.heading()?;
@@ -206,7 +223,7 @@ impl Report {
         }
     }
 
-    /// All logs are done: tells the sums.
+    /// Prints the sums after all logs.
     pub(crate) fn finish(mut self) -> Result<()> {
         if self.format == Format::Json {
             return self.document();
@@ -226,27 +243,32 @@ impl Report {
     }
 
     fn heading(&mut self) -> Result<()> {
-        let [before, after, saved] = NUMBER_COLUMNS.map(|(name, width)| format!("{name:>width$}"));
-        let width = self.name_width;
-        self.line(format_args!("{:width$} {before} {after} {saved}  transactions", "file"))
+        let (width, size) = (self.name_width, self.size_width());
+        let difference = match self.verb {
+            Verb::Compress => "saved",
+            Verb::Expand => "grown by",
+        };
+        self.line(format_args!(
+            "{:width$} {:>size$} {:>size$} {difference:>PERCENTAGE_WIDTH$}  transactions",
+            "file", "before", "after"
+        ))
+    }
+
+    fn size_width(&self) -> usize {
+        if self.sizes.are_exact() { EXACT_SIZE_WIDTH } else { SIZE_WIDTH }
     }
 
     fn row(&mut self, name: &str, before: u64, after: u64, tally: &Tally) -> Result<()> {
-        let [(_, before_width), (_, after_width), (_, saved_width)] = NUMBER_COLUMNS;
-        let (small, large) = match self.verb {
-            Verb::Compress => (after, before),
-            Verb::Expand => (before, after),
+        let (difference, changed) = match self.verb {
+            Verb::Compress => (less(after, before), "compressed"),
+            Verb::Expand => (more(after, before), "expanded"),
         };
-        let saved = saved_percentage(small, large);
-        let changed = match self.verb {
-            Verb::Compress => "compressed",
-            Verb::Expand => "expanded",
-        };
-        let name = printable(name);
-        let (width, before, after) = (self.name_width, grouped(before), grouped(after));
+        let (width, size) = (self.name_width, self.size_width());
+        let name = end_of(&printable(name), width);
+        let (before, after) = (self.sizes.show(before), self.sizes.show(after));
         let (count, of) = (grouped(tally.changed), grouped(tally.transactions()));
         self.line(format_args!(
-            "{name:width$} {before:>before_width$} {after:>after_width$} {saved:>saved_width$}  {count} of {of} {changed}"
+            "{name:width$} {before:>size$} {after:>size$} {difference:>PERCENTAGE_WIDTH$}  {count} of {of} {changed}"
         ))
     }
 
@@ -279,25 +301,29 @@ impl Report {
     }
 }
 
-/// What the compressed form saves against the expanded one; negative where it is larger.
-fn saved_percentage(compressed: u64, expanded: u64) -> String {
-    if expanded == 0 {
-        return "-".into();
+/// The end of a name that is too long: a path's last parts say most.
+fn end_of(name: &str, width: usize) -> String {
+    let length = name.chars().count();
+    match length > width {
+        true => std::iter::once('…').chain(name.chars().skip(length + 1 - width)).collect(),
+        false => name.to_owned(),
     }
-    format!("{:.1}%", 100.0 - 100.0 * compressed as f64 / expanded as f64)
 }
 
-/// A number with a comma between groups of three digits.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
+/// By how much it is smaller than before, in per cent of before; negative if it is larger.
+pub(crate) fn less(after: u64, before: u64) -> String {
+    match before {
+        0 => "-".to_owned(),
+        before => format!("{:.1} %", 100.0 - 100.0 * after as f64 / before as f64),
     }
-    text
+}
+
+/// By how much it is larger than before.
+fn more(after: u64, before: u64) -> String {
+    match before {
+        0 => "-".to_owned(),
+        before => format!("{:.1} %", 100.0 * after as f64 / before as f64 - 100.0),
+    }
 }
 
 #[cfg(test)]
@@ -305,16 +331,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_grouped_by_three() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), text);
-        }
+    fn saving_may_be_negative_and_nothing_saves_nothing() {
+        assert_eq!(less(1, 4), "75.0 %");
+        assert_eq!(less(5, 4), "-25.0 %");
+        assert_eq!(less(0, 0), "-");
+        assert_eq!(more(4, 1), "300.0 %");
     }
 
     #[test]
-    fn saving_may_be_negative_and_nothing_saves_nothing() {
-        assert_eq!(saved_percentage(1, 4), "75.0%");
-        assert_eq!(saved_percentage(5, 4), "-25.0%");
-        assert_eq!(saved_percentage(0, 0), "-");
+    fn a_long_name_keeps_its_end() {
+        assert_eq!(end_of("binlog.000001", 13), "binlog.000001");
+        assert_eq!(end_of("/var/lib/mysql/binlog.000001", 15), "…/binlog.000001");
     }
 }

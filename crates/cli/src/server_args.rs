@@ -1,14 +1,14 @@
 //! SERVER and the options of a connection: the mysql client's own, by their own names.
 //!
-//! Option files come first, then the command line, then what a SERVER itself says; what nobody set has
-//! libmysqlclient's defaults. A password is taken from option files, a login path, the environment or the terminal,
-//! never from the command line, where others would see it.
+//! Option files come first, then the command line, then the SERVER argument itself; anything not set has
+//! libmysqlclient's default. A password is taken from option files, a login path, the environment or the
+//! terminal, never from the command line, where other users would see it.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use binlogz_source::ConnectOptions;
 use binlogz_source::option_files::OptionFiles;
-use binlogz_source::{ConnectOptions, Protocol};
 use clap::Args;
 
 use crate::failure::{Failure, Result, warn};
@@ -24,9 +24,14 @@ const AUTHORITY_IGNORED: &str =
 /// The groups of option files that are read.
 const GROUPS: [&str; 2] = ["client", "binlogz"];
 
+/// The heading of these options, and those that the help of each command has.
+pub(crate) const CONNECTION: &str =
+    "Connection, as for the mysql client (more options: binlogz help connection)";
+pub(crate) const CONNECTION_SHOWN: [&str; 6] = ["host", "port", "socket", "user", "password", "login_path"];
+
 /// How to reach servers. A command with these has no -h for help: as with the mysql client, that is the host.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Connection, as for the mysql client")]
+#[command(next_help_heading = CONNECTION)]
 pub(crate) struct ServerArgs {
     /// Host of a server that is not named as SERVER
     #[arg(short = 'h', long, value_name = "NAME")]
@@ -46,13 +51,13 @@ pub(crate) struct ServerArgs {
     /// Ask for the password
     #[arg(short = 'p', long, num_args = 0..=1, require_equals = true, default_missing_value = "", value_name = "")]
     password: Option<String>,
-    /// Read this option file alone
+    /// Read only this option file
     #[arg(long, value_name = "FILE")]
     defaults_file: Option<PathBuf>,
-    /// Read this option file behind the global ones
+    /// Read this option file after the global ones
     #[arg(long, value_name = "FILE")]
     defaults_extra_file: Option<PathBuf>,
-    /// Of each group also the one with this behind its name
+    /// Also read groups whose names end with this
     #[arg(long, value_name = "TEXT")]
     defaults_group_suffix: Option<String>,
     /// Read no option file but the login file
@@ -64,22 +69,22 @@ pub(crate) struct ServerArgs {
     /// DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY
     #[arg(long, value_name = "MODE")]
     ssl_mode: Option<String>,
-    /// Certificates of authorities
+    /// File of trusted certificate authorities
     #[arg(long, value_name = "FILE")]
     ssl_ca: Option<String>,
-    /// A folder of such certificates
+    /// Folder of trusted certificate authorities
     #[arg(long, value_name = "DIR")]
     ssl_capath: Option<String>,
-    /// Own certificate
+    /// Client certificate
     #[arg(long, value_name = "FILE")]
     ssl_cert: Option<String>,
-    /// Own key
+    /// Client key
     #[arg(long, value_name = "FILE")]
     ssl_key: Option<String>,
-    /// Revoked certificates
+    /// File of revoked certificates
     #[arg(long, value_name = "FILE")]
     ssl_crl: Option<String>,
-    /// A folder of revoked certificates
+    /// Folder of revoked certificates
     #[arg(long, value_name = "DIR")]
     ssl_crlpath: Option<String>,
     /// Ciphers of TLS 1.2
@@ -91,7 +96,7 @@ pub(crate) struct ServerArgs {
     /// Versions of TLS
     #[arg(long, value_name = "LIST")]
     tls_version: Option<String>,
-    /// Ask the server for its public key, to send a password without TLS
+    /// Request the server's public key, to send a password without TLS
     #[arg(long)]
     get_server_public_key: bool,
     /// The server's public key
@@ -106,7 +111,7 @@ pub(crate) struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// What option files and command line say of a connection; asks for the password if it is to be asked for.
+    /// The connection's options from option files and the command line; asks for the password if requested.
     pub(crate) fn connect_options(&self, program_name: &str) -> Result<ConnectOptions> {
         if self.password.as_deref().is_some_and(|password| !password.is_empty()) {
             return Err(Failure::Line(PASSWORD_HAS_VALUE.to_owned()));
@@ -116,7 +121,7 @@ impl ServerArgs {
         for warning in &defaults.warnings {
             warn(warning);
         }
-        // Those groups are other programs' too: what is no option of a connection is theirs.
+        // Other programs use these groups too: options that don't concern a connection are theirs.
         defaults.apply(&mut options).map_err(line)?;
         for (name, value) in self.given() {
             if let Some(value) = value {
@@ -183,54 +188,12 @@ pub(crate) fn password_behind_p(cli: &clap::Command, args: &[OsString]) -> bool 
         && args.iter().any(|arg| arg.len() > 2 && arg.as_encoded_bytes().starts_with(b"-p"))
 }
 
-/// These options with the place that a SERVER names: `mysql://[USER@]HOST[:PORT]`, `[USER@]HOST[:PORT]`, or the
-/// path of a socket.
+/// These options with the place that a SERVER names ([`ConnectOptions::set_server`]).
 pub(crate) fn with_place(options: &ConnectOptions, server: &str) -> Result<ConnectOptions, String> {
     let mut options = options.clone();
-    if server.starts_with('/') {
-        options.socket = Some(Path::new(server).to_owned());
-        options.protocol = Some(Protocol::Socket);
-        return Ok(options);
-    }
-    options.socket = None;
-    let url = match server.contains("://") {
-        true => server.to_owned(),
-        false => format!("mysql://{server}"),
-    };
-    let port = options.port.take();
-    options.set_url(&url).map_err(|error| error.to_string())?;
-    if options.port.is_some() {
-        // Who names a port means TCP, also on localhost.
-        options.protocol = Some(Protocol::Tcp);
-    } else {
-        options.port = port;
-    }
-    Ok(options)
+    options.set_server(server).map(|()| options).map_err(|error| error.to_string())
 }
 
 fn line(error: binlogz_source::Error) -> Failure {
     Failure::Line(error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_is_a_url_a_host_or_a_socket() {
-        let base = ConnectOptions { port: Some(3310), ..ConnectOptions::new("test") };
-        for (server, place) in [
-            ("mysql://db1", "db1:3310"),
-            ("repl@db1:3307", "db1:3307"),
-            ("localhost:3307", "localhost:3307"),
-            ("/run/my.sock", "/run/my.sock"),
-            ("[::1]:3308", "[::1]:3308"),
-        ] {
-            assert_eq!(with_place(&base, server).unwrap().server(), place, "{server}");
-        }
-        for server in ["", "db1:port", "http://db1", "mysql://u:secret@db1"] {
-            let error = with_place(&base, server).unwrap_err();
-            assert!(!error.contains("secret"), "{server}: {error}");
-        }
-    }
 }

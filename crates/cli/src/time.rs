@@ -1,9 +1,9 @@
-//! Times that users give, one parser for all commands: as mysqlbinlog takes them, in the zone of the process, or with
-//! an offset. [`shown`] is the way back.
+//! Times given by users, one parser for all commands: in mysqlbinlog's format, in the zone of the process, or
+//! with an offset. [`shown`] is the inverse.
 //!
 //! ```text
 //! with separators      year SEP month SEP day SEP hour [SEP minute [SEP second [. fraction]]]
-//! without              YYYYMMDDHHMM[SS]    YYMMDDHHMM[SS]      a T may stand after the day
+//! without              YYYYMMDDHHMM[SS]    YYMMDDHHMM[SS]      a T may follow the day
 //! then                 nothing: local time; Z: UTC; +hh:mm, +hhmm, +hh: that far east of Greenwich
 //! otherwise            @SECONDS since 1970
 //! ```
@@ -21,7 +21,7 @@ use jiff::tz::Offset;
 
 /// Year to second.
 const FIELDS: usize = 6;
-/// Where the hour stands.
+/// The index of the hour.
 const HOUR: usize = 3;
 const MAXIMA: [u32; FIELDS] = [9999, 12, 31, 23, 59, 59];
 
@@ -71,7 +71,7 @@ pub(crate) fn shown(seconds: u32) -> String {
     Zone::of_process().local(timestamp).0.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// Divides what is written in front of an offset from the offset. MySQL has none and would take its hours for
+/// Separates the time from the offset after it. MySQL has none and would take its hours for
 /// seconds, so a sign counts after a time with a colon, or after digits that are a whole date and time.
 fn split_offset(text: &str) -> (&str, Option<Offset>) {
     if let Some(time) = text.strip_suffix(['Z', 'z']) {
@@ -125,7 +125,7 @@ fn fields(text: &str) -> Option<Vec<u32>> {
     if !matches!(rest.strip_prefix('.'), Some(fraction) if is_fraction(fraction)) && !rest.is_empty() {
         return None;
     }
-    // A date alone will not do.
+    // A date without a time is not enough.
     let is_time = fields.len() > HOUR && fields.iter().zip(MAXIMA).all(|(field, maximum)| *field <= maximum);
     is_time.then_some(fields)
 }
@@ -137,7 +137,7 @@ fn is_fraction(text: &str) -> bool {
 /// Digits of a number that a separator ends; larger ones are out of every range.
 const DIGITS_MAX: usize = 6;
 
-/// The fields and what stands behind them.
+/// The fields and the rest after them.
 fn with_separators(text: &str) -> (Vec<u32>, &str) {
     let mut fields = Vec::new();
     let mut rest = text;
@@ -151,7 +151,7 @@ fn with_separators(text: &str) -> (Vec<u32>, &str) {
         if fields.len() == HOUR && rest.starts_with('T') {
             rest = &rest[1..];
         } else {
-            // A space may stand between date and time alone.
+            // A space may only be between date and time.
             let is_separator =
                 |c: char| c.is_ascii_punctuation() || (c.is_ascii_whitespace() && fields.len() == HOUR);
             rest = rest.trim_start_matches(is_separator);
@@ -160,7 +160,7 @@ fn with_separators(text: &str) -> (Vec<u32>, &str) {
     (fields, rest)
 }
 
-/// The fields and what stands behind them; `None`: none that can be told apart.
+/// The fields and the rest after them; `None`: the fields can't be told apart.
 fn without_separators(text: &str) -> Option<(Vec<u32>, &str)> {
     let count = text.find('.').unwrap_or(text.len());
     let year_digits = if matches!(count, 4 | 8 | 14..) { 4 } else { 2 };
@@ -175,7 +175,7 @@ fn without_separators(text: &str) -> Option<(Vec<u32>, &str)> {
     (!fields.is_empty()).then_some((fields, rest))
 }
 
-/// A number of at most so many digits, how many it has, and what stands behind it.
+/// A number of at most this many digits, its length, and the rest after it.
 fn number(text: &str, digits_max: usize) -> Option<(u32, usize, &str)> {
     let digits = text.bytes().take(digits_max).take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at_checked(digits)?;

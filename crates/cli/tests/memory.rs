@@ -1,5 +1,9 @@
 //! Law 5: memory does not grow with what a log holds. A log of a few kB that holds 512 MiB goes through every
 //! command, and what it expands to through a pipe, in at most 64 MiB.
+//!
+//! A binary of its own: these are the largest processes of all tests, so no others run beside them.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 mod common;
 

@@ -13,10 +13,12 @@ use aes::Aes256;
 use aes::cipher::{
     BlockDecryptMut, BlockEncryptMut, InnerIvInit, KeyInit, KeyIvInit, StreamCipher, StreamCipherSeek,
 };
+use binlogz_binlog::MAGIC;
 use sha2::{Digest, Sha512};
 
-use crate::header::{EncryptionHeader, IV_SIZE, PASSWORD_SIZE};
-use crate::keyring::MasterKey;
+use crate::error::{Error, Result, hex};
+use crate::header::{EncryptionHeader, HEADER_SIZE, IV_SIZE, PASSWORD_SIZE};
+use crate::keyring::{Keyring, MasterKey};
 
 const BLOCK_SIZE: usize = 16;
 
@@ -37,8 +39,8 @@ impl FilePassword {
         EncryptionHeader { key_id: key.id().to_owned(), encrypted_password, iv }
     }
 
-    /// Decrypts the password of a header. Any key gives some password: whether it was the right
-    /// one shows in the first bytes of the log.
+    /// Decrypts the password of a header. Any key gives some password: the first bytes of the log show
+    /// whether it was the right one.
     pub(crate) fn unwrap(header: &EncryptionHeader, key: &MasterKey) -> Self {
         let mut password = header.encrypted_password;
         let mut cbc = cbc::Decryptor::<Aes256>::new(key.value().into(), &header.iv.into());
@@ -56,6 +58,42 @@ pub struct FileCipher {
 }
 
 impl FileCipher {
+    /// Bytes that [`FileCipher::open`] needs: the header, and the magic after it.
+    pub const START_SIZE: usize = HEADER_SIZE + MAGIC.len();
+
+    /// The cipher of the log that begins with `start`: its first [`FileCipher::START_SIZE`] bytes,
+    /// or all of a shorter log.
+    ///
+    /// # Errors
+    ///
+    /// A bad header; a key that the keyring lacks, or has wrong. A log that ends after its header can't show
+    /// whether the key is right.
+    pub fn open(start: &[u8], keyring: &Keyring) -> Result<Self> {
+        let header = EncryptionHeader::decode(start)?;
+        let key = keyring.master_key(&header.key_id)?;
+        let cipher = FileCipher::new(&FilePassword::unwrap(&header, &key));
+        let body = start.get(HEADER_SIZE..).unwrap_or_default();
+        let mut magic = body.get(..MAGIC.len()).unwrap_or(body).to_vec();
+        cipher.apply(&mut magic, 0);
+        if !MAGIC.starts_with(&magic) {
+            return Err(Error::WrongKey { id: header.key_id, found: hex(&magic) });
+        }
+        Ok(cipher)
+    }
+
+    /// The cipher of a new log, and its header: the password and the IV come from the operating system's
+    /// random number generator.
+    ///
+    /// # Errors
+    ///
+    /// No random numbers.
+    pub fn create(key: &MasterKey) -> Result<(Self, EncryptionHeader)> {
+        let (mut password, mut iv) = (FilePassword([0; PASSWORD_SIZE]), [0; IV_SIZE]);
+        getrandom::fill(&mut password.0)?;
+        getrandom::fill(&mut iv)?;
+        Ok((FileCipher::new(&password), password.wrap(key, iv)))
+    }
+
     pub(crate) fn new(password: &FilePassword) -> Self {
         let digest: [u8; 64] = Sha512::digest(password.0).into();
         let (file_key, rest) = digest.split_first_chunk::<32>().unwrap_or((&[0; 32], &[]));
@@ -66,8 +104,8 @@ impl FileCipher {
         FileCipher { aes: Aes256::new(file_key.into()), first_counter_block }
     }
 
-    /// Turns plaintext into ciphertext, or back (the two are the same): `bytes` stand at `offset`
-    /// in the plain log.
+    /// Turns plaintext into ciphertext, or back (the two are the same): `bytes` are at `offset` in the plain
+    /// log.
     pub fn apply(&self, bytes: &mut [u8], offset: u64) {
         let counter = ctr::CtrCore::inner_iv_init(self.aes.clone(), &self.first_counter_block.into());
         let mut keystream = ctr::Ctr64BE::<Aes256>::from_core(counter);

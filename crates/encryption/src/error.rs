@@ -12,7 +12,7 @@ pub enum Error {
     /// The log's header, or a file of the keyring_file plugin, does not hold what its format says.
     #[error(transparent)]
     Format(#[from] binlogz_binlog::Error),
-    /// The file is of no kind of keyring that is known.
+    /// The file is not a known kind of keyring.
     #[error(
         "not a keyring: it begins with {found}, expected the JSON of component_keyring_file \
          or \"Keyring file version:2.0\" of the keyring_file plugin"
@@ -30,7 +30,7 @@ pub enum Error {
         /// The largest keyring that is read, in bytes.
         max: u64,
     },
-    /// The digest behind the keys of a keyring_file plugin is not that of the keys.
+    /// The digest after the keys of a keyring_file plugin is not that of the keys.
     #[error("keyring: its SHA-256 digest does not match its keys")]
     KeyringDigest,
     /// An entry of the keyring can't be what its name says.
@@ -72,7 +72,7 @@ pub enum Error {
         /// The keys that are there.
         present: String,
     },
-    /// The keyring has keys of more than one server, and nobody said whose to encrypt with.
+    /// The keyring has keys of more than one server, and the caller did not say whose to encrypt with.
     #[error("the keyring has keys of several servers, one must be chosen: {servers}")]
     SeveralServers {
         /// Their server_uuids.

@@ -12,18 +12,16 @@
 //! 512  the plain log, encrypted; its offset 0 is here
 //! ```
 //!
-//! (`Rpl_encryption_header_v1` in the server.) A key rotation rewrites the header and leaves the
-//! rest of the file as it is. What the fields mean is the business of the `cipher` module.
+//! (`Rpl_encryption_header_v1` in the server.) A key rotation rewrites the header and leaves the rest of the
+//! file as it is. The `cipher` module interprets the fields.
 
 use binlogz_binlog::cursor::Cursor;
 use binlogz_binlog::put::Put;
-use binlogz_binlog::{Error as BinlogError, MAGIC, MAGIC_ENCRYPTED};
+use binlogz_binlog::{Error as BinlogError, MAGIC_ENCRYPTED};
 
-use crate::cipher::{FileCipher, FilePassword};
-use crate::error::{Error, Result, hex};
-use crate::keyring::{Keyring, MasterKey};
+use crate::error::{Result, hex};
 
-/// Bytes of the header; the encrypted log begins behind it.
+/// Bytes of the header; the encrypted log begins after it.
 pub const HEADER_SIZE: usize = 512;
 
 pub(crate) const PASSWORD_SIZE: usize = 32;
@@ -55,7 +53,7 @@ pub struct EncryptionHeader {
 }
 
 impl EncryptionHeader {
-    /// Reads the first [`HEADER_SIZE`] bytes of a log; what follows them is not looked at.
+    /// Reads the first [`HEADER_SIZE`] bytes of a log; ignores what follows.
     ///
     /// # Errors
     ///
@@ -152,49 +150,15 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl FileCipher {
-    /// Bytes that [`FileCipher::open`] wants to see: the header, and the magic behind it.
-    pub const START_SIZE: usize = HEADER_SIZE + MAGIC.len();
-
-    /// The cipher of the log that begins with `start`: its first [`FileCipher::START_SIZE`] bytes,
-    /// or all of a shorter log.
-    ///
-    /// # Errors
-    ///
-    /// A bad header; a key that the keyring has not, or has wrong. A log that ends behind its
-    /// header can't show whether the key is right.
-    pub fn open(start: &[u8], keyring: &Keyring) -> Result<Self> {
-        let header = EncryptionHeader::decode(start)?;
-        let key = keyring.master_key(&header.key_id)?;
-        let cipher = FileCipher::new(&FilePassword::unwrap(&header, &key));
-        let body = start.get(HEADER_SIZE..).unwrap_or_default();
-        let mut magic = body.get(..MAGIC.len()).unwrap_or(body).to_vec();
-        cipher.apply(&mut magic, 0);
-        if !MAGIC.starts_with(&magic) {
-            return Err(Error::WrongKey { id: header.key_id, found: hex(&magic) });
-        }
-        Ok(cipher)
-    }
-
-    /// The cipher of a new log, and its header: the password and the IV are drawn from the
-    /// operating system's random numbers.
-    ///
-    /// # Errors
-    ///
-    /// No random numbers.
-    pub fn create(key: &MasterKey) -> Result<(Self, EncryptionHeader)> {
-        let (mut password, mut iv) = (FilePassword([0; PASSWORD_SIZE]), [0; IV_SIZE]);
-        getrandom::fill(&mut password.0)?;
-        getrandom::fill(&mut iv)?;
-        Ok((FileCipher::new(&password), password.wrap(key, iv)))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use binlogz_testkit::{corpus, mutate};
 
     use super::*;
+    use crate::cipher::FileCipher;
+    use crate::error::Error;
+    use crate::keyring::Keyring;
+    use binlogz_binlog::MAGIC;
 
     fn fixture() -> (Vec<u8>, Keyring) {
         let files = corpus::encrypted();
@@ -252,7 +216,7 @@ mod tests {
             };
             assert_eq!(error, expected);
         }
-        // A log that ends behind its header, or inside the magic, is cut, but not by us to blame.
+        // A log that ends after its header, or inside the magic, is cut; that is not an error here.
         for size in HEADER_SIZE..HEADER_SIZE + 5 {
             FileCipher::open(&log[..size], &keyring).unwrap();
         }
@@ -282,7 +246,7 @@ mod tests {
         );
         let no_text = format!("key id is {}, expected text in UTF-8", hex(&[&[0xff], &log[8..65]].concat()));
         assert_eq!(with(&|start| start[7] = 0xff), format!("at 115: encryption header: {no_text}"));
-        // Behind the key id come password (65) and IV (98).
+        // After the key id come password (65) and IV (98).
         assert_eq!(
             with(&|start| start[65] = 0),
             "at 65: encryption header: encrypted password is missing, expected a field"
@@ -309,7 +273,7 @@ mod tests {
             let (start, _) = mutate::mutate(&log[..FileCipher::START_SIZE], seed, index);
             opened += u32::from(FileCipher::open(&start, &keyring).is_ok());
         }
-        // Only where the damage is behind the fields: the loop went through all of the code.
+        // Only where the damage is after the fields: the loop went through all of the code.
         assert!((1..20_000).contains(&opened), "{opened} opened");
     }
 }

@@ -12,8 +12,8 @@
 //! MySQLReplicationKey_<server_uuid>_last_purged   the same: up to there the keys were removed
 //! ```
 //!
-//! A rotation ends by removing all keys but the current one, since the server has rewritten the
-//! headers of its own logs by then; copies of logs elsewhere need a copy of the keyring as it was.
+//! A rotation ends by removing all keys except the current one, since the server has rewritten the headers of
+//! its own logs by then. Copies of logs elsewhere need a copy of the old keyring.
 //!
 //! Two file formats: [`component`] and [`plugin`].
 
@@ -31,8 +31,8 @@ use crate::error::{Error, Result};
 /// Bytes of a master key.
 pub const KEY_SIZE: usize = 32;
 
-/// The largest keyring that is read, in bytes: a server's holds a few keys of some hundred bytes
-/// each, and whoever names a log instead should be told so early.
+/// The largest keyring that is read, in bytes. A server's holds a few keys of some hundred bytes each; a user
+/// that names a log instead should be told early.
 const KEYRING_SIZE_MAX: u64 = 16 << 20;
 
 const KEY_ID_PREFIX: &str = "MySQLReplicationKey_";
@@ -85,7 +85,7 @@ impl Keyring {
         Keyring::parse(&bytes)
     }
 
-    /// Reads the bytes of a keyring file. None at all are an empty keyring, in either format.
+    /// Reads the bytes of a keyring file. An empty file is an empty keyring, in either format.
     ///
     /// # Errors
     ///
@@ -126,8 +126,8 @@ impl Keyring {
         }
     }
 
-    /// The key that this server encrypts new logs with; without a server, that of the only one
-    /// that the keyring has keys of.
+    /// The key that this server encrypts new logs with. Without a server, the key of the only server in the
+    /// keyring.
     ///
     /// # Errors
     ///
@@ -143,8 +143,8 @@ impl Keyring {
             None => servers.first().copied(),
         };
         if let Some(server) = server {
-            // A rotation that was cut short goes on at the server's next start: then `_new` is the
-            // current key, if it was made already, and the one before is removed.
+            // An interrupted rotation continues at the server's next start: then `_new` is the current key,
+            // if it was made already, and the previous one is removed.
             for suffix in ["_new", "", "_old"] {
                 let Some(seqno) = self.seqno(&format!("{KEY_ID_PREFIX}{server}{suffix}"))? else { continue };
                 let id = format!("{KEY_ID_PREFIX}{server}_{seqno}");
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn the_current_key_is_that_of_the_servers_next_start() {
         assert_eq!(current(&[("", 2)], &[1, 2]), 2);
-        // A rotation from 2 to 3, cut short behind each of its steps.
+        // A rotation from 2 to 3, cut short after each of its steps.
         assert_eq!(current(&[("", 2), ("_old", 2)], &[2]), 2);
         assert_eq!(current(&[("", 2), ("_old", 2), ("_new", 3)], &[2]), 2);
         assert_eq!(current(&[("", 2), ("_old", 2), ("_new", 3)], &[2, 3]), 3);

@@ -5,15 +5,14 @@
 //! log → header ─ file password, wrapped ┴→ FileCipher → the plain log
 //! ```
 //!
-//! [`Keyring`] has the master keys that a server keeps, [`EncryptionHeader`] says which of them a
-//! log needs, [`FileCipher`] turns ciphertext into plaintext and back at any offset. In order they
-//! are put to work by [`DecryptingReader`] and [`EncryptingWriter`]; reading at any place is the
-//! business of `binlogz-flow`. Every position anywhere else, in events, indexes and errors, is one
-//! of the plaintext.
+//! [`Keyring`] has a server's master keys, [`EncryptionHeader`] says which of them a log needs, and
+//! [`FileCipher`] turns ciphertext into plaintext and back at any offset. [`DecryptingReader`] and
+//! [`EncryptingWriter`] use them sequentially; `binlogz-flow` reads at any place. Every position anywhere
+//! else, in events, indexes and errors, is one of the plaintext.
 //!
-//! A crate of its own beside `binlogz-binlog`, which most users need without ciphers and JSON: they
-//! build at the same time. The format was verified against the sources of MySQL 9.7.4
-//! (`sql/rpl_log_encryption.cc`), a live server, and files of 8.0.14.
+//! A crate separate from `binlogz-binlog`, most of whose users need neither ciphers nor JSON; the two build
+//! in parallel. The format was verified against the sources of MySQL 9.7.4 (`sql/rpl_log_encryption.cc`), a
+//! live server, and files of 8.0.14.
 //!
 //! ```
 //! use std::io::Read;
@@ -29,9 +28,6 @@
 //! # Ok(())
 //! # }
 //! ```
-
-#![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::big_endian_bytes, clippy::host_endian_bytes)]
-#![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
 
 mod cipher;
 mod error;

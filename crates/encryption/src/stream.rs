@@ -1,7 +1,7 @@
-//! An encrypted log read and written in order, as from a pipe.
+//! An encrypted log read and written sequentially, as from a pipe.
 //!
-//! [`DecryptingReader`] gives the plain log, [`EncryptingWriter`] takes it. A log that can be read
-//! at any place needs neither: see [`FileCipher::apply`].
+//! [`DecryptingReader`] returns the plain log, [`EncryptingWriter`] takes it. A log that can be read at any
+//! place needs neither: see [`FileCipher::apply`].
 
 use std::io::{self, Read, Write};
 
@@ -17,7 +17,7 @@ const CHUNK_SIZE: usize = 64 << 10;
 #[derive(Debug)]
 pub struct DecryptingReader<R> {
     cipher: FileCipher,
-    /// What was read behind the header to see whether the key is right, still encrypted.
+    /// What was read after the header to see whether the key is right, still encrypted.
     body: io::Chain<io::Cursor<Vec<u8>>, R>,
     offset: u64,
 }
@@ -48,7 +48,7 @@ impl<R: Read> Read for DecryptingReader<R> {
 
 /// Writes an encrypted log from the plain one.
 ///
-/// After a write that failed it refuses all others: what is behind it is not known.
+/// After a failed write it refuses all others, because the state after it is unknown.
 #[derive(Debug)]
 pub struct EncryptingWriter<W> {
     out: W,
@@ -70,7 +70,7 @@ impl<W: Write> EncryptingWriter<W> {
         Ok(EncryptingWriter { out, cipher, chunk: Vec::new(), offset: 0, failed: false })
     }
 
-    /// The writer underneath; nothing is kept back from it.
+    /// The underlying writer; nothing is buffered.
     pub fn into_inner(self) -> W {
         self.out
     }

@@ -4,6 +4,8 @@
 //! They are the server's and not part of this tree: `BINLOGZ_STD_DATA` names a folder that holds
 //! them.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

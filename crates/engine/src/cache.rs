@@ -1,12 +1,12 @@
 //! A transaction that grows: its events as they stand inside a payload, without checksums, at position 0.
 //!
-//! This is the server's binlog cache: what is rolled back to a savepoint is gone from it, and what it holds
-//! decides whether the transaction is compressed.
+//! This is the server's binlog cache: events rolled back to a savepoint are removed from it, and its contents
+//! decide whether the transaction is compressed.
 
 use binlogz_binlog::event::{QueryEvent, StatusVariables};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::transaction::TransactionContent;
-use binlogz_binlog::{EVENT_SIZE_MAX, EventHeader, EventType, HeaderFlags, TransactionAssembler};
+use binlogz_binlog::{EVENT_SIZE_MAX, EventHeader, EventType, HeaderFlags, TransactionBoundaryParser};
 
 use crate::error::{Error, Result};
 
@@ -27,7 +27,7 @@ pub struct NewEvent<'a> {
 pub(crate) struct Cache {
     bytes: Vec<u8>,
     events: u64,
-    assembler: TransactionAssembler,
+    assembler: TransactionBoundaryParser,
     last: Option<EventHeader>,
     non_transactional: bool,
     savepoints: Vec<Savepoint>,
@@ -38,7 +38,7 @@ struct Savepoint {
     name: Vec<u8>,
     size: usize,
     events: u64,
-    assembler: TransactionAssembler,
+    assembler: TransactionBoundaryParser,
     last: Option<EventHeader>,
 }
 
@@ -95,7 +95,7 @@ impl Cache {
             return Err(Error::misuse("event", format!("{size} bytes"), "at most 1 GiB"));
         }
         if !self.is_open() && !self.is_empty() {
-            return Err(Error::misuse("event", "one behind the end of its transaction", "commit first"));
+            return Err(Error::misuse("event", "one after the end of its transaction", "commit first"));
         }
         let header = EventHeader {
             timestamp: event.timestamp,
@@ -113,7 +113,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Remembers this place; a savepoint of the same name moves.
+    /// Remembers this place; a savepoint of the same name is moved.
     pub(crate) fn set_savepoint(&mut self, name: &[u8]) {
         self.savepoints.retain(|savepoint| savepoint.name != name);
         self.savepoints.push(Savepoint {
@@ -136,7 +136,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Forgets what came behind a savepoint, which stays.
+    /// Forgets what came after a savepoint, which stays.
     pub(crate) fn rollback_to(&mut self, name: &[u8]) -> Result<()> {
         let place = self.find_savepoint(name)?;
         self.savepoints.truncate(place + 1);
@@ -150,9 +150,9 @@ impl Cache {
     }
 }
 
-/// Behind the GTID event, which is made when the transaction has its place.
-fn begun() -> TransactionAssembler {
-    let mut assembler = TransactionAssembler::new();
+/// The events after the GTID event, which is made when the transaction gets its place.
+fn begun() -> TransactionBoundaryParser {
+    let mut assembler = TransactionBoundaryParser::new();
     let header = EventHeader {
         timestamp: 0,
         event_type: EventType::GTID,

@@ -1,7 +1,7 @@
-//! Compression contexts, for as many sessions as there are: each has one while it compresses, not longer.
+//! Compression contexts, shared by any number of sessions: each has one only while it compresses.
 //!
-//! mysqld keeps one a session; at level 3 that is a megabyte each, for 5,000 sessions five gigabytes. The bytes
-//! are the same.
+//! mysqld keeps one for each session; at level 3 that is a megabyte each, for 5,000 sessions five gigabytes.
+//! The bytes are the same.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -13,7 +13,7 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(crate) struct Compressors {
     idle: Mutex<Vec<Compressor>>,
-    /// More would not be in use at once for long.
+    /// More would rarely be in use at once.
     idle_max: usize,
 }
 
@@ -36,7 +36,7 @@ impl Compressors {
     ) -> Result<()> {
         let found = {
             let mut idle = self.idle();
-            // The one used last: its tables are still in the processor's cache.
+            // The most recently used one: its tables are still in the processor's cache.
             let place = idle.iter().rposition(|compressor| compressor.level() == level);
             place.map(|place| idle.remove(place))
         };
@@ -47,7 +47,7 @@ impl Compressors {
         compressor.compress(transaction, out)?;
         let mut idle = self.idle();
         if idle.len() >= self.idle_max {
-            // Of another level, perhaps, that nobody uses any more.
+            // It may have a level that is no longer in use.
             idle.remove(0);
         }
         idle.push(compressor);

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use binlogz_binlog::ChecksumAlgorithm;
 use binlogz_binlog::event::{CompressionType, FormatDescription, SERVER_VERSION_SIZE};
@@ -10,23 +9,22 @@ use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_encryption::Keyring;
 use binlogz_payload::statistics::{CompressionStats, LogType, TransactionFigures};
 use binlogz_store::{BinlogStore, RecoveryReport, Storage, StoreOptions};
+use binlogz_variables::{Rights, Value, Variable, Warning};
 
 use crate::compressors::Compressors;
 use crate::error::{Error, Result};
 use crate::gtids::Gtids;
-use crate::log_state::{FileSettings, Identity, LogState};
+use crate::log_state::{Identity, LogState};
 use crate::pipeline::Pipeline;
 use crate::session::Session;
+use crate::shared::{Shared, settings};
+use crate::stored_variables::Globals;
 use crate::timer::{Stage, StageFigures, StageTimer};
-use crate::variables::{self, FlushPolicy, Globals, Rights, Scope, Value, VariableId, Warning};
-
-/// How often what is not synced at each commit is written and synced.
-const BACKGROUND_FLUSH: Duration = Duration::from_secs(1);
 
 /// The most bytes of a transaction (the server's `max_binlog_cache_size` has no practical bound).
 const MAX_CACHE_SIZE: usize = 1 << 30;
 
-/// Who the log is written as, and with which variables it starts.
+/// The server's identity in the log, and the variables it starts with.
 #[derive(Debug, Clone)]
 pub struct EngineOptions<'a> {
     /// What file names begin with: the server's `log_bin`.
@@ -35,7 +33,7 @@ pub struct EngineOptions<'a> {
     pub server_uuid: ServerUuid,
     /// The server's identity in event headers.
     pub server_id: u32,
-    /// As the format description gives it; its number stands in GTID events.
+    /// The version in the format description; GTID events contain its number.
     pub server_version: &'a str,
     /// Whether transactions have GTIDs (`gtid_mode`).
     pub gtid_mode: bool,
@@ -63,22 +61,6 @@ impl EngineOptions<'_> {
     }
 }
 
-/// What sessions share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) pipeline: Pipeline,
-    pub(crate) globals: Arc<Globals>,
-    pub(crate) compressors: Compressors,
-    pub(crate) compressing: StageTimer,
-    pub(crate) decompressing: StageTimer,
-    pub(crate) server_id: u32,
-    pub(crate) gtid_mode: bool,
-    pub(crate) max_cache_size: usize,
-    /// Told to end.
-    stopping: Mutex<bool>,
-    stop: Condvar,
-}
-
 /// A binary log that sessions commit to.
 #[derive(Debug)]
 pub struct Engine {
@@ -87,7 +69,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Opens the log in `storage`, or begins one; what recovery found. A new file is begun, as a server does.
+    /// Opens the log in `storage`, or begins one; returns what recovery found. Begins a new file, as a server
+    /// does.
     ///
     /// # Errors
     ///
@@ -95,8 +78,8 @@ impl Engine {
     pub fn open(storage: Arc<dyn Storage>, options: EngineOptions<'_>) -> Result<(Engine, RecoveryReport)> {
         let globals = Arc::new(Globals::default());
         for (name, value) in options.variables {
-            let variable = variables::find(name)?;
-            let (value, _) = variables::check(variable, *value)?;
+            let variable = Variable::find(name)?;
+            let (value, _) = variable.check(*value)?;
             globals.store(variable.id, value.unwrap_or(variable.default));
         }
         let store_options = StoreOptions {
@@ -135,7 +118,7 @@ impl Engine {
         Ok((Engine { shared, background: Some(background) }, report))
     }
 
-    /// A session with all rights; it inherits the global variables as they are now.
+    /// A session with all rights; it inherits the current global variables.
     pub fn session(&self) -> Session {
         self.session_with_rights(Rights::ALL)
     }
@@ -156,7 +139,7 @@ impl Engine {
 
     /// A global variable's value, as text.
     pub fn global(&self, name: &str) -> Result<String> {
-        let variable = variables::find(name)?;
+        let variable = Variable::find(name)?;
         Ok(variable.show(self.shared.globals.load(variable.id)))
     }
 
@@ -170,7 +153,7 @@ impl Engine {
         &self.shared.pipeline.store
     }
 
-    /// All GTIDs that are in the log, or were.
+    /// All GTIDs that are in the log, or were before a purge.
     pub fn gtid_executed(&self) -> GtidSet {
         self.shared.pipeline.with_log(|log| log.gtids.executed().clone())
     }
@@ -213,11 +196,11 @@ impl Engine {
         self.shared.pipeline.write_and_sync()
     }
 
-    /// Ends the log as a server that is shut down. Sessions that are left can't commit any more.
+    /// Ends the log like a server that is shut down. Remaining sessions can't commit any more.
     ///
     /// # Errors
     ///
-    /// A disk that fails: then the log ends as after a crash.
+    /// A disk that fails: the log then ends as after a crash.
     pub fn close(mut self) -> Result<()> {
         self.end_background();
         self.shared.pipeline.close()
@@ -227,73 +210,17 @@ impl Engine {
         *self.shared.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.shared.stop.notify_all();
         if let Some(background) = self.background.take() {
-            // It panics only where the engine is broken anyway.
+            // It only panics if the engine is broken anyway.
             let _ = background.join();
         }
     }
 }
 
 impl Drop for Engine {
-    /// Closes the log; whoever wants to know whether that worked uses [`Engine::close`].
+    /// Closes the log; a caller that wants to know whether that worked uses [`Engine::close`].
     fn drop(&mut self) {
         self.end_background();
         let _ = self.shared.pipeline.close();
-    }
-}
-
-impl Shared {
-    pub(crate) fn timer(&self, stage: Stage) -> &StageTimer {
-        match stage {
-            Stage::Compressing => &self.compressing,
-            Stage::Decompressing => &self.decompressing,
-        }
-    }
-
-    fn flush_in_background(&self) {
-        let mut stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*stopping {
-            stopping =
-                self.stop.wait_timeout(stopping, BACKGROUND_FLUSH).unwrap_or_else(PoisonError::into_inner).0;
-            if !*stopping && self.globals.flush_policy() != FlushPolicy::SyncAtCommit {
-                drop(stopping);
-                // The store refuses from here on: committers hear of it.
-                let _ = self.pipeline.write_and_sync();
-                stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
-            }
-        }
-    }
-
-    pub(crate) fn set_global(
-        &self,
-        name: &str,
-        value: Value<'_>,
-        rights: Rights,
-        in_transaction: bool,
-    ) -> Result<Option<Warning>> {
-        let variable = variables::find(name)?;
-        let (value, warning) = variables::check_set(variable, Scope::Global, value, rights, in_transaction)?;
-        let value = value.unwrap_or(variable.default);
-        match variable.id {
-            VariableId::Checksum => {
-                let settings =
-                    FileSettings { checksum: ChecksumAlgorithm(value as u8), ..settings(&self.globals) };
-                self.pipeline.rotate(Some(settings))?;
-            }
-            VariableId::Encryption if value != self.globals.load(variable.id) => {
-                let settings = FileSettings { encrypted: value != 0, ..settings(&self.globals) };
-                self.pipeline.rotate(Some(settings))?;
-            }
-            _ => {}
-        }
-        self.globals.store(variable.id, value);
-        Ok(warning)
-    }
-}
-
-fn settings(globals: &Globals) -> FileSettings {
-    FileSettings {
-        checksum: ChecksumAlgorithm(globals.load(VariableId::Checksum) as u8),
-        encrypted: globals.load(VariableId::Encryption) != 0,
     }
 }
 

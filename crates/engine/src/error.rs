@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use binlogz_binlog::gtid::Gtid;
-
-use crate::variables::VariableError;
+use binlogz_variables::VariableError;
 
 /// The result of work with the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -13,8 +12,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The log could not be written or synced. Whether the transaction is in it shows when it is opened
-    /// again; until then the engine refuses everything.
+    /// The log could not be written or synced. Reopening it shows whether the transaction is in it; until
+    /// then the engine refuses everything.
     #[error(transparent)]
     Store(Arc<binlogz_store::Error>),
     /// Bytes that are no events.
@@ -38,14 +37,14 @@ pub enum Error {
     /// A variable was not set.
     #[error(transparent)]
     Variable(#[from] VariableError),
-    /// The caller asked for what can't be.
+    /// The caller asked for something impossible.
     #[error("{what}: {found}, expected {expected}")]
     Misuse {
         /// What was asked for.
         what: &'static str,
-        /// What is the case.
+        /// The actual state.
         found: String,
-        /// What should be.
+        /// The required state.
         expected: &'static str,
     },
 }

@@ -10,11 +10,8 @@
 //! BinlogStore  written │ durable
 //! ```
 //!
-//! Variables have the server's names and rules ([`variables`]). What `flush_log_at_commit` promises is in
-//! `docs/engine.md`, with the tests that keep it.
-
-#![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::big_endian_bytes, clippy::host_endian_bytes)]
-#![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
+//! Variables have the server's names and rules ([`binlogz_variables`]). What `flush_log_at_commit` promises is in
+//! `docs/internals/engine.md`, with the tests that keep it.
 
 mod cache;
 mod compressors;
@@ -25,10 +22,12 @@ mod log_state;
 mod pipeline;
 mod prepared;
 mod session;
+mod shared;
+mod stored_variables;
 mod ticket;
 mod timer;
-pub mod variables;
 
+pub use binlogz_variables::{Rights, Scope, Value, VariableError, Warning};
 pub use cache::NewEvent;
 pub use engine::{Engine, EngineOptions};
 pub use error::{Error, Result};
@@ -37,4 +36,3 @@ pub use prepared::{Outcome, PlainReason};
 pub use session::Session;
 pub use ticket::Committed;
 pub use timer::{Stage, StageFigures};
-pub use variables::{CompressionVariables, Rights, Scope, Value, VariableError, Warning};

@@ -26,7 +26,7 @@ use crate::ticket::{Committed, Slot};
 /// A group is written in parts, each of whole transactions, when it is larger than this.
 const BUFFER_SIZE: usize = 16 << 20;
 
-/// Who writes the log.
+/// The server that writes the log.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
     pub(crate) uuid: ServerUuid,
@@ -53,7 +53,7 @@ pub(crate) struct LogState {
     /// Transactions so far, and those in files before this one.
     sequence: i64,
     sequence_before_file: i64,
-    /// What is not written yet, and where it will begin.
+    /// Bytes not written yet, and where they will begin.
     buffer: Vec<u8>,
     base: Position,
     scratch: Vec<u8>,
@@ -120,7 +120,7 @@ impl LogState {
         }
         let uuid = self.identity.uuid.to_string();
         let key = self.keyring.as_ref().and_then(|keyring| keyring.current_key(Some(&uuid)).ok());
-        key.map(Some).ok_or_else(|| crate::variables::VariableError::no_master_key().into())
+        key.map(Some).ok_or_else(|| binlogz_variables::VariableError::no_master_key().into())
     }
 
     fn events(&self) -> LogEvents {
@@ -131,7 +131,7 @@ impl LogState {
         }
     }
 
-    /// Where the log ends, what is not written yet included.
+    /// Where the log ends, including what is not written yet.
     pub(crate) fn end(&self) -> Position {
         Position { file: self.base.file, offset: self.base.offset + self.buffer.len() as u64 }
     }
@@ -161,7 +161,7 @@ impl LogState {
         writer: &mut StoreWriter<'_>,
         settings: FileSettings,
     ) -> Result<()> {
-        // What can be refused is refused before anything is written.
+        // Anything that can be refused is refused before anything is written.
         self.key(settings)?;
         let next = store.names().log(writer.next_number());
         let rotate = self.events().rotate(self.end().offset, &next);
@@ -178,7 +178,7 @@ impl LogState {
         Ok(writer.seal()?)
     }
 
-    /// Gives a transaction its place behind all others.
+    /// Places a transaction after all others.
     pub(crate) fn put(&mut self, slot: &mut Slot, now: u64) -> Result<()> {
         let prepared = &slot.prepared;
         let gtid = self.gtids.take(prepared.gtid_next)?;
@@ -299,7 +299,7 @@ impl LogState {
     }
 }
 
-/// The size of the event at the front; `None` behind the last.
+/// The size of the event at the front; `None` after the last.
 fn event_size(events: &[u8]) -> Option<usize> {
     let size = events.get(EVENT_SIZE_OFFSET..EVENT_SIZE_OFFSET + 4)?.first_chunk::<4>()?;
     // The cache made the header: it is not below a header's size.

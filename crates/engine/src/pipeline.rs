@@ -7,9 +7,10 @@
 //! commit   all of them are told
 //! ```
 //!
-//! While one group is synced the next is flushed, and while that waits for its sync more join it: the more
-//! committers, the fewer syncs a commit. A session that finds a stage's queue empty leads it, and the queue
-//! of a stage is joined before the stage in front is left: groups can't overtake each other.
+//! While one group is synced the next is flushed, and while that waits for its sync more sessions join it:
+//! the more committers, the fewer syncs for each commit. A session that finds a stage's queue empty leads it.
+//! It joins the queue of the next stage before it leaves the previous one, so groups can't overtake each
+//! other.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,8 +20,8 @@ use binlogz_store::BinlogStore;
 
 use crate::error::{Error, Result};
 use crate::log_state::{FileSettings, LogState, now_micros};
+use crate::stored_variables::{FlushPolicy, Globals};
 use crate::ticket::{Group, Ticket};
-use crate::variables::{FlushPolicy, Globals};
 
 #[derive(Debug)]
 pub(crate) struct Pipeline {
@@ -33,7 +34,7 @@ pub(crate) struct Pipeline {
     joined: Condvar,
     /// Held by the sync stage's leader: groups since the last sync.
     syncing: Mutex<u32>,
-    /// The last transaction in the order of commits that all before it have been told of too.
+    /// The last transaction in commit order for which it and all before it have been notified.
     committed: AtomicI64,
     closed: AtomicBool,
     groups: AtomicU64,
@@ -61,7 +62,7 @@ impl Pipeline {
         }
     }
 
-    /// The last transaction committed: what begins to commit now depends on none behind it.
+    /// The last transaction committed: transactions that begin to commit now depend on none after it.
     pub(crate) fn last_committed(&self) -> i64 {
         self.committed.load(Ordering::Acquire)
     }
@@ -71,7 +72,7 @@ impl Pipeline {
         (self.groups.load(Ordering::Relaxed), self.syncs.load(Ordering::Relaxed))
     }
 
-    /// Takes a transaction that was handed in through all stages.
+    /// Takes a submitted transaction through all stages.
     pub(crate) fn commit(&self, ticket: &Arc<Ticket>) {
         if !join(&self.flush_queue, std::iter::once(Arc::clone(ticket))) {
             return ticket.wait();
@@ -79,7 +80,7 @@ impl Pipeline {
         if self.flush_stage() {
             self.sync_stage();
         }
-        // Its own outcome may be another leader's to tell.
+        // Another leader may be the one to report its outcome.
         ticket.wait();
     }
 
@@ -148,7 +149,7 @@ impl Pipeline {
         self.finish(group, synced.err());
     }
 
-    /// Waits for more to join, as long as it is told to, if this group will be synced.
+    /// If this group will be synced, waits for more to join, as long as configured.
     fn take_for_sync(&self, groups_unsynced: u32) -> Group {
         let (delay, enough) = (self.globals.sync_delay(), self.globals.sync_no_delay_count());
         let mut queue = lock(&self.sync_queue);
@@ -166,7 +167,7 @@ impl Pipeline {
         group.finish(error.as_ref());
     }
 
-    /// Writes and syncs what was committed: once a second under the policies that promise no more.
+    /// Writes and syncs what was committed: once a second, under the policies that promise no more.
     pub(crate) fn write_and_sync(&self) -> Result<()> {
         {
             let mut log = lock(&self.log);
@@ -187,7 +188,7 @@ impl Pipeline {
         log.rotate(&self.store, &mut self.store.writer()?, settings)
     }
 
-    /// Ends the log. What commits from now on fails.
+    /// Ends the log. Later commits fail.
     pub(crate) fn close(&self) -> Result<()> {
         let mut log = lock(&self.log);
         if self.closed.swap(true, Ordering::AcqRel) {
@@ -196,7 +197,7 @@ impl Pipeline {
         log.stop(&mut self.store.writer()?)
     }
 
-    /// Looks at, or changes, what the flush stage keeps.
+    /// Reads or changes the flush stage's state.
     pub(crate) fn with_log<T>(&self, work: impl FnOnce(&mut LogState) -> T) -> T {
         work(&mut lock(&self.log))
     }
@@ -206,7 +207,7 @@ fn closed() -> Error {
     Error::misuse("commit", "the engine was closed", "an open engine")
 }
 
-/// Whether the queue was empty: then who joined leads it.
+/// Whether the queue was empty: then the caller leads it.
 fn join(queue: &Mutex<Vec<Arc<Ticket>>>, tickets: impl Iterator<Item = Arc<Ticket>>) -> bool {
     let mut queue = lock(queue);
     let leads = queue.is_empty();

@@ -11,7 +11,7 @@ use crate::compressors::Compressors;
 use crate::error::Result;
 use crate::gtids::GtidNext;
 
-/// How a transaction stands in the log.
+/// The form of a transaction in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// As a payload event.
@@ -21,11 +21,11 @@ pub enum Outcome {
         /// Bytes of the payload.
         compressed_bytes: u64,
     },
-    /// As it is.
+    /// Plain.
     Plain {
         /// Bytes of its events, without checksums.
         bytes: u64,
-        /// Why.
+        /// The reason.
         reason: PlainReason,
     },
     /// Not at all: it changed nothing.
@@ -41,7 +41,7 @@ pub enum PlainReason {
     Ineligible(Ineligible),
 }
 
-/// What a session hands to the pipeline. The buffer goes back and forth.
+/// What a session passes to the pipeline. The buffer is passed back and forth.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     /// Whole events without checksums, at position 0.
@@ -97,7 +97,7 @@ impl Prepared {
             (_, Some(Err(reason))) => PlainReason::Ineligible(reason),
             (Some(level), Some(Ok(()))) => {
                 scratch.clear();
-                // As in the server, whatever keeps it from being compressed leaves it plain.
+                // As in the server, any failure to compress leaves it plain.
                 let compressed = compressors.compress(level, cache.bytes(), scratch);
                 if compressed.is_ok() && scratch.len() as u64 <= PAYLOAD_SIZE_MAX {
                     self.put_payload(cache, scratch);
@@ -137,7 +137,7 @@ impl Prepared {
     }
 }
 
-/// The server's rules in its order; it knows of non-transactional changes what a log does not say.
+/// The server's rules in its order; it knows about non-transactional changes that a log does not show.
 fn eligible(cache: &Cache, end: EventType) -> Result<(), Ineligible> {
     match eligibility::check(cache.content(), end) {
         Err(Ineligible::Incident) => Err(Ineligible::Incident),

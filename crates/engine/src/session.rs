@@ -9,22 +9,22 @@ use binlogz_binlog::event::{
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{EventHeader, EventType, HeaderFlags};
 use binlogz_payload::{CompressionLevel, Expander};
+use binlogz_variables::{Rights, Scope, Value, Variable, VariableError, Warning};
 
 use crate::cache::{self, Cache, NewEvent};
-use crate::engine::Shared;
 use crate::error::{Error, Result};
 use crate::gtids::{GtidNext, Gtids};
 use crate::log_state::now_seconds;
 use crate::prepared::{Outcome, Prepared};
+use crate::shared::Shared;
+use crate::stored_variables::SessionVariables;
 use crate::ticket::{Committed, Ticket};
 use crate::timer::Stage;
-use crate::variables::{self, Rights, Scope, SessionVariables, Value, Warning};
 
 /// A session. It may move between threads; sessions commit side by side.
 ///
-/// An event is appended to the transaction that is open; without [`Session::begin`] it opens one. A
-/// transaction of rows gets its `BEGIN` in front of the first of them, and its end, if it has none yet, at
-/// [`Session::commit`].
+/// An event is appended to the open transaction; without [`Session::begin`] it opens one. A transaction of
+/// rows gets its `BEGIN` before the first of them, and its end, if it has none yet, at [`Session::commit`].
 #[derive(Debug)]
 pub struct Session {
     shared: Arc<Shared>,
@@ -76,9 +76,8 @@ impl Session {
         if scope == Scope::Global {
             return self.shared.set_global(name, value, self.rights, self.in_transaction());
         }
-        let variable = variables::find(name)?;
-        let (value, warning) =
-            variables::check_set(variable, scope, value, self.rights, self.in_transaction())?;
+        let variable = Variable::find(name)?;
+        let (value, warning) = variable.check_set(scope, value, self.rights, self.in_transaction())?;
         let value = value.unwrap_or_else(|| self.shared.globals.load(variable.id));
         self.variables.store(variable.id, value);
         Ok(warning)
@@ -86,11 +85,8 @@ impl Session {
 
     /// A session variable's value, as text.
     pub fn get(&self, name: &str) -> Result<String> {
-        let variable = variables::find(name)?;
-        let value = self
-            .variables
-            .load(variable.id)
-            .ok_or_else(|| variables::VariableError::global_only(variable))?;
+        let variable = Variable::find(name)?;
+        let value = self.variables.load(variable.id).ok_or_else(|| VariableError::global_only(variable))?;
         Ok(variable.show(value))
     }
 
@@ -104,12 +100,12 @@ impl Session {
         Ok(())
     }
 
-    /// Commits on behalf of another server, as a replica does: its server id, and when and as which version
-    /// it committed.
+    /// Commits on behalf of another server, as a replica does: with its server id, and its commit time and
+    /// version.
     ///
     /// # Errors
     ///
-    /// A timestamp above 55 bits, a version above 31: events have no room for them.
+    /// A timestamp above 55 bits, a version above 31: they don't fit in events.
     pub fn set_original(
         &mut self,
         server_id: u32,
@@ -151,7 +147,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Error::CacheFull`]; an event behind the end of its transaction.
+    /// [`Error::CacheFull`]; an event after the end of its transaction.
     pub fn append(&mut self, event: NewEvent<'_>) -> Result<()> {
         let is_change = event.event_type.is_rows()
             || matches!(event.event_type, EventType::TABLE_MAP | EventType::ROWS_QUERY);
@@ -180,7 +176,7 @@ impl Session {
         self.append_now(EventType::QUERY, HeaderFlags::default(), &body)
     }
 
-    /// Appends a table map, which the rows behind it need.
+    /// Appends a table map, which the rows after it need.
     pub fn table_map(&mut self, table: &TableMapEvent<'_>) -> Result<()> {
         let body = table.encode(post_header_length(EventType::TABLE_MAP))?;
         self.append_now(EventType::TABLE_MAP, HeaderFlags::default(), &body)
@@ -192,8 +188,8 @@ impl Session {
         self.append_now(rows.event_type, HeaderFlags::default(), &body)
     }
 
-    /// Appends all events of a payload that another server compressed, as its applier does. Whether they
-    /// are compressed again is for this session to say.
+    /// Appends all events of a payload that another server compressed, as its applier does. This session
+    /// decides whether they are compressed again.
     ///
     /// # Errors
     ///
@@ -262,8 +258,8 @@ impl Session {
         Ok(())
     }
 
-    /// `ROLLBACK TO SAVEPOINT`: what came behind it is gone; logged where it can't be, because of
-    /// non-transactional changes.
+    /// `ROLLBACK TO SAVEPOINT`: removes everything after it, or logs the statement if non-transactional
+    /// changes prevent that.
     pub fn rollback_to(&mut self, name: &str) -> Result<()> {
         if self.cache.is_non_transactional() {
             return self.control(format!("ROLLBACK TO `{}`", name.replace('`', "``")).as_bytes());
@@ -314,7 +310,7 @@ impl Session {
         committed
     }
 
-    /// Rolls back. Only non-transactional changes are logged, with a `ROLLBACK` behind them.
+    /// Rolls back. Only non-transactional changes are logged, with a `ROLLBACK` after them.
     pub fn rollback(&mut self) -> Result<Option<Committed>> {
         if self.cache.is_non_transactional() && self.cache.is_open() && !self.cache.is_empty() {
             let ended = self.control(b"ROLLBACK").and_then(|()| self.commit_cache());
@@ -336,7 +332,7 @@ impl Session {
             if !matches!(self.gtid_next, GtidNext::Given(_)) {
                 return Ok(Committed { gtid: None, outcome: Outcome::Empty, end: None });
             }
-            // A GTID that is given and changes nothing is logged all the same.
+            // A given GTID is logged even if the transaction changes nothing.
             self.control(b"BEGIN")?;
             self.control(b"COMMIT")?;
         } else if self.cache.is_open() && self.cache.is_non_transactional() {

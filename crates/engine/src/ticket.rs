@@ -15,7 +15,7 @@ use crate::prepared::{Outcome, Prepared};
 pub struct Committed {
     /// Its GTID; `None`: anonymous, or empty.
     pub gtid: Option<Gtid>,
-    /// How it stands there.
+    /// Its form in the log.
     pub outcome: Outcome,
     /// Where it ends; `None` if it is empty.
     pub end: Option<Position>,
@@ -42,7 +42,7 @@ impl Ticket {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands in a transaction; the buffers of the last one come back in its place.
+    /// Submits a transaction; the buffers of the last one come back in exchange.
     pub(crate) fn hand_in(&self, prepared: &mut Prepared) {
         let mut slot = self.slot();
         std::mem::swap(&mut slot.prepared, prepared);
@@ -65,7 +65,7 @@ impl Ticket {
     fn finish(&self, error: Option<&Error>) {
         let waiting = {
             let mut slot = self.slot();
-            // One that failed by itself keeps its own error.
+            // A transaction that failed by itself keeps its own error.
             if let (Some(error), Some(Ok(_)) | None) = (error, &slot.outcome) {
                 slot.outcome = Some(Err(error.clone()));
             }
@@ -82,7 +82,7 @@ fn leader_gone() -> Error {
     Error::misuse("commit", "the group's leader panicked", "a leader that ends its group")
 }
 
-/// Commits that go through a stage together. Dropped, they are done; if their leader panicked, as failed.
+/// Commits that go through a stage together. When dropped, they are done, or failed if their leader panicked.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(crate) tickets: Vec<Arc<Ticket>>,

@@ -23,7 +23,7 @@ impl Stage {
     }
 }
 
-/// What `events_stages_summary_global_by_event_name` has of a stage.
+/// The columns of `events_stages_summary_global_by_event_name` for a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StageFigures {
     /// How often.

@@ -1,8 +1,10 @@
 //! Real kill -9 under 50 committers: what was acknowledged is in the log, and the log has no hole.
 //!
-//! The process that is killed is this test's own program, started again with BINLOGZ_KILL_DIR. It tells each
-//! commit that was acknowledged on standard error, which outlives it. BINLOGZ_KILLS=N kills so often under each policy, BINLOGZ_KILL_MILLIS
-//! says how long each may live at most.
+//! The killed process is this test's own program, started again with BINLOGZ_KILL_DIR. It reports each
+//! acknowledged commit on standard error, which outlives it. BINLOGZ_KILLS=N sets the number of kills under
+//! each policy, BINLOGZ_KILL_MILLIS the longest life of each process.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -22,10 +24,10 @@ const UUID: ServerUuid = ServerUuid(*b"it will be kill-");
 const COMMITTERS: usize = 50;
 const KILLS: u64 = 2;
 const MILLIS: u64 = 300;
-/// Under policy 0 a second may be lost; more, where the machine is as busy as in tests.
+/// Under policy 0 a second may be lost; more if the machine is as busy as in tests.
 const LOSS_MAX: Duration = Duration::from_secs(10);
 
-/// The process that is killed; nothing where it was not started as that.
+/// The process to be killed; does nothing unless it was started as that.
 #[test]
 fn committers() {
     let Ok(dir) = std::env::var("BINLOGZ_KILL_DIR") else { return };
@@ -65,7 +67,7 @@ fn start(dir: &Path, policy: u64) -> Child {
         .unwrap()
 }
 
-/// Lets it commit for a while, and kills it: what was acknowledged, and when.
+/// Lets it commit for a while, and kills it: returns what was acknowledged, and when.
 fn kill_after(mut child: Child, life: Duration) -> (BTreeMap<u64, Instant>, Instant) {
     let stderr = BufReader::new(child.stderr.take().unwrap());
     let (begun, has_begun) = mpsc::channel();
@@ -77,7 +79,7 @@ fn kill_after(mut child: Child, life: Duration) -> (BTreeMap<u64, Instant>, Inst
             match line.strip_prefix("acknowledged ").map(str::parse) {
                 Some(Ok(number)) => {
                     acknowledged.insert(number, Instant::now());
-                    // Nobody waits for more than the first.
+                    // Nothing waits for more than the first.
                     let _ = begun.send(());
                 }
                 _ => eprintln!("{line}"),

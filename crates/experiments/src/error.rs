@@ -30,15 +30,15 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
-    /// Somebody asked it to end.
+    /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
-    /// It ended, and the server is not as it was.
+    /// It ended, and the server was not fully restored.
     #[error("{cause}; {left}: {remedy}")]
     NotRestored {
         /// Why.
         cause: String,
-        /// What is not as it was.
+        /// What was not restored.
         left: String,
         /// What to run.
         remedy: String,

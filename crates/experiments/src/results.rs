@@ -1,17 +1,18 @@
-//! Results as they are kept: `results.json`, written anew after each cell, so that a run can be taken up again.
+//! Stored results: `results.json`, rewritten after each cell, so that a run can be resumed.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, IoContext, Result};
-use crate::machine::{Machine, Server};
-use crate::measure::Cost;
-use crate::replicas::Replica;
-use crate::work::Seen;
-use crate::zstd::WholeFiles;
+use crate::files::write_whole;
+use crate::load::work::Seen;
+use crate::measure::counters::Cost;
+use crate::measure::replicas::Replica;
+use crate::measure::zstd::WholeFiles;
+use crate::preset::options::Options;
+use crate::server::machine::{Machine, Server};
 
 /// The file, in the folder of a run.
 pub(crate) const FILE: &str = "results.json";
@@ -19,40 +20,22 @@ pub(crate) const FILE: &str = "results.json";
 /// Raised when fields change their meaning.
 const FORMAT: u32 = 1;
 
-/// How a run was asked for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Options {
-    /// The preset.
-    pub preset: String,
-    /// 1: the studies' own sizes.
-    pub scale: f64,
-    /// Times that each setting is measured.
-    pub repeat: u32,
-    /// Seconds of a step that could go on for ever.
-    pub time_s: f64,
-    /// Of the order of settings, and of the data.
-    pub seed: u64,
-    /// Numbers of connections of `insert`, instead of the study's.
-    #[serde(default)]
-    pub threads: Vec<u32>,
-}
-
 /// A run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
-    /// This document's.
+    /// The version of this document.
     pub format: u32,
     /// The release that made it.
     pub binlogz: String,
     /// Whether cells are missing.
     pub partial: bool,
-    /// Why, where it is known.
+    /// The reason, if it is known.
     pub ended_by: Option<String>,
     /// When it was begun, in UTC.
     pub started: String,
     /// When its last cell ended.
     pub ended: String,
-    /// How it was asked for.
+    /// The options of the run.
     pub options: Options,
     /// Where binlogz ran.
     pub machine: Machine,
@@ -62,7 +45,7 @@ pub struct Results {
     pub refused: Vec<RefusedSetting>,
     /// What was measured, in the order of time.
     pub cells: Vec<Cell>,
-    /// Who followed a source that compresses.
+    /// The replicas that followed a source that compresses.
     pub replicas: Vec<Replica>,
 }
 
@@ -84,7 +67,7 @@ pub struct Cell {
     pub experiment: String,
     /// The setting.
     pub setting: String,
-    /// Which time, from 1 on.
+    /// The repeat, from 1 on.
     pub repeat: u32,
     /// When it was begun, in UTC.
     pub started: String,
@@ -111,7 +94,7 @@ pub struct Measured {
     pub zstd: Vec<WholeFiles>,
 }
 
-/// The time as results have it.
+/// The current time in the format of the results.
 pub(crate) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
@@ -138,7 +121,7 @@ impl Results {
     ///
     /// # Errors
     ///
-    /// A file that is no such document.
+    /// A file that does not hold results.
     pub fn read(folder: &Path) -> Result<Option<Results>> {
         let path = folder.join(FILE);
         if !path.exists() {
@@ -161,7 +144,7 @@ impl Results {
     ///
     /// # Errors
     ///
-    /// A disk that is full, for example; what was there before is still there.
+    /// A full disk, for example; the earlier file then remains.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let mut text = serde_json::to_vec_pretty(self)
             .map_err(|error| Error::Io { what: "write results".to_owned(), source: error.into() })?;
@@ -180,14 +163,4 @@ impl Results {
     pub(crate) fn is_refused(&self, experiment: &str, setting: &str) -> bool {
         self.refused.iter().any(|refused| refused.experiment == experiment && refused.setting == setting)
     }
-}
-
-/// Writes a file beside its place, syncs it and moves it there.
-pub(crate) fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
-    let temporary = path.with_extension("tmp");
-    let written = File::create(&temporary).and_then(|mut file| {
-        file.write_all(text)?;
-        file.sync_all()
-    });
-    written.and_then(|()| fs::rename(&temporary, path)).at("write", path)
 }

@@ -1,5 +1,5 @@
-//! `row_changes FILE|- [POSITION]`: every row change of a binary log, inside payloads too, with its
-//! position, its GTID, its table and its values; with a position, those behind it.
+//! `row_changes FILE|- [POSITION]`: every row change of a binary log, inside payloads too, with its position,
+//! its GTID, its table and its values; given a position, only those after it.
 
 use binlogz_binlog::row::{RowImage, Value};
 use binlogz_flow::{Input, RowChanges};

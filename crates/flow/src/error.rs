@@ -4,7 +4,7 @@ use std::io;
 
 use binlogz_binlog::Error as BinlogError;
 
-/// Sorted by blame: the log, or where it is written to.
+/// Sorted by blame: the log, or its destination.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -17,7 +17,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether nobody reads the output any more.
+    /// Whether the output's reader is gone.
     pub fn is_closed_pipe(&self) -> bool {
         let Error::Output(error) = self else { return false };
         let io = match error {

@@ -1,42 +1,48 @@
-//! The one bounded pipeline: framing reader, workers on batches of events, ordered writer, spill.
+//! Reads whole logs with many threads and bounded memory, and compresses, expands, checks or measures them.
 //!
 //! ```text
-//! Input → Batcher → (ordered::run: workers) → sink, in order
+//! read     Input → Batcher: pieces of whole transactions or events
+//! work     ordered::run: workers on pieces, results in the order of the log, bounded memory
+//! events   the same for work on single events, payloads opened
+//! passes   what goes through a whole log: rewrite, measure, verify, walk, ...
 //! ```
 //!
-//! Every command that goes through a log goes through here, so that memory stays bounded
-//! whatever a log holds and every core is used. [`rewrite()`] is the pipeline of compress and
-//! expand, [`measure`] that of advise, [`verify()`] that of verify, [`events`] that of everything
-//! else that looks at events; [`RowChanges`] are its row changes as an iterator;
-//! [`walk()`] goes through a log on one thread, [`same()`] through two at once.
+//! Modules only import from modules above them in this list. Begin with
+//!
+//! - [`Rewriter`], which compresses or expands a log;
+//! - [`verify()`], which checks one, and [`same()`], which compares two;
+//! - [`RowChanges`], its row changes as an iterator;
+//! - [`events::run`], for any other work on events; [`walk()`] does the same on one thread.
+//!
+//! ```
+//! use binlogz_flow::{Input, RowChanges, verify};
+//!
+//! let path = "../../samples/compressed/binlog.000001".as_ref();
+//! let verdict = verify(Input::open(path)?, 2, &mut |_| {})?;
+//! assert_eq!(verdict.cut, None, "the log is whole");
+//! let changes = RowChanges::new(Input::open(path)?).collect::<Result<Vec<_>, _>>()?;
+//! assert!(!changes.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-pub mod batcher;
-pub mod buffers;
-mod decrypted;
 pub mod error;
 pub mod events;
-mod find_gtid;
-pub mod input;
-pub mod measure;
-pub mod memory;
-pub mod ordered;
-pub mod rewrite;
-pub mod row_changes;
-pub mod salvage;
-pub mod same;
-mod seek;
-pub mod verify;
-pub mod walk;
+pub mod passes;
+pub mod read;
+pub mod work;
 
-pub use batcher::{Batch, BatchSize, Batcher, Large, Piece, Start, Unit};
 pub use binlogz_payload::{LogContext, Spool};
-pub use buffers::Buffers;
 pub use error::Error;
-pub use input::{Input, Live, ReadAt};
-pub use memory::Memory;
-pub use rewrite::{Cut, Moved, Rewrite, Summary, rewrite, rewrite_within, rewrite_without};
-pub use row_changes::{RowChange, RowChanges, RowPosition};
-pub use salvage::{Lost, survey};
-pub use same::{Comparison, same};
-pub use verify::{Verdict, verify};
-pub use walk::{Place, Walked, Walker, walk};
+pub use passes::rewrite::{MovedTransaction, Rewrite, Rewriter, Summary};
+pub use passes::row_changes::{RowChange, RowChanges, RowPosition};
+pub use passes::salvage::{LostRange, survey};
+pub use passes::same::{Comparison, same};
+pub use passes::verify::{Verdict, verify};
+pub use passes::walk::{EventSpan, Walked, Walker, walk};
+pub use passes::{measure, same, walk};
+pub use read::batcher::Batcher;
+pub use read::buffers::Buffers;
+pub use read::input::{Input, Live, ReadAt};
+pub use read::{Batch, BatchSize, BatchUnit, CutEvent, LargeUnit, LogPiece, LogStart};
+pub use work::memory::Memory;
+pub use work::ordered;

@@ -1,9 +1,11 @@
 //! The row changes of a log: all of them, in order, from any position on, whatever the log's form.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use std::sync::Arc;
 
 use binlogz_binlog::row::RowImage;
-use binlogz_flow::{Error, Input, Rewrite, RowChange, RowChanges, RowPosition, rewrite};
+use binlogz_flow::{Error, Input, Rewrite, Rewriter, RowChange, RowChanges, RowPosition};
 use binlogz_payload::CompressOptions;
 use binlogz_testkit::{corpus, mutate};
 
@@ -45,7 +47,7 @@ fn all(changes: RowChanges) -> (Vec<RowChange>, Option<Error>) {
 
 fn rewritten(bytes: &[u8], how: Rewrite) -> Vec<u8> {
     let mut out = Vec::new();
-    rewrite(memory(bytes), &mut out, how, 1, None, &mut |_| {}).unwrap();
+    Rewriter::new(how).workers(1).run(memory(bytes), &mut out).unwrap();
     out
 }
 
@@ -69,7 +71,7 @@ fn plain_and_compressed_twins_have_the_same_changes() {
 fn a_run_goes_on_behind_any_change() {
     for name in ["binlog.000001", "binlog.000002", "levels.000003"] {
         let bytes = std::fs::read(corpus::path(name)).unwrap();
-        // A second log behind the first: positions go on, offsets begin anew.
+        // A second log after the first: positions continue, offsets restart.
         let bytes = [&bytes[..], &bytes].concat();
         let (changes, _) = all(RowChanges::new(memory(&bytes)));
         assert!(changes.len() > 1, "{name}");

@@ -1,9 +1,11 @@
-//! What is whole of a damaged log is saved; what is not is named.
+//! What is intact in a damaged log is saved; what is not is named.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 use std::sync::Arc;
 
 use binlogz_binlog::{EventReader, EventType};
-use binlogz_flow::{Input, Lost, ReadAt, Rewrite, rewrite_without, survey, verify};
+use binlogz_flow::{Input, LostRange, ReadAt, Rewrite, Rewriter, survey, verify};
 use binlogz_testkit::corpus;
 
 /// Where each event of a log begins, with its type, and where the last one ends.
@@ -17,11 +19,11 @@ fn events(bytes: &[u8]) -> Vec<(u64, EventType)> {
     events
 }
 
-fn salvage(bytes: Vec<u8>) -> (Vec<Lost>, Vec<u8>) {
+fn salvage(bytes: Vec<u8>) -> (Vec<LostRange>, Vec<u8>) {
     let places: Arc<dyn ReadAt> = Arc::new(bytes);
     let lost = survey(&places).unwrap();
     let mut out = Vec::new();
-    rewrite_without(&lost, Input::Places(places), &mut out, Rewrite::Expand, 2, None, &mut |_| {}).unwrap();
+    Rewriter::new(Rewrite::Expand).workers(2).without(&lost).run(Input::Places(places), &mut out).unwrap();
     (lost, out)
 }
 
@@ -44,7 +46,7 @@ fn damage_anywhere_loses_the_transaction_it_is_in_and_no_other() {
     let whole = gtids(&bytes);
     for pair in events.windows(2).skip(2) {
         let [(begin, _), (end, _)] = pair else { unreachable!() };
-        // The last event is no transaction's.
+        // The last event belongs to no transaction.
         if *end == bytes.len() as u64 {
             continue;
         }

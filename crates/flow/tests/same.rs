@@ -1,22 +1,24 @@
 //! What means the same is the same, and what does not differs at its first event.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use std::io::{self, Read};
 use std::sync::Arc;
 
 use binlogz_binlog::EventType;
 use binlogz_binlog::checksum::crc32;
-use binlogz_flow::same::{Comparison, Trouble};
-use binlogz_flow::{Input, Rewrite, rewrite, same};
+use binlogz_flow::same::{Comparison, UnreadableLog};
+use binlogz_flow::{Input, Rewrite, Rewriter, same};
 use binlogz_payload::CompressOptions;
 use binlogz_testkit::corpus;
 
-fn compare(a: &[&[u8]], b: &[&[u8]]) -> Result<Comparison, Box<Trouble>> {
+fn compare(a: &[&[u8]], b: &[&[u8]]) -> Result<Comparison, Box<UnreadableLog>> {
     same([a, b], |log| Ok(Input::Places(Arc::new(log.to_vec()))), &mut |_| {})
 }
 
 fn rewritten(log: &[u8], how: Rewrite) -> Vec<u8> {
     let mut out = Vec::new();
-    rewrite(Input::Places(Arc::new(log.to_vec())), &mut out, how, 1, None, &mut |_| {}).unwrap();
+    Rewriter::new(how).workers(1).run(Input::Places(Arc::new(log.to_vec())), &mut out).unwrap();
     out
 }
 

@@ -1,4 +1,6 @@
-//! `verify` finds nothing in real logs, and what is wrong in damaged ones.
+//! `verify` finds nothing wrong in real logs, and finds the errors in damaged ones.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,8 +40,8 @@ fn the_events_of_payloads_are_counted() {
 #[test]
 fn a_wrong_length_behind_a_right_checksum_is_a_problem() {
     let mut bytes = fixture("binlog.000001");
-    // The first GTID event stands behind format description and previous GTIDs; its transaction
-    // length is the byte behind post-header (42) and one timestamp (7).
+    // The first GTID event comes after format description and previous GTIDs; its transaction length is the
+    // byte after post-header (42) and one timestamp (7).
     let previous = u32::from_le_bytes(bytes[4 + 13..4 + 17].try_into().unwrap()) as usize;
     let gtid = u32::from_le_bytes(bytes[previous + 13..previous + 17].try_into().unwrap()) as usize;
     assert_eq!(bytes[gtid + 4], 33);

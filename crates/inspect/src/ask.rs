@@ -1,5 +1,5 @@
-//! Asks one server, and keeps apart why a statement has no answer: a right is missing, the server doesn't know
-//! what is asked for, or something else. Only a broken connection ends the examination.
+//! Queries one server, and distinguishes why a statement has no answer: a right is missing, the server
+//! doesn't know what is asked for, or something else. Only a broken connection ends the examination.
 
 use binlogz_source::wire::result_set::Row;
 use binlogz_source::{Connection, Error};
@@ -9,12 +9,12 @@ const DENIED: [u16; 4] = [1044, 1142, 1143, 1227];
 /// For what this server doesn't have: statement, table, column, system variable, storage engine's table.
 const NOT_KNOWN: [u16; 6] = [1064, 1109, 1146, 1054, 1193, 1049];
 
-/// Something a server may tell.
+/// An answer that a server may give.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fact<T> {
-    /// It told.
+    /// It answered.
     Known(T),
-    /// It would tell with this right, as it stands behind GRANT.
+    /// It would answer with this right, as written after GRANT.
     NotGranted(&'static str),
     /// It has no such thing.
     Absent,
@@ -48,7 +48,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// This, or where the server has no such thing, what `other` finds out.
+    /// This answer or, if the server has no such thing, that of `other`.
     pub(crate) fn or_if_absent<E>(self, other: impl FnOnce() -> Result<Self, E>) -> Result<Self, E> {
         match self {
             Fact::Absent => other(),
@@ -89,7 +89,7 @@ impl<'a> Asker<'a> {
     ///
     /// # Errors
     ///
-    /// The connection is of no use any more.
+    /// The connection is unusable.
     pub(crate) fn rows(&mut self, statement: &str, grant: &'static str) -> Result<Fact<Vec<TextRow>>, Error> {
         match self.connection.query(statement) {
             Ok(rows) => Ok(Fact::Known(rows.into_iter().map(text_row).collect())),

@@ -2,35 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
-use crate::report::{Finding, Report, ServerReport, Verdict};
-
-/// A row that changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    /// The server, as it was named.
-    pub server: String,
-    /// The row.
-    pub what: String,
-    /// Which one of several.
-    pub subject: Option<String>,
-    /// What was found before; `None`: the row is new.
-    pub before: Option<String>,
-    /// What is found now; `None`: the row is gone.
-    pub now: Option<String>,
-    /// How it was judged.
-    pub verdict_before: Option<Verdict>,
-    /// How it is judged.
-    pub verdict_now: Option<Verdict>,
-}
+use crate::report::{Change, Finding, Report, ServerReport, Verdict};
 
 /// The row of a server as a whole.
 const SERVER: &str = "server";
 /// Rows of running figures: they always differ.
 const FIGURES: [&str; 2] = ["binary_log_transaction_compression_stats", "stage_timings"];
 
-/// What changed since `before`. Figures that only run on are no change.
+/// What changed since `before`. Running figures don't count as a change.
 pub fn changes(before: &Report, now: &Report) -> Vec<Change> {
     let mut changes = Vec::new();
     for server in &now.servers {
@@ -68,7 +47,7 @@ fn compare(before: &ServerReport, now: &ServerReport, changes: &mut Vec<Change>)
     }
 }
 
-/// Who the server is, or why it could not be looked at.
+/// The server's identity, or why it could not be examined.
 fn state(server: &ServerReport) -> String {
     match &server.error {
         Some(error) => error.clone(),

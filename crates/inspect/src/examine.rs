@@ -8,7 +8,7 @@ use crate::knowledge::Knowledge;
 use crate::plan::plan;
 use crate::report::{ServerReport, Verdict};
 
-/// Examines the server that was called `name`. A server that can't be looked at gives a report with an error.
+/// Examines the server called `name`. A server that can't be examined gives a report with an error.
 pub fn examine(name: &str, options: &ConnectOptions, knowledge: &Knowledge) -> ServerReport {
     let gathered = Connection::open(options).and_then(|mut connection| Facts::gather(&mut connection));
     match gathered {
@@ -33,7 +33,7 @@ fn judge(name: &str, facts: &Facts, knowledge: &Knowledge) -> ServerReport {
     }
 }
 
-/// The error without line breaks, and without the server that it begins with: who prints it names the server.
+/// The error without line breaks, and without the server at its beginning: the caller names the server.
 fn one_line(error: &Error, server: &str) -> String {
     let text = error.to_string().replace(['\n', '\r'], " ");
     match text.strip_prefix(server).and_then(|rest| rest.strip_prefix(": ")) {

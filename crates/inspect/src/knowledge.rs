@@ -1,7 +1,7 @@
 //! The knowledge base: which client reads compressed transactions, which release of the server has which bug.
 //!
-//! `knowledge.toml` is built in and says at its head what each field means; a file of the same form can be put in
-//! front of it.
+//! `knowledge.toml` is built in; its header explains each field. A file of the same form can take precedence
+//! over it.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::version::{Version, VersionRange};
 
 /// The file that is built in.
 const BUILT_IN: &str = include_str!("../knowledge.toml");
-/// `same_as` may lead through this many consumers: more is a circle.
+/// `same_as` may lead through this many consumers: more is a cycle.
 const SAME_AS_MAX: usize = 8;
 
 /// Why a file of knowledge can't be used.
@@ -55,6 +55,10 @@ pub(crate) struct Behaviour {
     pub(crate) on_compressed: String,
     pub(crate) source: String,
     pub(crate) certainty: String,
+    #[serde(default)]
+    pub(crate) tried: String,
+    #[serde(default)]
+    pub(crate) date: String,
 }
 
 /// A bug of the feature in a range of releases.
@@ -67,6 +71,8 @@ pub(crate) struct ServerBug {
     pub(crate) remedy: String,
     pub(crate) source: String,
     pub(crate) certainty: String,
+    #[serde(default)]
+    pub(crate) date: String,
 }
 
 /// What a client turned out to be.
@@ -74,7 +80,7 @@ pub(crate) struct ServerBug {
 pub(crate) struct Identity<'a> {
     pub(crate) name: &'a str,
     pub(crate) version: Option<String>,
-    /// Whether the account or the address alone told.
+    /// Whether only the account or the address identified it.
     pub(crate) is_by_account: bool,
     /// `None`: nothing is known of this version.
     pub(crate) behaviour: Option<&'a Behaviour>,
@@ -87,11 +93,11 @@ impl Knowledge {
         Knowledge::parse(BUILT_IN).unwrap_or_default()
     }
 
-    /// What is built in, with a file's text in front of it.
+    /// What is built in, with a file's text before it.
     ///
     /// # Errors
     ///
-    /// The text is no knowledge; the error tells the line.
+    /// The text is not a knowledge file; the error names the line.
     pub fn extended_by(text: &str) -> Result<Self, KnowledgeError> {
         let mut all = Knowledge::parse(text)?;
         let built_in = Knowledge::built_in();
@@ -130,7 +136,7 @@ impl Knowledge {
         Err(KnowledgeError(format!("{} is same_as itself", consumer.name)))
     }
 
-    /// What a client is; `None` where nothing fits.
+    /// The identity of a client; `None` if nothing fits.
     pub(crate) fn identify(&self, consumer: &Consumer) -> Option<Identity<'_>> {
         let known = self.consumers.iter().find(|known| known.fits(consumer))?;
         let told = known.version_of.as_ref().and_then(|name| consumer.attributes.get(name));
@@ -181,6 +187,8 @@ fn fits(pattern: &str, value: Option<&str>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use binlogz_payload::ServerGeneration;
+
     use super::*;
 
     fn consumer(attributes: &[(&str, &str)]) -> Consumer {
@@ -203,9 +211,21 @@ mod tests {
                 let certainties = ["measured", "read in source", "documented", "reported", "inferred"];
                 assert!(certainties.contains(&version.certainty.as_str()), "{}", consumer.name);
                 assert!(!version.source.is_empty() && !version.on_compressed.is_empty(), "{}", consumer.name);
+                assert!(is_date(&version.date), "{} has no date", consumer.name);
+                assert_eq!(version.certainty == "measured", !version.tried.is_empty(), "{}", consumer.name);
             }
         }
         assert!(!knowledge.server_bugs.is_empty());
+        for bug in &knowledge.server_bugs {
+            assert!(is_date(&bug.date), "bug {} has no date", bug.id);
+        }
+    }
+
+    /// As in 2026-11-23.
+    fn is_date(text: &str) -> bool {
+        let parts: Vec<_> = text.split('-').collect();
+        let lengths: Vec<_> = parts.iter().map(|part| part.len()).collect();
+        lengths == [4, 2, 2] && parts.iter().all(|part| part.parse::<u16>().is_ok())
     }
 
     #[test]
@@ -264,5 +284,12 @@ mod tests {
         assert!(bugs("8.0.34").contains(&"34833913".to_owned()));
         assert!(!bugs("8.0.35").contains(&"34833913".to_owned()));
         assert_eq!(bugs("9.7.4"), Vec::<String>::new());
+        // advise and the plan go by the generation: both must say the same.
+        for version in ["8.0.20", "8.0.33", "8.0.34", "8.0.35", "8.0.46", "8.1.0", "8.2.0", "8.4.0", "9.7.4"]
+        {
+            let has_bug = bugs(version).contains(&"34833913".to_owned());
+            let generation = ServerGeneration::of_version(version);
+            assert_eq!(generation.only_level().is_some(), has_bug, "{version}");
+        }
     }
 }

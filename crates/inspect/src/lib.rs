@@ -10,8 +10,7 @@
 //! Report       report.rs       of all servers; JSON as it is, text.rs for people, changes.rs since another one
 //! ```
 //!
-//! Only statements that read are sent, and nothing is printed here. Connections are the business of
-//! `binlogz-source`.
+//! Only statements that read are sent, and nothing is printed here. `binlogz-source` makes the connections.
 
 mod ask;
 mod changes;
@@ -24,9 +23,9 @@ mod report;
 mod text;
 mod version;
 
-pub use changes::{Change, changes};
+pub use changes::changes;
 pub use examine::examine;
 pub use knowledge::{Knowledge, KnowledgeError};
-pub use report::{ConsumerFinding, Finding, Reads, Report, ServerReport, Step, Verdict};
+pub use report::{Change, ConsumerFinding, Finding, PlanStep, Reads, Report, ServerReport, Verdict};
 pub use text::write_text;
 pub use version::Version;

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{COMPRESSION, Facts, HolderKind, LEVEL};
-use crate::report::{ConsumerFinding, Finding, Reads, Step, Verdict};
+use binlogz_payload::ServerGeneration;
+
+use crate::facts::{COMPRESSION, Facts, HolderKind, LEVEL, Settings};
+use crate::report::{ConsumerFinding, Finding, PlanStep, Reads, Verdict};
 
 /// The server's default level, which costs little.
 const LEVEL_DEFAULT: u32 = 3;
@@ -12,7 +14,7 @@ const RESTART_APPLIER: &str = "STOP REPLICA SQL_THREAD; START REPLICA SQL_THREAD
 const STATISTICS: &str = "SELECT * FROM performance_schema.binary_log_transaction_compression_stats;";
 
 /// The plan of a server that has the feature.
-pub(crate) fn plan(facts: &Facts, findings: &[Finding]) -> Vec<Step> {
+pub(crate) fn plan(facts: &Facts, findings: &[Finding]) -> Vec<PlanStep> {
     let consumers: Vec<_> = findings.iter().filter_map(|finding| finding.consumer.as_ref()).collect();
     let is_on = facts.settings.is_on(&[COMPRESSION]);
     let mut steps = Vec::new();
@@ -27,8 +29,8 @@ pub(crate) fn plan(facts: &Facts, findings: &[Finding]) -> Vec<Step> {
     steps
 }
 
-/// What stands in the way.
-fn before(findings: &[Finding]) -> Option<Step> {
+/// Obstacles.
+fn before(findings: &[Finding]) -> Option<PlanStep> {
     let mut lines = Vec::new();
     for finding in findings {
         match (&finding.consumer, &finding.missing_grant) {
@@ -44,10 +46,11 @@ fn before(findings: &[Finding]) -> Option<Step> {
             _ => {}
         }
     }
-    (!lines.is_empty()).then(|| Step { title: "first make every consumer able to read it".to_owned(), lines })
+    (!lines.is_empty())
+        .then(|| PlanStep { title: "first make every consumer able to read it".to_owned(), lines })
 }
 
-fn replicas_first(consumers: &[&ConsumerFinding]) -> Option<Step> {
+fn replicas_first(consumers: &[&ConsumerFinding]) -> Option<PlanStep> {
     let replicas = consumers.iter().filter(|consumer| consumer.server_uuid.is_some());
     let mut lines: Vec<_> = replicas
         .map(|replica| {
@@ -66,28 +69,35 @@ fn replicas_first(consumers: &[&ConsumerFinding]) -> Option<Step> {
     lines.push(format!("SET PERSIST {COMPRESSION} = ON;"));
     lines.push(RESTART_APPLIER.to_owned());
     lines.push("-- then look at each with doctor too: its own consumers read its own log".to_owned());
-    Some(Step {
+    Some(PlanStep {
         title: "replicas first, one after the other, a backup-only one before all".to_owned(),
         lines,
     })
 }
 
-fn turn_on(facts: &Facts) -> Step {
-    let level = facts.settings.number(&[LEVEL]).unwrap_or(u64::from(LEVEL_DEFAULT));
-    let mut lines =
-        vec![format!("SET PERSIST {LEVEL} = {level};"), format!("SET PERSIST {COMPRESSION} = ON;")];
+fn turn_on(facts: &Facts) -> PlanStep {
+    let mut lines = switch_on(&facts.settings, facts.generation());
     if is_replica(facts) {
         lines.push(RESTART_APPLIER.to_owned());
     }
-    Step { title: "then this server".to_owned(), lines }
+    PlanStep { title: "then this server".to_owned(), lines }
+}
+
+fn switch_on(settings: &Settings, generation: ServerGeneration) -> Vec<String> {
+    let level = settings.number(&[LEVEL]).unwrap_or(u64::from(LEVEL_DEFAULT));
+    let level = match generation.only_level() {
+        None => format!("SET PERSIST {LEVEL} = {level};"),
+        Some(only) => format!("-- at level {only}: in this release no other can be set"),
+    };
+    vec![level, format!("SET PERSIST {COMPRESSION} = ON;")]
 }
 
 fn is_replica(facts: &Facts) -> bool {
     facts.channels.known().is_some_and(|channels| !channels.is_empty())
 }
 
-/// Who goes on writing as before until it connects again.
-fn recycle(facts: &Facts) -> Step {
+/// Threads that continue writing as before until they reconnect.
+fn recycle(facts: &Facts) -> PlanStep {
     let mut lines = Vec::new();
     match facts.holders.known() {
         Some(holders) => {
@@ -110,10 +120,10 @@ fn recycle(facts: &Facts) -> Step {
          AND t.PROCESSLIST_COMMAND NOT LIKE 'Binlog Dump%';"
             .to_owned(),
     );
-    Step { title: "recycle connection pools until this is empty".to_owned(), lines }
+    PlanStep { title: "recycle connection pools until this is empty".to_owned(), lines }
 }
 
-fn watch(facts: &Facts) -> Step {
+fn watch(facts: &Facts) -> PlanStep {
     let mut lines = vec![
         STATISTICS.to_owned(),
         "SELECT EVENT_NAME, COUNT_STAR, SUM_TIMER_WAIT / 1e12 AS seconds \
@@ -127,10 +137,10 @@ fn watch(facts: &Facts) -> Step {
     if is_replica(facts) {
         lines.push("-- this server is a replica: its own SHOW REPLICA STATUS too".to_owned());
     }
-    Step { title: "watch".to_owned(), lines }
+    PlanStep { title: "watch".to_owned(), lines }
 }
 
-fn back(facts: &Facts, consumers: &[&ConsumerFinding]) -> Step {
+fn back(facts: &Facts, consumers: &[&ConsumerFinding]) -> PlanStep {
     let mut lines = vec![format!("SET PERSIST {COMPRESSION} = OFF;")];
     if is_replica(facts) || consumers.iter().any(|consumer| consumer.server_uuid.is_some()) {
         lines.push(format!("{RESTART_APPLIER} -- on every replica that has it on"));
@@ -153,5 +163,20 @@ fn back(facts: &Facts, consumers: &[&ConsumerFinding]) -> Step {
          files with payloads go with PURGE BINARY LOGS or binlog_expire_logs_seconds"
             .to_owned(),
     );
-    Step { title: "the way back".to_owned(), lines }
+    PlanStep { title: "the way back".to_owned(), lines }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_set_only_where_it_has_an_effect() {
+        let settings = Settings::of(&[(LEVEL, "6")]);
+        let on = "SET PERSIST binlog_transaction_compression = ON;";
+        let lines = switch_on(&settings, ServerGeneration::Sized);
+        assert_eq!(lines, ["SET PERSIST binlog_transaction_compression_level_zstd = 6;", on]);
+        let lines = switch_on(&settings, ServerGeneration::Flushed);
+        assert_eq!(lines, ["-- at level 3: in this release no other can be set", on]);
+    }
 }

@@ -1,9 +1,7 @@
-//! What is said of servers: findings, plans, and all of it as one document. Its JSON is stable: fields are only
-//! ever added.
+//! What is reported about servers: findings, plans, and all of it as one document. Its JSON is stable: fields
+//! are only ever added.
 
 use serde::{Deserialize, Serialize};
-
-use crate::changes::Change;
 
 /// How a finding is judged; the last is the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -11,11 +9,11 @@ use crate::changes::Change;
 pub enum Verdict {
     /// Nothing to do.
     Ok,
-    /// To be known before compression is turned on.
+    /// Should be known before compression is turned on.
     Warn,
-    /// It can't be told.
+    /// Not known.
     Unknown,
-    /// Compression would break something, or can't be had.
+    /// Compression would break something, or is not available.
     Bad,
 }
 
@@ -39,7 +37,7 @@ pub enum Reads {
     Yes,
     /// It does not.
     No,
-    /// It can't be told.
+    /// Not known.
     Unknown,
 }
 
@@ -54,11 +52,11 @@ pub struct Finding {
     pub found: String,
     /// How it is judged.
     pub verdict: Verdict,
-    /// What to do about it; empty where nothing is.
+    /// What to do about it; empty if nothing.
     pub remedy: String,
-    /// The right that is missing to tell, as it stands behind GRANT.
+    /// The right that is missing to tell, as written after GRANT.
     pub missing_grant: Option<String>,
-    /// More of a consumer.
+    /// Details of a consumer.
     pub consumer: Option<ConsumerFinding>,
 }
 
@@ -106,7 +104,7 @@ pub struct ConsumerFinding {
     pub version: Option<String>,
     /// The account it logged in with.
     pub account: Option<String>,
-    /// Where it comes from: address and port.
+    /// Where it connects from: address and port.
     pub address: Option<String>,
     /// Its connection at the server.
     pub connection_id: Option<u64>,
@@ -120,15 +118,21 @@ pub struct ConsumerFinding {
     pub since: Option<String>,
     /// What happens when it meets one.
     pub on_compressed: String,
-    /// Who says so.
+    /// The source of this knowledge.
     pub source: String,
     /// How sure that is.
     pub certainty: String,
+    /// The version that was tried; empty if none was. Reports before 2026-11-23 don't have it.
+    #[serde(default)]
+    pub tried: String,
+    /// The day of this knowledge, as in 2026-11-23. Reports before that day don't have it.
+    #[serde(default)]
+    pub date: String,
 }
 
 /// A step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct PlanStep {
     /// What it is for.
     pub title: String,
     /// Statements and remarks, a line each; remarks begin with `-- `.
@@ -153,7 +157,7 @@ pub struct ServerReport {
     /// In a fixed order.
     pub findings: Vec<Finding>,
     /// The way to turn it on, and back.
-    pub plan: Vec<Step>,
+    pub plan: Vec<PlanStep>,
 }
 
 impl ServerReport {
@@ -177,6 +181,25 @@ impl ServerReport {
     }
 }
 
+/// A row that changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The server, as it was named.
+    pub server: String,
+    /// The row.
+    pub what: String,
+    /// Which one of several.
+    pub subject: Option<String>,
+    /// What was found before; `None`: the row is new.
+    pub before: Option<String>,
+    /// What is found now; `None`: the row is gone.
+    pub now: Option<String>,
+    /// How it was judged.
+    pub verdict_before: Option<Verdict>,
+    /// How it is judged.
+    pub verdict_now: Option<Verdict>,
+}
+
 /// All of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
@@ -192,8 +215,8 @@ pub struct Report {
 const FORMAT: u32 = 1;
 
 impl Report {
-    /// A report of these servers, the worst first: those that failed, then by what is unsafe, then by verdict;
-    /// otherwise in the order they were named.
+    /// A report of these servers, the worst first: those that failed, then by what is unsafe, then by
+    /// verdict; otherwise in the order in which they were named.
     pub fn new(mut servers: Vec<ServerReport>) -> Self {
         servers
             .sort_by_key(|server| (server.error.is_none(), server.safe, std::cmp::Reverse(server.verdict)));

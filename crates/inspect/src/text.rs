@@ -4,33 +4,34 @@ use std::io::{self, Write};
 
 use binlogz_binlog::printable;
 
-use crate::changes::Change;
-use crate::report::{Finding, Reads, Report, ServerReport, Verdict};
+use crate::findings::NOBODY;
+use crate::report::{Change, ConsumerFinding, Finding, Reads, Report, ServerReport, Verdict};
 
-/// Where lines are broken.
-const WIDTH: usize = 100;
+/// Where lines are broken at the latest: longer ones read badly.
+const WIDTH_MAX: usize = 100;
 /// Names of rows that are longer have a line of their own.
 const NAME_WIDTH_MAX: usize = 30;
 
-/// Writes the report.
+/// Writes the report, for a terminal of this width if it goes to one.
 ///
 /// # Errors
 ///
 /// What `out` fails with.
-pub fn write_text(report: &Report, out: &mut impl Write) -> io::Result<()> {
+pub fn write_text(report: &Report, width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+    let columns = width.map_or(WIDTH_MAX, |width| width.min(WIDTH_MAX));
     if report.servers.len() > 1 {
         fleet(&report.servers, out)?;
     }
-    // Of a server that could not be looked at there is nothing more to say.
+    // There is nothing more to say about a server that could not be examined.
     for (server, number) in report.servers.iter().filter(|server| server.error.is_none()).zip(0..) {
         if number > 0 || report.servers.len() > 1 {
             writeln!(out)?;
         }
-        details(server, out)?;
+        details(server, columns, out)?;
     }
     if let Some(changes) = &report.changes {
         writeln!(out)?;
-        write_changes(changes, out)?;
+        write_changes(changes, columns, out)?;
     }
     Ok(())
 }
@@ -51,7 +52,7 @@ fn fleet(servers: &[ServerReport], out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What a server comes to, in a line.
+/// A server's summary, in a line.
 fn headline(server: &ServerReport) -> String {
     if let Some(error) = &server.error {
         return error.clone();
@@ -67,6 +68,9 @@ fn headline(server: &ServerReport) -> String {
         server.findings.iter().any(|finding| finding.what == "consumers" && finding.verdict > Verdict::Warn);
     let consumers = format!("{yes} consumers read it, {no} don't, {unknown} unknown");
     match (server.safe, no, hidden) {
+        (false, 0, true) if nobody_is_connected(server) => {
+            "can't be judged: nobody is connected, so there is no telling whom it breaks".to_owned()
+        }
         (true, ..) => format!("breaks no connected consumer: {consumers}"),
         (false, 0, true) => "is not known to be safe: consumers are not visible to this account".to_owned(),
         (false, 0, false) => format!("is not known to be safe: {consumers}"),
@@ -74,7 +78,11 @@ fn headline(server: &ServerReport) -> String {
     }
 }
 
-fn details(server: &ServerReport, out: &mut impl Write) -> io::Result<()> {
+fn nobody_is_connected(server: &ServerReport) -> bool {
+    server.findings.iter().any(|finding| finding.what == "consumers" && finding.found == NOBODY)
+}
+
+fn details(server: &ServerReport, columns: usize, out: &mut impl Write) -> io::Result<()> {
     let (name, version) = (printable(&server.server), server.version.as_deref().unwrap_or_default());
     let version = printable(version);
     writeln!(out, "{name} ({version}): turning compression on {}", headline(server))?;
@@ -83,7 +91,7 @@ fn details(server: &ServerReport, out: &mut impl Write) -> io::Result<()> {
     let width = names.filter(|width| *width <= NAME_WIDTH_MAX).max().unwrap_or(0).max("what".len());
     writeln!(out, "verdict  {:width$}  found, and what to do", "what")?;
     for finding in &server.findings {
-        row(finding, width, out)?;
+        row(finding, (width, columns), out)?;
     }
     if !server.plan.is_empty() {
         writeln!(out, "\nRollout plan of {}, to review:", printable(&server.server))?;
@@ -93,7 +101,7 @@ fn details(server: &ServerReport, out: &mut impl Write) -> io::Result<()> {
         for line in &step.lines {
             // A remark goes on as a remark; a statement stays in one piece, to be copied.
             match line.strip_prefix("-- ") {
-                Some(remark) => wrapped(remark, "   -- ", "   -- ", out)?,
+                Some(remark) => wrapped(remark, "   -- ", "   -- ", columns, out)?,
                 None => writeln!(out, "   {}", printable(line))?,
             }
         }
@@ -101,7 +109,7 @@ fn details(server: &ServerReport, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn row(finding: &Finding, width: usize, out: &mut impl Write) -> io::Result<()> {
+fn row(finding: &Finding, (width, columns): (usize, usize), out: &mut impl Write) -> io::Result<()> {
     let mut head = format!("{:7}  {:width$}  ", finding.verdict.name(), printable(&finding.what));
     let indent = " ".repeat(7 + 2 + width + 2);
     if finding.what.len() > width {
@@ -112,17 +120,20 @@ fn row(finding: &Finding, width: usize, out: &mut impl Write) -> io::Result<()> 
         Some(subject) => format!("{subject}: {}", finding.found),
         None => finding.found.clone(),
     };
-    wrapped(&found, &head, &indent, out)?;
+    wrapped(&found, &head, &indent, columns, out)?;
     if let Some(consumer) = finding.consumer.as_ref().filter(|consumer| !consumer.source.is_empty()) {
-        wrapped(&format!("[{}: {}]", consumer.certainty, consumer.source), &indent, &indent, out)?;
+        let ConsumerFinding { certainty, tried, date, source, .. } = consumer;
+        let tried = if tried.is_empty() { String::new() } else { format!(" with {tried}") };
+        let date = if date.is_empty() { String::new() } else { format!(", entry of {date}") };
+        wrapped(&format!("[{certainty}{tried}{date}: {source}]"), &indent, &indent, columns, out)?;
     }
     if !finding.remedy.is_empty() {
-        wrapped(&finding.remedy, &format!("{indent}-> "), &format!("{indent}   "), out)?;
+        wrapped(&finding.remedy, &format!("{indent}-> "), &format!("{indent}   "), columns, out)?;
     }
     Ok(())
 }
 
-fn write_changes(changes: &[Change], out: &mut impl Write) -> io::Result<()> {
+fn write_changes(changes: &[Change], columns: usize, out: &mut impl Write) -> io::Result<()> {
     if changes.is_empty() {
         return writeln!(out, "Nothing changed since the baseline.");
     }
@@ -136,20 +147,20 @@ fn write_changes(changes: &[Change], out: &mut impl Write) -> io::Result<()> {
         let before = side(&change.before, change.verdict_before);
         let now = side(&change.now, change.verdict_now);
         writeln!(out, "  {} {}{}", printable(&change.server), printable(&change.what), printable(&subject))?;
-        wrapped(&before, "    was  ", "         ", out)?;
-        wrapped(&now, "    is   ", "         ", out)?;
+        wrapped(&before, "    was  ", "         ", columns, out)?;
+        wrapped(&now, "    is   ", "         ", columns, out)?;
     }
     Ok(())
 }
 
-/// Writes words, line by line: `first` in front of the first line, `next` in front of the others. What a server
-/// says may hold anything: control characters are shown as such.
-fn wrapped(text: &str, first: &str, next: &str, out: &mut impl Write) -> io::Result<()> {
+/// Writes words, line by line: `first` before the first line, `next` before the others. A server's text may
+/// contain anything: control characters are shown as such.
+fn wrapped(text: &str, first: &str, next: &str, columns: usize, out: &mut impl Write) -> io::Result<()> {
     let mut line = first.to_owned();
     let mut is_empty = true;
     for word in text.split(' ') {
         let word = printable(word);
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > columns {
             writeln!(out, "{line}")?;
             line = next.to_owned();
             is_empty = true;
@@ -179,7 +190,7 @@ mod tests {
             ..ServerReport::failed("db1", "")
         };
         let mut out = Vec::new();
-        write_text(&Report::new(vec![server, ServerReport::failed("db2", "gone")]), &mut out).unwrap();
+        write_text(&Report::new(vec![server, ServerReport::failed("db2", "gone")]), None, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let expected = "server  verdict  turning compression on
 db2     bad      gone

@@ -1,4 +1,4 @@
-//! A transaction as it goes by: what must be known of it before it can be compressed.
+//! A transaction as it is read: what must be known before it can be compressed.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use binlogz_binlog::{
 
 use crate::eligibility::{self, Ineligible};
 use crate::error::Result;
-use crate::rewritten::{LogContext, Positions};
+use crate::rewritten::{LogContext, PositionRule};
 
 /// The largest GTID event that is held, in bytes. 9.7 writes at most 150; this leaves room for fields to come.
 const GTID_EVENT_SIZE_MAX: u32 = 64 << 10;
 
-/// A GTID event of which some bytes came.
+/// A GTID event of which some bytes have arrived.
 #[derive(Debug)]
 pub(crate) struct OpenGtid {
     offset: u64,
@@ -40,7 +40,7 @@ impl OpenGtid {
     ///
     /// # Errors
     ///
-    /// An event that can't be held, nor be one that a server wrote.
+    /// An event too large to hold, and not one that a server wrote.
     pub(crate) fn begin(offset: u64, header: &EventHeader) -> Result<Self> {
         if header.event_size > GTID_EVENT_SIZE_MAX {
             let error =
@@ -68,16 +68,16 @@ impl HeldGtid {
         context.has_own_position(&self.header, self.offset + u64::from(self.header.event_size))
     }
 
-    /// The position that the event gets when it is written anew.
-    pub(crate) fn positions(&self, context: LogContext) -> Positions {
+    /// The position that the event gets when it is rewritten.
+    pub(crate) fn positions(&self, context: LogContext) -> PositionRule {
         if self.has_own_position(context) {
-            Positions::Own
+            PositionRule::Own
         } else {
-            Positions::Fixed(self.header.end_log_pos)
+            PositionRule::Fixed(self.header.end_log_pos)
         }
     }
 
-    /// Appends the event with the length of a transaction in which `following` bytes come behind it.
+    /// Appends the event with the length of a transaction in which `following` bytes come after it.
     pub(crate) fn rewrite(&self, framing: Framing, following: u64, out: &mut Vec<u8>) -> Result<()> {
         Ok(event::rewrite_transaction_length(&self.frame(framing)?, following, out)?)
     }
@@ -102,13 +102,13 @@ impl HeldGtid {
 #[derive(Debug)]
 pub(crate) struct Candidate {
     pub(crate) gtid: HeldGtid,
-    /// Where the event behind the last one begins in the log.
+    /// Where the event after the last one begins in the log.
     pub(crate) end: u64,
     /// The last event's header.
     pub(crate) last: EventHeader,
     /// Of all its events so far.
     pub(crate) verified: Verified,
-    /// Bytes of all events behind the GTID event, without checksums.
+    /// Bytes of all events after the GTID event, without checksums.
     pub(crate) inner_size: u64,
     own: bool,
     all_own: bool,
@@ -131,7 +131,7 @@ impl Candidate {
         }
     }
 
-    /// An event behind the GTID event.
+    /// An event after the GTID event.
     #[inline]
     pub(crate) fn event(&mut self, offset: u64, header: &EventHeader, context: LogContext) {
         self.end = offset + u64::from(header.event_size);
@@ -150,13 +150,12 @@ impl Candidate {
         self.verified = verified;
     }
 
-    /// Where the transaction stands in the log.
+    /// The transaction's range in the log.
     pub(crate) fn range(&self) -> Range<u64> {
         self.gtid.offset..self.end
     }
 
-    /// Whether it is to be compressed, and which positions the new events then get: GTID event and
-    /// payload event.
+    /// Whether to compress it, and which positions the new events then get: GTID event and payload event.
     pub(crate) fn check(
         &self,
         content: &TransactionContent,
@@ -164,7 +163,7 @@ impl Candidate {
         announced: bool,
         context: LogContext,
         scratch: &mut Vec<u8>,
-    ) -> Result<Result<[Positions; 2], Ineligible>> {
+    ) -> Result<Result<[PositionRule; 2], Ineligible>> {
         if !whole {
             return Ok(Err(Ineligible::Incomplete));
         }
@@ -182,21 +181,21 @@ impl Candidate {
         Ok(self.positions().ok_or(Ineligible::Positions))
     }
 
-    /// The positions of the new events, if those of the old ones can be told from them again; see
+    /// The positions of the new events, if those of the old ones can be derived from them again; see
     /// [`inner_positions`].
-    fn positions(&self) -> Option<[Positions; 2]> {
+    fn positions(&self) -> Option<[PositionRule; 2]> {
         if self.own {
-            return self.all_own.then_some([Positions::Own; 2]);
+            return self.all_own.then_some([PositionRule::Own; 2]);
         }
         let (gtid_end, end) = (self.gtid.header.end_log_pos, self.last.end_log_pos);
         let come_back = match inner_positions(false, gtid_end, end, self.following()) {
-            Positions::ConsecutiveFrom(_) => self.consecutive,
-            Positions::Own | Positions::Fixed(_) => self.all_equal,
+            PositionRule::ConsecutiveFrom(_) => self.consecutive,
+            PositionRule::Own | PositionRule::Fixed(_) => self.all_equal,
         };
-        come_back.then_some([Positions::Fixed(gtid_end), Positions::Fixed(end)])
+        come_back.then_some([PositionRule::Fixed(gtid_end), PositionRule::Fixed(end)])
     }
 
-    /// Bytes of the events behind the GTID event, as they stand in the log.
+    /// Bytes of the events after the GTID event, as they are in the log.
     fn following(&self) -> u64 {
         self.end - self.gtid.offset - u64::from(self.gtid.header.event_size)
     }
@@ -209,21 +208,20 @@ fn same_without_checksum(a: &[u8], b: &[u8], framing: Framing) -> bool {
 
 /// The positions of the events of a payload.
 ///
-/// Where the payload's position is its own place, so will theirs be. Else it is the source's
-/// coordinate: if the events fill the space between the GTID event and it, they stood there one
-/// behind the other; if not, the source sent them as a payload, and all of them have its position,
-/// as the server's applier sees it.
-pub(crate) fn inner_positions(own: bool, gtid_end: u32, payload_end: u32, size: u64) -> Positions {
+/// If the payload's position is its own place, so will theirs be. Otherwise it is the source's coordinate. If
+/// the events fill the space between the GTID event and it, they were there one after the other; if not, the
+/// source sent them as a payload, and all of them have its position, as the server's applier sees it.
+pub(crate) fn inner_positions(own: bool, gtid_end: u32, payload_end: u32, size: u64) -> PositionRule {
     if own {
-        Positions::Own
+        PositionRule::Own
     } else if gtid_end.wrapping_add(size as u32) == payload_end {
-        Positions::ConsecutiveFrom(gtid_end)
+        PositionRule::ConsecutiveFrom(gtid_end)
     } else {
-        Positions::Fixed(payload_end)
+        PositionRule::Fixed(payload_end)
     }
 }
 
-/// Collects as much of a body as [`binlogz_binlog::transaction::TransactionAssembler`] looks at.
+/// Collects as much of a body as [`binlogz_binlog::transaction::TransactionBoundaryParser`] reads.
 #[derive(Debug, Default)]
 pub(crate) struct BodyPrefix {
     bytes: Vec<u8>,
@@ -233,9 +231,7 @@ pub(crate) struct BodyPrefix {
 impl BodyPrefix {
     #[inline]
     pub(crate) fn begin(&mut self, event_type: EventType) {
-        /// MariaDB's GTID event, which the assembler looks into as well.
-        const MARIADB_GTID: EventType = EventType(162);
-        self.wanted = matches!(event_type, EventType::QUERY | MARIADB_GTID);
+        self.wanted = matches!(event_type, EventType::QUERY | EventType::MARIADB_GTID);
         self.bytes.clear();
     }
 

@@ -5,9 +5,9 @@
 //! out  GTID'| Transaction_payload( zstd( BEGIN | table map | rows | ... | XID ) )
 //! ```
 //!
-//! Inside, events have no checksum and position 0. The payload event has timestamp and server id of
-//! the transaction's last event, no flags; the GTID event gets the new length of the transaction.
-//! What does not qualify goes out as it came.
+//! Inside, events have no checksum and position 0. The payload event has timestamp and server id of the
+//! transaction's last event, and no flags; the GTID event gets the new length of the transaction. A
+//! transaction that does not qualify is written unchanged.
 
 use std::io::Read;
 use std::ops::Range;
@@ -20,8 +20,10 @@ use crate::eligibility::Ineligible;
 use crate::error::Result;
 use crate::extract::{Events, Extracted, Extraction, TransactionExtractor};
 use crate::level::CompressionLevel;
+use crate::library::Library;
 use crate::payload_event::PayloadEvent;
-use crate::rewritten::{Place, Rewritten};
+use crate::recipe::Recipe;
+use crate::rewritten::{PieceContext, Rewritten};
 use crate::spool::Spool;
 
 /// How to compress.
@@ -29,11 +31,30 @@ use crate::spool::Spool;
 pub struct CompressOptions {
     /// zstd's level.
     pub level: CompressionLevel,
-    /// Whether frames are marked as made by binlogz, with zstd's content checksum. The server's
-    /// own frames never are.
+    /// Which libzstd compresses.
+    pub library: Library,
+    /// How it is driven.
+    pub recipe: Recipe,
+    /// Whether frames are marked as made by binlogz, with zstd's content checksum. The server never marks its
+    /// own frames.
     pub mark_frames: bool,
-    /// Whether to note where each transaction was and where it goes.
+    /// Whether to record where each transaction was and where it goes.
     pub marks: bool,
+}
+
+impl CompressOptions {
+    /// A context with these settings.
+    ///
+    /// # Errors
+    ///
+    /// No memory; a library that is not there.
+    pub fn compressor(self) -> Result<Compressor> {
+        let mut compressor = Compressor::new(self.level)?;
+        compressor.use_library(self.library)?;
+        compressor.use_recipe(self.recipe);
+        compressor.mark_frames(self.mark_frames)?;
+        Ok(compressor)
+    }
 }
 
 /// Compresses transactions, one piece of a log after the other, with one context.
@@ -42,30 +63,29 @@ pub struct TransactionCompressor {
     options: CompressOptions,
     extractor: TransactionExtractor,
     compressor: Compressor,
-    /// A buffer that is used again for each transaction.
+    /// A buffer reused for each transaction.
     payload: Vec<u8>,
 }
 
 impl TransactionCompressor {
-    /// A compressor; one a thread.
+    /// A compressor; use one for each thread.
     pub fn new(options: CompressOptions) -> Result<Self> {
-        let mut compressor = Compressor::new(options.level)?;
-        compressor.mark_frames(options.mark_frames)?;
+        let compressor = options.compressor()?;
         let extractor = TransactionExtractor::new();
         Ok(TransactionCompressor { options, extractor, compressor, payload: Vec::new() })
     }
 
-    /// Compresses the transactions of a batch. What is made goes into `spool`.
+    /// Compresses the transactions of a batch. The output goes into `spool`.
     ///
     /// # Errors
     ///
     /// Bad bytes, with their offset; a spool that can't spill.
-    pub fn batch(&mut self, batch: &[u8], place: Place, spool: Spool) -> Result<Rewritten> {
+    pub fn batch(&mut self, batch: &[u8], place: PieceContext, spool: Spool) -> Result<Rewritten> {
         self.compress(place, spool, |extractor, compression| extractor.batch(batch, place, compression))
     }
 
-    /// Compresses transactions that are not held in memory. `reader` gives any range of the piece,
-    /// counted from its first byte; it has `size` bytes.
+    /// Compresses transactions that are not held in memory. `reader` returns any range of the piece, counted
+    /// from its first byte; the piece has `size` bytes.
     ///
     /// # Errors
     ///
@@ -74,7 +94,7 @@ impl TransactionCompressor {
         &mut self,
         reader: impl FnMut(Range<u64>) -> std::io::Result<R>,
         size: u64,
-        place: Place,
+        place: PieceContext,
         spool: Spool,
     ) -> Result<Rewritten> {
         self.compress(place, spool, |extractor, compression| {
@@ -84,7 +104,7 @@ impl TransactionCompressor {
 
     fn compress(
         &mut self,
-        Place { offset, context, .. }: Place,
+        PieceContext { offset, context, .. }: PieceContext,
         spool: Spool,
         extract: impl FnOnce(&mut TransactionExtractor, &mut Compression<'_>) -> Result<()>,
     ) -> Result<Rewritten> {
@@ -127,7 +147,7 @@ impl Extraction for Compression<'_> {
                 (compressor.finish(spool)?, verified)
             }
         };
-        // What is held is far below that.
+        // What we hold is far below that.
         if payload_size > PAYLOAD_SIZE_MAX {
             return self.out.leave(candidate, Ineligible::TooLarge);
         }

@@ -1,10 +1,9 @@
-//! libzstd as mysqld drives it, so that the same transaction gives the same bytes.
+//! libzstd as mysqld drives it, so that the same transaction gives the same bytes; [`Recipe`] names other ways.
 //!
-//! The server (since 8.0.35) keeps one context a session, pledges the size of the transaction,
-//! feeds its cache with `ZSTD_e_continue` and ends the frame with `ZSTD_e_end`. Input up to
-//! [`ONE_BLOCK_SIZE`] makes a single block, for which handing all of it over at once gives the same
-//! bytes with less copying; above that a one-shot compression would cut its blocks elsewhere, so
-//! the input goes in as the server feeds it.
+//! The server (since 8.0.35) keeps one context for each session, pledges the size of the transaction, feeds
+//! its cache with `ZSTD_e_continue` and ends the frame with `ZSTD_e_end`. Input up to [`ONE_BLOCK_SIZE`]
+//! makes a single block; passing all of it at once gives the same bytes with less copying. Above that size a
+//! one-shot compression would cut its blocks elsewhere, so we feed the input as the server does.
 
 use std::io::Write;
 
@@ -12,19 +11,25 @@ use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective, zstd_sys:
 
 use crate::error::{Error, Result};
 use crate::level::CompressionLevel;
+use crate::library::{Helper, Library};
+use crate::recipe::Recipe;
 
 /// Input up to this size is one zstd block (`ZSTD_BLOCKSIZE_MAX`), in bytes.
 pub const ONE_BLOCK_SIZE: usize = 128 << 10;
 
-/// Bytes of output collected before they are handed on.
+/// Bytes of output collected before they are passed on.
 const OUTPUT_SIZE: usize = 128 << 10;
 
 /// A reusable compression context.
 pub struct Compressor {
     context: CCtx<'static>,
+    /// What compresses instead of the context, with another library.
+    helper: Option<Helper>,
     level: CompressionLevel,
+    recipe: Recipe,
+    mark_frames: bool,
     output: Vec<u8>,
-    /// Bytes that the frame begun has given so far.
+    /// Bytes that the current frame has produced so far.
     produced: u64,
 }
 
@@ -35,12 +40,13 @@ impl std::fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// A context for `level`. Its memory comes with the first frame: about 1 MiB at level 3, 81 at
-    /// 19, 641 at 22.
+    /// A context for `level`. Its memory is allocated with the first frame: about 1 MiB at level 3, 81 at 19,
+    /// 641 at 22.
     pub fn new(level: CompressionLevel) -> Result<Self> {
         let mut context = CCtx::try_create().ok_or(Error::Zstd("no memory for a compression context"))?;
         context.set_parameter(CParameter::CompressionLevel(i32::from(level.get()))).map_err(Error::zstd)?;
-        Ok(Compressor { context, level, output: Vec::new(), produced: 0 })
+        let (helper, recipe, mark_frames) = (None, Recipe::default(), false);
+        Ok(Compressor { context, helper, level, recipe, mark_frames, output: Vec::new(), produced: 0 })
     }
 
     /// The level of all frames.
@@ -50,12 +56,28 @@ impl Compressor {
 
     /// Marks frames as made by binlogz: they carry zstd's content checksum, the server's never do.
     pub fn mark_frames(&mut self, mark: bool) -> Result<()> {
+        self.mark_frames = mark;
         self.context.set_parameter(CParameter::ChecksumFlag(mark)).map_err(Error::zstd).map(drop)
     }
 
-    /// Appends to `out` the frame of a transaction that stands in memory whole.
+    /// Uses another recipe for all further frames.
+    pub fn use_recipe(&mut self, recipe: Recipe) {
+        self.recipe = recipe;
+    }
+
+    /// Makes all further frames with another version of libzstd.
+    ///
+    /// # Errors
+    ///
+    /// A helper program that is not there, or has another library than it should.
+    pub fn use_library(&mut self, library: Library) -> Result<()> {
+        self.helper = Helper::start(library)?;
+        Ok(())
+    }
+
+    /// Appends to `out` the frame of a transaction held entirely in memory.
     pub fn compress(&mut self, transaction: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        if transaction.len() > ONE_BLOCK_SIZE {
+        if transaction.len() > ONE_BLOCK_SIZE || self.recipe != Recipe::Sized || self.helper.is_some() {
             self.begin(transaction.len() as u64)?;
             self.write(transaction, out)?;
             return self.finish(out).map(drop);
@@ -73,22 +95,26 @@ impl Compressor {
         if left == 0 { Ok(()) } else { Err(Error::Zstd("a frame outgrew its bound")) }
     }
 
-    /// Begins a frame whose input has exactly `size` bytes.
+    /// Begins a frame whose input has exactly `size` bytes; the recipe decides whether the frame records
+    /// that.
     pub fn begin(&mut self, size: u64) -> Result<()> {
-        self.produced = 0;
-        self.output.clear();
-        self.output.reserve(OUTPUT_SIZE);
-        self.context.reset(ResetDirective::SessionOnly).map_err(Error::zstd)?;
-        self.context.set_pledged_src_size(Some(size)).map_err(Error::zstd).map(drop)
+        self.begin_frame((self.recipe == Recipe::Sized).then_some(size))
     }
 
-    /// Begins a frame whose input's size nobody knows yet, as mysqlbinlog does: the frame does not tell it.
+    /// Begins a frame whose input size is not known yet, as mysqlbinlog does: the frame does not record it.
     pub fn begin_unsized(&mut self) -> Result<()> {
+        self.begin_frame(None)
+    }
+
+    fn begin_frame(&mut self, size: Option<u64>) -> Result<()> {
         self.produced = 0;
         self.output.clear();
         self.output.reserve(OUTPUT_SIZE);
+        if let Some(helper) = &mut self.helper {
+            return helper.begin(self.level, self.mark_frames, size);
+        }
         self.context.reset(ResetDirective::SessionOnly).map_err(Error::zstd)?;
-        self.context.set_pledged_src_size(None).map_err(Error::zstd).map(drop)
+        self.context.set_pledged_src_size(size).map_err(Error::zstd).map(drop)
     }
 
     /// Takes the next input, in pieces of any size.
@@ -103,12 +129,15 @@ impl Compressor {
     /// Ends the frame; its size in bytes.
     pub fn finish(&mut self, out: &mut impl Write) -> Result<u64> {
         let mut input = InBuffer::around(&[]);
+        if self.recipe == Recipe::UnsizedFlushed {
+            while self.step(&mut input, ZSTD_EndDirective::ZSTD_e_flush, out)? != 0 {}
+        }
         while self.step(&mut input, ZSTD_EndDirective::ZSTD_e_end, out)? != 0 {}
         self.flush(out)?;
         Ok(self.produced)
     }
 
-    /// Bytes that the frame begun has given so far.
+    /// Bytes that the current frame has produced so far.
     pub fn produced(&self) -> u64 {
         self.produced + self.output.len() as u64
     }
@@ -120,6 +149,14 @@ impl Compressor {
         out: &mut impl Write,
     ) -> Result<usize> {
         let position = self.output.len();
+        if let Some(helper) = &mut self.helper {
+            helper.run(input.src.get(input.pos()..).unwrap_or_default(), directive, &mut self.output)?;
+            input.set_pos(input.src.len());
+            if self.output.len() >= OUTPUT_SIZE {
+                self.flush(out)?;
+            }
+            return Ok(0);
+        }
         let mut output = OutBuffer::around_pos(&mut self.output, position);
         let left = self.context.compress_stream2(&mut output, input, directive).map_err(Error::zstd)?;
         if self.output.len() == self.output.capacity() {

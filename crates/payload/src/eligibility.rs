@@ -1,10 +1,10 @@
-//! Which transactions are compressed: those that a server with
-//! `binlog_transaction_compression = ON` would have compressed, and that come back byte for byte.
+//! Which transactions are compressed: those that a server with `binlog_transaction_compression = ON` would
+//! have compressed, and that come back byte for byte.
 //!
-//! The server compresses a transaction that changed no non-transactional table, holds at least one
-//! row event and nothing in statement format (`Binlog_cache_compressor::shall_compress`); neither
-//! size nor gain matter. A log does not say which tables are transactional, but a transaction that
-//! changed others ends with `COMMIT` as a statement instead of an XID event.
+//! The server compresses a transaction that changed no non-transactional table, holds at least one row event
+//! and nothing in statement format (`Binlog_cache_compressor::shall_compress`); neither size nor gain
+//! matters. A log does not say which tables are transactional, but a transaction that changed others ends
+//! with `COMMIT` as a statement instead of an XID event.
 
 use std::fmt;
 
@@ -33,11 +33,11 @@ pub enum Ineligible {
     UnknownEvents,
     /// Its payload would exceed the 1 GiB that an event may have.
     TooLarge,
-    /// The format description can't be made to announce payloads and be taken back.
+    /// The format description can't be changed reversibly to announce payloads.
     FormatDescription,
-    /// Its positions would not come back: they are neither its own nor its source's in one row.
+    /// Its positions would not come back: they are neither its own nor its source's in one sequence.
     Positions,
-    /// Its GTID event would not come back: the transaction length there is not its length.
+    /// Its GTID event would not come back: its transaction length field is wrong.
     TransactionLength,
 }
 
@@ -121,14 +121,14 @@ pub struct Tally {
     pub uncompressed_bytes: u64,
     /// Bytes of their payloads, summed.
     pub compressed_bytes: u64,
-    /// Transactions that there was nothing to do with (not compressed, by expand).
+    /// Transactions that needed nothing done (for expand: not compressed).
     pub untouched: u64,
     /// Transactions that stayed as they are, by reason.
     left: [u64; Ineligible::ALL.len()],
 }
 
 impl Tally {
-    /// Counts a transaction whose payload was made or taken apart.
+    /// Counts a transaction that was compressed or expanded.
     pub fn count_changed(&mut self, uncompressed_bytes: u64, compressed_bytes: u64) {
         self.changed += 1;
         self.uncompressed_bytes += uncompressed_bytes;

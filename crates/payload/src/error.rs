@@ -36,8 +36,8 @@ impl Error {
         Error::Zstd(zstd_safe::get_error_name(code))
     }
 
-    /// What is wrong inside the payload of the event at `offset`; offsets of the error itself count the
-    /// payload's uncompressed bytes.
+    /// An error inside the payload of the event at `offset`; offsets of the error itself count the payload's
+    /// uncompressed bytes.
     #[must_use]
     pub fn in_payload(self, offset: u64) -> Self {
         let found = match self {

@@ -17,11 +17,13 @@ use binlogz_binlog::{
 };
 
 use crate::candidate::{HeldGtid, OpenGtid, inner_positions};
+use crate::compress::CompressOptions;
 use crate::error::{Error, Result};
 use crate::expander::Expander;
 use crate::feed::{STAGE_SIZE, push_all};
 use crate::payload_stream::PayloadStream;
-use crate::rewritten::{Place, Rewritten};
+use crate::reproduction::Reproduction;
+use crate::rewritten::{PieceContext, Rewritten};
 use crate::spool::Spool;
 
 /// Expands payloads, one piece of a log after the other, with one context.
@@ -29,12 +31,22 @@ use crate::spool::Spool;
 pub struct TransactionExpander {
     expander: Expander,
     scratch: Vec<u8>,
+    /// Set if only reproducible payloads are expanded.
+    reproduction: Option<Reproduction>,
 }
 
 impl TransactionExpander {
-    /// An expander; one a thread.
+    /// An expander; use one for each thread.
     pub fn new() -> Result<Self> {
-        Ok(TransactionExpander { expander: Expander::new()?, scratch: Vec::new() })
+        Ok(TransactionExpander { expander: Expander::new()?, scratch: Vec::new(), reproduction: None })
+    }
+
+    /// One that leaves a payload as it is if compressing its events this way would give other bytes.
+    pub fn of_reproducible(options: CompressOptions) -> Result<Self> {
+        Ok(TransactionExpander {
+            reproduction: Some(Reproduction::new(options)?),
+            ..TransactionExpander::new()?
+        })
     }
 
     /// Expands the payloads of a batch, into `spool`.
@@ -43,7 +55,7 @@ impl TransactionExpander {
     ///
     /// Bad bytes, with their offset; payloads that are damaged, nested, or not where they belong; a
     /// spool that can't spill.
-    pub fn batch(&mut self, batch: &[u8], place: Place, spool: Spool) -> Result<Rewritten> {
+    pub fn batch(&mut self, batch: &[u8], place: PieceContext, spool: Spool) -> Result<Rewritten> {
         let (mut visitor, mut parser) = self.visitor(place, spool);
         parser.push(batch, &mut visitor)?;
         parser.finish()?;
@@ -55,19 +67,20 @@ impl TransactionExpander {
     /// # Errors
     ///
     /// As for [`TransactionExpander::batch`], and a reader that fails.
-    pub fn large(&mut self, reader: impl Read, place: Place, spool: Spool) -> Result<Rewritten> {
+    pub fn large(&mut self, reader: impl Read, place: PieceContext, spool: Spool) -> Result<Rewritten> {
         let (mut visitor, mut parser) = self.visitor(place, spool);
         push_all(reader, &mut vec![0; STAGE_SIZE], &mut parser, &mut visitor)?;
         parser.finish()?;
         visitor.finish(parser.offset())
     }
 
-    fn visitor(&mut self, place: Place, spool: Spool) -> (Visitor<'_>, EventParser) {
-        let Place { offset, context, .. } = place;
+    fn visitor(&mut self, place: PieceContext, spool: Spool) -> (Visitor<'_>, EventParser) {
+        let PieceContext { offset, context, .. } = place;
         let out = Rewritten::new(offset, context, spool, false);
         let visitor = Visitor {
             expander: &mut self.expander,
             scratch: &mut self.scratch,
+            reproduction: self.reproduction.as_mut(),
             out,
             plain_from: offset,
             gtid: None,
@@ -77,10 +90,11 @@ impl TransactionExpander {
     }
 }
 
-/// Takes payloads apart as they go by.
+/// Expands payloads as events are read.
 struct Visitor<'a> {
     expander: &'a mut Expander,
     scratch: &'a mut Vec<u8>,
+    reproduction: Option<&'a mut Reproduction>,
     out: Rewritten,
     /// Where the events begin that stay as they are and are not in `out` yet.
     plain_from: u64,
@@ -89,14 +103,14 @@ struct Visitor<'a> {
     open: Option<Open>,
 }
 
-/// The event that is going by.
+/// The current event.
 enum Open {
     Gtid(OpenGtid),
     Payload(OpenPayload),
     Other,
 }
 
-/// A payload event of which some bytes came.
+/// A payload event of which some bytes have arrived.
 struct OpenPayload {
     offset: u64,
     header: EventHeader,
@@ -120,9 +134,16 @@ impl Visitor<'_> {
         }
     }
 
-    /// The open payload is whole and not damaged: its events go where it stood.
+    /// The open payload is whole and not damaged: its events replace it.
     fn payload_end(&mut self, open: OpenPayload, verified: Verified) -> Result<()> {
         let sizes = open.stream.end(self.expander)?;
+        if let Some(reproduction) = &mut self.reproduction
+            && !reproduction.end()?
+        {
+            self.out.spool.take_back(open.start);
+            self.out.tally.untouched += 1;
+            return Ok(());
+        }
         let context = self.out.context;
         let events = open.start..self.out.spool.size();
         let size = events.end - events.start;
@@ -171,7 +192,17 @@ impl EventVisitor for Visitor<'_> {
             Some(Open::Gtid(gtid)) => gtid.body(bytes),
             Some(Open::Payload(open)) => {
                 let checksum_size = self.out.context.framing.checksum().size();
-                let mut reframe = Reframe { spool: &mut self.out.spool, checksum_size };
+                let mut bytes = bytes;
+                let mut reproduction = self.reproduction.as_deref_mut();
+                if let Some(reproduction) = &mut reproduction {
+                    let fields_came = open.stream.fields().is_some();
+                    bytes = open.stream.front(bytes, self.expander)?;
+                    if let Some(fields) = open.stream.fields().filter(|_| !fields_came) {
+                        reproduction.begin(fields.uncompressed_size());
+                    }
+                    reproduction.payload(open.stream.compressed(bytes));
+                }
+                let mut reframe = Reframe { spool: &mut self.out.spool, checksum_size, reproduction };
                 open.stream.body(bytes, self.expander, &mut reframe)?;
             }
             Some(Open::Other) | None => {}
@@ -196,6 +227,7 @@ impl EventVisitor for Visitor<'_> {
 struct Reframe<'a> {
     spool: &'a mut Spool,
     checksum_size: usize,
+    reproduction: Option<&'a mut Reproduction>,
 }
 
 impl EventVisitor<StoredChecksum> for Reframe<'_> {
@@ -208,12 +240,18 @@ impl EventVisitor<StoredChecksum> for Reframe<'_> {
             let error = BinlogError::invalid("event header", "event size", event_size, "at most 1 GiB");
             return Err(error.at(offset, None).into());
         }
-        // Position and checksum come with the place in the output.
+        if let Some(reproduction) = &mut self.reproduction {
+            reproduction.events(&EventHeader { end_log_pos: 0, ..*header }.encode())?;
+        }
+        // Position and checksum are filled in once the place in the output is known.
         Ok(self.spool.append(&EventHeader { event_size, end_log_pos: 0, ..*header }.encode())?)
     }
 
     #[inline]
     fn body(&mut self, bytes: &[u8]) -> Result<()> {
+        if let Some(reproduction) = &mut self.reproduction {
+            reproduction.events(bytes)?;
+        }
         Ok(self.spool.append(bytes)?)
     }
 
@@ -228,8 +266,8 @@ fn misplaced(offset: u64) -> Error {
     let error = BinlogError::invalid(
         "transaction payload",
         "place",
-        "not behind a GTID event",
-        "the GTID event of its transaction in front of it",
+        "not after a GTID event",
+        "the GTID event of its transaction before it",
     );
     error.at(offset, Some(EventType::TRANSACTION_PAYLOAD)).into()
 }

@@ -1,8 +1,8 @@
 //! Expands the zstd frames of a payload as a stream.
 //!
-//! Nothing the payload declares is trusted: neither the uncompressed size beside it nor the frame's
-//! own content size decides how much memory is taken. Several frames one behind the other are one
-//! stream, as for the server; a frame may ask for a window of 128 MiB (levels 20 to 22), not more.
+//! Nothing the payload declares is trusted: neither the uncompressed size beside it nor the frame's own
+//! content size decides how much memory is taken. Several frames, one after the other, are one stream, as for
+//! the server. A frame may ask for a window of at most 128 MiB (levels 20 to 22).
 
 use std::io::Cursor;
 
@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 /// log2 of the largest window a frame may ask for: level 22 on the largest transactions.
 const WINDOW_LOG_MAX: u32 = 27;
 
-/// Bytes expanded before they are handed on. Holds most transactions whole, for which libzstd then
-/// needs no window of its own.
+/// Bytes expanded before they are passed on. This holds most transactions whole, for which libzstd then needs
+/// no window of its own.
 const OUTPUT_SIZE: usize = 256 << 10;
 
 /// A reusable decompression context.
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Expander {
 }
 
 impl Expander {
-    /// A context. Memory beyond it comes with the frames: their window.
+    /// A context. More memory is allocated with the frames: their window.
     pub fn new() -> Result<Self> {
         let mut context = DCtx::try_create().ok_or(Error::Zstd("no memory for a decompression context"))?;
         context.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).map_err(Error::zstd)?;
@@ -46,7 +46,7 @@ impl Expander {
         self.context.reset(ResetDirective::SessionOnly).map_err(Error::zstd).map(drop)
     }
 
-    /// Expands the next bytes of the payload; `sink` gets what they give, piece by piece.
+    /// Expands the next bytes of the payload; `sink` receives the output, piece by piece.
     pub fn push<E: From<Error>>(
         &mut self,
         compressed: &[u8],
@@ -59,13 +59,13 @@ impl Expander {
         Ok(())
     }
 
-    /// Expands bytes of the payload from `taken` on, which moves along, until a piece is full or they
-    /// are used up. `None`: they were, and gave nothing more.
+    /// Expands bytes of the payload from `taken` on, advancing it, until a piece is full or they are used up.
+    /// `None` if they were used up and gave nothing more.
     pub fn next_piece(&mut self, compressed: &[u8], taken: &mut usize) -> Result<Option<&[u8]>> {
         let mut input = InBuffer::around(compressed);
         input.set_pos((*taken).min(compressed.len()));
-        // A full output may hide more: only one with room to spare shows that all was given. At the end
-        // of a frame libzstd would take another call for the beginning of the next.
+        // A full output may hide more: only spare room shows that everything was returned. At the end of a
+        // frame libzstd would take another call for the beginning of the next.
         let mut more_hidden = self.output.len() == self.output.capacity() && self.inside_frame;
         self.output.clear();
         while self.output.is_empty() && (more_hidden || input.pos() < compressed.len()) {
@@ -78,8 +78,8 @@ impl Expander {
         Ok((!self.output.is_empty()).then_some(&self.output))
     }
 
-    /// Expands a payload that is at hand whole behind what `out` holds, whose capacity it may not exceed. Much
-    /// faster than piece by piece where payloads are small.
+    /// Appends a payload held entirely in memory to `out`, expanded, without exceeding its capacity. Much
+    /// faster than piece by piece for small payloads.
     pub fn expand_whole(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<()> {
         self.begin()?;
         let held = out.len();
@@ -88,7 +88,7 @@ impl Expander {
         let expanded = self.context.decompress(&mut behind, payload);
         *out = behind.into_inner();
         let Err(code) = expanded else { return Ok(()) };
-        // What libzstd says of a bad frame depends on the capacity: piece by piece it doesn't.
+        // libzstd's error for a bad frame depends on the capacity; expanding piece by piece avoids that.
         self.begin()?;
         self.push(payload, |_| Ok::<(), Error>(()))?;
         self.finish()?;
@@ -101,8 +101,8 @@ impl Expander {
     }
 }
 
-/// How many bytes a payload gives at the most: what its frames say, or, where they don't (servers up
-/// to 8.0), what their blocks can hold. libzstd refuses frames that give more. `None`: it is damaged.
+/// The most bytes a payload can expand to: what its frames say or, if they don't (servers up to 8.0), what
+/// their blocks can hold. libzstd refuses frames that give more. `None` if it is damaged.
 pub fn expanded_size_max(payload: &[u8]) -> Option<u64> {
     zstd_safe::decompress_bound(payload).ok()
 }

@@ -1,8 +1,8 @@
 //! Transactions as the server's compressor gets them, without compressing anything: for [`crate::compress`],
-//! and for those who measure.
+//! and for measuring.
 //!
-//! What belongs into a payload is handed out byte for byte, with what it would take in the log once it is
-//! compressed ([`TransactionSize::compressed`]); what is to be left comes with the reason.
+//! The contents of a payload are passed on byte for byte, with the size it would take in the log once
+//! compressed ([`TransactionSize::compressed`]); a transaction that stays plain comes with the reason.
 
 use std::io::Read;
 use std::ops::Range;
@@ -18,46 +18,47 @@ use crate::eligibility::Ineligible;
 use crate::error::Result;
 use crate::feed::{STAGE_SIZE, feed, push_all};
 use crate::payload_event::{Inner, compressed_size};
-use crate::rewritten::{LogContext, Place, Positions};
+use crate::rewritten::{LogContext, PieceContext, PositionRule};
 use crate::scan::{Scanner, Transactions};
 
 const MICROSECONDS: u64 = 1_000_000;
 
-/// Transactions up to this size are handed out in memory, also where their piece is not held.
+/// Transactions up to this size are passed on in memory, even if their piece is not held.
 const HELD_MAX: u64 = 1 << 20;
 
-/// Takes what a [`TransactionExtractor`] finds.
+/// Receives what a [`TransactionExtractor`] finds.
 pub trait Extraction {
     /// A transaction that began with a GTID event.
     ///
     /// # Errors
     ///
-    /// Whatever the extraction is to end with.
+    /// An error of the extraction's own, which ends it.
     fn transaction(&mut self, transaction: Extracted<'_>) -> Result<()>;
 
     /// Events outside of such transactions, by their place in the log.
     fn outside(&mut self, log: Range<u64>);
 
-    /// One of the transactions in there ended, which have no GTID event.
+    /// One of those events ended a transaction without GTID event.
     fn without_gtid(&mut self);
 }
 
 /// A transaction.
 pub struct Extracted<'a> {
-    /// Where it begins in its log; in a piece of one that was expanded, where it would begin if only that piece were.
+    /// Where it begins in its log; in an expanded piece, where it would begin if only that piece were
+    /// expanded.
     pub offset: u64,
     pub(crate) candidate: &'a Candidate,
-    /// The positions of the new events if it is to be compressed, else why not.
-    pub(crate) checked: Result<[Positions; 2], Ineligible>,
+    /// The positions of the new events if it is to be compressed, otherwise the reason why not.
+    pub(crate) checked: Result<[PositionRule; 2], Ineligible>,
     framing: Framing,
     pub(crate) events: Events<'a>,
     pub(crate) scratch: &'a mut Vec<u8>,
 }
 
-/// Hands bytes on, piece by piece.
+/// Passes bytes on, piece by piece.
 type Sink<'s> = &'s mut dyn FnMut(&[u8]) -> Result<()>;
 
-/// The bytes of a transaction's events, as they stand in a payload, where they have no checksum: damage would be hidden.
+/// The bytes of a transaction's events, as they are in a payload, without checksums: damage would be hidden.
 pub(crate) enum Events<'a> {
     Held(&'a [u8], Verified),
     Read(&'a mut dyn FnMut(Sink<'_>) -> Result<Verified>),
@@ -78,17 +79,17 @@ impl Extracted<'_> {
         self.checked.as_ref().err().copied()
     }
 
-    /// The body of its GTID event: what tells it from all others, wherever it stands and in whatever form.
+    /// The body of its GTID event: identifies it, wherever it is and in whatever form.
     pub fn gtid_event(&self) -> &[u8] {
         self.candidate.gtid.event.get(HEADER_SIZE..).unwrap_or_default()
     }
 
-    /// Bytes that it takes in the log as it is, GTID event, headers and checksums included.
+    /// Bytes that it takes in the log unchanged, including GTID event, headers and checksums.
     pub fn plain_size(&self) -> u64 {
         self.candidate.range().end - self.offset
     }
 
-    /// Bytes that the compressor gets: all events behind the GTID event, without checksums.
+    /// Bytes that the compressor gets: all events after the GTID event, without checksums.
     pub fn inner_size(&self) -> u64 {
         self.candidate.inner_size
     }
@@ -101,7 +102,7 @@ impl Extracted<'_> {
         }
     }
 
-    /// Hands those bytes on in pieces, whether they are held or not.
+    /// Passes those bytes on in pieces, whether they are held or not.
     ///
     /// # Errors
     ///
@@ -123,7 +124,7 @@ impl Extracted<'_> {
         size_with(gtid, *inner_size, payload_size, self.framing, self.scratch)
     }
 
-    /// The same, to be asked later.
+    /// The same, for a later call.
     pub fn size(&self) -> TransactionSize {
         TransactionSize {
             gtid: self.candidate.gtid.clone(),
@@ -132,7 +133,7 @@ impl Extracted<'_> {
         }
     }
 
-    /// When it was committed, or, where the log doesn't say, begun: microseconds since 1970.
+    /// When it was committed or, if the log doesn't say, begun: microseconds since 1970.
     ///
     /// # Errors
     ///
@@ -145,7 +146,7 @@ impl Extracted<'_> {
     }
 }
 
-/// How large a transaction becomes; see [`Extracted::size`].
+/// A transaction's compressed size; see [`Extracted::size`].
 #[derive(Debug, Clone)]
 pub struct TransactionSize {
     gtid: HeldGtid,
@@ -180,7 +181,7 @@ fn size_with(
 /// Finds transactions, one piece of a log after the other.
 #[derive(Debug, Default)]
 pub struct TransactionExtractor {
-    /// Buffers that are used again for each transaction.
+    /// Buffers reused for each transaction.
     inner: Vec<u8>,
     held: Vec<u8>,
     scratch: Vec<u8>,
@@ -197,8 +198,13 @@ impl TransactionExtractor {
     /// # Errors
     ///
     /// Bad bytes, with their offset; what `extraction` fails with.
-    pub fn batch(&mut self, batch: &[u8], place: Place, extraction: &mut impl Extraction) -> Result<()> {
-        let Place { offset, context, announced } = place;
+    pub fn batch(
+        &mut self,
+        batch: &[u8],
+        place: PieceContext,
+        extraction: &mut impl Extraction,
+    ) -> Result<()> {
+        let PieceContext { offset, context, announced } = place;
         let handler = InMemory {
             inner: Inner::new(&mut self.inner, context),
             scratch: &mut self.scratch,
@@ -213,8 +219,8 @@ impl TransactionExtractor {
         scanner.finish().map(drop)
     }
 
-    /// Goes through transactions that are not held in memory. `reader` gives any range of the piece,
-    /// counted from its first byte; it has `size` bytes.
+    /// Goes through transactions that are not held in memory. `reader` returns any range of the piece,
+    /// counted from its first byte; the piece has `size` bytes.
     ///
     /// # Errors
     ///
@@ -223,12 +229,12 @@ impl TransactionExtractor {
         &mut self,
         mut reader: impl FnMut(Range<u64>) -> std::io::Result<R>,
         size: u64,
-        place: Place,
+        place: PieceContext,
         extraction: &mut impl Extraction,
     ) -> Result<()> {
-        let Place { offset, context, announced } = place;
+        let PieceContext { offset, context, announced } = place;
         let mut buffer = vec![0; STAGE_SIZE];
-        // The first time through: what is there, and is it to be compressed?
+        // The first pass: what is there, and is it to be compressed?
         let mut scanner = Scanner::new(Findings::default(), context);
         let mut parser = EventParser::new(context.framing, offset);
         push_all(reader(0..size)?, &mut buffer, &mut parser, &mut scanner)?;
@@ -277,7 +283,7 @@ impl TransactionExtractor {
     }
 }
 
-/// Hands out transactions as they go by.
+/// Passes on transactions as they are read.
 struct InMemory<'a, E> {
     inner: Inner<'a>,
     scratch: &'a mut Vec<u8>,
@@ -320,7 +326,7 @@ impl<E: Extraction> Transactions for InMemory<'_, E> {
     }
 }
 
-/// What a piece holds that can't be kept in memory.
+/// The transactions of a piece that can't be kept in memory.
 #[derive(Default)]
 struct Findings {
     found: Vec<Found>,

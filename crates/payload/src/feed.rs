@@ -1,4 +1,4 @@
-//! Events that are not held in memory: read into a parser, and those of a transaction handed on as they stand
+//! Events that are not held in memory: read into a parser, and those of a transaction passed on as they are
 //! in a payload.
 
 use std::io::Read;
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::payload_event::Inner;
 use crate::rewritten::LogContext;
 
-/// Bytes that are read, or handed on, at once.
+/// Bytes read, or passed on, at once.
 pub(crate) const STAGE_SIZE: usize = 128 << 10;
 
 /// Reads all of `reader` into a parser.
@@ -30,8 +30,8 @@ pub(crate) fn push_all<V: EventVisitor<Error = Error>>(
     }
 }
 
-/// Hands the events of a transaction to `sink` as they stand in a payload, in pieces. `bytes` reads
-/// the transaction, perhaps for the second time: what it gives now must not be damaged.
+/// Passes the events of a transaction to `sink` as they are in a payload, in pieces. `bytes` reads the
+/// transaction, perhaps for the second time: damage found now is an error.
 pub(crate) fn feed(
     candidate: &Candidate,
     bytes: impl Read,
@@ -49,7 +49,7 @@ pub(crate) fn feed(
     Ok(feed.verified)
 }
 
-/// Collects the events behind a GTID event and hands them on.
+/// Collects the events after a GTID event and passes them on.
 struct Feed<'a, S> {
     sink: S,
     stage: Inner<'a>,

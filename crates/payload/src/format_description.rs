@@ -1,10 +1,10 @@
 //! Format descriptions of servers before 8.0.20: lengthened so that they announce type 40, and
 //! shortened again.
 //!
-//! A reader refuses types above the count that the format description announces, so a log of an
-//! older server must announce 40 types before it may hold a payload. The slots added hold what MySQL
-//! 9.7 writes there. Going back, the version string tells how many there were; what can't be told
-//! from it is left alone.
+//! A reader refuses types above the count that the format description announces, so a log of an older server
+//! must announce 40 types before it may hold a payload. The slots added hold what MySQL 9.7 writes there.
+//! Going back, the version string tells how many there were; if it doesn't, the format description is left
+//! alone.
 
 use binlogz_binlog::event::{FormatDescription, POST_HEADER_LENGTHS};
 use binlogz_binlog::{EventHeader, EventType, VerifiedFrame, frame::encode_event};
@@ -17,11 +17,11 @@ const TYPES_WITH_PAYLOAD: usize = EventType::TRANSACTION_PAYLOAD.0 as usize;
 /// What a log's format description needs before payloads may follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Announcement {
-    /// Nothing: it announces them, or gives no transaction a GTID, so that there will be none.
+    /// Nothing: it announces them, or no transaction has a GTID, so there will be none.
     Unchanged,
     /// This event instead of its own.
     Changed(Vec<u8>),
-    /// It can't be changed such that it can be taken back: payloads must not follow.
+    /// It can't be changed reversibly: payloads must not follow.
     Impossible,
 }
 
@@ -29,8 +29,8 @@ pub enum Announcement {
 pub fn announce_payloads(frame: &VerifiedFrame<'_>, description: &FormatDescription) -> Result<Announcement> {
     let count = description.post_header_lengths.len();
     if count >= TYPES_WITH_PAYLOAD {
-        // What expand would take for lengthened must not be there to begin with, but it may: then
-        // the log is our own, and stays.
+        // Expand must not take an original format description for a lengthened one. If it would, the log is
+        // our own, and stays as it is.
         return Ok(Announcement::Unchanged);
     }
     if types_of_version(description) != Some(count) {
@@ -65,19 +65,19 @@ fn with_lengths(frame: &VerifiedFrame<'_>, description: &FormatDescription, leng
     let changed = FormatDescription { post_header_lengths: lengths, ..description.clone() };
     let grown =
         (changed.post_header_lengths.len() as u32).wrapping_sub(description.post_header_lengths.len() as u32);
-    // Its position is that of its end, wherever it stands; in artificial events it is 0 and stays.
+    // Its position is that of its end, wherever it is; in artificial events it is 0 and stays so.
     let end_log_pos = match header.end_log_pos {
         0 => 0,
         end_log_pos if header.event_size <= end_log_pos => end_log_pos.wrapping_add(grown),
         end_log_pos => end_log_pos,
     };
-    // A server that lacks type 40 and knows GTIDs writes a checksum behind its format description.
+    // A server that lacks type 40 and knows GTIDs writes a checksum after its format description.
     let algorithm = binlogz_binlog::ChecksumAlgorithm::CRC32;
     encode_event(EventHeader { end_log_pos, ..*header }, &changed.encode(), algorithm)
 }
 
-/// How many types a server of this version announces; `None` for those that announce type 40, know
-/// no GTIDs, or are not MySQL's.
+/// How many types a server of this version announces; `None` for servers that announce type 40, don't support
+/// GTIDs, or are not MySQL's.
 fn types_of_version(description: &FormatDescription) -> Option<usize> {
     if description.is_mariadb() {
         return None;

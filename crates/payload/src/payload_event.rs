@@ -1,11 +1,11 @@
-//! Makes a payload event: what stands inside it, and what stands around that.
+//! Makes a payload event: its contents, and the event around them.
 //!
 //! ```text
 //! event header (19) | fields: compression type, uncompressed size, payload size, end | payload | checksum
 //! ```
 //!
-//! How long the fields are is known only when the payload is whole, so the event grows in a spool
-//! behind room for the largest header, which is then filled from its end.
+//! The length of the fields is only known when the payload is complete. So the event grows in a spool after
+//! room for the largest header, which is then filled from its end.
 
 use binlogz_binlog::checksum::CHECKSUM_SIZE;
 use binlogz_binlog::event::transaction_payload::HEADER_SIZE_MAX;
@@ -15,10 +15,10 @@ use binlogz_binlog::{EventHeader, EventType, Framing, HeaderFlags, Verified};
 
 use crate::candidate::{Candidate, HeldGtid};
 use crate::error::Result;
-use crate::rewritten::{LogContext, Positions, Rewritten};
+use crate::rewritten::{LogContext, PositionRule, Rewritten};
 use crate::spool::Spool;
 
-/// Events as they stand inside a payload: no checksum, position 0.
+/// Events as they are inside a payload: no checksum, position 0.
 pub(crate) struct Inner<'a> {
     pub(crate) bytes: &'a mut Vec<u8>,
     checksum_size: u32,
@@ -37,7 +37,7 @@ impl<'a> Inner<'a> {
     }
 }
 
-/// Puts the fields in front of a payload into `scratch`; how large the payload event is with them.
+/// Writes the fields before a payload into `scratch`; returns the payload event's size including them.
 fn event_size(uncompressed_size: u64, payload_size: u64, framing: Framing, scratch: &mut Vec<u8>) -> u64 {
     scratch.clear();
     TransactionPayloadHeader::new(CompressionType::ZSTD, payload_size, Some(uncompressed_size))
@@ -77,12 +77,12 @@ impl PayloadEvent {
         Ok(PayloadEvent { start })
     }
 
-    /// The payload is in the spool: puts the header in front of it, the GTID event behind it, and
-    /// both into the order of the log. `verified`: of the events that were compressed.
+    /// The payload is in the spool: puts the header before it, the GTID event after it, and both into the
+    /// order of the log. `verified` covers the events that were compressed.
     pub(crate) fn finish(
         self,
         candidate: &Candidate,
-        [gtid_positions, payload_positions]: [Positions; 2],
+        [gtid_positions, payload_positions]: [PositionRule; 2],
         payload_size: u64,
         verified: Verified,
         scratch: &mut Vec<u8>,

@@ -1,10 +1,10 @@
-//! A payload event that goes by in pieces: reads its fields, expands the payload, finds the events
-//! inside and tells them to a visitor.
+//! A payload event that arrives in pieces: reads its fields, expands the payload, finds the events inside and
+//! passes them to a visitor.
 //!
-//! Neither the payload nor what it holds stands in memory whole. Everything a payload says of itself
-//! may be a lie; what comes out of it must be whole events, none of them a payload again (such a log
-//! could hold itself) or the beginning of another transaction. They have no checksums: that of the payload event
-//! covers them, which is compared once it is whole.
+//! Neither the payload nor its contents are in memory as a whole. Everything a payload says of itself may be
+//! false. Its contents must be whole events, none of them another payload (such a log could hold itself) or
+//! the beginning of another transaction. They have no checksums: that of the payload event covers them, and
+//! is compared once the event is complete.
 
 use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
 use binlogz_binlog::header::HEADER_SIZE;
@@ -17,15 +17,15 @@ use crate::expander::Expander;
 
 const WHAT: &str = "transaction payload";
 
-/// A payload event of which some bytes came.
+/// A payload event of which some bytes have arrived.
 #[derive(Debug)]
 pub struct PayloadStream {
     offset: u64,
     body_size: u64,
-    /// The fields in front of the payload, as far as they came.
+    /// The fields before the payload, as far as they have arrived.
     front: Vec<u8>,
     fields: Option<Fields>,
-    /// Finds the events in what the payload gives.
+    /// Finds the events in the expanded payload.
     parser: EventParser<StoredChecksum>,
 }
 
@@ -38,12 +38,12 @@ struct Fields {
     left: u64,
 }
 
-/// What a whole payload was.
+/// Figures of a whole payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PayloadSizes {
-    /// Bytes of the payload, as its header says and as there were.
+    /// Bytes of the payload, as its header says and as found.
     pub compressed: u64,
-    /// Bytes of the events inside, without checksums, as they were (not as the header says).
+    /// Bytes of the events inside, without checksums, as found (not as the header says).
     pub uncompressed: u64,
 }
 
@@ -60,15 +60,15 @@ impl PayloadStream {
         }
     }
 
-    /// What the fields in front of the payload say, once they came.
+    /// The fields before the payload, once they have arrived.
     pub fn fields(&self) -> Option<TransactionPayloadHeader<'static>> {
         let fields = self.fields?;
         let Fields { compression_type, payload_size, uncompressed_size, .. } = fields;
         Some(TransactionPayloadHeader::new(compression_type, payload_size, uncompressed_size))
     }
 
-    /// Takes the next bytes of the event's body as far as they belong to the fields in front of the
-    /// payload; what follows them.
+    /// Takes the next bytes of the event's body that belong to the fields before the payload; returns the
+    /// rest.
     ///
     /// # Errors
     ///
@@ -82,8 +82,15 @@ impl PayloadStream {
         Ok(rest)
     }
 
-    /// Takes the next bytes of the event's body. The offsets that `visitor` is told count the
-    /// uncompressed bytes of the payload.
+    /// The payload's part of the next bytes of the event's body; `None` before its fields arrived, and for a
+    /// payload that is not compressed.
+    pub(crate) fn compressed<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let fields = self.fields.filter(|fields| fields.compression_type == CompressionType::ZSTD)?;
+        bytes.get(..usize::try_from(fields.left).unwrap_or(usize::MAX).min(bytes.len()))
+    }
+
+    /// Takes the next bytes of the event's body. The offsets passed to `visitor` count the uncompressed bytes
+    /// of the payload.
     ///
     /// # Errors
     ///
@@ -97,7 +104,7 @@ impl PayloadStream {
         let bytes = self.front(bytes, expander)?;
         let Some(fields) = &mut self.fields else { return Ok(()) };
         let taken = usize::try_from(fields.left).unwrap_or(usize::MAX).min(bytes.len());
-        // Bytes behind the payload are tolerated, as by the server.
+        // Bytes after the payload are tolerated, as the server does.
         let bytes = bytes.get(..taken).unwrap_or_default();
         fields.left -= taken as u64;
         let parser = &mut self.parser;
@@ -109,7 +116,7 @@ impl PayloadStream {
         result.map_err(|error| self.error(error))
     }
 
-    /// The event is whole: so must be its payload, and the events in it.
+    /// The event is complete, so its payload and the events in it must be too.
     ///
     /// # Errors
     ///
@@ -130,7 +137,7 @@ impl PayloadStream {
         Ok(PayloadSizes { compressed: fields.payload_size, uncompressed: self.parser.offset() })
     }
 
-    /// Reads the fields in front of the payload; what follows them. `None`: they are not whole yet.
+    /// Reads the fields before the payload; returns the rest. `None` if they are not complete yet.
     fn read_fields<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>> {
         let held = self.front.len();
         let decoded = if held == 0 {
@@ -163,7 +170,7 @@ impl PayloadStream {
     }
 }
 
-/// Lets only those events through that may stand in a payload.
+/// Only passes on events that may be in a payload.
 struct Inside<'a, V>(&'a mut V);
 
 impl<V: EventVisitor<StoredChecksum, Error = Error>> EventVisitor<StoredChecksum> for Inside<'_, V> {
@@ -186,8 +193,8 @@ impl<V: EventVisitor<StoredChecksum, Error = Error>> EventVisitor<StoredChecksum
     }
 }
 
-/// Refuses what no payload may hold: another payload, since it could hold itself; a GTID event, since
-/// the transaction has its own in front; a format description.
+/// Refuses what no payload may hold: another payload, since it could hold itself; a GTID event, since the
+/// transaction's own precedes the payload; a format description.
 ///
 /// # Errors
 ///

@@ -1,14 +1,14 @@
-//! Writes rewritten pieces one behind the other: the stage that knows where an event goes.
+//! Writes rewritten pieces one after the other: the stage that knows the place of each event.
 //!
-//! Gives each event that moved, or was made anew, its `end_log_pos` and the checksum over it. Runs
-//! in the order of the log, so it does nothing else.
+//! Gives each event that was moved or newly made its `end_log_pos` and the checksum over it. Runs in the
+//! order of the log, so it does nothing else.
 //!
 //! ```text
 //! moved          a checksum derived from the old one, which costs no look at the event: damage shows as before
-//! made anew      a checksum of its bytes: what they were made of was verified (`Span::New`)
+//! made anew      a checksum of its bytes: what they were made of was verified (`RewrittenSpan::New`)
 //! ```
 //!
-//! A moved event that is read again, because its piece was too large to be held, is verified while it goes by.
+//! A moved event that is read again, because its piece was too large to hold, is verified as it is read.
 
 use std::io::{BufWriter, Read, Write};
 
@@ -20,17 +20,17 @@ use binlogz_binlog::{
 };
 
 use crate::error::{Error, Result};
-use crate::rewritten::{LogContext, Positions, Rewritten, Span};
+use crate::rewritten::{LogContext, PositionRule, Rewritten, RewrittenSpan};
 
-/// Bytes read at a time of what does not stand in memory.
+/// Bytes read at a time if they are not in memory.
 const COPY_SIZE: usize = 256 << 10;
 
-/// Bytes collected for one write: small transactions would cost a system call each.
+/// Bytes collected for one write, because small transactions would cost a system call each.
 const WRITE_SIZE: usize = 256 << 10;
 
 /// The piece of the log that a [`Rewritten`] was made from.
 pub trait PieceBytes {
-    /// A range of it, if it stands in memory; the bytes may be changed.
+    /// A range of it, if it is in memory; the bytes may be changed.
     fn in_memory(&mut self, range: std::ops::Range<u64>) -> Option<&mut [u8]>;
 
     /// Reads a range of it.
@@ -58,13 +58,13 @@ pub struct PositionWriter<W: Write> {
     offset: u64,
     /// Bytes written of all logs.
     written: u64,
-    /// Whether positions of the input that mean no place must not come to look like one.
+    /// Whether it is an error if an input position that does not mean a place happens to look like one.
     refuse_ambiguity: bool,
 }
 
 impl<W: Write> PositionWriter<W> {
-    /// Writes to `out`. With `reversible` set, an event whose foreign position happens to be its
-    /// new place is an error: the way back would take it for its own.
+    /// Writes to `out`. With `reversible` set, an event whose foreign position happens to be its new place is
+    /// an error: expanding would take it for its own.
     pub fn new(out: W, reversible: bool) -> Self {
         let out = BufWriter::with_capacity(WRITE_SIZE, out);
         PositionWriter { out, offset: 0, written: 0, refuse_ambiguity: reversible }
@@ -96,14 +96,14 @@ impl<W: Write> PositionWriter<W> {
         self.written
     }
 
-    /// Goes on elsewhere in its log: what lies between is written by nobody.
+    /// Continues elsewhere in its log: nothing is written in between.
     pub fn move_to(&mut self, offset: u64) -> Result<()> {
         self.out.flush()?;
         self.offset = offset;
         Ok(())
     }
 
-    /// What is written to, everything handed on to it before.
+    /// The underlying writer, with everything before passed on to it.
     pub fn inner(&mut self) -> Result<&mut W> {
         self.out.flush()?;
         Ok(self.out.get_mut())
@@ -117,15 +117,14 @@ impl<W: Write> PositionWriter<W> {
         Ok(())
     }
 
-    /// Writes bytes that need nothing.
+    /// Writes bytes that need no changes.
     pub fn as_is(&mut self, bytes: &[u8]) -> Result<()> {
         self.out.write_all(bytes)?;
         self.advance(bytes.len() as u64);
         Ok(())
     }
 
-    /// Writes a piece; where each of its spans begins, and where the last one ends, is told to
-    /// `placed`.
+    /// Writes a piece; reports to `placed` where each of its spans begins, and where the last one ends.
     pub fn write(
         &mut self,
         rewritten: &mut Rewritten,
@@ -136,10 +135,10 @@ impl<W: Write> PositionWriter<W> {
         for (index, span) in spans.iter().enumerate() {
             placed(index, self.offset);
             let (range, in_memory, origin) = match span {
-                Span::Plain(range) => {
+                RewrittenSpan::Plain(range) => {
                     (range, input.in_memory(range.clone()), Origin::Input { offset: *offset + range.start })
                 }
-                Span::New { range, positions, .. } => {
+                RewrittenSpan::New { range, positions, .. } => {
                     (range, spool.in_memory(range.clone()), Origin::Made(*positions))
                 }
             };
@@ -150,8 +149,10 @@ impl<W: Write> PositionWriter<W> {
                 continue;
             }
             match span {
-                Span::Plain(range) => self.stream(input.reader(range.clone())?, size, origin, *context)?,
-                Span::New { range, .. } => {
+                RewrittenSpan::Plain(range) => {
+                    self.stream(input.reader(range.clone())?, size, origin, *context)?
+                }
+                RewrittenSpan::New { range, .. } => {
                     self.stream(spool.reader(range.clone()), size, origin, *context)?
                 }
             }
@@ -173,10 +174,10 @@ impl<W: Write> PositionWriter<W> {
     /// Gives events in memory their positions and checksums.
     fn place(&self, mut bytes: &mut [u8], origin: Origin, context: LogContext) -> Result<()> {
         let checksum = context.framing.checksum();
-        let mut place = Place { origin, offset: self.offset, begun: 0 };
+        let mut place = SpanCursor { origin, offset: self.offset, begun: 0 };
         while !bytes.is_empty() {
             let header = EventHeader::decode(bytes)?;
-            // Those that are not verified yet may claim to have no size: they would never end.
+            // Events that are not verified yet may claim a size of zero: the loop would never end.
             if (header.event_size as usize) < HEADER_SIZE {
                 return Err(our_mistake());
             }
@@ -201,7 +202,7 @@ impl<W: Write> PositionWriter<W> {
         Ok(())
     }
 
-    /// Writes events that do not stand in memory.
+    /// Writes events that are not in memory.
     fn stream(
         &mut self,
         mut reader: impl Read,
@@ -216,7 +217,7 @@ impl<W: Write> PositionWriter<W> {
             Origin::Made(_) => self.offset,
         };
         let mut parser = EventParser::unverified(context.framing, parsed_from);
-        let place = Place { origin, offset: self.offset, begun: 0 };
+        let place = SpanCursor { origin, offset: self.offset, begun: 0 };
         let mut visitor = Placer { writer: self, place, context, event: None };
         while left > 0 {
             let wanted = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -236,9 +237,9 @@ impl<W: Write> PositionWriter<W> {
         Ok(())
     }
 
-    /// The position of the next event. One that is not to be its own place must not happen to look
+    /// The position of the next event. If it is not meant to be its own place, it must not happen to look
     /// like that.
-    fn position(&self, place: &mut Place, header: &EventHeader, context: LogContext) -> Result<u32> {
+    fn position(&self, place: &mut SpanCursor, header: &EventHeader, context: LogContext) -> Result<u32> {
         let (end_log_pos, own) = place.next(header, context);
         let header = EventHeader { end_log_pos, ..*header };
         if self.refuse_ambiguity && !own && context.has_own_position(&header, place.offset) {
@@ -259,12 +260,12 @@ impl<W: Write> PositionWriter<W> {
 enum Origin {
     /// From this offset of the input's log.
     Input { offset: u64 },
-    /// They were made anew.
-    Made(Positions),
+    /// They were newly made.
+    Made(PositionRule),
 }
 
 /// Where the next event of a span goes.
-struct Place {
+struct SpanCursor {
     origin: Origin,
     /// In the output.
     offset: u64,
@@ -272,7 +273,7 @@ struct Place {
     begun: u64,
 }
 
-impl Place {
+impl SpanCursor {
     /// The position that the next event gets, and whether that is its own place.
     #[inline]
     fn next(&mut self, header: &EventHeader, context: LogContext) -> (u32, bool) {
@@ -284,28 +285,30 @@ impl Place {
         match self.origin {
             Origin::Input { offset } if context.has_own_position(header, offset + self.begun) => (own, true),
             Origin::Input { .. } => (header.end_log_pos, false),
-            Origin::Made(Positions::Own) => (own, true),
-            Origin::Made(Positions::ConsecutiveFrom(from)) => (from.wrapping_add(self.begun as u32), false),
-            Origin::Made(Positions::Fixed(position)) => (position, false),
+            Origin::Made(PositionRule::Own) => (own, true),
+            Origin::Made(PositionRule::ConsecutiveFrom(from)) => {
+                (from.wrapping_add(self.begun as u32), false)
+            }
+            Origin::Made(PositionRule::Fixed(position)) => (position, false),
         }
     }
 }
 
-/// Places events that come in pieces.
+/// Places events that arrive in pieces.
 struct Placer<'a, W: Write> {
     writer: &'a mut PositionWriter<W>,
-    place: Place,
+    place: SpanCursor,
     context: LogContext,
     event: Option<Placed>,
 }
 
-/// The event that goes by.
+/// The current event.
 struct Placed {
-    /// Where it begins in what is read.
+    /// Where it begins in the bytes read.
     begin: u64,
     header: EventHeader,
     end_log_pos: u32,
-    /// Of a moved event as it was read, of a new one as it is written.
+    /// The checksum of a moved event as it was read, of a new one as it is written.
     crc: Crc32,
 }
 

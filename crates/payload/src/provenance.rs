@@ -1,5 +1,5 @@
-//! Who made a payload: binlogz, which marks its frames with zstd's content checksum where it is told to, or a server,
-//! whose frames never carry one.
+//! The origin of a payload: binlogz, which marks its frames with zstd's content checksum if told to, or a
+//! server, whose frames never carry one.
 //!
 //! ```text
 //! size field
@@ -8,7 +8,7 @@
 //!    1 frame descriptor    bit 2: a checksum of the content follows the frame
 //! ```
 //!
-//! Only the front of the event is looked at; whether the rest holds is found out by whoever expands it.
+//! Only the front of the event is read; expanding it shows whether the rest is valid.
 
 use binlogz_binlog::event::transaction_payload::HEADER_SIZE_LIMIT;
 use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
@@ -18,17 +18,18 @@ use crate::error::Result;
 const FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const CONTENT_CHECKSUM: u8 = 1 << 2;
 
-/// Who made a payload.
+/// The program that made a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provenance {
-    /// A server, or whoever does not mark frames.
+    /// A server, or another program that does not mark frames.
     Server,
-    /// binlogz: the transaction came plain.
+    /// binlogz: the transaction was plain before.
     Binlogz,
 }
 
-/// Who made the payload whose event's body begins with `front` and has `body_size` bytes, its checksum included or not,
-/// and its fields. `None`: `front` is too short to tell; [`HEADER_SIZE_LIMIT`] and five bytes suffice.
+/// The origin of the payload whose event's body begins with `front` and has `body_size` bytes, its checksum
+/// included or not, and its fields. `None` if `front` is too short to tell; [`HEADER_SIZE_LIMIT`] and five
+/// bytes suffice.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
-//! What compressing or expanding made of a piece of a log, before its place in the output is known.
+//! The new form of a piece of a log after compressing or expanding, before its place in the output is known.
 //!
-//! Workers make these in any order; [`crate::position_writer`] puts them one behind the other and
-//! fills in what depends on the place: `end_log_pos` and the checksum over it.
+//! Workers make these in any order; [`crate::position_writer`] writes them one after the other and fills in
+//! what depends on the place: `end_log_pos` and the checksum over it.
 
 use std::ops::Range;
 
@@ -25,8 +25,8 @@ pub struct LogContext {
 }
 
 impl LogContext {
-    /// Whether an event that ends at `end` of this log gives that as its position: it then has to
-    /// move along. In a relay log only the relay log's own events do.
+    /// Whether an event that ends at `end` of this log has that as its position, which then has to be
+    /// adjusted. In a relay log this is only true for the relay log's own events.
     #[inline]
     pub fn has_own_position(&self, header: &EventHeader, end: u64) -> bool {
         self.may_have_own_position(header) && header.end_log_pos == end as u32
@@ -39,21 +39,21 @@ impl LogContext {
     }
 }
 
-/// A piece of a log: where it stands, and in what log.
+/// A piece of a log: its place, and the log it belongs to.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct PieceContext {
     /// Where its first event begins in the log.
     pub offset: u64,
-    /// How its events are to be read.
+    /// How to read its events.
     pub context: LogContext,
-    /// Whether the log's format description lets payload events follow, as far as it will be
-    /// written: see [`crate::format_description`].
+    /// Whether the log's format description, as it will be written, lets payload events follow: see
+    /// [`crate::format_description`].
     pub announced: bool,
 }
 
-/// What `end_log_pos` new events get.
+/// The `end_log_pos` that new events get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Positions {
+pub enum PositionRule {
     /// Where they end in the output.
     Own,
     /// Where they end when the first one begins at this place of the source's log.
@@ -62,19 +62,19 @@ pub enum Positions {
     Fixed(u32),
 }
 
-/// Whole events, one behind the other.
+/// Whole events, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Span {
-    /// Events of the input, counted from its first byte: they go out as they came, but for those
-    /// whose position is their own place. Their checksums are derived from the old ones, right or wrong.
+pub enum RewrittenSpan {
+    /// Events of the input, counted from its first byte. They are written unchanged, except those whose
+    /// position is their own place; their checksums are derived from the old ones, right or wrong.
     Plain(Range<u64>),
-    /// Events that were made anew: positions and checksums are missing.
+    /// Newly made events: positions and checksums are missing.
     New {
-        /// Which bytes of [`Rewritten::spool`].
+        /// Their range in [`Rewritten::spool`].
         range: Range<u64>,
         /// The positions they get.
-        positions: Positions,
-        /// The events they were made of were not damaged.
+        positions: PositionRule,
+        /// Proof that the events they were made from were not damaged.
         verified: Verified,
     },
 }
@@ -84,11 +84,11 @@ pub enum Span {
 pub struct TransactionMark {
     /// Its GTID; `None` for anonymous ones.
     pub gtid: Option<Gtid>,
-    /// Where it stands in the input's log.
+    /// Its range in the input's log.
     pub old: Range<u64>,
     /// Its spans in [`Rewritten::spans`].
     pub spans: Range<usize>,
-    /// Bytes of the payload that it became, without the fields in front; `None`: it stays as it is.
+    /// Bytes of the payload it became, without the fields before it; `None` if it stays as it is.
     pub payload_size: Option<u64>,
 }
 
@@ -99,10 +99,10 @@ pub struct Rewritten {
     pub offset: u64,
     /// How the events are framed, in the input as in the output.
     pub context: LogContext,
-    /// Events that were made anew.
+    /// Newly made events.
     pub spool: Spool,
-    /// What goes out, in order.
-    pub spans: Vec<Span>,
+    /// The output, in order.
+    pub spans: Vec<RewrittenSpan>,
     /// What was done and what not.
     pub tally: Tally,
     /// The transactions, if they were asked for.
@@ -110,7 +110,7 @@ pub struct Rewritten {
 }
 
 impl Rewritten {
-    /// Nothing yet.
+    /// Empty.
     pub fn new(offset: u64, context: LogContext, spool: Spool, marks: bool) -> Self {
         let marks = marks.then(Vec::new);
         Rewritten { offset, context, spool, spans: Vec::new(), tally: Tally::default(), marks }
@@ -121,23 +121,23 @@ impl Rewritten {
     pub(crate) fn plain(&mut self, log: Range<u64>) {
         let range = log.start - self.offset..log.end - self.offset;
         match self.spans.last_mut() {
-            Some(Span::Plain(last)) if self.marks.is_none() && last.end == range.start => {
+            Some(RewrittenSpan::Plain(last)) if self.marks.is_none() && last.end == range.start => {
                 last.end = range.end
             }
             _ if range.is_empty() => {}
-            _ => self.spans.push(Span::Plain(range)),
+            _ => self.spans.push(RewrittenSpan::Plain(range)),
         }
     }
 
     /// Events in the spool.
     #[inline]
-    pub(crate) fn made(&mut self, range: Range<u64>, positions: Positions, verified: Verified) {
+    pub(crate) fn made(&mut self, range: Range<u64>, positions: PositionRule, verified: Verified) {
         if !range.is_empty() {
-            self.spans.push(Span::New { range, positions, verified });
+            self.spans.push(RewrittenSpan::New { range, positions, verified });
         }
     }
 
-    /// Notes the transaction whose spans begin at `first_span`, if that was asked for.
+    /// Records the transaction whose spans begin at `first_span`, if requested.
     pub(crate) fn mark(
         &mut self,
         old: Range<u64>,

@@ -1,30 +1,30 @@
-//! Watches events go by and tells a handler which transactions they make.
+//! Watches events and tells a handler which transactions they form.
 
 use std::ops::Range;
 
-use binlogz_binlog::transaction::{Boundary, TransactionAssembler, TransactionContent};
+use binlogz_binlog::transaction::{Boundary, TransactionBoundaryParser, TransactionContent};
 use binlogz_binlog::{EventHeader, EventVisitor, Verified};
 
 use crate::candidate::{BodyPrefix, Candidate, OpenGtid};
 use crate::error::{Error, Result};
 use crate::rewritten::LogContext;
 
-/// What is to be done with what a [`Scanner`] finds.
+/// Handles what a [`Scanner`] finds.
 pub(crate) trait Transactions {
-    /// The next event behind the GTID event of a transaction.
+    /// The next event after the GTID event of a transaction.
     fn event(&mut self, header: &EventHeader);
 
     /// The next bytes of its body.
     fn body(&mut self, bytes: &[u8]);
 
-    /// The transaction that [`Transactions::event`] told of is over. Not whole: the log ends, or
+    /// The transaction that [`Transactions::event`] reported is over. It is incomplete if the log ends, or
     /// another one begins, before its end.
     fn transaction(&mut self, candidate: Candidate, content: &TransactionContent, whole: bool) -> Result<()>;
 
-    /// A transaction without GTID event ended; its events are told as outside of transactions.
+    /// A transaction without GTID event ended; its events are reported as outside of transactions.
     fn without_gtid(&mut self);
 
-    /// Events outside of transactions stand here in the log.
+    /// Events outside of transactions are here in the log.
     fn outside(&mut self, log: Range<u64>);
 }
 
@@ -32,7 +32,7 @@ pub(crate) trait Transactions {
 pub(crate) struct Scanner<H> {
     pub(crate) handler: H,
     context: LogContext,
-    assembler: TransactionAssembler,
+    assembler: TransactionBoundaryParser,
     prefix: BodyPrefix,
     header: Option<(u64, EventHeader)>,
     current: Current,
@@ -43,7 +43,7 @@ enum Current {
     None,
     /// Inside the GTID event that begins one.
     Gtid(OpenGtid),
-    /// Behind it.
+    /// After it.
     Open(Candidate),
 }
 
@@ -52,7 +52,7 @@ impl<H: Transactions> Scanner<H> {
         Scanner {
             handler,
             context,
-            assembler: TransactionAssembler::new(),
+            assembler: TransactionBoundaryParser::new(),
             prefix: BodyPrefix::default(),
             header: None,
             current: Current::None,
@@ -65,7 +65,7 @@ impl<H: Transactions> Scanner<H> {
         Ok(self.handler)
     }
 
-    /// The open transaction, if there is one, will not be whole.
+    /// The open transaction, if there is one, stays incomplete.
     fn cut_off(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.current, Current::None) {
             Current::Open(candidate) => {

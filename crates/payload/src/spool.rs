@@ -1,7 +1,7 @@
-//! Bytes of unknown number: the first in memory, the rest in a temporary file without a name.
+//! Bytes of unknown number: the first ones in memory, the rest in an unnamed temporary file.
 //!
-//! What a transaction becomes must be known to the last byte before its GTID event can be written;
-//! a payload of a few kilobytes may become many gigabytes. A spool holds them meanwhile.
+//! The new form of a transaction must be known to the last byte before its GTID event can be written, and a
+//! payload of a few kilobytes may become many gigabytes. A spool holds those bytes meanwhile.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,19 +10,19 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Memory that several spools share: each takes of it what it needs, until it is gone.
+/// Memory shared by several spools: each takes what it needs, until it is used up.
 #[derive(Debug, Clone)]
 pub struct SpoolMemory(Arc<AtomicUsize>);
 
 impl SpoolMemory {
-    /// So many bytes for all spools together.
+    /// This many bytes for all spools together.
     pub fn new(bytes: usize) -> Self {
         SpoolMemory(Arc::new(AtomicUsize::new(bytes)))
     }
 
     /// Takes bytes, if they are there.
     fn take(&self, bytes: usize) -> bool {
-        // No other memory is published with the count: it is only a count.
+        // The count publishes no other memory: it is only a count.
         self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
 
@@ -31,17 +31,17 @@ impl SpoolMemory {
     }
 }
 
-/// Memory is taken from the common store in steps of this size, so that appending stays cheap.
+/// Memory is taken from the shared budget in steps of this size, so that appending stays cheap.
 const TAKE_SIZE: usize = 64 << 10;
 
-/// Is appended to, then read at any place.
+/// Append-only at first, then readable at any place.
 #[derive(Debug)]
 pub struct Spool {
     memory: Vec<u8>,
-    /// What was taken of the common memory.
+    /// Bytes taken from the shared memory.
     taken: usize,
     common: SpoolMemory,
-    /// What came when the memory was full, in the file from its beginning.
+    /// Bytes appended once the memory was full, in the file from its beginning.
     file: Option<File>,
     file_size: u64,
 }
@@ -79,7 +79,7 @@ impl Spool {
         self.append_to_file(bytes)
     }
 
-    /// Makes room for so many more bytes in memory, if there is any left.
+    /// Makes room for this many more bytes in memory, if there is any left.
     #[cold]
     fn take(&mut self, more: usize) -> bool {
         let missing = (self.memory.len() + more).saturating_sub(self.taken).next_multiple_of(TAKE_SIZE);
@@ -99,6 +99,13 @@ impl Spool {
         file.write_all(bytes).map_err(spill_error)?;
         self.file_size += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Removes everything appended from `size` on. Bytes in the file stay there, and are never read.
+    pub(crate) fn take_back(&mut self, size: u64) {
+        if self.file.is_none() {
+            self.memory.truncate(usize::try_from(size).unwrap_or(usize::MAX));
+        }
     }
 
     /// Replaces bytes that were written before.
@@ -127,7 +134,7 @@ impl Spool {
         self.memory.get_mut(start..end)
     }
 
-    /// The same, to look at.
+    /// The same, read-only.
     #[inline]
     pub fn memory(&self, range: Range<u64>) -> Option<&[u8]> {
         self.memory.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
@@ -138,7 +145,7 @@ impl Spool {
         self.file.is_some()
     }
 
-    /// Nothing more comes: keeps no room for it.
+    /// Nothing more will be appended: frees spare room.
     pub fn settle(&mut self) {
         self.memory.shrink_to_fit();
     }
@@ -189,7 +196,7 @@ impl Read for SpoolReader<'_> {
     }
 }
 
-/// Says which disk was full: the temporary directory's, not the output's.
+/// Names the disk that was full: the temporary directory's, not the output's.
 fn spill_error(error: io::Error) -> io::Error {
     let place = std::env::temp_dir();
     io::Error::new(

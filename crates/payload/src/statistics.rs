@@ -2,21 +2,25 @@
 //!
 //! | log, type | uncompressed | compressed |
 //! |---|---|---|
-//! | BINARY ZSTD | events inside the payload | payload, without the fields in front of it |
-//! | BINARY NONE | events behind the GTID event, without checksums | the same |
+//! | BINARY ZSTD | events inside the payload | payload, without the fields before it |
+//! | BINARY NONE | events after the GTID event, without checksums | the same |
 //! | RELAY ZSTD | what the payload says of its events | what it says of itself |
 //! | RELAY NONE | what the GTID event says of the transaction, less itself without checksum | the same |
 //!
-//! GTID events never count. The last row thus counts all checksums, even the GTID event's. Timestamps
-//! are the commit's, but for relay logs, where the server takes the time at which it received the
-//! transaction, which no log says. (Facts of MySQL 9.7.4's `binlog::monitoring::Context`.)
+//! GTID events never count. The last row thus counts all checksums, even the GTID event's. Timestamps are the
+//! commit's, except for relay logs, where the server takes the time at which it received the transaction,
+//! which is in no log. (Facts of MySQL 9.7.4's `binlog::monitoring::Context`.) MySQL 8.0.20 to 8.0.33 count the whole payload
+//! event, without its checksum, for BINARY ZSTD ([`ServerGeneration::counts_payload_event`]).
 
 use std::fmt;
 
 use binlogz_binlog::event::CompressionType;
 use binlogz_binlog::gtid::Gtid;
 
-/// Whose log a transaction stands in.
+#[cfg(doc)]
+use crate::server::ServerGeneration;
+
+/// The kind of log that holds a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogType {
     /// A binary log.
@@ -74,7 +78,7 @@ impl CompressionStats {
         }
     }
 
-    /// Adds what comes behind in the log. What relay logs say of sizes may be nonsense.
+    /// Adds what comes later in the log. The sizes in relay logs may be nonsense.
     fn add(&mut self, other: &CompressionStats) {
         let add = |sum: &mut u64, other: u64| *sum = sum.saturating_add(other);
         add(&mut self.transaction_counter, other.transaction_counter);
@@ -131,7 +135,7 @@ impl CompressionTable {
         (LogType::Relay, CompressionType::NONE),
     ];
 
-    /// Counts a transaction behind all others.
+    /// Counts a transaction after all others.
     pub fn count(&mut self, log: LogType, compression: CompressionType, figures: TransactionFigures) {
         let row = Self::KEYS.iter().zip(&mut self.rows).find(|(key, _)| **key == (log, compression));
         if let Some((_, row)) = row {
@@ -139,7 +143,7 @@ impl CompressionTable {
         }
     }
 
-    /// Adds what comes behind.
+    /// Adds what comes after.
     pub fn add(&mut self, other: &CompressionTable) {
         for (row, other) in self.rows.iter_mut().zip(&other.rows) {
             if let Some(other) = other {

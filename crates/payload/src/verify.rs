@@ -1,15 +1,15 @@
 //! Checks a log to the last byte, payloads included, without writing anything.
 //!
-//! Bytes that can't be read as events are errors, as everywhere. What can be read but is not what a
-//! server writes is a [`Problem`]: a body or row that does not decode, an event where none belongs, a
-//! length or position that does not fit. Checksums are the parser's business.
+//! Bytes that can't be read as events are errors, as everywhere. Bytes that can be read but that no server
+//! writes are a [`Problem`]: a body or row that does not decode, an event where none belongs, a length or
+//! position that does not fit. The parser checks the checksums.
 
 use std::fmt;
 use std::io::Read;
 
 use binlogz_binlog::event::{self, Event, RowsFlags};
 use binlogz_binlog::row::{RowDecoder, TableSchemas};
-use binlogz_binlog::transaction::{Boundary, Malformed, TransactionAssembler};
+use binlogz_binlog::transaction::{Boundary, Malformed, TransactionBoundaryParser};
 use binlogz_binlog::{
     EventFrame, EventHeader, EventParser, EventType, EventVisitor, StoredChecksum, Verified,
 };
@@ -24,7 +24,7 @@ use crate::rewritten::LogContext;
 /// Bodies above this size are not held, and so not decoded: law 5.
 const DECODED_SIZE_MAX: usize = 8 << 20;
 
-/// Problems of one piece that are told one by one; the others are counted.
+/// Problems of one piece that are reported one by one; the others are counted.
 const PROBLEMS_MAX: usize = 100;
 
 /// Something that no server writes.
@@ -101,8 +101,8 @@ impl Verifier {
         Ok(Verifier { expander: Expander::new()?, event: Vec::new(), rows: RowDecoder::new() })
     }
 
-    /// Checks whole events from `reader` that begin at `offset` of their log, with a transaction or
-    /// between two.
+    /// Checks whole events from `reader` that begin at `offset` of their log, at the start of a transaction
+    /// or between two.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl Verifier {
                 payload_offset: None,
                 current: None,
             },
-            assembler: TransactionAssembler::new(),
+            assembler: TransactionBoundaryParser::new(),
             prefix: BodyPrefix::default(),
             open: None,
             open_gtid: None,
@@ -153,10 +153,10 @@ impl Verifier {
 struct Visitor<'a> {
     expander: &'a mut Expander,
     check: Check<'a>,
-    assembler: TransactionAssembler,
+    assembler: TransactionBoundaryParser,
     prefix: BodyPrefix,
     open: Option<Open>,
-    /// The GTID event that is going by.
+    /// The GTID event being read.
     open_gtid: Option<OpenGtid>,
     /// The GTID event of the open transaction.
     gtid: Option<HeldGtid>,
@@ -188,7 +188,7 @@ impl Visitor<'_> {
         Ok(())
     }
 
-    /// In a log of its own coordinates every event says where it ends; artificial ones say 0.
+    /// In a log with its own coordinates every event gives its end; artificial ones give 0.
     fn check_position(&mut self, offset: u64, header: &EventHeader) {
         let context = self.check.context;
         let end = offset + u64::from(header.event_size);
@@ -249,7 +249,7 @@ impl EventVisitor for Visitor<'_> {
             self.gtid = Some(gtid.end(verified));
         }
         let placement = self.assembler.feed(&header, self.prefix.bytes());
-        // Logs without GTIDs are cut anywhere: what stands where can't be told there.
+        // Logs without GTIDs are cut anywhere, so the order of events can't be checked there.
         let told = self.assembler.content().gtid.is_some()
             || placement.malformed == Some(Malformed::MissingStatement);
         if let Some(malformed) = placement.malformed.filter(|_| told) {
@@ -262,7 +262,7 @@ impl EventVisitor for Visitor<'_> {
     }
 }
 
-/// Checks what an event says, wherever it stands.
+/// Checks the contents of an event, wherever it is.
 struct Check<'a> {
     context: LogContext,
     findings: Findings,
@@ -270,7 +270,7 @@ struct Check<'a> {
     event: &'a mut Vec<u8>,
     rows: &'a mut RowDecoder,
     schemas: TableSchemas,
-    /// The payload event that the current event stands in.
+    /// The payload event that contains the current event.
     payload_offset: Option<u64>,
     current: Option<(u64, EventHeader)>,
 }
@@ -284,9 +284,9 @@ impl Check<'_> {
             Event::TableMap(_) => {
                 self.schemas.note(frame.body(), lengths.of(frame.event_type()))?;
             }
-            // Those of the 5.1 betas are not decoded.
+            // Row events of the 5.1 betas are not decoded.
             Event::Rows(event) if event.event_type > EventType::PRE_GA_DELETE_ROWS => {
-                // A row event without table ends a statement, and changes nothing.
+                // A row event without a table ends a statement, and changes nothing.
                 if !event.rows.is_empty() {
                     let schema = self.schemas.get(event.table_id)?;
                     let mut rows = self.rows.rows(schema, &event)?;

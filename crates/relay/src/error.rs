@@ -3,13 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
-use binlogz_store::storage;
+use binlogz_store::is_transient;
 use binlogz_wire::ServerError;
 
-/// ER_CON_COUNT_ERROR: `is_network_error` of the server's rpl_replica.cc has it, ER_SOURCE_FATAL_ERROR_READING_BINLOG ends
-/// a replica's receiver for good.
+/// ER_CON_COUNT_ERROR: `is_network_error` in the server's rpl_replica.cc includes it, so a replica retries.
+/// ER_SOURCE_FATAL_ERROR_READING_BINLOG ends a replica's receiver for good.
 const TOO_MANY_CONNECTIONS: u16 = 1040;
-/// ER_UNKNOWN_ERROR: where a statement can't be answered.
+/// ER_UNKNOWN_ERROR: a statement can't be answered.
 pub(crate) const UNKNOWN_ERROR: u16 = 1105;
 
 /// The result of relaying.
@@ -19,48 +19,51 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The source can't be reached, or ended the conversation.
+    /// The source can't be reached, or closed the connection.
     #[error(transparent)]
     Source(#[from] binlogz_source::Error),
-    /// The disk, or what is on it.
+    /// The disk failed, or its contents are bad.
     #[error(transparent)]
     Store(#[from] binlogz_store::Error),
-    /// A file of the relay's own is not as the relay writes it.
+    /// One of the relay's own files has unexpected contents.
     #[error("{file} in the relay's directory is damaged: found {found}, expected {expected}")]
     Damaged {
-        /// Its name.
+        /// The file's name.
         file: String,
-        /// What stands there, shortened.
+        /// What it contains, shortened.
         found: String,
-        /// What should.
+        /// What it should contain.
         expected: String,
     },
-    /// The source's log is not the one that is kept here.
+    /// The source's log is not the one stored here.
     #[error("{0}")]
     Lineage(String),
-    /// The source's stream does not go on where the kept log ends.
+    /// The source is a server of which the relay knows that it can't follow it.
+    #[error("{0}")]
+    Unfollowable(String),
+    /// The source's stream does not continue where the stored log ends.
     #[error("{name} at {offset}: the source sends an event from there, expected {expected}")]
     Gap {
         /// The source's file.
         name: String,
-        /// Where the event stands.
+        /// The event's offset.
         offset: u64,
-        /// Where the next one should stand.
+        /// The expected position of the next event.
         expected: String,
     },
-    /// Bad bytes of the source's.
+    /// Bad bytes from the source.
     #[error(transparent)]
     Binlog(#[from] binlogz_binlog::Error),
     /// A transaction that can't be expanded.
     #[error(transparent)]
     Payload(#[from] binlogz_payload::Error),
-    /// One that can't be brought into a form, for all who wait for it.
+    /// A transaction that can't be converted to a form; shared with all readers waiting for it.
     #[error("{0}")]
     Conversion(Arc<Error>),
-    /// What is stored can't be read, or brought into a form.
+    /// Stored data can't be read or converted to a form.
     #[error("{file} {source}")]
     Stored {
-        /// The stored file; offsets are its own.
+        /// The stored file, to which offsets refer.
         file: String,
         /// What is wrong there.
         source: Box<Error>,
@@ -68,65 +71,68 @@ pub enum Error {
     /// A client broke the protocol.
     #[error(transparent)]
     Client(#[from] binlogz_wire::Error),
-    /// A client went away: nobody's trouble.
+    /// A client disconnected: not an error of ours.
     #[error("the client has left: {0}")]
     Left(io::Error),
-    /// What is kept is damaged there: what stands before and after it is served.
+    /// The stored log is damaged there; what precedes and follows the damage is served.
     #[error("{0}")]
     DamagedLog(String),
-    /// A client asked for what can't be served; it is told so.
+    /// A client's request can't be served; the client gets the reason.
     #[error("{0}")]
     Refused(String),
+    /// A client has more than is stored here, and it is not known yet whether the source has it too; it may ask again.
+    #[error("{0}")]
+    Ahead(String),
     /// Too few replicas have acknowledged what is durable here.
     #[error("not {wanted} replicas have acknowledged within {after:?}")]
     Unacknowledged {
-        /// So many are waited for.
+        /// How many acknowledgements we wait for.
         wanted: usize,
-        /// So long.
+        /// How long we waited.
         after: std::time::Duration,
     },
-    /// The system gives no thread: too many of them, or too little memory.
+    /// The system can't start a thread: there are too many, or too little memory.
     #[error("start the thread {name}: {source}: the limit of processes and threads, or memory, is used up")]
     Thread {
-        /// What it was to do.
+        /// The thread's purpose.
         name: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// A panic: a bug of ours.
     #[error("{name} panicked: {message}")]
     Panicked {
-        /// What was being done.
+        /// What the thread was doing.
         name: &'static str,
-        /// What it said.
+        /// The panic's message.
         message: String,
     },
-    /// What must be done for ever has ended: a bug of ours.
+    /// A task that must run for ever has ended: a bug of ours.
     #[error("{0} ended by itself, which it never should")]
     Ended(&'static str),
-    /// The archive at a place.
+    /// An error of the archive at this location.
     #[error("archive {0}: {1}")]
     Archive(String, binlogz_archive::Error),
-    /// The system refused.
+    /// An operation failed in the operating system.
     #[error("{doing}: {source}")]
     Io {
-        /// What was tried, as in "listen on 127.0.0.1:3307".
+        /// The attempted operation, as in "listen on 127.0.0.1:3307".
         doing: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Characters of a damaged file that an error shows.
+/// How many characters of a damaged file an error shows.
 const FOUND_MAX: usize = 80;
-/// Who keeps the receiving from going on.
+/// What keeps receiving from continuing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hindrance {
-    /// This machine: it lacks threads, descriptors, memory, room.
+    /// This machine: it lacks threads, descriptors, memory or disk space.
     Here,
-    /// The source, or the way to it: it can't be reached.
+    /// The source can't be reached.
     Unreachable,
-    /// The source is there, but does not give its log, or gives what can't be taken.
+    /// The source is up, but does not send its log, or sends something unacceptable.
     Refused,
 }
 
@@ -136,7 +142,7 @@ fn is_exhaustion(error: &io::Error) -> bool {
 }
 
 impl Error {
-    /// Found where a file of the relay's own should have something else.
+    /// The error for unexpected contents in one of the relay's own files.
     pub(crate) fn damaged(file: &str, found: &str, expected: impl Into<String>) -> Error {
         let shown: String = found.chars().take(FOUND_MAX).collect();
         let more = if shown.len() < found.len() { " …" } else { "" };
@@ -148,7 +154,7 @@ impl Error {
         move |source| Error::Io { doing, source }
     }
 
-    /// What reading a stored log failed with.
+    /// An error from reading a stored log.
     pub(crate) fn of_stored(source: io::Error) -> Error {
         match source.get_ref().and_then(|inner| inner.downcast_ref()) {
             Some(binlogz_store::Error::Unreadable { damage }) => Error::DamagedLog(damage.clone()),
@@ -161,7 +167,7 @@ impl Error {
         move |source| Error::Thread { name, source }
     }
 
-    /// What a connection to a client failed with.
+    /// An error on a connection to a client.
     pub(crate) fn of_client(doing: &str, source: io::Error) -> Error {
         use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
         match source.kind() {
@@ -170,7 +176,7 @@ impl Error {
         }
     }
 
-    /// Names the stored file, if bad bytes of it are the trouble.
+    /// Adds the stored file's name, if bad bytes in it are the cause.
     pub(crate) fn in_stored(self, file: impl FnOnce() -> String) -> Error {
         match self.is_bad_bytes() {
             true => Error::Stored { file: file(), source: Box::new(self) },
@@ -187,7 +193,7 @@ impl Error {
         }
     }
 
-    /// Whose trouble it is, for metrics.
+    /// The error's category, for metrics.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Error::Source(_) => "source",
@@ -200,7 +206,7 @@ impl Error {
             Error::Conversion(error) => error.kind(),
             Error::Stored { source, .. } => source.kind(),
             Error::Client(_) | Error::Left(_) => "client",
-            Error::Refused(_) => "refused",
+            Error::Refused(_) | Error::Ahead(_) | Error::Unfollowable(_) => "refused",
             Error::Unacknowledged { .. } => "replicas",
             Error::Thread { .. } => "thread",
             Error::Panicked { .. } | Error::Ended(_) => "panic",
@@ -209,10 +215,10 @@ impl Error {
         }
     }
 
-    /// Whether trying again can't help: somebody must decide or repair something first.
+    /// Whether retrying can't help: someone must decide or repair something first.
     pub(crate) fn is_final(&self) -> bool {
         match self {
-            // It is repaired with the next connection.
+            // The next connection repairs it.
             Error::Store(binlogz_store::Error::Refusing { .. }) => false,
             Error::Store(error) => !error.may_pass(),
             Error::Damaged { .. } | Error::Lineage(_) | Error::Gap { .. } => true,
@@ -220,12 +226,12 @@ impl Error {
         }
     }
 
-    /// Whether it is our own mistake, which comes again.
+    /// Whether it is our own bug, which will recur.
     pub(crate) fn is_bug(&self) -> bool {
         matches!(self, Error::Panicked { .. } | Error::Ended(_))
     }
 
-    /// Who keeps the receiving from going on, where trying again may help.
+    /// What keeps receiving from continuing, if retrying may help.
     pub(crate) fn hindrance(&self) -> Hindrance {
         match self {
             Error::Thread { .. } | Error::Io { .. } => Hindrance::Here,
@@ -244,7 +250,7 @@ impl Error {
         }
     }
 
-    /// Whether it is this machine's trouble: another server of the source would not help.
+    /// Whether the cause is this machine: another server of the source would not help.
     pub(crate) fn is_local(&self) -> bool {
         match self {
             Error::Store(_) | Error::Io { .. } | Error::Payload(binlogz_payload::Error::Io(_)) => true,
@@ -253,21 +259,22 @@ impl Error {
         }
     }
 
-    /// Whether it may be gone in a moment, although nobody repairs anything, as when descriptors are used up.
+    /// Whether it may pass without repair, as when descriptors run out.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Error::Store(error) => error.is_transient(),
             Error::Io { source, .. } | Error::Payload(binlogz_payload::Error::Io(source)) => {
-                storage::is_transient(source)
+                is_transient(source)
             }
             Error::Conversion(error) => error.is_transient(),
+            Error::Ahead(_) => true,
             _ => false,
         }
     }
 
-    /// What a client is told of it. What may pass in a moment has a code at which replicas connect again. So has all
-    /// trouble of this machine's where a statement is answered: a replica's receiver asks some before each dump, and stops
-    /// for good at any other error.
+    /// The error that a client gets. A temporary one gets a code at which replicas reconnect. So do all of this
+    /// machine's errors in answer to a statement: a replica's receiver sends some statements before each dump, and
+    /// stops for good at any other error.
     pub(crate) fn told(&self, code: u16) -> ServerError {
         match self.is_transient() || (code == UNKNOWN_ERROR && self.is_local()) {
             true => ServerError {
@@ -288,11 +295,11 @@ mod tests {
     fn trouble_of_this_machine_lets_replicas_connect_again() {
         let broken = || Error::io("read a file")(io::Error::from_raw_os_error(5));
         let exhausted = || Error::io("open a file")(io::Error::from_raw_os_error(24));
-        // A replica's receiver asks SELECT @@server_id before it asks for the log, and ends at any other error.
+        // A replica's receiver sends SELECT @@server_id before it asks for the log, and ends at any other error.
         assert_eq!(broken().told(UNKNOWN_ERROR).code, TOO_MANY_CONNECTIONS);
         assert_eq!(exhausted().told(UNKNOWN_ERROR).code, TOO_MANY_CONNECTIONS);
         assert_eq!(exhausted().told(1236).code, TOO_MANY_CONNECTIONS);
-        // What is broken in the log, or not to be had, does not pass.
+        // Damage in the log, or a request that can't be served, is not temporary.
         assert_eq!(Error::DamagedLog("binlog.000001 is damaged".into()).told(1236).code, 1236);
         assert_eq!(Error::Refused("no such variable".into()).told(UNKNOWN_ERROR).code, UNKNOWN_ERROR);
     }

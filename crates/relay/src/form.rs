@@ -6,41 +6,40 @@
 //! uncompressed  BASE-u.NNNNNN   the same transactions, none of them compressed; a file ends with 1 GiB (`cuts`)
 //! ```
 //!
-//! The log that is kept as the Nth has `BASE-zN` and `BASE-uN`: what a source's logs have in common is the source's own name.
+//! The Nth stored log uses `BASE-zN` and `BASE-uN`: a source's logs share only the source's own name.
 //!
-//! A form is part of a coordinate: whoever asks for a file by name gets the form that the name says. All three
-//! coordinates are functions of the stored bytes, so that they never change. Where a client names no file,
-//! [`FormPolicy`] decides.
+//! A form is part of a coordinate: a client that asks for a file by name gets the form that the name says. All three
+//! coordinates are functions of the stored bytes, so they never change. If a client names no file, [`FormPolicy`]
+//! decides.
 
 use binlogz_store::{FileNumber, LogNames};
 
 use crate::error::Result;
 
-/// What a client is served.
+/// A form in which a log is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Form {
     /// The source's own bytes, names and positions.
     Received,
-    /// Every transaction that may be compressed is.
+    /// Every transaction that may be compressed is compressed.
     Compressed,
     /// No compressed transactions, as if the feature did not exist.
     Uncompressed,
 }
 
-/// What clients are served that name no file.
+/// The form for clients that name no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormPolicy {
-    /// All of them this form.
+    /// The same form for all of them.
     Always(Form),
-    /// What each can read, as far as it tells what it is.
+    /// The form that each client can read, as far as it identifies itself: the default.
     Auto,
 }
 
 impl Form {
-    /// All of them.
     pub(crate) const ALL: [Form; 3] = [Form::Received, Form::Compressed, Form::Uncompressed];
 
-    /// As the command line and the relay's own files name it.
+    /// The form's name on the command line and in the relay's own files.
     pub fn name(self) -> &'static str {
         match self {
             Form::Received => "received",
@@ -54,19 +53,20 @@ impl Form {
         Form::ALL.into_iter().find(|form| form.name() == name)
     }
 
-    /// What a client can read that told this of itself: payloads only where libmysql, mysqld or mysqlbinlog of 8.0.20 or
-    /// later say who they are. Of all others it is not known, and some of them lose every row of a payload without a
-    /// word.
+    /// The form for a client with these connection attributes. Payloads go only to libmysql, mysqld or mysqlbinlog
+    /// that identify themselves as 8.0.20 or later. They get the source's own bytes, which cost nothing to make, under
+    /// the source's own names. We know nothing about other clients, and some of them silently lose every row of a
+    /// payload.
     pub(crate) fn for_client(attributes: &[(String, String)]) -> Form {
         let of = |wanted: &str| attribute(attributes, wanted);
         let reads_payloads = of("_client_name") == "libmysql"
             && matches!(of("program_name"), "mysqld" | "mysqlbinlog")
             && version(of("_client_version")).is_some_and(|version| version >= FIRST_WITH_PAYLOADS);
-        if reads_payloads { Form::Compressed } else { Form::Uncompressed }
+        if reads_payloads { Form::Received } else { Form::Uncompressed }
     }
 }
 
-/// Whether a client may be sent payloads that it did not ask for: one that is served them where it names no file, and
+/// Whether a client may be sent payloads that it did not ask for: a client that gets them when it names no file, and
 /// binlogz itself.
 pub(crate) fn knows_payloads(attributes: &[(String, String)]) -> bool {
     attribute(attributes, "_client_name") == "binlogz" || Form::for_client(attributes) != Form::Uncompressed
@@ -78,7 +78,7 @@ fn attribute<'a>(attributes: &'a [(String, String)], wanted: &str) -> &'a str {
 
 const FIRST_WITH_PAYLOADS: [u32; 3] = [8, 0, 20];
 
-/// The numbers that a version such as `8.0.36-28` begins with.
+/// The numbers at the beginning of a version such as `8.0.36-28`.
 fn version(text: &str) -> Option<[u32; 3]> {
     let mut parts = text.splitn(3, '.');
     let mut next = || {
@@ -89,14 +89,14 @@ fn version(text: &str) -> Option<[u32; 3]> {
     Some([next()?, next()?, next()?])
 }
 
-/// Names in all forms.
+/// File names in all forms.
 #[derive(Debug)]
 pub(crate) struct FormNames {
     names: [(Form, LogNames); 3],
 }
 
 impl FormNames {
-    /// Of the log that is kept as the one of this number.
+    /// Names for the stored log of this number.
     pub(crate) fn new(base: &str, lineage: u64) -> Result<Self> {
         let number = if lineage > 1 { lineage.to_string() } else { String::new() };
         let names = |suffix: &str| LogNames::new(&format!("{base}{suffix}"));
@@ -109,19 +109,18 @@ impl FormNames {
         })
     }
 
-    /// The name of a file by its number, which the form has its own of (`parts`).
+    /// The name of a file by its number, which differs between forms (`parts`).
     pub(crate) fn name(&self, form: Form, number: FileNumber) -> String {
         self.names.iter().find(|(of, _)| *of == form).map(|(_, names)| names.log(number)).unwrap_or_default()
     }
 
-    /// What a name asks for.
+    /// The form and number that a name refers to.
     pub(crate) fn parse(&self, name: &str) -> Option<(Form, FileNumber)> {
         self.names.iter().find_map(|(form, names)| Some((*form, names.number(name)?)))
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -153,8 +152,8 @@ mod tests {
                 ("_client_version".into(), version.into()),
             ])
         };
-        assert_eq!(client("libmysql", "mysqld", "9.7.4"), Form::Compressed);
-        assert_eq!(client("libmysql", "mysqlbinlog", "8.0.20"), Form::Compressed);
+        assert_eq!(client("libmysql", "mysqld", "9.7.4"), Form::Received);
+        assert_eq!(client("libmysql", "mysqlbinlog", "8.0.20"), Form::Received);
         for (name, program, version) in [
             ("libmysql", "mysqld", "8.0.19"),
             ("libmysql", "mysqld", "8.0"),

@@ -7,108 +7,61 @@
 //!                                                                └ sender ─ uncompressed  replica
 //! ```
 //!
-//! * `receiver` takes what the source sends and gives it to `binlogz-store`, a transaction at a time;
-//! * `gate` counts clients, `accounts` says who they may be;
-//! * `server` accepts clients, `answers` says what their statements are worth, with `variables`;
-//! * `sender` serves a dump: `groups` finds the transactions in what is durable, `translate` gives them the form
-//!   with `convert` and `clock`, `sink` makes packets of them; `checkpoints` says where in a file to begin;
-//! * `whole` goes through a file of a form for its end and its events, `listing` shows those;
-//! * `semi_sync` asks a semi-synchronous replica for its acknowledgements, `acknowledgements` waits for those of several;
-//! * `parts` says what a file of a form is: `cuts` ends those of the uncompressed form at 1 GiB, `numbers` counts them;
-//! * `conversions` has each `block` of transactions made once for all replicas that want it;
+//! Each folder is a stage of this flow. Its `mod.rs` says what comes in, what goes out, and which file does what.
+//! Each stage uses only those above it in this list:
 //!
-//! * `repair` asks the source again for what is damaged of the log;
-//! * `continuity` asks whether the source's log still is the one that is kept;
-//! * `lineages` holds the logs of the servers that were followed, `start` and `seed` begin one, `syncing` says when it is
-//!   made durable;
-//! * `compression_stats` counts what was stored; `archiving` puts closed files into an archive, `brought_back` has purged ones
-//!   come back from there for their readers; `retention` removes old files, `ended` says what a log was of which nothing is
-//!   left; `admin` does what statements want done;
-//! * `disk` is where all of them keep their files;
-//! * `duties` starts the threads and sees each that ends; `lag` says how far the source is ahead, and whether receiving stands still;
-//! * `control` steers the receiving, `dumps` and `meters` watch, `status` is all of it at one moment, `http` shows it.
+//! * `telemetry`: counters, lag and log lines from all parts;
+//! * `log`: the stored logs, and the indexes into their files;
+//! * `replicas`: what we know about the connected replicas;
+//! * `forms`: converts the stored log into the form a reader can read;
+//! * `receive`: from the source to durable bytes;
+//! * `housekeeping`: retention and archiving of closed files;
+//! * `statements`: answers to clients' SQL statements;
+//! * `serve`: clients, logins and dumps;
+//! * `watch`: status, metrics and pages;
+//! * `relay.rs` joins them, as its `options` say.
 //!
-//! One thread a client, one that receives, one that syncs. What is said on the wire is decided in `binlogz-wire`,
-//! what is on disk in `binlogz-store`, what an expanded transaction looks like in `binlogz-payload`.
+//! There is one thread per client, one that receives and one that syncs. `binlogz-wire` decides what goes over the
+//! wire, `binlogz-store` what is on disk, and `binlogz-payload` what an expanded transaction looks like.
 
-#![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::big_endian_bytes, clippy::host_endian_bytes)]
-
-mod accounts;
-mod acknowledgements;
-mod admin;
-mod answers;
-mod archiving;
-mod block;
-mod brought_back;
-mod checkpoints;
-mod clock;
-mod compression_stats;
-mod continuity;
-mod control;
-mod conversions;
-mod convert;
-mod cuts;
-mod disk;
-mod dumps;
-mod duties;
-mod ended;
 mod error;
 mod form;
-mod gate;
-mod groups;
-mod head;
-mod http;
-mod identity;
-mod lag;
-mod lineages;
-mod lines;
-mod listing;
-mod meters;
-mod numbers;
+mod forms;
+mod housekeeping;
+mod lock;
+mod log;
 mod options;
-mod parts;
-mod pins;
-mod receiver;
-mod recent;
-mod registry;
+mod receive;
 mod relay;
-mod repair;
-mod replica_status;
-mod retention;
-mod seed;
-mod semi_sync;
-mod sender;
-mod served;
-mod server;
-mod sink;
-mod sources;
-mod start;
-mod status;
-mod steering;
-mod storing;
-mod syncing;
-mod translate;
-mod transport;
-mod variables;
-mod whole;
+mod replicas;
+mod serve;
+mod statements;
+mod telemetry;
+#[cfg(test)]
+mod tests;
+mod time;
+mod watch;
 
-pub use accounts::AccountOptions;
-pub use acknowledgements::WaitForReplicas;
-pub use archiving::ArchiveOptions;
-pub use brought_back::BringBack;
-pub use control::Phase;
-pub use duties::DutyStatus;
 pub use error::{Error, Result};
 pub use form::{Form, FormPolicy};
-pub use gate::Limits;
-pub use http::HttpOptions;
-pub use meters::Remembered;
+pub use housekeeping::archiving::ArchiveOptions;
+pub use housekeeping::retention::Retention;
+pub use log::brought_back::BringBack;
+pub use log::syncing::SyncPolicy;
 pub use options::{ListenTls, RelayOptions};
-pub use relay::{Level, Log, Relay, Running};
-pub use retention::Retention;
-pub use start::StartAt;
-pub use status::{
-    Begun, Bytes, Clients, LineageState, LineageStatus, LogStatus, Place, ReplicaStatus, SourceStatus, Status,
+pub use receive::control::Phase;
+pub use receive::source_status::SourceStatus;
+pub use receive::start::StartAt;
+pub use receive::storing::Storing;
+pub use relay::{Relay, Running};
+pub use replicas::acknowledgements::WaitForReplicas;
+pub use serve::accounts::AccountOptions;
+pub use serve::admission::Limits;
+pub use serve::upstream::ForwardOptions;
+pub use telemetry::duties::DutyStatus;
+pub use telemetry::meters::RememberedError;
+pub use telemetry::{Level, Log};
+pub use watch::http::HttpOptions;
+pub use watch::status::{
+    Bytes, Clients, LineageOrigin, LineageState, LineageStatus, LogPosition, LogStatus, ReplicaStatus, Status,
 };
-pub use storing::Storing;
-pub use syncing::SyncPolicy;

@@ -1,4 +1,4 @@
-//! How to relay: what is configured, and whether it can be.
+//! The relay's configuration, and its validation.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,97 +7,109 @@ use std::sync::Arc;
 use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_source::ConnectOptions;
 
-use crate::accounts::{AccountOptions, Accounts};
-use crate::acknowledgements::WaitForReplicas;
-use crate::archiving::ArchiveOptions;
 use crate::error::{Error, Result};
 use crate::form::FormPolicy;
-use crate::gate::Limits;
-use crate::http::HttpOptions;
-use crate::retention::Retention;
-use crate::start::StartAt;
-use crate::storing::Storing;
-use crate::syncing::SyncPolicy;
-use crate::transport::ServerTls;
+use crate::housekeeping::archiving::ArchiveOptions;
+use crate::housekeeping::retention::Retention;
+use crate::log::syncing::SyncPolicy;
+use crate::receive::start::StartAt;
+use crate::receive::storing::Storing;
+use crate::replicas::acknowledgements::WaitForReplicas;
+use crate::serve::accounts::{AccountOptions, Accounts};
+use crate::serve::admission::Limits;
+use crate::serve::transport::ServerTls;
+use crate::serve::upstream::ForwardOptions;
+use crate::watch::http::HttpOptions;
 
-/// How to relay.
+/// The relay's configuration.
 #[derive(Debug, Clone)]
 pub struct RelayOptions {
-    /// The source's servers, and how to log in there: the first that can be followed is.
+    /// The source's servers, and how to log in there. The relay follows the first one that it can.
     pub sources: Vec<ConnectOptions>,
-    /// Who may log in to the relay; none: the account that the relay has at the source.
+    /// The accounts that may log in to the relay; if empty, the account that the relay uses at the source.
     pub accounts: Vec<AccountOptions>,
-    /// How many clients are served.
+    /// How many clients to serve.
     pub limits: Limits,
-    /// Where the log is kept.
+    /// The log's directory.
     pub directory: PathBuf,
     /// Where replicas connect.
     pub listen: SocketAddr,
-    /// What clients are shown that connect with TLS; without it there is no TLS.
-    pub listen_tls: Option<ListenTls>,
-    /// What a client is served that names no file.
+    /// What TLS clients are shown.
+    pub listen_tls: ListenTls,
+    /// Whether clients must use TLS.
+    pub require_tls: bool,
+    /// The form for a client that names no file.
     pub form: FormPolicy,
-    /// How what is received is kept.
+    /// How received transactions are stored.
     pub storing: Storing,
-    /// Bytes of transactions with which a file of the uncompressed form ends. A log has that with which it began:
-    /// coordinates depend on it.
+    /// A file of the uncompressed form ends once its transactions have this many bytes. A log keeps the value with
+    /// which it began, since coordinates depend on it.
     pub uncompressed_file_size: u64,
     /// Where a new log begins.
     pub start: StartAt,
     /// Files that a new log begins with instead.
     pub seed: Vec<PathBuf>,
-    /// When it is made durable.
+    /// When the log is made durable.
     pub sync: SyncPolicy,
     /// The keys of encrypted files.
     pub keyring: Option<Arc<Keyring>>,
-    /// Files are encrypted with this one.
+    /// The key that new files are encrypted with.
     pub encrypt: Option<Arc<MasterKey>>,
-    /// What is kept of the log.
+    /// Which files to keep.
     pub retention: Retention,
-    /// Where closed files go, before any is purged.
+    /// Where closed files go before any is purged.
     pub archive: Option<ArchiveOptions>,
-    /// Where status and metrics can be asked for over HTTP.
+    /// Where to serve status and metrics over HTTP.
     pub http: Option<HttpOptions>,
-    /// The relay's own server id; by default one made of its uuid.
+    /// The relay's own server id; by default derived from its uuid.
     pub server_id: Option<u32>,
     /// Whether transactions are acknowledged to the source (semi-synchronous replication), each once it is
     /// durable.
     pub semi_sync: bool,
-    /// Whether clients may log in with `mysql_native_password`, which those of before 8.0 and MariaDB's know alone.
+    /// Whether clients may log in with `mysql_native_password`, the only method of clients older than 8.0 and
+    /// MariaDB's.
     pub listen_native_password: bool,
     /// Whether replicas may acknowledge what they are sent (semi-synchronous replication).
     pub listen_semi_sync: bool,
-    /// For how many of them the relay's own acknowledgements wait.
+    /// Whether statements that the relay does not answer itself are forwarded to the source, and how.
+    pub forward: Option<ForwardOptions>,
+    /// How many of them the relay's own acknowledgements wait for.
     pub wait_for_replicas: WaitForReplicas,
 }
 
 impl RelayOptions {
-    /// As servers end theirs; positions have 32 bits, and transactions may be large.
+    /// The same size as servers use; positions have 32 bits, and transactions may be large.
     pub const UNCOMPRESSED_FILE_SIZE: u64 = 1 << 30;
 }
 
-/// TLS towards clients.
-#[derive(Debug, Clone)]
-pub struct ListenTls {
-    /// The certificates, in a PEM file: the relay's own first.
-    pub certificate: PathBuf,
-    /// The key of the first.
-    pub key: PathBuf,
-    /// Whether clients must use it.
-    pub required: bool,
+/// The certificate for clients that connect with TLS.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ListenTls {
+    /// None: there is no TLS.
+    Off,
+    /// One that the relay makes itself, once, and keeps in its directory.
+    #[default]
+    Own,
+    /// A given one.
+    Files {
+        /// A PEM file of certificates, the relay's own first.
+        certificate: PathBuf,
+        /// The private key of the first certificate.
+        key: PathBuf,
+    },
 }
 
 impl RelayOptions {
-    /// Reads what the options name, and says what is wrong with them. Nothing is changed.
+    /// Reads the files that the options name, and reports errors. Changes nothing.
     ///
     /// # Errors
     ///
-    /// No source, an account without password, certificates that can't be read.
+    /// There is no source, an account has no password, or certificates can't be read.
     pub fn check(&self) -> Result<()> {
         self.resolve().map(drop)
     }
 
-    /// Who may log in, and what they are shown.
+    /// The accounts that may log in, and the given certificate that they are shown.
     pub(crate) fn resolve(&self) -> Result<(Accounts, Option<ServerTls>)> {
         let source = self.sources.first();
         let source = source.ok_or_else(|| Error::Refused("there is no source to follow".into()))?;
@@ -125,8 +137,10 @@ impl RelayOptions {
             }
             accounts.push(AccountOptions::new(user, password));
         }
-        let tls =
-            self.listen_tls.as_ref().map(|tls| ServerTls::read(&tls.certificate, &tls.key)).transpose()?;
+        let tls = match &self.listen_tls {
+            ListenTls::Files { certificate, key } => Some(ServerTls::read(certificate, key)?),
+            ListenTls::Off | ListenTls::Own => None,
+        };
         Ok((Accounts::new(accounts)?, tls))
     }
 }

@@ -1,135 +1,103 @@
-//! The relay as a whole: what its threads share, how it starts, what it says.
+//! The relay as a whole: joins its parts and starts their threads.
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_binlog::printable;
-use binlogz_engine::CompressionVariables;
-use binlogz_payload::statistics::CompressionTable;
+use binlogz_variables::CompressionVariables;
 
-use crate::accounts::Accounts;
-use crate::acknowledgements::{Acknowledgements, Waited};
-use crate::archiving;
-use crate::brought_back::BroughtBack;
-use crate::control::Control;
-use crate::disk::{Directory, Disk};
-use crate::dumps::Dumps;
-use crate::duties::{self, Duties};
 use crate::error::{Error, Result};
-use crate::gate::Gate;
-use crate::http::History;
-use crate::lag::Lag;
-use crate::lineages::{Kept, Lineages};
-use crate::meters::Meters;
-use crate::options::RelayOptions;
-use crate::pins::Pins;
-use crate::registry::Registry;
-use crate::retention::{self, Retention};
-use crate::seed;
-use crate::served::Served;
-use crate::sources::Sources;
-use crate::syncing::Unsynced;
-use crate::transport::ServerTls;
-use crate::{http, identity, receiver, server};
+use crate::forms::conversions::Conversions;
+use crate::housekeeping::retention::Retention;
+use crate::housekeeping::{Housekeeping, archiving, retention};
+use crate::log::brought_back::BroughtBack;
+use crate::log::disk::{Directory, Disk};
+use crate::log::lineages::Lineages;
+use crate::log::syncing::Unsynced;
+use crate::options::{ListenTls, RelayOptions};
+use crate::receive::control::Control;
+use crate::receive::intake::Intake;
+use crate::receive::source_variables::KnownVariables;
+use crate::receive::sources::Sources;
+use crate::receive::{identity, product, receiver, seed};
+use crate::replicas::acknowledgements::Acknowledgements;
+use crate::replicas::dumps::Dumps;
+use crate::replicas::registry::Registry;
+use crate::serve::admission::Gate;
+use crate::serve::last_served::LastServed;
+use crate::serve::pins::Pins;
+use crate::serve::transport::ServerTls;
+use crate::serve::{Server, own_certificate, server};
+use crate::statements::Statements;
+use crate::telemetry::{Level, Log, Telemetry, duties};
+use crate::watch::http::History;
+use crate::watch::{Watch, http};
 
-/// Tells what happened, a line at a time.
-pub type Log = Box<dyn Fn(Level, &str) + Send + Sync>;
-
-/// Who should read a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    /// Whoever wants to know what happened.
-    Info,
-    /// Whoever wants to know what went wrong.
-    Error,
-}
-
-/// A relay that runs.
+/// A running relay: the parts that its threads work on.
 pub struct Relay {
     pub(crate) options: RelayOptions,
-    pub(crate) accounts: Accounts,
-    pub(crate) gate: Gate,
-    pub(crate) control: Control,
-    pub(crate) meters: Meters,
-    pub(crate) duties: Duties,
-    pub(crate) lag: Lag,
-    pub(crate) dumps: Dumps,
-    pub(crate) acknowledgements: Arc<Acknowledgements>,
-    pub(crate) history: History,
-    pub(crate) started: Instant,
-    pub(crate) uuid: ServerUuid,
-    pub(crate) registry: Registry,
-    pub(crate) sources: Sources,
-    pub(crate) tls: Option<ServerTls>,
-    pub(crate) pins: Pins,
-    pub(crate) served: Served,
-    /// How transactions are stored from now on.
-    pub(crate) compression: Mutex<CompressionVariables>,
-    /// What was stored.
-    pub(crate) compression_stats: Mutex<CompressionTable>,
-    pub(crate) lineages: Lineages,
-    pub(crate) brought_back: Arc<BroughtBack>,
-    /// Whether more was written than is durable.
-    unsynced: Unsynced,
-    /// What the names of seeded files begin with.
-    seeded: Option<String>,
-    source_has_gtids: Mutex<Option<bool>>,
-    log: Log,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) intake: Arc<Intake>,
+    pub(crate) housekeeping: Arc<Housekeeping>,
+    pub(crate) server: Arc<Server>,
+    pub(crate) watch: Watch,
 }
 
 impl Relay {
-    /// Opens what is kept, listens, and begins to receive and to serve. Serving does not wait for the source.
+    /// Opens the stored logs, listens, and starts receiving and serving. Serving does not wait for the source.
     ///
     /// # Errors
     ///
-    /// A directory that is in use or damaged, an address that can't be listened on, an account without password.
+    /// The directory is in use or damaged, we can't listen on an address, or an account has no password. Or nothing is
+    /// stored yet, and the source is a server that can't be followed.
     pub fn start(options: RelayOptions, log: Log) -> Result<Running> {
         let disk = Arc::new(Directory(options.directory.clone()));
         let relay = Relay::open(options, disk, log)?;
-        let listening = format!("listen on {}", relay.options.listen);
-        let listener = TcpListener::bind(relay.options.listen).map_err(Error::io(listening.clone()))?;
-        let address = listener.local_addr().map_err(Error::io(listening))?;
-        let http = relay.options.http.as_ref().map(|http| {
-            let http = http.address;
-            let listening = format!("listen on {http}");
-            let listener = TcpListener::bind(http).map_err(Error::io(listening.clone()))?;
-            let address = listener.local_addr().map_err(Error::io(listening))?;
-            Ok::<_, Error>((listener, address))
-        });
-        let http = http.transpose()?;
+        if relay.intake.lineages.last().is_none() {
+            // There is nothing to serve, and never will be.
+            product::check_any(&relay.intake.sources)?;
+        }
+        let options = &relay.options;
+        let (listener, address) = listen(options.listen)?;
+        let http = options.http.as_ref().map(|http| listen(http.address)).transpose()?;
         let relay = Arc::new(relay);
-        relay.say(&format!("listening on {address}"));
-        duties::start(&relay, duties::SYNC, |relay| relay.sync_for_ever())?;
-        duties::start(&relay, duties::RECEIVE, |relay| receiver::run(relay))?;
+        relay.telemetry.say(&format!("listening on {address}"));
+        relay.take_up(duties::SYNC, |relay| relay.intake.sync_for_ever())?;
+        relay.take_up(duties::RECEIVE, |relay| receiver::run(&relay.intake))?;
         if relay.options.retention != Retention::default() {
-            duties::start(&relay, duties::RETAIN, |relay| retention::watch(relay))?;
+            relay.take_up(duties::RETAIN, |relay| retention::watch(&relay.housekeeping))?;
         }
         if let Some(archive) = relay.options.archive.clone() {
-            duties::start(&relay, duties::ARCHIVE, move |relay| archiving::watch(relay, &archive))?;
+            relay.take_up(duties::ARCHIVE, move |relay| archiving::watch(&relay.housekeeping, &archive))?;
         }
         if let Some((listener, address)) = http {
-            relay.say(&format!("status on http://{address}/"));
-            duties::start(&relay, duties::WATCH, |relay| History::watch(relay))?;
-            duties::start(&relay, duties::HTTP, move |relay| http::serve(relay, &listener))?;
+            relay.telemetry.say(&format!("status on http://{address}/"));
+            relay.take_up(duties::WATCH, |relay| History::watch(&relay.watch))?;
+            relay.take_up(duties::HTTP, move |relay| http::serve(&relay.watch, &listener))?;
         }
-        let accepting = duties::start(&relay, duties::ACCEPT, move |relay| server::accept(relay, &listener))?;
+        let accepting =
+            relay.take_up(duties::ACCEPT, move |relay| server::accept(&relay.server, &listener))?;
         Ok(Running { address, accepting })
     }
 
-    /// Opens what is kept: a relay that does nothing yet.
+    /// Opens the stored logs, but starts no threads yet.
     pub(crate) fn open(options: RelayOptions, disk: Arc<dyn Disk>, log: Log) -> Result<Relay> {
         let (accounts, tls) = options.resolve()?;
         let keyring = options.keyring.clone();
         let limit = options.uncompressed_file_size;
         let lineages = Lineages::open(disk, keyring, limit, &mut |level, line| log(level, &printable(line)))?;
+        let tls = match &options.listen_tls {
+            ListenTls::Own => {
+                let (certificate, key) = own_certificate::files(&options.directory)?;
+                let tls = ServerTls::read(&certificate, &key)?;
+                let shown = tls.shown_fingerprint();
+                log(Level::Info, &printable(&format!("TLS with {}, SHA-256 {shown}", certificate.display())));
+                Some(tls)
+            }
+            ListenTls::Off | ListenTls::Files { .. } => tls,
+        };
         let uuid = identity::own_uuid(lineages.own().as_ref())?;
         let seeded = match lineages.last() {
             Some(_) => None,
@@ -137,226 +105,121 @@ impl Relay {
         };
         let bring_back = options.archive.as_ref().map(|archive| archive.bring_back).unwrap_or_default();
         let pins = Pins::open(lineages.own())?;
-        let served = Served::open(lineages.own())?;
-        Ok(Relay {
-            accounts,
-            gate: Gate::new(options.limits),
+        let served = LastServed::open(lineages.own())?;
+        let telemetry = Arc::new(Telemetry::new(log));
+        let (source_variables, unused) = KnownVariables::open(Arc::clone(lineages.own()));
+        if let Some(error) = unused {
+            telemetry.complain(&error, &error.to_string());
+        }
+        let lineages = Arc::new(lineages);
+        let conversions = Arc::new(Conversions::new());
+        let acknowledgements = Arc::<Acknowledgements>::default();
+        let (dumps, registry) = (Arc::<Dumps>::default(), Arc::<Registry>::default());
+        let intake = Arc::new(Intake {
+            telemetry: Arc::clone(&telemetry),
+            lineages: Arc::clone(&lineages),
+            conversions: Arc::clone(&conversions),
+            acknowledgements: Arc::clone(&acknowledgements),
             control: Control::default(),
-            meters: Meters::default(),
-            duties: Duties::default(),
-            lag: Lag::default(),
-            dumps: Dumps::default(),
-            acknowledgements: Arc::default(),
-            history: History::default(),
-            started: Instant::now(),
-            uuid,
-            registry: Registry::default(),
             sources: Sources::new(options.sources.clone()),
-            tls,
-            pins,
-            served,
+            questions: Arc::default(),
+            uuid,
+            server_id: options.server_id,
             compression: Mutex::new(CompressionVariables::new(options.storing.level())),
             compression_stats: Mutex::default(),
-            lineages,
-            brought_back: Arc::new(BroughtBack::new(bring_back)),
-            unsynced: Unsynced::default(),
+            start: options.start.clone(),
             seeded,
+            semi_sync: options.semi_sync,
+            wait_for_replicas: options.wait_for_replicas,
+            sync_policy: options.sync,
+            encrypt: options.encrypt.clone(),
+            directory: options.directory.clone(),
+            unsynced: Unsynced::default(),
             source_has_gtids: Mutex::new(None),
-            log,
-            options,
-        })
+            source_variables,
+        });
+        let housekeeping = Arc::new(Housekeeping {
+            telemetry: Arc::clone(&telemetry),
+            lineages: Arc::clone(&lineages),
+            dumps: Arc::clone(&dumps),
+            brought_back: Arc::new(BroughtBack::new(bring_back)),
+            archive: options.archive.clone(),
+            retention: options.retention,
+            directory: options.directory.clone(),
+            keyring: options.keyring.clone(),
+        });
+        let statements = Statements {
+            intake: Arc::clone(&intake),
+            housekeeping: Arc::clone(&housekeeping),
+            registry: Arc::clone(&registry),
+            listen_semi_sync: options.listen_semi_sync,
+            requires_tls: options.require_tls,
+            hostname: hostname(),
+        };
+        let server = Arc::new(Server {
+            telemetry: Arc::clone(&telemetry),
+            lineages,
+            conversions,
+            housekeeping: Arc::clone(&housekeeping),
+            statements,
+            registry,
+            dumps,
+            acknowledgements,
+            gate: Gate::new(options.limits),
+            accounts,
+            pins,
+            served,
+            tls,
+            requires_tls: options.require_tls,
+            native_password: options.listen_native_password,
+            semi_sync: options.listen_semi_sync,
+            forward: options.forward,
+            form: options.form,
+        });
+        let watch = Watch {
+            telemetry: Arc::clone(&telemetry),
+            intake: Arc::clone(&intake),
+            server: Arc::clone(&server),
+            history: History::default(),
+            started: Instant::now(),
+            http: options.http.clone(),
+        };
+        Ok(Relay { options, telemetry, intake, housekeeping, server, watch })
     }
 
-    /// Tells what happened. What peers sent can't make lines of its own.
-    pub(crate) fn say(&self, line: &str) {
-        (self.log)(Level::Info, &printable(line));
+    /// Runs a duty in its own thread.
+    pub(crate) fn take_up(
+        self: &Arc<Self>,
+        name: &'static str,
+        work: impl FnOnce(&Relay) + Send + 'static,
+    ) -> Result<thread::JoinHandle<()>> {
+        let (its, relay) = (Arc::clone(self), Arc::clone(self));
+        duties::start(&self.telemetry, name, move || work(&its), move |error| relay.duty_ended(name, error))
     }
 
-    /// Tells what went wrong, counts it and remembers it.
-    pub(crate) fn complain(&self, error: &Error, line: &str) {
-        let line = printable(line);
-        self.meters.failed(error.kind(), &line);
-        (self.log)(Level::Error, &line);
-    }
-
-    /// The log that is served, once there is one.
-    pub(crate) fn kept(&self) -> Option<Arc<Kept>> {
-        self.lineages.served()
-    }
-
-    /// The log of this server: the one that is received, or a new one. `has_all`: the server was seen to have all
-    /// that is kept here, and all that comes behind it.
-    pub(crate) fn keep(&self, base: &str, source: ServerUuid, has_all: bool) -> Result<Arc<Kept>> {
-        match self.lineages.last() {
-            Some(kept) if kept.source == source && kept.base == base => return Ok(kept),
-            Some(kept) if has_all && kept.source != source => {
-                self.sync()?;
-                self.say(&format!("the source {source} is followed instead of {}", kept.source));
-            }
-            Some(kept) => {
-                return Err(Error::Lineage(format!(
-                    "{} holds {}.* of the source {}, but the source is {source} now and calls its log {base}.*: another \
-                     source's log needs another directory",
-                    self.options.directory.display(),
-                    kept.base,
-                    kept.source
-                )));
-            }
-            None => {
-                if let Some(seeded) = self.seeded.as_deref().filter(|seeded| *seeded != base) {
-                    return Err(Error::Lineage(format!(
-                        "the log was seeded with {seeded}.*, but the source calls its log {base}.*"
-                    )));
-                }
-            }
-        }
-        self.begin(base, source)
-    }
-
-    /// The source's log is another one than the one that is kept: that stays as it is, and a new one begins.
-    pub(crate) fn begin_anew(&self, kept: &Kept, change: &str) -> Result<Arc<Kept>> {
-        self.sync()?;
-        self.say(&format!(
-            "the source's log was reset or put back: {change}; it is kept from its beginning as another one"
-        ));
-        self.meters.drained.store(false, Ordering::Relaxed);
-        self.lag.begin_anew(Instant::now());
-        self.begin(&kept.base, kept.source)
-    }
-
-    fn begin(&self, base: &str, source: ServerUuid) -> Result<Arc<Kept>> {
-        let (kept, report) = self.lineages.begin(base, source)?;
-        self.say(&format!("log {base} of the source {source}: {report}"));
-        Ok(kept)
-    }
-
-    /// All GTIDs that were received.
-    pub(crate) fn written_gtids(&self) -> GtidSet {
-        let mut gtids = self.lineages.one_before().map(|kept| kept.written_gtids()).unwrap_or_default();
-        if let Some(kept) = self.lineages.last() {
-            gtids.union(&kept.written_gtids());
-        }
-        gtids
-    }
-
-    /// More was written: somebody should sync it.
-    pub(crate) fn written(&self, kept: &Kept, gtids: &GtidSet) {
-        kept.written(gtids);
-        let all = self.meters.transactions.load(Ordering::Relaxed);
-        self.unsynced.add(all - self.meters.unsynced_from.swap(all, Ordering::Relaxed).min(all));
-    }
-
-    /// Makes durable what was written by now.
-    pub(crate) fn sync(&self) -> Result<()> {
-        let Some(kept) = self.lineages.last() else { return Ok(()) };
-        let durable = || kept.store.positions().map(|now| now.durable);
-        let before = durable();
-        self.meters.sync(|| kept.sync())?;
-        if durable() > before && self.control.is_ailing() {
-            self.mended();
-        }
-        Ok(())
-    }
-
-    /// The disk works again.
-    pub(crate) fn mended(&self) {
-        self.control.mended();
-        self.say("the disk works again: what is received is durable");
-    }
-
-    /// Reopens the logs that refuse writes since the disk failed; an error is that of the log that is received.
-    pub(crate) fn mend(&self) -> Result<()> {
-        self.mend_older();
-        self.lineages.last().map_or(Ok(()), |kept| self.mend_one(&kept))
-    }
-
-    /// The same for those to which nothing is added, but from which files are purged.
-    pub(crate) fn mend_older(&self) {
-        let last = self.lineages.last().map(|last| last.number);
-        for kept in self.lineages.all().iter().filter(|kept| Some(kept.number) != last) {
-            if let Err(error) = self.mend_one(kept) {
-                self.complain(&error, &error.to_string());
-            }
-        }
-    }
-
-    fn mend_one(&self, kept: &Kept) -> Result<()> {
-        let Some(first) = kept.store.refuses_since() else { return Ok(()) };
-        if let Some(report) = kept.reopen()? {
-            let Kept { base, source, .. } = kept;
-            let level = if report.is_alarming() { Level::Error } else { Level::Info };
-            let line =
-                format!("log {base} of the source {source} was recovered after an error ({first}): {report}");
-            (self.log)(level, &printable(&line));
-        }
-        Ok(())
-    }
-
-    /// Waits until as many replicas as are wanted have acknowledged what is durable, before the relay does.
-    pub(crate) fn wait_for_replicas(&self) {
-        let wait = self.options.wait_for_replicas;
-        let (true, Some(kept)) = (wait.count > 0, self.lineages.last()) else { return };
-        let Some(now) = kept.store.positions() else { return };
-        let durable = now.durable;
-        self.lag.hold(true);
-        let waited = self.acknowledgements.wait(wait, kept.number, durable, &self.control);
-        self.lag.hold(false);
-        if waited == Waited::InVain {
-            let error = Error::Unacknowledged { wanted: wait.count, after: wait.timeout };
-            self.complain(
-                &error,
-                &format!("{error}; the source is told without them until they have caught up"),
-            );
-        }
-    }
-
-    pub(crate) fn sync_for_ever(&self) {
-        loop {
-            let synced = duties::attempt(duties::SYNC, || {
-                self.unsynced.wait(self.options.sync);
-                self.sync()
-            });
-            match synced {
-                Ok(()) => {}
-                Err(error) if error.is_bug() => {
-                    self.fail(&error);
-                    // Receiving then begins with a sync of its own.
-                    self.control.wait_until_wanted();
-                }
-                Err(error) => {
-                    // The receiver recovers: it knows what is on its way to the store.
-                    self.complain(&error, &format!("{error}; what is durable is served"));
-                    self.control.fail_for_now(&error.to_string());
-                }
-            }
-        }
-    }
-
-    /// Receiving ends, and stays so until somebody starts it again or the relay.
-    pub(crate) fn fail(&self, error: &Error) {
-        let line = format!("{error}; nothing more is received, what is durable is served");
-        self.control.fail(&line);
-        self.complain(error, &line);
-    }
-
-    /// A thread that should never end has ended. Without it nothing may seem to be well.
-    pub(crate) fn duty_ended(&self, name: &'static str, error: &Error) {
-        self.duties.failing(name, error.to_string());
+    /// A thread that should never end has ended. The relay must no longer look healthy.
+    fn duty_ended(&self, name: &'static str, error: &Error) {
+        self.telemetry.duties.failing(name, error.to_string());
         match name {
-            duties::SYNC | duties::RECEIVE => self.fail(error),
-            _ => self.complain(error, &format!("{error}; restart the relay")),
+            duties::SYNC | duties::RECEIVE => self.intake.fail(error),
+            _ => self.telemetry.complain(error, &format!("{error}; restart the relay")),
         }
     }
+}
 
-    pub(crate) fn set_source_has_gtids(&self, has: bool) {
-        *lock(&self.source_has_gtids) = Some(has);
-    }
+/// This machine's name, as Linux has it.
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".into() } else { name.into() }
+}
 
-    /// What the source last said; before it is reached, what its log looks like.
-    pub(crate) fn has_gtids(&self) -> bool {
-        let said = *lock(&self.source_has_gtids);
-        said.unwrap_or_else(|| !self.written_gtids().is_empty())
-    }
+/// A listener and the address it listens on.
+fn listen(at: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+    let failed = || Error::io(format!("listen on {at}"));
+    let listener = TcpListener::bind(at).map_err(failed())?;
+    let address = listener.local_addr().map_err(failed())?;
+    Ok((listener, address))
 }
 
 impl std::fmt::Debug for Relay {
@@ -373,15 +236,15 @@ pub struct Running {
 }
 
 impl Running {
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Waits until it accepts no more, which is never, unless something is wrong with it: then the process should end, so
-    /// that whatever watches over it starts it anew.
+    /// Waits until the relay stops accepting clients, which happens only after a failure. The process should then
+    /// exit, so that its supervisor can restart it.
     pub fn join(self) {
-        // Why was told when it happened.
+        // The reason was logged when it happened.
         let _ = self.accepting.join();
     }
 }

@@ -1,6 +1,8 @@
 //! Prints the rows of binary logs as `mysqlbinlog -vv --base64-output=decode-rows` does, without the
 //! events around them: `cargo run --example row_lines -- binlog.000001`
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a tool of ours: a panic tells enough
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::error::Error;
@@ -28,7 +30,7 @@ fn main() -> Result<()> {
     Ok(output.flush()?)
 }
 
-/// Hands on the lines of each row event of a log, those inside payloads too.
+/// Passes on the lines of each row event of a log, including those inside payloads.
 pub(crate) fn each_event(
     log: impl Read,
     verbosity: Verbosity,
@@ -88,7 +90,7 @@ struct RowLines {
 }
 
 impl RowLines {
-    /// The lines of an event; none for others than row events.
+    /// The lines of an event; none unless it is a row event.
     fn event(&mut self, frame: &EventFrame<'_>) -> binlogz_binlog::Result<&[u8]> {
         self.text.clear();
         let event_type = frame.event_type();

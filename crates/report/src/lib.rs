@@ -1,16 +1,13 @@
-//! Shows what a binary log holds: as mysqlbinlog's text, as JSON lines, as statistics, as advice on compressing it.
+//! Shows the content of a binary log: as mysqlbinlog's text, as JSON lines, as statistics, as advice on
+//! compression.
 //!
-//! Printers are library types that append to a buffer; they open no file and know no option. Reading
-//! the log and writing the buffer are the caller's.
-
-#![deny(clippy::indexing_slicing, clippy::unwrap_used)]
-#![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
+//! Printers are library types that append to a buffer; they open no files and know no options. The caller
+//! reads the log and writes the buffer.
 
 pub mod advice;
-pub mod html;
 pub mod jsonl;
 pub mod met;
 pub mod mysqlbinlog;
-pub mod quantiles;
+mod selection;
 pub mod stats;
 pub mod zone;

@@ -1,31 +1,31 @@
-//! What of a selection the events so far met. A request that nothing met is told: an output without the transactions
-//! that were asked for looks like a log without them.
+//! Which parts of a selection the events so far matched. We report a request that nothing matched: otherwise
+//! the output would look like that of a log without the requested transactions.
 
 use std::fmt::Display;
 
 use binlogz_binlog::event::PreviousGtidsEvent;
 
-use crate::mysqlbinlog::Selection;
+use crate::selection::Selection;
 
-/// Goes from event to event, as part of a printer's state.
+/// Carried from event to event, as part of a printer's state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Met {
     /// A transaction of `--include-gtids` began.
     pub(crate) gtid: bool,
-    /// An event was of the times that were asked for.
+    /// An event was in the requested time range.
     pub(crate) time: bool,
-    /// Where the last event ends, payloads not opened.
+    /// The end of the last event, with payloads not opened.
     pub(crate) end: u64,
-    /// The transaction of `--stop-before-gtid` stands before the logs: nothing is shown that comes after it.
+    /// The transaction of `--stop-before-gtid` is before the logs: nothing after it is shown.
     pub(crate) is_too_late: bool,
 }
 
-/// A request, and what became of it.
+/// A request, and why it was not met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmet {
     /// The option and why it was not met.
     pub line: String,
-    /// It is an option of binlogz alone: mysqlbinlog has no manners that could be followed.
+    /// The option exists only in binlogz: mysqlbinlog has no behaviour to follow.
     pub is_our_own: bool,
 }
 
@@ -51,7 +51,8 @@ impl Unmet {
 }
 
 impl Met {
-    /// Looks at a log's previous GTIDs; whether the transaction to stop before is among them and can't come any more.
+    /// Reads a log's previous GTIDs: whether they include the transaction to stop before, which then can't
+    /// come any more.
     pub(crate) fn previous_gtids(&mut self, body: &[u8], selection: &Selection) -> bool {
         let Some(stop) = &selection.stop_before_gtid else { return false };
         let previous = PreviousGtidsEvent::decode(body);
@@ -59,8 +60,8 @@ impl Met {
         self.is_too_late
     }
 
-    /// What was asked for and not met, at the end of the last log. `ended`: the output ended before the log did, as
-    /// asked for.
+    /// The requests that were not met, at the end of the last log. `ended`: the output ended before the log
+    /// did, as requested.
     pub fn unmet(&self, selection: &Selection, stop: Option<u64>, ended: bool) -> Vec<Unmet> {
         let mut unmet = Vec::new();
         if let Some(set) = selection.include_gtids.as_ref().filter(|_| !self.gtid) {

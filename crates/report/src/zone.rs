@@ -1,17 +1,17 @@
-//! The time zone of the process, found as the C library finds it: all times that are shown or given as local ones
-//! are in this zone, as mysqlbinlog's are.
+//! The time zone of the process, found as the C library finds it: all local times that are shown or given are
+//! in this zone, as with mysqlbinlog.
 //!
 //! ```text
-//! TZ not set      /etc/localtime; where that is missing, UTC
+//! TZ not set      /etc/localtime; if that is missing, UTC
 //! TZ empty        UTC
 //! TZ=/PATH        that file
-//! TZ=NAME         NAME in $TZDIR or /usr/share/zoneinfo; where that is missing, NAME in the database built in
-//! TZ=RULE         a rule, as CET-1CEST,M3.5.0,M10.5.0/3
+//! TZ=NAME         NAME in $TZDIR or /usr/share/zoneinfo; if that is missing, NAME in the built-in database
+//! TZ=RULE         a rule such as CET-1CEST,M3.5.0,M10.5.0/3
 //! anything else   UTC, and [`Zone::problem`] says so
 //! ```
 //!
-//! A colon before any of these is allowed. The database is built in because minimal containers have none; there
-//! mysqlbinlog shows UTC without a word.
+//! A colon before any of these is allowed. The database is built in because minimal containers have none;
+//! there mysqlbinlog silently shows UTC.
 
 use std::env;
 use std::ffi::OsString;
@@ -27,7 +27,8 @@ use jiff::tz::{Offset, TimeZone, TimeZoneDatabase};
 const LOCALTIME: &str = "/etc/localtime";
 const DATABASE: &str = "/usr/share/zoneinfo";
 
-/// When daylight saving time begins and ends by a rule that names it without saying when: the C library's default.
+/// When daylight saving time begins and ends for a rule that names it without giving dates: the C library's
+/// default.
 const DEFAULT_RULE: &str = ",M3.2.0,M11.1.0";
 
 const HOUR: i64 = 3600;
@@ -36,19 +37,19 @@ const BACK_AN_HOUR: i64 = -HOUR;
 /// How often mysqlbinlog corrects its first guess of a local time.
 const CORRECTIONS: usize = 2;
 
-/// A rule's name has at least so many letters.
+/// The fewest letters in a rule's name.
 const NAME_SIZE_MIN: usize = 3;
 
 /// A time zone, and how it was found.
 #[derive(Debug, Clone)]
 pub struct Zone {
     zone: TimeZone,
-    /// What it is called where the zone itself doesn't say.
+    /// The zone's name, if the zone itself doesn't give one.
     name: Option<String>,
     problem: Option<String>,
 }
 
-/// What the environment says of the time zone.
+/// The environment's time zone settings.
 #[derive(Debug, Default)]
 struct Environment {
     tz: Option<OsString>,
@@ -56,7 +57,7 @@ struct Environment {
 }
 
 impl Zone {
-    /// The zone of the process. It is looked up once.
+    /// The zone of the process, looked up once.
     pub fn of_process() -> &'static Self {
         static ZONE: OnceLock<Zone> = OnceLock::new();
         ZONE.get_or_init(|| {
@@ -65,7 +66,7 @@ impl Zone {
         })
     }
 
-    /// Why this is not the zone that was asked for: then times are UTC.
+    /// Why this is not the requested zone; times are then UTC.
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
@@ -98,7 +99,7 @@ impl Zone {
     }
 
     fn unknown(tz: &str, asked: &str, problem: &str) -> Self {
-        // The C library calls UTC by the name that such a text begins with.
+        // The C library then calls UTC by the letters at the start of the text.
         let letters = asked.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(asked.len());
         let (name, rest) = asked.split_at(letters);
         let is_name =
@@ -110,18 +111,19 @@ impl Zone {
         }
     }
 
-    /// What the clocks of the zone show, and what it is called then.
+    /// The local time in the zone, and the zone's name at that time.
     pub fn local(&self, timestamp: Timestamp) -> (DateTime, String) {
         let info = self.zone.to_offset_info(timestamp);
         let name = self.name.as_deref().unwrap_or_else(|| info.abbreviation());
         (info.offset().to_datetime(timestamp), name.to_owned())
     }
 
-    /// When clocks of the zone show this, in seconds since 1970, as mysqlbinlog finds it: the second time where they
-    /// show it twice; where they never do, the moment they were put forward, if that was by an hour on the hour.
+    /// When clocks of the zone show this, in seconds since 1970, as mysqlbinlog finds it. If they show it
+    /// twice, the second time. If they never do, the moment they were put forward, if that was by an hour on
+    /// the hour.
     ///
-    /// It begins an hour late and corrects itself twice. What is left then is a time that clocks never show, of which
-    /// the begun hour counts.
+    /// It begins an hour late and corrects itself twice. What remains is a time that clocks never show, of
+    /// which the begun hour counts.
     pub fn seconds(&self, time: DateTime) -> Option<i64> {
         let shown = Offset::UTC.to_timestamp(time).ok()?.as_second();
         let offset = |seconds: i64| {
@@ -146,7 +148,7 @@ impl From<TimeZone> for Zone {
     }
 }
 
-/// The zone in a file; `None`: there is no such file.
+/// The zone in a file; `None` if there is no such file.
 fn read(path: &Path, name: &str) -> Result<Option<TimeZone>, String> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -157,7 +159,7 @@ fn read(path: &Path, name: &str) -> Result<Option<TimeZone>, String> {
     zone.map(Some).map_err(|error| format!("{}: no time zone file: {error}", path.display()))
 }
 
-/// No file, or a folder, as `Europe`.
+/// Whether there is no file, or a folder such as `Europe`.
 fn is_nothing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -165,7 +167,7 @@ fn is_nothing(error: &io::Error) -> bool {
     ) || error.kind() == ErrorKind::InvalidInput
 }
 
-/// The zone of the database that is built in. Names are taken as they are written, as on disk.
+/// The zone in the built-in database. Names are case-sensitive, as on disk.
 fn bundled(name: &str) -> Option<TimeZone> {
     let zone = TimeZoneDatabase::bundled().get(name).ok()?;
     (zone.iana_name() == Some(name)).then_some(zone)

@@ -1,16 +1,18 @@
-//! Advice on every real log: exact sizes are those of the files that compress writes, with any number of
+//! Advice on every real log: exact sizes equal those of the files that compress writes, with any number of
 //! threads.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binlogz_figures::{Cell, Section};
 use binlogz_flow::measure::measure;
-use binlogz_flow::{Input, Rewrite, Summary, rewrite};
-use binlogz_payload::{CompressOptions, CompressionLevel};
+use binlogz_flow::{Input, Rewrite, Rewriter, Summary};
+use binlogz_payload::{CompressOptions, CompressionLevel, ServerGeneration};
 use binlogz_report::advice::{Advice, Commits, ExactMeter, SampleMeter, Sampler};
-use binlogz_report::stats::{Cell, Section};
-use binlogz_testkit::real::{self, Compression, RealBinlog};
 use binlogz_testkit::workload::{Setting, shape_binlogs};
+use binlogz_testkit::{Compression, RealBinlog, real};
 use binlogz_testkit::{Tool, require_tool};
 
 fn levels(levels: &[i64]) -> Vec<CompressionLevel> {
@@ -27,13 +29,13 @@ fn exact_with(
     workers: usize,
     commits: &Arc<Commits>,
 ) -> Advice {
-    let mut advice = Advice::new(levels, 1);
+    let mut advice = Advice::new(levels, 1, ServerGeneration::default());
     let input = Input::open(&log.path).unwrap();
     let summary = measure(
         input,
         workers,
         &|| false,
-        || Ok(ExactMeter::new(levels, commits)?),
+        || Ok(ExactMeter::new(levels, ServerGeneration::default(), commits)?),
         |piece| {
             advice.add_piece(&piece);
             Ok(())
@@ -45,7 +47,7 @@ fn exact_with(
 }
 
 fn sampled(log: &RealBinlog, levels: &[CompressionLevel], workers: usize, seed: u64) -> Advice {
-    let mut advice = Advice::new(levels, 1);
+    let mut advice = Advice::new(levels, 1, ServerGeneration::default());
     let sampler = Arc::new(Sampler::new(seed, 64 << 20));
     let commits = Arc::new(Commits::default());
     measure(
@@ -60,14 +62,14 @@ fn sampled(log: &RealBinlog, levels: &[CompressionLevel], workers: usize, seed: 
         &mut |_| {},
     )
     .unwrap_or_else(|error| panic!("{}: {error}", log.name));
-    // A deadline that is never reached: what ends it is that the sample is large enough.
+    // A deadline that is never reached: the run ends because the sample is large enough.
     let deadline = Instant::now() + Duration::from_secs(600);
     advice.measure_sample(Arc::into_inner(sampler).unwrap(), workers, deadline, &mut |_| {}).unwrap();
     advice
 }
 
 fn rewritten(log: &RealBinlog, how: Rewrite) -> Summary {
-    rewrite(Input::open(&log.path).unwrap(), std::io::sink(), how, 2, None, &mut |_| {}).unwrap()
+    Rewriter::new(how).workers(2).run(Input::open(&log.path).unwrap(), std::io::sink()).unwrap()
 }
 
 fn section<'a>(sections: &'a [Section], name: &str) -> &'a Section {
@@ -172,7 +174,7 @@ fn parts_add_up() {
     }
 }
 
-/// A size is off by as much as it says, and by at most 3 %; a seed gives the same sample with any number
+/// A size's error is within its stated margin, and at most 3 %; a seed gives the same sample with any number
 /// of threads.
 #[test]
 fn a_sample_says_what_all_would() {
@@ -184,7 +186,7 @@ fn a_sample_says_what_all_would() {
         for seed in [1, 2] {
             let sections = without_times(sampled(&log, &asked, 2, seed).sections());
             if seed == 1 {
-                // Twelve cut the log in other places.
+                // Twelve workers cut the log in other places.
                 for workers in [1, 12] {
                     let others = without_times(sampled(&log, &asked, workers, seed).sections());
                     assert_eq!(sections, others, "{}, {workers} threads", log.name);
@@ -206,7 +208,7 @@ fn a_sample_says_what_all_would() {
                 let exact = half_width == 0.0 && all;
                 assert!(!exact || bytes == *truth, "{}: {bytes}, expected {truth}", log.name);
                 told += 1;
-                // What is told is rounded.
+                // Reported figures are rounded.
                 right += u32::from(error <= half_width + 0.01);
             }
         }
@@ -215,7 +217,7 @@ fn a_sample_says_what_all_would() {
     assert!(right * 10 >= told * 9, "{right} of {told} within what they say");
 }
 
-/// What commits take longer changes times alone, and never makes them shorter.
+/// The slowdown of commits changes only times, and never makes them shorter.
 #[test]
 fn commits_take_as_long_as_what_was_measured_or_longer() {
     let asked = levels(&[1, 3]);

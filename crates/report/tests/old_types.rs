@@ -1,5 +1,5 @@
-//! Types that servers before 5.6.4 wrote, in events made here: today's mysqlbinlog still prints them, but
-//! no server at hand writes them.
+//! Types written by servers before 5.6.4, in events made here: today's mysqlbinlog still prints them, but no
+//! available server writes them.
 
 #[path = "../examples/row_lines.rs"]
 mod row_lines;
@@ -56,7 +56,7 @@ fn log(
     };
     let mut log = MAGIC.to_vec();
     for (event_type, body, checksum) in [
-        // A format description has a checksum, whatever it says of the others.
+        // A format description has a checksum, whatever it says about the others.
         (EventType::FORMAT_DESCRIPTION, description.encode(), ChecksumAlgorithm::CRC32),
         (EventType::TABLE_MAP, table_map.encode(8)?, ChecksumAlgorithm::NONE),
         (EventType::WRITE_ROWS, event.encode(10)?, ChecksumAlgorithm::NONE),

@@ -1,5 +1,7 @@
-//! Rows print as the real mysqlbinlog prints them: of every real log, and of tables of every type at
-//! its limits.
+//! Rows print as the real mysqlbinlog prints them: for every real log, and for tables of every type at its
+//! limits.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 mod limits;
 #[path = "../examples/row_lines.rs"]
@@ -14,7 +16,7 @@ use binlogz_testkit::{Installed, MariadbSandbox, Tool, corpus, mutate, real, req
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
-/// What mysqlbinlog prints in the place of a GEOMETRY; it drops what follows in the event.
+/// What mysqlbinlog prints instead of a GEOMETRY; it drops the rest of the event.
 const GIVEN_UP: &str = "!! Don't know how to handle column type=255";
 
 #[test]
@@ -125,7 +127,7 @@ fn damaged_logs_are_errors_or_lines() {
     assert!(whole > 0, "every damage was noticed, even where nothing is read");
 }
 
-/// What the statements must have led to; a server that logs otherwise would make the test an empty one.
+/// What the statements must have led to; if a server logged otherwise, the test would test nothing.
 const PARTS: [&str; 12] = [
     "=JSON_REPLACE(",
     "JSON_INSERT(",
@@ -150,7 +152,7 @@ fn lines_of(binlog: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&lines).into_owned())
 }
 
-/// Holds our lines against mysqlbinlog's; gives how many there were.
+/// Compares our lines with mysqlbinlog's; returns how many there were.
 fn compare(tool: &Installed, program: &str, binlog: &Path, verbosity: Verbosity) -> Result<usize> {
     let option = if verbosity == Verbosity::Types { "-vv" } else { "-v" };
     let args = [option.as_ref(), "--base64-output=decode-rows".as_ref(), binlog.as_os_str()];

@@ -1,16 +1,22 @@
-//! Statistics: equal to the server's own, and the same for any number of workers.
+//! Statistics equal the server's own, and are the same for any number of workers.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use binlogz_flow::{Input, Rewrite, events, rewrite};
-use binlogz_report::stats::{By, Cell, Collector, FileStats, Format, Stats};
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_figures::{Cell, Format};
+use binlogz_flow::{Input, Rewrite, Rewriter, events};
+use binlogz_payload::statistics::COLUMNS;
+use binlogz_report::stats::{By, Collector, FileStats, Stats};
+use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
 use binlogz_testkit::workload::Workload;
 use binlogz_testkit::{MysqlSandbox, Result, Tool, corpus, mixed, mutate, real, require_tool};
 
 const TOGGLE: &str = include_str!("../../testkit/sql/toggle.sql");
-/// Columns of relay logs' rows that no file can tell: when the replica had received the transaction.
+/// Columns of relay logs' rows that no file can give: when the replica received the transaction.
 const QUEUED: [&str; 2] = ["FIRST_TRANSACTION_TIMESTAMP", "LAST_TRANSACTION_TIMESTAMP"];
 
 fn count(stats: &mut Stats, name: &str, bytes: Vec<u8>, workers: usize) -> Option<String> {
@@ -86,7 +92,7 @@ fn an_expanded_log_has_the_tables_of_the_compressed_one() {
         let bytes = file.read();
         let mut expanded = Vec::new();
         let input = Input::Places(Arc::new(bytes.clone()));
-        rewrite(input, &mut expanded, Rewrite::Expand, 2, None, &mut |_| {}).unwrap();
+        Rewriter::new(Rewrite::Expand).workers(2).run(input, &mut expanded).unwrap();
         compressed_tables += usize::from(expanded != bytes);
         assert_eq!(tables(&file.name, expanded), tables(&file.name, bytes), "{}", file.name);
     }
@@ -102,7 +108,7 @@ fn server_rows(server: &MysqlSandbox) -> Result<Vec<Vec<String>>> {
     Ok(rows.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
 }
 
-/// The same rows counted from files.
+/// The same rows, counted from files.
 fn counted_rows(files: Vec<PathBuf>) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let mut stats = Stats::new(5);
     for file in files {
@@ -142,7 +148,7 @@ fn compare(server: &MysqlSandbox, log_type: &str, files: Vec<PathBuf>, what: &st
     Ok(())
 }
 
-/// A source and its replica have written the same figures into their tables as we count in their files.
+/// Checks that the tables of a source and its replica have the figures that we count in their files.
 fn compare_pair(source: &MysqlSandbox, replica: &MysqlSandbox, what: &str) -> Result<()> {
     replica.wait_for_source(source)?;
     compare(source, "BINARY", source.binlogs()?, what)?;
@@ -150,8 +156,8 @@ fn compare_pair(source: &MysqlSandbox, replica: &MysqlSandbox, what: &str) -> Re
     compare(replica, "BINARY", replica.binlogs()?, what)
 }
 
-fn pair(level: Option<u32>) -> Result<(MysqlSandbox, MysqlSandbox)> {
-    let sandbox = || Tool::Mysql.find().map(|mysql| mysql.sandbox());
+fn pair(version: Tool, level: Option<u32>) -> Result<(MysqlSandbox, MysqlSandbox)> {
+    let sandbox = || version.find().map(|mysql| mysql.sandbox());
     let source = match level {
         Some(level) => sandbox()?.compression(level),
         None => sandbox()?,
@@ -167,7 +173,7 @@ fn the_five_workloads_are_counted_as_by_the_server() -> Result<()> {
     require_tool!(Tool::Mysql);
     require_tool!(Tool::Sysbench);
     for level in [None, Some(3)] {
-        let (source, replica) = pair(level)?;
+        let (source, replica) = pair(Tool::Mysql, level)?;
         for workload in Workload::ALL {
             workload.run(&source, real::SMALL_SCALE)?;
             source.flush_binary_logs()?;
@@ -181,10 +187,56 @@ fn the_five_workloads_are_counted_as_by_the_server() -> Result<()> {
 fn a_mix_of_everything_is_counted_as_by_the_server() -> Result<()> {
     require_tool!(Tool::Mysql);
     for level in [None, Some(3)] {
-        let (source, replica) = pair(level)?;
+        let (source, replica) = pair(Tool::Mysql, level)?;
         mixed::put_through(&source, true)?;
         source.sql(TOGGLE)?;
         compare_pair(&source, &replica, &format!("mix at level {level:?}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn mysql_8_0_counts_the_whole_payload_event() {
+    let payload = Payload::zstd(&inner_transaction(&[b"a value"]));
+    let counted = |release| {
+        let log = LogBuilder::new(release).payload(&payload).take();
+        let mut stats = Stats::new(5);
+        assert_eq!(count(&mut stats, "log", log, 2), None);
+        let row = stats.compression().rows.remove(0);
+        let column = |name| row[COLUMNS.iter().position(|column| *column == name).unwrap()].clone();
+        assert_eq!(column("COMPRESSION_TYPE"), "ZSTD".into());
+        column("COMPRESSED_BYTES_COUNTER")
+    };
+    let payload_size = payload.payload.len() as u64;
+    assert_eq!(counted(Release::MYSQL_9_7), payload_size.into());
+    let event_size = (HEADER_SIZE + payload.encode().len()) as u64;
+    assert_eq!(counted(Release::MYSQL_8_0_20), event_size.into());
+}
+
+/// Sizes from a few bytes to several megabytes: the fields before a payload have other lengths then.
+#[test]
+#[ignore = "needs MySQL 8.0.33, a download of 550 MB"]
+fn transactions_of_every_size_are_counted_as_by_mysql_8_0_33() -> Result<()> {
+    require_tool!(Tool::Mysql80);
+    for level in [None, Some(3)] {
+        let (source, replica) = pair(Tool::Mysql80, level)?;
+        source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, v LONGTEXT)")?;
+        for characters in [1, 100, 10_000, 500_000, 1_800_000] {
+            for value in [
+                format!("REPEAT('a', {characters})"),
+                format!("SUBSTR(REPEAT(UUID(), {characters}), 1, {characters})"),
+            ] {
+                source.sql(&format!("INSERT INTO d.t (v) VALUES ({value})"))?;
+                compare_pair(&source, &replica, &format!("{characters} characters at level {level:?}"))?;
+            }
+        }
+        // A replica compresses again only if it is told to.
+        replica.sql("SET GLOBAL binlog_transaction_compression = ON; STOP REPLICA; START REPLICA")?;
+        let other = if level.is_none() { "ON" } else { "OFF" };
+        let switch = format!("SET SESSION binlog_transaction_compression = {other};");
+        source
+            .sql(&format!("UPDATE d.t SET v = CONCAT(v, id); {switch} UPDATE d.t SET v = CONCAT(v, id);"))?;
+        compare_pair(&source, &replica, &format!("toggled at level {level:?}"))?;
     }
     Ok(())
 }

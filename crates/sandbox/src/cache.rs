@@ -1,6 +1,6 @@
 //! The cache outside the checkout: installed programs, data directories, generated binlogs.
 //!
-//! An entry is a directory that is made once, whole or not at all, by whichever process comes first; the
+//! An entry is a directory that is made once, whole or not at all, by the first process that needs it; the
 //! others wait for it. Entries are never changed afterwards: a new recipe takes a new key.
 
 use std::env;

@@ -1,5 +1,5 @@
-//! A change-data-capture client, as people run it: Python with mysql-replication, which loses the rows of compressed
-//! transactions without a word.
+//! A change-data-capture client, as people run it: Python with mysql-replication, which silently loses the
+//! rows of compressed transactions.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
@@ -32,7 +32,8 @@ impl CdcClient {
         Self::begin(port, server_id, ("repl", "repl"), None)
     }
 
-    /// The same of the file of this name, as if it had stored that place, as this user with this password.
+    /// The same from this place in the file of this name, as if it had stored it, as this user with this
+    /// password.
     pub fn follow_file(port: u16, server_id: u32, account: (&str, &str), name: &str) -> Result<CdcClient> {
         Self::begin(port, server_id, account, Some(name))
     }
@@ -52,7 +53,7 @@ impl CdcClient {
         Ok(CdcClient { process, events, complaints })
     }
 
-    /// The last line of what it complained of, once it has ended, which it does on trouble alone.
+    /// The last line of its error output, once it has ended; it only ends on an error.
     pub fn trouble(&mut self) -> Option<String> {
         self.process.try_wait().ok().flatten()?;
         self.complaints.lock().unwrap_or_else(PoisonError::into_inner).last().cloned()

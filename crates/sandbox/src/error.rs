@@ -1,4 +1,4 @@
-//! The testkit's one error: what can't be had here is told apart from what went wrong.
+//! The testkit's only error: distinguishes what is unavailable here from what went wrong.
 
 use std::path::Path;
 use std::{fmt, io};
@@ -7,7 +7,7 @@ use std::{fmt, io};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A program is not to be had on this machine: the test that needs it is skipped.
+    /// A program is not available on this machine: the test that needs it is skipped.
     Unavailable(String),
     /// Reading, writing or starting something: what was tried, and the system's answer.
     Io(String, io::Error),
@@ -36,7 +36,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Says what was tried when the system refuses.
+/// Adds what was tried when the system refuses.
 pub trait IoContext<T> {
     /// Adds a verb phrase ("copy data directory") and the path it was about.
     fn at(self, verb: &str, path: &Path) -> Result<T>;

@@ -1,13 +1,13 @@
 //! Private servers beside the system's own: what `bench --sandbox` runs its experiments on, and binlogz's tests theirs.
 //!
-//! * [`tool`] finds MySQL, MariaDB, sysbench, zstd and a change-data-capture client in prefixes of their own;
+//! * [`tool`] finds MySQL and MariaDB of several versions, sysbench, zstd and a change-data-capture client in prefixes of their own;
 //! * [`server`] runs sandboxed servers from them, with replicas;
 //! * [`cdc`] runs a change-data-capture client against them;
 //! * [`random`] numbers from a seed;
 //! * [`workload`] has the five workloads that the public studies measure, for any server.
 //!
-//! Everything dear to make is kept in a [`cache`] outside the checkout. Nothing here is about a test: what skips one is
-//! in the testkit.
+//! Everything expensive to make is kept in a [`cache`] outside the checkout. Nothing here is specific to
+//! tests: the testkit skips them.
 
 pub mod cache;
 pub mod cdc;
@@ -18,5 +18,5 @@ pub mod tool;
 pub mod workload;
 
 pub use error::{Error, IoContext, Result};
-pub use server::{MariadbSandbox, MysqlBuilder, MysqlSandbox, Server, StartAt};
+pub use server::{MariadbSandbox, Mysql56Sandbox, MysqlBuilder, MysqlSandbox, Server, StartAt};
 pub use tool::{Installed, Tool};

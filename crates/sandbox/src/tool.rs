@@ -1,4 +1,4 @@
-//! Programs that run beside binlogz: MySQL, MariaDB, sysbench, zstd, Chromium, versitygw, openssl.
+//! Programs that run beside binlogz: MySQL and MariaDB of several versions, sysbench, zstd, Chromium, versitygw, openssl.
 //!
 //! `scripts/get-tool.sh` installs them; this module asks it once a process and runs what it installed. The script is
 //! carried along, so that a program away from the checkout finds what is installed by the same rules.
@@ -31,6 +31,12 @@ pub enum Tool {
     Versitygw,
     /// The openssl command line, which makes certificates.
     Openssl,
+    /// MySQL 5.6.24: mysqld alone. MariaDB's client speaks to it.
+    Mysql56,
+    /// MySQL 8.0.33, a download of 550 MB: mysqld, mysql, mysqladmin, mysqldump, mysqlbinlog.
+    Mysql80,
+    /// MariaDB 11.4.5: mariadbd, mariadb, mariadb-dump.
+    Mariadb114,
 }
 
 impl Tool {
@@ -45,14 +51,17 @@ impl Tool {
             Tool::Chromium => "chromium",
             Tool::Versitygw => "versitygw",
             Tool::Openssl => "openssl",
+            Tool::Mysql56 => "mysql-5.6",
+            Tool::Mysql80 => "mysql-8.0",
+            Tool::Mariadb114 => "mariadb-11.4",
         }
     }
 
     /// The program whose `--version` speaks for the tool.
     fn main_program(self) -> &'static str {
         match self {
-            Tool::Mysql => "mysqld",
-            Tool::Mariadb => "mariadbd",
+            Tool::Mysql | Tool::Mysql56 | Tool::Mysql80 => "mysqld",
+            Tool::Mariadb | Tool::Mariadb114 => "mariadbd",
             Tool::Sysbench => "sysbench",
             Tool::Zstd => "zstd",
             Tool::Cdc => "python",
@@ -72,8 +81,11 @@ impl Tool {
 
     /// Where it is installed; installs it first if need be.
     pub fn find(self) -> Result<&'static Installed> {
-        static FOUND: [OnceLock<std::result::Result<Installed, String>>; 8] = [const { OnceLock::new() }; 8];
-        FOUND[self as usize]
+        static FOUND: [OnceLock<std::result::Result<Installed, String>>; 11] =
+            [const { OnceLock::new() }; 11];
+        #[expect(clippy::indexing_slicing, reason = "there are as many cells as tools")]
+        let found = &FOUND[self as usize];
+        found
             .get_or_init(|| install(self).map_err(|error| error.to_string()))
             .as_ref()
             .map_err(|reason| Error::Unavailable(reason.clone()))

@@ -1,4 +1,4 @@
-//! Fetches a binary log from a server as it stands there, byte for byte, to stdout.
+//! Fetches a binary log from a server, byte for byte, to stdout.
 //!
 //! `fetch mysql://USER@HOST:PORT NAME >NAME`, the password in `MYSQL_PWD`.
 
@@ -27,7 +27,7 @@ fn fetch(url: &str, name: &str) -> Result<(), Box<dyn std::error::Error>> {
     connect.set_url(url)?;
     let mut files = RemoteFiles::open(&connect, DumpOptions::to_the_end(name, 4))?;
     let mut out = io::stdout().lock();
-    // Behind it come the server's next files.
+    // The server's next files follow.
     if let Some(mut file) = files.next_file()? {
         io::copy(&mut file, &mut out)?;
     }

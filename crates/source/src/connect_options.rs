@@ -1,7 +1,7 @@
 //! Where a server is and how to log in: the mysql client's own options, by their own names.
 //!
-//! Option files, environment and command line set them in this order, later ones winning; what nobody set has
-//! libmysqlclient's defaults. A password is in none of the texts that this module makes.
+//! Option files, environment and command line set them in this order, later ones winning; anything not set
+//! has libmysqlclient's default. No text that this module makes contains a password.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,12 +34,12 @@ pub enum Protocol {
 /// Where the password comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum PasswordOption {
-    /// Nobody spoke of one: the environment variable `MYSQL_PWD`, or none.
+    /// Not set: the environment variable `MYSQL_PWD`, or none.
     #[default]
     NotGiven,
     /// It was given; empty means none.
     Given(Password),
-    /// It is to be asked for.
+    /// Ask for it.
     Ask,
 }
 
@@ -74,6 +74,10 @@ pub struct ConnectOptions {
     pub timeouts: Timeouts,
     /// What the client calls itself to the server (`program_name`).
     pub program_name: String,
+    /// The default database.
+    pub database: Option<String>,
+    /// The number of the session's collation; by default utf8mb4_general_ci.
+    pub collation: Option<u8>,
 }
 
 impl ConnectOptions {
@@ -148,6 +152,35 @@ impl ConnectOptions {
         Ok(true)
     }
 
+    /// Sets where a server is, as every command takes it:
+    ///
+    /// ```text
+    /// mysql://[USER@]HOST[:PORT]    [USER@]HOST[:PORT]       a port means TCP, also on localhost
+    /// [USER@]unix:/PATH             [USER@]/PATH             a Unix socket
+    /// ```
+    pub fn set_server(&mut self, server: &str) -> Result<()> {
+        if let Some((user, path)) = socket_place(server) {
+            if let Some(user) = user {
+                self.user = Some(user.to_owned());
+            }
+            (self.socket, self.protocol) = (Some(path.into()), Some(Protocol::Socket));
+            return Ok(());
+        }
+        let url = match server.contains("://") {
+            true => server.to_owned(),
+            false => format!("mysql://{server}"),
+        };
+        let port = self.port.take();
+        self.set_url(&url)?;
+        if self.port.is_some() {
+            (self.socket, self.protocol) = (None, Some(Protocol::Tcp));
+        } else {
+            // As with the mysql client, localhost is the socket that option files name.
+            self.port = port;
+        }
+        Ok(())
+    }
+
     /// Sets what a URL says: `mysql://[USER@]HOST[:PORT][/]`. A password in it is refused: other users of this
     /// machine would see it.
     pub fn set_url(&mut self, url: &str) -> Result<()> {
@@ -165,9 +198,9 @@ impl ConnectOptions {
             ));
         }
         if place.contains(['/', '?', '#']) {
-            return Err(bad("URL goes on behind the server"));
+            return Err(bad("URL goes on after the server"));
         }
-        // An IPv6 address stands in brackets, for its colons.
+        // An IPv6 address is in brackets, because of its colons.
         let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((host, "")) => (host, None),
             Some((host, port)) => (host, Some(port.strip_prefix(':').ok_or_else(|| bad("URL has no port"))?)),
@@ -210,25 +243,25 @@ impl ConnectOptions {
     /// Host and port, or the socket, as errors name the server.
     pub fn server(&self) -> String {
         match self.place() {
-            Place::Socket(path) => path.display().to_string(),
-            Place::Tcp(host, port) if host.contains(':') => format!("[{host}]:{port}"),
-            Place::Tcp(host, port) => format!("{host}:{port}"),
+            Address::Socket(path) => path.display().to_string(),
+            Address::Tcp(host, port) if host.contains(':') => format!("[{host}]:{port}"),
+            Address::Tcp(host, port) => format!("{host}:{port}"),
         }
     }
 
     /// The Unix socket, unless the server is reached over TCP.
     pub fn socket_path(&self) -> Option<PathBuf> {
         match self.place() {
-            Place::Socket(path) => Some(path),
-            Place::Tcp(..) => None,
+            Address::Socket(path) => Some(path),
+            Address::Tcp(..) => None,
         }
     }
 
     /// Host and port of a server that is reached over TCP.
     pub fn address(&self) -> (&str, u16) {
         match self.place() {
-            Place::Tcp(host, port) => (host, port),
-            Place::Socket(_) => (self.host(), self.port.unwrap_or(DEFAULT_PORT)),
+            Address::Tcp(host, port) => (host, port),
+            Address::Socket(_) => (self.host(), self.port.unwrap_or(DEFAULT_PORT)),
         }
     }
 
@@ -263,32 +296,34 @@ impl ConnectOptions {
                 SslMode::Preferred => TlsPolicy::Preferred,
                 SslMode::Required | SslMode::VerifyCa | SslMode::VerifyIdentity => TlsPolicy::Required,
             },
-            local_socket: matches!(self.place(), Place::Socket(_)),
+            local_socket: matches!(self.place(), Address::Socket(_)),
             compression: self.compression,
             attributes: self.attributes(),
+            database: self.database.clone(),
+            collation: self.collation,
         })
     }
 
     pub(crate) fn connect_socket(&self) -> io::Result<Socket> {
         match self.place() {
-            Place::Socket(path) => Socket::connect_unix(&path),
-            Place::Tcp(host, port) => {
+            Address::Socket(path) => Socket::connect_unix(&path),
+            Address::Tcp(host, port) => {
                 Socket::connect_tcp(host, port, self.bind_address.as_deref(), self.timeouts.login)
             }
         }
     }
 
-    fn place(&self) -> Place<'_> {
+    fn place(&self) -> Address<'_> {
         let over_socket = match self.protocol {
             Some(Protocol::Socket) => true,
             Some(Protocol::Tcp) => false,
             None => self.host() == LOCALHOST,
         };
         if over_socket {
-            return Place::Socket(self.socket.clone().unwrap_or_else(default_socket));
+            return Address::Socket(self.socket.clone().unwrap_or_else(default_socket));
         }
         let from_environment = || std::env::var("MYSQL_TCP_PORT").ok()?.parse().ok();
-        Place::Tcp(self.host(), self.port.or_else(from_environment).unwrap_or(DEFAULT_PORT))
+        Address::Tcp(self.host(), self.port.or_else(from_environment).unwrap_or(DEFAULT_PORT))
     }
 
     fn user(&self) -> String {
@@ -313,9 +348,22 @@ impl ConnectOptions {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Place<'a> {
+enum Address<'a> {
     Socket(PathBuf),
     Tcp(&'a str, u16),
+}
+
+/// A user, if named, and the path of a Unix socket; `None` for a server that is none.
+fn socket_place(server: &str) -> Option<(Option<&str>, &str)> {
+    let path = |place: &str| place.strip_prefix("unix:").unwrap_or(place).starts_with('/');
+    // A path may have an @ of its own.
+    let (user, place) = match server.split_once('@') {
+        Some((user, place)) if path(place) && !path(server) && !user.contains(['/', ':']) => {
+            (Some(user), place)
+        }
+        _ => (None, server),
+    };
+    path(place).then(|| (user, place.strip_prefix("unix:").unwrap_or(place)))
 }
 
 fn default_socket() -> PathBuf {
@@ -436,6 +484,35 @@ mod tests {
         assert_eq!(options.server(), "localhost:1");
         options.host = Some("::1".into());
         assert_eq!(options.server(), "[::1]:1");
+    }
+
+    #[test]
+    fn a_server_is_a_url_a_host_or_a_socket() {
+        let base = ConnectOptions { port: Some(3310), ..ConnectOptions::new("test") };
+        for (server, place, user) in [
+            ("mysql://db1", "db1:3310", None),
+            ("repl@db1:3307", "db1:3307", Some("repl")),
+            ("localhost:3307", "localhost:3307", None),
+            ("/run/my.sock", "/run/my.sock", None),
+            ("unix:/run/my.sock", "/run/my.sock", None),
+            ("repl@/run/a@b.sock", "/run/a@b.sock", Some("repl")),
+            ("repl@unix:/run/my.sock", "/run/my.sock", Some("repl")),
+            ("/run/a@/b.sock", "/run/a@/b.sock", None),
+            ("[::1]:3308", "[::1]:3308", None),
+        ] {
+            let mut options = base.clone();
+            options.set_server(server).unwrap();
+            assert_eq!((options.server().as_str(), options.user.as_deref()), (place, user), "{server}");
+        }
+        let mut options = ConnectOptions { socket: Some("/run/s".into()), ..base.clone() };
+        options.set_server("mysql://localhost").unwrap();
+        assert_eq!(options.server(), "/run/s");
+        for server in
+            ["", "db1:port", "http://db1", "mysql://u:secret@db1", "unix:my.sock", "u:secret@/run/s"]
+        {
+            let error = base.clone().set_server(server).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{server}: {error}");
+        }
     }
 
     #[test]

@@ -1,11 +1,14 @@
-//! Asks a server small things: statements and their rows.
+//! Asks a server simple questions: statements and their rows.
+
+use std::time::Duration;
 
 use binlogz_wire::command::Command;
-use binlogz_wire::result_set::{Answer, Row};
+use binlogz_wire::passage::AnswerPassage;
+use binlogz_wire::result_set::{Answer, AnswerColumn, Row};
 use binlogz_wire::session::{ClientSession, ClientStep, ServerGreeting};
 
 use crate::connect_options::ConnectOptions;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::link::{Link, Received};
 
 /// A connection that is logged in.
@@ -27,7 +30,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// What the server told of itself first.
+    /// What the server's greeting said.
     pub fn greeting(&self) -> Option<&ServerGreeting> {
         self.session.greeting()
     }
@@ -37,11 +40,11 @@ impl Connection {
         self.link.is_open_to_others()
     }
 
-    /// Runs a statement; gives its rows, none for one that has none.
+    /// Runs a statement; returns its rows, or none if it has none.
     ///
     /// # Errors
     ///
-    /// The server's refusal is [`binlogz_wire::Error::Server`]; the connection is still of use then.
+    /// The server's refusal is [`binlogz_wire::Error::Server`]; the connection is still usable then.
     pub fn query(&mut self, statement: &str) -> Result<Vec<Row>> {
         let doing = format!("asking {statement}");
         let now = self.link.now();
@@ -56,7 +59,43 @@ impl Connection {
         }
     }
 
-    /// Goes on until logged in, or until there is an answer.
+    /// The columns of the last answer; none if it had no rows.
+    pub fn columns(&self) -> &[AnswerColumn] {
+        self.session.columns()
+    }
+
+    /// Forwards another client's command, and passes the bytes of the answer on as they are, packet numbers included.
+    ///
+    /// There is no deadline: a statement may take long. Now and then `on` is asked whether somebody still waits.
+    ///
+    /// # Errors
+    ///
+    /// The connection broke, the answer is none, or nobody waits for it any more.
+    pub fn forward(&mut self, command: &[u8], on: &mut impl PassOn) -> Result<AnswerPassage, ForwardError> {
+        const DOING: &str = "forwarding a client's command";
+        let asked = self.session.forward(command, DOING, self.link.now());
+        asked.map_err(|error| self.link.wire_error(error))?;
+        self.link.send(self.session.pending(), DOING)?;
+        self.session.sent(self.session.pending().len());
+        loop {
+            let (count, answer) =
+                self.session.pass(self.link.input()).map_err(|error| self.link.wire_error(error))?;
+            self.link.take(count);
+            on.pass(self.link.taken(count)).map_err(ForwardError::Client)?;
+            if let Some(answer) = answer {
+                return Ok(answer);
+            }
+            let look = self.link.now() + LOOK_PERIOD;
+            if self.link.receive(Some(look), DOING)? == Received::End {
+                return Err(self.link.wire_error(self.session.closed()).into());
+            }
+            if self.link.input().is_empty() && !on.is_awaited() {
+                return Err(ForwardError::Client(std::io::ErrorKind::ConnectionAborted.into()));
+            }
+        }
+    }
+
+    /// Continues until logged in, or until there is an answer.
     fn advance(&mut self) -> Result<Option<Answer>> {
         loop {
             let input = self.link.input();
@@ -88,9 +127,33 @@ impl Connection {
     }
 }
 
+/// How often we look whether the client still waits for the answer.
+const LOOK_PERIOD: Duration = Duration::from_secs(1);
+
+/// Where a forwarded command's answer goes.
+pub trait PassOn {
+    /// Passes bytes on.
+    fn pass(&mut self, bytes: &[u8]) -> std::io::Result<()>;
+
+    /// Whether somebody still waits for the answer.
+    fn is_awaited(&mut self) -> bool;
+}
+
+/// Why an answer did not pass.
+#[derive(Debug, thiserror::Error)]
+pub enum ForwardError {
+    /// The connection to the server failed.
+    #[error(transparent)]
+    Server(#[from] Error),
+    /// The client is gone.
+    #[error("the client that waits for it is gone: {0}")]
+    Client(std::io::Error),
+}
+
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Without a goodbye the server would count an aborted client. If it fails, the connection was gone.
+        // Without a goodbye the server would count an aborted client. If it fails, the connection was gone
+        // anyway.
         if self.session.quit(self.link.now()).is_ok() {
             let _ = self.link.send(self.session.pending(), "leaving");
         }

@@ -43,7 +43,7 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
-    /// TLS could not be agreed on, or the server is not who it should be.
+    /// TLS could not be negotiated, or the server is not the expected one.
     #[error("TLS with {server}: {source}")]
     Tls {
         /// Host and port, or the socket.

@@ -4,10 +4,10 @@
 //!   [`option_files`] reads them where MySQL's programs keep them;
 //! * [`Connection`] asks a server small things;
 //! * [`RemoteLog`] receives a binary log, event by event or in pieces;
-//! * [`RemoteFiles`] gives the same as the files it stands in, each of them a [`std::io::Read`].
+//! * [`RemoteFiles`] returns the same as the server's files, each of them a [`std::io::Read`].
 //!
-//! What is said on the wire is decided in `binlogz-wire`; this crate carries bytes, blocking, and tells
-//! the time. It prints nothing.
+//! `binlogz-wire` implements the protocol; this crate moves bytes, blocking, and reads the clock. It prints
+//! nothing.
 
 mod connect_options;
 mod connection;
@@ -23,7 +23,7 @@ pub use binlogz_wire as wire;
 pub use binlogz_wire::auth::Password;
 pub use binlogz_wire::compressed::{Compression, CompressionChoice};
 pub use connect_options::{ConnectOptions, PasswordOption, Protocol};
-pub use connection::Connection;
+pub use connection::{Connection, ForwardError, PassOn};
 pub use error::{Error, Result};
 pub use remote_files::{FilePiece, RemoteFile, RemoteFiles};
 pub use remote_log::{DumpOptions, RemoteEvent, RemoteLog};

@@ -10,10 +10,10 @@ use crate::connect_options::ConnectOptions;
 use crate::error::{Error, Result};
 use crate::socket::{HangUp, Socket};
 
-/// Bytes asked of the connection at a time; large enough that a system call costs nothing.
+/// Bytes to read at a time; large enough to make the cost of a system call negligible.
 const READ_SIZE: usize = 256 << 10;
 
-/// A connection, what came in over it, and a clock.
+/// A connection, its received bytes, and a clock.
 #[derive(Debug)]
 pub(crate) struct Link {
     transport: Transport,
@@ -75,7 +75,7 @@ impl Link {
         })
     }
 
-    /// What ends this connection from another thread.
+    /// A handle to end this connection from another thread.
     pub(crate) fn hang_up(&self) -> io::Result<HangUp> {
         match &self.transport {
             Transport::Plain(socket) => socket.hang_up(),
@@ -104,12 +104,12 @@ impl Link {
         self.begin += count;
     }
 
-    /// What was taken last, with `count` bytes: valid until more is received.
+    /// The `count` bytes taken last: valid until more is received.
     pub(crate) fn taken(&self, count: usize) -> &[u8] {
         self.buffer.get(self.begin.saturating_sub(count)..self.begin).unwrap_or_default()
     }
 
-    /// From now on all bytes are compressed, if they are to be; nothing that came in may be left.
+    /// From now on all bytes are compressed, if compression was negotiated; there must be no unread input.
     pub(crate) fn compress_with(&mut self, compression: Option<Compression>) {
         if self.compressed.is_none()
             && let Some(compression) = compression
@@ -126,7 +126,7 @@ impl Link {
         self.compressed.as_ref().map(|compressed| compressed.packets.compression())
     }
 
-    /// The server counts its compressed packets anew, from this number on.
+    /// The server restarts its numbering of compressed packets from this number.
     pub(crate) fn expect_sequence(&mut self, sequence: u8) {
         if let Some(compressed) = &mut self.compressed {
             compressed.packets.expect_sequence(sequence);
@@ -241,7 +241,7 @@ impl Link {
         }
     }
 
-    /// Goes over to TLS; at the latest at the deadline.
+    /// Switches to TLS, by the deadline.
     pub(crate) fn start_tls(&mut self, options: &ConnectOptions, deadline: Option<Duration>) -> Result<()> {
         let Transport::Plain(socket) = std::mem::replace(&mut self.transport, Transport::Nothing) else {
             return Err(self.tls_failed(io::Error::other("TLS stands already")));
@@ -288,8 +288,8 @@ impl Link {
     }
 }
 
-/// Whether the peer is gone: which of these the system says depends on what was still on its way, and servers end
-/// TLS without saying goodbye.
+/// Whether the peer is gone. Which of these the system reports depends on what was still in flight, and
+/// servers end TLS without saying goodbye.
 fn is_end(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)

@@ -1,4 +1,4 @@
-//! A server's binary log as the files it stands in: each byte for byte as on the server's disk, one after the other.
+//! A server's binary log as its files: each byte for byte as on the server's disk, one after the other.
 //!
 //! ```text
 //! stream                                   files
@@ -8,8 +8,8 @@
 //! heartbeats, other made-up events         in no file
 //! ```
 //!
-//! A stream that begins inside a file gives the file's format description and what stands behind the position, as
-//! the server sends it. The file that the server writes now is sent without its in-use flag.
+//! A stream that begins inside a file gives the file's format description and everything after the position,
+//! as the server sends it. The file that the server is writing is sent without its in-use flag.
 
 use std::io::{self, BufRead, Read};
 
@@ -31,14 +31,14 @@ pub struct RemoteFiles {
     name: Vec<u8>,
     /// Whether the file was asked for already.
     given: bool,
-    /// The rotate event in front of it, and how that is framed.
+    /// The rotate event before it, and how that is framed.
     rotate: Vec<u8>,
     rotate_framing: Framing,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// In front of a file's format description.
+    /// Before a file's format description.
     Between,
     /// It came; the file's magic was not read yet.
     Magic,
@@ -59,7 +59,7 @@ pub struct RemoteFile<'a> {
 pub struct FilePiece<'a> {
     /// Never empty.
     pub bytes: &'a [u8],
-    /// Whether an event ends with them: what was read of the file so far is a log of its own.
+    /// Whether they end with an event: the part of the file read so far is then a log of its own.
     pub ends_event: bool,
 }
 
@@ -82,8 +82,8 @@ impl RemoteFiles {
         &self.log
     }
 
-    /// The next file, once its first event came; `None` at the end of the log. What was not read of the one before
-    /// is passed over.
+    /// The next file, once its first event has arrived; `None` at the end of the log. The unread rest of the
+    /// previous file is skipped.
     pub fn next_file(&mut self) -> Result<Option<RemoteFile<'_>>> {
         loop {
             match self.state {
@@ -96,7 +96,7 @@ impl RemoteFiles {
         Ok(self.current_file())
     }
 
-    /// The rotate event that the server sent in front of the file; it stands in no file.
+    /// The rotate event that the server sent before the file; it is in no file.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl RemoteFiles {
         frame.ok_or_else(missing)?.unchecked()
     }
 
-    /// The file that [`RemoteFiles::next_file`] gave, until its end.
+    /// The file that [`RemoteFiles::next_file`] returned, until its end.
     pub fn current_file(&mut self) -> Option<RemoteFile<'_>> {
         let is_open = self.given && matches!(self.state, State::Magic | State::Piece);
         is_open.then_some(RemoteFile { files: self })
@@ -174,7 +174,7 @@ impl RemoteFile<'_> {
         Ok(Some(FilePiece { bytes, ends_event: piece.ends }))
     }
 
-    /// Whether all that came in was read: what comes next is waited for.
+    /// Whether everything received was read: the next read waits.
     pub fn is_drained(&self) -> bool {
         self.left() == 0 && self.files.log.is_drained()
     }

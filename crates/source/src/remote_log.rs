@@ -14,7 +14,7 @@ use crate::socket::HangUp;
 /// What to receive, and how.
 #[derive(Debug, Clone)]
 pub struct DumpOptions {
-    /// Whom the source believes it is talking to.
+    /// The server id (and the like) that the source sees.
     pub profile: Profile,
     /// This reader's own server id; 0 does not wait at the end of the log.
     pub server_id: u32,
@@ -44,9 +44,10 @@ impl DumpOptions {
 pub struct RemoteEvent<'a> {
     /// The source's file, without directory.
     pub name: &'a [u8],
-    /// Where in that file the event begins, or, for an event that is in no file, where the stream stands.
+    /// The event's offset in that file or, for an event that is in no file, the stream's offset.
     pub offset: u64,
-    /// Whether it stands in the source's file; else the sender made it (rotates in front of each file, heartbeats).
+    /// Whether it is in the source's file; otherwise the sender made it (rotates before each file,
+    /// heartbeats).
     pub is_stored: bool,
     /// The event's header.
     pub header: EventHeader,
@@ -61,7 +62,7 @@ impl<'a> RemoteEvent<'a> {
         self.framing
     }
 
-    /// The event as a frame, its checksum not looked at.
+    /// The event as a frame, its checksum not checked.
     pub fn frame(&self) -> binlogz_binlog::Result<UnverifiedFrame<'a>> {
         self.framing.next_frame(self.bytes)?.ok_or(binlogz_binlog::Error::Truncated {
             needed: u64::from(self.header.event_size),
@@ -78,7 +79,7 @@ pub struct RemoteLog {
     options: ConnectOptions,
     /// Bytes of input that the last poll took.
     taken: usize,
-    /// An event that came in pieces.
+    /// An event that arrived in pieces.
     event: Vec<u8>,
 }
 
@@ -99,7 +100,7 @@ impl RemoteLog {
         Ok(RemoteLog { link, session, options: connect.clone(), taken: 0, event: Vec::new() })
     }
 
-    /// What ends this connection from another thread.
+    /// A handle to end this connection from another thread.
     pub fn hang_up(&self) -> std::io::Result<HangUp> {
         self.link.hang_up()
     }
@@ -109,12 +110,12 @@ impl RemoteLog {
         self.session.identity()
     }
 
-    /// The source's file that the stream is in, and where its next event begins.
+    /// The stream's current file on the source, and where its next event begins.
     pub fn position(&self) -> Option<(&[u8], u64)> {
         self.session.position()
     }
 
-    /// The next event, whole; `None` at the end of the log. It is held in memory as it comes in.
+    /// The next event, whole; `None` at the end of the log. It is held in memory as it arrives.
     pub fn next_event(&mut self) -> Result<Option<RemoteEvent<'_>>> {
         self.event.clear();
         while self.advance()? {
@@ -123,7 +124,8 @@ impl RemoteLog {
                 break;
             }
             if piece.begins {
-                // Events come at hundreds of megabytes a second: growing step by step would copy them again.
+                // Events arrive at hundreds of megabytes a second: growing step by step would copy them
+                // again.
                 let size = piece.header.event_size.min(EVENT_SIZE_MAX) as usize;
                 self.event.reserve(size.min(RESERVE_MAX));
             }
@@ -144,8 +146,8 @@ impl RemoteLog {
         }))
     }
 
-    /// The next bytes of an event, as they come in; `None` at the end of the log. Nothing is held, however large the
-    /// event.
+    /// The next bytes of an event, as they arrive; `None` at the end of the log. Nothing is held, however
+    /// large the event.
     pub fn next_piece(&mut self) -> Result<Option<EventPiece<'_>>> {
         if !self.advance()? {
             return Ok(None);
@@ -153,17 +155,17 @@ impl RemoteLog {
         Ok(self.piece())
     }
 
-    /// What [`RemoteLog::next_piece`] gave last.
+    /// The last result of [`RemoteLog::next_piece`].
     pub fn piece(&self) -> Option<EventPiece<'_>> {
         self.session.event(self.link.taken(self.taken))
     }
 
-    /// Whether everything that came in was given out: what comes next is waited for.
+    /// Whether everything received was passed on: the next read waits.
     pub fn is_drained(&self) -> bool {
         self.link.input().is_empty()
     }
 
-    /// Whether more has come than was handed out: the next piece may be there without waiting.
+    /// Whether more was received than passed on: the next piece may be available without waiting.
     pub fn has_input(&self) -> bool {
         !self.link.input().is_empty()
     }
@@ -183,7 +185,7 @@ impl RemoteLog {
         self.link.compression()
     }
 
-    /// Goes on until there are bytes of an event; `false` at the end of the log.
+    /// Continues until there are bytes of an event; `false` at the end of the log.
     fn advance(&mut self) -> Result<bool> {
         loop {
             let input = self.link.input();
@@ -192,13 +194,13 @@ impl RemoteLog {
             self.taken = input.len() - rest.len();
             self.link.take(self.taken);
             let step = step.map_err(|error| self.link.wire_error(error))?;
-            // The login's last message is the server's: what is to be sent comes behind it.
+            // The login's last message comes from the server, so ours follow it.
             self.link.compress_with(self.session.compression());
             self.send()?;
             match step {
                 Step::Event => {
-                    // Behind an event that it wants acknowledged the source counts anew: its packets from 1, as the
-                    // session has it, compressed ones from 0.
+                    // After an event that the source wants acknowledged, it restarts its numbering: its
+                    // packets from 1, as the session does, compressed ones from 0.
                     if self.link.compression().is_some()
                         && self.piece().is_some_and(|piece| piece.ends && piece.wants_ack)
                     {
@@ -232,5 +234,5 @@ impl RemoteLog {
     }
 }
 
-/// Bytes that an event's claim alone makes us set aside.
+/// Bytes allocated because of an event's declared size alone.
 const RESERVE_MAX: usize = 16 << 20;

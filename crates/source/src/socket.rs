@@ -15,14 +15,14 @@ pub(crate) enum Socket {
     Unix(UnixStream),
 }
 
-/// Ends a connection that another thread may wait on.
+/// Ends a connection that another thread may be waiting on.
 #[derive(Debug)]
 pub struct HangUp(Socket);
 
 impl HangUp {
-    /// The connection is over: whoever waits on it sees its end.
+    /// Ends the connection: a thread that waits on it sees its end.
     pub fn now(&self) {
-        // Of one that is over already there is nothing to end.
+        // A connection that is over already can't be ended again.
         let _ = match &self.0 {
             Socket::Tcp(stream) => stream.shutdown(Shutdown::Both),
             Socket::Unix(stream) => stream.shutdown(Shutdown::Both),
@@ -31,7 +31,7 @@ impl HangUp {
 }
 
 impl Socket {
-    /// Tries each address of a host in turn; the last one's error is the answer.
+    /// Tries each address of a host in turn; returns the last one's error.
     pub(crate) fn connect_tcp(
         host: &str,
         port: u16,
@@ -57,12 +57,12 @@ impl Socket {
         UnixStream::connect(path).map(Socket::Unix)
     }
 
-    /// Whether nobody but this machine has a part in it.
+    /// Whether the connection stays on this machine.
     pub(crate) fn is_local(&self) -> bool {
         matches!(self, Socket::Unix(_))
     }
 
-    /// What ends this connection from another thread.
+    /// A handle to end this connection from another thread.
     pub(crate) fn hang_up(&self) -> io::Result<HangUp> {
         match self {
             Socket::Tcp(stream) => stream.try_clone().map(Socket::Tcp),
@@ -71,9 +71,9 @@ impl Socket {
         .map(HangUp)
     }
 
-    /// `None` waits for ever.
+    /// `None` waits forever.
     pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        // The system takes no zero: it would mean for ever.
+        // The system accepts no zero: it would mean forever.
         let timeout = timeout.map(|timeout| timeout.max(Duration::from_millis(1)));
         match self {
             Socket::Tcp(stream) => stream.set_read_timeout(timeout),
@@ -81,7 +81,7 @@ impl Socket {
         }
     }
 
-    /// `None` waits for ever.
+    /// `None` waits forever.
     pub(crate) fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Socket::Tcp(stream) => stream.set_write_timeout(timeout),

@@ -1,7 +1,7 @@
 //! TLS as MySQL's clients have it: five modes, a CA of one's own, versions and suites by name.
 //!
-//! `VERIFY_IDENTITY` looks for the host's name in the certificate's subject alternative names; unlike
-//! MySQL's clients it does not fall back to the common name, which no certificate authority of today relies on.
+//! `VERIFY_IDENTITY` looks for the host's name in the certificate's subject alternative names. Unlike MySQL's
+//! clients it does not fall back to the common name, which no current certificate authority relies on.
 //! Certificates older than X.509 version 3 can't be verified.
 
 use std::path::{Path, PathBuf};
@@ -19,15 +19,15 @@ use rustls::{
 
 use crate::error::{Error, FileContext, Result};
 
-/// Whether to use TLS, and whom to trust (`--ssl-mode`).
+/// Whether to use TLS, and which servers to trust (`--ssl-mode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SslMode {
     /// Never.
     Disabled,
-    /// If the server offers it; anybody is trusted.
+    /// If the server offers it; any server is trusted.
     #[default]
     Preferred,
-    /// Always; anybody is trusted.
+    /// Always; any server is trusted.
     Required,
     /// Always; the certificate must come from the given authority.
     VerifyCa,
@@ -116,7 +116,7 @@ impl TlsOptions {
     /// The name to ask for and, in mode VERIFY_IDENTITY, to find in the certificate.
     pub(crate) fn server_name(&self, host: &str) -> Result<ServerName<'static>> {
         let name = match self.effective_mode() {
-            // The name asked for does not decide whom to trust.
+            // The requested name does not decide which server to trust.
             SslMode::VerifyIdentity => host,
             _ => self.sni_server_name.as_deref().unwrap_or(host),
         };
@@ -226,8 +226,8 @@ fn iana_name(suite: rustls::CipherSuite) -> String {
     format!("{suite:?}").replacen("TLS13_", "TLS_", 1)
 }
 
-/// Modes PREFERRED and REQUIRED: nobody may listen, but anybody may answer. Signatures are not looked
-/// at either: they would only prove that the answerer holds the key of a certificate that proves nothing.
+/// Modes PREFERRED and REQUIRED: nobody can listen, but anybody can answer. Signatures are not checked
+/// either: they would only prove that the peer holds the key of a certificate that proves nothing.
 #[derive(Debug)]
 struct TrustAnybody {
     provider: Arc<CryptoProvider>,

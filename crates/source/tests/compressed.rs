@@ -31,7 +31,8 @@ fn root(server: &Server, compression: CompressionChoice) -> ConnectOptions {
 /// A statement that is long, and small where it is compressed.
 const LONG: usize = 200_000;
 
-/// Bytes that a server got of a session that sent it a long statement, as they came: compressed ones count as such.
+/// Bytes that a server received from a session that sent it a long statement, as transferred: compressed ones
+/// count as such.
 fn received(options: &ConnectOptions) -> Result<u64, Box<dyn std::error::Error>> {
     let mut connection = Connection::open(options)?;
     connection.query(&format!("SELECT LENGTH('{}')", "much the same ".repeat(LONG / 14)))?;

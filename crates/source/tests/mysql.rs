@@ -1,5 +1,7 @@
 //! Against a real MySQL: every method of authentication, every way to ask for a log, byte for byte.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! Peers that are no server, or a bad one: each is refused in time, with one clear line.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -51,7 +53,7 @@ fn refused_with(
     })
 }
 
-/// Says something, then waits until the client leaves.
+/// Sends something, then waits until the client leaves.
 fn say(bytes: Vec<u8>) -> impl FnOnce(TcpStream) + Send {
     move |mut stream| {
         stream.write_all(&bytes).expect("connected");
@@ -97,14 +99,17 @@ fn a_peer_that_leaves_is_not_waited_for() {
 
 #[test]
 fn nothing_said_in_the_clear_is_taken_for_the_servers_word() {
-    // An attacker's OK behind the greeting must not be read as if it had come through TLS.
+    // An attacker's OK after the greeting must not be read as if it had come through TLS.
     let with_more = [packet(0, GREETING), packet(2, b"\0\0\0\x02\0\0\0")].concat();
     let injects = move |mut stream: TcpStream| {
         stream.write_all(&with_more).expect("connected");
         let _ = stream.read_to_end(&mut Vec::new());
     };
     let found = refused_by(SslMode::Required, injects);
-    assert!(found.contains("found bytes behind the greeting, expected silence until TLS stands"), "{found}");
+    assert!(
+        found.contains("found bytes after the greeting, expected silence until TLS is set up"),
+        "{found}"
+    );
 }
 
 #[test]
@@ -160,8 +165,8 @@ fn stripped() -> Vec<u8> {
     packet(0, &greeting)
 }
 
-/// Takes the offer of TLS out, then asks for the password with this message. All that the client says to it, or that
-/// it says nothing at all, comes back.
+/// Removes the offer of TLS, then asks for the password with this message. Returns everything that the client
+/// sends, if anything.
 fn strips_tls(asks: &'static [u8], heard: &mut Vec<u8>) -> impl FnOnce(TcpStream) + Send {
     move |mut stream: TcpStream| {
         stream.write_all(&stripped()).expect("connected");
@@ -180,15 +185,15 @@ fn tls_that_was_taken_out_on_the_way_costs_no_password() {
     const FULL: &[u8] = b"\x01\x04";
     const SWITCH: &[u8] = b"\xfesha256_password\0abcdefghijklmnopqrst\0";
     for asks in [FULL, SWITCH] {
-        // Where TLS was left to the server to offer, the proof goes out, which holds for this nonce alone, and no more:
-        // neither the password nor a wish for a key, which would be anybody's.
+        // If the server decides about TLS, the proof is sent, which is valid for this nonce alone, and
+        // nothing more: neither the password nor a request for a key, which could be anybody's.
         let mut heard = Vec::new();
         let found = refused_by(SslMode::Preferred, strips_tls(asks, &mut heard));
         assert!(found.contains("needs a secure connection"), "{found}");
         let size = usize::from(heard[0]) + 256 * usize::from(heard[1]) + 4;
         assert_eq!(heard.len(), size, "more than the response: {}", heard.escape_ascii());
         assert!(!heard.windows(6).any(|part| part == b"secret"), "{}", heard.escape_ascii());
-        // Where it must be, not even the user's name.
+        // If TLS is required, not even the user's name is sent.
         for mode in [SslMode::Required, SslMode::VerifyCa, SslMode::VerifyIdentity] {
             let mut heard = Vec::new();
             let found = refused_by(mode, strips_tls(asks, &mut heard));

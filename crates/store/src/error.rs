@@ -2,29 +2,27 @@
 
 use std::io;
 
-use crate::storage;
-
 /// The result of work on a store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Sorted by blame: the disk, an earlier trouble with it, what stands in the directory, the caller.
+/// Sorted by blame: the disk, an earlier disk error, the directory's content, the caller.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The disk failed.
     #[error("{file}: {operation}: {source}")]
     Io {
-        /// What was to be done, as a verb.
+        /// The operation, as a verb.
         operation: &'static str,
         /// The file, by its name in the directory.
         file: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A write or a sync failed earlier: what is on disk is not known until the store is reopened.
+    /// A write or a sync failed earlier: we don't know what is on disk until the store is reopened.
     #[error("the store refuses writes until it is reopened, since an earlier error: {first}")]
     Latched {
-        /// The error that it began with.
+        /// The first error.
         first: String,
     },
     /// Bytes that were durable are damaged: nothing is written until they are repaired.
@@ -33,66 +31,66 @@ pub enum Error {
         /// The file, and where in it.
         damage: String,
     },
-    /// A reader came to a place that is damaged.
+    /// A reader reached damaged bytes.
     #[error("{damage}")]
     Unreadable {
         /// The file, and where in it.
         damage: String,
     },
-    /// Another process has the directory.
+    /// Another process has the directory open.
     #[error("{directory}: another process uses this store")]
     InUse {
         /// The directory.
         directory: String,
     },
-    /// A file holds bytes that no crash leaves there.
+    /// A file holds bytes that no crash could leave.
     #[error("{file} {source}")]
     Damaged {
         /// The file.
         file: String,
-        /// Where and what.
+        /// Where the bytes are, and what is wrong with them.
         source: binlogz_binlog::Error,
     },
-    /// An encrypted log that can't be opened.
+    /// An encrypted log can't be opened.
     #[error("{file}: {source}")]
     Encryption {
         /// The file.
         file: String,
-        /// Why.
+        /// The reason.
         source: binlogz_encryption::Error,
     },
-    /// The files and the index, or what stands beside them, don't fit together.
+    /// The files, the index and the store's other files don't fit together.
     #[error("{file}: {found}, expected {expected}")]
     Unfit {
         /// The file.
         file: String,
-        /// What is there.
+        /// What was found.
         found: String,
-        /// What should be.
+        /// What was expected.
         expected: &'static str,
     },
-    /// The caller asked for what can't be.
+    /// The caller asked for something impossible.
     #[error("{what}: {found}, expected {expected}")]
     Misuse {
         /// What was asked for.
         what: &'static str,
         /// What was given.
         found: String,
-        /// What should have been.
+        /// What was expected.
         expected: &'static str,
     },
 }
 
 impl Error {
-    /// Whether the same may work when it is tried again, or when a disk that was full or failing works again: what is
-    /// stored is not what is wrong.
+    /// Whether a retry may work, now or once a full or failing disk works again: the stored data is not at
+    /// fault.
     pub fn may_pass(&self) -> bool {
         matches!(self, Error::Io { .. } | Error::Latched { .. })
     }
 
-    /// Whether it may be gone in a moment, although nobody repairs anything: see [`storage::is_transient`].
+    /// Whether the error may go away shortly without any repair: see [`is_transient`].
     pub fn is_transient(&self) -> bool {
-        matches!(self, Error::Io { source, .. } if storage::is_transient(source))
+        matches!(self, Error::Io { source, .. } if is_transient(source))
     }
 
     pub(crate) fn io(operation: &'static str, file: &str) -> impl FnOnce(io::Error) -> Error + use<> {
@@ -103,4 +101,14 @@ impl Error {
     pub(crate) fn unfit(file: &str, found: impl ToString, expected: &'static str) -> Error {
         Error::Unfit { file: file.to_owned(), found: found.to_string(), expected }
     }
+}
+
+/// Whether a retry may succeed without any repair: no descriptor or memory was left, the call was
+/// interrupted, or there was no room.
+pub fn is_transient(error: &io::Error) -> bool {
+    /// ENFILE, EMFILE.
+    const NO_DESCRIPTOR: [i32; 2] = [23, 24];
+    use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull, WouldBlock};
+    matches!(error.kind(), Interrupted | WouldBlock | OutOfMemory | StorageFull | QuotaExceeded)
+        || error.raw_os_error().is_some_and(|code| NO_DESCRIPTOR.contains(&code))
 }

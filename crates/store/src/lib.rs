@@ -1,48 +1,45 @@
-//! Keeps binary logs durably: a directory of ordinary binlog files under mysqld's names, with mysqld's
-//! index, to which whole transactions are appended.
+//! Keeps binary logs durably: a directory of ordinary binlog files with mysqld's file names and index, to
+//! which whole transactions are appended.
 //!
 //! ```text
 //! bytes of transactions → StoreWriter::append → written → BinlogStore::sync → durable → LogReader
 //! ```
 //!
-//! [`BinlogStore`] knows two positions, *written* and *durable*, and readers see nothing beyond the second.
-//! After a failed write or sync it refuses writes, and serves what is durable, until it is reopened; opening it is
-//! recovery ([`RecoveryReport`]). What it asks of a disk is [`Storage`]; what it promises, and which test keeps each
-//! promise, is in `docs/store.md`. Whose transactions these are, and what they look like, is the caller's
-//! business: `binlogz-engine` writes its own, a relay what it receives.
+//! ```text
+//! storage/   what a store needs from a disk
+//! files/     the files of a log and beside it
+//! recovery/  what opening a log does
+//! state/     the state of an open store, shared by threads
+//! open/      the open store: writer, readers, repair
+//! ```
+//!
+//! Each imports only from those above it.
+//!
+//! [`BinlogStore`] knows two positions, *written* and *durable*, and readers see nothing after the durable
+//! one. After a failed write or sync it refuses writes, and serves what is durable, until it is reopened.
+//! Opening it runs recovery ([`RecoveryReport`]). [`Storage`] is what the store needs from a disk.
+//! `docs/internals/store.md` lists what it promises, and the test that keeps each promise. The transactions'
+//! origin and content are the caller's business: `binlogz-engine` writes its own, a relay writes what it
+//! receives.
 
-#![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::big_endian_bytes, clippy::host_endian_bytes)]
-#![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
-
-mod aside;
-mod damage;
 mod error;
-mod file;
-mod head;
-mod index;
-mod latch;
-mod lending;
-mod log_name;
-mod meta;
-mod positions;
-mod reader;
-mod recover;
-mod repair;
-mod scan;
+mod files;
+mod lock;
+mod open;
+mod recovery;
+mod state;
 pub mod storage;
-mod store;
-mod watermark;
-mod writer;
 
-pub use damage::{Damage, Hole};
-pub use error::{Error, Result};
-pub use head::{FileHead, LogEvents};
-pub use log_name::{FileNumber, LogNames};
-pub use meta::{FORMAT_VERSION, Lineage};
-pub use positions::{Position, Positions};
-pub use reader::LogReader;
-pub use recover::{Cut, RecoveryReport};
-pub use repair::Repaired;
+pub use error::{Error, Result, is_transient};
+pub use files::Position;
+pub use files::head::{FileHead, LogEvents};
+pub use files::meta::{FORMAT_VERSION, Lineage};
+pub use files::names::{FileNumber, LogNames};
+pub use open::reader::LogReader;
+pub use open::repair::Repaired;
+pub use open::store::{BinlogStore, StoreOptions, StoredLog};
+pub use open::writer::StoreWriter;
+pub use recovery::damage::{Damage, Hole};
+pub use recovery::recover::{CutTail, RecoveryReport};
+pub use state::ends::LogEnds;
 pub use storage::{FileStorage, MemoryStorage, Storage, StorageFile};
-pub use store::{BinlogStore, StoreOptions, StoredLog};
-pub use writer::StoreWriter;

@@ -5,12 +5,12 @@ use std::path::Path;
 use crate::tool::Installed;
 use crate::{Error, IoContext, Result};
 
-/// What a page became.
+/// The result of loading a page.
 #[derive(Debug)]
 pub struct Rendered {
     /// The document as it is once its scripts have run.
     pub dom: String,
-    /// What stands on the browser's console.
+    /// The output on the browser's console.
     pub console: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ pub fn render(chromium: &Installed, page: &Path, width: u32, height: u32) -> Res
             "--no-first-run",
         ])
         .args(["--enable-logging=stderr", "--v=0", "--virtual-time-budget=10000", "--dump-dom"])
-        // Every name resolves to nothing: whatever the page asks for would fail, and show on the console.
+        // No name resolves: anything the page requests would fail, and show on the console.
         .arg("--host-resolver-rules=MAP * ~NOTFOUND")
         .arg(format!("--window-size={width},{height}"))
         .arg(format!("--user-data-dir={}", home.path().display()))

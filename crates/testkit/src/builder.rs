@@ -1,12 +1,12 @@
-//! Builds logs by hand: those of servers that can't be had here, and those that no server would write.
+//! Builds logs by hand: those of servers that are not available here, and those that no server would write.
 //!
 //! ```text
 //! LogBuilder   magic | format description | events, with sizes, positions and checksums that fit
 //! Payload      the body of a transaction payload event, each field of which may lie or be missing
 //! ```
 //!
-//! Bodies are encoded by `binlogz-binlog`, which is held against real logs elsewhere. The one table is
-//! `shop.item (v BLOB)`. Whatever a test wants wrong it says itself, with [`LogBuilder::event`] or a [`Payload`].
+//! Bodies are encoded by `binlogz-binlog`, which is compared with real logs elsewhere. The only table is
+//! `shop.item (v BLOB)`. A test introduces its own errors, with [`LogBuilder::event`] or a [`Payload`].
 
 use binlogz_binlog::event::{
     Bitmap, ColumnType, CommitTimestamps, CompressionType, FormatDescription, GtidEvent, GtidFlags,
@@ -23,7 +23,7 @@ use zstd_safe::zstd_sys::ZSTD_EndDirective;
 const TIMESTAMP: u32 = 1_700_000_000;
 const SERVER_ID: u32 = 7;
 const TABLE_ID: TableId = TableId(90);
-/// Whose GTIDs the transactions have.
+/// The server whose GTIDs the transactions have.
 pub const UUID: ServerUuid = ServerUuid(*b"a server's uuid!");
 /// Post-header lengths of the events of a transaction: those of 5.6 and everything since.
 const TABLE_MAP_LENGTH: u8 = 8;
@@ -40,7 +40,7 @@ pub struct Release {
     pub gtid: GtidForm,
 }
 
-/// What a GTID event holds behind its GTID.
+/// What a GTID event holds after its GTID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GtidForm {
     /// Nothing.
@@ -132,13 +132,13 @@ impl LogBuilder {
         self
     }
 
-    /// The next event begins so many bytes further on: what lies between is the caller's.
+    /// The next event begins this many bytes further on: the caller fills the gap.
     pub fn skip(&mut self, bytes: u64) -> &mut LogBuilder {
         self.offset += bytes;
         self
     }
 
-    /// A format description, as stands at the beginning and, of the source, in relay logs.
+    /// A format description, at the beginning and (the source's) in relay logs.
     pub fn format_description(&mut self, release: Release) -> &mut LogBuilder {
         let mut server_version = [0; SERVER_VERSION_SIZE];
         server_version[..release.version.len()].copy_from_slice(release.version.as_bytes());
@@ -151,7 +151,7 @@ impl LogBuilder {
             checksum_algorithm: self.checksum,
         }
         .encode();
-        // Its own checksum is there also where the others have none.
+        // It has its own checksum even if the others have none.
         self.event_with(EventType::FORMAT_DESCRIPTION, &body, ChecksumAlgorithm::CRC32)
     }
 
@@ -203,7 +203,7 @@ impl LogBuilder {
         self.event(EventType::TRANSACTION_PAYLOAD, &body)
     }
 
-    /// The GTID event of a transaction in which so many bytes follow it.
+    /// The GTID event of a transaction in which this many bytes follow it.
     pub fn gtid(&mut self, following: u64) -> &mut LogBuilder {
         self.gno += 1;
         let body = gtid_event(self.release.gtid, self.gno).encode().expect("no part is missing");
@@ -261,19 +261,20 @@ fn gtid_event(form: GtidForm, gno: u64) -> GtidEvent<'static> {
     }
 }
 
-/// The events behind a GTID event that insert values, with their bodies.
+/// The events after a GTID event that insert values, with their bodies.
 pub fn transaction_events(values: &[&[u8]]) -> Vec<(EventType, Vec<u8>)> {
     transaction_with(
         values.iter().map(|value| (EventType::WRITE_ROWS, rows(EventType::WRITE_ROWS, &[value]))),
     )
 }
 
-/// The events behind a GTID event that insert or delete rows with these values, or update them: before and after, in turn.
+/// The events after a GTID event that insert or delete rows with these values, or update them: before and
+/// after, in turn.
 pub fn change_events(event_type: EventType, values: &[&[u8]]) -> Vec<(EventType, Vec<u8>)> {
     transaction_with([(event_type, rows(event_type, values))])
 }
 
-/// The events behind a GTID event, around those of rows.
+/// The events after a GTID event, around those of rows.
 fn transaction_with(rows: impl IntoIterator<Item = (EventType, Vec<u8>)>) -> Vec<(EventType, Vec<u8>)> {
     let mut events = vec![(EventType::QUERY, query("BEGIN")), (EventType::TABLE_MAP, table_map())];
     events.extend(rows);
@@ -281,12 +282,12 @@ fn transaction_with(rows: impl IntoIterator<Item = (EventType, Vec<u8>)>) -> Vec
     events
 }
 
-/// The same events as they stand inside a payload: no checksum, position 0.
+/// The same events as they are inside a payload: no checksum, position 0.
 pub fn inner_transaction(values: &[&[u8]]) -> Vec<u8> {
     transaction_events(values).iter().flat_map(|(event_type, body)| inner_event(*event_type, body)).collect()
 }
 
-/// An event as it stands inside a payload.
+/// An event as it is inside a payload.
 pub fn inner_event(event_type: EventType, body: &[u8]) -> Vec<u8> {
     encode_event(header(event_type), body, ChecksumAlgorithm::NONE)
 }
@@ -347,9 +348,9 @@ pub struct Payload {
     pub uncompressed_size: Option<u64>,
     /// Bytes of `payload`.
     pub payload_size: Option<u64>,
-    /// What stands behind the fields.
+    /// The bytes after the fields.
     pub payload: Vec<u8>,
-    /// What stands behind the payload.
+    /// The bytes after the payload.
     pub trailing: Vec<u8>,
 }
 
@@ -396,7 +397,7 @@ impl Payload {
     }
 }
 
-/// A log of some kilobytes with one transaction, in whose only row so many zeros were compressed. Takes no more
+/// A log of some kilobytes with one transaction, whose only row is this many compressed zeros. Takes no more
 /// memory than the log.
 pub fn bomb(zeros: u32) -> Vec<u8> {
     let mut front = inner_event(EventType::QUERY, &query("BEGIN"));
@@ -435,7 +436,7 @@ pub fn bomb(zeros: u32) -> Vec<u8> {
     log.take()
 }
 
-/// The front of a rows event with one value of so many zeros, which come next (and then the checksum).
+/// The front of a rows event with one value of this many zeros, which come next (and then the checksum).
 fn row_of_zeros(zeros: u32, checksum: ChecksumAlgorithm) -> Vec<u8> {
     let body = rows(EventType::WRITE_ROWS, &[&[]]);
     let event_size = (19 + body.len() + checksum.size()) as u32 + zeros;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::real::{Compression, RealBinlog};
+use crate::real_binlog::{Compression, RealBinlog};
 
 /// Names, and how they were written; `corpus/README.md` says what is in each.
 const FILES: [(&str, Compression); 9] = [

@@ -10,8 +10,9 @@
 //! sync_names        they survive
 //! ```
 //!
-//! A fault is planned in one of two ways: for one operation that changes something or syncs ([`SimulatedDisk::fail_at`]),
-//! or for any call, reads and opens too, once or until it is cured ([`SimulatedDisk::trouble_at`]).
+//! A fault is planned in one of two ways: for one operation that changes something or syncs
+//! ([`SimulatedDisk::fail_at`]), or for any call, reads and opens too, once or until it is cleared
+//! ([`SimulatedDisk::trouble_at`]).
 //!
 //! What is random comes from the seed given to [`SimulatedDisk::crash`].
 
@@ -26,7 +27,7 @@ use crate::random::Random;
 /// What a disk writes whole or not at all, if it is not torn.
 const SECTOR_SIZE: usize = 512;
 
-/// What happens at the operation that was chosen.
+/// What happens at the chosen operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The system stops within it: everything fails until [`SimulatedDisk::crash`].
@@ -35,7 +36,7 @@ pub enum Fault {
     Eio,
     /// It fails with ENOSPC; of a write, some bytes may be there.
     Enospc,
-    /// A sync says that it worked, and did nothing. (Other operations work.)
+    /// A sync reports success, and does nothing. (Other operations work.)
     LostSync,
     /// No descriptor is left: nothing can be opened, created or listed. (Other calls work.)
     Emfile,
@@ -43,7 +44,7 @@ pub enum Fault {
     ShortWrite,
 }
 
-/// What is called.
+/// The kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     /// Listing and opening.
@@ -206,8 +207,8 @@ impl SimulatedDisk {
         self.state().calls
     }
 
-    /// From the call with this number on (the first is 0) the first one that can meet the fault does; if it `lasts`, all
-    /// of them, until [`SimulatedDisk::cure`].
+    /// The first call from this number on (the first is 0) that the fault applies to fails; if it `lasts`,
+    /// all of them do, until [`SimulatedDisk::cure`].
     pub fn trouble_at(&self, call: u64, fault: Fault, lasts: bool) {
         self.state().trouble = Some(Trouble { from: call, fault, lasts, met: false });
     }
@@ -260,7 +261,8 @@ impl SimulatedDisk {
         state.life += 1;
     }
 
-    /// Only this process ends: what it wrote is there, files opened before are gone, no fault is planned.
+    /// Only this process ends: everything it wrote is there, files opened before are gone, no fault is
+    /// planned.
     pub fn reopen(&self) {
         let mut state = self.state();
         (state.plan, state.stopped) = (None, false);

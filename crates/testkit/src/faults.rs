@@ -100,7 +100,7 @@ pub enum Fault {
     Errno(i32),
     /// A write that writes half, and says so. Other calls succeed.
     Short,
-    /// It takes so much longer, then succeeds. Other calls wait for none.
+    /// It takes this much longer, then succeeds. Other calls don't wait for it.
     Delay(Duration),
 }
 
@@ -159,12 +159,12 @@ impl Rule {
         Rule { pattern: pattern.into(), ..self }
     }
 
-    /// So many succeed first.
+    /// This many succeed first.
     pub fn after(self, after: u64) -> Rule {
         Rule { after, ..self }
     }
 
-    /// No more than so many fail.
+    /// No more than this many fail.
     pub fn count(self, count: u64) -> Rule {
         Rule { count, ..self }
     }
@@ -240,8 +240,8 @@ impl FaultShim {
     }
 }
 
-/// What fails in the processes that were started with its [environment](Faults::env); one after the other, they are told the
-/// same.
+/// What fails in the processes that were started with its [environment](Faults::env). Successive processes
+/// get the same rules.
 #[derive(Debug)]
 pub struct Faults {
     library: PathBuf,
@@ -253,12 +253,12 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// What the process's environment has to say.
+    /// The variables for the process's environment.
     pub fn env(&self) -> [(&'static str, OsString); 2] {
         [("LD_PRELOAD", self.library.clone().into()), ("BINLOGZ_FAULT_PAGE", self.path.clone().into())]
     }
 
-    /// From now on these rules hold, the first one that decides; the counts begin anew.
+    /// These rules hold from now on, the first match deciding; the counts restart from zero.
     ///
     /// # Errors
     ///
@@ -277,7 +277,7 @@ impl Faults {
             _ => return Err(Error::Failed(format!("{} rules don't fit a control page", rules.len()))),
         }
         self.generation += 1;
-        // First that it is being written, at last the generation: a process takes the page whole.
+        // Mark it as being written first, and write the generation last: a process reads the page whole.
         self.file.write_all_at(&page, 0).at("write", &self.path)?;
         self.file.write_all_at(&self.generation.to_ne_bytes(), 0).at("write", &self.path)?;
         self.rules = rules.to_vec();

@@ -1,4 +1,4 @@
-//! What binlogz's tests stand on: real servers, workloads, corpus, mutations.
+//! What binlogz's tests are built on: real servers, workloads, corpus, mutations.
 //!
 //! * [`tool`] finds (and installs) MySQL, MariaDB, sysbench and zstd in prefixes of their own, or skips a test;
 //! * [`server`] runs sandboxed servers from them, with replicas;
@@ -7,14 +7,18 @@
 //! * [`workload`] makes binlogs of the five workloads that the public studies measure;
 //! * [`mixed`] makes binlogs of everything else that a server writes;
 //! * [`corpus`] has the real binlogs that the repository ships, and [`real::every_binlog`] all of these;
-//! * [`builder`] builds logs by hand: of servers that can't be had here, and with any lie in them;
+//! * [`builder`] builds logs by hand: of servers that are not available here, and with any false claim in
+//!   them;
 //! * [`mutate`] damages them, from a seed that is printed;
 //! * [`disk`] is a disk that loses, tears and refuses what a store writes to it;
 //! * [`faults`] makes the system calls of a real process fail;
 //! * [`setting`](setting()) says how long a test is, [`memory`] what a process took.
 //!
-//! Everything dear to make is kept in a [`cache`] outside the checkout. A test that needs a program which can't
-//! be had here says `SKIPPED` aloud and passes, unless `BINLOGZ_REQUIRE_SERVERS=1`; see [`require_tool!`].
+//! Everything expensive to make is kept in a [`cache`] outside the checkout. A test that needs an unavailable
+//! program says `SKIPPED` aloud and passes, unless `BINLOGZ_REQUIRE_SERVERS=1`; see [`require_tool!`].
+
+// Any error here is a failed test.
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::host_endian_bytes)]
 
 pub mod browser;
 pub mod builder;
@@ -25,13 +29,14 @@ pub mod memory;
 pub mod mixed;
 pub mod mutate;
 pub mod real;
+mod real_binlog;
 pub mod s3;
 mod setting;
 pub mod tool;
 pub mod workload;
 
 pub use binlogz_sandbox::{Error, IoContext, Result, cache, cdc, random, server};
-pub use real::{Compression, RealBinlog};
-pub use server::{MariadbSandbox, MysqlSandbox, Server};
+pub use real_binlog::{Compression, RealBinlog};
+pub use server::{MariadbSandbox, Mysql56Sandbox, MysqlSandbox, Server};
 pub use setting::setting;
 pub use tool::{Installed, Tool};

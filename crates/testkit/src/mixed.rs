@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::real::{Compression, RealBinlog};
+use crate::real_binlog::{Compression, RealBinlog};
 use crate::{Error, IoContext, MysqlSandbox, Result, Tool, cache};
 
 /// Part of the cache key: raised when statements or runs change.

@@ -11,7 +11,7 @@ use crate::random::Random;
 const DAMAGES_MAX: usize = 4;
 /// Bytes of a range that is cut out, doubled or inserted.
 const RANGE_MAX: usize = 4096;
-/// Where an event's length stands in its header, and where the first event begins.
+/// Where an event's length is in its header, and where the first event begins.
 const EVENT_SIZE_OFFSET: usize = 9;
 const EVENT_HEADER_BYTES: usize = 19;
 const FIRST_EVENT: usize = 4;
@@ -35,7 +35,7 @@ pub fn mutate(original: &[u8], seed: u64, index: u64) -> (Vec<u8>, String) {
     for _ in 0..=random.below(DAMAGES_MAX) {
         done.push(damage(&mut bytes, &mut random));
     }
-    // Half of them with checksums that fit again: what a reader meets only behind its first line of defence.
+    // Half of them with corrected checksums: they reach the checks after the first one.
     if random.below(2) == 0 {
         mend_checksums(&mut bytes);
         done.push("checksums mended".into());
@@ -92,7 +92,7 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
     }
 }
 
-/// Overwrites `width` bytes with a number that lengths and counts go wrong at.
+/// Overwrites `width` bytes with a number that is critical for lengths and counts.
 fn lie(bytes: &mut [u8], at: usize, width: usize, random: &mut Random) -> String {
     let end = (at + width).min(bytes.len());
     let near = u64::from(bytes[at]);

@@ -1,4 +1,4 @@
-//! A real S3 server over a folder (versitygw) on a port of 127.0.0.1, and a proxy that does to its requests what
+//! A real S3 server over a folder (versitygw) on a port of 127.0.0.1, and a proxy that treats its requests as
 //! networks and services do.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -70,7 +70,7 @@ impl S3Server {
         self.port
     }
 
-    /// What a client's environment has to say.
+    /// The variables for a client's environment.
     pub fn settings(&self) -> Vec<(String, String)> {
         settings(self.port)
     }
@@ -106,7 +106,7 @@ fn free_port() -> Result<u16> {
     listener.map(|address| address.port()).map_err(|error| Error::Io("find a free port".into(), error))
 }
 
-/// What becomes of a request.
+/// What happens to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing: the server answers it.
@@ -125,7 +125,7 @@ pub enum Fault {
 
 type Plan = dyn Fn(usize, &str) -> Fault + Send + Sync;
 
-/// A proxy in front of an S3 server that has a plan for each request.
+/// A proxy between clients and an S3 server, with a plan for each request.
 #[derive(Debug)]
 pub struct FaultProxy {
     port: u16,
@@ -154,7 +154,7 @@ impl FaultProxy {
         Ok(FaultProxy { port, requests })
     }
 
-    /// What a client's environment has to say.
+    /// The variables for a client's environment.
     pub fn settings(&self) -> Vec<(String, String)> {
         settings(self.port)
     }

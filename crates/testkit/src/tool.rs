@@ -1,4 +1,4 @@
-//! Tests that need a program which can't be had here: they say `SKIPPED` aloud and pass.
+//! Tests that need an unavailable program: they say `SKIPPED` aloud and pass.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -28,8 +28,8 @@ pub fn skip(reason: &str) {
     say_skipped(reason);
 }
 
-/// The folder that `BINLOGZ_STD_DATA` names: the logs of the server's own test suite, a download of 338 MB that is
-/// asked of nobody. Tests that need it are marked `#[ignore]`, so that no run counts them as passed without it.
+/// The folder that `BINLOGZ_STD_DATA` names: the logs of the server's own test suite, an optional download of
+/// 338 MB. Tests that need it are marked `#[ignore]`, so that no run counts them as passed without it.
 ///
 /// # Panics
 /// Without the variable.

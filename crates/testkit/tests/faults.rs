@@ -1,4 +1,6 @@
-//! The fault shim, below programs that everybody has.
+//! The fault shim, under commonly installed programs.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Sandboxed servers do what tests rely on: start, crash, replicate, and leave nothing behind.
+//! Sandboxed servers do what tests rely on: start, crash, replicate, and leave no files or processes.
 
 use std::fs;
 use std::path::Path;
@@ -146,7 +146,8 @@ fn a_test_without_its_server_says_so_and_passes_unless_it_must_run() {
     assert!(!run("1").status.success());
 }
 
-/// The environment variable that makes [`a_server_dies_with_a_process_that_was_killed`] play the killed one.
+/// The environment variable that makes [`a_server_dies_with_a_process_that_was_killed`] act as the killed
+/// process.
 const VICTIM: &str = "BINLOGZ_TEST_VICTIM";
 
 #[test]
@@ -178,7 +179,7 @@ fn a_server_dies_with_a_process_that_was_killed() -> Result<()> {
 }
 
 fn is_alive(pid: u32) -> bool {
-    // A zombie, killed but not yet collected by whoever adopted it, has no memory any more.
+    // A zombie, killed but not yet reaped by its new parent, has no memory any more.
     fs::read_to_string(format!("/proc/{pid}/statm")).is_ok_and(|pages| !pages.starts_with("0 "))
 }
 

@@ -1,4 +1,4 @@
-//! What each peer can do: 32 flags that both exchange while logging in.
+//! What each peer can do: 32 flags that both exchange during login.
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr};
@@ -14,21 +14,21 @@ impl Capabilities {
     pub const CONNECT_WITH_DB: Self = Capabilities(1 << 3);
     /// Packets may be compressed by zlib.
     pub const COMPRESS: Self = Capabilities(1 << 5);
-    /// The protocol of 4.1.
+    /// The 4.1 protocol.
     pub const PROTOCOL_41: Self = Capabilities(1 << 9);
-    /// The client will go over to TLS.
+    /// The client will switch to TLS.
     pub const SSL: Self = Capabilities(1 << 11);
-    /// Answers carry the status of the transaction.
+    /// Answers carry the transaction's status.
     pub const TRANSACTIONS: Self = Capabilities(1 << 13);
-    /// Passwords are proved by the method of 4.1.
+    /// Passwords are proved by the 4.1 method.
     pub const SECURE_CONNECTION: Self = Capabilities(1 << 15);
     /// Authentication by named plugins.
     pub const PLUGIN_AUTH: Self = Capabilities(1 << 19);
-    /// The client tells attributes of itself.
+    /// The client sends attributes that describe it.
     pub const CONNECT_ATTRS: Self = Capabilities(1 << 20);
-    /// The answer of a plugin may be longer than 255 bytes.
+    /// A plugin's answer may be longer than 255 bytes.
     pub const PLUGIN_AUTH_LENENC_DATA: Self = Capabilities(1 << 21);
-    /// OK packets tell changes of the session.
+    /// OK packets report changes of the session.
     pub const SESSION_TRACK: Self = Capabilities(1 << 23);
     /// An OK packet instead of EOF packets.
     pub const DEPRECATE_EOF: Self = Capabilities(1 << 24);

@@ -2,10 +2,16 @@
 //!
 //! ```text
 //! COM_QUIT            01
+//! COM_INIT_DB         02 · database, the rest
 //! COM_QUERY           03 · statement, the rest
+//! COM_STATISTICS      09
+//! COM_PROCESS_KILL    0c · connection id (4)
 //! COM_PING            0e
 //! COM_BINLOG_DUMP     12 · see dump_request.rs
 //! COM_REGISTER_SLAVE  15 · see register_replica.rs
+//! COM_STMT_PREPARE    16 · statement, the rest
+//! COM_FIELD_LIST 04 · COM_STMT_EXECUTE 17 · COM_STMT_SEND_LONG_DATA 18 · COM_STMT_CLOSE 19 · COM_STMT_RESET 1a ·
+//! COM_STMT_FETCH 1c · COM_RESET_CONNECTION 1f: forwarded or answered without a look at their parameters
 //! COM_BINLOG_DUMP_GTID 1e · see dump_request.rs
 //! ```
 
@@ -13,37 +19,58 @@ use binlogz_binlog::Result;
 use binlogz_binlog::cursor::Cursor;
 use binlogz_binlog::put::Put;
 
-use crate::dump_request::DumpRequest;
-use crate::register_replica::RegisterReplica;
+use crate::dump_request::{DUMP_BY_GTID_SET, DUMP_BY_POSITION, DumpRequest};
+use crate::register_replica::{REGISTER_REPLICA, RegisterReplica};
 
 pub(crate) const QUIT: u8 = 0x01;
+pub(crate) const USE_DATABASE: u8 = 0x02;
 pub(crate) const QUERY: u8 = 0x03;
+pub(crate) const STATISTICS: u8 = 0x09;
+/// COM_PROCESS_KILL. Deprecated in 5.7, but drivers still send it.
+pub(crate) const KILL: u8 = 0x0c;
 pub(crate) const PING: u8 = 0x0e;
-/// COM_BINLOG_DUMP.
-pub(crate) const DUMP_BY_POSITION: u8 = 0x12;
-/// COM_REGISTER_SLAVE.
-pub(crate) const REGISTER_REPLICA: u8 = 0x15;
-/// COM_BINLOG_DUMP_GTID.
-pub(crate) const DUMP_BY_GTID_SET: u8 = 0x1e;
+pub(crate) const PREPARE: u8 = 0x16;
+/// COM_FIELD_LIST: asks for a table's columns.
+pub const FIELD_LIST: u8 = 0x04;
+/// COM_STMT_EXECUTE: runs a prepared statement.
+pub const STATEMENT_EXECUTE: u8 = 0x17;
+/// COM_STMT_SEND_LONG_DATA: a part of a parameter. It has no answer.
+pub const STATEMENT_LONG_DATA: u8 = 0x18;
+/// COM_STMT_CLOSE: forgets a prepared statement. It has no answer.
+pub const STATEMENT_CLOSE: u8 = 0x19;
+/// COM_STMT_RESET: forgets a prepared statement's parameters and rows.
+pub const STATEMENT_RESET: u8 = 0x1a;
+/// COM_STMT_FETCH: asks for more rows of a prepared statement.
+pub const STATEMENT_FETCH: u8 = 0x1c;
+/// COM_RESET_CONNECTION: makes the session what it was after login.
+pub const RESET_CONNECTION: u8 = 0x1f;
 
-/// A client's message outside login. Commands that binlogz has no use for survive.
+/// A client's message outside login. Commands that binlogz has no use for are kept as they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command<'a> {
-    /// The client leaves.
+    /// End the connection.
     Quit,
-    /// A statement.
+    /// Run a statement.
     Query(&'a [u8]),
-    /// Are you there?
+    /// Set the default database for what follows.
+    UseDatabase(&'a [u8]),
+    /// Describe the server's state, in a line.
+    Statistics,
+    /// End the connection with this number.
+    Kill(u32),
+    /// Prepare a statement to be run later.
+    Prepare(&'a [u8]),
+    /// Check that the server is there.
     Ping,
-    /// The client says that it is a replica.
+    /// Register the client as a replica.
     RegisterReplica(RegisterReplica<'a>),
-    /// The client wants the binary log.
+    /// Send the binary log.
     Dump(DumpRequest),
     /// Anything else.
     Other {
-        /// The command.
+        /// The command's code.
         code: u8,
-        /// What follows it.
+        /// The bytes after the code.
         parameters: &'a [u8],
     },
 }
@@ -55,6 +82,10 @@ impl<'a> Command<'a> {
         Ok(match cursor.u8("code")? {
             QUIT if cursor.is_empty() => Command::Quit,
             QUERY => Command::Query(cursor.rest()),
+            USE_DATABASE => Command::UseDatabase(cursor.rest()),
+            STATISTICS if cursor.is_empty() => Command::Statistics,
+            KILL if cursor.peek().len() == 4 => Command::Kill(cursor.u32("connection id")?),
+            PREPARE => Command::Prepare(cursor.rest()),
             PING if cursor.is_empty() => Command::Ping,
             REGISTER_REPLICA => Command::RegisterReplica(RegisterReplica::decode(message)?),
             DUMP_BY_POSITION | DUMP_BY_GTID_SET => Command::Dump(DumpRequest::decode(message)?),
@@ -68,6 +99,19 @@ impl<'a> Command<'a> {
             Command::Quit => out.put_u8(QUIT),
             Command::Query(statement) => {
                 out.put_u8(QUERY);
+                out.put(statement);
+            }
+            Command::UseDatabase(name) => {
+                out.put_u8(USE_DATABASE);
+                out.put(name);
+            }
+            Command::Statistics => out.put_u8(STATISTICS),
+            Command::Kill(connection) => {
+                out.put_u8(KILL);
+                out.put_u32(*connection);
+            }
+            Command::Prepare(statement) => {
+                out.put_u8(PREPARE);
                 out.put(statement);
             }
             Command::Ping => out.put_u8(PING),
@@ -87,7 +131,14 @@ mod tests {
 
     #[test]
     fn both_directions_agree() {
-        let commands: [(&[u8], Command<'_>); 4] = [
+        let commands: [(&[u8], Command<'_>); 10] = [
+            (b"\x02shop", Command::UseDatabase(b"shop")),
+            (b"\x09", Command::Statistics),
+            (b"\x0c\x07\x01\0\0", Command::Kill(263)),
+            // One byte short, one byte long.
+            (b"\x0c\x07\x01\0", Command::Other { code: 0x0c, parameters: b"\x07\x01\0" }),
+            (b"\x09\0", Command::Other { code: 0x09, parameters: b"\0" }),
+            (b"\x16SELECT ?", Command::Prepare(b"SELECT ?")),
             (b"\x01", Command::Quit),
             (b"\x03SELECT 1", Command::Query(b"SELECT 1")),
             (b"\x0e", Command::Ping),

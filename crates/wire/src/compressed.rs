@@ -1,17 +1,18 @@
-//! Compressed packets: what a connection carries once both sides agreed to compress it.
+//! Compressed packets: what a connection carries once both sides have agreed on compression.
 //!
 //! ```text
 //! offset size field
 //!      0    3 length      of the payload in this packet
 //!      3    1 sequence    counts compressed packets of one exchange, modulo 256
-//!      4    3 plain size  of the payload expanded; 0: it is not compressed
+//!      4    3 plain size  of the expanded payload; 0: it is not compressed
 //!      7    n payload     zlib's format, or one zstd frame
 //! ```
 //!
-//! Expanded, one behind the other, payloads are the packets of [`crate::packet`], cut anywhere; their own sequence
-//! numbers mean nothing then ([`PacketReader::ignore_sequence`](crate::packet::PacketReader::ignore_sequence)). It begins
-//! behind the OK that ends the login, in both directions at once. A packet is held whole: 16 MiB of each form, whatever
-//! it claims.
+//! Expanded and joined in order, the payloads are the packets of [`crate::packet`], cut anywhere; the
+//! sequence numbers of those packets then mean nothing
+//! ([`PacketReader::ignore_sequence`](crate::packet::PacketReader::ignore_sequence)). Compression begins
+//! after the OK that ends the login, in both directions at once. A packet is held whole: at most 16 MiB of
+//! each form, whatever size it claims.
 
 use binlogz_binlog::put::Put;
 use binlogz_binlog::{Error, Result};
@@ -24,7 +25,7 @@ use crate::packet::PACKET_PAYLOAD_MAX;
 
 /// Bytes of a compressed packet's header.
 const HEADER_SIZE: usize = 7;
-/// Below this servers and clients don't compress: it would not pay.
+/// Servers and clients don't compress anything smaller: it would not pay.
 const COMPRESS_FROM: usize = 50;
 /// zlib's own default.
 const ZLIB_LEVEL: u8 = 6;
@@ -36,14 +37,14 @@ const WHAT: &str = "compressed packet";
 pub enum Compression {
     /// With zlib.
     Zlib,
-    /// With zstd; what the client sends, and asks the server to send, at this level.
+    /// With zstd, at the level the client uses and asks the server to use.
     Zstd {
-        /// 1 to 22.
+        /// The level, 1 to 22.
         level: u8,
     },
 }
 
-/// What a client allows (`--compression-algorithms`, `--zstd-compression-level`).
+/// The compression a client allows (`--compression-algorithms`, `--zstd-compression-level`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompressionChoice {
     /// zlib.
@@ -52,22 +53,23 @@ pub struct CompressionChoice {
     pub zstd: bool,
     /// No compression.
     pub uncompressed: bool,
-    /// For zstd.
+    /// The level for zstd.
     pub zstd_level: u8,
 }
 
 impl Default for CompressionChoice {
-    /// As clients do unless told otherwise: no compression.
+    /// The clients' default: no compression.
     fn default() -> Self {
         CompressionChoice { zlib: false, zstd: false, uncompressed: true, zstd_level: 3 }
     }
 }
 
 impl CompressionChoice {
-    /// The highest level that zstd has.
+    /// zstd's highest level.
     pub const ZSTD_LEVEL_MAX: u8 = 22;
 
-    /// What a list of names allows, as in `zstd,uncompressed`. `None`: one of them is no name.
+    /// The choice given by a list of names, such as `zstd,uncompressed`. `None` if one of the names is
+    /// unknown.
     pub fn of_names(list: &str) -> Option<Self> {
         let mut choice = CompressionChoice { uncompressed: false, ..CompressionChoice::default() };
         for name in list.split(',').map(str::trim) {
@@ -81,8 +83,8 @@ impl CompressionChoice {
         Some(choice)
     }
 
-    /// What comes of it with a server of these capabilities: zlib before zstd, as libmysqlclient has it, and either
-    /// before none. `None`: the server has nothing that is allowed.
+    /// The compression to use with a server of these capabilities: zlib before zstd, as in libmysqlclient,
+    /// and either before none. `None` if the server has nothing that is allowed.
     pub fn with(self, server: Capabilities) -> Option<Option<Compression>> {
         if self.zlib && server.contains(Capabilities::COMPRESS) {
             return Some(Some(Compression::Zlib));
@@ -95,7 +97,7 @@ impl CompressionChoice {
 }
 
 impl Compression {
-    /// Its name, as servers and clients have it.
+    /// The algorithm's name, as servers and clients spell it.
     pub fn name(self) -> &'static str {
         match self {
             Compression::Zlib => "zlib",
@@ -115,9 +117,9 @@ impl Compression {
 /// Both directions of a compressed connection.
 pub struct CompressedPackets {
     compression: Compression,
-    /// The packet that comes in, header and payload, as far as it came.
+    /// The incoming packet, header and payload, as far as it has arrived.
     held: Vec<u8>,
-    /// The number the next packet, in whatever direction, has.
+    /// The number of the next packet, in either direction.
     next_sequence: u8,
     expander: DCtx<'static>,
     compressor: CCtx<'static>,
@@ -130,7 +132,7 @@ impl std::fmt::Debug for CompressedPackets {
 }
 
 impl CompressedPackets {
-    /// For a connection on which the login just ended.
+    /// For a connection that has just finished its login.
     pub fn new(compression: Compression) -> Self {
         CompressedPackets {
             compression,
@@ -141,13 +143,13 @@ impl CompressedPackets {
         }
     }
 
-    /// How it compresses.
+    /// The compression in use.
     pub fn compression(&self) -> Compression {
         self.compression
     }
 
-    /// Takes one compressed packet from the front of `input` and puts what it holds into `plain`, whose old content
-    /// goes. `false`: more input is needed, and all that was given was taken.
+    /// Takes one compressed packet from the start of `input` and replaces the content of `plain` with what it
+    /// holds. `false` if more input is needed; then all of `input` was taken.
     ///
     /// # Errors
     ///
@@ -200,8 +202,8 @@ impl CompressedPackets {
         Ok(())
     }
 
-    /// As [`CompressedPackets::compress`], for what is said in the middle of the peer's exchange and begins none: the
-    /// peer's numbers go on as they were.
+    /// As [`CompressedPackets::compress`], for packets sent in the middle of the peer's exchange that begin
+    /// none: the peer's numbering continues unchanged.
     pub fn compress_beside(&mut self, packets: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let next_sequence = self.next_sequence;
         let compressed = self.compress(packets, true, out);
@@ -209,7 +211,7 @@ impl CompressedPackets {
         compressed
     }
 
-    /// The peer counts anew: its next packet has this number.
+    /// The peer restarts its numbering: its next packet has this number.
     pub fn expect_sequence(&mut self, sequence: u8) {
         self.next_sequence = sequence;
     }
@@ -253,7 +255,7 @@ fn expand(
             *plain = expanded.map_err(|error| bad(&format!("{:?}", error.status)))?;
         }
         Compression::Zstd { .. } => {
-            // It writes no further than there is room.
+            // It writes no more than there is room for.
             plain.reserve_exact(plain_size);
             let expanded = expander.decompress(plain, payload);
             expanded.map_err(|code| bad(zstd_safe::get_error_name(code)))?;
@@ -265,7 +267,7 @@ fn expand(
     Ok(())
 }
 
-/// A size, which fits: chunks are cut so.
+/// A size, which always fits: chunks are cut to fit.
 fn three_bytes(size: usize) -> [u8; 3] {
     let [b0, b1, b2, ..] = (size as u32).to_le_bytes();
     [b0, b1, b2]
@@ -283,7 +285,7 @@ mod tests {
         out
     }
 
-    /// All that comes out, the input in pieces of `size` bytes.
+    /// All the output, for input in pieces of `size` bytes.
     fn expanded(compression: Compression, bytes: &[u8], size: usize) -> Result<Vec<u8>> {
         let mut packets = CompressedPackets::new(compression);
         let (mut all, mut plain) = (Vec::new(), Vec::new());
@@ -359,7 +361,7 @@ mod tests {
         for compression in ALL {
             let good = compressed(compression, &[7; 1000]);
             assert_eq!(expanded(compression, &good, 99).unwrap(), [7; 1000]);
-            // A size of one less and one more, and of 16 MiB.
+            // Sizes one less, one more, and 16 MiB.
             for size in [999, 1001, 0xff_ffff] {
                 let mut bytes = good.clone();
                 bytes[4..7].copy_from_slice(&three_bytes(size));
@@ -372,7 +374,7 @@ mod tests {
             for place in HEADER_SIZE..good.len() {
                 let mut bytes = good.clone();
                 bytes[place] ^= 0x55;
-                // zstd has no checksum here: other bytes are as many.
+                // zstd has no checksum here: wrong bytes can expand to the right size.
                 assert!(
                     expanded(compression, &bytes, 99).is_ok_and(|plain| plain.len() == 1000)
                         || expanded(compression, &bytes, 99).is_err()

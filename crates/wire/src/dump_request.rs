@@ -1,4 +1,4 @@
-//! How a binary log is asked for.
+//! How a client asks for a binary log.
 //!
 //! ```text
 //! by position (12)           by GTID set (1e)
@@ -13,8 +13,10 @@
 //!                               + gtid_set   what the client has; see binlogz_binlog::gtid
 //! ```
 //!
-//! An empty name is the first file. By GTID set the server starts with the file that holds the first
-//! GTID the client lacks, unless a name is given. (Facts of MySQL 9.7.4's `rpl_source.cc`.)
+//! An empty name means the first file. To the server a name ends at its first NUL, and we do the same: MySQL
+//! 5.6 sends as many NULs as the file name it knows is long, and some clients send a NUL after the name. By
+//! GTID set, the server starts with the file that holds the first GTID the client lacks, unless a name is
+//! given. (Facts of MySQL 9.7.4's `rpl_source.cc`.)
 
 use std::fmt;
 use std::ops::BitOr;
@@ -24,18 +26,21 @@ use binlogz_binlog::gtid::{GtidSet, GtidSetFormat};
 use binlogz_binlog::put::Put;
 use binlogz_binlog::{Error, Result};
 
-use crate::command::{DUMP_BY_GTID_SET, DUMP_BY_POSITION};
-
 const WHAT: &str = "dump request";
 
-/// Flags of a dump request. Unknown bits survive.
+/// COM_BINLOG_DUMP.
+pub(crate) const DUMP_BY_POSITION: u8 = 0x12;
+/// COM_BINLOG_DUMP_GTID.
+pub(crate) const DUMP_BY_GTID_SET: u8 = 0x1e;
+
+/// Flags of a dump request. Unknown bits are preserved.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DumpFlags(pub u16);
 
 impl DumpFlags {
-    /// An EOF packet at the end of the log instead of waiting for more.
+    /// Send an EOF packet at the end of the log instead of waiting for more.
     pub const NON_BLOCK: Self = DumpFlags(1);
-    /// Heartbeats of version 2, which can tell positions above 4 GiB. Since 8.0.28.
+    /// Send heartbeats of version 2, which can hold positions above 4 GiB. Since 8.0.28.
     pub const HEARTBEAT_V2: Self = DumpFlags(2);
     /// The GTID set was written without its tags, for a source that does not know them. Since 8.3.
     pub const SKIP_TAGGED_GTIDS: Self = DumpFlags(4);
@@ -66,24 +71,24 @@ pub enum DumpRequest {
     ByPosition {
         /// See [`DumpFlags`].
         flags: DumpFlags,
-        /// The client's own id; 0 does not wait at the end of the log.
+        /// The client's own id; with 0 the server does not wait at the end of the log.
         server_id: u32,
-        /// The file to begin with, without directory; empty for the first.
+        /// The file to begin with, without directory; empty means the first.
         name: Vec<u8>,
         /// Offset in that file, at least 4: where an event begins.
         position: u32,
     },
-    /// What the client lacks: COM_BINLOG_DUMP_GTID.
+    /// Everything the client lacks: COM_BINLOG_DUMP_GTID.
     ByGtidSet {
         /// See [`DumpFlags`].
         flags: DumpFlags,
-        /// The client's own id; 0 does not wait at the end of the log.
+        /// The client's own id; with 0 the server does not wait at the end of the log.
         server_id: u32,
         /// The file to begin with; empty leaves it to the server.
         name: Vec<u8>,
         /// Offset in that file; 4 unless a name is given.
         position: u64,
-        /// What the client has.
+        /// The GTIDs the client has.
         gtid_set: GtidSet,
         /// How the set is written.
         format: GtidSetFormat,
@@ -106,13 +111,13 @@ impl DumpRequest {
                 position: cursor.u32("position")?,
                 flags: DumpFlags(cursor.u16("flags")?),
                 server_id: cursor.u32("server id")?,
-                name: cursor.rest().to_vec(),
+                name: up_to_nul(cursor.rest()).to_vec(),
             }),
             DUMP_BY_GTID_SET => {
                 let flags = DumpFlags(cursor.u16("flags")?);
                 let server_id = cursor.u32("server id")?;
                 let name_size = cursor.u32("name size")?;
-                let name = cursor.bytes_u64(u64::from(name_size), "name")?.to_vec();
+                let name = up_to_nul(cursor.bytes_u64(u64::from(name_size), "name")?).to_vec();
                 let position = cursor.u64("position")?;
                 let gtid_set_size = cursor.u32("GTID set size")?;
                 let gtid_set = cursor.bytes_u64(u64::from(gtid_set_size), "GTID set")?;
@@ -148,6 +153,10 @@ impl DumpRequest {
             }
         }
     }
+}
+
+fn up_to_nul(name: &[u8]) -> &[u8] {
+    name.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -199,6 +208,27 @@ mod tests {
             assert_eq!(bytes.len(), 23 + size, "{set}");
             assert_eq!(DumpRequest::decode(&bytes).unwrap(), request);
             assert_every_cut_is_an_error(&bytes, |bytes| DumpRequest::decode(bytes).map(drop));
+        }
+    }
+
+    #[test]
+    fn a_name_ends_at_its_first_nul() {
+        for (sent, name) in [("binlog.000001\0", "binlog.000001"), ("\0\0\0\0", ""), ("a\0b", "a"), ("", "")]
+        {
+            let by_position = [b"\x12\x04\0\0\0\0\0\x07\0\0\0", sent.as_bytes()].concat();
+            let size = u32::try_from(sent.len()).unwrap().to_le_bytes();
+            let by_gtid_set = [
+                b"\x1e\0\0\x07\0\0\0",
+                size.as_slice(),
+                sent.as_bytes(),
+                b"\x04\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0\0\0\0\0",
+            ]
+            .concat();
+            for bytes in [by_position, by_gtid_set] {
+                let (DumpRequest::ByPosition { name: found, .. }
+                | DumpRequest::ByGtidSet { name: found, .. }) = DumpRequest::decode(&bytes).unwrap();
+                assert_eq!(found, name.as_bytes(), "{sent:?}");
+            }
         }
     }
 

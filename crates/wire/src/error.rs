@@ -1,17 +1,17 @@
-//! What can go wrong between two peers, sorted by who is to blame.
+//! What can go wrong between two peers, sorted by blame.
 
 use std::time::Duration;
 
 use crate::response::ErrPacket;
 
-/// The result of speaking the protocol.
+/// A result with this crate's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why the conversation can't go on.
+/// Why the conversation can't continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A message or an event does not read as what it claims to be.
+    /// A message or an event is not what it claims to be.
     #[error("malformed answer while {doing}: {source}")]
     Malformed {
         /// What the session was doing, as in "logging in".
@@ -19,14 +19,14 @@ pub enum Error {
         /// What is wrong with the bytes.
         source: binlogz_binlog::Error,
     },
-    /// The peer sent something well-formed that has no place here.
+    /// The peer sent something well-formed that does not belong here.
     #[error("protocol broken while {doing}: found {found}, expected {expected}")]
     Protocol {
         /// What the session was doing.
         doing: String,
         /// What the peer sent.
         found: String,
-        /// What may come here.
+        /// What was expected.
         expected: &'static str,
     },
     /// The peer refused, with an error of its own.
@@ -37,10 +37,10 @@ pub enum Error {
         /// The peer's own words.
         error: ServerError,
     },
-    /// The peer lacks, or wants, something that we don't share.
+    /// The peer lacks or requires something that we don't share.
     #[error("{0}")]
     Unsupported(String),
-    /// What the caller asked for can't be said in the protocol.
+    /// The protocol can't express what the caller asked for.
     #[error("{0}")]
     Usage(String),
     /// The peer was silent for too long.
@@ -81,6 +81,8 @@ impl ServerError {
     pub const SPECIFIC_ACCESS_DENIED: u16 = 1227;
     /// The source can't send what was asked for.
     pub const SOURCE_FATAL_ERROR_READING_BINLOG: u16 = 1236;
+    /// The client can't prove its identity in any way that this server accepts.
+    pub const NOT_SUPPORTED_AUTH_MODE: u16 = 1251;
 }
 
 impl std::fmt::Display for ServerError {
@@ -103,7 +105,7 @@ impl From<ErrPacket<'_>> for ServerError {
     }
 }
 
-/// Says what the session was doing when a decoder found bad bytes.
+/// Adds what the session was doing when a decoder finds bad bytes.
 pub(crate) trait While<T> {
     fn during(self, doing: &str) -> Result<T>;
 }

@@ -1,7 +1,7 @@
-//! Events as the packets of a dump, cut as they go by: no event is held, however large.
+//! Events as the packets of a dump, cut while they pass through: no event is held, however large.
 //!
 //! ```text
-//! message   00 · [with semi-sync: ef · whether it is to be acknowledged] · event
+//! message   00 · [with semi-sync: ef · whether an acknowledgement is wanted] · event
 //! packets   length 3 · sequence 1 · payload; all but the last are full (see packet.rs)
 //! ```
 
@@ -9,24 +9,24 @@ use crate::packet::{PACKET_HEADER_SIZE, PACKET_PAYLOAD_MAX};
 use crate::response::OK;
 use crate::semi_sync;
 
-/// Cuts events into packets. Sequence numbers go on from the command's; behind an event that is to be acknowledged they begin
-/// at 1.
+/// Cuts events into packets. Sequence numbers continue from the command's; after an event that wants an
+/// acknowledgement they restart at 1.
 #[derive(Debug)]
 pub struct EventPackets {
     sequence: u8,
-    /// Bytes of the message not written yet, and of them those of the packet that was begun.
+    /// Bytes of the message still to be written, and how many of them belong to the packet that was begun.
     message_left: u64,
     packet_left: u64,
-    /// Whether that packet is full: another one follows, if only an empty one.
+    /// Whether that packet is full: another one follows, even if it is empty.
     was_full: bool,
-    /// Whether each event has the bytes of semi-synchronous replication in front.
+    /// Whether each event is preceded by the bytes of semi-synchronous replication.
     semi_sync: bool,
-    /// Whether the event that was begun is to be acknowledged.
+    /// Whether the current event wants an acknowledgement.
     wants_ack: bool,
 }
 
 impl EventPackets {
-    /// Packets from this number on.
+    /// A writer whose first packet has this number.
     pub fn new(sequence: u8) -> Self {
         EventPackets {
             sequence,
@@ -38,7 +38,7 @@ impl EventPackets {
         }
     }
 
-    /// From now on events can be acknowledged ([`crate::semi_sync`]).
+    /// From now on events can request acknowledgements ([`crate::semi_sync`]).
     pub fn begin_semi_sync(&mut self) {
         self.semi_sync = true;
     }
@@ -48,12 +48,13 @@ impl EventPackets {
         self.sequence
     }
 
-    /// Whether an event was begun and not ended.
+    /// Whether an event has begun and not ended.
     pub fn is_open(&self) -> bool {
         self.message_left > 0
     }
 
-    /// Begins the message of an event of this size. `wants_ack`: it is to be acknowledged, which counts with semi-sync only.
+    /// Begins the message of an event of this size. `wants_ack` asks for an acknowledgement; it has no effect
+    /// without semi-sync.
     pub fn begin(&mut self, event_size: u32, wants_ack: bool, out: &mut Vec<u8>) {
         let prefix = semi_sync::encode_prefix(wants_ack);
         let prefix = if self.semi_sync { prefix.as_slice() } else { &[] };
@@ -64,7 +65,7 @@ impl EventPackets {
         self.body(prefix, out);
     }
 
-    /// The next bytes of the event; what goes beyond its size is ignored.
+    /// Appends the next bytes of the event; bytes beyond its size are ignored.
     pub fn body(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         while !bytes.is_empty() && self.message_left > 0 {
             let room = usize::try_from(self.packet_left).unwrap_or(usize::MAX);
@@ -82,7 +83,7 @@ impl EventPackets {
         }
     }
 
-    /// The header of the next packet.
+    /// Appends the header of the next packet.
     fn packet(&mut self, out: &mut Vec<u8>) {
         let size = self.message_left.min(PACKET_PAYLOAD_MAX as u64);
         let [l0, l1, l2, ..] = (size as u32).to_le_bytes();
@@ -141,7 +142,7 @@ mod tests {
             packets.body(b"abc", &mut out);
         }
         assert_eq!(out, b"\x06\0\0\xfa\0\xef\0abc\x06\0\0\xfb\0\xef\x01abc\x06\0\0\x01\0\xef\0abc");
-        // Of many packets the last one, here an empty one, ends the exchange.
+        // If there are many packets, the last one, here an empty one, ends the exchange.
         let large = vec![0; PACKET_PAYLOAD_MAX - 3];
         out.clear();
         packets.begin(large.len() as u32, true, &mut out);

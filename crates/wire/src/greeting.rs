@@ -1,4 +1,4 @@
-//! The first message of a server: handshake version 10.
+//! A server's first message: handshake version 10.
 //!
 //! ```text
 //! size field
@@ -11,14 +11,14 @@
 //!    1 collation
 //!    2 status
 //!    2 capabilities   high half
-//!    1 nonce_size     21: with the NUL behind it
+//!    1 nonce_size     21: with the NUL after it
 //!   10 reserved       0; MariaDB: 6 zeros and 4 bytes of capabilities of its own
 //!   12 nonce          its last bytes
 //!    1                0
 //!    + plugin         NUL
 //! ```
 //!
-//! A server may say an error instead ("too many connections"); see [`crate::response`].
+//! A server may send an error instead ("too many connections"); see [`crate::response`].
 
 use binlogz_binlog::cursor::Cursor;
 use binlogz_binlog::put::Put;
@@ -28,21 +28,21 @@ use crate::capabilities::Capabilities;
 use crate::fields::{put_nul_text, take_nul_text};
 
 const WHAT: &str = "greeting";
-/// The only version of the handshake in use since 3.21.
+/// The only handshake version in use since 3.21.
 const HANDSHAKE_VERSION: u8 = 10;
-/// Bytes of the random data that proofs of a password are made with.
+/// Bytes of the random data that password proofs are made with.
 pub const NONCE_SIZE: usize = 20;
 const NONCE_HEAD_SIZE: usize = 8;
 const NONCE_TAIL_SIZE: usize = NONCE_SIZE - NONCE_HEAD_SIZE;
 
-/// What a server tells of itself.
+/// How a server introduces itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Greeting<'a> {
-    /// As in `9.7.4`; MariaDB writes `5.5.5-10.11.6-MariaDB`.
+    /// For example `9.7.4`; MariaDB writes `5.5.5-10.11.6-MariaDB`.
     pub server_version: &'a [u8],
-    /// The number of the connection, low 32 bits.
+    /// The connection's number, low 32 bits.
     pub connection_id: u32,
-    /// What proofs of the password are made with.
+    /// The random bytes that password proofs are made with.
     pub nonce: [u8; NONCE_SIZE],
     /// What the server can do.
     pub capabilities: Capabilities,
@@ -50,9 +50,9 @@ pub struct Greeting<'a> {
     pub collation: u8,
     /// Status flags of the session.
     pub status: u16,
-    /// See the table.
+    /// Reserved bytes; see the table above.
     pub reserved: [u8; 10],
-    /// The plugin that the nonce is meant for.
+    /// The plugin that the nonce is for.
     pub plugin: &'a [u8],
 }
 
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::testing::assert_every_cut_is_an_error;
 
-    /// Of a MySQL 9.7.4, its nonce replaced.
+    /// From a MySQL 9.7.4, with its nonce replaced.
     const MYSQL: &[u8] = b"\x0a9.7.4\0\x0b\0\0\0abcdefgh\0\xff\xff\xff\x02\0\xff\xdf\x15\
         \0\0\0\0\0\0\0\0\0\0ijklmnopqrst\0caching_sha2_password\0";
 

@@ -1,4 +1,4 @@
-//! The client's answer to the greeting, and the request to go over to TLS in front of it.
+//! The client's answer to the greeting, and the request for TLS that may come before it.
 //!
 //! ```text
 //! size field
@@ -10,7 +10,7 @@
 //!    + user           NUL
 //!    + proof          LEI length and bytes; one byte of length without PLUGIN_AUTH_LENENC_DATA
 //!    + database       NUL; with CONNECT_WITH_DB
-//!    + plugin         NUL; with PLUGIN_AUTH
+//!    + plugin         NUL; with PLUGIN_AUTH. Some clients announce a plugin and end here: the name is then empty
 //!    + attributes     with CONNECT_ATTRS: LEI size of all, then name and value, LEI length and bytes each
 //!    1 zstd_level     with ZSTD_COMPRESSION
 //! ```
@@ -27,16 +27,16 @@ use crate::fields::{
 const WHAT: &str = "handshake response";
 const FILLER_SIZE: usize = 23;
 
-/// The fixed front of the answer; alone it asks for TLS.
+/// The fixed start of the answer; sent alone it asks for TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SslRequest {
-    /// What the client can do and the server offered.
+    /// What both the client and the server can do.
     pub capabilities: Capabilities,
-    /// The largest packet that the client takes, in bytes.
+    /// The largest packet that the client accepts, in bytes.
     pub packet_size_max: u32,
     /// The collation for what the client sends.
     pub collation: u8,
-    /// See the table.
+    /// Filler bytes; see the table above.
     pub filler: [u8; FILLER_SIZE],
 }
 
@@ -67,10 +67,10 @@ impl SslRequest {
     }
 }
 
-/// Who the client is.
+/// The client's identity and proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandshakeResponse<'a> {
-    /// What stands in front.
+    /// The fixed start of the answer.
     pub head: SslRequest,
     /// The account's name.
     pub user: &'a [u8],
@@ -80,9 +80,9 @@ pub struct HandshakeResponse<'a> {
     pub database: Option<&'a [u8]>,
     /// The plugin that made the proof.
     pub plugin: Option<&'a [u8]>,
-    /// What the client tells of itself: names and values.
+    /// Names and values with which the client describes itself.
     pub attributes: Vec<(&'a [u8], &'a [u8])>,
-    /// The level that packets are to be compressed at.
+    /// The level at which packets are to be compressed.
     pub zstd_level: Option<u8>,
 }
 
@@ -100,8 +100,12 @@ impl<'a> HandshakeResponse<'a> {
         };
         let database =
             has(Capabilities::CONNECT_WITH_DB).then(|| take_nul_text(&mut cursor, "database")).transpose()?;
-        let plugin =
-            has(Capabilities::PLUGIN_AUTH).then(|| take_nul_text(&mut cursor, "plugin")).transpose()?;
+        // As the server does: @vlasky/mysql announces a plugin and names none.
+        let takes_plugin = has(Capabilities::PLUGIN_AUTH) && !cursor.is_empty();
+        let plugin = match takes_plugin {
+            true => Some(take_nul_text(&mut cursor, "plugin")?),
+            false => has(Capabilities::PLUGIN_AUTH).then_some(b"".as_slice()),
+        };
         let attributes = if has(Capabilities::CONNECT_ATTRS) {
             decode_attributes(take_lei_text(&mut cursor, "attributes")?)?
         } else {
@@ -112,7 +116,7 @@ impl<'a> HandshakeResponse<'a> {
         Ok(HandshakeResponse { head, user, proof, database, plugin, attributes, zstd_level })
     }
 
-    /// Appends the message. What [`SslRequest::capabilities`] does not announce is left out.
+    /// Appends the message. Fields that [`SslRequest::capabilities`] does not announce are left out.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let has = |capability| self.head.capabilities.contains(capability);
         self.head.encode(out);
@@ -196,6 +200,18 @@ mod tests {
             assert_eq!(HandshakeResponse::decode(&bytes).unwrap(), response);
             assert_every_cut_is_an_error(&bytes, |bytes| HandshakeResponse::decode(bytes).map(drop));
         }
+    }
+
+    #[test]
+    fn a_plugin_that_is_announced_may_have_no_name() {
+        let mut bytes = Vec::new();
+        response(Capabilities::PROTOCOL_41 | Capabilities::PLUGIN_AUTH).encode(&mut bytes);
+        assert_eq!(bytes.pop(), Some(0), "the name's end");
+        let response = HandshakeResponse::decode(&bytes).unwrap();
+        assert_eq!((response.user, response.plugin), (b"repl".as_slice(), Some(b"".as_slice())));
+        // A name without its NUL is not a name.
+        bytes.extend_from_slice(b"mysql_native_password");
+        assert!(HandshakeResponse::decode(&bytes).is_err());
     }
 
     #[test]

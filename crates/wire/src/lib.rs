@@ -1,16 +1,12 @@
-//! MySQL's client/server protocol as far as a replica and its source speak it, without I/O and
-//! without clock.
+//! MySQL's client/server protocol as far as a replica and its source speak it, without I/O and without a
+//! clock.
 //!
-//! Each message is a type with `decode` and `encode` side by side: both ends of the conversation
-//! are ours. [`packet`] cuts messages for the wire; [`session`] holds the conversations as state
-//! machines that take bytes and the time and give bytes, events and a deadline. Sockets, TLS, option
-//! files and clocks are the business of `binlogz-source`; what is in an event that of
-//! `binlogz-binlog`.
+//! Each message is a type with `decode` and `encode` side by side: both ends of the conversation are ours.
+//! [`packet`] cuts messages for the wire. [`session`] holds the conversations as state machines that take
+//! bytes and the time, and give bytes, events and a deadline. `binlogz-source` handles sockets, TLS, option
+//! files and clocks; `binlogz-binlog` reads the events themselves.
 //!
-//! Facts were verified against the sources and a live server of MySQL 9.7.4.
-
-#![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::big_endian_bytes, clippy::host_endian_bytes)]
-#![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used))]
+//! The facts were verified against the sources and a live server of MySQL 9.7.4.
 
 pub mod auth;
 pub mod capabilities;
@@ -23,6 +19,7 @@ mod fields;
 pub mod greeting;
 pub mod handshake_response;
 pub mod packet;
+pub mod passage;
 pub mod register_replica;
 pub mod response;
 pub mod result_set;

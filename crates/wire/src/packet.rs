@@ -7,10 +7,10 @@
 //!      4    n payload
 //! ```
 //!
-//! A message of 16 MiB − 1 bytes or more takes several packets: each but the last is full, and the
-//! last, perhaps empty, is not. [`PacketReader`] hands out a message in the pieces it arrives in and
-//! never holds one, so that an event of 1 GiB costs no memory here; [`MessageReader`] collects the
-//! small messages of login and statements.
+//! A message of 16 MiB − 1 bytes or more takes several packets: all but the last are full, and the last one,
+//! which may be empty, is not. [`PacketReader`] hands out a message in the pieces it arrives in and never
+//! holds one, so an event of 1 GiB costs no memory here. [`MessageReader`] collects the small messages of
+//! login and statements.
 
 use binlogz_binlog::put::Put;
 use binlogz_binlog::{Error, Result};
@@ -19,12 +19,13 @@ use binlogz_binlog::{Error, Result};
 pub const PACKET_HEADER_SIZE: usize = 4;
 /// Bytes of payload in a full packet.
 pub const PACKET_PAYLOAD_MAX: usize = 0xff_ffff;
-/// The largest message that is collected in memory, in bytes: a row of a result, at most.
+/// The largest message collected in memory, in bytes: at most a row of a result.
 pub const MESSAGE_SIZE_MAX: usize = 16 << 20;
 
-/// A message that is too long is taken to its end, up to the largest `max_allowed_packet` that a server can have.
+/// A message that is too long is read to its end, up to the largest `max_allowed_packet` that a server can
+/// have.
 pub const SKIPPED_SIZE_MAX: usize = 1 << 30;
-/// Memory that stays with a connection between messages.
+/// Bytes of memory that a connection keeps between messages.
 const KEPT_SIZE_MAX: usize = 64 << 10;
 
 const WHAT: &str = "packet";
@@ -32,7 +33,7 @@ const WHAT: &str = "packet";
 /// The next bytes of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece<'a> {
-    /// The bytes; empty only where the message ends with them.
+    /// The bytes; empty only if the message ends with them.
     pub bytes: &'a [u8],
     /// Whether the message begins here.
     pub begins: bool,
@@ -43,23 +44,23 @@ pub struct Piece<'a> {
 /// Cuts what a connection receives into messages.
 #[derive(Debug, Default)]
 pub struct PacketReader {
-    /// The header of the current packet, as far as it came.
+    /// The header of the current packet, as far as it has arrived.
     header: [u8; PACKET_HEADER_SIZE],
     held: usize,
     /// Bytes of the current packet still to come.
     left: usize,
-    /// Whether the message goes on behind the current packet.
+    /// Whether the message continues after the current packet.
     continues: bool,
-    /// Whether some of the current message was handed out.
+    /// Whether part of the current message was handed out.
     inside: bool,
     next_sequence: u8,
-    /// Whether numbers mean nothing.
+    /// Whether sequence numbers are ignored.
     ignores_sequence: bool,
 }
 
 impl PacketReader {
-    /// The next bytes of the message, taken from the front of `input`. `None`: more input is needed,
-    /// and all that was given was taken.
+    /// The next bytes of the message, taken from the start of `input`. `None` if more input is needed; then
+    /// all of `input` was taken.
     ///
     /// # Errors
     ///
@@ -89,12 +90,12 @@ impl PacketReader {
         }
     }
 
-    /// Whether the reader stands between two messages.
+    /// Whether the reader is between two messages.
     pub fn is_between_messages(&self) -> bool {
         self.held == 0 && !self.inside
     }
 
-    /// The number the next packet must have.
+    /// The number that the next packet must have.
     pub fn next_sequence(&self) -> u8 {
         self.next_sequence
     }
@@ -104,8 +105,8 @@ impl PacketReader {
         self.next_sequence = sequence;
     }
 
-    /// Packets of a compressed connection: the compressed ones are counted, and libmysqlclient does not look at the numbers
-    /// inside, which servers may set to those.
+    /// For packets of a compressed connection: there the compressed packets are counted. libmysqlclient does
+    /// not look at the numbers inside, which servers may set to the outer ones.
     pub fn ignore_sequence(&mut self) {
         self.ignores_sequence = true;
     }
@@ -137,22 +138,22 @@ impl PacketReader {
 #[derive(Debug, Default)]
 pub struct MessageReader {
     message: Vec<u8>,
-    /// Bytes of the current message, if it is too long to be held.
+    /// Bytes of the current message, if it is too long to hold.
     skipped: usize,
 }
 
-/// What came of a message whose size is bounded.
+/// The outcome for a message of limited size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// All of it.
+    /// The whole message.
     Whole(&'a [u8]),
-    /// It was too long.
+    /// The message was too long.
     TooLong,
 }
 
 impl MessageReader {
-    /// The next whole message as [`MessageReader::next`], but one above `size_max` is taken to its end without being held,
-    /// so that it can be answered.
+    /// The next whole message, as from [`MessageReader::next`]. One above `size_max` is read to its end
+    /// without being held, so that it can be answered.
     ///
     /// # Errors
     ///
@@ -185,19 +186,19 @@ impl MessageReader {
         Ok(None)
     }
 
-    /// Bytes of a message that is not whole yet.
+    /// Bytes held of a message that is not whole yet.
     pub fn held(&self) -> usize {
         self.message.len()
     }
 
-    /// Gives memory back that a large message took.
+    /// Frees memory that a large message took.
     pub fn release(&mut self) {
         if self.message.capacity() > KEPT_SIZE_MAX {
             self.message = Vec::new();
         }
     }
 
-    /// The next whole message, with packets cut by `packets`. `None`: more input is needed.
+    /// The next whole message, from packets cut by `packets`. `None` if more input is needed.
     ///
     /// # Errors
     ///
@@ -219,7 +220,14 @@ impl MessageReader {
     }
 }
 
-/// Writes messages as packets, for whoever sends them to take.
+/// One message as packets numbered from `sequence`; `write` writes its payload.
+pub fn message_from(sequence: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut packets = PacketWriter { out: Vec::new(), next_sequence: sequence };
+    packets.message(write);
+    packets.out
+}
+
+/// Writes messages as packets and holds them until they are sent.
 #[derive(Debug, Default)]
 pub struct PacketWriter {
     out: Vec<u8>,
@@ -227,7 +235,7 @@ pub struct PacketWriter {
 }
 
 impl PacketWriter {
-    /// Appends one message, its payload written by `write`.
+    /// Appends one message; `write` writes its payload.
     pub fn message(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let begin = self.out.len();
         self.out.put(&[0; PACKET_HEADER_SIZE]);
@@ -245,27 +253,27 @@ impl PacketWriter {
         }
     }
 
-    /// What is to be sent, oldest first. Whoever sends it calls [`PacketWriter::sent`].
+    /// What is to be sent, oldest first. After sending, call [`PacketWriter::sent`].
     pub fn pending(&self) -> &[u8] {
         &self.out
     }
 
-    /// The first `count` bytes that were pending are on their way.
+    /// Drops the first `count` pending bytes, which were sent.
     pub fn sent(&mut self, count: usize) {
         self.out.drain(..count.min(self.out.len()));
     }
 
-    /// The number the next packet will have.
+    /// The number of the next packet.
     pub fn next_sequence(&self) -> u8 {
         self.next_sequence
     }
 
-    /// The next packet has this number.
+    /// Sets the number of the next packet.
     pub fn set_sequence(&mut self, sequence: u8) {
         self.next_sequence = sequence;
     }
 
-    /// Full packets and one that is not.
+    /// Writes full packets and a last one that is not full.
     fn split(&mut self, payload: &[u8]) {
         for chunk in payload.chunks(PACKET_PAYLOAD_MAX) {
             let header = self.header(chunk.len());
@@ -296,7 +304,7 @@ mod tests {
         writer.pending().to_vec()
     }
 
-    /// Reads all messages, the input in pieces of `size` bytes.
+    /// Reads all messages from input in pieces of `size` bytes.
     fn read(bytes: &[u8], size: usize) -> Vec<Vec<u8>> {
         let mut packets = PacketReader::default();
         let mut messages = Vec::new();
@@ -322,6 +330,13 @@ mod tests {
         for size in 1..writer.pending().len() {
             assert_eq!(read(writer.pending(), size), messages);
         }
+    }
+
+    #[test]
+    fn a_single_message_has_its_number_and_a_length_of_three_bytes() {
+        assert_eq!(message_from(7, |out| out.put(b"ab")), b"\x02\0\0\x07ab");
+        let long = message_from(255, |out| out.put(&[1; 300]));
+        assert_eq!((&long[..4], long.len()), (b"\x2c\x01\0\xff".as_slice(), 304));
     }
 
     #[test]
@@ -402,7 +417,7 @@ mod tests {
         assert!(matches!(whole, Some(Message::Whole(whole)) if whole.len() == PACKET_PAYLOAD_MAX + 9));
         messages.release();
         assert_eq!(messages.message.capacity(), 0);
-        // Without an end it is no command at all.
+        // Without its end it is not a command at all.
         bytes.truncate(PACKET_HEADER_SIZE + PACKET_PAYLOAD_MAX);
         packets.expect_sequence(0);
         let error = (0..65).find_map(|sequence| {

@@ -1,4 +1,4 @@
-//! How a replica makes itself known: COM_REGISTER_SLAVE, answered by OK.
+//! How a replica registers: COM_REGISTER_SLAVE, answered by OK.
 //!
 //! ```text
 //! size field
@@ -12,29 +12,31 @@
 //!    4 source_id  0: the source's own
 //! ```
 //!
-//! It fills `SHOW REPLICAS` and needs the privilege REPLICATION SLAVE; a dump does without it.
+//! It fills `SHOW REPLICAS` and needs the privilege REPLICATION SLAVE; a dump works without it.
 
 use binlogz_binlog::cursor::Cursor;
 use binlogz_binlog::put::Put;
 use binlogz_binlog::{Error, Result};
 
-use crate::command::REGISTER_REPLICA;
 use crate::fields::{put_short_text, take_short_text};
 
 const WHAT: &str = "replica registration";
 
-/// What a replica tells of itself.
+/// COM_REGISTER_SLAVE.
+pub(crate) const REGISTER_REPLICA: u8 = 0x15;
+
+/// How a replica introduces itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RegisterReplica<'a> {
     /// The replica's own id.
     pub server_id: u32,
-    /// Where the replica says it can be reached, at most 255 bytes; empty unless configured.
+    /// The host at which the replica says it can be reached, at most 255 bytes; empty unless configured.
     pub host: &'a [u8],
     /// The account at the replica, at most 255 bytes; empty unless configured.
     pub user: &'a [u8],
     /// The password of that account, at most 255 bytes.
     pub password: &'a [u8],
-    /// Where the replica says it can be reached.
+    /// The port at which the replica says it can be reached.
     pub port: u16,
     /// No longer used.
     pub rank: u32,
@@ -63,7 +65,7 @@ impl<'a> RegisterReplica<'a> {
         Ok(replica)
     }
 
-    /// Appends the message; a text longer than 255 bytes is cut there.
+    /// Appends the message; texts longer than 255 bytes are cut.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.put_u8(REGISTER_REPLICA);
         out.put_u32(self.server_id);

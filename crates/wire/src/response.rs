@@ -1,4 +1,4 @@
-//! The three short answers of a server: OK, error, end of rows.
+//! A server's three short answers: OK, error, end of rows.
 //!
 //! ```text
 //! OK   00 (fe where it ends rows or a stream) · affected_rows LEI · last_insert_id LEI · status 2 ·
@@ -7,7 +7,7 @@
 //! EOF  fe · warnings 2 · status 2; always below 9 bytes, which tells it from a row
 //! ```
 //!
-//! An error in place of a greeting has no SQLSTATE.
+//! An error sent instead of a greeting has no SQLSTATE.
 
 use binlogz_binlog::cursor::Cursor;
 use binlogz_binlog::put::Put;
@@ -20,10 +20,10 @@ pub const EOF: u8 = 0xfe;
 /// First byte of an error.
 pub const ERR: u8 = 0xff;
 
-/// Messages with the first byte of an EOF packet that are as long as this are something else.
+/// Longer messages with the first byte of an EOF packet are something else.
 const EOF_SIZE_MAX: usize = 8;
 
-/// It was done.
+/// The command succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OkPacket<'a> {
     /// Rows that the statement changed.
@@ -34,12 +34,12 @@ pub struct OkPacket<'a> {
     pub status: u16,
     /// Number of warnings.
     pub warnings: u16,
-    /// In words; with SESSION_TRACK the changes of the session, not taken apart here.
+    /// A message for people; with SESSION_TRACK also the session's changes, which are not parsed here.
     pub info: &'a [u8],
 }
 
 impl<'a> OkPacket<'a> {
-    /// Reads the message, whichever its first byte is.
+    /// Reads the message, whatever its first byte is.
     pub fn decode(message: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(message, "OK packet");
         expect_first(&mut cursor, &[OK, EOF], "00 or fe")?;
@@ -63,18 +63,21 @@ impl<'a> OkPacket<'a> {
     }
 }
 
-/// It was refused.
+/// The command was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrPacket<'a> {
     /// The server's error number.
     pub code: u16,
-    /// SQLSTATE; absent in place of a greeting.
+    /// SQLSTATE; absent in an error sent instead of a greeting.
     pub sqlstate: Option<[u8; 5]>,
-    /// In words.
+    /// The message for people.
     pub message: &'a [u8],
 }
 
 impl<'a> ErrPacket<'a> {
+    /// Bytes before what may be absent.
+    pub(crate) const SIZE_MIN: usize = 3;
+
     /// Reads the message.
     pub fn decode(message: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(message, "error packet");
@@ -101,7 +104,7 @@ impl<'a> ErrPacket<'a> {
     }
 }
 
-/// No more rows, or no more events.
+/// The end of the rows or of the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EofPacket {
     /// Number of warnings.
@@ -111,7 +114,7 @@ pub struct EofPacket {
 }
 
 impl EofPacket {
-    /// Whether a message is one: its first byte alone would not tell it from a row.
+    /// Whether a message is an EOF packet: its first byte alone can also begin a row.
     pub fn is(message: &[u8]) -> bool {
         message.first() == Some(&EOF) && message.len() <= EOF_SIZE_MAX
     }

@@ -1,4 +1,4 @@
-//! The answer to a query that gives rows, in text form.
+//! The answer to a query that returns rows, in text form.
 //!
 //! ```text
 //! column count     LEI
@@ -9,7 +9,7 @@
 //! EOF              an OK packet with DEPRECATE_EOF; an error can end the rows early
 //! ```
 //!
-//! Only what a replica asks its source is read this way: answers are small and are collected whole.
+//! Only a replica's questions to its source are read this way: answers are small and collected whole.
 
 use binlogz_binlog::cursor::Cursor;
 use binlogz_binlog::put::Put;
@@ -22,9 +22,9 @@ use crate::response::{EOF, ERR, EofPacket, ErrPacket, OK, OkPacket};
 
 /// In place of a length: NULL.
 const NULL: u8 = 0xfb;
-/// In place of a column count: the server wants a file of the client's.
+/// In place of a column count: the server wants a file from the client.
 const LOCAL_INFILE: u8 = 0xfb;
-/// Bytes of the fields behind the names of a column.
+/// Bytes of the fields after a column's names.
 const FIXED_FIELDS_SIZE: u64 = 12;
 /// A server allows 4096 columns in a table.
 const COLUMN_COUNT_MAX: u64 = 4096;
@@ -32,7 +32,7 @@ const COLUMN_COUNT_MAX: u64 = 4096;
 /// A column of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ColumnDefinition<'a> {
-    /// The database of the table it is from.
+    /// The database of the column's table.
     pub schema: &'a [u8],
     /// The table, as the query calls it.
     pub table: &'a [u8],
@@ -42,15 +42,15 @@ pub struct ColumnDefinition<'a> {
     pub name: &'a [u8],
     /// The column's own name.
     pub original_name: &'a [u8],
-    /// Of its text.
+    /// The collation of the column's text.
     pub collation: u16,
-    /// Of the longest value, in bytes.
+    /// The length of the longest value, in bytes.
     pub length: u32,
-    /// As in the binary log's column types.
+    /// The type, as in the binary log's column types.
     pub column_type: u8,
-    /// NOT NULL, UNSIGNED and the like.
+    /// Flags such as NOT NULL and UNSIGNED.
     pub flags: u16,
-    /// Digits behind the point.
+    /// Digits after the decimal point.
     pub decimals: u8,
 }
 
@@ -105,6 +105,47 @@ impl<'a> ColumnDefinition<'a> {
     }
 }
 
+/// The kind of values that a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ColumnKind {
+    /// The type, as in the binary log's column types.
+    pub column_type: u8,
+    /// Flags such as NOT NULL and UNSIGNED.
+    pub flags: u16,
+    /// Digits after the decimal point.
+    pub decimals: u8,
+}
+
+impl ColumnKind {
+    /// VAR_STRING.
+    pub const TEXT: Self = ColumnKind { column_type: 0xfd, flags: 0, decimals: 0 };
+    /// The column of a bare NULL.
+    pub const NULL: Self = ColumnKind { column_type: 6, flags: 0, decimals: 0 };
+    /// LONGLONG.
+    pub const INTEGER: Self = ColumnKind { column_type: 8, flags: 0, decimals: 0 };
+    /// LONGLONG with UNSIGNED_FLAG.
+    pub const UNSIGNED: Self = ColumnKind { column_type: 8, flags: 0x20, decimals: 0 };
+
+    /// Whether the values are texts, which have a character set: VARCHAR, the BLOBs, VAR_STRING, STRING.
+    pub fn is_text(self) -> bool {
+        matches!(self.column_type, 0x0f | 0xf9..=0xfe)
+    }
+
+    /// Whether the values are integers: TINY, SHORT, LONG, LONGLONG, INT24.
+    pub fn is_integer(self) -> bool {
+        matches!(self.column_type, 1..=3 | 8 | 9)
+    }
+}
+
+/// A column of an answer that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerColumn {
+    /// The column, as the query calls it.
+    pub name: Vec<u8>,
+    /// The kind of its values.
+    pub kind: ColumnKind,
+}
+
 /// A row: the text of each column, or NULL.
 pub type Row = Vec<Option<Vec<u8>>>;
 
@@ -133,21 +174,22 @@ pub fn encode_row(row: &[Option<Vec<u8>>], out: &mut Vec<u8>) {
     }
 }
 
-/// What a server answers to a statement.
+/// A server's answer to a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It was done and has no rows.
+    /// Success, without rows.
     Ok,
-    /// Its rows.
+    /// Rows.
     Rows(Vec<Row>),
-    /// It was refused.
+    /// An error.
     Refused(ServerError),
 }
 
-/// Collects the answer to a statement; the client has not announced DEPRECATE_EOF.
+/// Collects the answer to a statement, for a client that has not announced DEPRECATE_EOF.
 #[derive(Debug, Default)]
 pub struct AnswerReader {
     state: State,
+    columns: Vec<AnswerColumn>,
     rows: Vec<Row>,
     /// Bytes of all rows.
     size: usize,
@@ -169,7 +211,12 @@ enum State {
 const WHAT: &str = "answer";
 
 impl AnswerReader {
-    /// Takes the next message; gives the answer when it is whole.
+    /// The columns of an answer that is whole; none if it has no rows.
+    pub fn into_columns(self) -> Vec<AnswerColumn> {
+        self.columns
+    }
+
+    /// Takes the next message and returns the answer once it is whole.
     pub fn message(&mut self, message: &[u8]) -> Result<Option<Answer>> {
         if message.first() == Some(&ERR) {
             return ErrPacket::decode(message).map(|error| Some(Answer::Refused(error.into())));
@@ -197,7 +244,10 @@ impl AnswerReader {
                 Ok(None)
             }
             State::Columns { left, count } => {
-                ColumnDefinition::decode(message)?;
+                let ColumnDefinition { name, column_type, flags, decimals, .. } =
+                    ColumnDefinition::decode(message)?;
+                let kind = ColumnKind { column_type, flags, decimals };
+                self.columns.push(AnswerColumn { name: name.to_vec(), kind });
                 self.state = State::Columns { left: left - 1, count };
                 Ok(None)
             }
@@ -265,6 +315,9 @@ mod tests {
         }
         let answer = reader.message(b"\xfe\0\0\x02\0").unwrap().unwrap();
         assert_eq!(answer, Answer::Rows(vec![vec![Some(b"33".to_vec())]]));
+        let columns = reader.into_columns();
+        let [AnswerColumn { name, kind }] = columns.as_slice() else { panic!("{columns:?}") };
+        assert_eq!((name.as_slice(), kind.column_type, kind.flags), (&b"@@GLOBAL.SERVER_ID"[..], 8, 0xa0));
     }
 
     #[test]

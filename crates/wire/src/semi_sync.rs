@@ -1,7 +1,7 @@
-//! Semi-synchronous replication: what stands in front of each event, and how one is acknowledged.
+//! Semi-synchronous replication: the prefix of each event, and how an event is acknowledged.
 //!
 //! ```text
-//! in front of an event   ef · 01 if an acknowledgement is wanted, else 00
+//! before an event        ef · 01 if an acknowledgement is wanted, else 00
 //! acknowledgement        ef · position 8 · name, the rest: the end of the event that is safe now
 //! ```
 //!
@@ -12,21 +12,21 @@ use binlogz_binlog::cursor::Cursor;
 use binlogz_binlog::put::Put;
 use binlogz_binlog::{Error, Result};
 
-/// The first byte of either.
+/// The first byte of both.
 pub const SEMI_SYNC_MARK: u8 = 0xef;
-/// Bytes in front of each event.
+/// Bytes before each event.
 pub const SEMI_SYNC_PREFIX_SIZE: usize = 2;
 
 const WHAT: &str = "semi-sync acknowledgement";
-/// A server takes no longer name.
+/// A server accepts no longer name.
 const NAME_SIZE_MAX: usize = 511;
 
-/// All events up to here are safe at the replica.
+/// Acknowledges that all events up to here are safe at the replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SemiSyncAck<'a> {
-    /// End of the event in that file.
+    /// The end of the event in that file.
     pub position: u64,
-    /// The file, without directory.
+    /// The file's name, without directory.
     pub name: &'a [u8],
 }
 
@@ -53,7 +53,7 @@ impl<'a> SemiSyncAck<'a> {
     }
 }
 
-/// Whether an acknowledgement is wanted, as the bytes in front of an event say.
+/// Whether an acknowledgement is wanted, from the prefix of an event.
 pub fn decode_prefix(prefix: [u8; SEMI_SYNC_PREFIX_SIZE]) -> Result<bool> {
     match prefix {
         [SEMI_SYNC_MARK, 0] => Ok(false),
@@ -67,7 +67,7 @@ pub fn decode_prefix(prefix: [u8; SEMI_SYNC_PREFIX_SIZE]) -> Result<bool> {
     }
 }
 
-/// The bytes in front of an event.
+/// The prefix of an event.
 pub fn encode_prefix(wants_ack: bool) -> [u8; SEMI_SYNC_PREFIX_SIZE] {
     [SEMI_SYNC_MARK, u8::from(wants_ack)]
 }

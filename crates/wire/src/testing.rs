@@ -1,8 +1,8 @@
-//! What the tests of every message have in common.
+//! Shared by the tests of all messages.
 
 use binlogz_binlog::Result;
 
-/// Holds a decoder against a message cut at every byte, and against one byte too many.
+/// Checks that a decoder refuses a message cut at every byte, and one with a byte too many.
 pub(crate) fn assert_every_cut_is_an_error(message: &[u8], decode: impl Fn(&[u8]) -> Result<()>) {
     decode(message).unwrap();
     for length in 0..message.len() {

@@ -1,5 +1,7 @@
-//! Conversations with real servers, replayed: what MySQL 9.7.4 and MariaDB 10.11 said, in pieces of any size, whole
-//! and damaged. `examples/record-sessions.rs` made them.
+//! Replays recorded conversations with MySQL 9.7.4 and MariaDB 10.11, in pieces of any size, whole and
+//! damaged. They were recorded by `crates/bench-programs/src/bin/record-sessions.rs`.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 mod common;
 
@@ -14,7 +16,7 @@ use binlogz_wire::session::{SourceSession, Step};
 use binlogz_wire::{Error, Result};
 use common::{Recorded, SESSIONS, options};
 
-/// Who spoke, and what was said.
+/// The speaker, and what was said.
 type Turn = (char, Vec<u8>);
 
 fn turns(session: &Recorded) -> Vec<Turn> {
@@ -26,7 +28,7 @@ fn turns(session: &Recorded) -> Vec<Turn> {
         .collect()
 }
 
-/// What became of a conversation.
+/// The outcome of a conversation.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     sent: Vec<u8>,
@@ -34,7 +36,7 @@ struct Outcome {
     ended: bool,
 }
 
-/// Feeds what the server said, in pieces of `size` bytes.
+/// Feeds in what the server said, in pieces of `size` bytes.
 fn replay(session: &Recorded, server: &[u8], size: usize) -> Result<Outcome> {
     let mut client = SourceSession::new(options(session), Duration::ZERO);
     let mut outcome = Outcome::default();
@@ -117,7 +119,7 @@ fn events_are_the_servers_with_their_offsets() {
                 _ => expected + bytes.len() as u64,
             };
             if EventType(*event_type) == EventType::ROTATE && !artificial {
-                // The next file begins with a rotate that stands nowhere, at 4.
+                // The next file begins with a rotate that is in no file, at 4.
                 expected = 4;
             }
         }
@@ -135,7 +137,7 @@ fn the_clients_side_reads_back_as_what_it_meant() {
         "SELECT @@GLOBAL.GTID_MODE",
         "SELECT @@GLOBAL.SERVER_UUID",
         "SET @slave_uuid = '5a5a5a5a-e54d-11f1-848d-02fc00000001', @replica_uuid = '5a5a5a5a-e54d-11f1-848d-02fc00000001'",
-        // This server has no semi-sync: it is asked by both names.
+        // This server has no semi-sync: it is asked under both names.
         "SELECT @@global.rpl_semi_sync_source_enabled",
         "SELECT @@global.rpl_semi_sync_master_enabled",
         "register 4711 replica-1:3307",
@@ -204,7 +206,7 @@ fn silence_ends_a_session_at_its_deadline() {
     let error = client.poll(&mut &[][..], Duration::from_secs(110)).expect_err("silence").to_string();
     assert_eq!(error, "no answer within 10 s while logging in");
 
-    // Up to the dump, then two bytes of the stream late.
+    // Up to the dump, then a delay two bytes into the stream.
     let server = said(&turns, 'S');
     let mut client = SourceSession::new(options(session), Duration::ZERO);
     let mut input = server.as_slice();

@@ -2,164 +2,18 @@
 //!
 //! usage: smoke [RUNS of each target, by default 20000]
 
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
-
-use binlogz_archive::cut::Cutter;
-use binlogz_archive::index::BlockEntry;
-use binlogz_archive::object::HEAD_SIZE;
-use binlogz_archive::segment::Segment;
-use binlogz_binlog::event::{RowsEvent, RowsFlags};
-use binlogz_binlog::row::CellContent;
-use binlogz_binlog::{EventReader, EventType};
-use binlogz_flow::{Input, Rewrite, RowChanges, rewrite};
-use binlogz_fuzz::{TARGETS, pair};
+use binlogz_fuzz::TARGETS;
+use binlogz_fuzz::seeds::feed;
 use binlogz_testkit::{corpus, mutate};
 
 const RUNS: u64 = 20_000;
-/// Larger seeds would be most of the time.
-const SEED_SIZE_MAX: usize = 20_000;
 
 fn main() {
     let runs = std::env::args().nth(1).and_then(|runs| runs.parse().ok()).unwrap_or(RUNS);
     let seed = mutate::seed();
     let logs: Vec<_> = corpus::binlogs().iter().map(|log| log.read()).collect();
-    for (name, target) in TARGETS {
-        let mut seeds: Vec<_> = logs.iter().flat_map(|log| seeds(name, log)).collect();
-        seeds.extend(binlogz_fuzz::wire::seeds(name));
-        seeds.retain(|seed| seed.len() <= SEED_SIZE_MAX);
-        seeds.sort();
-        seeds.dedup();
-        assert!(!seeds.is_empty(), "the corpus has nothing for {name}");
-        for index in 0..runs {
-            let original = &seeds[index as usize % seeds.len()];
-            let (bytes, what) = mutate::mutate(original, seed, index);
-            if let Err(panic) = std::panic::catch_unwind(|| target(&bytes)) {
-                eprintln!("{name}: {what} of seed {}", index as usize % seeds.len());
-                std::panic::resume_unwind(panic);
-            }
-        }
-        println!("{name}: {runs} runs from {} seeds, SEED={seed}", seeds.len());
+    for target in TARGETS {
+        let seeds = feed(target, &logs, seed, runs);
+        println!("{}: {runs} runs from {seeds} seeds, SEED={seed}", target.0);
     }
-}
-
-/// What of a log is an input of this target.
-fn seeds(target: &str, log: &[u8]) -> Vec<Vec<u8>> {
-    match target {
-        "frame" => return vec![log.to_vec()],
-        "rows" => return rows(&expanded(log)),
-        "json" => return json(log),
-        "keyring" => return vec![encrypted()],
-        "archive_block" | "archive_index" | "archive_header" | "archive_object" => {
-            return archived(&expanded(log), target);
-        }
-        _ => {}
-    }
-    let mut seeds = Vec::new();
-    let mut reader = EventReader::new(log);
-    while let Ok(Some((_, frame))) = reader.next_event() {
-        let event_type = frame.event_type();
-        match target {
-            "event" => seeds.push([&[event_type.0], frame.body()].concat()),
-            "gtid_set" if event_type == EventType::PREVIOUS_GTIDS => {
-                seeds.push(frame.body().to_vec());
-                let set = binlogz_binlog::gtid::GtidSet::decode(frame.body()).expect("a real set").0;
-                seeds.push(set.to_string().into_bytes());
-            }
-            "table_map" if event_type == EventType::TABLE_MAP => seeds.push(frame.body().to_vec()),
-            "payload" if event_type == EventType::TRANSACTION_PAYLOAD => seeds.push(frame.body().to_vec()),
-            _ => {}
-        }
-    }
-    seeds
-}
-
-/// The log without payloads, so that its rows can be reached.
-fn expanded(log: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let input = Input::Places(Arc::new(log.to_vec()));
-    rewrite(input, &mut out, Rewrite::Expand, 1, None, &mut |_| {}).expect("a real log");
-    out
-}
-
-/// The blocks of a log's segment, or their headers; or its index, or all of it.
-fn archived(log: &[u8], target: &str) -> Vec<Vec<u8>> {
-    let mut segment = Segment::new().expect("a temporary file");
-    let mut cutter = Cutter::with_size(log, 6_000);
-    let number = segment.begin("binlog.000001", b"head");
-    segment.pack(number, &mut || cutter.next_piece(), 1).expect("a log that packs");
-    let (file, size, index) = segment.finish().expect("a temporary file");
-    let read = |begin: u64, end: u64| {
-        let mut bytes = vec![0; (end - begin) as usize];
-        file.read_exact_at(&mut bytes, begin).expect("it was just written");
-        bytes
-    };
-    let end = |entry: &BlockEntry| entry.at + entry.packed_size;
-    let block =
-        |entry: &BlockEntry| [&(entry.size as u32).to_le_bytes()[..3], &read(entry.at, end(entry))].concat();
-    match target {
-        "archive_index" => vec![index.encode()],
-        "archive_object" => vec![read(0, size)],
-        "archive_header" => {
-            let begins = std::iter::once(HEAD_SIZE).chain(index.blocks.iter().map(end));
-            let headers = begins.zip(&index.blocks);
-            headers
-                .map(|(begin, entry)| [&(begin as u32).to_le_bytes()[..], &read(begin, entry.at)].concat())
-                .collect()
-        }
-        _ => index.blocks.iter().map(block).collect(),
-    }
-}
-
-/// Row events, each with its table map.
-fn rows(log: &[u8]) -> Vec<Vec<u8>> {
-    let mut seeds = Vec::new();
-    let mut maps: Vec<Vec<u8>> = Vec::new();
-    let mut reader = EventReader::new(log);
-    while let Ok(Some((_, frame))) = reader.next_event() {
-        let (event_type, body) = (frame.event_type(), frame.body());
-        if event_type == EventType::TABLE_MAP {
-            maps.push(body.to_vec());
-        } else if event_type.is_rows() {
-            // Both begin with the table id, in six bytes.
-            let map = maps.iter().rev().find(|map| map.get(..6) == body.get(..6)).expect("a real log");
-            seeds.push(pair(map, &[&[event_type.0], body].concat()));
-            let length = if event_type >= EventType::WRITE_ROWS { 10 } else { 8 };
-            let event = RowsEvent::decode(event_type, body, length).expect("a real log");
-            if event.flags.contains(RowsFlags::STMT_END) {
-                maps.clear();
-            }
-        }
-    }
-    seeds
-}
-
-/// Documents, with the differences that a partial update has.
-fn json(log: &[u8]) -> Vec<Vec<u8>> {
-    let mut seeds = Vec::new();
-    for change in RowChanges::new(Input::Places(Arc::new(log.to_vec()))) {
-        let change = change.expect("a real log");
-        let row = change.row();
-        for cell in row.before.iter().chain(&row.after).flat_map(|image| image.cells()) {
-            match cell.content {
-                CellContent::Value(document) if cell.column.is_json() => seeds.push(pair(document, b"")),
-                CellContent::JsonDiffs(diffs) => {
-                    let before = row.before.and_then(|before| before.cell(cell.index));
-                    if let Some(CellContent::Value(document)) = before.map(|cell| cell.content) {
-                        seeds.push(pair(document, diffs));
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-    seeds
-}
-
-/// A keyring and the start of a log that it opens.
-fn encrypted() -> Vec<u8> {
-    let files = corpus::encrypted();
-    let read = |path| std::fs::read(path).expect("the corpus");
-    let log = read(files.encrypted);
-    pair(&read(files.keyring), log.get(..600).unwrap_or(&log))
 }

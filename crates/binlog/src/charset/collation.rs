@@ -1,4 +1,4 @@
-//! Collations by number: table maps, status variables and user variables name them so.
+//! Collations by number, as used in table maps, status variables and user variables.
 //!
 //! The numbers are those of MySQL 9.7.4 (`information_schema.COLLATIONS`).
 

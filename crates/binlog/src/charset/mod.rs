@@ -1,14 +1,14 @@
-//! Character sets by collation: what the bytes of a string column mean, as UTF-8 when asked.
+//! Character sets by collation: converts the bytes of a string column to UTF-8 on request.
 //!
 //! A table map names a collation for each string column by its number
 //! (`information_schema.COLLATIONS.ID`, MySQL 9.7.4); [`Charset::of_collation`] knows its character
 //! set. Rows hold the bytes as they are; nothing is converted until [`Charset::decode`] is called.
 //!
-//! The single-byte character sets are the server's own tables (`single_byte.rs`). The multi-byte
-//! ones of East Asia come from `encoding_rs`, whose tables are those of the web. They agree with the
-//! server's in cp932, gbk and euckr and nearly so in gb2312 (2 characters differ), sjis (7) and gb18030
-//! (19); big5 differs in 267 kana and symbols, ujis and eucjpms in the 1,900 characters that users may
-//! define. `tests/charsets.rs` counts them.
+//! The single-byte character sets are the server's own tables (`single_byte.rs`). The East Asian multi-byte
+//! ones come from `encoding_rs`, whose tables are those of the web. They agree with the server's in cp932,
+//! gbk and euckr, and nearly so in gb2312 (2 characters differ), sjis (7) and gb18030 (19). big5 differs in
+//! 267 kana and symbols, ujis and eucjpms in the 1,900 user-defined characters. `tests/charsets.rs` counts
+//! them.
 
 mod collation;
 mod single_byte;
@@ -146,8 +146,8 @@ enum Scheme {
 }
 
 impl Charset {
-    /// The bytes as text, borrowed where they are UTF-8 already. `None`: the bytes are no text of
-    /// this character set (binary strings never are) and are best shown as bytes.
+    /// The bytes as text, borrowed if they are UTF-8 already. `None`: the bytes are not text in this
+    /// character set (binary strings never are) and are best shown as bytes.
     pub fn decode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         match self.scheme() {
             Scheme::Binary => None,
@@ -155,7 +155,7 @@ impl Charset {
             Scheme::Utf16 { big_endian } => utf16(bytes, big_endian),
             Scheme::Utf32 => utf32(bytes),
             Scheme::Swe7 => bytes.iter().map(|&byte| swe7(byte)).collect::<Option<_>>().map(Cow::Owned),
-            // All that remain hold ASCII in its own bytes.
+            // The remaining character sets are ASCII-compatible.
             _ if bytes.is_ascii() => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
             Scheme::Ascii => None,
             Scheme::SingleByte(upper) => {
@@ -222,7 +222,7 @@ fn swe7(byte: u8) -> Option<char> {
     }
 }
 
-/// A unit of the tables as a character; 0 stands for none.
+/// A unit of the tables as a character; 0 means there is none.
 fn assigned(unit: u16) -> Option<char> {
     if unit == 0 { None } else { char::from_u32(u32::from(unit)) }
 }

@@ -1,9 +1,9 @@
 //! The upper halves of MySQL's single-byte character sets: bytes 80 to ff as UTF-16 units, 0 where the
-//! character set has no character. The lower halves are ASCII, but for `swe7`, which has no upper
-//! half and its own idea of eleven bytes below it.
+//! character set has no character. The lower halves are ASCII, except for `swe7`, which has no upper half and
+//! replaces eleven of the ASCII characters.
 //!
-//! Read off MySQL 9.7.4 with `SELECT HEX(CONVERT(_cp850 x'80' USING utf32))` and so on; the test
-//! `charsets_agree_with_the_server` asks again.
+//! Taken from MySQL 9.7.4 with `SELECT HEX(CONVERT(_cp850 x'80' USING utf32))` and so on; the test
+//! `charsets_agree_with_the_server` checks them again.
 
 /// Characters of the bytes from 80 to ff.
 pub(super) type UpperHalf = [u16; 128];

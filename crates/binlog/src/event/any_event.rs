@@ -1,14 +1,13 @@
 //! One view of all events: a frame's body read by the module of its type, and written back.
 //!
-//! For those who look at every event (`events`, `dump`, tests). Who needs one type decodes that
+//! For callers that look at every event (`events`, `dump`, tests). A caller that needs one type decodes that
 //! type's own struct from the frame's body.
 
-use super::transaction_payload::TransactionPayloadEvent;
 use super::{
     DeleteFileEvent, ExecuteLoadQueryEvent, FormatDescription, GtidEvent, GtidTaggedEvent, HeartbeatEvent,
     HeartbeatV2Event, IncidentEvent, IntvarEvent, LoadBlockEvent, PostHeaderLengths, PreviousGtidsEvent,
     QueryEvent, RandEvent, RotateEvent, RowsEvent, RowsQueryEvent, TableMapEvent, TransactionContextEvent,
-    UserVarEvent, ViewChangeEvent, XaPrepareEvent, XidEvent,
+    TransactionPayloadEvent, UserVarEvent, ViewChangeEvent, XaPrepareEvent, XidEvent,
 };
 use crate::error::{Error, Result};
 use crate::event_type::EventType;
@@ -77,11 +76,11 @@ pub enum Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// Reads an event. `lengths` are those of the last format description in front of it.
+    /// Reads an event. `lengths` are those of the last format description before it.
     ///
     /// # Errors
     ///
-    /// What the type's own `decode` says, and a post-header length that its module does not know.
+    /// Errors of the type's own `decode`, or a post-header length that its module does not know.
     pub fn decode(frame: &EventFrame<'a>, lengths: &PostHeaderLengths) -> Result<Self> {
         let body = frame.body();
         let event_type = frame.event_type();
@@ -124,11 +123,11 @@ impl<'a> Event<'a> {
         })
     }
 
-    /// The body as it stands in a stream with these post-header lengths, without the checksum.
+    /// The body as it is in a stream with these post-header lengths, without the checksum.
     ///
     /// # Errors
     ///
-    /// A field that is too long for its place; never for an event that was decoded.
+    /// A field that is too long for its length prefix; never for an event that was decoded.
     pub fn encode(&self, lengths: &PostHeaderLengths) -> Result<Vec<u8>> {
         Ok(match self {
             Event::Query(event) => event.encode()?,
@@ -171,8 +170,8 @@ fn decode_stop(body: &[u8]) -> Result<Event<'_>> {
 mod tests {
     use super::*;
     use crate::ChecksumAlgorithm;
-    use crate::frame::{Framing, encode_event};
     use crate::header::{EventHeader, HeaderFlags};
+    use crate::{Framing, frame::encode_event};
 
     fn bytes_of(event_type: EventType, body: &[u8]) -> Vec<u8> {
         let header = EventHeader {

@@ -15,8 +15,8 @@
 //!    8 end, without                        8 end, without
 //! ```
 //!
-//! A server writes the tsids sorted. It reads them in any order, also one twice, but takes the
-//! intervals of one tsid only sorted and with gaps between them. We do the same.
+//! A server writes the tsids sorted. It accepts them in any order, even repeated, but requires the intervals
+//! of one tsid to be sorted with gaps between them. We do the same.
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -31,7 +31,7 @@ const WHAT: &str = "GTID set";
 pub enum GtidSetFormat {
     /// Without tags: all that servers before 8.3 can read.
     Untagged,
-    /// With a tag behind each uuid. A server writes it as soon as it knows a tag, even where the
+    /// With a tag after each uuid. A server writes it as soon as it knows a tag, even where the
     /// set has none.
     Tagged,
 }
@@ -41,8 +41,8 @@ impl GtidSet {
     ///
     /// # Errors
     ///
-    /// Names the field that is cut, unknown, unsorted or out of bounds. No more is allocated than
-    /// the bytes really hold, whatever their counts claim.
+    /// Names the field that is cut, unknown, unsorted or out of bounds. Never allocates more than the bytes
+    /// really hold, whatever their counts claim.
     pub fn decode(bytes: &[u8]) -> Result<(GtidSet, GtidSetFormat)> {
         let mut cursor = Cursor::new(bytes, WHAT);
         let head = cursor.u64("number of tsids")?;
@@ -108,7 +108,7 @@ fn decode_intervals(cursor: &mut Cursor<'_>, tsid: Tsid, set: &mut Collecting) -
             return Err(Error::invalid(
                 WHAT,
                 "interval start",
-                format!("{start} behind an interval that ends without {previous_end}"),
+                format!("{start} after an interval that ends before {previous_end}"),
                 "sorted intervals with gaps between them",
             ));
         }
@@ -118,7 +118,7 @@ fn decode_intervals(cursor: &mut Cursor<'_>, tsid: Tsid, set: &mut Collecting) -
     Ok(())
 }
 
-/// Reads a tag behind its length; an empty one is none.
+/// Reads a tag after its length; an empty one is none.
 pub(crate) fn decode_tag(cursor: &mut Cursor<'_>) -> Result<Option<Tag>> {
     match cursor.vli("tag length")? {
         0 => Ok(None),
@@ -126,7 +126,7 @@ pub(crate) fn decode_tag(cursor: &mut Cursor<'_>) -> Result<Option<Tag>> {
     }
 }
 
-/// Appends a tag behind its length.
+/// Appends a tag after its length.
 pub(crate) fn encode_tag(tag: Option<Tag>, out: &mut Vec<u8>) {
     let bytes = tag.as_ref().map(Tag::as_bytes).unwrap_or_default();
     out.put_vli(bytes.len() as u64);
@@ -219,13 +219,13 @@ mod tests {
         let error = GtidSet::decode(&bytes((1, 3), (3, 4))).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "GTID set: interval start is 3 behind an interval that ends without 3, expected sorted \
+            "GTID set: interval start is 3 after an interval that ends before 3, expected sorted \
              intervals with gaps between them"
         );
     }
 
-    /// Reads sets that take a server as long as they are large, where adding each interval in its place would move all
-    /// others each time: half an hour and more for each of these.
+    /// Reads sets whose cost must stay linear in their size. Inserting each interval in its place would move
+    /// all others each time and take half an hour or more for each of these.
     #[test]
     fn a_hostile_order_costs_no_more_than_sorting() {
         const COUNT: u64 = 1_600_000;

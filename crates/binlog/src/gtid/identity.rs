@@ -1,4 +1,4 @@
-//! Who committed a transaction ([`Tsid`]) and which transaction it is ([`Gtid`]).
+//! The server that committed a transaction ([`Tsid`]) and the transaction's identifier ([`Gtid`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -65,7 +65,7 @@ impl Gtid {
         Err(Error::invalid("GTID", "gno", gno, "1 to 2^63 - 2"))
     }
 
-    /// Who committed the transaction first.
+    /// The server that committed the transaction first.
     pub fn tsid(&self) -> Tsid {
         self.tsid
     }

@@ -34,7 +34,7 @@ impl GtidInterval {
         self.start
     }
 
-    /// The first number behind the interval.
+    /// The first number after the interval.
     pub fn end(&self) -> u64 {
         self.end
     }
@@ -90,7 +90,8 @@ pub(super) fn add(list: &mut Vec<GtidInterval>, new: GtidInterval) {
     list.splice(from..to, [merged]);
 }
 
-/// Appends an interval to what [`normalise`] puts in order later: intervals that arrive in order are joined at once.
+/// Appends an interval to a list that [`normalise`] sorts later: intervals that arrive in order are joined at
+/// once.
 pub(super) fn push(unsorted: &mut Vec<GtidInterval>, new: GtidInterval) {
     match unsorted.last_mut() {
         Some(last) if last.start <= new.start && new.start <= last.end => last.end = last.end.max(new.end),
@@ -98,10 +99,10 @@ pub(super) fn push(unsorted: &mut Vec<GtidInterval>, new: GtidInterval) {
     }
 }
 
-/// Makes a list of intervals in any order, overlapping or not: n log n, where adding each in its place would move all
-/// after it each time.
+/// Turns intervals in any order, overlapping or not, into a list. This takes n log n; inserting each in its
+/// place would move all later ones each time.
 pub(super) fn normalise(unsorted: &mut Vec<GtidInterval>) {
-    // Sorted already, and nothing touches: what servers send.
+    // Sorted already, and nothing touches: this is what servers send.
     if unsorted.is_sorted_by(|one, next| one.end < next.start) {
         return;
     }
@@ -124,17 +125,17 @@ pub(super) fn union(list: &mut Vec<GtidInterval>, other: &[GtidInterval]) {
     normalise(list);
 }
 
-/// A list that is longer than this is joined with another in one pass over both; a shorter one, as of a transaction or
-/// a few, is put in its place.
+/// A list longer than this is merged with another in one pass over both. The intervals of a shorter one (such
+/// as one or a few transactions) are inserted one by one.
 const ADDED_ONE_BY_ONE: usize = 4;
 
-/// Whether a number stands in the list.
+/// Whether a number is in the list.
 pub(super) fn contains(list: &[GtidInterval], gno: u64) -> bool {
     let index = list.partition_point(|interval| interval.end <= gno);
     list.get(index).is_some_and(|interval| interval.start <= gno)
 }
 
-/// The numbers that stand in both lists.
+/// The numbers that are in both lists.
 pub(super) fn intersect(left: &[GtidInterval], right: &[GtidInterval]) -> Vec<GtidInterval> {
     let mut common = Vec::new();
     let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
@@ -152,7 +153,7 @@ pub(super) fn intersect(left: &[GtidInterval], right: &[GtidInterval]) -> Vec<Gt
     common
 }
 
-/// The numbers of the first list that do not stand in the second.
+/// The numbers of the first list that are not in the second.
 pub(super) fn subtract(list: &[GtidInterval], removed: &[GtidInterval]) -> Vec<GtidInterval> {
     let mut left = Vec::new();
     let mut removed = removed.iter().peekable();
@@ -175,7 +176,7 @@ pub(super) fn subtract(list: &[GtidInterval], removed: &[GtidInterval]) -> Vec<G
     left
 }
 
-/// Whether every number of the first list stands in the second.
+/// Whether every number of the first list is in the second.
 pub(super) fn is_subset(list: &[GtidInterval], of: &[GtidInterval]) -> bool {
     list.iter().all(|inner| {
         let index = of.partition_point(|outer| outer.end < inner.end);

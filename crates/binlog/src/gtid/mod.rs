@@ -1,11 +1,9 @@
-//! Global transaction identifiers: who committed a transaction first, and as its how-manieth.
+//! Global transaction identifiers: the server that first committed a transaction, and its number there.
 //!
-//! A [`Gtid`] is a [`Tsid`] (a server's uuid and, since 8.3, perhaps a tag) and a number. A
-//! [`GtidSet`] holds intervals of numbers for each [`Tsid`]; it parses and prints the server's text,
-//! and reads and writes the binary form that stands in
-//! [`crate::event::PreviousGtidsEvent`] and in `COM_BINLOG_DUMP_GTID`.
-//! The events that carry one GTID are in [`crate::event`].
-//! (Facts of MySQL 9.7.4's `libs/mysql/gtid` and `sql/rpl_gtid_set.cc`.)
+//! A [`Gtid`] is a [`Tsid`] (a server's uuid and, since 8.3, perhaps a tag) and a number. A [`GtidSet`] holds
+//! intervals of numbers for each [`Tsid`]. It parses and prints the server's text, and reads and writes the
+//! binary form used in [`crate::event::PreviousGtidsEvent`] and `COM_BINLOG_DUMP_GTID`. The events that carry
+//! one GTID are in [`crate::event`]. (Facts of MySQL 9.7.4's `libs/mysql/gtid` and `sql/rpl_gtid_set.cc`.)
 
 mod encoding;
 mod identity;

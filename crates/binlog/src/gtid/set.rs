@@ -103,8 +103,8 @@ impl GtidSet {
     }
 }
 
-/// Collects a set whose intervals come in any order, as often as anybody likes: they are put in order once, at the end.
-/// A peer chooses the order, so that adding each in its place could take quadratic time.
+/// Collects a set whose intervals arrive in any order, with any repetitions, and sorts them once at the end.
+/// A peer chooses the order, so inserting each in its place could take quadratic time.
 #[derive(Default)]
 pub(super) struct Collecting {
     lists: BTreeMap<Tsid, Vec<GtidInterval>>,
@@ -116,7 +116,7 @@ impl Collecting {
         interval::push(self.lists.entry(tsid).or_default(), interval);
     }
 
-    /// The set of all that was added.
+    /// The set of everything added.
     pub(super) fn finish(self) -> GtidSet {
         let mut lists = self.lists;
         lists.values_mut().for_each(interval::normalise);
@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    /// The naive set that the real one is held against.
+    /// The naive set that the real one is compared with.
     type Model = BTreeSet<Gtid>;
 
     /// A set and its model: few tsids and small numbers, so that intervals touch and overlap.

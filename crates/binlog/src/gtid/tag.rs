@@ -45,7 +45,7 @@ impl Tag {
         std::str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
 
-    /// The tag as it stands on the wire.
+    /// The tag as it is on the wire.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.length)).unwrap_or_default()
     }

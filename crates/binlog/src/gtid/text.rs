@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! set      = [entry] { "," [entry] }              whitespace, line ends too, around everything
-//! entry    = uuid { ":" ( tag | interval ) }      a tag holds for the intervals behind it
+//! entry    = uuid { ":" ( tag | interval ) }      a tag holds for the intervals after it
 //! interval = number [ "-" number ]                none if the second is the smaller
 //! ```
 //!
 //! The server prints `uuid:1-5:7:tag:1-3`: sorted, a uuid once with all its tags, and a line end
-//! behind each comma.
+//! after each comma.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,7 +32,7 @@ impl FromStr for GtidSet {
     }
 }
 
-/// What is left of a text. Whitespace is skipped before each token.
+/// The rest of the text. Whitespace is skipped before each token.
 struct Parser<'a> {
     text: &'a str,
     rest: &'a str,

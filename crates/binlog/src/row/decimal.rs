@@ -1,7 +1,7 @@
 //! DECIMAL as rows and binary JSON hold it (`bin2decimal` in the server).
 //!
 //! ```text
-//! integer part: digits in front | groups of 9 digits      fraction: groups of 9 digits | digits behind
+//! integer part: digits in front | groups of 9 digits      fraction: groups of 9 digits | digits after
 //!
 //! digits of a group  1 2 3 4 5 6 7 8 9
 //! bytes, big-endian  1 1 2 2 3 3 4 4 4
@@ -22,14 +22,14 @@ const GROUP_DIGITS: u8 = 9;
 const GROUP_SIZE: [u8; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
 
 /// The most digits that the server's decimals hold: nine groups. A column has 65 at most; a value in JSON
-/// counts its first group whole, so that one of 65 digits comes as one of 66.
+/// counts its first group whole, so one of 65 digits is stored as one of 66.
 pub const PRECISION_MAX: u8 = 9 * GROUP_DIGITS;
-/// The most digits behind its point.
+/// The most digits after its point.
 pub const SCALE_MAX: u8 = 30;
-/// Characters of the longest decimal: sign, a zero in front of the point, point and digits.
+/// Characters of the longest decimal: sign, a zero before the point, point and digits.
 pub const DECIMAL_TEXT_MAX: usize = 3 + PRECISION_MAX as usize;
 
-/// Digits in all and behind the point, of a DECIMAL column.
+/// Digits in all and after the point, of a DECIMAL column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecimalFormat {
     precision: u8,
@@ -53,7 +53,7 @@ impl DecimalFormat {
         self.precision
     }
 
-    /// Digits behind the point.
+    /// Digits after the point.
     pub fn scale(self) -> u8 {
         self.scale
     }
@@ -103,12 +103,12 @@ impl<'a> Decimal<'a> {
         self.bytes.first().is_some_and(|byte| byte & 0x80 == 0)
     }
 
-    /// Digits in all and behind the point.
+    /// Digits in all and after the point.
     pub fn format(self) -> DecimalFormat {
         self.format
     }
 
-    /// The number as the server prints it: all digits behind the point, no needless zeros in front.
+    /// The number as the server prints it: all digits after the point, no leading zeros.
     pub fn text(self) -> ShortText<DECIMAL_TEXT_MAX> {
         let mut text = ShortText::new();
         if self.is_negative() {

@@ -1,5 +1,5 @@
-//! A row as it was walked: which columns it has and what stands there for each. Walking is done in
-//! `rows.rs`, decoding in `value.rs`.
+//! A row as it was walked: its columns and the content of each. Walking is done in `rows.rs`, decoding in
+//! `value.rs`.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 /// One changed row.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'r, 'a> {
-    /// What it was; `None` for an inserted row.
+    /// The row before the change; `None` for an inserted row.
     pub before: Option<RowImage<'r, 'a>>,
-    /// What it became; `None` for a deleted row.
+    /// The row after the change; `None` for a deleted row.
     pub after: Option<RowImage<'r, 'a>>,
 }
 
@@ -22,7 +22,7 @@ pub struct Row<'r, 'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct RowImage<'r, 'a> {
     pub(super) columns: &'a [ColumnSchema],
-    pub(super) spans: &'r [Span],
+    pub(super) spans: &'r [CellSpan],
     /// The event's rows, which the spans point into.
     pub(super) rows: &'a [u8],
 }
@@ -34,16 +34,16 @@ pub struct Cell<'a> {
     pub index: usize,
     /// The column.
     pub column: &'a ColumnSchema,
-    /// What stands there for it.
+    /// The column's content.
     pub content: CellContent<'a>,
 }
 
-/// What stands in an image for a column.
+/// The content of a column in an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellContent<'a> {
     /// NULL.
     Null,
-    /// A value's bytes, without the length in front of them.
+    /// A value's bytes, without the length before them.
     Value(&'a [u8]),
     /// Differences from the JSON document of the before-image.
     JsonDiffs(&'a [u8]),
@@ -51,35 +51,35 @@ pub enum CellContent<'a> {
 
 /// A column's place in the rows: where its content begins and ends.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Span {
+pub(super) enum CellSpan {
     Absent,
     Null,
     Value(u32, u32),
     JsonDiffs(u32, u32),
 }
 
-impl Span {
-    /// Where its bytes are, if it has some.
+impl CellSpan {
+    /// The range of its bytes, if it has any.
     pub(super) fn range(&self) -> Option<Range<u32>> {
         match *self {
-            Span::Absent | Span::Null => None,
-            Span::Value(start, end) | Span::JsonDiffs(start, end) => Some(start..end),
+            CellSpan::Absent | CellSpan::Null => None,
+            CellSpan::Value(start, end) | CellSpan::JsonDiffs(start, end) => Some(start..end),
         }
     }
 
-    /// The same in bytes that begin `by` later.
+    /// The same range, shifted back by `by` bytes.
     pub(super) fn moved_back(self, by: u32) -> Self {
         match self {
-            Span::Absent | Span::Null => self,
-            Span::Value(start, end) => Span::Value(start - by, end - by),
-            Span::JsonDiffs(start, end) => Span::JsonDiffs(start - by, end - by),
+            CellSpan::Absent | CellSpan::Null => self,
+            CellSpan::Value(start, end) => CellSpan::Value(start - by, end - by),
+            CellSpan::JsonDiffs(start, end) => CellSpan::JsonDiffs(start - by, end - by),
         }
     }
 }
 
 impl<'a> Row<'_, 'a> {
-    /// The JSON document that a column of the after-image holds, differences applied to the
-    /// before-image. `None`: the column is absent, NULL or no JSON.
+    /// The JSON document that a column of the after-image holds, with differences applied to the
+    /// before-image. `None` if the column is absent, NULL or not JSON.
     ///
     /// # Errors
     ///
@@ -121,17 +121,17 @@ impl<'r, 'a> RowImage<'r, 'a> {
 
 impl<'a> Cell<'a> {
     #[inline]
-    fn new(index: usize, column: &'a ColumnSchema, span: Span, rows: &'a [u8]) -> Option<Self> {
+    fn new(index: usize, column: &'a ColumnSchema, span: CellSpan, rows: &'a [u8]) -> Option<Self> {
         let bytes = |start: u32, end: u32| rows.get(start as usize..end as usize).unwrap_or_default();
-        // Nearly all are values: asked for first, that is a branch which is foreseen; a jump by table is not.
-        if let Span::Value(start, end) = span {
+        // Nearly all are values. Testing for them first is a predictable branch; a jump table is not.
+        if let CellSpan::Value(start, end) = span {
             return Some(Cell { index, column, content: CellContent::Value(bytes(start, end)) });
         }
         let content = match span {
-            Span::Absent => return None,
-            Span::Null => CellContent::Null,
-            Span::Value(start, end) => CellContent::Value(bytes(start, end)),
-            Span::JsonDiffs(start, end) => CellContent::JsonDiffs(bytes(start, end)),
+            CellSpan::Absent => return None,
+            CellSpan::Null => CellContent::Null,
+            CellSpan::Value(start, end) => CellContent::Value(bytes(start, end)),
+            CellSpan::JsonDiffs(start, end) => CellContent::JsonDiffs(bytes(start, end)),
         };
         Some(Cell { index, column, content })
     }
@@ -152,8 +152,8 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// The content of a character column as text. `None`: it is NULL, or no text as far as its
-    /// collation is known; see [`crate::charset::Charset::decode`].
+    /// The content of a character column as text. `None` if it is NULL, or not text as far as its collation
+    /// is known; see [`crate::charset::Charset::decode`].
     pub fn text(&self) -> Option<Cow<'a, str>> {
         match self.content {
             CellContent::Value(bytes) => self.column.charset()?.decode(bytes),

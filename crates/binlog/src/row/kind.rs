@@ -1,5 +1,5 @@
-//! How a column's values stand in a row image: compiled once from a table map's type and metadata,
-//! then asked for every value.
+//! How a column's values are stored in a row image: compiled once from a table map's type and metadata, then
+//! used for every value.
 //!
 //! ```text
 //! type                          metadata                    value
@@ -16,10 +16,10 @@
 //! TYPED_ARRAY                   element type and its own    length u32, binary JSON
 //! ```
 //!
-//! Lengths take two bytes where the column may hold more than 255. A CHAR of more than 255 bytes
-//! hides the two upper bits of its length, inverted, in bits 4 and 5 of its type byte, which are set
-//! in all three types that stand there. All numbers are little-endian but for BIT, DECIMAL and the
-//! newer times. (`table_def` and `calc_field_size` in the server; MySQL Bug 37426.)
+//! Lengths take two bytes if the column may hold more than 255. A CHAR of more than 255 bytes hides the two
+//! upper bits of its length, inverted, in bits 4 and 5 of its type byte, which are set in all three types
+//! stored there. All numbers are little-endian except for BIT, DECIMAL and the newer temporal types.
+//! (`table_def` and `calc_field_size` in the server; MySQL Bug 37426.)
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -40,7 +40,7 @@ pub enum ColumnKind {
     Null,
     /// TINYINT, BOOL.
     TinyInt {
-        /// As the table map says; `false` where it is silent (before 8.0.1).
+        /// As the table map says; `false` if it doesn't (before 8.0.1).
         unsigned: bool,
     },
     /// SMALLINT.
@@ -242,7 +242,7 @@ impl ColumnKind {
 /// How many bytes a value has: all that skipping it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ColumnSize {
-    /// Bytes of the length in front of the value; 0: the size is fixed.
+    /// Bytes of the length before the value; 0: the size is fixed.
     prefix: u8,
     fixed: u8,
 }
@@ -262,10 +262,11 @@ impl ColumnSize {
         ColumnSize::fixed(whole + fraction_size(fraction_digits) as u8)
     }
 
-    /// Takes a value; a length in front of it is not part of it.
+    /// Takes a value; a length before it is not part of it.
     #[inline]
     pub(super) fn take<'a>(self, cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
-        // Nearly all are of a fixed size or short. Asked for one by one: a jump by table is not foreseen as well.
+        // Nearly all are of a fixed size or short. We test for them one by one: a jump table is predicted
+        // less well.
         let length = if self.prefix == 0 {
             usize::from(self.fixed)
         } else if self.prefix == 1 {

@@ -1,9 +1,9 @@
 //! The rows inside a row event: images, columns, values.
 //!
-//! [`TableSchema`] is compiled once from a table map; [`RowDecoder`] walks the bytes behind a row
-//! event's header ([`crate::event::RowsEvent::rows`]) with it and hands out each [`Row`] with its
-//! [`RowImage`]s. Walking finds where each column's bytes begin and end and no more; a [`Value`] is
-//! decoded when [`Cell::value`] asks for it, and borrows from the event.
+//! [`TableSchema`] is compiled once from a table map. [`RowDecoder`] uses it to walk the bytes after a row
+//! event's header ([`crate::event::RowsEvent::rows`]) and returns each [`Row`] with its [`RowImage`]s.
+//! Walking only finds where each column's bytes begin and end. A [`Value`] is decoded when [`Cell::value`] is
+//! called, and borrows from the event.
 //!
 //! ```
 //! use binlogz_binlog::event::{FormatDescription, PostHeaderLengths, RowsEvent, RowsFlags};
@@ -43,10 +43,10 @@
 //! # }
 //! ```
 //!
-//! The rows of a compressed transaction are read alike, once `binlogz-payload` has expanded it.
+//! The rows of a compressed transaction are read the same way, once `binlogz-payload` has expanded it.
 //!
-//! MySQL keeps decimals, bits and the newer times with their highest byte first; they are the one
-//! exception from the format's little-endian rule.
+//! MySQL stores decimals, bits and the newer temporal types big-endian; they are the only exception to the
+//! format's little-endian rule.
 
 pub mod decimal;
 pub mod json;

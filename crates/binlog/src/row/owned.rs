@@ -1,12 +1,12 @@
-//! A row that outlives its event: a copy of the images' bytes, and the table that says how to read them.
+//! A row that outlives its event: a copy of the images' bytes, with the table needed to read them.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::image::{Row, RowImage, Span};
+use super::image::{CellSpan, Row, RowImage};
 use super::schema::{ColumnSchema, TableSchema};
 
-/// A row change of its own, to be kept or sent to another thread. [`OwnedRow::row`] reads it.
+/// An owned row change, to be kept or sent to another thread. [`OwnedRow::row`] reads it.
 #[derive(Debug, Clone)]
 pub struct OwnedRow {
     schema: Arc<TableSchema>,
@@ -16,7 +16,7 @@ pub struct OwnedRow {
 
 #[derive(Debug, Clone)]
 struct OwnedImage {
-    spans: Box<[Span]>,
+    spans: Box<[CellSpan]>,
     bytes: Box<[u8]>,
 }
 
@@ -32,7 +32,7 @@ impl OwnedRow {
         &self.schema
     }
 
-    /// The row as it stood in its event.
+    /// The row as it was in its event.
     pub fn row(&self) -> Row<'_, '_> {
         let columns = self.schema.columns();
         let [before, after] = [&self.before, &self.after].map(|image| Some(image.as_ref()?.read(columns)));
@@ -41,9 +41,9 @@ impl OwnedRow {
 }
 
 impl OwnedImage {
-    /// Copies the bytes from the first value to the last; places are counted from there.
+    /// Copies the bytes from the first value to the last; offsets count from there.
     fn new(image: &RowImage<'_, '_>) -> Self {
-        let used = image.spans.iter().filter_map(Span::range);
+        let used = image.spans.iter().filter_map(CellSpan::range);
         let used = used.reduce(|all, next| all.start.min(next.start)..all.end.max(next.end));
         let used: Range<u32> = used.unwrap_or_default();
         OwnedImage {

@@ -5,14 +5,14 @@
 //! image    [value options LEI · if bit 0: a bit for each JSON column of the table] · null bits · values
 //! ```
 //!
-//! The part in brackets stands in the after-images of type 39 alone; its bits say which JSON columns
-//! hold differences. Null bits stand for the columns that the event's bitmap has, values for those
-//! of them that aren't NULL. (`Rows_log_event`, `unpack_row` in the server.)
+//! The part in brackets only occurs in the after-images of type 39; its bits say which JSON columns hold
+//! differences. There is a null bit for each column in the event's bitmap, and a value for each of those that
+//! isn't NULL. (`Rows_log_event`, `unpack_row` in the server.)
 //!
-//! The rows of the 5.1 betas (types 20 to 22) have another layout, which needs the table's definition
-//! to be read: they are refused.
+//! The rows of the 5.1 betas (types 20 to 22) have another layout, which can't be read without the table's
+//! definition: they are refused.
 
-use super::image::{Row, RowImage, Span};
+use super::image::{CellSpan, Row, RowImage};
 use super::schema::TableSchema;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -23,11 +23,11 @@ const WHAT: &str = "row image";
 /// The value option that says: JSON columns may hold differences.
 const PARTIAL_JSON_UPDATES: u64 = 1;
 
-/// Reads the rows of one event after another, in the same memory.
+/// Reads the rows of one event after another, reusing its memory.
 #[derive(Debug, Default)]
 pub struct RowDecoder {
-    before: Vec<Span>,
-    after: Vec<Span>,
+    before: Vec<CellSpan>,
+    after: Vec<CellSpan>,
 }
 
 /// The rows of one event.
@@ -44,7 +44,7 @@ pub struct Rows<'d, 'a> {
     first: bool,
 }
 
-/// What the images of one side have in common.
+/// The common parts of the images of one side.
 #[derive(Debug, Clone, Copy)]
 struct ImageLayout<'a> {
     /// Columns in the image, and whether these are all.
@@ -52,18 +52,17 @@ struct ImageLayout<'a> {
     is_whole: bool,
     /// Bytes of the null bits.
     null_bytes: usize,
-    /// Whether value options stand in front.
+    /// Whether value options come first.
     has_options: bool,
 }
 
 impl RowDecoder {
-    /// A decoder without memory yet.
+    /// A decoder that has not allocated memory yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The rows of an event. `schema` is that of the event's table, see
-    /// [`super::TableSchemas::get`].
+    /// The rows of an event. `schema` is that of the event's table, see [`super::TableSchemas::get`].
     ///
     /// # Errors
     ///
@@ -91,7 +90,7 @@ impl RowDecoder {
         }
         for spans in [&mut self.before, &mut self.after] {
             spans.clear();
-            spans.resize(width, Span::Absent);
+            spans.resize(width, CellSpan::Absent);
         }
         let layout = |present: Bitmap<'a>, has_options| {
             let count = present.count(width);
@@ -117,7 +116,7 @@ impl RowDecoder {
 }
 
 impl<'a> Rows<'_, 'a> {
-    /// The next row; `None` behind the last.
+    /// The next row; `None` after the last.
     ///
     /// # Errors
     ///
@@ -125,7 +124,7 @@ impl<'a> Rows<'_, 'a> {
     #[inline]
     pub fn next_row(&mut self) -> Result<Option<Row<'_, 'a>>> {
         let mut cursor = Cursor::new(self.rows.get(self.position..).unwrap_or_default(), WHAT);
-        // An event without bytes has one row still: an insert of nothing but defaults, in minimal images.
+        // An event without bytes still has one row: an insert of nothing but defaults, in minimal images.
         if cursor.is_empty() && !(self.first && self.before.is_none()) {
             return Ok(None);
         }
@@ -152,14 +151,14 @@ impl<'a> Rows<'_, 'a> {
 }
 
 impl<'a> ImageLayout<'a> {
-    /// Walks one image: notes where each column's content lies.
+    /// Walks one image and records where each column's content is.
     #[inline]
     fn read(
         &self,
         schema: &TableSchema,
         rows: &[u8],
         cursor: &mut Cursor<'a>,
-        spans: &mut [Span],
+        spans: &mut [CellSpan],
     ) -> Result<()> {
         let diffs = if self.has_options { diff_bits(schema, cursor)? } else { None };
         let nulls = cursor.bytes(self.null_bytes, "null bits")?;
@@ -168,18 +167,18 @@ impl<'a> ImageLayout<'a> {
         let mut present = self.present.bits();
         for (index, (size, span)) in schema.sizes().iter().zip(spans.iter_mut()).enumerate() {
             if !self.is_whole && !present.next_is_set() {
-                *span = Span::Absent;
+                *span = CellSpan::Absent;
                 continue;
             }
             if has_nulls && nulls.next_is_set() {
-                *span = Span::Null;
+                *span = CellSpan::Null;
                 continue;
             }
             match size.take(cursor) {
                 // Rows are below 4 GiB.
                 Ok(bytes) => {
                     let end = rows.len() - cursor.remaining();
-                    *span = Span::Value((end - bytes.len()) as u32, end as u32);
+                    *span = CellSpan::Value((end - bytes.len()) as u32, end as u32);
                 }
                 Err(error) => return Err(error.in_column(index)),
             }
@@ -191,7 +190,7 @@ impl<'a> ImageLayout<'a> {
     }
 }
 
-/// Reads the value options; the bits behind them say which JSON columns hold differences.
+/// Reads the value options; the bits after them say which JSON columns hold differences.
 fn diff_bits<'a>(schema: &TableSchema, cursor: &mut Cursor<'a>) -> Result<Option<Bitmap<'a>>> {
     match cursor.lei("value options")? {
         0 => Ok(None),
@@ -203,13 +202,13 @@ fn diff_bits<'a>(schema: &TableSchema, cursor: &mut Cursor<'a>) -> Result<Option
     }
 }
 
-fn mark_diffs(schema: &TableSchema, diffs: Bitmap<'_>, spans: &mut [Span]) {
+fn mark_diffs(schema: &TableSchema, diffs: Bitmap<'_>, spans: &mut [CellSpan]) {
     let columns = schema.columns().iter().zip(spans).filter(|(column, _)| column.is_json());
     for (json_index, (_, span)) in columns.enumerate() {
-        if let Span::Value(start, end) = *span
+        if let CellSpan::Value(start, end) = *span
             && diffs.is_set(json_index)
         {
-            *span = Span::JsonDiffs(start, end);
+            *span = CellSpan::JsonDiffs(start, end);
         }
     }
 }
@@ -303,7 +302,7 @@ mod tests {
     fn an_insert_of_nothing_is_one_row() {
         assert_eq!(read(&event(EventType::WRITE_ROWS, &[0], b"")).unwrap(), ["none -> "]);
         assert_eq!(read(&event(EventType::DELETE_ROWS, &[0b111], b"")).unwrap(), [""; 0]);
-        // Bytes that no column claims would be read for ever.
+        // Bytes that no column claims would be read forever.
         assert!(read(&event(EventType::WRITE_ROWS, &[0], b"x")).is_err());
         assert!(read(&event(EventType::DELETE_ROWS, &[0], b"x")).is_err());
     }
@@ -353,7 +352,7 @@ mod tests {
 
     #[test]
     fn value_options() {
-        // None set: no bits follow, and documents are whole.
+        // None set: no bits follow, and documents are stored whole.
         let whole: &[u8] = b"\x06\x07\0\0\0\0\x06\x07\0\0\0";
         assert_eq!(read(&partial(whole)).unwrap(), ["0=7 1=Null 2=Null -> 0=7 1=Null 2=Null"]);
         let unknown: &[u8] = b"\x06\x07\0\0\0\x02\x06\x07\0\0\0";

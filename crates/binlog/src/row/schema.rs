@@ -1,8 +1,8 @@
-//! A table map compiled for reading rows: owned, so that it outlives the event, and shared by the
-//! threads that decode the statement's rows.
+//! A table map compiled for reading rows. It is owned, so it outlives the event, and is shared by the threads
+//! that decode the statement's rows.
 //!
-//! [`TableSchemas`] keeps the table maps in force and spares compiling those that come again, as each
-//! transaction brings its own.
+//! [`TableSchemas`] keeps the table maps in force and avoids recompiling repeated ones: each transaction
+//! brings its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub struct TableSchema {
     json_columns: usize,
 }
 
-/// A column as its table map describes it. What the map does not say is `None`: see
-/// `binlog_row_metadata` in the manual.
+/// A column as its table map describes it. Anything the map does not say is `None`: see `binlog_row_metadata`
+/// in the manual.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnSchema {
     /// How its values are stored.
@@ -159,11 +159,11 @@ fn metadata_number(column: &Column<'_>) -> u16 {
     }
 }
 
-/// The table maps in force in a stream, by the number that row events name them by.
+/// The table maps in force in a stream, by the table number used in row events.
 #[derive(Debug, Default)]
 pub struct TableSchemas {
     tables: HashMap<TableId, Entry>,
-    /// What all entries weigh.
+    /// Total memory of all entries.
     bytes: usize,
     /// Counts statements, so that a map of an earlier one isn't taken for one in force.
     statement: u64,
@@ -171,7 +171,7 @@ pub struct TableSchemas {
 
 #[derive(Debug)]
 struct Entry {
-    /// The event's body, to know it again.
+    /// The event's body, to recognise it when it is repeated.
     body: Box<[u8]>,
     schema: Arc<TableSchema>,
     statement: u64,
@@ -222,8 +222,7 @@ impl TableSchemas {
         }
     }
 
-    /// Ends the statement: to be called behind a row event with the flag
-    /// [`crate::event::RowsFlags::STMT_END`].
+    /// Ends the statement; call it after a row event with the flag [`crate::event::RowsFlags::STMT_END`].
     pub fn end_statement(&mut self) {
         self.statement += 1;
     }
@@ -240,7 +239,7 @@ impl TableSchemas {
 }
 
 impl Entry {
-    /// About what the entry takes. Members of an ENUM may take 24 bytes for each of the body.
+    /// Approximate size of the entry. Members of an ENUM may take 24 bytes for each byte of the body.
     fn weight(&self) -> usize {
         size_of::<Entry>() + self.schema.columns.len() * size_of::<ColumnSchema>() + 24 * self.body.len()
     }

@@ -17,8 +17,8 @@
 //! negative TIME is the two's complement of integer part and fraction together.
 //! (`my_time_packed_from_binary` and its siblings in the server's `my_time.cc`.)
 //!
-//! The server stores zero dates, `2020-00-00` and `2020-02-31` when told to, so no calendar is
-//! checked here: fields are given as they stand.
+//! The server can be configured to store zero dates, `2020-00-00` and `2020-02-31`, so we don't validate
+//! against the calendar: fields are returned as stored.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ pub const TEMPORAL_TEXT_MAX: usize = 32;
 /// A date or time as text.
 pub type TemporalText = ShortText<TEMPORAL_TEXT_MAX>;
 
-// Values stay packed, in whole words: most are never taken apart, and words are copied faster.
+// Values stay packed, in whole words: most are never unpacked, and words are copied faster.
 
 /// DATE.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -136,7 +136,7 @@ impl Date {
         Some([a, b, c, d, e, f, g, h])
     }
 
-    /// `YY YY MM DD`, each pair as it stands in memory, its first digit in the lower byte; `None` as for
+    /// `YY YY MM DD`, each pair in memory order, its first digit in the lower byte; `None` as for
     /// [`Date::digits`].
     #[inline]
     pub fn digit_pairs(self) -> Option<[u16; 4]> {
@@ -321,7 +321,7 @@ impl Timestamp {
         Ok(Timestamp { seconds: cursor.u32("timestamp")?, fraction: Fraction::NONE })
     }
 
-    /// Seconds since 1970; 0 stands for the zero date.
+    /// Seconds since 1970; 0 is the zero date.
     #[inline]
     pub fn seconds(self) -> u32 {
         self.seconds

@@ -1,4 +1,4 @@
-//! A short ASCII text on the stack: how decimals and times write themselves without allocating.
+//! A short ASCII text on the stack, so that decimals and times are written without allocating.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl<const N: usize> ShortText<N> {
         std::str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
 
-    /// Appends one ASCII character. `N` is chosen so that all a type has to say fits.
+    /// Appends one ASCII character. `N` is chosen so that every text of the type fits.
     #[inline]
     pub(crate) fn push(&mut self, character: u8) {
         debug_assert!(character.is_ascii() && self.length < N, "a short text is ASCII and fits");
@@ -34,7 +34,7 @@ impl<const N: usize> ShortText<N> {
         }
     }
 
-    /// Appends characters whose number is known when this is compiled: one store.
+    /// Appends a number of characters known at compile time: one store.
     #[inline]
     pub(crate) fn push_array<const M: usize>(&mut self, characters: &[u8; M]) {
         let room = self.bytes.get_mut(self.length..).and_then(|rest| rest.first_chunk_mut());
@@ -62,7 +62,7 @@ impl<const N: usize> ShortText<N> {
         }
     }
 
-    /// Appends the `digits` leading ones of the six digits of a fraction of a second, behind a
+    /// Appends the `digits` leading ones of the six digits of a fraction of a second, after a
     /// point; nothing for no digits.
     #[inline]
     pub(crate) fn push_fraction(&mut self, microseconds: u32, digits: u8) {
@@ -79,10 +79,10 @@ pub const EIGHT_DIGITS_MAX: u32 = 99_999_999;
 
 /// A number below 100,000,000 in eight decimal digits.
 ///
-/// All digits are found at once, in the lanes of one word: first two numbers of four digits, then
-/// four of two, then eight of one. A division by a constant is a multiplication and a shift, exact
-/// for numbers as small as these. Three times as fast as digit by digit, where printing rows spends
-/// much of its time.
+/// All digits are computed at once, in the lanes of one word: first two numbers of four digits, then four of
+/// two, then eight of one. A division by a constant is a multiplication and a shift, exact for numbers as
+/// small as these. This is three times as fast as digit by digit, and printing rows spends much of its time
+/// here.
 #[inline]
 pub fn eight_digits(value: u32) -> [u8; 8] {
     debug_assert!(value <= EIGHT_DIGITS_MAX, "eight digits hold it");
@@ -95,16 +95,18 @@ pub fn eight_digits(value: u32) -> [u8; 8] {
     (ones | 0x3030_3030_3030_3030).to_le_bytes()
 }
 
-/// A number below 100,000,000 in as many digits as it has: these, and how many. Behind them stands nothing of importance.
+/// A number below 100,000,000 without leading zeros: the digits, and how many. The bytes after them are
+/// unspecified.
 #[inline(always)]
 pub fn short_digits(value: u32) -> ([u8; 8], usize) {
     let count = digit_count(value).min(8);
-    // Digits stand in the order of the bytes; those in front go.
+    // Digits are in byte order; leading zeros are shifted out.
     let digits = u64::from_le_bytes(eight_digits(value)) >> (8 * (8 - count));
     (digits.to_le_bytes(), count)
 }
 
-/// How many digits a number has, found without any of them: whoever writes it knows at once where the next byte goes.
+/// How many digits a number has, without computing them: the writer then knows at once where the next byte
+/// goes.
 #[inline(always)]
 fn digit_count(value: u32) -> usize {
     let highest = (value | 1).ilog2() as usize;
@@ -112,8 +114,7 @@ fn digit_count(value: u32) -> usize {
     ((count + u64::from(value)) >> 32) as usize
 }
 
-/// By the place of a number's highest bit: what has to be added to the number for the count of its digits to stand in
-/// the upper half.
+/// Indexed by the number's highest bit: added to the number, it puts the count of digits in the upper half.
 const DIGIT_COUNTS: [u64; 32] = {
     let mut counts = [0; 32];
     let (mut smallest, mut digits, mut limit) = (1, 1, 10);

@@ -1,5 +1,5 @@
-//! One column's value. Numbers and times are decoded; strings, documents and the like borrow the
-//! row's bytes and are read further only by who asks.
+//! One column's value. Numbers and times are decoded; strings, documents and the like borrow the row's bytes
+//! and are only decoded on request.
 
 use crate::cursor::Cursor;
 use crate::error::Result;
@@ -15,7 +15,7 @@ use crate::row::vector::Vector;
 pub enum Value<'a> {
     /// NULL.
     Null,
-    /// A signed integer; also an unsigned one where the table map doesn't tell (before 8.0.1).
+    /// A signed integer; also an unsigned one if the table map doesn't say (before 8.0.1).
     Int(i64),
     /// An unsigned integer.
     Uint(u64),
@@ -54,7 +54,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Reads the bytes of a value, without the length in front of it.
+    /// Reads the bytes of a value, without the length before it.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ fn int<'a>(raw: u64, bits: u32, unsigned: bool) -> Value<'a> {
     }
 }
 
-/// At most eight bytes, the highest first.
+/// At most eight bytes, big-endian.
 fn uint_be(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }

@@ -25,7 +25,7 @@ impl<'a> Vector<'a> {
         self.0.iter().map(|&bytes| f32::from_le_bytes(bytes))
     }
 
-    /// The numbers' bytes, as they stand in the row.
+    /// The numbers' bytes, as they are in the row.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0.as_flattened()
     }

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use binlogz_flow::Rewrite;
-use binlogz_payload::{CompressOptions, CompressionLevel};
-use clap::Args;
+use binlogz_payload::{CompressOptions, CompressionLevel, Library, Recipe};
+use clap::{Args, ValueEnum};
 
 use super::rewrite::RewriteArgs;
 use crate::Exit;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::report::Verb;
 
 /// Compress the transactions of binary logs
@@ -24,14 +24,28 @@ pub(crate) struct Compress {
     /// Memory for each job is about 1 MiB at level 3, 81 MiB at 19 and 641 MiB at 22.
     #[arg(long, value_name = "1..22", default_value_t = CompressionLevel::DEFAULT)]
     level: CompressionLevel,
-    /// Compress what is compressed already again, at this level
+    /// Write what this server writes
+    ///
+    /// MySQL 8.0.33 always compresses at level 3, with libzstd 1.5.0: the program binlogz-zstd-1-5-0 must be installed.
+    #[arg(long = "as", value_name = "SERVER", default_value = "mysql-9.7")]
+    server: Server,
+    /// Recompress compressed transactions at this level
     #[arg(long)]
     recompress: bool,
-    /// Write where each transaction was and is: a TSV file
+    /// Write the old and the new position of each transaction to a TSV file
     #[arg(long, value_name = "FILE", conflicts_with = "recompress")]
     positions: Option<PathBuf>,
     #[command(flatten)]
     rewrite: RewriteArgs,
+}
+
+/// Servers whose payloads differ for the same transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Server {
+    #[value(name = "mysql-9.7")]
+    Mysql97,
+    #[value(name = "mysql-8.0.33")]
+    Mysql8033,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -43,8 +57,18 @@ A file that fails is reported and left out; the others are done, and the exit co
 
 impl Compress {
     pub(super) fn run(self) -> Result<Exit> {
-        let Compress { level, recompress, positions, rewrite } = self;
-        let options = CompressOptions { level, marks: positions.is_some(), ..CompressOptions::default() };
+        let Compress { level, server, recompress, positions, rewrite } = self;
+        let (library, recipe) = match server {
+            Server::Mysql97 => (Library::Linked, Recipe::Sized),
+            Server::Mysql8033 => (Library::Helper("1.5.0"), Recipe::UnsizedFlushed),
+        };
+        if server == Server::Mysql8033 && level != CompressionLevel::DEFAULT {
+            return Err(Failure::Line(format!(
+                "--level is {level}, but mysql-8.0.33 always compresses at level 3"
+            )));
+        }
+        let marks = positions.is_some();
+        let options = CompressOptions { level, library, recipe, marks, ..CompressOptions::default() };
         let how = if recompress { Rewrite::Recompress(options) } else { Rewrite::Compress(options) };
         rewrite.run(Verb::Compress, how, positions)
     }

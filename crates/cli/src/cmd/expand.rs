@@ -1,4 +1,4 @@
-//! `binlogz expand`: payloads into transactions, as if they never had been compressed.
+//! `binlogz expand`: payloads into transactions, as if they had never been compressed.
 
 use binlogz_flow::Rewrite;
 use clap::Args;
@@ -10,7 +10,7 @@ use crate::report::Verb;
 
 /// Expand the compressed transactions of binary logs
 ///
-/// The result holds no Transaction_payload event: servers before 8.0.20, MariaDB and CDC clients
+/// The output has no Transaction_payload events, so servers before 8.0.20, MariaDB and CDC clients can
 /// read it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

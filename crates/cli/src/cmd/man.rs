@@ -1,30 +1,64 @@
-//! `binlogz man [COMMAND]`: manual pages from the same definitions as the help.
+//! `binlogz man`: manual pages from the same definitions as the help, one for each command and subcommand.
 
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory};
+use clap_mangen::Man as Page;
 
 use crate::failure::{Failure, Result};
+use crate::output;
 use crate::{Cli, Exit};
 
-/// Print the manual page of binlogz, or of one of its commands, as roff
+/// Print a manual page, or write all of them into a folder
+///
+/// For example: binlogz man relay run | man -l -
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    command: Option<String>,
+    /// Write all pages into this folder: binlogz.1, binlogz-compress.1, binlogz-relay-run.1 and so on
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    to: Option<PathBuf>,
+    /// Replace pages that are there
+    #[arg(long, requires = "to")]
+    force: bool,
+    /// The command, such as compress or relay run; without one, binlogz as a whole
+    #[arg(value_name = "COMMAND")]
+    command: Vec<String>,
 }
 
 impl Man {
     pub(super) fn run(self) -> Result<Exit> {
-        let mut page = Cli::command();
-        page.build();
-        if let Some(name) = self.command {
-            let command = page.find_subcommand(&name).cloned();
-            page = command.ok_or_else(|| Failure::of(&name, "is no command of binlogz"))?;
+        // `help` as a command has no page.
+        let mut all = Cli::command().disable_help_subcommand(true);
+        all.build();
+        if let Some(folder) = self.to {
+            write_all(&all, &folder, self.force)?;
+            return Ok(Exit::Done);
         }
-        let mut roff = Vec::new();
-        let rendered = clap_mangen::Man::new(page).render(&mut roff);
-        let written = rendered.and_then(|()| io::stdout().write_all(&roff));
+        let mut command = &all;
+        for name in &self.command {
+            let found = command.find_subcommand(name);
+            command = found
+                .ok_or_else(|| Failure::of(name, format_args!("is no command of {}", command.get_name())))?;
+        }
+        let written = io::stdout().write_all(&roff(command));
         written.map_err(|error| Failure::writing(&"standard output", &error))?;
         Ok(Exit::Done)
     }
+}
+
+fn write_all(command: &clap::Command, folder: &Path, force: bool) -> Result<()> {
+    let target = output::target(folder.join(Page::new(command.clone()).get_filename()), &[], force)?;
+    let mut page = target.create()?;
+    page.write_all(&roff(command)).map_err(|error| Failure::writing(&target, &error))?;
+    page.finish()?;
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+    shown.into_iter().try_for_each(|command| write_all(command, folder, force))
+}
+
+fn roff(command: &clap::Command) -> Vec<u8> {
+    let mut roff = Vec::new();
+    // A vector takes all that is written to it.
+    let _ = Page::new(command.clone()).render(&mut roff);
+    roff
 }

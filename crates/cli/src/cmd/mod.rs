@@ -5,6 +5,7 @@ mod archive;
 mod bench;
 mod completions;
 mod compress;
+mod connection;
 mod doctor;
 pub(crate) mod dump;
 mod events;
@@ -38,9 +39,8 @@ pub(crate) enum Command {
     Relay(relay::Relay),
     Bench(bench::Bench),
     Doctor(Box<doctor::Doctor>),
-    #[command(hide = true)]
+    Connection(Box<connection::Connection>),
     Completions(completions::Completions),
-    #[command(hide = true)]
     Man(man::Man),
 }
 
@@ -60,13 +60,14 @@ impl Command {
             Command::Relay(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Doctor(command) => command.run(),
+            Command::Connection(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),
         }
     }
 }
 
-/// Threads to work with: as many as were asked for, or one for each core.
+/// The number of worker threads: as requested, or one for each core.
 fn workers(jobs: Option<NonZeroUsize>) -> usize {
     jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get)
 }

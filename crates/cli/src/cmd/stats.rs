@@ -1,11 +1,12 @@
-//! `binlogz stats`: what logs hold, in figures.
+//! `binlogz stats`: the contents of logs, in figures.
 
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 
 use binlogz_encryption::Keyring;
+use binlogz_figures::{Format, Section};
 use binlogz_flow::events;
-use binlogz_report::stats::{By, Collector, FileStats, Format, Section, Stats as Figures};
+use binlogz_report::stats::{By, Collector, FileStats, Stats as Figures};
 use clap::{Args, ValueEnum};
 
 use super::workers;
@@ -13,7 +14,10 @@ use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn_cut};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
+use crate::mariadb;
 use crate::progress::Progress;
+use crate::terminal::SizesArg;
+use crate::units;
 
 /// Count what binary logs hold: how well they compress, which tables change
 ///
@@ -23,21 +27,23 @@ use crate::progress::Progress;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Stats {
-    /// Show figures by this alone
+    /// Show only the figures by this
     #[arg(long, value_enum)]
     by: Option<ByArg>,
-    /// How many transactions, and tables, to show, the largest first [default: 10; all tables with --by table]
+    /// Number of the largest transactions and tables to show [default: 10; all tables with --by table]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     top: Option<u16>,
-    /// How figures are written
+    /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Table)]
     format: FormatArg,
-    /// Decode every value of every row, to find bytes that no value can have
+    /// Decode every value of every row, to find damaged values
     #[arg(long)]
     values: bool,
     /// Threads that work at once [default: one for each core]
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
     jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    sizes: SizesArg,
     #[command(flatten)]
     keyring: KeyringArg,
     /// Binary logs or relay logs; - is standard input
@@ -86,8 +92,8 @@ impl Stats {
         let top = usize::from(self.top.unwrap_or(TOP));
         let mut figures = Figures::new(top);
         let (mut exit, mut counted) = (Exit::Done, 0);
-        for log in &self.files {
-            match self.count(log, keyring.as_ref(), top) {
+        for (log, number) in self.files.iter().zip(1..) {
+            match self.count(log, (number, self.files.len()), keyring.as_ref(), top) {
                 Ok((file, bytes)) => {
                     figures.add(log.to_string(), bytes, file);
                     counted += 1;
@@ -109,10 +115,18 @@ impl Stats {
     }
 
     /// Counts one log: its figures and its bytes.
-    fn count(&self, log: &LogPath, keyring: Option<&Keyring>, top: usize) -> Result<(FileStats, u64)> {
+    fn count(
+        &self,
+        log: &LogPath,
+        number: (usize, usize),
+        keyring: Option<&Keyring>,
+        top: usize,
+    ) -> Result<(FileStats, u64)> {
         let size = log.size()?;
         let input = log.open(keyring)?;
-        let progress = Progress::new(log, size);
+        mariadb::warn_of(log);
+        let progress = Progress::of(log, size, number);
+        let input = progress.watch(input);
         let mut file = FileStats::new(top);
         let values = self.values;
         let summary = events::run(
@@ -155,7 +169,7 @@ impl Stats {
 
     fn format(&self) -> Format {
         match self.format {
-            FormatArg::Table => Format::Table,
+            FormatArg::Table => Format::Table(self.sizes.layout()),
             FormatArg::Json => Format::Json,
             FormatArg::Csv => Format::Csv,
         }

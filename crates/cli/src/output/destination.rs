@@ -36,7 +36,7 @@ impl Destination {
     ///
     /// # Errors
     ///
-    /// What is wrong with the command line as a whole. What is wrong with one target is in its place.
+    /// A problem with the command line as a whole; a problem with one target is in that target's place.
     pub(crate) fn targets(&self, logs: &[LogPath], force: bool) -> Result<Vec<Result<Target>>> {
         let path = match self {
             Destination::Stdout if logs.len() > 1 => {
@@ -81,13 +81,17 @@ fn in_folder(folder: &Path, logs: &[LogPath]) -> Result<Vec<PathBuf>> {
 }
 
 fn one_file(path: &Path, logs: &[LogPath]) -> Result<PathBuf> {
-    if logs.len() > 1 {
-        return Err(Failure::of(
-            &path.display(),
-            format_args!("is no folder, expected one for {} logs", logs.len()),
-        ));
+    let name = &path.display();
+    let named_as_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    match path.try_exists() {
+        Ok(false) if logs.len() > 1 || named_as_folder => {
+            Err(Failure::of(name, format_args!("there is no such folder; mkdir {name} makes it")))
+        }
+        _ if logs.len() > 1 => {
+            Err(Failure::of(name, format_args!("is no folder, expected one for {} logs", logs.len())))
+        }
+        _ => Ok(path.to_path_buf()),
     }
-    Ok(path.to_path_buf())
 }
 
 /// Looks at what is at `path` now.
@@ -105,6 +109,13 @@ pub(crate) fn target(path: PathBuf, inputs: &[Metadata], force: bool) -> Result<
             return Err(Failure::of(name, "is an input; a log is never written over"));
         }
         _ => {}
+    }
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+        let folder = folder.display();
+        return Err(Failure::of(
+            name,
+            format_args!("there is no folder {folder}; mkdir -p {folder} makes it"),
+        ));
     }
     let index = live_index::listing(&path).map_err(|error| Failure::of(name, error))?;
     if let Some(index) = index {

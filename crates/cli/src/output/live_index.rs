@@ -1,8 +1,8 @@
 //! Finds out whether a file belongs to a server: whether an index beside it lists it.
 //!
-//! mysqld keeps the names of its binary logs in `binlog.index` (relay logs: `*-relay-bin.index`), one
-//! a line, with or without a folder. To replace such a file would move positions under the server and
-//! its replicas.
+//! mysqld keeps the names of its binary logs in `binlog.index` (relay logs: `*-relay-bin.index`), one a line,
+//! with or without a folder. Replacing such a file would move positions while the server and its replicas use
+//! them.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -10,9 +10,9 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::folder_of;
+use binlogz_atomic_file::folder_of;
 
-/// What the name of an index ends with.
+/// The suffix of an index's name.
 const INDEX_EXTENSION: &str = "index";
 
 /// The longest path that a line may hold, in bytes (`FN_REFLEN` in the server is 512).

@@ -15,7 +15,7 @@ const STAGES: &str = "SELECT GROUP_CONCAT(ENABLED, TIMED) FROM performance_schem
 const SCHEMAS: &str =
     "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name IN ('sbtest', 'employees')";
 
-/// A server with settings that are nobody's default.
+/// A server with settings that are no version's default.
 pub(crate) fn server() -> MysqlSandbox {
     let mysql = Tool::Mysql.find().unwrap();
     mysql.sandbox().option("binlog-transaction-compression-level-zstd", "9").start().unwrap()

@@ -110,7 +110,7 @@ pub(crate) fn sample(folder: &str, name: &str) -> Vec<u8> {
     corpus::samples().iter().find(|sample| sample.name == name).expect("a sample").read()
 }
 
-/// What a run left behind.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     /// `None`: a signal ended it.

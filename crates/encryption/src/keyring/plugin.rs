@@ -1,4 +1,4 @@
-//! The file of the `keyring_file` plugin, which MySQL 8.0 had and 8.4 has no more.
+//! The file of the `keyring_file` plugin, which MySQL 8.0 had and 8.4 no longer has.
 //!
 //! ```text
 //!   0  version     24   "Keyring file version:2.0"
@@ -11,8 +11,8 @@
 //!      digest      32   SHA-256 of the keys
 //! ```
 //!
-//! The data is XORed with a fixed string, which hides it from nobody. Files of 32-bit and of
-//! big-endian servers have other sizes and are refused.
+//! The data is XORed with a fixed string, which protects nothing. Files of 32-bit and of big-endian servers
+//! have other sizes and are refused.
 
 use binlogz_binlog::Error as BinlogError;
 use binlogz_binlog::cursor::Cursor;

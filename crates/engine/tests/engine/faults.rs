@@ -1,4 +1,5 @@
-//! A disk that is full, fails or crashes under committers: nothing acknowledged under policy 1 is lost.
+//! A disk that is full, fails or crashes under concurrent commits: nothing acknowledged under policy 1 is
+//! lost.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -9,7 +9,7 @@ use binlogz_store::{FileStorage, MemoryStorage};
 
 use crate::common::{ON, UUID, clocks, events, insert, open};
 
-/// Lets so many sessions commit so often; the GTIDs they were told, in no order.
+/// Commits this often with this many sessions; returns the GTIDs they got, in no order.
 fn commit_in_parallel(engine: &Engine, sessions: usize, each: usize) -> BTreeSet<u64> {
     let start = Barrier::new(sessions);
     thread::scope(|scope| {

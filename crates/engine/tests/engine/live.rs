@@ -1,4 +1,5 @@
-//! Beside a live server: variables by its rules, statistics as it counts, and its tools and replicas on our log.
+//! Compared with a live server: variables by its rules, statistics as it counts, and its tools and replicas
+//! on our log.
 
 use std::fs;
 use std::io::Write;

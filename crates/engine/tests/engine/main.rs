@@ -1,4 +1,6 @@
-//! The engine: sessions, groups, variables, and its log held against the server's.
+//! The engine: sessions, groups, variables, and its log compared with the server's.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 mod common;
 mod faults;

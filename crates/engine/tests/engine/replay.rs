@@ -1,10 +1,10 @@
-//! Puts the transactions of a server's log through an engine, and holds the two logs against each other.
+//! Puts the transactions of a server's log through an engine, and compares the two logs.
 //!
 //! What may differ, and nothing else:
 //!
 //! * when: commit timestamps, and the timestamps of events between transactions;
 //! * the order of commits: `last_committed` (the server looks at what transactions change);
-//! * in GTID events with a tag both are numbers of variable length: behind one, positions may differ, and so
+//! * in GTID events with a tag both are numbers of variable length: after one, positions may differ, and so
 //!   may its transaction length;
 //! * `created` of a first file, the in-use flag, the number in the next file's name;
 //! * the previous GTIDs of a first file, where the server had some before.
@@ -16,7 +16,7 @@ use binlogz_binlog::event::{
     AnyGtidEvent, CompressionType, FormatDescription, TransactionPayloadEvent, TransactionPayloadHeader,
 };
 use binlogz_binlog::gtid::ServerUuid;
-use binlogz_binlog::{Boundary, EventReader, EventType, StatementKind, TransactionAssembler};
+use binlogz_binlog::{Boundary, EventReader, EventType, StatementKind, TransactionBoundaryParser};
 use binlogz_engine::{Engine, EngineOptions, GtidNext, NewEvent, Value};
 use binlogz_payload::statistics::{CompressionStats, CompressionTable, LogType, TransactionFigures};
 use binlogz_store::{MemoryStorage, Storage};
@@ -160,7 +160,7 @@ fn mixed_kinds(file: &[u8]) -> BTreeSet<i64> {
 
 fn put_through(engine: &Engine, file: &[u8], mixed: &BTreeSet<i64>) {
     let mut session = engine.session();
-    let mut assembler = TransactionAssembler::new();
+    let mut assembler = TransactionBoundaryParser::new();
     let mut events = EventReader::new(file);
     while let Some((_, frame)) = events.next_event().unwrap() {
         let header = frame.header();
@@ -194,11 +194,11 @@ fn put_through(engine: &Engine, file: &[u8], mixed: &BTreeSet<i64>) {
     }
 }
 
-/// What the server counts of these files, in the form of [`Replayed::statistics`].
+/// The server's statistics for these files, in the form of [`Replayed::statistics`].
 pub(crate) fn statistics_of(files: &[Vec<u8>]) -> CompressionTable {
     let mut table = CompressionTable::default();
     for file in files {
-        let mut assembler = TransactionAssembler::new();
+        let mut assembler = TransactionBoundaryParser::new();
         let mut events = EventReader::new(&file[..]);
         let (mut id, mut bytes) = (None, 0);
         while let Some((_, frame)) = events.next_event().unwrap() {
@@ -244,9 +244,10 @@ pub(crate) fn statistics_of(files: &[Vec<u8>]) -> CompressionTable {
     summed
 }
 
-/// Fails unless the two logs are the same but for what the module lists; how many events were compared.
+/// Fails unless the two logs are the same except for what the module lists; returns how many events were
+/// compared.
 pub(crate) fn assert_same(name: &str, server: &[Vec<u8>], ours: &[Vec<u8>]) -> usize {
-    // Behind a last file that ends with a rotate event we begin another.
+    // After a last file that ends with a rotate event we begin another.
     assert!(server.len() <= ours.len(), "{name}: files");
     let mut compared = 0;
     for (place, (server, ours)) in server.iter().zip(ours).enumerate() {
@@ -324,7 +325,7 @@ fn normalised(file: &[u8], first: bool) -> Vec<Normalised> {
             EventType::PREVIOUS_GTIDS => {
                 event.timestamp = 0;
                 if first {
-                    // All that follows stands so much further back.
+                    // Everything after it is shifted by this much.
                     shift = header.event_size;
                     event.body.clear();
                 }

@@ -46,7 +46,7 @@ fn a_transaction_of_rows_is_compressed_and_others_are_not() {
     session.set(Scope::Session, ON.0, Value::Text("OFF")).unwrap();
     insert(&mut session, 10);
     assert_eq!(reason(session.commit().unwrap().outcome), PlainReason::Off);
-    // Nothing was changed, nothing is logged.
+    // Nothing was changed, so nothing is logged.
     session.begin().unwrap();
     assert_eq!(session.commit().unwrap().outcome, Outcome::Empty);
     session.begin().unwrap();
@@ -83,7 +83,8 @@ fn a_transaction_of_rows_is_compressed_and_others_are_not() {
 fn savepoints_take_back_what_came_behind_them() {
     let engine = open(MemoryStorage::new(), &[]);
     let mut session = engine.session();
-    // As observed on the server: the savepoint's statement stays, what is behind it goes, RELEASE is not logged.
+    // As observed on the server: the savepoint's statement stays, everything after it is removed, RELEASE is
+    // not logged.
     session.begin().unwrap();
     insert(&mut session, 1);
     session.savepoint("a`").unwrap();
@@ -95,7 +96,7 @@ fn savepoints_take_back_what_came_behind_them() {
     assert!(session.rollback_to("b").is_err());
     session.rollback_to("a`").unwrap();
     session.commit().unwrap();
-    // A savepoint in front of everything is not logged, and with it nothing at all.
+    // A savepoint before everything else is not logged, and so nothing at all is.
     session.begin().unwrap();
     session.savepoint("z").unwrap();
     insert(&mut session, 4);
@@ -122,7 +123,7 @@ fn xa_transactions_are_compressed_up_to_their_prepare() {
     session.xa_prepare(xa_id, true).unwrap();
     assert!(matches!(session.commit().unwrap().outcome, Outcome::Compressed { .. }));
     session.xa_rollback(xa_id).unwrap();
-    // One that has no end is refused, and gone.
+    // A transaction without an end is refused, and dropped.
     session.xa_start(xa_id).unwrap();
     session.mark_non_transactional();
     assert!(session.rollback().unwrap().is_some());
@@ -152,7 +153,7 @@ fn gtids_are_automatic_given_tagged_or_none() {
     let empty = Gtid::new(UUID.into(), 2).unwrap();
     session.set_gtid_next(GtidNext::Given(empty)).unwrap();
     assert_eq!(session.commit().unwrap().gtid, Some(empty));
-    // The next free number is behind it.
+    // The next free number is after it.
     assert_eq!(commit(&mut session).unwrap().gtid.unwrap().gno(), 3);
     let executed = engine.gtid_executed();
     assert_eq!(executed.to_string(), format!("14104470-e54d-11f1-848d-02fc00000001:7,{UUID}:1-3:tag_1:1"));
@@ -187,7 +188,7 @@ fn files_rotate_between_transactions_and_clocks_begin_anew() {
     assert_eq!(files[4], HEAD);
 }
 
-/// As a replica's statistics: what it received stands beside what it committed itself.
+/// As a replica's statistics: received transactions are listed beside its own commits.
 #[test]
 fn received_transactions_are_counted_apart() {
     let engine = open(MemoryStorage::new(), &[ON]);
@@ -287,7 +288,7 @@ fn a_transaction_has_a_bound() {
     let error = session.statement("", &"x".repeat(500)).unwrap_err();
     assert!(matches!(error, Error::CacheFull { max: 1000 }), "{error}");
     session.commit().unwrap();
-    // Behind the end of a transaction nothing is appended.
+    // After the end of a transaction nothing is appended.
     session.statement("", "CREATE TABLE t (a INT)").unwrap();
     assert!(session.statement("", "CREATE TABLE u (a INT)").is_err());
     session.commit().unwrap();

@@ -1,40 +1,39 @@
-//! The cells of a run: each is set, loaded, measured, dropped and kept.
+//! The cells of a run: each is configured, loaded, measured, dropped and saved.
 
 use std::path::PathBuf;
 
-use super::{Experimenter, Progress};
-use crate::consumer::Consumer;
+use super::plan::{self, Pace, Planned};
+use super::{Experimenter, Progress, space};
 use crate::error::{Error, Result};
-use crate::experiment::{COMPRESSION, Experiment, SCHEMAS, Setting, Step, Work};
-use crate::limits;
-use crate::measure::{Snapshot, time_stages};
-use crate::plan::{self, Pace, Planned};
-use crate::replicas;
+use crate::load::sysbench::Sysbench;
+use crate::load::work::Load;
+use crate::measure::consumer::Consumer;
+use crate::measure::counters::{Snapshot, time_stages};
+use crate::measure::replicas;
+use crate::measure::zstd::whole_files;
+use crate::preset::experiment::{COMPRESSION, Experiment, SCHEMAS, Setting, Step, Work};
 use crate::results::{Cell, Measured, RefusedSetting, Results, now};
-use crate::server::TestedServer;
-use crate::session::Session;
-use crate::space;
-use crate::sysbench::Sysbench;
-use crate::work::Load;
-use crate::zstd::whole_files;
+use crate::server::limits;
+use crate::server::session::Session;
+use crate::server::tested::TestedServer;
 
-/// A run on its way.
+/// A run in progress.
 pub(super) struct Run<'a> {
     pub(super) experimenter: &'a Experimenter,
     pub(super) server: &'a TestedServer,
     pub(super) sysbench: Option<Sysbench>,
     pub(super) session: Session,
-    /// All that a setting of the run has.
+    /// All variables that a setting of the run sets.
     pub(super) variables: &'a [&'static str],
     pub(super) results: &'a mut Results,
-    /// The experiment whose data stands, for its other settings.
+    /// The experiment whose data is still there, for its other settings.
     pub(super) standing: Option<&'static str>,
     /// Where the server writes, if that is on this machine.
     pub(super) folders: Vec<PathBuf>,
 }
 
 impl Run<'_> {
-    /// Those of the plan that are missing.
+    /// The cells of the plan that are still missing.
     pub(super) fn cells(
         &mut self,
         experiments: &[Experiment],
@@ -69,10 +68,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Servers of their own, whatever is tested.
+    /// Measures replicas on separate private servers.
     fn replicas(&mut self, cells: usize, progress: &mut dyn FnMut(&Progress)) -> Result<()> {
         if !self.server.is_private() {
-            let reason = "replicas are set up behind a private source alone (--sandbox)";
+            let reason = "replicas are only set up for a private source (--sandbox)";
             self.leave_out("replicas", "all", reason.to_owned());
         } else if self.results.replicas.is_empty() {
             self.results.replicas = replicas::examine(&self.experimenter.stopper, &mut |what| {
@@ -133,7 +132,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Sets the server: the setting's variables, those that only others of the run have as they were. A step that is
+    /// Sets the setting's variables, and restores those that only other settings of the run have. A step that is
     /// not measured is not compressed.
     fn set(&mut self, setting: &Setting, measured: bool) -> Result<()> {
         let stopper = self.experimenter.stopper.clone();
@@ -151,7 +150,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A setting that the server can't have is left out; anything else ends the run.
+    /// Leaves out a setting that the server refuses; any other error ends the run.
     fn refuse(&mut self, experiment: &Experiment, setting: &Setting, error: Error) -> Result<()> {
         let reason = match &error {
             Error::Server(server) if server.server_error().is_some() => error.to_string(),
@@ -220,7 +219,7 @@ impl Run<'_> {
     }
 
     fn purge(&mut self) -> Result<()> {
-        // A private server's log serves nobody; on a server of the user's it is the user's.
+        // Nothing reads a private server's log; a user's log is left alone.
         if self.server.is_private() {
             self.session.run("FLUSH BINARY LOGS")?;
             self.session.run("PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY")?;

@@ -1,15 +1,15 @@
-//! What a batch that begins inside a transaction needs of the events before it.
+//! What a batch that begins inside a transaction needs from the events before it.
 //!
-//! The thread that reads must know this at the end of each batch, but is not to look at every event:
-//! an earlier transaction's events can't matter any more once two GTID events stand behind them, table
-//! maps not once their statement has ended.
+//! The reading thread must know this at the end of each batch, but should not examine every event. An earlier
+//! transaction's events can't matter after two more GTID events, nor table maps after the end of their
+//! statement.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use binlogz_binlog::event::{PostHeaderLengths, RowsEvent, RowsFlags, TableId, TableMapEvent};
 use binlogz_binlog::header::{EVENT_TYPE_OFFSET, HEADER_SIZE};
-use binlogz_binlog::{Error, EventHeader, EventType, Framing, TransactionAssembler};
+use binlogz_binlog::{Error, EventHeader, EventType, Framing, TransactionBoundaryParser};
 
 /// Bytes of table maps that a statement may have. The widest table of 4096 columns has some 100 KB.
 const TABLE_MAPS_SIZE_MAX: usize = 8 << 20;
@@ -17,12 +17,12 @@ const TABLE_MAPS_SIZE_MAX: usize = 8 << 20;
 /// What the events before a batch leave behind.
 #[derive(Debug, Clone, Default)]
 pub struct Carried {
-    /// The GTID event of the transaction that is open, or whose payload the batch stands in.
+    /// The GTID event of the open transaction, or of the one whose payload the batch is in.
     pub gtid: Option<Arc<HeldEvent>>,
     /// Bodies (without checksum) of the table maps in force, the last of each table id.
     pub table_maps: Vec<Arc<[u8]>>,
     /// Where in a transaction the batch begins.
-    pub transaction: TransactionAssembler,
+    pub transaction: TransactionBoundaryParser,
 }
 
 /// An event kept beyond its batch.
@@ -30,7 +30,7 @@ pub struct Carried {
 pub struct HeldEvent {
     /// Where it begins in its log.
     pub offset: u64,
-    /// The whole event, its checksum included and not looked at.
+    /// The whole event, including its checksum, which is not checked.
     pub bytes: Box<[u8]>,
 }
 
@@ -39,12 +39,12 @@ pub struct HeldEvent {
 pub(super) struct Tracker {
     gtid: Option<Arc<HeldEvent>>,
     table_maps: Vec<(TableId, Arc<[u8]>)>,
-    transaction: TransactionAssembler,
-    /// Whether the events are those of a payload: for the log its transaction is over.
+    transaction: TransactionBoundaryParser,
+    /// Whether the events are those of a payload: in the log, its transaction is over.
     in_payload: bool,
 }
 
-/// Whole events, one behind the other, and how to read them.
+/// Whole events, one after the other, and how to read them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Events<'a> {
     pub(super) bytes: &'a [u8],
@@ -94,7 +94,7 @@ impl Tracker {
         }
     }
 
-    /// Lets events of the log pass, which begin at these places: from the last one back, as far as they matter.
+    /// Processes events of the log at these places: from the last one backwards, as far as they matter.
     ///
     /// # Errors
     ///
@@ -128,8 +128,7 @@ impl Tracker {
             self.table_maps.clear();
         }
         noted.reverse();
-        // A GTID event begins a transaction whatever came before, but what came before decides whether
-        // that is as it should be.
+        // A GTID event begins a transaction in any case, but what came before decides whether that is valid.
         let from = last_but_one.map_or(0, |event: Range<usize>| event.start);
         let rest = Events { bytes: events.bytes.get(from..).unwrap_or_default(), ..events };
         for (header, event) in rest.headers() {
@@ -143,7 +142,7 @@ impl Tracker {
         self.keep(events, noted)
     }
 
-    /// Lets events pass of which only the table maps matter: those of a payload.
+    /// Processes events of which only the table maps matter: those of a payload.
     pub(super) fn pass_table_maps(&mut self, events: Events<'_>) -> Result<(), Error> {
         let mut noted = Vec::new();
         for (header, event) in events.headers() {
@@ -152,7 +151,7 @@ impl Tracker {
         self.keep(events, noted)
     }
 
-    /// Notes where the table maps stand that are in force.
+    /// Records the places of the table maps in force.
     #[inline]
     fn note(
         &mut self,
@@ -169,11 +168,11 @@ impl Tracker {
         }
     }
 
-    /// Keeps the table maps that were noted.
+    /// Keeps the table maps that were recorded.
     fn keep(&mut self, events: Events<'_>, noted: Vec<Range<usize>>) -> Result<(), Error> {
         for event in noted {
             let body = events.body(&event);
-            // One that can't be read is reported where its rows are.
+            // A table map that can't be read is reported with its rows.
             let length = events.lengths.of(EventType::TABLE_MAP);
             let Ok(table_id) = TableMapEvent::decode_table_id(body, length) else { continue };
             self.table_maps.retain(|(id, _)| *id != table_id);
@@ -189,7 +188,7 @@ impl Tracker {
     }
 }
 
-/// Whether no table map is in force behind an event.
+/// Whether no table map is in force after an event.
 fn ends_statement(events: Events<'_>, event_type: EventType, event: &Range<usize>) -> bool {
     if event_type.is_gtid() || event_type == EventType::TRANSACTION_PAYLOAD {
         return true;

@@ -1,7 +1,7 @@
-//! Events kept beyond their batch: what is made of them depends on events far behind them.
+//! Events kept beyond their batch, because their result depends on much later events.
 //!
-//! They stay where they are, in the bytes that the batch came in. When there are many, those of a file are read
-//! from it a second time; those of payloads and pipes go to a temporary file, one behind the other.
+//! They stay in the bytes that the batch came in. When there are too many, those of a file are dropped and
+//! read from it a second time; those of payloads and pipes go to a temporary file, one after the other.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use binlogz_binlog::{EventFrame, EventHeader};
 use binlogz_payload::Spool;
 
-use super::batch::{Batch, Event, EventPosition, Step};
+use super::batch::{QueuedBatch, Step};
+use super::event::{Event, EventPosition};
 use super::source::Log;
-use crate::buffers::Lent;
-use crate::input::{PlacesReader, ReadAt};
+use crate::read::buffers::LentBuffer;
+use crate::read::input::{PlacesReader, ReadAt};
 
 /// Events of one batch, see [`super::Listed::keep`].
 #[derive(Debug, Clone)]
@@ -52,8 +53,8 @@ impl fmt::Debug for ReadAgain {
 /// Where the bytes of events are.
 #[derive(Debug, Clone)]
 enum Bytes {
-    Memory(Arc<Lent>),
-    /// So many bytes of the log's file.
+    Memory(Arc<LentBuffer>),
+    /// This many bytes of the log's file.
     Log(ReadAgain, usize),
     /// There, in this range.
     File(Spilled, Range<u64>),
@@ -78,9 +79,9 @@ impl Default for Spilled {
 }
 
 impl KeptEvents {
-    /// `expanded`: the worker's buffer, which small payloads were expanded into.
+    /// `expanded` is the worker's buffer with the expanded small payloads.
     pub(super) fn new<'s>(
-        batch: &Batch,
+        batch: &QueuedBatch,
         expanded: &[u8],
         steps: impl Iterator<Item = &'s Step> + Clone,
     ) -> Self {
@@ -118,7 +119,7 @@ impl KeptEvents {
             offset: batch.start(),
             bytes: Bytes::Memory(bytes),
             again: again.map(|mut again| {
-                // The batch may begin behind the first byte.
+                // The batch may begin after the first byte.
                 again.offset = again.offset.saturating_sub(batch.range.start as u64);
                 again
             }),
@@ -144,7 +145,7 @@ impl KeptEvents {
         self.again.is_some()
     }
 
-    /// Frees the memory that they take; `file` takes those that can't be read again.
+    /// Frees their memory; those that can't be read again go to `file`.
     ///
     /// # Errors
     ///
@@ -181,7 +182,7 @@ impl KeptEvents {
         Ok(())
     }
 
-    /// Whether the events are there still: the file belongs to others.
+    /// Whether the events are still available: the file belongs to others.
     fn check(&self, bytes: &[u8]) -> io::Result<()> {
         let header_of = |event: &Kept| EventHeader::decode(bytes.get(event.range.clone())?).ok();
         let is_there = |event: &Kept| {
@@ -227,7 +228,8 @@ impl KeptEvents {
     }
 }
 
-/// Reads so many bytes in place of what the buffer held. What it held is not cleared before: it is overwritten.
+/// Reads this many bytes, replacing the buffer's contents. The old contents are overwritten without being
+/// cleared.
 fn fill(buffer: &mut Vec<u8>, size: usize, mut from: impl Read) -> io::Result<()> {
     buffer.resize(size, 0);
     from.read_exact(buffer)

@@ -1,8 +1,8 @@
 //! Expands a large payload event into batches of the events inside, as its bytes come.
 //!
-//! Neither payload nor transaction stand in memory whole, only the batch that is being filled, and the
-//! largest event. Nothing the payload says of itself is trusted; its checksum is checked when its last
-//! byte came, behind the last batch.
+//! Neither payload nor transaction is in memory as a whole, only the batch being filled and the largest
+//! event. Nothing the payload says of itself is trusted. Its checksum is checked once its last byte arrived,
+//! after the last batch.
 
 use std::collections::TryReserveError;
 use std::io::Read;
@@ -16,24 +16,25 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{Error as BinlogError, EventHeader, EventType, Framing};
 use binlogz_payload::{Error as PayloadError, Expander, PayloadSizes, check_inside};
 
-use super::batch::{Batch, Content, PayloadEnd, PayloadPlace};
+use super::batch::{Content, PayloadPlace, QueuedBatch};
 use super::carried::{Carried, Events, Tracker};
+use super::event::PayloadEnd;
 use super::permit::{Permit, Permits};
 use super::source::{Log, no_memory};
-use crate::batcher::Large;
-use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
+use crate::read::LargeUnit;
+use crate::read::buffers::{Buffers, LentBuffer};
 
 /// Compressed bytes read at a time.
 const STAGE_SIZE: u64 = 128 << 10;
-/// About how much comes out of the expander at a time.
+/// Approximate size of the expander's output at a time.
 const PIECE_MAX: usize = 256 << 10;
 
 /// Where the bytes of a payload event are.
 #[derive(Debug)]
 pub(super) enum PayloadBytes {
-    Memory { bytes: Arc<Lent>, range: Range<usize> },
-    Large(Large),
+    Memory { bytes: Arc<LentBuffer>, range: Range<usize> },
+    Large(LargeUnit),
 }
 
 impl PayloadBytes {
@@ -64,10 +65,10 @@ pub(super) struct LargePayload {
     /// The payload's bytes in the event that were not read yet.
     payload: Range<u64>,
     payload_size: u64,
-    /// Whether checksums are looked at; of the event's bytes as far as they were read.
+    /// Whether checksums are checked; the checksum of the event's bytes read so far.
     verify: bool,
     crc: Option<Crc32>,
-    /// Compressed bytes in memory, and how many of them were taken.
+    /// Compressed bytes in memory, and how many of them are used.
     stage: Vec<u8>,
     taken: usize,
     /// The beginning of the next batch.
@@ -81,14 +82,14 @@ pub(super) struct LargePayload {
     /// What the next batch carries.
     carried: Carried,
     tracker: Tracker,
-    /// What is wrong behind the last whole event.
+    /// The error after the last whole event.
     broken: Option<Error>,
     state: State,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The payload event itself was not told of yet.
+    /// The payload event itself was not returned yet.
     Begin,
     Inside,
     Done,
@@ -167,7 +168,7 @@ impl LargePayload {
         expander: &mut Expander,
         target: usize,
         permits: &Permits,
-    ) -> Result<Option<Batch>, Error> {
+    ) -> Result<Option<QueuedBatch>, Error> {
         let opens = match self.state {
             State::Begin => {
                 expander.begin()?;
@@ -180,7 +181,7 @@ impl LargePayload {
         if let Some(error) = self.broken.take() {
             return Err(error);
         }
-        // Room for a batch and what comes out beyond it, so that only large events make it grow.
+        // Room for a batch and the output beyond it, so that it only grows for large events.
         self.expanded.reserve_exact((target + PIECE_MAX).saturating_sub(self.expanded.len()));
         let (mut whole, mut events) = (0, 0);
         let end = loop {
@@ -206,20 +207,20 @@ impl LargePayload {
             None
         });
         if end.is_none() && whole == 0 && !opens {
-            // Nothing whole before what is wrong.
+            // There is nothing whole before the error.
             return self.broken.take().map_or(Ok(None), Err);
         }
         self.cut(whole, events, opens, end).map(Some)
     }
 
-    /// Hands out the first `whole` bytes of what was expanded.
+    /// Returns the first `whole` bytes of the expanded output.
     fn cut(
         &mut self,
         whole: usize,
         events: u64,
         opens: bool,
         end: Option<PayloadSizes>,
-    ) -> Result<Batch, Error> {
+    ) -> Result<QueuedBatch, Error> {
         let mut rest = self.buffers.take();
         rest.extend_from_slice(self.expanded.get(whole..).unwrap_or_default());
         let mut bytes = std::mem::replace(&mut self.expanded, rest);
@@ -247,7 +248,7 @@ impl LargePayload {
         }
         let log = Arc::clone(&self.log);
         let permit = self.permit.take();
-        Ok(Batch {
+        Ok(QueuedBatch {
             log,
             range: 0..whole,
             again: None,
@@ -302,7 +303,7 @@ impl LargePayload {
         Ok(())
     }
 
-    /// Looks for whole events behind the first `whole` bytes.
+    /// Looks for whole events after the first `whole` bytes.
     fn find_events(&self, whole: &mut usize, events: &mut u64) -> Result<(), BinlogError> {
         let framing = self.log.context.framing.inside_payload();
         while let Some((size, _)) = whole_event(framing, self.expanded.get(*whole..).unwrap_or_default())
@@ -314,7 +315,7 @@ impl LargePayload {
         Ok(())
     }
 
-    /// The payload is over: so must be its frame, its last event, and what the checksum covers.
+    /// The payload is over, so its frame, its last event and the checksummed bytes must be complete.
     fn finish(&mut self, expander: &Expander, whole: usize, events: u64) -> Result<PayloadSizes, Error> {
         let offset = self.place.offset;
         if self.compression_type != CompressionType::NONE {
@@ -338,7 +339,7 @@ impl LargePayload {
         let size = u64::from(self.place.header.event_size);
         let checksum_size = self.log.context.framing.checksum().size();
         let covered = size.saturating_sub(checksum_size as u64);
-        // Bytes behind the payload are tolerated, as by the server.
+        // Bytes after the payload are tolerated, as the server does.
         while self.payload.start < covered {
             self.stage.clear();
             let range = self.payload.start..covered.min(self.payload.start + STAGE_SIZE);
@@ -359,8 +360,8 @@ impl LargePayload {
     }
 }
 
-/// Makes room for `more` bytes. An event that begins behind the first `whole` bytes and is large bounds
-/// the growth by what it says of its size, but is not believed at once.
+/// Makes room for `more` bytes. A large event after the first `whole` bytes limits the growth by its declared
+/// size, which is not trusted all at once.
 fn reserve(expanded: &mut Vec<u8>, more: usize, whole: usize) -> Result<(), TryReserveError> {
     let held = expanded.len();
     if expanded.capacity() - held >= more {
@@ -372,7 +373,7 @@ fn reserve(expanded: &mut Vec<u8>, more: usize, whole: usize) -> Result<(), TryR
     expanded.try_reserve_exact(goal - held)
 }
 
-/// The size and type of the event at the front of a payload's bytes; `None`: it is not there whole.
+/// The size and type of the event at the front of a payload's bytes; `None` if it is incomplete.
 pub(super) fn whole_event(framing: Framing, bytes: &[u8]) -> Result<Option<(usize, EventType)>, BinlogError> {
     if bytes.len() < HEADER_SIZE {
         return Ok(None);

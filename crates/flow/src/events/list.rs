@@ -3,33 +3,34 @@
 use binlogz_binlog::header::{EVENT_TYPE_OFFSET, FLAGS_OFFSET, HEADER_SIZE};
 use binlogz_binlog::{EventType, HeaderFlags};
 
-use super::batch::{Batch, Event, Item, Step, item_of};
+use super::batch::{QueuedBatch, Step, item_of};
+use super::event::{Event, Item};
 use super::kept::KeptEvents;
 use super::source::Log;
 
-/// See [`EventBatch::read_ahead`](super::EventBatch::read_ahead). One for all batches of a worker.
+/// See [`EventBatch::read_ahead`](super::EventBatch::read_ahead). A worker uses one list for all its batches.
 #[derive(Debug, Default)]
 pub struct EventList {
     pub(super) steps: Vec<Step>,
 }
 
-/// The events of a list, with the bytes they stand in. Of their transactions nothing is known.
+/// The events of a list, with the bytes that contain them. Their transactions are not known.
 #[derive(Debug, Clone, Copy)]
 pub struct Listed<'l> {
-    pub(super) batch: &'l Batch,
+    pub(super) batch: &'l QueuedBatch,
     /// What small payloads were expanded into.
     pub(super) expanded: &'l [u8],
     pub(super) steps: &'l [Step],
 }
 
-/// What shows of an event at the first look: nothing is decoded, or looked up.
+/// The outline of an event: nothing is decoded or looked up.
 #[derive(Debug, Clone, Copy)]
 pub struct Outline<'l> {
     /// Its type.
     pub event_type: EventType,
     /// The flags of its header.
     pub flags: HeaderFlags,
-    /// What stands between header and checksum.
+    /// The bytes between header and checksum.
     pub body: &'l [u8],
     /// Where it ends in its log; `None` of one inside a payload.
     pub end: Option<u64>,
@@ -65,8 +66,8 @@ impl<'l> Listed<'l> {
         self.steps.is_empty()
     }
 
-    /// The type of each event from a place on, without a look at its bytes; `None` of what is no event at hand. The
-    /// end of a payload is passed over.
+    /// The type of each event from an index on, without reading its bytes; `None` if it is not an event in
+    /// memory. Ends of payloads are skipped.
     #[inline]
     pub fn types(self, from: usize) -> impl Iterator<Item = (usize, Option<EventType>)> + use<'l> {
         let steps = self.steps.iter().enumerate().skip(from);
@@ -79,7 +80,7 @@ impl<'l> Listed<'l> {
         })
     }
 
-    /// An event in outline; `None` of what is no event at hand.
+    /// An event in outline; `None` if it is not an event in memory.
     #[inline]
     pub fn outline(self, place: usize) -> Option<Outline<'l>> {
         match self.steps.get(place)? {
@@ -95,7 +96,7 @@ impl<'l> Listed<'l> {
         }
     }
 
-    /// What stands at a place.
+    /// The item at an index.
     pub fn item(self, place: usize) -> Option<Item<'l>> {
         item_of(self.batch, self.expanded, self.steps.get(place)?)
     }
@@ -117,7 +118,7 @@ impl<'l> Listed<'l> {
         steps.filter_map(move |(place, step)| Some((place, item_of(self.batch, self.expanded, step)?)))
     }
 
-    /// The event at a place; `None` if that is no event.
+    /// The event at an index; `None` if that is not an event.
     pub fn event(self, place: usize) -> Option<Event<'l>> {
         match self.item(place)? {
             Item::Event(event) => Some(event),

@@ -6,13 +6,13 @@
 //!       → sink                                                          the caller's thread, in order
 //! ```
 //!
-//! The unit of work is a batch of events, not of transactions, since one transaction may be the whole
-//! file. A batch that begins inside a transaction therefore brings along what a worker needs of the
-//! events before it ([`Carried`]). Where batches are cut depends on the number of workers: what is
-//! made of them must add up to the same, whatever the cuts.
+//! The unit of work is a batch of events, not of transactions, since one transaction may be the whole file. A
+//! batch that begins inside a transaction therefore carries what a worker needs of the earlier events
+//! ([`Carried`]). Batch boundaries depend on the number of workers, so the combined results must not depend
+//! on them.
 //!
-//! Memory is bounded by law 5: 16 MiB for batches, 1 MiB a worker for what payloads expand to. An event
-//! that is larger than a batch is held whole, but only one such at a time.
+//! Memory is bounded by law 5: 16 MiB for batches, and 1 MiB a worker for expanded payloads. An event larger
+//! than a batch is held whole, but only one such event at a time.
 //!
 //! ```no_run
 //! use binlogz_flow::events::{self, Item};
@@ -33,18 +33,21 @@
 
 mod batch;
 mod carried;
+mod event;
 mod kept;
 mod large_payload;
 mod list;
 mod permit;
+mod small_payload;
 mod source;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod turns;
 
-pub use batch::{Event, EventBatch, EventPosition, InsidePayload, Item, PayloadEnd};
+pub use batch::EventBatch;
 pub use carried::{Carried, HeldEvent};
+pub use event::{Event, EventPosition, InsidePayload, Item, PayloadEnd};
 pub use kept::{KeptEvents, Spilled};
 pub use list::{EventList, Listed, Outline};
 pub use source::Log;
@@ -54,31 +57,31 @@ pub use turns::Turn;
 use std::ops::ControlFlow;
 
 use crate::error::Error;
-use crate::input::Input;
-use crate::ordered;
-use crate::rewrite::{Cut, Progress};
-use batch::PayloadBuffer;
-use source::{Job, Plan, Source};
+use crate::read::input::Input;
+use crate::read::{CutEvent, Progress};
+use crate::work::ordered;
+use small_payload::PayloadBuffer;
+use source::{EventsJob, Plan, Source};
 use turns::Turns;
 
 /// What was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadSummary {
-    /// Bytes of whole events, and of what stands in front of them.
+    /// Bytes of whole events, and of what precedes them.
     pub bytes_read: u64,
-    /// The log is in use: it ends inside an event, of which so many bytes are there.
-    pub cut: Option<Cut>,
+    /// Set if the log is in use: it ends inside an event, of which this many bytes are there.
+    pub cut: Option<CutEvent>,
 }
 
-/// Takes the events of the logs in `input` through `work`, with `workers` threads, and what it makes of
-/// each batch through `sink`, in order. `new_worker` makes what a worker keeps from batch to batch.
+/// Passes the events of the logs in `input` through `work`, with `workers` threads, and the result of each
+/// batch to `sink`, in order. `new_worker` makes the state that a worker keeps from batch to batch.
 ///
-/// `work` is expected to take all events of a batch: those it leaves are not looked at by anybody.
+/// `work` should take all events of a batch: nothing else looks at those it leaves.
 ///
 /// # Errors
 ///
-/// Bad bytes with their offset, an input that fails, whatever `work` and `sink` fail with: the first
-/// in the order of the log.
+/// Bad bytes with their offset, an input that fails, errors of `work` and `sink`: the first one in the order
+/// of the log.
 pub fn run<W, R: Send>(
     input: Input,
     workers: usize,
@@ -101,7 +104,7 @@ fn run_planned<W, R: Send>(
 ) -> Result<ReadSummary, Error> {
     enum Done<R> {
         Batch { result: R, failed: Option<Error>, bytes_read: u64 },
-        Cut(Cut),
+        Cut(CutEvent),
     }
     let stop = input.stop();
     let mut source = Source::new(input, plan);
@@ -113,8 +116,8 @@ fn run_planned<W, R: Send>(
         || Ok((new_worker()?, PayloadBuffer::default())),
         |(worker, payloads), job| {
             Ok(match job {
-                Job::Cut(cut) => Done::Cut(cut),
-                Job::Batch(batch) => {
+                EventsJob::Cut(cut) => Done::Cut(cut),
+                EventsJob::Batch(batch) => {
                     let mut events = EventBatch::new(&batch, payloads);
                     let result = work(worker, &mut events)?;
                     Done::Batch { result, failed: events.into_failed(), bytes_read: batch.bytes_read }
@@ -139,20 +142,20 @@ fn run_planned<W, R: Send>(
     Ok(summary)
 }
 
-/// What came of [`run_in_turns`].
+/// The result of [`run_in_turns`].
 #[derive(Debug)]
 pub struct TurnsSummary<S> {
     /// What was read.
     pub read: ReadSummary,
-    /// The state behind the last event; `None` if the run was ended before.
+    /// The state after the last event; `None` if the run ended earlier.
     pub state: Option<S>,
-    /// Why the log could not be read to its end. What came before went to the sink.
+    /// Why the log could not be read to its end. The results for everything before that went to the sink.
     pub failed: Option<Error>,
 }
 
-/// As [`run`], for work that depends on the events before a batch: a `state` goes from batch to
-/// batch, in order, see [`Turn`]. The sink may end the run. `verify`: checksums are looked at; without
-/// it only what can't be read is an error.
+/// As [`run`], for work that depends on the events before a batch: a `state` is handed from batch to batch,
+/// in order; see [`Turn`]. The sink may end the run. With `verify`, checksums are checked; without it, only
+/// unreadable bytes are an error.
 ///
 /// # Errors
 ///
@@ -168,7 +171,7 @@ pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
 ) -> Result<TurnsSummary<S>, E> {
     enum Done<R> {
         Batch { result: R, failed: Option<Error>, bytes_read: u64 },
-        Cut(Cut),
+        Cut(CutEvent),
     }
     enum End<E> {
         Asked,
@@ -192,13 +195,13 @@ pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
         || Ok((new_worker().map_err(End::Error)?, PayloadBuffer::default())),
         |(worker, payloads), (job, turn)| {
             Ok(match job {
-                Job::Cut(cut) => {
+                EventsJob::Cut(cut) => {
                     if let Some(state) = turn.wait() {
                         turn.pass(state);
                     }
                     Done::Cut(cut)
                 }
-                Job::Batch(batch) => {
+                EventsJob::Batch(batch) => {
                     let mut events = EventBatch::new(&batch, payloads);
                     let result = work(worker, turn, &mut events).map_err(End::Error)?;
                     Done::Batch { result, failed: events.into_failed(), bytes_read: batch.bytes_read }

@@ -1,4 +1,4 @@
-//! Leave to hold an event that is larger than a batch: only one at a time has it.
+//! Permission to hold an event that is larger than a batch: only one holder at a time.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -11,10 +11,9 @@ pub(super) struct Permits(Arc<(Mutex<bool>, Condvar)>);
 pub(super) struct Permit(Permits);
 
 impl Permits {
-    /// Waits until nobody else has the permit.
+    /// Waits until the permit is free.
     ///
-    /// Only the thread that reads may wait: what it waits for is then with a worker, who needs nothing
-    /// more to be done with it.
+    /// Only the reading thread may wait: the permit is then with a worker, which can finish without it.
     pub(super) fn take(&self) -> Permit {
         let (taken, freed) = &*self.0;
         let guard = taken.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
-//! Cuts a log into batches of events and expands its large payloads: the thread that reads.
+//! Cuts a log into batches of events and expands its large payloads; runs on the reading thread.
 //!
 //! ```text
-//! piece of the log (see crate::batcher)     becomes
+//! piece of the log (see crate::read::batcher)     becomes
 //! Start   a format description              a batch of this one event
 //! Batch   events in memory                  batches, cut where a payload is too large for a worker,
 //!                                           or where enough work is together
@@ -10,10 +10,10 @@
 //! Cut     the end of a log in use           passed on
 //! ```
 //!
-//! Whether a payload is small is told from what its zstd frames can give, never from what the payload
-//! event says of itself. Small ones, nearly always all, are left to the workers: a hundred thousand of
-//! them keep all cores busy. A large one is expanded here as a stream, about as fast as the cores can
-//! decode its rows.
+//! Whether a payload is small depends on what its zstd frames can expand to, never on what the payload event
+//! says of itself. Small ones, nearly always all of them, are left to the workers: a hundred thousand of them
+//! keep all cores busy. A large one is expanded here as a stream, about as fast as the cores can decode its
+//! rows.
 
 use std::io::Read;
 use std::ops::Range;
@@ -24,29 +24,30 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{Error as BinlogError, EventHeader, EventType};
 use binlogz_payload::{Expander, LogContext, expanded_size_max};
 
-use super::batch::{Batch, Content};
+use super::batch::{Content, QueuedBatch};
 use super::carried::{Events, Tracker};
 use super::kept::ReadAgain;
 use super::large_payload::{LargePayload, PayloadBytes};
 use super::permit::Permits;
-use crate::batcher::{BatchSize, Batcher, Large, Piece, Start, Unit};
-use crate::buffers::Lent;
 use crate::error::Error;
-use crate::input::Input;
-use crate::ordered::in_flight_max;
-use crate::rewrite::Cut;
+use crate::read::CutEvent;
+use crate::read::batcher::Batcher;
+use crate::read::buffers::LentBuffer;
+use crate::read::input::Input;
+use crate::read::{BatchSize, BatchUnit, LargeUnit, LogPiece, LogStart};
+use crate::work::ordered::in_flight_max;
 
 /// Bytes for all batches under way.
 const BATCHES_MEMORY: usize = 16 << 20;
-/// Payloads that are no larger and can't give more than this are expanded by a worker, each into a
+/// Payloads that are no larger than this, and can't expand to more, are expanded by a worker, each into a
 /// buffer of its own.
 const SMALL_PAYLOAD_MAX: u64 = 1 << 20;
-/// The largest batch: more would not make anything faster.
+/// The largest batch: larger ones are no faster.
 const BATCH_MAX: usize = 1 << 20;
-/// The smallest: below this the hand-over between threads begins to cost.
+/// The smallest batch: below this, passing batches between threads becomes a noticeable cost.
 const BATCH_MIN: usize = 64 << 10;
-/// How much larger than compressed a small payload is taken for, at the most, when the work of a batch
-/// is estimated: frames without a size (servers up to 8.0) may give whole blocks as far as one can see.
+/// The largest expansion ratio assumed for a small payload when estimating a batch's work: frames without a
+/// size (servers up to 8.0) could expand to whole blocks, as far as we can tell.
 const EXPANSION_MAX: u64 = 64;
 
 /// The memory plan of a run.
@@ -54,7 +55,7 @@ const EXPANSION_MAX: u64 = 64;
 pub(super) struct Plan {
     /// How the log is read.
     pub(super) batch: BatchSize,
-    /// Payloads that are larger, or may give more, are large.
+    /// Payloads that are larger, or may expand to more, are large.
     pub(super) small_payload_max: u64,
     /// A batch ends where its events, payloads expanded, reach this size.
     pub(super) work_max: u64,
@@ -73,7 +74,7 @@ impl Plan {
         }
     }
 
-    /// For work that makes text, which is many times its events: batches of half the size.
+    /// For work that makes text, which is many times larger than its events: batches of half the size.
     pub(super) fn for_text(workers: usize, verify: bool) -> Self {
         let plan = Plan::for_workers(workers);
         let batch = BatchSize { target: plan.batch.target / 2, ..plan.batch };
@@ -84,8 +85,8 @@ impl Plan {
 /// A log of the input: its last format description, and what follows from it.
 #[derive(Debug)]
 pub struct Log {
-    /// Which log of the input, counted from 0. Several may stand one behind the other, as `cat` makes
-    /// them; offsets begin anew in each.
+    /// The index of the log in the input, counted from 0. There may be several, as from `cat`; offsets
+    /// restart in each.
     pub number: u64,
     /// The format description in force.
     pub description: FormatDescription,
@@ -97,9 +98,9 @@ pub struct Log {
 
 /// A piece of work.
 #[derive(Debug)]
-pub(super) enum Job {
-    Batch(Batch),
-    Cut(Cut),
+pub(super) enum EventsJob {
+    Batch(QueuedBatch),
+    Cut(CutEvent),
 }
 
 /// Reads a log; see the module.
@@ -114,9 +115,9 @@ pub(super) struct Source {
     payload: Option<LargePayload>,
 }
 
-/// Events in memory that are still to be cut into batches.
+/// Events in memory that have not been cut into batches yet.
 struct Uncut {
-    bytes: Arc<Lent>,
+    bytes: Arc<LentBuffer>,
     /// Where its events begin.
     starts: Vec<u32>,
     has_payloads: bool,
@@ -135,7 +136,7 @@ enum Next {
 impl Source {
     pub(super) fn new(input: Input, plan: Plan) -> Self {
         Source {
-            batcher: Batcher::new(input, Unit::Event, plan.batch),
+            batcher: Batcher::new(input, BatchUnit::Event, plan.batch),
             plan,
             permits: Permits::default(),
             expander: None,
@@ -147,22 +148,24 @@ impl Source {
     }
 
     /// The next piece of work; `None` at the end of the log.
-    pub(super) fn next_job(&mut self) -> Option<Result<Job, Error>> {
+    pub(super) fn next_job(&mut self) -> Option<Result<EventsJob, Error>> {
         self.advance().transpose()
     }
 
-    fn advance(&mut self) -> Result<Option<Job>, Error> {
+    fn advance(&mut self) -> Result<Option<EventsJob>, Error> {
         loop {
             if let Some(batch) = self.payload_batch()? {
-                return Ok(Some(Job::Batch(batch)));
+                return Ok(Some(EventsJob::Batch(batch)));
             }
             if let Some(batch) = self.piece_batch()? {
-                return Ok(Some(Job::Batch(batch)));
+                return Ok(Some(EventsJob::Batch(batch)));
             }
             let Some(piece) = self.batcher.next_piece().transpose()? else { return Ok(None) };
             match piece {
-                Piece::Start(start) => return self.start(start).map(|batch| Some(Job::Batch(batch))),
-                Piece::Batch(batch) => {
+                LogPiece::Start(start) => {
+                    return self.start(start).map(|batch| Some(EventsJob::Batch(batch)));
+                }
+                LogPiece::Batch(batch) => {
                     self.piece = Some(Uncut {
                         bytes: Arc::new(self.batcher.buffers().lend(batch.bytes)),
                         starts: batch.starts,
@@ -171,18 +174,18 @@ impl Source {
                         offset: batch.offset,
                     });
                 }
-                Piece::Large(large) => {
+                LogPiece::Large(large) => {
                     if let Some(batch) = self.large(large)? {
-                        return Ok(Some(Job::Batch(batch)));
+                        return Ok(Some(EventsJob::Batch(batch)));
                     }
                 }
-                Piece::Cut { offset, size } => return Ok(Some(Job::Cut(Cut { offset, size }))),
+                LogPiece::Cut(cut) => return Ok(Some(EventsJob::Cut(cut))),
             }
         }
     }
 
     /// The next events of the large payload that is being expanded, if there is one.
-    fn payload_batch(&mut self) -> Result<Option<Batch>, Error> {
+    fn payload_batch(&mut self) -> Result<Option<QueuedBatch>, Error> {
         let (Some(payload), Some(expander)) = (&mut self.payload, &mut self.expander) else {
             return Ok(None);
         };
@@ -194,7 +197,7 @@ impl Source {
     }
 
     /// The next batch of the piece that is in memory, if there is one.
-    fn piece_batch(&mut self) -> Result<Option<Batch>, Error> {
+    fn piece_batch(&mut self) -> Result<Option<QueuedBatch>, Error> {
         let (Some(log), Some(piece)) = (&self.log, &mut self.piece) else { return Ok(None) };
         let bytes = Arc::clone(&piece.bytes);
         let is_one = !piece.has_payloads && bytes.len() as u64 <= self.plan.work_max;
@@ -214,7 +217,7 @@ impl Source {
                 piece.next = range.end;
                 let place = |offset: usize| piece.starts.partition_point(|&start| (start as usize) < offset);
                 let (begin, end) = (place(range.start), place(range.end));
-                // All of them, nearly always.
+                // Nearly always all of them.
                 let mut starts = match end - begin == piece.starts.len() {
                     true => std::mem::take(&mut piece.starts),
                     false => piece.starts.get(begin..end).unwrap_or_default().to_vec(),
@@ -235,10 +238,10 @@ impl Source {
     fn log_batch(
         &mut self,
         log: Arc<Log>,
-        bytes: Arc<Lent>,
+        bytes: Arc<LentBuffer>,
         (range, starts): (Range<usize>, &[u32]),
         offset: u64,
-    ) -> Result<Batch, Error> {
+    ) -> Result<QueuedBatch, Error> {
         let carried = self.tracker.carried();
         let offset = offset + range.start as u64;
         let events = Events {
@@ -252,10 +255,10 @@ impl Source {
         let content = Content::Log { offset };
         let again = self.batcher.places().map(|(places, begin)| ReadAgain::new(places, begin + offset));
         let verify = self.plan.verify;
-        Ok(Batch { log, bytes, range, again, content, carried, bytes_read, permit: None, verify })
+        Ok(QueuedBatch { log, bytes, range, again, content, carried, bytes_read, permit: None, verify })
     }
 
-    fn start(&mut self, start: Start) -> Result<Batch, Error> {
+    fn start(&mut self, start: LogStart) -> Result<QueuedBatch, Error> {
         let number = match &self.log {
             Some(log) => log.number + u64::from(start.magic),
             None => 0,
@@ -276,7 +279,7 @@ impl Source {
     }
 
     /// An event that does not fit into a batch. `None`: a payload, which is expanded next.
-    fn large(&mut self, large: Large) -> Result<Option<Batch>, Error> {
+    fn large(&mut self, large: LargeUnit) -> Result<Option<QueuedBatch>, Error> {
         let Some(log) = self.log.clone() else { return Ok(None) };
         // A log that ends inside the event: the error, or the cut, follows.
         if large.size == 0 {
@@ -311,7 +314,7 @@ impl Source {
         bytes: PayloadBytes,
     ) -> Result<(), Error> {
         let carried = self.tracker.carried();
-        // The header is all that matters of a payload event to the events behind it.
+        // For the events after it, only a payload event's header matters.
         let events =
             Events { bytes: &header.encode(), offset, framing: log.context.framing, lengths: &log.lengths };
         self.tracker.pass(events, &[0])?;
@@ -333,21 +336,21 @@ impl Source {
 }
 
 /// The bytes of a large event.
-fn whole(large: &Large, header: &EventHeader) -> Result<Vec<u8>, Error> {
+fn whole(large: &LargeUnit, header: &EventHeader) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    // So many bytes were there when the batcher passed over them.
+    // These bytes were there when the batcher passed over them.
     let reserved = bytes.try_reserve_exact(header.event_size as usize);
     reserved.map_err(|_| no_memory(header, large.offset))?;
     large.reader(0..large.size).read_to_end(&mut bytes).map_err(BinlogError::from)?;
     if bytes.len() as u64 != large.size {
-        // The file became shorter since.
+        // The file has become shorter since.
         let error = BinlogError::Truncated { needed: large.size, left: bytes.len() as u64 };
         return Err(error.at(large.offset, Some(header.event_type)).into());
     }
     Ok(bytes)
 }
 
-/// The next batch of events in memory, from `begin` on; `None` behind the last event.
+/// The next batch of events in memory, from `begin` on; `None` after the last event.
 fn next_of(bytes: &[u8], begin: usize, log: &Log, plan: Plan) -> Option<Next> {
     let mut end = begin;
     let mut work = 0;
@@ -370,9 +373,9 @@ fn next_of(bytes: &[u8], begin: usize, log: &Log, plan: Plan) -> Option<Next> {
     (end > begin).then_some(Next::Events(begin..end))
 }
 
-/// How much a payload can give, if a worker may expand it. Nothing depends on how much of the log is in
-/// memory, so that a damaged payload fails alike for any number of workers. Payloads that can't be read are large: the
-/// stream finds out what is wrong, and where.
+/// How far a payload can expand, if a worker may expand it. This does not depend on how much of the log is in
+/// memory, so a damaged payload fails alike for any number of workers. Unreadable payloads count as large:
+/// the stream finds out what is wrong, and where.
 fn small_payload_size(event: &[u8], context: LogContext, plan: Plan) -> Option<u64> {
     if event.len() as u64 > plan.small_payload_max {
         return None;

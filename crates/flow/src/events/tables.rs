@@ -6,12 +6,13 @@ use binlogz_binlog::EventType;
 use binlogz_binlog::event::{RowsEvent, RowsFlags};
 use binlogz_binlog::row::{TableSchema, TableSchemas};
 
-use super::batch::{Event, EventBatch};
+use super::batch::EventBatch;
+use super::event::Event;
 use super::kept::KeptEvents;
 use super::source::Log;
 use crate::error::Error;
 
-/// A worker's table maps. One for all batches: a table that comes again is not compiled again.
+/// A worker's table maps. One for all batches, so a repeated table is not compiled again.
 #[derive(Debug, Default)]
 pub struct Tables {
     schemas: TableSchemas,
@@ -19,7 +20,7 @@ pub struct Tables {
     ended: bool,
 }
 
-/// What an event says of a table.
+/// The role of an event for a table.
 #[derive(Debug, Clone)]
 pub enum TableEvent<'a> {
     /// Its table map.
@@ -43,7 +44,7 @@ impl Tables {
         self.take(batch.log(), &batch.carried().table_maps, batch.offset())
     }
 
-    /// The same where events begin that were kept.
+    /// The same for the start of events that were kept.
     ///
     /// # Errors
     ///
@@ -63,7 +64,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Takes the next event of the batch; what it says of a table, if it is a table map or row event.
+    /// Takes the next event of the batch and returns its table information if it is a table map or row event.
     ///
     /// # Errors
     ///

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use binlogz_binlog::event::{CompressionType, TransactionPayloadEvent};
 use binlogz_binlog::row::RowDecoder;
-use binlogz_binlog::{Boundary, EventReader, EventType, Framing, TransactionAssembler};
+use binlogz_binlog::{Boundary, EventReader, EventType, Framing, TransactionBoundaryParser};
 use binlogz_payload::Expander;
 use binlogz_testkit::{corpus, mutate};
 
 use super::*;
-use crate::batcher::BatchSize;
+use crate::read::BatchSize;
 
 /// An event as it was handed out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ const NO_SMALL_PAYLOADS: Plan = Plan {
 fn reference(bytes: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     let mut reader = EventReader::new(bytes);
-    let mut transaction = TransactionAssembler::new();
+    let mut transaction = TransactionBoundaryParser::new();
     while let Some((offset, frame)) = reader.next_event().unwrap() {
         let header = *frame.header();
         let is_payload = header.event_type == EventType::TRANSACTION_PAYLOAD;
@@ -102,7 +102,7 @@ fn expand(payload: &TransactionPayloadEvent<'_>) -> Vec<u8> {
     events
 }
 
-/// A log read in batches, each of which is decoded with nothing but what it brings along.
+/// A log read in batches, each decoded with only what it carries.
 fn in_batches(input: Input, workers: usize, plan: Plan) -> Outcome {
     let work = |_: &mut (), batch: &mut EventBatch<'_>| {
         let mut outcome = Outcome::default();
@@ -191,7 +191,7 @@ impl Read for Trickle {
     }
 }
 
-/// Compares outcomes; says where they differ, not all there is.
+/// Compares outcomes; reports the first difference, not everything.
 fn same(got: &Outcome, expected: &Outcome, what: &str) {
     assert_eq!(got.error, expected.error, "{what}");
     let differ = got.events.iter().zip(&expected.events).find(|(got, expected)| got != expected);

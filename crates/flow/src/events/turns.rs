@@ -6,10 +6,9 @@
 //! batch 3                   [state] ...
 //! ```
 //!
-//! What the events of a batch become may depend on all events before it, though seldom on much of
-//! them. Each batch therefore takes its [`Turn`]: it waits for the state that the batch before left,
-//! lets its own events pass by it, which must be quick, and hands it on; then it goes to work, while
-//! the next batch has its turn.
+//! The result for a batch may depend on all events before it, though seldom on much of them. Each batch
+//! therefore takes its [`Turn`]: it waits for the state that the previous batch left, updates it with its own
+//! events, which must be quick, and hands it on. Then it does its work while the next batch has its turn.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
@@ -20,7 +19,7 @@ pub struct Turn<S> {
     after: Sender<S>,
 }
 
-/// Makes the turns of batches, one behind the other.
+/// Makes the turns of batches, one after the other.
 #[derive(Debug)]
 pub(super) struct Turns<S> {
     next: Receiver<S>,
@@ -46,15 +45,15 @@ impl<S> Turns<S> {
 }
 
 impl<S> Turn<S> {
-    /// Waits for the state as the events before the batch left it. `None`: a batch before failed, so
-    /// that nobody will see what comes of this one.
+    /// Waits for the state after the previous batch. `None` if an earlier batch failed, so that this one's
+    /// result will not be used.
     pub fn wait(&self) -> Option<S> {
         self.before.recv().ok()
     }
 
     /// Hands the state on to the next batch.
     pub fn pass(self, state: S) {
-        // Nobody waits for it once the run has failed.
+        // Nothing waits for it once the run has failed.
         let _ = self.after.send(state);
     }
 }

@@ -1,7 +1,7 @@
 //! Law 5: memory does not grow with what a log holds or claims to hold.
 //!
-//! Each case runs in a process of its own, this test once more, whose peak the kernel tells. `make soak` does the
-//! same to the release binary, with a transaction of 1 GiB.
+//! Each case runs in its own process (this test, re-executed), whose peak memory the kernel reports. `make
+//! soak` does the same with the release binary and a transaction of 1 GiB.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -10,20 +10,20 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags};
-use binlogz_flow::{Input, ReadAt, Rewrite, rewrite, verify};
+use binlogz_flow::{Input, ReadAt, Rewrite, Rewriter, verify};
 use binlogz_testkit::builder::{LogBuilder, Release, bomb, transaction_events};
 use binlogz_testkit::memory::peak_memory;
 
 use crate::support::compression;
 
-/// What a process may take beside what zstd needs.
+/// What a process may take besides what zstd needs.
 const MEMORY_MAX: u64 = 64 << 20;
 /// What zstd needs for each worker: level 3, windows of 2 MiB.
 const ZSTD_MEMORY: u64 = 4 << 20;
 const WORKERS: usize = 2;
 const ZEROS: u32 = 512 << 20;
 
-/// In the environment of a process that plays a case: the verb, where it reads, and where it reports.
+/// Environment of a process that runs a case: the verb, its input, and where it reports.
 const VERB: &str = "BINLOGZ_TEST_VERB";
 const SOURCE: &str = "BINLOGZ_TEST_SOURCE";
 const REPORT: &str = "BINLOGZ_TEST_REPORT";
@@ -108,8 +108,8 @@ fn play(verb: &str) {
     };
     let mut out = Counting(0);
     let result = match verb {
-        "compress" => rewrite(input, &mut out, compression(3), WORKERS, None, &mut |_| {}).map(drop),
-        "expand" => rewrite(input, &mut out, Rewrite::Expand, WORKERS, None, &mut |_| {}).map(drop),
+        "compress" => Rewriter::new(compression(3)).workers(WORKERS).run(input, &mut out).map(drop),
+        "expand" => Rewriter::new(Rewrite::Expand).workers(WORKERS).run(input, &mut out).map(drop),
         _ => verify(input, WORKERS, &mut |_| {}).map(drop),
     };
     let outcome = match result {

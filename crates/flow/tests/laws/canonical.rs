@@ -1,4 +1,4 @@
-//! Law 2: our compressor gives mysqld's bytes, of libzstd 1.5.7 as of everything around it.
+//! Law 2: our compressor produces mysqld's bytes, from libzstd 1.5.7 and everything around it.
 
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{EventHeader, EventType, MAGIC};
@@ -19,8 +19,9 @@ fn canonical_logs() -> Vec<RealBinlog> {
     }
 }
 
-/// What a log can't tell: without GTIDs a statement may change tables with and without transactions. The server
-/// leaves both parts of that plain; the part with rows of transactional tables looks like any transaction.
+/// What a log can't tell: without GTIDs a statement may change both transactional and non-transactional
+/// tables. The server leaves both parts of that plain; the part with rows of transactional tables looks like
+/// any transaction.
 fn mixes_engines(file: &RealBinlog) -> bool {
     file.name == "anonymous-level3/source/binlog.000004"
 }
@@ -78,7 +79,7 @@ fn where_the_log_can_not_tell_we_compress_more() -> Result<()> {
     Ok(())
 }
 
-/// For each payload the first level, of those tried, at which its transaction gives its very bytes again.
+/// For each payload, the first level among those tried at which its transaction compresses to its very bytes.
 fn levels_of_payloads(file: &RealBinlog) -> Vec<u32> {
     let log = file.read();
     let (_, compressed) = transactions(&log);
@@ -103,7 +104,7 @@ fn levels_of_payloads(file: &RealBinlog) -> Vec<u32> {
     found
 }
 
-/// What stands before the first GTID event, and the events from each one to the next.
+/// The events before the first GTID event, and the events from each one to the next.
 fn transactions(log: &[u8]) -> (Vec<Event>, Vec<Vec<Event>>) {
     let (mut head, mut transactions) = (Vec::new(), Vec::new());
     for event in events(log) {

@@ -1,14 +1,14 @@
-//! Law 4: a log that ends inside an event is an error with its place, or, while it is in use, said to be cut; never a
-//! short log.
+//! Law 4: a log that ends inside an event is an error with its place or, while it is in use, reported as cut;
+//! never a short log.
 
 use binlogz_binlog::{EventType, HeaderFlags, MAGIC};
-use binlogz_flow::{Cut, Rewrite, verify};
+use binlogz_flow::{CutEvent, Rewrite, verify};
 use binlogz_testkit::corpus;
 
 use crate::support::{compression, events, expand, places, run, same};
 
-/// Logs up to this size are cut as they are. Of larger ones each transaction alone, behind the log's head: what stands
-/// before it, some of it 38 MB expanded, was gone through already.
+/// Logs up to this size are cut as they are. In larger ones each transaction is cut alone, after the log's
+/// head: the events before it, some of them 38 MB expanded, were covered already.
 const WHOLE_LOG_MAX: usize = 6000;
 
 /// Cuts of large transactions are this far apart, but for their first and last bytes; 1 in `make soak`.
@@ -20,7 +20,7 @@ fn stride() -> usize {
 struct Subject {
     name: String,
     log: Vec<u8>,
-    /// The first cut that was not made in another subject.
+    /// The first cut that was not already made in another subject.
     from: usize,
 }
 
@@ -84,7 +84,7 @@ fn a_log_cut_at_any_byte_is_never_a_short_log() {
                 let expected = match () {
                     () if is_whole => Expected::Whole,
                     () if (in_use || as_if_in_use) && !description_is_cut => {
-                        Expected::Cut(Cut { offset: begin as u64, size: (cut - begin) as u64 })
+                        Expected::Cut(CutEvent { offset: begin as u64, size: (cut - begin) as u64 })
                     }
                     () => Expected::Error,
                 };
@@ -99,7 +99,7 @@ fn a_log_cut_at_any_byte_is_never_a_short_log() {
 #[derive(Clone, Copy, Debug)]
 enum Expected {
     Whole,
-    Cut(Cut),
+    Cut(CutEvent),
     Error,
 }
 

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use binlogz_binlog::event::PostHeaderLengths;
 use binlogz_binlog::{ChecksumAlgorithm, Framing, MAGIC};
-use binlogz_flow::{BatchSize, Error, Input, Memory, ReadAt, Rewrite, rewrite_within};
-use binlogz_payload::rewritten::Span;
+use binlogz_flow::{BatchSize, Error, Input, Memory, ReadAt, Rewrite, Rewriter};
+use binlogz_payload::rewritten::RewrittenSpan;
 use binlogz_payload::{CompressOptions, LogContext, PositionWriter, Rewritten, Spool, SpoolMemory};
 use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
 
@@ -63,7 +63,7 @@ fn run_within(input: Input, how: Rewrite, batch: BatchSize) -> Result<Vec<u8>, E
     // Nothing of what is made is held either where batches are small.
     let spools = if batch.max > 64 { 1 << 20 } else { 0 };
     let memory = Memory::new(1, batch, spools);
-    rewrite_within(&memory, &[], input, &mut out, how, None, &mut |_| {})?;
+    Rewriter::new(how).memory(&memory).run(input, &mut out)?;
     Ok(out)
 }
 
@@ -141,7 +141,7 @@ fn an_event_that_only_moves_keeps_a_wrong_checksum_wrong() {
         let memory = SpoolMemory::new(if in_memory { 1 << 20 } else { 0 });
         let none = Spool::new(&memory, Vec::new());
         let mut rewritten = Rewritten::new(first as u64, context, none, false);
-        rewritten.spans.push(Span::Plain(0..bytes.len() as u64));
+        rewritten.spans.push(RewrittenSpan::Plain(0..bytes.len() as u64));
         let mut out = Vec::new();
         let mut writer = PositionWriter::resume(&mut out, first as u64 + 1000, false);
         let written = match in_memory {

@@ -1,7 +1,7 @@
 //! Law 7: the bytes written depend on the bytes read alone: not on the number of threads, the size of batches, what
 //! spills, or the pieces in which the input comes.
 
-use binlogz_flow::{BatchSize, Memory, Rewrite, rewrite_within};
+use binlogz_flow::{BatchSize, Memory, Rewrite, Rewriter};
 use binlogz_testkit::{RealBinlog, corpus, real};
 
 use crate::support::{Pieces, compress, compression, expand, options, places, rewritten, run, same, stream};
@@ -42,8 +42,7 @@ fn any_size_of_batches_and_no_memory_for_what_they_become() {
                 for input in [places(&log), stream(Pieces::new(&log, 5000))] {
                     let memory = Memory::new(2, BatchSize { target, max }, 0);
                     let mut out = Vec::new();
-                    rewrite_within(&memory, &[], input, &mut out, how(), None, &mut |_| {})
-                        .expect("a real log");
+                    Rewriter::new(how()).memory(&memory).run(input, &mut out).expect("a real log");
                     same(&file.name, &format!("batches of {target} to {max} bytes"), &out, &expected);
                 }
             }

@@ -1,4 +1,5 @@
-//! Damages a log event by event: sizes and checksums fit again, so that what is wrong is met behind the framing.
+//! Damages a log event by event, then makes sizes and checksums fit again, so that the error is found after
+//! framing.
 
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::header::HEADER_SIZE;
@@ -23,7 +24,7 @@ pub(crate) fn disorder(log: &[u8], seed: u64, index: u64) -> (Vec<u8>, String) {
     (write(&events, renumbered), format!("SEED={seed} disorder {index}: {}", done.join(", ")))
 }
 
-/// Changes one event behind the format description.
+/// Changes one event after the format description.
 fn change(events: &mut Vec<Event>, random: &mut Random) -> String {
     let at = 1 + random.below(events.len().max(2) - 1);
     let Some(event) = events.get(at).cloned() else { return "nothing".into() };

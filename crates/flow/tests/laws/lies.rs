@@ -1,4 +1,4 @@
-//! Law 4: what lies in a log stops the job where it is found; what only looks odd does not.
+//! Law 4: false claims in a log stop the job where they are found; merely unusual content does not.
 
 use binlogz_binlog::event::CompressionType;
 use binlogz_binlog::put::Put;
@@ -26,7 +26,7 @@ fn log_with(payload: &Payload) -> LogBuilder {
     log
 }
 
-/// Expand and verify stop at the payload with these words; compress does not open it.
+/// Expand and verify stop at the payload with this message; compress does not open it.
 #[track_caller]
 fn refused(payload: &Payload, words: &str) {
     let log = log_with(payload);
@@ -221,7 +221,7 @@ fn a_payload_belongs_behind_a_gtid_event() {
         log.event(EventType::TRANSACTION_PAYLOAD, &body);
         let error = error_of(log.bytes(), Rewrite::Expand);
         assert!(error.starts_with(&format!("at {offset}: ")), "{error}");
-        assert!(error.contains("not behind a GTID event"), "{error}");
+        assert!(error.contains("not after a GTID event"), "{error}");
         run(places(log.bytes()), compression(3), 2).expect("it is not opened");
     }
 }
@@ -281,7 +281,7 @@ fn a_format_description_that_can_not_be_is_refused() {
 #[test]
 fn what_is_no_binary_log_is_said_to_be_none() {
     for (bytes, words) in [
-        (&b""[..], "ends inside an event: 4 bytes expected, 0 are there"),
+        (&b""[..], "is empty, expected a binary log"),
         (b"\xfe", "ends inside an event: 4 bytes expected, 1 are there"),
         (b"#!/bin/sh", "not a binary log: it begins with 23 21 2f 62"),
         (b"\xfdbin and more", "encrypted"),

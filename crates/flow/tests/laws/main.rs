@@ -1,5 +1,7 @@
-//! The laws of compress and expand, over every real log there is and over logs built by hand; `docs/laws.md` says
+//! The laws of compress and expand, over every real log there is and over logs built by hand; `docs/internals/laws.md` says
 //! which test proves what, and where the limits are.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 mod bounded;
 mod canonical;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use binlogz_binlog::event::AnyGtidEvent;
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventReader, EventType, HeaderFlags};
-use binlogz_flow::{Input, Moved, ReadAt, Rewrite, rewrite};
+use binlogz_flow::{Input, MovedTransaction, ReadAt, Rewrite, Rewriter};
 use binlogz_payload::Ineligible;
 use binlogz_testkit::builder::{LogBuilder, Positions, Release, transaction_events};
 use binlogz_testkit::{RealBinlog, real};
@@ -54,7 +54,7 @@ fn a_relay_logs_own_events_move_along() {
 
 #[test]
 fn positions_of_a_source_come_back_whatever_they_are() {
-    // As the source logged them, across the 4 GiB where they begin anew, and as the payload had them.
+    // As the source logged them, across the 4 GiB where they wrap around, and as the payload had them.
     for positions in [Positions::Source(1000), Positions::Source(u32::MAX - 700), Positions::Fixed(5000)] {
         let mut log = relay_log(positions);
         log.transaction(&[&[7; 500]]).transaction(&[&[8; 500], &[9; 500]]);
@@ -66,7 +66,7 @@ fn positions_of_a_source_come_back_whatever_they_are() {
 
 #[test]
 fn positions_that_would_not_come_back_leave_a_transaction_plain() {
-    // A gap behind the GTID event.
+    // A gap after the GTID event.
     let mut log = transaction_at([Positions::Source(1000), Positions::Source(77_000)]);
     let (compressed, summary) = run(places(log.bytes()), compression(3), 2).expect("a log");
     assert_eq!(summary.tally.left().collect::<Vec<_>>(), [(Ineligible::Positions, 1)]);
@@ -75,8 +75,8 @@ fn positions_that_would_not_come_back_leave_a_transaction_plain() {
     same("relay log", "and back", &expand(&compress(log.bytes(), 3)), log.bytes());
 }
 
-/// All events of a transaction have the position at which they would end if they stood one behind the other behind
-/// the GTID event: which of the two they were can't be told from the payload.
+/// All events of a transaction have the position at which they would end if they followed the GTID event one
+/// after the other: which of the two they were can't be told from the payload.
 #[test]
 fn equal_positions_that_look_consecutive_leave_a_transaction_plain() {
     let consecutive = transaction_at([Positions::Source(1000); 2]);
@@ -85,8 +85,8 @@ fn equal_positions_that_look_consecutive_leave_a_transaction_plain() {
     same("relay log", "and back", &expand(&compress(log.bytes(), 3)), log.bytes());
 }
 
-/// A relay log with one transaction: how its GTID event is numbered, and how what follows. The same way twice: one
-/// row of numbers.
+/// A relay log with one transaction: how its GTID event is numbered, and how the following events are. The
+/// same way twice: one row of numbers.
 fn transaction_at([front, rest]: [Positions; 2]) -> LogBuilder {
     let body = transaction_events(&[&[7; 500]]);
     let following = body.iter().map(|(_, body)| 19 + body.len() + 4).sum::<usize>();
@@ -103,7 +103,7 @@ fn transaction_at([front, rest]: [Positions; 2]) -> LogBuilder {
 
 #[test]
 fn a_foreign_position_that_becomes_true_is_an_error() {
-    // The last event says where it will stand once the transaction before it is compressed.
+    // The last event's position is where it will be once the transaction before it is compressed.
     let log_with = |position| {
         let mut log = LogBuilder::new(Release::MYSQL_9_7);
         log.transaction(&[&[7; 5000]]).positions(Positions::Fixed(position));
@@ -163,7 +163,8 @@ impl ReadAt for Sparse {
 
 #[test]
 fn positions_beyond_4_gib_begin_anew_and_come_back() {
-    // Five events of nearly 1 GiB of zeros that readers may skip, transactions before, between and behind them.
+    // Five events of nearly 1 GiB of zeros that readers may skip, with transactions before, between and after
+    // them.
     const FILLER: u32 = (1 << 30) - 4000;
     let mut log = LogBuilder::with(Release::MYSQL_9_7, ChecksumAlgorithm::NONE, HeaderFlags::default());
     let mut original = Sparse::default();
@@ -191,14 +192,17 @@ fn positions_beyond_4_gib_begin_anew_and_come_back() {
     let original = Arc::new(original);
     let mut compressed = Sparse::default();
     let mut places = Vec::new();
-    let mut moved = |moved: Moved| {
+    let mut moved = |moved: MovedTransaction| {
         places.push(moved);
         Ok(())
     };
     let mut marked = options(3);
     marked.marks = true;
     let input = Input::Places(original.clone());
-    rewrite(input, &mut compressed, Rewrite::Compress(marked), 2, Some(&mut moved), &mut |_| {})
+    Rewriter::new(Rewrite::Compress(marked))
+        .workers(2)
+        .on_moved(&mut moved)
+        .run(input, &mut compressed)
         .expect("a log");
     assert_eq!(places.iter().map(|moved| moved.old.start).collect::<Vec<_>>(), offsets);
     assert!(compressed.size > 5 * u64::from(FILLER) && compressed.size < original.size);
@@ -211,7 +215,7 @@ fn positions_beyond_4_gib_begin_anew_and_come_back() {
 
     let mut back = Sparse::default();
     let input = Input::Places(Arc::new(compressed));
-    rewrite(input, &mut back, Rewrite::Expand, 2, None, &mut |_| {}).expect("a log");
+    Rewriter::new(Rewrite::Expand).workers(2).run(input, &mut back).expect("a log");
     assert_eq!(back.size, original.size);
     assert!(back.pages == original.pages);
 }
@@ -223,13 +227,16 @@ fn every_transaction_is_where_it_is_said_to_have_gone() {
         let log = file.read();
         let mut out = Vec::new();
         let mut all = Vec::new();
-        let mut moved = |moved: Moved| {
+        let mut moved = |moved: MovedTransaction| {
             all.push(moved);
             Ok(())
         };
         let mut marked = options(3);
         marked.marks = true;
-        rewrite(places(&log), &mut out, Rewrite::Compress(marked), 3, Some(&mut moved), &mut |_| {})
+        Rewriter::new(Rewrite::Compress(marked))
+            .workers(3)
+            .on_moved(&mut moved)
+            .run(places(&log), &mut out)
             .expect("a real log");
         same(&file.name, "with positions told", &out, &compress(&log, 3));
         let (old, new) = (gtids(&file, &log), gtids(&file, &out));

@@ -1,10 +1,10 @@
-//! What the laws are tried with: both directions in memory, logs as events, comparisons that say where.
+//! Helpers for the laws: both directions in memory, logs as events, comparisons that report the place.
 
 use std::io::Read;
 use std::sync::Arc;
 
 use binlogz_binlog::{EventHeader, EventReader, EventType};
-use binlogz_flow::{Error, Input, Rewrite, Summary, rewrite};
+use binlogz_flow::{Error, Input, Rewrite, Rewriter, Summary};
 use binlogz_payload::{CompressOptions, CompressionLevel};
 
 /// Threads where their number does not matter.
@@ -27,10 +27,10 @@ pub(crate) fn stream(reader: impl Read + Send + 'static) -> Input {
     Input::Stream(Box::new(reader))
 }
 
-/// The new form of a log and what is said of it.
+/// The new form of a log and the report on it.
 pub(crate) fn run(input: Input, how: Rewrite, workers: usize) -> Result<(Vec<u8>, Summary), Error> {
     let mut out = Vec::new();
-    let summary = rewrite(input, &mut out, how, workers, None, &mut |_| {})?;
+    let summary = Rewriter::new(how).workers(workers).run(input, &mut out)?;
     assert_eq!(summary.bytes_written, out.len() as u64);
     Ok((out, summary))
 }
@@ -43,7 +43,7 @@ pub(crate) fn expand(bytes: &[u8]) -> Vec<u8> {
     rewritten(bytes, Rewrite::Expand)
 }
 
-/// The new form of a log that there is nothing wrong with.
+/// The new form of a log without errors.
 #[track_caller]
 pub(crate) fn rewritten(bytes: &[u8], how: Rewrite) -> Vec<u8> {
     let (out, summary) = run(places(bytes), how, WORKERS).unwrap_or_else(|error| panic!("{how:?}: {error}"));
@@ -52,7 +52,7 @@ pub(crate) fn rewritten(bytes: &[u8], how: Rewrite) -> Vec<u8> {
     out
 }
 
-/// What it says is wrong with a log.
+/// The error reported for a log.
 #[track_caller]
 pub(crate) fn error_of(bytes: &[u8], how: Rewrite) -> String {
     match run(places(bytes), how, WORKERS) {
@@ -110,7 +110,7 @@ pub(crate) fn events(log: &[u8]) -> Vec<Event> {
     }
 }
 
-/// Hands out bytes in pieces of at most `size`, as pipes do.
+/// Returns bytes in pieces of at most `size`, as pipes do.
 pub(crate) struct Pieces {
     pub(crate) bytes: std::io::Cursor<Vec<u8>>,
     pub(crate) size: usize,

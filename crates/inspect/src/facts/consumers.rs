@@ -1,4 +1,4 @@
-//! Who reads the binary log: connections that are sent it, and replicas that registered.
+//! Readers of the binary log: connections that receive it, and replicas that registered.
 //!
 //! ```text
 //! SHOW PROCESSLIST            every connection with a dump command      PROCESS (or threads, with SELECT on it)
@@ -31,7 +31,7 @@ pub(crate) struct Consumer {
 }
 
 impl Consumer {
-    /// What the knowledge base calls `name`: a connection attribute, `@variable`, `user` or `host`.
+    /// The value of `name` in the knowledge base: a connection attribute, `@variable`, `user` or `host`.
     pub(crate) fn trait_of(&self, name: &str) -> Option<&str> {
         match name {
             "user" => self.user.as_deref(),
@@ -44,7 +44,7 @@ impl Consumer {
         }
     }
 
-    /// Where it comes from, without the port, which is another one after each reconnect.
+    /// Where it comes from, without the port, which changes with each reconnect.
     pub(crate) fn address(&self) -> Option<&str> {
         let host = self.host.as_deref()?;
         match host.rsplit_once(':') {
@@ -56,7 +56,7 @@ impl Consumer {
     }
 }
 
-/// All that could be found, and what kept from finding more.
+/// All consumers found, and what prevented finding more.
 #[derive(Debug)]
 pub(crate) struct Consumers {
     pub(crate) list: Vec<Consumer>,
@@ -106,7 +106,7 @@ impl Consumers {
 }
 
 impl Consumer {
-    /// Adds what it said when it registered.
+    /// Adds what it reported when it registered.
     fn complete_from(&mut self, registered: &[Consumer]) {
         self.server_uuid =
             ["replica_uuid", "slave_uuid"].iter().find_map(|name| self.variables.get(*name)).cloned();
@@ -117,7 +117,7 @@ impl Consumer {
 
 fn connections(asker: &mut Asker<'_>) -> Result<Fact<Vec<Consumer>>, Error> {
     let rows = match may_see_all(asker)? {
-        // Without the right the list has the account's own connections alone, and no error.
+        // Without the right the list only has the account's own connections, and there is no error.
         true => asker.rows("SHOW PROCESSLIST", PROCESS)?,
         false => asker.rows(
             "SELECT PROCESSLIST_ID, PROCESSLIST_USER, PROCESSLIST_HOST, PROCESSLIST_DB, PROCESSLIST_COMMAND \
@@ -193,7 +193,7 @@ fn compressed_connections(asker: &mut Asker<'_>, list: &mut [Consumer]) -> Resul
     Ok(rows.map(|rows| each_of(list, &rows, |consumer, _| consumer.compressed_connection = true)))
 }
 
-/// Hands each row whose first column is a consumer's connection to that consumer.
+/// Passes each row whose first column is a consumer's connection to that consumer.
 fn each_of(list: &mut [Consumer], rows: &[TextRow], mut add: impl FnMut(&mut Consumer, &TextRow)) {
     for row in rows {
         let id = row.number(0);

@@ -57,7 +57,7 @@ pub(super) fn statistics(asker: &mut Asker<'_>) -> Result<Fact<Vec<LogStatistics
 }
 
 pub(super) fn stages(asker: &mut Asker<'_>) -> Result<Fact<Vec<Stage>>, Error> {
-    // The text behind "changes" differs between releases.
+    // The text after "changes" differs between releases.
     let rows = asker.rows(
         "SELECT i.NAME, i.ENABLED = 'YES' AND i.TIMED = 'YES', s.COUNT_STAR, s.SUM_TIMER_WAIT \
          FROM performance_schema.setup_instruments i \

@@ -1,6 +1,7 @@
-//! What one server tells: its settings, who reads its log, which threads hold which value, its figures.
+//! What one server reports: its settings, the readers of its log, which threads hold which value, its
+//! figures.
 //!
-//! Facts only; what they mean is said in `findings`.
+//! Facts only; `findings` interprets them.
 
 mod consumers;
 mod figures;
@@ -12,6 +13,7 @@ use binlogz_source::{Connection, Error};
 
 use crate::ask::{Asker, Fact, TextRow};
 use crate::version::Version;
+use binlogz_payload::ServerGeneration;
 
 pub(crate) use consumers::{Consumer, Consumers};
 pub(crate) use figures::{BinlogIo, LogStatistics, Stage};
@@ -30,7 +32,7 @@ pub(crate) struct Channel {
     pub(crate) compression: String,
 }
 
-/// What one server tells.
+/// What one server reports.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) version_text: String,
@@ -48,7 +50,7 @@ pub(crate) struct Facts {
 pub(crate) struct Settings(BTreeMap<String, String>);
 
 impl Settings {
-    /// These alone.
+    /// These variables only.
     #[cfg(test)]
     pub(crate) fn of(settings: &[(&str, &str)]) -> Self {
         Settings(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
@@ -69,7 +71,7 @@ impl Settings {
 }
 
 impl Facts {
-    /// Asks for everything that doctor looks at.
+    /// Queries everything that doctor looks at.
     ///
     /// # Errors
     ///
@@ -95,6 +97,11 @@ impl Facts {
 
     pub(crate) fn version(&self) -> Option<Version> {
         Version::parse(&self.version_text)
+    }
+
+    /// What it does with the transactions that it compresses.
+    pub(crate) fn generation(&self) -> ServerGeneration {
+        ServerGeneration::of_version(&self.version_text)
     }
 
     pub(crate) fn is_mariadb(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Rows of who reads the binary log: what it is, whether it reads compressed transactions, what happens if not.
+//! Rows about each reader of the binary log: what it is, whether it reads compressed transactions, what happens if not.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +11,9 @@ use crate::report::{ConsumerFinding, Finding, Reads, Verdict};
 const CONSUMER: &str = "consumer";
 /// The row of whether all of them are known.
 const CONSUMERS: &str = "consumers";
+
+/// What that row says of a server without any.
+pub(crate) const NOBODY: &str = "nobody is connected";
 
 pub(super) fn findings(consumers: &Consumers, knowledge: &Knowledge) -> Vec<Finding> {
     let mut findings: Vec<_> =
@@ -25,8 +28,11 @@ pub(super) fn findings(consumers: &Consumers, knowledge: &Knowledge) -> Vec<Find
                 remedy.push_str(&format!("; GRANT {grant} shows their server ids"));
                 missing_grant = Some(grant.to_owned());
             }
-            let found = format!("{} connected", consumers.list.len());
-            Finding { missing_grant, ..Finding::new(CONSUMERS, found, Verdict::Ok, remedy) }
+            let (found, verdict) = match consumers.list.len() {
+                0 => (NOBODY.to_owned(), Verdict::Unknown),
+                count => (format!("{count} connected"), Verdict::Ok),
+            };
+            Finding { missing_grant, ..Finding::new(CONSUMERS, found, verdict, remedy) }
         }
         Fact::NotGranted(grant) => Finding {
             found: format!(
@@ -96,10 +102,12 @@ fn judge(consumer: &Consumer, attributes: &Fact<()>, knowledge: &Knowledge) -> C
         on_compressed: "what happens is not known".to_owned(),
         source: String::new(),
         certainty: String::new(),
+        tried: String::new(),
+        date: String::new(),
     };
     let hidden = attributes.known().is_none() && consumer.attributes.is_empty();
     let identity = knowledge.identify(consumer);
-    // "Tells nothing of itself" is known only where it would be seen.
+    // "Tells nothing of itself" is only known if attributes are visible.
     let Some(identity) = identity.filter(|identity| !hidden || identity.is_by_account) else {
         let why = match attributes {
             Fact::Known(()) => describe(consumer),
@@ -118,11 +126,13 @@ fn judge(consumer: &Consumer, attributes: &Fact<()>, knowledge: &Knowledge) -> C
         on_compressed: behaviour.on_compressed.clone(),
         source: behaviour.source.clone(),
         certainty: behaviour.certainty.clone(),
+        tried: behaviour.tried.clone(),
+        date: behaviour.date.clone(),
         ..judged
     }
 }
 
-/// What a client that nobody knows tells of itself.
+/// What an unknown client reports about itself.
 fn describe(consumer: &Consumer) -> String {
     let told: Vec<_> =
         consumer.attributes.iter().take(6).map(|(name, value)| format!("{name}={value}")).collect();

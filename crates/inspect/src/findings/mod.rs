@@ -5,6 +5,8 @@ mod figures;
 mod settings;
 mod threads;
 
+pub(crate) use consumers::NOBODY;
+
 use crate::ask::Fact;
 use crate::facts::Facts;
 use crate::knowledge::Knowledge;
@@ -14,7 +16,8 @@ use crate::version::Version;
 /// The first release that has the feature.
 const FIRST_RELEASE: &str = "8.0.20";
 
-/// The rows of one server; and whether compression can be turned on without breaking a consumer.
+/// The rows of one server; and whether compression can be turned on without breaking a consumer, which nobody can tell
+/// while none is connected.
 pub(crate) fn findings(facts: &Facts, knowledge: &Knowledge) -> (Vec<Finding>, bool) {
     let version = version(facts);
     if version.verdict != Verdict::Ok {
@@ -26,7 +29,8 @@ pub(crate) fn findings(facts: &Facts, knowledge: &Knowledge) -> (Vec<Finding>, b
     findings.extend(figures::findings(facts));
     findings.extend(threads::findings(facts));
     let consumers = consumers::findings(&facts.consumers, knowledge);
-    let safe = consumers.iter().all(|finding| finding.verdict < Verdict::Unknown);
+    let safe = !facts.consumers.list.is_empty()
+        && consumers.iter().all(|finding| finding.verdict < Verdict::Unknown);
     findings.extend(consumers);
     (findings, safe)
 }
@@ -61,7 +65,8 @@ fn version(facts: &Facts) -> Finding {
 fn bugs(facts: &Facts, knowledge: &Knowledge) -> Vec<Finding> {
     let Some(version) = facts.version() else { return Vec::new() };
     let bugs = knowledge.bugs_of(&version).map(|bug| {
-        let found = format!("{} ({}: {})", bug.title, bug.certainty, bug.source);
+        let date = if bug.date.is_empty() { String::new() } else { format!(", entry of {}", bug.date) };
+        let found = format!("{} ({}{date}: {})", bug.title, bug.certainty, bug.source);
         Finding::new("known_bug", found, Verdict::Warn, bug.remedy.as_str()).of(bug.id.as_str())
     });
     let bugs: Vec<_> = bugs.collect();
@@ -71,7 +76,7 @@ fn bugs(facts: &Facts, knowledge: &Knowledge) -> Vec<Finding> {
     }
 }
 
-/// The row of a fact that is not known; `absent` is said where the server has no such thing.
+/// The row of an unknown fact; `absent` is the text if the server has no such thing.
 fn not_known<T>(what: &str, fact: &Fact<T>, absent: &str) -> Finding {
     match fact {
         Fact::NotGranted(grant) => Finding::not_granted(what, grant),

@@ -1,5 +1,7 @@
 //! Rows of what is set: the switch, the log's format, packets, replication.
 
+use binlogz_payload::ServerGeneration;
+
 use crate::ask::Fact;
 use crate::facts::{COMPRESSION, Facts, LEVEL, Settings};
 use crate::report::{Finding, Verdict};
@@ -14,7 +16,7 @@ const PACKET_DEFAULT: u64 = 64 << 20;
 pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
     let settings = &facts.settings;
     vec![
-        switch(settings),
+        switch(settings, facts.generation()),
         log_bin(settings),
         binlog_format(settings),
         row_image(settings),
@@ -29,10 +31,16 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
     ]
 }
 
-fn switch(settings: &Settings) -> Finding {
+fn switch(settings: &Settings, generation: ServerGeneration) -> Finding {
     let state = settings.get(&[COMPRESSION]).unwrap_or("not there");
     let level = settings.get(&[LEVEL]).unwrap_or("?");
-    Finding::ok(COMPRESSION, format!("{state}, level {level}"))
+    Finding::ok(
+        COMPRESSION,
+        match generation.only_level() {
+            None => format!("{state}, level {level}"),
+            Some(only) => format!("{state}, at level {only} in this release; {LEVEL} has no effect"),
+        },
+    )
 }
 
 fn log_bin(settings: &Settings) -> Finding {
@@ -236,6 +244,16 @@ mod tests {
         );
         assert_eq!(verdict(binlog_format, &[("binlog_format", "STATEMENT")]), Verdict::Warn);
         assert_eq!(verdict(binlog_format, &[]), Verdict::Ok);
+    }
+
+    #[test]
+    fn a_level_without_effect_is_not_told_as_the_level() {
+        let settings = Settings::of(&[(COMPRESSION, "ON"), (LEVEL, "6")]);
+        let found = |generation| switch(&settings, generation).found;
+        assert_eq!(found(ServerGeneration::Sized), "ON, level 6");
+        let expected =
+            "ON, at level 3 in this release; binlog_transaction_compression_level_zstd has no effect";
+        assert_eq!(found(ServerGeneration::Flushed), expected);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Rows of who still holds another value of the switch than the global one: sessions and appliers keep what they
-//! began with.
+//! Rows about threads that still hold another value of the switch than the global one: sessions and appliers
+//! keep the value they began with.
 
 use crate::ask::Fact;
 use crate::facts::{COMPRESSION, Facts, Holder, HolderKind, LEVEL};

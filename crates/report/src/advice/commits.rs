@@ -1,8 +1,8 @@
-//! What a small transaction costs the session that commits it, as a multiple of what it costs a meter, which compresses
-//! one right behind the other: see [`Sessions`].
+//! How much longer a small transaction takes in the session that commits it than in a meter, which compresses
+//! one right after the other: see [`Sessions`].
 //!
-//! A few transactions of each class of size are kept while the logs go by. Behind that, with nothing else at work, each
-//! is compressed both ways. Large transactions are not: their time is the same.
+//! A few transactions of each class of size are kept while the logs are read. Afterwards, with nothing else
+//! running, each is compressed both ways. Large transactions are not: their time is the same.
 
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,24 +19,24 @@ use super::Advice;
 use super::sample::SMALL_CLASSES;
 use crate::stats::size_class::CLASSES;
 
-/// Transactions kept of a class.
+/// Transactions kept for each class.
 const KEPT: usize = 128;
 
-/// Of so many each class and level is told, however little time there is.
+/// Each class and level is measured on at least this many, however little time there is.
 const AT_LEAST: usize = 8;
 
-/// By class of size: what a commit takes for each nanosecond of the meter's.
+/// By class of size: the time of a commit for each nanosecond of the meter's.
 pub(super) type Slowdowns = [f64; CLASSES];
 
 /// Transactions that are compressed once more as commits. All workers share it.
 #[derive(Debug)]
 pub struct Commits {
     classes: [Mutex<BinaryHeap<Kept>>; SMALL_CLASSES],
-    /// Numbers from here on are not kept any more.
+    /// Numbers from here on are no longer kept.
     limits: [AtomicU64; SMALL_CLASSES],
 }
 
-/// A transaction; ordered by its number, which has no pattern.
+/// A transaction; ordered by its number, which is pseudo-random.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kept {
     number: u64,
@@ -66,7 +66,7 @@ impl Commits {
 }
 
 impl Kept {
-    /// The thread that committed it: its BEGIN says so. 0 where there is none.
+    /// The thread that committed it, from its BEGIN; 0 if there is none.
     fn session(&self) -> u32 {
         let begin = EventHeader::decode(&self.events).ok();
         let end = begin
@@ -78,8 +78,8 @@ impl Kept {
 }
 
 impl Advice {
-    /// Finds out what commits take longer than what was measured, for about so long. `expanding`: as a sample is
-    /// measured, each transaction expanded behind being compressed.
+    /// Measures how much longer commits take than the meter said, for about this long. `expanding`: measure
+    /// as for a sample, where each transaction is expanded after it is compressed.
     ///
     /// # Errors
     ///
@@ -97,10 +97,10 @@ impl Advice {
             .enumerate()
             .filter(|(_, kept)| !kept.is_empty())
             .collect();
-        // In an order without pattern: whose turn it is differs as on a server.
+        // In pseudo-random order: threads take turns irregularly, as on a server.
         classes.iter_mut().for_each(|(_, kept)| kept.sort());
         // As in a run: one meter for all levels.
-        let mut meter = Meter::new(&self.levels)?;
+        let mut meter = Meter::new(&self.levels, self.generation.recipe())?;
         let mut sessions = Sessions::new(CompressionLevel::DEFAULT);
         let share = time.div_f64(((self.levels.len() + 1) * classes.len()).max(1) as f64);
         self.slowdowns = vec![[1.0; CLASSES]; self.levels.len()];
@@ -119,7 +119,7 @@ impl Advice {
     }
 }
 
-/// What the meter says of transactions at each level, of as many as time allows.
+/// The meter's times for transactions at each level, for as many as time allows.
 fn metered(
     kept: &[Kept],
     meter: &mut Meter,
@@ -127,7 +127,7 @@ fn metered(
     deadline: Instant,
 ) -> Result<Vec<Vec<u64>>, Error> {
     let mut metered = Vec::new();
-    // The first one stands behind a wait.
+    // The first one follows a wait.
     if let Some(first) = kept.first() {
         meter.held(&first.events, true, expanding)?;
     }
@@ -141,7 +141,7 @@ fn metered(
     Ok(metered)
 }
 
-/// What the sessions that commit these transactions take, by what the meter took, as far as time allows.
+/// The sessions' time for these transactions divided by the meter's, as far as time allows.
 fn slowdown_of(
     kept: &[Kept],
     metered: impl Iterator<Item = u64>,
@@ -162,6 +162,8 @@ fn slowdown_of(
 #[cfg(test)]
 mod tests {
     use super::super::figures::ClassLevel;
+    use binlogz_payload::ServerGeneration;
+
     use super::*;
 
     #[test]
@@ -195,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_class_is_slower_by_its_own_factor() {
-        let mut advice = Advice::new(&[CompressionLevel::DEFAULT], 1);
+        let mut advice = Advice::new(&[CompressionLevel::DEFAULT], 1, ServerGeneration::default());
         for (class, times) in [(2, [1000, 3000]), (SMALL_CLASSES, [500_000, 700_000])] {
             let class = &mut advice.figures.classes[class];
             let mut level = ClassLevel { compress: times.iter().sum(), ..ClassLevel::default() };

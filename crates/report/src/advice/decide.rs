@@ -1,11 +1,11 @@
-//! Which answer the figures support: one rule, tried at both ends of what each figure may be off by.
+//! Which answer the figures support: one rule, tried at both ends of each figure's margin of error.
 //!
 //! ```text
 //! levels that cost little enough ── the lowest that no other beats for its cost ── saves enough? ── Answer
 //! ```
 //!
-//! Where the ends lead to different answers, the figures don't tell. What an answer is called, and the reasons given for
-//! it, are `recommend.rs`'s business. docs/advise.md has the same rule in words.
+//! If the ends lead to different answers, the figures don't decide. `recommend.rs` names the answers and
+//! gives the reasons. docs/reference/advise.md has the same rule in words.
 
 use binlogz_payload::CompressionLevel;
 
@@ -14,81 +14,82 @@ use super::recommend::Verdict;
 /// Below this, in percent of the log, a saving is not worth a change.
 const WORTH_IT: f64 = 10.0;
 
-/// A higher level has to save so much more of the log, in percent, for each time that it doubles the processor time, and
-/// at the least.
+/// A higher level must save at least this much more of the log, in percent, each time it doubles the
+/// processor time.
 const WORTH_A_DOUBLING: f64 = 2.0;
 
-/// How many doublings the quotient of two levels' processor times is off by: levels are measured in turn, on the same
-/// transactions, so that a busy machine slows both.
+/// The error of the ratio of two levels' processor times, in doublings: levels are measured in turn, on the
+/// same transactions, so a busy machine slows both.
 const DOUBLINGS_OFF: f64 = 0.15;
 
-/// What compressing may take of a core on the source, in percent.
+/// The most of a core that compressing may take on the source, in percent.
 const CORE_MAX: f64 = 10.0;
 
-/// Above this, in percent of a core, it should not be the source that compresses.
+/// Above this, in percent of a core, the source should not be the one to compress.
 const CORE_FAR_TOO_MUCH: f64 = 50.0;
 
-/// What compressing may add to 99 of 100 commits, in milliseconds.
+/// The most that compressing may add to 99 of 100 commits, in milliseconds.
 const COMMIT_MAX: f64 = 10.0;
 
 /// The same for the typical commit.
 const COMMIT_TYPICAL_MAX: f64 = 1.0;
 
-/// Processor times differ by a quarter from run to run, and from the server's own (docs/advise.md, Measured).
+/// Processor times differ by a quarter from run to run, and from the server's own (docs/internals/measurements/advise.md).
 const COST_FACTOR: f64 = 1.25;
 
-/// On a machine that did something else meanwhile they differ by more: caches are shared, clocks change.
+/// On a machine that was busy with something else they differ more: caches are shared, clocks change.
 const COST_FACTOR_BUSY: f64 = 2.0;
 
 /// What one level saves and costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Point {
     pub(super) level: CompressionLevel,
-    /// Of the log, in percent, and what that may be off by, in points.
+    /// Percent of the log saved, and the error of that, in points.
     pub(super) saved: f64,
     pub(super) half_width: f64,
-    /// Processor time, in any unit: what it is of another level's counts.
+    /// Processor time, in any unit: only the ratio between levels counts.
     pub(super) cost: f64,
-    /// Of one core, in percent; `None` where the logs cover too little time to tell a rate.
+    /// Percent of one core; `None` if the logs cover too little time to give a rate.
     pub(super) core: Option<f64>,
     /// What it adds to the typical commit and to 99 of 100, in milliseconds.
     pub(super) typical: f64,
     pub(super) slow: f64,
 }
 
-/// What to do, by the place of the level among the points.
+/// What to do; a level is given by its place among the points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) verdict: Verdict,
     pub(super) place: usize,
 }
 
-/// What the figures say, and what else they might.
+/// The answer that the figures give, and the others they allow.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Decision {
-    /// Taking the figures as they are.
+    /// The answer if the figures are exact.
     pub(super) expected: Answer,
-    /// All answers within what the figures may be off by; more than one: they don't tell.
+    /// All answers within the figures' margins of error; if there are several, the figures don't decide.
     pub(super) possible: Vec<Answer>,
-    /// Whether sizes alone, with times as measured, leave more than one.
+    /// Whether the error of the sizes alone, with times as measured, leaves several answers.
     pub(super) sizes_decide: bool,
 }
 
 impl Decision {
-    /// Whether the figures tell.
+    /// Whether the figures decide.
     pub(super) fn is_clear(&self) -> bool {
         self.possible.len() == 1
     }
 }
 
-/// One assumption about how far the figures are off.
+/// One assumption about the errors of the figures.
 #[derive(Debug, Clone, Copy)]
 struct Shift {
     /// Added to what each level saves, in half-widths.
     saved: f64,
-    /// Added to what one level saves more than another, in half-widths, and taken off what that costs.
+    /// Added to how much more one level saves than another, in half-widths, and subtracted from what that
+    /// costs.
     gain: f64,
-    /// Times are taken by this.
+    /// The factor for times.
     cost: f64,
 }
 
@@ -122,7 +123,8 @@ impl Point {
     }
 }
 
-/// What these levels, in any order, lead to. `busy`: the machine did something else while times were measured.
+/// The decision for these levels, in any order. `busy`: the machine was doing something else during the
+/// measurement.
 pub(super) fn decide(points: &[Point], busy: bool) -> Option<Decision> {
     let expected = answer(points, NO_SHIFT)?;
     let factor = if busy { COST_FACTOR_BUSY } else { COST_FACTOR };
@@ -134,7 +136,7 @@ pub(super) fn decide(points: &[Point], busy: bool) -> Option<Decision> {
             }
         }
         let mut seen = Vec::new();
-        // Which level it would be makes no difference where compression stays off.
+        // If compression stays off, the level makes no difference.
         let same = |a: &Answer, b: &Answer| {
             a.verdict == b.verdict && (a.place == b.place || a.verdict == Verdict::LeaveOff)
         };
@@ -152,9 +154,9 @@ pub(super) fn decide(points: &[Point], busy: bool) -> Option<Decision> {
     })
 }
 
-/// The rule: of the levels that cost little enough the lowest that no other one of them beats, by
-/// [`WORTH_A_DOUBLING`] for each doubling of processor time. Where none costs little enough, somebody else compresses, at
-/// the server's default level.
+/// The rule: of the levels that cost little enough, the lowest that no other one of them beats, by
+/// [`WORTH_A_DOUBLING`] for each doubling of processor time. If none costs little enough, compress elsewhere,
+/// at the server's default level.
 fn answer(points: &[Point], shift: Shift) -> Option<Answer> {
     let shifted: Vec<Point> = points.iter().map(|point| point.shifted(shift)).collect();
     let mut places: Vec<usize> = (0..shifted.len()).collect();
@@ -164,7 +166,8 @@ fn answer(points: &[Point], shift: Shift) -> Option<Answer> {
         .filter_map(|place| Some((*place, shifted.get(*place)?)))
         .filter(|(_, point)| point.is_affordable())
         .collect();
-    // Levels compress the same transactions: what one gains on another is off by no more than the worse known of all.
+    // Levels compress the same transactions: the error of one's gain over another is at most that of the
+    // least certain of all.
     let off = points.iter().map(|point| point.half_width).fold(0.0, f64::max);
     let beats = |other: &Point, one: &Point| {
         let gain = other.saved - one.saved + shift.gain * off;
@@ -181,7 +184,7 @@ fn answer(points: &[Point], shift: Shift) -> Option<Answer> {
     Some(Answer { verdict: shifted.get(place)?.verdict(), place })
 }
 
-/// What a level of this cost has to save more than one of that cost, in points.
+/// How much more a level of this cost must save than one of that cost, in points.
 fn worth(cost: f64, than: f64, doublings_off: f64) -> f64 {
     let doublings = if cost > 0.0 && than > 0.0 { (cost / than).log2() } else { 0.0 };
     WORTH_A_DOUBLING * (doublings + doublings_off).max(1.0)
@@ -213,7 +216,7 @@ mod tests {
         points[decide(points, false).unwrap().expected.place].level.get()
     }
 
-    /// The rule as the documentation has it, word by word.
+    /// The rule exactly as documented.
     fn as_documented(points: &[Point]) -> Option<u8> {
         let within: Vec<&Point> = points.iter().filter(|point| point.is_affordable()).collect();
         let doublings = |one: &Point, other: &Point| (other.cost / one.cost).log2().max(1.0);
@@ -239,8 +242,8 @@ mod tests {
 
     #[test]
     fn every_curve_of_a_grid_gets_what_the_documentation_says() {
-        // Steps between levels of -1 to 3 points, in halves, times that grow up to eightfold, and costs that pass the
-        // bound anywhere or nowhere.
+        // Steps between levels of -1 to 3 points, in halves; times that grow up to eightfold; and costs that
+        // pass the bound anywhere or nowhere.
         let mut seed = 1_u64;
         let mut draw = |below: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -288,7 +291,7 @@ mod tests {
         let decision = decide(&points, false).unwrap();
         assert_eq!(points[decision.expected.place].level.get(), 6);
         assert!(!decision.is_clear() && !decision.sizes_decide, "{decision:?}");
-        // Far from it a busy machine is good enough.
+        // Far from the bound, a busy machine is good enough.
         let core = [0.1, 0.2, 0.9, 30.0, 90.0, 90.0, 90.0];
         let points = curve([50.0, 51.0, 59.0, 59.5, 60.0, 60.0, 60.0], core);
         assert!(decide(&points, true).unwrap().is_clear());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use binlogz_flow::measure::{Cost, Measure, Meter};
-use binlogz_payload::{CompressionLevel, Error, Extracted, Ineligible};
+use binlogz_payload::{CompressionLevel, Error, Extracted, Ineligible, ServerGeneration};
 
 use super::figures::{Compressed, Figures};
 use super::sample::mixed;
@@ -11,17 +11,17 @@ use super::table_walk::TableWalk;
 use super::{Commits, Part};
 use crate::stats::size_class::class_of;
 
-/// One transaction of so many is expanded again, for the time that takes.
+/// One transaction in this many is expanded again, to measure the time that takes.
 const EXPANDED: u64 = 16;
 
-/// Of small transactions behind the first ones, one of so many is timed, and stands for the others: looking at the
-/// clock twice for each took a seventh of the run.
+/// Of small transactions after the first ones, one in this many is timed and represents the others: reading
+/// the clock twice for each took a seventh of the run.
 const TIMED: u64 = 4;
-/// Transactions that a worker times all of, and bytes from which on each is.
+/// The number of transactions that a worker times completely, and the size in bytes from which each is timed.
 const TIMED_FIRST: u64 = 1000;
 const TIMED_SIZE: u64 = 64 << 10;
 
-/// Measures transactions; one a worker.
+/// Measures transactions; each worker has one.
 #[derive(Debug)]
 pub struct ExactMeter {
     meter: Meter,
@@ -34,14 +34,19 @@ pub struct ExactMeter {
 }
 
 impl ExactMeter {
-    /// A meter for these levels; some transactions are kept for [`super::Advice::measure_commits`].
+    /// A meter for these levels of servers of this generation; some transactions are kept for
+    /// [`super::Advice::measure_commits`].
     ///
     /// # Errors
     ///
-    /// No memory for a context.
-    pub fn new(levels: &[CompressionLevel], commits: &Arc<Commits>) -> Result<Self, Error> {
+    /// No memory for a context; a helper program that doesn't start.
+    pub fn new(
+        levels: &[CompressionLevel],
+        generation: ServerGeneration,
+        commits: &Arc<Commits>,
+    ) -> Result<Self, Error> {
         Ok(ExactMeter {
-            meter: Meter::new(levels)?,
+            meter: Meter::exact(levels, generation)?,
             walk: TableWalk::default(),
             compressed: Vec::new(),
             figures: Figures::default(),
@@ -79,7 +84,7 @@ impl Measure for ExactMeter {
         };
         self.compressed.clear();
         for Cost { payload_size: payload, compress, expand } in costs.iter().copied() {
-            // What no event can hold stays as it is.
+            // A transaction too large for an event stays as it is.
             let size = transaction.compressed_size(payload)?.unwrap_or_else(|| transaction.plain_size());
             self.compressed.push(Compressed { size, payload, compress, stands_for, expand });
         }
@@ -96,12 +101,12 @@ impl Measure for ExactMeter {
     }
 }
 
-/// Whether the transaction at this place is expanded again: the same ones in each run.
+/// Whether the transaction at this offset is expanded again: the same ones in each run.
 fn expanded_too(offset: u64) -> bool {
     scattered(offset).is_multiple_of(EXPANDED)
 }
 
-/// How many transactions the time of a worker's next one stands for; 0: it is not timed.
+/// How many transactions the time of a worker's next one represents; 0 if it is not timed.
 fn timed_for(seen: u64, offset: u64, size: u64) -> u64 {
     match (seen <= TIMED_FIRST || size >= TIMED_SIZE, (scattered(offset) >> 8).is_multiple_of(TIMED)) {
         (true, _) => 1,
@@ -110,7 +115,7 @@ fn timed_for(seen: u64, offset: u64, size: u64) -> u64 {
     }
 }
 
-/// A place as a number without pattern.
+/// An offset as a pseudo-random number.
 fn scattered(offset: u64) -> u64 {
     offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }

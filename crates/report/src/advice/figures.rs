@@ -1,28 +1,28 @@
-//! What is counted of transactions that would be compressed, and of the others.
+//! Counts transactions that would be compressed, and the others.
 //!
-//! Sizes of transactions are those in the log: with GTID event, headers and checksums. A worker
-//! collects figures of a piece of the log; added up they are those of the log, whatever the pieces.
+//! Transaction sizes are those in the log, with GTID event, headers and checksums. A worker collects figures
+//! of a piece of the log; their sums are those of the log, however it was cut.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use binlogz_figures::Quantiles;
 use binlogz_payload::{Error, Extracted, Ineligible};
 
 use super::strata::{BUCKETS, Known};
 use super::tables::Tables;
-use crate::quantiles::Quantiles;
 use crate::stats::TableName;
 use crate::stats::size_class::{CLASSES, class_of};
 
 const MICROSECONDS_PER_HOUR: u64 = 3_600_000_000;
 
-/// Two years of hours; of a log of more, the hours behind are left out of the table by hour.
+/// Two years of hours; later hours are left out of the table by hour.
 const HOURS_MAX: usize = 17_600;
 
 /// The figures.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Figures {
-    /// Transactions, and bytes of those that stay as they are, by reason.
+    /// Number and bytes of transactions that stay as they are, by reason.
     pub(super) left: [Left; Ineligible::ALL.len()],
     /// Transactions that would be compressed, by class of size.
     pub(super) classes: [ClassFigures; CLASSES],
@@ -46,11 +46,11 @@ pub(super) struct Left {
 #[derive(Debug, Clone, Default)]
 pub(super) struct ClassFigures {
     pub(super) transactions: u64,
-    /// Bytes in the log as it would be without compression.
+    /// Bytes in the log without compression.
     pub(super) plain: u64,
     /// Bytes that the compressor gets.
     pub(super) inner: u64,
-    /// For a sample: what they are to be told from, by stratum.
+    /// For a sample: what is known of its strata.
     pub(super) strata: [Known; BUCKETS],
     /// By level.
     pub(super) levels: Vec<ClassLevel>,
@@ -61,7 +61,7 @@ pub(super) struct ClassFigures {
 pub(super) struct ClassLevel {
     /// Bytes in the log.
     pub(super) size: u64,
-    /// Nanoseconds of processor time, of all and of each.
+    /// Nanoseconds of processor time: the sum, and the distribution.
     pub(super) compress: u64,
     pub(super) times: Quantiles,
 }
@@ -70,31 +70,32 @@ pub(super) struct ClassLevel {
 #[derive(Debug, Clone, Default)]
 pub(super) struct HourFigures {
     pub(super) transactions: u64,
-    /// Bytes of those that stay as they are.
+    /// Bytes of transactions that stay as they are.
     pub(super) left: u64,
     /// Bytes of the others without compression, by class of size.
     pub(super) plain: [u64; CLASSES],
-    /// Their bytes by level.
+    /// Bytes of the others by level.
     pub(super) levels: Vec<u64>,
 }
 
 /// All transactions at a level.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LevelFigures {
-    /// Bytes in the log of those that are compressed.
+    /// Bytes in the log of compressed transactions.
     pub(super) size: u64,
     /// Bytes of their payloads.
     pub(super) payload: u64,
-    /// Nanoseconds of processor time for expanding some of them, and of how many expanded bytes.
+    /// Nanoseconds of processor time for expanding some of them, and their expanded bytes.
     pub(super) expand: (u64, u64),
 }
 
-/// What a transaction becomes at one level.
+/// The size and time of a transaction at one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Compressed {
     pub(super) size: u64,
     pub(super) payload: u64,
-    /// Nanoseconds of processor time, and for how many transactions they stand: for none where nobody looked.
+    /// Nanoseconds of processor time, and the number of transactions they represent: none if it was not
+    /// timed.
     pub(super) compress: u64,
     pub(super) stands_for: u64,
     pub(super) expand: (u64, u64),
@@ -109,7 +110,7 @@ impl Figures {
         }
     }
 
-    /// Counts a transaction, but for what depends on the level; whether it would be compressed.
+    /// Counts a transaction, except for what depends on the level. Returns whether it would be compressed.
     pub(super) fn count(&mut self, transaction: &Extracted<'_>) -> Result<bool, Error> {
         let plain = transaction.plain_size();
         let timestamp = transaction.timestamp()?;
@@ -143,7 +144,7 @@ impl Figures {
         }
     }
 
-    /// Counts what the same transaction becomes at each level.
+    /// Counts the size and time of the same transaction at each level.
     pub(super) fn count_levels(
         &mut self,
         transaction: &Extracted<'_>,
@@ -188,7 +189,7 @@ impl Figures {
         room.then(|| self.hours.entry(hour).or_default())
     }
 
-    /// Adds what comes behind.
+    /// Adds the figures of a later piece.
     pub(super) fn add(&mut self, other: &Figures) {
         for (left, other) in self.left.iter_mut().zip(other.left) {
             left.transactions += other.transactions;
@@ -234,7 +235,7 @@ impl Figures {
         }
     }
 
-    /// How many transactions would be compressed.
+    /// The number of transactions that would be compressed.
     pub(super) fn eligible(&self) -> u64 {
         self.classes.iter().map(|class| class.transactions).sum()
     }
@@ -249,12 +250,12 @@ impl Figures {
         self.classes.iter().map(|class| class.inner).sum()
     }
 
-    /// Bytes of those that stay as they are.
+    /// Bytes of transactions that stay as they are.
     pub(super) fn left_bytes(&self) -> u64 {
         self.left.iter().map(|left| left.bytes).sum()
     }
 
-    /// All transactions.
+    /// The number of all transactions.
     pub(super) fn transactions(&self) -> u64 {
         self.eligible() + self.left.iter().map(|left| left.transactions).sum::<u64>()
     }

@@ -5,10 +5,11 @@
 //! transactions → SampleMeter → Figures, samples → Estimator ─ fills the rest ─┴→ Advice → Section → text, JSON, HTML
 //! ```
 //!
-//! [`ExactMeter`] compresses every transaction at every level, [`SampleMeter`] keeps some of them, and of
-//! large ones chunks, for [`Advice::measure_sample`]. Both keep a few small ones in [`Commits`], whose sessions
-//! compress them once more ([`Advice::measure_commits`]): times are scaled by what that takes. What the figures
-//! mean to whoever runs the server is [`Advice::recommendation`]'s business; docs/advise.md says what each column is.
+//! [`ExactMeter`] compresses every transaction at every level. [`SampleMeter`] keeps some of them, and chunks
+//! of large ones, for [`Advice::measure_sample`]. Both keep a few small ones in [`Commits`], whose sessions
+//! compress them once more ([`Advice::measure_commits`]): times are scaled by the result.
+//! [`Advice::recommendation`] says what the figures mean for an operator of the server;
+//! docs/reference/advise.md describes each column.
 
 mod commits;
 mod decide;
@@ -26,14 +27,13 @@ mod table_walk;
 mod tables;
 mod whole_file;
 
+use binlogz_figures::Quantiles;
 use binlogz_flow::measure::MeasuredPiece;
-use binlogz_payload::CompressionLevel;
-
-use crate::quantiles::Quantiles;
+use binlogz_payload::{CompressionLevel, ServerGeneration};
 
 pub use commits::Commits;
 pub use exact::ExactMeter;
-pub use recommend::{Recommendation, Verdict};
+pub use recommend::{Recommendation, TooLittle, Verdict};
 pub use sample::{SampleMeter, Sampler};
 pub use sampled::Sampled;
 
@@ -53,6 +53,7 @@ pub struct Part(Figures);
 pub struct Advice {
     levels: Vec<CompressionLevel>,
     replicas: u32,
+    generation: ServerGeneration,
     files: u64,
     bytes_read: u64,
     /// Bytes outside of transactions with a GTID event: in the plain log, in the compressed one.
@@ -67,11 +68,12 @@ pub struct Advice {
 }
 
 impl Advice {
-    /// Nothing measured yet. `replicas` read the log.
-    pub fn new(levels: &[CompressionLevel], replicas: u32) -> Self {
+    /// Nothing measured yet, for servers of this generation. `replicas` read the log.
+    pub fn new(levels: &[CompressionLevel], replicas: u32, generation: ServerGeneration) -> Self {
         Advice {
             levels: levels.to_vec(),
             replicas,
+            generation,
             files: 0,
             bytes_read: 0,
             outside: [0; 2],

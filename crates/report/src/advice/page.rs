@@ -2,18 +2,18 @@
 
 use std::io::{self, Write};
 
-use super::Advice;
-use crate::html::{Chart, Page, Series, Unit};
-use crate::stats::Cell;
+use binlogz_figures::{Cell, Chart, Page, Series, Unit};
 
-/// Rows of a chart, and of the tables below: more could not be read.
+use super::Advice;
+
+/// Rows of a chart, and of the tables below: more would be unreadable.
 const TOP: usize = 12;
 
-/// A day of hours, four times.
+/// Four days of hours.
 const HOURS: usize = 96;
 
 impl Advice {
-    /// Writes the page. `name` says what was measured.
+    /// Writes the page; `name` says what was measured.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl Advice {
     }
 }
 
-/// A size in the largest unit of which there is one: 980 bytes, 4.2 kB, 62 MB.
+/// A size in the largest unit that fits: 980 bytes, 4.2 kB, 62 MB.
 fn size(bytes: u64) -> String {
     let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     match units.into_iter().find(|(unit, _)| bytes as f64 >= *unit) {

@@ -1,4 +1,5 @@
-//! How the levels of a large transaction share workers and time: all get about as far, however fast the machine is.
+//! How the levels of a large transaction share workers and time: all get about as far, whatever the machine's
+//! speed.
 
 use std::time::Instant;
 
@@ -6,12 +7,13 @@ use binlogz_payload::CompressionLevel;
 
 /// The levels of a large unit, shared among workers.
 pub(super) struct Plan {
-    /// Each worker's levels, by their places, and the part of the unit's time when each of them has had its own.
+    /// Each worker's levels, by their places, and for each level the fraction of the unit's time that has
+    /// passed when it ends.
     pub(super) workers: Vec<Vec<(usize, f64)>>,
 }
 
 impl Plan {
-    /// Levels from the highest one down, each for the worker that has least to do.
+    /// Assigns levels from the highest down, each to the least loaded worker.
     pub(super) fn new(levels: &[CompressionLevel], workers: usize) -> Self {
         let mut loads: Vec<(f64, Vec<(usize, f64)>)> =
             vec![(0.0, Vec::new()); workers.clamp(1, levels.len().max(1))];
@@ -42,7 +44,7 @@ impl Span {
     }
 }
 
-/// The times of large units, one behind the other: each has its share of what is left.
+/// The times of large units, one after the other: each has its share of what is left.
 pub(super) struct Spans {
     deadline: Instant,
     units: u32,
@@ -54,7 +56,7 @@ impl Spans {
         Spans { deadline, units: u32::try_from(units).unwrap_or(u32::MAX), last_end: Instant::now() }
     }
 
-    /// The next unit's.
+    /// The span of the next unit.
     pub(super) fn next(&mut self) -> Span {
         let start = self.last_end.max(Instant::now());
         let end = start + self.deadline.saturating_duration_since(start) / self.units.max(1);
@@ -64,7 +66,7 @@ impl Spans {
     }
 }
 
-/// Seconds that a gigabyte takes at a level, about.
+/// Roughly, the seconds that a gigabyte takes at a level.
 fn cost(level: CompressionLevel) -> f64 {
     match level.get() {
         0..=2 => 3.0,
@@ -97,7 +99,7 @@ mod tests {
                 assert_eq!(levels.last().unwrap().1, 1.0);
             }
         }
-        // The two highest go side by side.
+        // The two highest run side by side.
         let first = Plan::new(&levels, 2).workers.into_iter().map(|levels| levels[0].0);
         assert_eq!(first.collect::<Vec<_>>(), [6, 5]);
     }

@@ -2,16 +2,23 @@
 
 use std::fmt;
 
-use binlogz_payload::{CompressionLevel, Ineligible};
+use binlogz_payload::{CompressionLevel, Ineligible, Library};
 
 use super::Advice;
 use super::decide::{Decision, Point, decide};
 use crate::stats::size_class::SizeClass;
 
-/// From less than so many bytes of transactions nothing follows.
+/// With fewer bytes of transactions than this, no advice is given.
 const BYTES_MIN: u64 = 64 << 10;
 
-/// A class of sizes that saves less than this, in percent, is named: see [`Advice::who_pays`].
+/// With fewer transactions than this, no advice is given: servers have many kinds of transactions, and these few may
+/// be all of one kind.
+const TRANSACTIONS_MIN: u64 = 20;
+
+/// If the saving may be off by more than this, in percent of the log, no advice is given.
+const HALF_WIDTH_MAX: f64 = 10.0;
+
+/// A class of sizes that saves less than this, in percent, is mentioned: see [`Advice::who_pays`].
 const HARDLY_SHRINKS: f64 = 20.0;
 
 /// What to do with `binlog_transaction_compression`.
@@ -21,16 +28,16 @@ pub enum Verdict {
     LeaveOff,
     /// Turn it on.
     TurnOn,
-    /// Turn it on at one replica first that only backups are taken from.
+    /// Turn it on first at one replica that is used only for backups.
     TryOnReplica,
-    /// Let something else compress than the source's commits.
+    /// Compress somewhere other than in the source's commits.
     CompressOffSource,
     /// The figures support more than one answer.
     CantTell,
 }
 
 impl Verdict {
-    /// A short name for machines, stable.
+    /// A short, stable name for machines.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::LeaveOff => "leave_off",
@@ -42,32 +49,50 @@ impl Verdict {
     }
 }
 
+/// What there is too little of for any advice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TooLittle {
+    /// Transactions in the logs.
+    Log,
+    /// Time for the sample.
+    Budget,
+}
+
 /// What to do, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recommendation {
     /// What to do.
     pub verdict: Verdict,
-    /// With which level; `None` if compression is to stay off, or nobody can tell.
+    /// The level; `None` if compression is to stay off, or the figures don't decide.
     pub level: Option<CompressionLevel>,
-    /// What that saves of the log in percent, and what it may be off by in points (0: nothing).
+    /// Whether servers of this generation have no other level than that.
+    pub only_level: bool,
+    /// Percent of the log saved, and the error of that in points (0: exact).
     pub saved: Option<(f64, f64)>,
-    /// What else the figures may mean: the answers between which they don't tell, else empty.
+    /// Why there is no answer at all; then the verdict is [`Verdict::CantTell`].
+    pub too_little: Option<TooLittle>,
+    /// The other answers that the figures allow, if they don't decide; otherwise empty.
     pub between: Vec<(Verdict, CompressionLevel)>,
-    /// Why, the weightiest first.
+    /// The reasons, the most important first.
     pub reasons: Vec<String>,
 }
 
 impl fmt::Display for Recommendation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.too_little {
+            Some(TooLittle::Log) => return f.write_str("too few transactions to tell"),
+            Some(TooLittle::Budget) => return f.write_str("budget too small to tell"),
+            None => {}
+        }
         if self.verdict == Verdict::CantTell {
             f.write_str("can't tell yet")?;
             for (place, (verdict, levels)) in self.by_verdict().into_iter().enumerate() {
                 f.write_str(if place == 0 { ": " } else { ", or " })?;
-                write_answer(f, verdict, &listed(&levels))?;
+                write_answer(f, verdict, &self.at_levels(&levels))?;
             }
             return Ok(());
         }
-        write_answer(f, self.verdict, &self.level.unwrap_or_default().to_string())?;
+        write_answer(f, self.verdict, &self.at_levels(&[self.level.unwrap_or_default()]))?;
         match self.saved {
             Some((saved, 0.0)) if self.level.is_some() => write!(f, " (saves {saved:.1} % of the log)"),
             Some((saved, off)) if self.level.is_some() => {
@@ -79,7 +104,12 @@ impl fmt::Display for Recommendation {
 }
 
 impl Recommendation {
-    /// The answers that are left, those with the same verdict together, the lowest level first.
+    /// ` at level 1, 3 or 6`; nothing where there is no choice.
+    fn at_levels(&self, levels: &[CompressionLevel]) -> String {
+        if self.only_level { String::new() } else { format!(" at level {}", listed(levels)) }
+    }
+
+    /// The remaining answers, grouped by verdict, the lowest level first.
     fn by_verdict(&self) -> Vec<(Verdict, Vec<CompressionLevel>)> {
         let mut answers: Vec<(Verdict, Vec<CompressionLevel>)> = Vec::new();
         for (verdict, level) in &self.between {
@@ -107,18 +137,18 @@ fn listed(levels: &[CompressionLevel]) -> String {
     text
 }
 
-fn write_answer(f: &mut fmt::Formatter<'_>, verdict: Verdict, level: &str) -> fmt::Result {
+fn write_answer(f: &mut fmt::Formatter<'_>, verdict: Verdict, at_level: &str) -> fmt::Result {
     match verdict {
         Verdict::LeaveOff => f.write_str("leave compression off"),
-        Verdict::TurnOn => write!(f, "turn compression on at level {level}"),
-        Verdict::TryOnReplica => {
-            write!(f, "try level {level} on a replica first that only backups are taken from")
-        }
+        Verdict::TurnOn => write!(f, "turn compression on{at_level}"),
+        Verdict::TryOnReplica => match at_level.strip_prefix(" at ") {
+            Some(level) => write!(f, "try {level} on a replica first that only backups are taken from"),
+            None => f.write_str("try it on a replica first that only backups are taken from"),
+        },
         Verdict::CompressOffSource => {
-            write!(
-                f,
-                "compress off the source: its files at rest, or its stream on the way, at level {level}"
-            )
+            write!(f, "compress off the source: its files at rest, or its stream on the way")?;
+            f.write_str(if at_level.is_empty() { "" } else { "," })?;
+            f.write_str(at_level)
         }
         Verdict::CantTell => f.write_str("can't tell"),
     }
@@ -133,33 +163,44 @@ impl Advice {
         let (level, saved) = (level_at(place), self.saved_percent(place));
         let mut reasons = Vec::new();
         let (mut verdict, mut between) = (Verdict::CantTell, Vec::new());
+        let too_little = self.too_little(place, &mut reasons);
         match decision {
             _ if self.figures.eligible() == 0 => {
                 reasons.push("no transaction in these logs would be compressed".to_owned());
                 verdict = Verdict::LeaveOff;
             }
-            _ if self.figures.eligible_plain() < BYTES_MIN => reasons.push(format!(
-                "{} transactions of {} bytes together are too little to tell from, expected {BYTES_MIN} bytes or more",
-                self.figures.eligible(),
-                self.figures.eligible_plain()
-            )),
-            _ if self.sampled.as_ref().is_some_and(|sampled| sampled.units == 0) => reasons.push(
-                "no transaction was compressed within the budget: a longer one, such as --budget 30s, or --exact will tell"
-                    .to_owned(),
-            ),
+            _ if too_little.is_some() => {}
             Some(decision) if decision.is_clear() => {
                 verdict = decision.expected.verdict;
                 self.why(verdict, place, &mut reasons);
             }
             Some(decision) => {
-                between = decision.possible.iter().map(|answer| (answer.verdict, level_at(answer.place))).collect();
+                between =
+                    decision.possible.iter().map(|answer| (answer.verdict, level_at(answer.place))).collect();
                 reasons.push(self.why_not(&decision));
                 self.costs(place, &mut reasons);
             }
             None => {}
         }
-        self.higher_levels(place, verdict, &mut reasons);
-        self.who_pays(place, &mut reasons);
+        let only_level = self.generation.only_level();
+        if let Some(level) = only_level {
+            reasons.push(format!(
+                "this server compresses at level {level}, whatever is set; MySQL 8.0.35 and later compress at the level \
+                 that is set"
+            ));
+            let library = self.generation.library();
+            let is_exact = self.sampled.is_none();
+            if let Some(program) = library.program().filter(|_| is_exact && !library.is_available()) {
+                reasons.push(format!(
+                    "sizes are those of {}, which hardly differ from the server's {library}: {program} is not installed",
+                    Library::Linked
+                ));
+            }
+        }
+        if too_little.is_none() {
+            self.higher_levels(place, verdict, &mut reasons);
+            self.who_pays(place, &mut reasons);
+        }
         self.who_stays(&mut reasons);
         if self.payloads > 0 {
             let transactions = self.figures.transactions();
@@ -184,18 +225,50 @@ impl Advice {
         Recommendation {
             verdict,
             level: has_level.then_some(level),
+            only_level: only_level.is_some(),
             saved: has_level.then(|| (saved, self.half_width_points(place))),
+            too_little,
             between,
             reasons,
         }
     }
 
-    /// The level that the figures speak for, by its place: the one that is shown.
+    /// What there is too little of, and by how much.
+    fn too_little(&self, place: usize, reasons: &mut Vec<String>) -> Option<TooLittle> {
+        let (count, bytes) = (self.figures.eligible(), self.figures.eligible_plain());
+        if count == 0 {
+            return None;
+        }
+        if count < TRANSACTIONS_MIN || bytes < BYTES_MIN {
+            let transactions = if count == 1 { "transaction" } else { "transactions" };
+            reasons.push(format!(
+                "{count} {transactions} of {bytes} bytes together are too little to tell from, expected {TRANSACTIONS_MIN} \
+                 transactions and {BYTES_MIN} bytes or more: give more logs"
+            ));
+            return Some(TooLittle::Log);
+        }
+        let longer = "a longer one, such as --budget 2m, or --exact will tell";
+        if self.sampled.as_ref().is_some_and(|sampled| sampled.units == 0) {
+            reasons.push(format!("no transaction was compressed within the budget: {longer}"));
+            return Some(TooLittle::Budget);
+        }
+        let (saved, off) = (self.saved_percent(place), self.half_width_points(place));
+        if off > HALF_WIDTH_MAX {
+            let level = self.levels.get(place).copied().unwrap_or_default();
+            reasons.push(format!(
+                "within the budget, all that is known is that level {level} saves {saved:.1} ± {off:.1} % of the log: {longer}"
+            ));
+            return Some(TooLittle::Budget);
+        }
+        None
+    }
+
+    /// The place of the level that is shown: the one that the figures recommend.
     pub(super) fn recommended_place(&self) -> usize {
         self.decision().map_or(0, |decision| decision.expected.place)
     }
 
-    /// What the figures lead to; `None` without levels.
+    /// The decision from the figures; `None` without levels.
     pub(super) fn decision(&self) -> Option<Decision> {
         let points = self.levels.iter().enumerate().map(|(place, level)| {
             let [typical, slow] = self.commit_milliseconds(place);
@@ -212,13 +285,13 @@ impl Advice {
         decide(&points.collect::<Vec<_>>(), self.sampled.as_ref().is_some_and(|sampled| sampled.busy))
     }
 
-    /// What a level's saving may be off by, in points of the plain log.
+    /// The error of a level's saving, in points of the plain log.
     fn half_width_points(&self, place: usize) -> f64 {
         let half_width = self.sampled.as_ref().and_then(|sampled| sampled.half_widths.get(place));
         100.0 * super::per(half_width.copied().unwrap_or(0.0), self.plain_bytes() as f64)
     }
 
-    /// The figures behind an answer.
+    /// The figures that support an answer.
     fn why(&self, verdict: Verdict, place: usize, reasons: &mut Vec<String>) {
         let (level, saved) = (self.levels.get(place).copied().unwrap_or_default(), self.saved_percent(place));
         if verdict == Verdict::LeaveOff {
@@ -236,7 +309,7 @@ impl Advice {
         }
     }
 
-    /// What keeps the figures from telling, and what would help.
+    /// Why the figures don't decide, and what would help.
     fn why_not(&self, decision: &Decision) -> String {
         let place = decision.expected.place;
         let (saved, off) = (self.saved_percent(place), self.half_width_points(place));
@@ -256,7 +329,7 @@ impl Advice {
         }
     }
 
-    /// What compressing adds to the typical commit, and to the slowest but one in a hundred.
+    /// What compressing adds to the typical commit, and to the second slowest of a hundred.
     fn commit_milliseconds(&self, place: usize) -> [f64; 2] {
         let times = self.commit_times(place);
         [0.5, 0.99].map(|share| times.quantile(share) / 1e6)
@@ -269,7 +342,7 @@ impl Advice {
             reasons.push(format!("at the rate of these logs it takes {core:.1} % of a core"));
         }
         reasons.push(format!(
-            "compressing adds {} to the typical commit and at most {} to 99 of 100",
+            "compressing adds {} to the typical commit (p99 +{})",
             time(typical),
             time(slow)
         ));
@@ -291,7 +364,7 @@ impl Advice {
         }
     }
 
-    /// A class of sizes that most transactions are in, and that hardly shrinks.
+    /// Names a class of sizes that holds most transactions and hardly shrinks.
     fn who_pays(&self, place: usize, reasons: &mut Vec<String>) {
         let classes = self.figures.classes.iter().enumerate();
         let Some((number, class)) = classes.max_by_key(|(_, class)| class.transactions) else { return };
@@ -306,7 +379,7 @@ impl Advice {
         }
     }
 
-    /// Bytes that compression does not reach.
+    /// Reports bytes that compression does not reach.
     fn who_stays(&self, reasons: &mut Vec<String>) {
         let left = self.figures.left.iter().zip(Ineligible::ALL);
         let Some((left, reason)) = left.max_by_key(|(left, _)| left.bytes) else { return };
@@ -317,7 +390,7 @@ impl Advice {
     }
 }
 
-/// A time for people, given in milliseconds.
+/// A time in readable units, given in milliseconds.
 fn time(milliseconds: f64) -> String {
     match milliseconds {
         0.0..1.0 => format!("{:.0} µs", milliseconds * 1000.0),
@@ -328,14 +401,16 @@ fn time(milliseconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use binlogz_payload::ServerGeneration;
+
     use super::super::Sampled;
     use super::*;
 
-    /// Ten transactions of so many bytes together, of which so many were compressed, by `percent`.
+    /// A hundred transactions with `bytes` in total, `units` of them compressed by `percent`.
     fn advice(bytes: u64, units: u64, percent: u64) -> Advice {
-        let mut advice = Advice::new(&[CompressionLevel::DEFAULT], 1);
+        let mut advice = Advice::new(&[CompressionLevel::DEFAULT], 1, ServerGeneration::default());
         let class = &mut advice.figures.classes[3];
-        (class.transactions, class.plain, class.inner) = (10, bytes, bytes);
+        (class.transactions, class.plain, class.inner) = (100, bytes, bytes);
         let size = bytes - bytes * percent / 100;
         advice.figures.levels = vec![super::super::figures::LevelFigures { size, ..Default::default() }];
         let half_widths = vec![bytes as f64 / 1000.0];
@@ -349,8 +424,54 @@ mod tests {
         assert_eq!((told.verdict, told.level), (Verdict::CantTell, None));
         assert!(told.reasons[0].contains("no transaction was compressed within the budget"), "{told:?}");
         let told = advice(733, 10, 57).recommendation();
-        assert_eq!(told.verdict, Verdict::CantTell);
-        assert!(told.reasons[0].contains("10 transactions of 733 bytes together are too little"), "{told:?}");
+        assert_eq!((told.verdict, told.too_little), (Verdict::CantTell, Some(TooLittle::Log)));
+        assert!(
+            told.reasons[0].contains("100 transactions of 733 bytes together are too little"),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn a_few_transactions_are_too_little_whatever_their_size() {
+        let mut few = advice(1 << 30, 3, 57);
+        few.figures.classes[3].transactions = 3;
+        let told = few.recommendation();
+        assert_eq!((told.verdict, told.level, told.saved), (Verdict::CantTell, None, None));
+        assert_eq!(told.to_string(), "too few transactions to tell");
+        assert!(told.reasons[0].starts_with("3 transactions of 1073741824 bytes together"), "{told:?}");
+        few.figures.classes[3].transactions = TRANSACTIONS_MIN;
+        assert_eq!(few.recommendation().verdict, Verdict::TryOnReplica);
+    }
+
+    #[test]
+    fn a_wide_interval_is_a_budget_that_was_too_small() {
+        let with_half_width = |percent| {
+            let mut advice = advice(1 << 20, 10, 57);
+            advice.sampled.as_mut().unwrap().half_widths = vec![f64::from(1 << 20) * percent / 100.0];
+            advice.recommendation()
+        };
+        let told = with_half_width(28.0);
+        assert_eq!((told.verdict, told.level, told.saved), (Verdict::CantTell, None, None));
+        assert_eq!(told.to_string(), "budget too small to tell");
+        let expected = "within the budget, all that is known is that level 3 saves 57.0 ± 28.0 % of the log: \
+            a longer one, such as --budget 2m, or --exact will tell";
+        assert_eq!(told.reasons[0], expected);
+        assert_eq!(with_half_width(9.9).verdict, Verdict::TryOnReplica);
+    }
+
+    #[test]
+    fn a_server_without_levels_gets_a_yes_or_no() {
+        let told = |percent| {
+            let mut advice = advice(1 << 20, 10, percent);
+            advice.generation = ServerGeneration::Flushed;
+            advice.recommendation()
+        };
+        let expected =
+            "try it on a replica first that only backups are taken from (saves 57.0 ± 0.1 % of the log)";
+        assert_eq!(told(57).to_string(), expected);
+        assert!(told(57).reasons.iter().any(|reason| reason.contains("whatever is set")), "{:?}", told(57));
+        let expected = "can't tell yet: leave compression off, or try it on a replica first that only backups are taken from";
+        assert_eq!(told(10).to_string(), expected);
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Draws a sample of transactions, of large ones their beginnings, while a log goes by once.
+//! Draws a sample of transactions, only the beginnings of large ones, in one pass over a log.
 //!
 //! Every transaction gets a number from the seed and its GTID event, and those with the lowest numbers of
-//! their class of size are kept: any number of workers keeps the same. The bytes of the kept ones go to
-//! a temporary file. Large transactions are all compressed at a fast level: what that gives, for the
-//! beginning and for the whole, says what the beginning stands for.
+//! their class of size are kept: the result is the same for any number of workers. The bytes of the kept ones
+//! go to a temporary file. Large transactions are all compressed at a fast level: its sizes, for the
+//! beginning and for the whole, say what the beginning represents.
 
 use std::collections::BinaryHeap;
 use std::ops::Range;
@@ -19,10 +19,10 @@ use super::{Commits, Part};
 use crate::stats::TableName;
 use crate::stats::size_class::{CLASSES, SizeClass, class_of};
 
-/// Transactions from this size on, in bytes, are large: few fit into the time, and they differ.
+/// Transactions from this size up, in bytes, are large: few fit into the time, and they differ.
 pub(super) const LARGE: u64 = 64 << 10;
 
-/// Classes of size whose transactions are not large; the others have none but large ones.
+/// Classes of size without large transactions; the other classes hold only large ones.
 pub(super) const SMALL_CLASSES: usize = {
     let mut class = 0;
     while SizeClass::numbered(class).from < LARGE {
@@ -38,10 +38,10 @@ pub(super) const BEGINNING: u64 = 24 * MARK_EVERY;
 /// The level at which large transactions are compressed whole.
 pub(super) const FAST: CompressionLevel = CompressionLevel::DEFAULT;
 
-/// Transactions kept of a class: what is kept of each takes some 300 bytes of memory.
+/// Transactions kept of a class: each takes some 300 bytes of memory.
 const KEPT_MAX: usize = 8000;
 
-/// What all workers share.
+/// State shared by all workers.
 #[derive(Debug)]
 pub struct Sampler {
     seed: u64,
@@ -63,7 +63,7 @@ pub(super) struct Kept {
     /// The one with the highest number on top.
     pub(super) units: BinaryHeap<Unit>,
     bytes: u64,
-    /// Numbers from here on are not kept any more.
+    /// Numbers from here on are no longer kept.
     limit: u64,
 }
 
@@ -75,12 +75,12 @@ pub(super) struct Unit {
     log: u64,
     /// Its stratum in its class.
     pub(super) stratum: usize,
-    /// Where its bytes stand in the spool.
+    /// Where its bytes are in the spool.
     pub(super) bytes: Vec<Range<u64>>,
-    /// Bytes of the transaction in the log, and what those become.
+    /// Bytes of the transaction in the log, and its size once compressed.
     pub(super) plain: u64,
     pub(super) becomes: TransactionSize,
-    /// Of a large one.
+    /// Set for a large transaction.
     pub(super) large: Option<Large>,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Unit {
 pub(super) struct Large {
     /// Bytes that the compressor gets.
     pub(super) inner: u64,
-    /// What the fast level makes of it: up to each mark of its beginning, and in all.
+    /// The fast level's output size: up to each mark of its beginning, and in total.
     pub(super) marks: Vec<u64>,
     pub(super) fast: u64,
 }
@@ -121,7 +121,7 @@ impl Ord for Unit {
 }
 
 impl Sampler {
-    /// Nothing kept yet; at most so many bytes of each class of size.
+    /// An empty sampler; keeps at most `class_bytes` bytes of each class of size.
     pub fn new(seed: u64, class_bytes: u64) -> Self {
         let kept = || Kept { units: BinaryHeap::new(), bytes: 0, limit: u64::MAX };
         let store = Store { classes: std::array::from_fn(|_| kept()), spool: Spool::on_disk() };
@@ -193,7 +193,7 @@ pub(super) fn mixed(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Counts transactions and draws the sample; one a worker.
+/// Counts transactions and draws the sample; each worker has one.
 #[derive(Debug)]
 pub struct SampleMeter {
     sampler: Arc<Sampler>,
@@ -205,7 +205,8 @@ pub struct SampleMeter {
 }
 
 impl SampleMeter {
-    /// A worker for the log of this number; some transactions are kept for [`super::Advice::measure_commits`].
+    /// A worker for the log with this number; some transactions are kept for
+    /// [`super::Advice::measure_commits`].
     ///
     /// # Errors
     ///
@@ -221,7 +222,7 @@ impl SampleMeter {
         })
     }
 
-    /// A unit of the sample, if the transaction is to be one.
+    /// A unit of the sample, if the transaction was drawn.
     fn unit(&self, transaction: &Extracted<'_>, class: usize, number: u64) -> Option<Unit> {
         self.sampler.is_kept(class, number).then(|| Unit {
             number,
@@ -234,8 +235,8 @@ impl SampleMeter {
         })
     }
 
-    /// Looks at all bytes of a transaction: which tables it changes, what it is to be told from, and, if it
-    /// is one, the unit of the sample.
+    /// Reads all bytes of a transaction: finds the tables it changes, its known size and, if it was drawn,
+    /// the unit of the sample.
     fn small(&mut self, transaction: &mut Extracted<'_>, class: usize) -> Result<Seen, Error> {
         let number = self.sampler.number(self.log, transaction.gtid_event());
         let mut unit = self.unit(transaction, class, number);

@@ -1,8 +1,8 @@
-//! Compresses the sample, as much of it as the time allows.
+//! Compresses as much of the sample as time allows.
 //!
-//! First come a few units of each stratum. What these say of how much units differ decides which strata the rest
-//! of the time goes to (Neyman's allocation). Of a unit above [`LEARNT`] each worker has
-//! some of the levels, so that all cores work on it.
+//! First come a few units of each stratum. How much these differ decides which strata get the rest of the
+//! time (Neyman's allocation). For a unit above [`LEARNT`] each worker takes some of the levels, so that all
+//! cores work on it.
 
 use std::cell::Cell;
 use std::io::Read;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use binlogz_flow::measure::{Cost, CpuClock, MARK_EVERY, Meter};
 use binlogz_flow::ordered;
-use binlogz_payload::{CompressionLevel, Error, Spool};
+use binlogz_payload::{CompressionLevel, Error, Recipe, Spool};
 
 use super::Advice;
 use super::estimate::{Estimator, Measured, MeasuredUnit};
@@ -21,33 +21,34 @@ use super::strata::BUCKETS;
 use super::table_walk::TableWalk;
 use crate::stats::size_class::CLASSES;
 
-/// Enough: a half-width of this part of the result at every level. Where that leaves open what to recommend, the next
-/// one is tried.
+/// A half-width of this fraction of the result at every level is enough. If that leaves the recommendation
+/// open, the next one is tried.
 const HALF_WIDTHS_ENOUGH: [f64; 3] = [0.0075, 0.003, 0.001];
 
-/// The machine does something else if compressing takes so many times its processor time.
+/// The machine is busy with something else if compressing takes this many times its processor time.
 const BUSY: f64 = 1.3;
 
-/// Before this many units there is no telling.
+/// With fewer units than this, nothing can be concluded.
 const UNITS_MIN: u64 = 200;
 
-/// Units of a stratum that come first, if it has at least [`PILOT_SHARE`] of the bytes; else one does.
+/// Units of a stratum that come first, if it has at least [`PILOT_SHARE`] of the bytes; otherwise one.
 const PILOT: usize = 4;
 
 /// See [`PILOT`].
 const PILOT_SHARE: f64 = 0.02;
 
-/// Bytes that are compressed between two looks at the watch.
+/// Bytes compressed between two checks of the clock.
 const STEP: usize = 64 << 10;
 
-/// Bytes of large transactions' beginnings that can be compressed in time, about. They are shared among
-/// the large transactions, and at least two marks are looked at of each.
+/// Roughly, the bytes of large transactions' beginnings that can be compressed in time. The large
+/// transactions share them, and each is compressed up to at least two marks.
 const BEGINNINGS: u64 = 32 << 20;
 
-/// Behind so many bytes there is enough to refer to. Transactions above are compressed only in part.
+/// After this many bytes there is enough history to refer to. Larger transactions are compressed only in
+/// part.
 const LEARNT: u64 = 2 << 20;
 
-/// How a sample came out.
+/// The result of a sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampled {
     pub(super) seed: u64,
@@ -55,27 +56,27 @@ pub struct Sampled {
     pub(super) bytes: u64,
     /// By level, in bytes.
     pub(super) half_widths: Vec<f64>,
-    /// Whether the machine did something else meanwhile, so that times are known less well.
+    /// Whether the machine was busy with something else, so that times are less certain.
     pub(super) busy: bool,
 }
 
-/// A unit that waits: its class, its place among those of its stratum.
+/// A unit that waits: its class, and its place among those of its stratum.
 struct Waiting {
     class: usize,
     place: usize,
     unit: Unit,
 }
 
-/// A unit at all levels, or one worker's part of a large unit: which, and when.
+/// A unit at all levels, or one worker's part of a large unit, with the time for it.
 struct Job<'a> {
     waiting: &'a Waiting,
     part: Option<(usize, Span)>,
 }
 
-/// The time: whether it is over, and whether a unit more would still be done in it.
+/// The clock: whether time is over, and whether another unit would still fit.
 struct Watch {
     deadline: Instant,
-    /// What the longest unit took, in nanoseconds.
+    /// The time of the longest unit, in nanoseconds.
     longest: AtomicU64,
 }
 
@@ -96,19 +97,20 @@ impl Watch {
 /// What a sample is compressed with.
 struct Run<'a> {
     levels: &'a [CompressionLevel],
+    recipe: Recipe,
     workers: usize,
     watch: Watch,
     spool: Spool,
     plan: Plan,
     /// Bytes of each large transaction that are compressed.
     beginning: u64,
-    /// Nanoseconds that measuring took: by the clock on the wall, and of processor time.
+    /// Nanoseconds that measuring took: elapsed, and of processor time.
     spent: [AtomicU64; 2],
 }
 
 impl Advice {
     /// Compresses the sample until `deadline`, or until it is large enough, and estimates the rest.
-    /// `progress` is told the bytes of the sample that are done.
+    /// `progress` is called with the number of bytes of the sample that are done.
     ///
     /// # Errors
     ///
@@ -127,6 +129,7 @@ impl Advice {
         let large: u64 = large.map(|class| class.transactions).sum();
         let run = Run {
             levels: &levels,
+            recipe: self.generation.recipe(),
             workers,
             watch: Watch { deadline, longest: AtomicU64::new(0) },
             spool,
@@ -216,7 +219,7 @@ impl Run<'_> {
         wall > BUSY * cpu
     }
 
-    /// Measures units, in this order, as far as time allows and until it is `enough`; whether it may go on.
+    /// Measures units, in this order, until time is over or `enough` says so. Returns whether it may go on.
     fn measure(
         &self,
         units: &[Waiting],
@@ -234,7 +237,7 @@ impl Run<'_> {
         let mut spans = Spans::new(self.watch.deadline, large);
         let mut span = None;
         let (mut over, stop) = (false, AtomicBool::new(false));
-        // The levels of the unit under way, by their places.
+        // The levels of the current unit, by their places.
         let mut so_far: Vec<(usize, Measured)> = Vec::new();
         ordered::run(
             self.workers,
@@ -242,7 +245,7 @@ impl Run<'_> {
                 let stopped = !self.watch.has_time() || stop.load(Ordering::Relaxed);
                 let (waiting, part) = jobs.next()?;
                 match part {
-                    // All parts of a unit are measured, or none.
+                    // Measure all parts of a unit, or none.
                     Some(part) if part > 0 => {}
                     _ if stopped => return None,
                     Some(_) => span = Some(spans.next()),
@@ -251,10 +254,10 @@ impl Run<'_> {
                 Some(Ok(Job { waiting, part: part.zip(span) }))
             },
             (),
-            || Worker::new(self.levels),
+            || Worker::new(self.levels, self.recipe),
             |worker, job| Ok((job.waiting, worker.measure(&job, self)?)),
             |(waiting, levels): (&Waiting, Option<_>)| {
-                // What comes behind one that was not measured would not be drawn by chance alone.
+                // Units after one that was not measured would no longer be a random choice.
                 over |= levels.is_none();
                 let Some(Levels { levels, tables }) = levels.filter(|_| !over) else { return Ok(()) };
                 so_far.extend(levels);
@@ -292,14 +295,14 @@ impl Unit {
 
 type Tables = Vec<(std::sync::Arc<crate::stats::TableName>, u64)>;
 
-/// What came of a unit, at some levels, by their places, or all.
+/// The results of a unit, at some levels, by their places, or at all.
 struct Levels {
     levels: Vec<(usize, Measured)>,
     tables: Tables,
 }
 
 struct Worker {
-    /// One a level.
+    /// One for each level.
     meters: Vec<Meter>,
     walk: TableWalk,
     clock: CpuClock,
@@ -307,13 +310,14 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(levels: &[CompressionLevel]) -> Result<Self, binlogz_flow::Error> {
-        let meters = levels.iter().map(|level| Meter::new(&[*level])).collect::<Result<_, _>>()?;
+    fn new(levels: &[CompressionLevel], recipe: Recipe) -> Result<Self, binlogz_flow::Error> {
+        let meters = levels.iter().map(|level| Meter::new(&[*level], recipe));
+        let meters = meters.collect::<Result<_, _>>()?;
         let (walk, clock) = (TableWalk::default(), CpuClock::default());
         Ok(Worker { meters, walk, clock, events: Vec::new() })
     }
 
-    /// Does a job; `None` if time is over before it is done.
+    /// Runs a job; `None` if time is over first.
     fn measure(&mut self, job: &Job<'_>, run: &Run<'_>) -> Result<Option<Levels>, Error> {
         let (began, clock) = (Instant::now(), self.clock);
         let (levels, cpu) = clock.time(|| self.measured(job, run));
@@ -387,7 +391,7 @@ impl Worker {
             Ok(())
         };
         if whole {
-            // What time cuts short is thrown away: there is no mark to tell from.
+            // If time cuts it short, it is thrown away: there is no mark to compare with.
             let costs = meter.read(large.inner, |sink| {
                 feed(sink)?;
                 if at.get() < wanted {
@@ -406,18 +410,18 @@ impl Worker {
         let Some((cost, marks)) = costs.first().zip(marks.first()) else { return Ok(None) };
         let Some(payload_size) = extrapolated(marks, large) else { return Ok(None) };
         let behind = payload_size - marks.last().copied().unwrap_or(0).min(payload_size);
-        // What time cut short tells less.
+        // A result that was cut short is less certain.
         let behind = (behind as f64 * super::per(wanted as f64, at.get() as f64)) as u64;
         let mut level = measured(&Cost { payload_size, ..*cost }, unit, behind)?;
-        // The time is that of the beginning: it counts for as many bytes.
+        // The time is that of the beginning: scale it up to the whole.
         level.compress = (level.compress as f64 * super::per(large.inner as f64, at.get() as f64)) as u64;
         Ok(Some(level))
     }
 }
 
-/// How large the payload will be, from its marks and those of the fast level. The beginning up to [`LEARNT`] has
-/// nothing to refer to, so the rest is like what comes between that and the last mark; where there is no more,
-/// like all there is.
+/// Estimates the payload's size from its marks and those of the fast level. The beginning up to [`LEARNT`]
+/// has nothing to refer to, so the rest is taken to be like what comes between that and the last mark; if
+/// there is no more, like the whole beginning.
 fn extrapolated(marks: &[u64], large: &Large) -> Option<u64> {
     const LEARNT_MARK: usize = (LEARNT / MARK_EVERY) as usize - 1;
     let last = marks.len().checked_sub(1)?;

@@ -1,11 +1,11 @@
-//! Lays the figures out as tables. docs/advise.md describes each column.
+//! Lays the figures out as tables. docs/reference/advise.md describes each column.
 
+use binlogz_figures::{Cell, Section};
 use binlogz_payload::Ineligible;
 
 use super::{Advice, per, saved_percent};
 use crate::stats::sections::utc;
 use crate::stats::size_class::SizeClass;
-use crate::stats::{Cell, Section};
 
 const SUMMARY: &[&str] = &[
     "files",
@@ -67,7 +67,7 @@ const SECONDS_PER_DAY: f64 = 86_400.0;
 const MICROSECONDS: f64 = 1e3;
 
 impl Advice {
-    /// All tables. Those that are by level as well have its rows one level behind the other.
+    /// All tables. Those that are also by level have their levels' rows one after the other.
     pub fn sections(&self) -> Vec<Section> {
         vec![
             self.recommendation_section(),
@@ -83,8 +83,8 @@ impl Advice {
         ]
     }
 
-    /// The same for people: what is by something else as well as by level is shown at the level that
-    /// is recommended, of tables and hours the first `top`; empty tables not at all.
+    /// The same for people: tables by level and something else are shown at the recommended level only, with
+    /// the first `top` tables and hours; empty tables are left out.
     pub fn shown(&self, top: usize) -> Vec<Section> {
         let place = self.recommended_place();
         let level = self.levels.get(place).map(|level| Cell::from(u64::from(level.get())));
@@ -212,7 +212,7 @@ impl Advice {
                 let begin = utc(hour.saturating_mul(3_600_000_000));
                 let plain = figures.left + figures.plain.iter().sum::<u64>();
                 let size = figures.left + figures.levels.get(place).copied().unwrap_or(0);
-                // Up to the minute.
+                // To the minute.
                 let begin = begin.get(..16).unwrap_or(&begin);
                 let mut cells = vec![level.clone(), begin.into(), figures.transactions.into()];
                 cells.extend(size_cells(plain, size));
@@ -270,7 +270,7 @@ impl Advice {
     }
 }
 
-/// Bytes before and after, and what is saved.
+/// Bytes before and after, and the saving.
 fn size_cells(plain: u64, size: u64) -> [Cell; 3] {
     [plain.into(), size.into(), Cell::decimal(saved_percent(plain, size), 2)]
 }

@@ -1,28 +1,31 @@
-//! Strata: transactions of one class of size that change mostly the same table. They compress alike, so what is
-//! left to chance within a stratum is little.
+//! Strata: transactions of one class of size that mostly change the same table. They compress alike, so
+//! little is left to chance within a stratum.
 //!
-//! Of each stratum the transactions' bytes X are known, from the log; a sample of n of its N transactions gives
-//! the ratio R of what they become to what they are, and R·X stands for all of them. Of large transactions, in the
-//! place of their bytes stands what a fast level makes of them, which is known of all. Strata of which too few
-//! were sampled are taken together.
+//! For each stratum the log gives the transactions' bytes X. A sample of n of its N transactions gives the
+//! ratio R of compressed to original size, and R·X estimates all of them. For large transactions X is instead
+//! the output of a fast level, which is known for all. Strata with too few sampled units are combined.
 //!
-//! There are [`BUCKETS`] of them in a class, whatever the number of tables: names are hashed.
+//! A class has [`BUCKETS`] strata, whatever the number of tables: names are hashed.
 
 use std::sync::Arc;
 
 use super::sample::mixed;
 use crate::stats::TableName;
 
-/// Strata of a class.
+/// The number of strata in a class.
 pub(super) const BUCKETS: usize = 16;
 
-/// A stratum of fewer sampled units is taken together with others.
+/// A stratum with fewer sampled units is combined with others.
 const UNITS_ALONE: f64 = 3.0;
 
-/// What may be wrong with taking the beginning of a transaction for the rest, as a part of the rest.
+/// The possible error of taking the beginning of a transaction for the rest, as a fraction of the rest.
 const BEHIND_ERROR: f64 = 0.02;
 
-/// Units differ by at least so much, as a part of what they become, whatever a few of them say.
+/// The possible error for a stratum of which nothing was measured, as a fraction of its size.
+pub(super) const UNKNOWN_ERROR: f64 = 0.5;
+
+/// Units differ by at least this much, as a fraction of their compressed size, whatever a few of them
+/// suggest.
 const SPREAD_MIN: f64 = 0.002;
 
 /// The stratum of a transaction in its class: that of the table with most of its bytes.
@@ -39,7 +42,7 @@ pub(super) fn bucket(tables: &[(Arc<TableName>, u64)]) -> usize {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Known {
     pub(super) transactions: u64,
-    /// What they are: bytes in the log, or those that the fast level makes of them.
+    /// Their known size: bytes in the log, or the output of the fast level.
     pub(super) x: u64,
 }
 
@@ -54,7 +57,7 @@ impl Known {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sums {
     pub(super) units: f64,
-    /// What they are, and its square.
+    /// Known sizes, and their squares.
     x: f64,
     xx: f64,
     levels: Vec<LevelSums>,
@@ -62,11 +65,11 @@ pub(super) struct Sums {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct LevelSums {
-    /// What they become, its square, its product with what they are.
+    /// Compressed sizes, their squares, and their products with the known sizes.
     y: f64,
     yy: f64,
     xy: f64,
-    /// The part of what they become that is an estimate, since only the beginning was compressed.
+    /// The part of the compressed sizes that is an estimate, since only the beginning was compressed.
     behind: f64,
 }
 
@@ -75,7 +78,8 @@ impl Sums {
         Sums { levels: vec![LevelSums::default(); levels], ..Sums::default() }
     }
 
-    /// Adds a unit: what it is, and what it becomes at each level, with how much of that is an estimate.
+    /// Adds a unit: its known size, and its compressed size at each level, with how much of that is an
+    /// estimate.
     pub(super) fn count(&mut self, x: u64, levels: impl Iterator<Item = (u64, u64)>) {
         let x = x as f64;
         self.units += 1.0;
@@ -106,11 +110,11 @@ impl Sums {
         self.levels.get(level).copied().unwrap_or_default()
     }
 
-    /// What a unit's bytes differ from what the ratio says of it, squared, on average.
+    /// The mean squared difference between a unit's size and what the ratio predicts.
     fn residual(&self, level: usize) -> f64 {
         let LevelSums { y, yy, xy, .. } = self.level(level);
         if self.units < 2.0 {
-            // One unit tells nothing of how they differ: as if it might be off by a tenth.
+            // One unit says nothing about how units differ: assume an error of a tenth.
             return (0.1 * y).powi(2);
         }
         let ratio = y / self.x;
@@ -119,12 +123,12 @@ impl Sums {
     }
 }
 
-/// What all transactions of a stratum, or of several, become at a level.
+/// The estimate for all transactions of one or more strata at a level.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Estimate {
     pub(super) size: f64,
     pub(super) variance: f64,
-    /// What is added to the half-width as it is.
+    /// Added to the half-width unchanged.
     pub(super) systematic: f64,
 }
 
@@ -137,7 +141,7 @@ impl Estimate {
         if n >= population {
             return Estimate { size, variance: 0.0, systematic };
         }
-        // Few units may by chance be alike.
+        // A few units may be alike by chance.
         let few = 1.0 + 4.0 / n;
         let mean = sums.x / n;
         let variance = (x / mean).powi(2) * (1.0 - n / population) * sums.residual(level) / n * few;
@@ -151,8 +155,8 @@ impl Estimate {
     }
 }
 
-/// The strata of a class, those together of which too few were sampled; which those are comes with them.
-/// Nothing if nothing of the class was sampled.
+/// The strata of a class, combined where too few units were sampled, each with the numbers of its strata.
+/// Empty if nothing of the class was sampled.
 pub(super) fn pooled(known: &[Known; BUCKETS], sums: &[Sums; BUCKETS]) -> Vec<(Vec<usize>, Known, Sums)> {
     let strata = || known.iter().zip(sums).enumerate().filter(|(_, (known, _))| known.transactions > 0);
     let is_alone = |(known, sums): (&Known, &Sums)| sums.units >= UNITS_ALONE.min(known.transactions as f64);
@@ -177,17 +181,26 @@ pub(super) fn pooled(known: &[Known; BUCKETS], sums: &[Sums; BUCKETS]) -> Vec<(V
     found
 }
 
-/// What the strata of a class become at a level; `None` if nothing of it was sampled.
+/// The estimate for the strata of a class at a level; `None` if nothing of it was sampled.
 pub(super) fn estimate(known: &[Known; BUCKETS], sums: &[Sums; BUCKETS], level: usize) -> Option<Estimate> {
     let mut found: Option<Estimate> = None;
-    for (_, known, sums) in pooled(known, sums).iter().filter(|(.., sums)| sums.x > 0.0) {
-        found.get_or_insert_default().add(Estimate::of(*known, sums, level));
+    for (places, together, sum) in pooled(known, sums).iter().filter(|(.., sums)| sums.x > 0.0) {
+        let mut estimate = Estimate::of(*together, sum, level);
+        // How other tables compress says little about one without sampled units.
+        let unseen = known
+            .iter()
+            .zip(sums)
+            .enumerate()
+            .filter(|(place, (_, sums))| places.contains(place) && sums.units < 1.0);
+        let unseen: u64 = unseen.map(|(_, (known, _))| known.x).sum();
+        estimate.systematic += UNKNOWN_ERROR * estimate.size * super::per(unseen as f64, together.x as f64);
+        found.get_or_insert_default().add(estimate);
     }
     found
 }
 
-/// How much a unit more of each stratum brings, beside what it costs (Neyman's allocation): its transactions
-/// times how they differ, as a part of `sizes` by level, by the root of what one takes.
+/// The benefit of one more unit of each stratum, relative to its cost (Neyman's allocation): its transactions
+/// times how much they differ, as a fraction of `sizes` by level, divided by the root of one unit's time.
 pub(super) fn weights(
     known: &[Known; BUCKETS],
     sums: &[Sums; BUCKETS],
@@ -213,7 +226,7 @@ pub(super) fn weights(
 mod tests {
     use super::*;
 
-    /// Strata of `count` transactions each, which become this part of what they are; `sampled` of each.
+    /// Strata given as ratio, number of transactions and number sampled.
     fn strata(ratios: &[(f64, u64, u64)]) -> ([Known; BUCKETS], [Sums; BUCKETS]) {
         let mut known = [Known::default(); BUCKETS];
         let mut sums = std::array::from_fn(|_| Sums::new(1));
@@ -236,7 +249,7 @@ mod tests {
         let truth = 0.2 * known[0].x as f64 + 0.8 * known[1].x as f64;
         assert!((found.size / truth - 1.0).abs() < 0.002, "{found:?} {truth}");
         assert!(found.variance.sqrt() < 0.005 * truth, "{found:?}");
-        // Taken together they'd differ by far more.
+        // Combined they'd differ by far more.
         let (one, both) = (Known { transactions: 1000, x: known[0].x + known[1].x }, {
             let mut both = sums[0].clone();
             both.add(&sums[1]);
@@ -253,9 +266,23 @@ mod tests {
         assert_eq!(pooled(&known, &sums).len(), 1);
         let (known, sums) = strata(&[(0.5, 50, 0)]);
         assert!(estimate(&known, &sums, 0).is_none());
-        // All of a stratum leave nothing to chance, however few they are.
+        // A stratum that is sampled completely leaves nothing to chance, however small it is.
         let (known, sums) = strata(&[(0.5, 2, 2)]);
         assert_eq!(estimate(&known, &sums, 0).unwrap().variance, 0.0);
+    }
+
+    #[test]
+    fn a_stratum_without_a_sample_may_be_unlike_the_others() {
+        // When time ran out, four of one table were drawn, all alike, and none of the other.
+        let (known, sums) = strata(&[(0.8, 8, 4), (0.9, 8, 0)]);
+        let found = estimate(&known, &sums, 0).unwrap();
+        let truth = 0.8 * known[0].x as f64 + 0.9 * known[1].x as f64;
+        let half_width = 3.5 * found.variance.sqrt() + found.systematic;
+        assert!((found.size - truth).abs() < half_width, "{found:?} {truth}");
+        assert!((found.systematic / found.size - 0.25).abs() < 0.01, "{found:?}");
+        // One unit is something.
+        let (known, sums) = strata(&[(0.8, 8, 4), (0.9, 8, 1)]);
+        assert_eq!(estimate(&known, &sums, 0).unwrap().systematic, 0.0);
     }
 
     #[test]

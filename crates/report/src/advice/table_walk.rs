@@ -1,12 +1,12 @@
-//! Which tables the bytes of a transaction belong to, as they go by.
+//! Which tables the bytes of a transaction belong to, found while they pass through.
 //!
 //! ```text
 //! table map   header 19 | table id 6 | flags 2 | length 1, database, 0 | length 1, table, 0 | ...
 //! rows        header 19 | table id 6 | ...
 //! ```
 //!
-//! Only these few bytes of an event are looked at; in events of old servers that have them elsewhere,
-//! bytes are counted for no table.
+//! Only these few bytes of an event are read. In events of old servers that have them elsewhere, bytes are
+//! counted for no table.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use crate::stats::TableName;
 
 const TABLE_ID_SIZE: usize = 6;
 
-/// Bytes in front of a database's name: table id and flags.
+/// Bytes before a database's name: table id and flags.
 const NAMES_OFFSET: usize = TABLE_ID_SIZE + 2;
 
-/// Bytes of an event that are looked at: as far as two names of any length reach.
+/// Bytes of an event that are read: enough for two names of any length.
 const FRONT_MAX: usize = HEADER_SIZE + NAMES_OFFSET + 2 * (1 + 255 + 1);
 
 /// Names that are remembered from one transaction to the next.
 const NAMES_MAX: usize = 4096;
 
-/// Takes the events of transactions, as they stand in a payload.
+/// Takes the events of transactions, as they are in a payload.
 #[derive(Debug, Default)]
 pub(super) struct TableWalk {
-    /// The front of the event that goes by.
+    /// The start of the current event.
     front: Vec<u8>,
     /// Bytes of it that are still to come, once its header is known.
     left: u64,
     names: HashMap<Box<[u8]>, Arc<TableName>>,
-    /// Which table an id stands for in this transaction, as a place in `tables`.
+    /// The table for an id in this transaction, as an index into `tables`.
     ids: HashMap<[u8; TABLE_ID_SIZE], usize>,
     tables: Vec<(Arc<TableName>, u64)>,
 }
@@ -67,7 +67,7 @@ impl TableWalk {
         }
     }
 
-    /// The transaction is over: the bytes of each table's events.
+    /// Ends the transaction and returns the bytes of each table's events.
     pub(super) fn finish(&mut self) -> Vec<(Arc<TableName>, u64)> {
         self.front.clear();
         self.left = 0;
@@ -91,7 +91,7 @@ impl TableWalk {
         self.front.clear();
     }
 
-    /// Counts an event whose body begins so.
+    /// Counts an event whose body begins with these bytes.
     fn count(&mut self, header: &EventHeader, body: &[u8]) -> Option<()> {
         let id: [u8; TABLE_ID_SIZE] = body.get(..TABLE_ID_SIZE)?.try_into().ok()?;
         let place = match header.event_type {

@@ -1,4 +1,4 @@
-//! Bytes by table, of as many tables as fit into bounded memory.
+//! Bytes by table, for as many tables as fit into bounded memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::stats::TableName;
 use crate::stats::size_class::CLASSES;
 
-/// Bytes that the tables may take. What comes behind is counted together.
+/// Bytes that the tables may take. Later tables are counted together.
 const MEMORY: usize = 8 << 20;
 
-/// What one table takes beside its names and levels, about.
+/// Roughly, what one table takes besides its names and levels.
 const ENTRY: usize = 320;
 
 /// A table's part in transactions that would be compressed.
@@ -51,7 +51,8 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Adds a table's part of a transaction: `payloads` are the transaction's, `whole` all its bytes.
+    /// Adds a table's part of a transaction: `payloads` are the transaction's sizes by level, `whole` all its
+    /// bytes.
     pub(super) fn count(
         &mut self,
         name: &Arc<TableName>,
@@ -90,7 +91,7 @@ impl Tables {
         }
     }
 
-    /// Adds what comes behind.
+    /// Adds the figures of a later piece.
     pub(super) fn add(&mut self, other: &Tables) {
         for (name, figures) in &other.tables {
             self.of(name, figures.shares.len()).add(figures);
@@ -100,7 +101,7 @@ impl Tables {
         }
     }
 
-    /// The figures of a table, if there are some.
+    /// The figures of a table, if there are any.
     pub(super) fn get(&self, name: Option<&TableName>) -> Option<&TableFigures> {
         match name {
             None => self.others.as_ref(),
@@ -108,7 +109,7 @@ impl Tables {
         }
     }
 
-    /// All figures, to be changed.
+    /// All figures, mutable.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Option<&TableName>, &mut TableFigures)> {
         let named = self.tables.iter_mut().map(|(name, figures)| (Some(&**name), figures));
         named.chain(self.others.iter_mut().map(|figures| (None, figures)))

@@ -1,7 +1,7 @@
-//! What `zstd FILE` would make of the logs: what is lost by compressing each transaction alone.
+//! The size of the logs after `zstd FILE`: shows what is lost by compressing each transaction alone.
 //!
-//! Small logs are compressed whole. Of others some pieces are, each with what stands in front of it for
-//! zstd to refer to, and stand for the rest.
+//! Small logs are compressed whole. For others a few pieces represent the rest, each compressed with the
+//! bytes before it for zstd to refer to.
 
 use std::io;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ const LEVELS: [i64; 2] = [3, 19];
 /// Logs up to this size, in bytes, are compressed whole.
 const WHOLE_MAX: u64 = 4 << 20;
 
-/// Bytes of a piece, and of what stands in front of it.
+/// Bytes of a piece, and of the part before it.
 const PIECE: u64 = 2 << 20;
 
-/// Pieces that stand for all.
+/// The number of pieces that represent all files.
 const PIECES: u64 = 4;
 
-/// Bytes that are compressed between two looks at the watch.
+/// Bytes compressed between two checks of the clock.
 const STEP: u64 = 128 << 10;
 
-/// What zstd makes of all files at a level.
+/// The size of all files after zstd at a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WholeFile {
     pub(super) level: CompressionLevel,
@@ -40,15 +40,15 @@ pub(super) struct WholeFile {
 struct Job {
     level: usize,
     file: usize,
-    /// Where to begin, what to count from, and where to end.
+    /// Where to begin, where to start counting, and where to end.
     start: u64,
     from: u64,
     end: u64,
 }
 
 impl Advice {
-    /// Compresses the files, or pieces of them, until `deadline`. Levels above all that were asked for
-    /// are left out: they would take longest.
+    /// Compresses the files, or pieces of them, until `deadline`. Levels above all requested ones are left
+    /// out: they would take longest.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl Advice {
     }
 }
 
-/// Pieces all over the files: one at a random place of each part.
+/// Pieces spread over the files: one at a random place of each part.
 fn pieces(files: &[(Arc<dyn ReadAt>, u64)], total: u64, seed: u64) -> Vec<(usize, u64, u64, u64)> {
     let part = total / PIECES;
     let places = (0..PIECES).map(|piece| piece * part + mixed(seed ^ piece) % part.max(1));
@@ -125,7 +125,7 @@ fn pieces(files: &[(Arc<dyn ReadAt>, u64)], total: u64, seed: u64) -> Vec<(usize
         .collect()
 }
 
-/// How large the bytes from `from` on become; `None` if time is over before.
+/// The compressed size of the bytes from `from` on; `None` if time is over first.
 fn compressed(
     places: &dyn ReadAt,
     job: &Job,

@@ -1,4 +1,4 @@
-//! What is known of a transaction, which stands in each of its lines.
+//! What is known of a transaction and repeated in each of its lines.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ pub(super) struct Frame {
     payload_size: Option<u64>,
     uncompressed_size: Option<u64>,
     statement: Option<Arc<[u8]>>,
-    /// The whole field, as it stands in lines; empty if it has to be written anew.
+    /// The whole field, as it is in lines; empty if it has to be rebuilt.
     text: Vec<u8>,
     is_open: bool,
 }
 
 impl Frame {
-    /// Takes an event that stands at this position, in a transaction or between them.
+    /// Takes an event at this position, in a transaction or between them.
     pub(super) fn pass(&mut self, event: &Event<'_>, position: u64, boundary: Boundary) -> Result<()> {
         match boundary {
             Boundary::Outside => *self = Frame::default(),
@@ -102,7 +102,7 @@ impl Frame {
         Ok(())
     }
 
-    /// Appends the field `transaction`, inside of one.
+    /// Appends the field `transaction`, if inside one.
     pub(super) fn push(&mut self, out: &mut Vec<u8>) {
         if !self.is_open {
             return;
@@ -146,7 +146,7 @@ pub(super) fn push_query(out: &mut Vec<u8>, query: &QueryEvent<'_>) {
     }
 }
 
-/// A statement as text: in the character set of its session, where the event tells it.
+/// A statement as text, in the character set of its session if the event gives it.
 fn statement_text<'a>(query: &QueryEvent<'a>) -> Option<Cow<'a, str>> {
     let charset = query.status_variables.iter().find_map(|variable| match variable {
         Ok(StatusVariable::Charset { client, .. }) => Charset::of_collation(u64::from(client)),
@@ -158,14 +158,14 @@ fn statement_text<'a>(query: &QueryEvent<'a>) -> Option<Cow<'a, str>> {
     }
 }
 
-/// What a payload event says of its payload.
+/// The fields of a payload event that describe its payload.
 pub(super) fn payload_header<'a>(event: &Event<'a>) -> Result<Option<TransactionPayloadHeader<'a>>> {
     let around = HEADER_SIZE + event.log.context.framing.checksum().size();
     let body_size = u64::from(event.header.event_size).saturating_sub(around as u64);
     Ok(TransactionPayloadHeader::decode_front(event.body, body_size)?.map(|(header, _)| header))
 }
 
-/// Appends what a payload says of itself.
+/// Appends a payload's fields.
 pub(super) fn push_payload(out: &mut Vec<u8>, header: &TransactionPayloadHeader<'_>) {
     push_text(out, "compression_type", &header.compression_type().to_string());
     push_number(out, "payload_size", header.payload_size());

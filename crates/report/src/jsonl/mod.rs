@@ -1,14 +1,14 @@
-//! A log as JSON, one object a line: a line for each event, but for each row of a row event.
+//! A log as JSON lines: one for each event, except that row events have one for each row.
 //!
 //! ```text
-//! EventBatch → Printer ── state.rs  what goes from batch to batch
+//! EventBatch → Printer ── state.rs  what carries over from batch to batch
 //!                      ├─ frame.rs  what is known of the transaction, in each of its lines
 //!                      ├─ value.rs  the columns of a row
 //!                      └─ text.rs   strings and numbers
 //! ```
 //!
-//! Lines are written by hand into a buffer: nothing is built up for them. What each field says is described in
-//! `docs/jsonl.md`; fields are only ever added.
+//! Lines are written straight into a buffer; no intermediate values are built. `docs/reference/jsonl.md`
+//! describes each field; fields are only ever added.
 
 mod frame;
 mod printer;

@@ -1,4 +1,4 @@
-//! Writes the events of batches as lines, on any core: the order they depend on is that of [`State`].
+//! Writes the events of batches as lines, on any core; what depends on their order is in [`State`].
 
 use std::sync::Arc;
 
@@ -16,23 +16,23 @@ use super::frame::{payload_header, push_payload, push_query};
 use super::state::State;
 use super::text::{push_base64, push_bytes_as_text, push_name, push_number, push_string, push_text};
 use super::value::push_value;
-use crate::mysqlbinlog::{Positions, Selection};
+use crate::selection::{Positions, Selection};
 
 /// Whether there is more to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// There may be.
     GoesOn,
-    /// Nothing behind this is asked for.
+    /// Nothing after this is asked for.
     Ends,
 }
 
-/// A worker's printer. One for all its batches of a log.
+/// A worker's printer, used for all its batches of a log.
 #[derive(Debug)]
 pub struct Printer<'o> {
     selection: &'o Selection,
     positions: Positions,
-    /// `{"log":"…"`: how each line begins.
+    /// `{"log":"…"`: the start of each line.
     line_begin: Vec<u8>,
     tables: Tables,
     decoder: RowDecoder,
@@ -76,13 +76,13 @@ impl<'o> Printer<'o> {
         self.tables.begin(batch)
     }
 
-    /// Lets the events that were read ahead pass by, without printing any. What is wrong with one is found where it
-    /// is printed.
+    /// Passes over the events that were read ahead, without printing any. Errors in an event are found where
+    /// it is printed.
     pub fn pass(&self, batch: &EventBatch<'_>, list: &EventList, state: &mut State) {
         let events = batch.listed(list);
         let mut from = 0;
         if state.shows_all(self.selection, self.positions) {
-            // A GTID event begins anew, whatever came before.
+            // A GTID event starts afresh, whatever came before.
             let gtids = events.types(0).filter(|(_, event_type)| event_type.is_some_and(EventType::is_gtid));
             let is_in_log = |&place: &usize| events.outline(place).is_some_and(|event| event.end.is_some());
             from = gtids.map(|(place, _)| place).filter(is_in_log).last().unwrap_or(0);
@@ -97,12 +97,12 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// Appends the lines of a batch's events, as far as they were read ahead into the list. Calls `flush` wherever
-    /// a line ends: it may take what was appended.
+    /// Appends the lines of a batch's events, as far as they were read ahead into the list. Calls `flush`
+    /// after each line; it may take what was appended.
     ///
     /// # Errors
     ///
-    /// Events that can't be read: lines up to there are whole. What `flush` fails with.
+    /// Events that can't be read: the lines before them are whole. What `flush` fails with.
     pub fn print<E: From<Error>>(
         &mut self,
         batch: &EventBatch<'_>,
@@ -119,7 +119,7 @@ impl<'o> Printer<'o> {
             match self.event(&event, state, out, &mut flush) {
                 Ok(()) => flush(out)?,
                 Err(Failed::Event(error)) => {
-                    // What was flushed meanwhile was whole lines.
+                    // Only whole lines were flushed meanwhile.
                     out.truncate(out.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
                     return Err(error.into());
                 }
@@ -168,7 +168,7 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// Appends what all lines have.
+    /// Appends the fields that all lines have.
     fn begin_line(&self, event: &Event<'_>, state: &mut State, kind: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.line_begin);
         push_number(out, "position", state.position);
@@ -189,7 +189,7 @@ impl<'o> Printer<'o> {
         state.frame.push(out);
     }
 
-    /// Appends what an event without rows says.
+    /// Appends the fields of an event without rows.
     fn fields(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> BinlogResult<()> {
         match event.header.event_type {
             EventType::QUERY => push_query(out, &QueryEvent::decode(event.body)?),
@@ -223,7 +223,7 @@ impl<'o> Printer<'o> {
                 push_number(out, "created", u64::from(description.created));
             }
             event_type if event_type.is_gtid() => {}
-            // As SHOW BINLOG EVENTS tells of them.
+            // As in SHOW BINLOG EVENTS.
             _ => {
                 let Some(frame) = &event.frame else { return Ok(()) };
                 let mut info = Vec::new();
@@ -254,7 +254,7 @@ impl<'o> Printer<'o> {
             RowsKind::Delete => "delete",
             RowsKind::Update | RowsKind::PartialUpdate => "update",
         };
-        // All of its lines begin alike.
+        // All of its lines begin the same way.
         let mut begin = Vec::new();
         self.begin_line(event, state, kind, &mut begin);
         begin.extend_from_slice(&self.names.table);
@@ -286,7 +286,8 @@ fn end_line(out: &mut Vec<u8>) {
     out.extend_from_slice(b"}\n");
 }
 
-/// GTID events are one kind, with a tag or without GTID; all else is called as SHOW BINLOG EVENTS calls it.
+/// The three GTID event types (plain, tagged, anonymous) have one name; all others have their SHOW BINLOG
+/// EVENTS names.
 fn type_name(event_type: EventType) -> &'static str {
     match event_type {
         event_type if event_type.is_gtid() => "gtid",

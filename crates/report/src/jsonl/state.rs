@@ -1,45 +1,45 @@
-//! What of the events so far matters to the lines of those behind them: the transaction they stand in, and what was
-//! asked for. Goes from batch to batch.
+//! What later lines need to know of earlier events: the transaction they are in, and what was selected.
+//! Carries over from batch to batch.
 
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_binlog::{Boundary, EventHeader, EventType, MAGIC, Result, TransactionAssembler};
+use binlogz_binlog::{Boundary, EventHeader, EventType, MAGIC, Result, TransactionBoundaryParser};
 use binlogz_flow::events::Event;
 
 use super::frame::Frame;
 use crate::met::Met;
-use crate::mysqlbinlog::{Positions, Selection};
+use crate::selection::{Positions, Selection};
 
 /// The state between two events.
 #[derive(Debug, Clone, Default)]
 pub struct State {
-    /// Where the event in hand stands, or the payload around it.
+    /// The position of the current event, or of the payload around it.
     pub(super) position: u64,
-    /// How much further on that is than its bytes in what was read.
+    /// The difference between that position and the offset in what was read.
     moved: u64,
     /// Where in a transaction the log is.
-    transaction: TransactionAssembler,
+    transaction: TransactionBoundaryParser,
     pub(super) frame: Frame,
     /// Events were late enough: from now on all are.
     started: bool,
-    /// The transaction is not asked for.
+    /// The transaction is not selected.
     is_filtered: bool,
     ended: bool,
     met: Met,
 }
 
 impl State {
-    /// Before the first log.
+    /// The state before the first log.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Before the next log.
+    /// Prepares for the next log.
     pub fn begin_log(&mut self) {
         let met = Met { end: 0, ..self.met };
         *self = State { started: self.started, ended: self.ended, met, ..State::default() };
     }
 
-    /// What was asked for and came so far.
+    /// What was asked for and found so far.
     pub fn met(&self) -> Met {
         self.met
     }
@@ -49,7 +49,7 @@ impl State {
         self.ended
     }
 
-    /// Whether nothing was asked for that tells some events from others.
+    /// Whether everything is shown, so that events need not be told apart.
     pub(super) fn shows_all(&self, selection: &Selection, positions: Positions) -> bool {
         let whole_log = positions.start <= MAGIC.len() as u64
             && positions.stop == u64::MAX
@@ -66,10 +66,10 @@ impl State {
     ///
     /// # Errors
     ///
-    /// One that can't be read.
+    /// An event that can't be read.
     pub(super) fn pass(&mut self, event: &Event<'_>, positions: Positions) -> Result<()> {
         self.place(event, positions);
-        // What stands inside a payload belongs to the transaction whose payload it is.
+        // Events inside a payload belong to the payload's transaction.
         let boundary = match event.is_inside_payload() {
             true => Boundary::Inside,
             false => self.transaction.feed(&event.header, event.body).boundary,
@@ -77,8 +77,8 @@ impl State {
         self.frame.pass(event, self.position, boundary)
     }
 
-    /// Finds out where an event stands in its log. Of what a server sends the beginning may be missing, or
-    /// transactions: the events themselves tell the low 32 bits of where they end.
+    /// Finds an event's position in its log. What a server sends may lack the beginning or some transactions:
+    /// the events themselves give the low 32 bits of where they end.
     fn place(&mut self, event: &Event<'_>, positions: Positions) {
         if event.is_inside_payload() {
             return;
@@ -92,11 +92,11 @@ impl State {
         self.position = event.position.offset + self.moved;
     }
 
-    /// Whether an event is asked for. Format descriptions always are.
+    /// Whether an event is selected. Format descriptions always are.
     pub(super) fn selects(&mut self, event: &Event<'_>, selection: &Selection, positions: Positions) -> bool {
         let event_type = event.header.event_type;
         let offset = self.position;
-        // Of what stands in front only the transaction matters that goes on behind.
+        // Before the start position, only a transaction that continues past it matters.
         let is_in_front = offset < positions.start;
         if offset >= positions.stop {
             self.ended = true;

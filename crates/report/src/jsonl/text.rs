@@ -6,7 +6,7 @@ use std::io::Write;
 
 use binlogz_binlog::base64;
 
-/// Appends `,"name":`, or without the comma behind an opening brace.
+/// Appends `,"name":`, or without the comma after an opening brace.
 #[inline]
 pub(super) fn push_name(out: &mut Vec<u8>, name: &str) {
     if !matches!(out.last(), Some(b'{' | b'[')) {
@@ -31,16 +31,16 @@ pub(super) fn push_text(out: &mut Vec<u8>, name: &str, text: &str) {
     push_string(out, text);
 }
 
-/// Appends a field with a name of the server: UTF-8, unless it was damaged.
+/// Appends a field with a server's name for something: UTF-8, unless it was damaged.
 #[inline]
 pub(super) fn push_bytes_as_text(out: &mut Vec<u8>, name: &str, text: &[u8]) {
     push_text(out, name, &String::from_utf8_lossy(text));
 }
 
-/// Appends what is a JSON number, or text that needs no quoting, as it shows itself.
+/// Appends a value whose display form is a JSON number or text that needs no quoting.
 #[inline]
 pub(super) fn push_shown(out: &mut Vec<u8>, value: impl Display) {
-    // A vector takes everything.
+    // Writing to a vector can't fail.
     let _ = write!(out, "{value}");
 }
 

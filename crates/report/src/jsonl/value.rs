@@ -6,7 +6,7 @@
 //! TIMESTAMP                 string: seconds since 1970, with its fraction
 //! ENUM                      string, or the member's number where the log has no names
 //! SET                       array of strings, or a number: a bit for each member
-//! CHAR, VARCHAR, TEXT       string; what is no text in its character set: {"base64":"…"}
+//! CHAR, VARCHAR, TEXT       string; if not valid in its character set: {"base64":"…"}
 //! BINARY, BLOB, GEOMETRY    {"base64":"…"}
 //! JSON                      string: the document's text
 //! JSON, changed in part     {"json_diffs":[{"operation":"replace","path":"$.a","value":"1"}, …]}
@@ -24,7 +24,7 @@ use super::text::{
     push_base64, push_bytes_as_text, push_name, push_shown, push_string, push_text, push_text_or_bytes,
 };
 
-/// Appends a cell's value. `scratch` is memory for what is written twice.
+/// Appends a cell's value. `scratch` is memory for values that are written twice.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ pub(super) fn push_value(out: &mut Vec<u8>, cell: &Cell<'_>, scratch: &mut Vec<u
             }
             out.push(b']');
         }
-        // NULL, and tomorrow's types.
+        // NULL, and types of future servers.
         _ => out.extend_from_slice(b"null"),
     }
     Ok(())
@@ -75,8 +75,8 @@ fn push_float(out: &mut Vec<u8>, is_finite: bool, number: impl std::fmt::Debug) 
     }
 }
 
-/// The bytes of a character column as text. Where the log tells no character set (before 8.0), what is
-/// UTF-8 passes for text.
+/// The bytes of a character column as text. If the log has no character set (before 8.0), valid UTF-8 is
+/// taken as text.
 fn text<'a>(column: &ColumnSchema, bytes: &'a [u8]) -> Option<Cow<'a, str>> {
     match column.collation {
         None => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),

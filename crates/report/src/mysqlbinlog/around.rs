@@ -1,15 +1,15 @@
-//! What stands in front of the events of all logs, and behind them.
+//! The text before the events of all logs, and after them.
 
 use super::options::PrintOptions;
 use super::query::end_line;
 use super::state::State;
 
-/// What a run that shows the middle of a statement warns of; `{}` is what it ends with.
+/// The warning of a run that shows the middle of a statement; `{}` is what it ends with.
 const PARTIAL: &str = "This might be because the last statement was not fully written to the log, or because you \
     are using a --stop-position or --stop-datetime that refers to an event in the middle of a statement. The \
     event(s) from the partial statement have not been written to output.";
 
-/// Appends what stands in front of the first log.
+/// Appends the text before the first log.
 pub fn push_begin(out: &mut Vec<u8>, options: &PrintOptions) {
     out.extend_from_slice(
         b"# The proper term is pseudo_replica_mode, but we use this compatibility alias\n\
@@ -39,7 +39,7 @@ pub fn push_begin(out: &mut Vec<u8>, options: &PrintOptions) {
     out.extend_from_slice(b"DELIMITER /*!*/;\n");
 }
 
-/// Appends what ends a log: what is open is taken back.
+/// Appends the end of a log: rolls back what is open.
 pub(super) fn push_log_end(out: &mut Vec<u8>, options: &PrintOptions, state: &mut State) {
     if state.skipped_in_transaction {
         out.extend_from_slice(b"COMMIT /* added by mysqlbinlog */");
@@ -60,7 +60,7 @@ pub(super) fn push_log_end(out: &mut Vec<u8>, options: &PrintOptions, state: &mu
     }
 }
 
-/// Appends what stands behind the last log.
+/// Appends the text after the last log.
 pub fn push_end(out: &mut Vec<u8>, options: &PrintOptions, state: &mut State) {
     push_log_end(out, options, state);
     out.extend_from_slice(
@@ -82,7 +82,7 @@ pub fn push_end(out: &mut Vec<u8>, options: &PrintOptions, state: &mut State) {
     }
 }
 
-/// What a run that ends in the middle of a statement tells on stderr.
+/// The warning on stderr of a run that ends in the middle of a statement.
 pub fn warnings_at_end(state: &State) -> Option<String> {
     let what = if !state.buffered.is_empty() {
         "an Intvar_event, Rand_event or User_var_event with no matching Query_log_event"

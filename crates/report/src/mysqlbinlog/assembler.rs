@@ -7,7 +7,7 @@ use super::options::{Base64Output, PrintOptions};
 use super::rows_pen::Unprinted;
 use super::state::{State, Stop};
 use super::text::{Part, Rows, StatementEnd, Text};
-use super::text_memory::TextMemory;
+use super::write::text_memory::TextMemory;
 
 /// Bytes of the open statement's text, body and footer together, that are kept in memory.
 const OPEN_MEMORY: usize = 12 << 20;
@@ -21,19 +21,19 @@ pub struct Assembler<'o> {
     options: &'o PrintOptions,
     workers: usize,
     head: Part,
-    /// The text of the open statement, piece by piece: pieces are not copied.
+    /// The text of the open statement, piece by piece, so that pieces are not copied.
     open: Vec<Rows>,
     open_memory: usize,
 }
 
 impl<'o> Assembler<'o> {
-    /// Nothing is open. Large statements are made text of by so many workers.
+    /// Nothing is open. `workers` is how many make the text of large statements.
     pub fn new(options: &'o PrintOptions, workers: usize) -> Self {
         Assembler { options, workers, head: Part::default(), open: Vec::new(), open_memory: 0 }
     }
 
-    /// Writes the text of the next batch. Rows that can't be read may be found only now: then the state is
-    /// given that they leave, which is stopped.
+    /// Writes the text of the next batch. If rows turn out to be unreadable only now, returns the resulting
+    /// state, which is stopped.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
-//! Large statements: their events are kept as they are, until they end, and made text of then, on all cores.
+//! Large statements: their events are kept as they are until the statement ends, then turned into text on all
+//! cores.
 //!
-//! What is printed at the end of a statement is many times as long as its events, and comes behind the headers
-//! of them all.
+//! The text at the end of a statement is many times as long as its events, and comes after the headers of all
+//! of them.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -12,27 +13,27 @@ use binlogz_flow::ordered;
 use super::options::PrintOptions;
 use super::rows_pen::{RowsPen, Unprinted};
 use super::text::Part;
-use super::text_memory::TextMemory;
+use super::write::text_memory::TextMemory;
 
-/// Bytes of a statement's events from which on they are kept instead of their text.
+/// From this many bytes of a statement's events, the events are kept instead of their text.
 pub(super) const KEEP_FROM: u64 = 1 << 20;
 
-/// Bytes of kept events in memory; the others go to a file. Those that stand in one already are read again from there
-/// at once: that is cheaper than memory that was not touched before.
+/// Bytes of kept events in memory; the others go to a file. Events that are in a file already are read again
+/// from there: that is cheaper than touching new memory.
 const KEPT_MEMORY: usize = 8 << 20;
 
-/// Events that are larger than this are not made text of side by side.
+/// Larger events are not turned into text in parallel.
 const EVENT_SIZE_MAX: usize = 2 << 20;
 
-/// Events of a statement that stood in one batch.
+/// Events of a statement from one batch.
 #[derive(Debug)]
 pub(super) struct KeptChunk {
     events: KeptEvents,
-    /// Of each event, whether the table map of its rows was shown.
+    /// For each event, whether the table map of its rows was shown.
     known: Vec<bool>,
 }
 
-/// What is kept of the statement that is open.
+/// What is kept of the open statement.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KeptStatement {
     pub(super) chunks: Vec<Arc<KeptChunk>>,
@@ -40,7 +41,7 @@ pub(super) struct KeptStatement {
     file: Option<Spilled>,
 }
 
-/// Which text is to be made.
+/// Which text to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Base64.
@@ -69,7 +70,7 @@ impl KeptStatement {
 ///
 /// # Errors
 ///
-/// Rows that can't be read: what stands before them is written. Files that can't be written.
+/// Rows that can't be read: the text before them is written. Files that can't be written.
 pub(super) fn write_kept(
     chunks: &[Arc<KeptChunk>],
     kind: Kind,

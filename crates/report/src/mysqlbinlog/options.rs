@@ -1,18 +1,18 @@
-//! What changes the text, and which events are shown: mysqlbinlog's options, resolved.
+//! What changes the text: mysqlbinlog's options, resolved.
 
 use std::path::PathBuf;
 
-use binlogz_binlog::gtid::{Gtid, GtidSet};
+use crate::selection::Selection;
 
 /// `--base64-output`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Base64Output {
-    /// Format descriptions and row events stand in `BINLOG` statements.
+    /// Format descriptions and row events are in `BINLOG` statements.
     #[default]
     Auto,
-    /// Nothing does; a row event is an error.
+    /// There are no `BINLOG` statements; a row event is an error.
     Never,
-    /// Nothing does; row events are shown by `--verbose` alone.
+    /// There are no `BINLOG` statements; row events are shown by `--verbose` alone.
     DecodeRows,
 }
 
@@ -45,7 +45,7 @@ pub struct PrintOptions {
     pub local_load: PathBuf,
     /// `--rewrite-db`: old and new names.
     pub rewrite_db: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Which events.
+    /// Which events are shown.
     pub selection: Selection,
 }
 
@@ -67,65 +67,5 @@ impl Default for PrintOptions {
             rewrite_db: Vec::new(),
             selection: Selection::default(),
         }
-    }
-}
-
-/// Which events are shown.
-#[derive(Debug, Clone)]
-pub struct Selection {
-    /// `--offset`: so many entries are skipped first.
-    pub offset: u64,
-    /// `--start-datetime`, in seconds since 1970: up to the first event of that time.
-    pub start_time: Option<i64>,
-    /// `--stop-datetime`.
-    pub stop_time: Option<i64>,
-    /// `--server-id`.
-    pub server_id: Option<u32>,
-    /// Which bits of a server id count (`--server-id-bits`).
-    pub server_id_mask: u32,
-    /// `--database`.
-    pub database: Option<Vec<u8>>,
-    /// `--table`: only these, by database and table; all if empty.
-    pub tables: Vec<(Vec<u8>, Vec<u8>)>,
-    /// `--include-gtids`.
-    pub include_gtids: Option<GtidSet>,
-    /// `--exclude-gtids`.
-    pub exclude_gtids: Option<GtidSet>,
-    /// `--stop-before-gtid`.
-    pub stop_before_gtid: Option<Gtid>,
-}
-
-impl Default for Selection {
-    fn default() -> Self {
-        Selection {
-            offset: 0,
-            start_time: None,
-            stop_time: None,
-            server_id: None,
-            server_id_mask: u32::MAX,
-            database: None,
-            tables: Vec::new(),
-            include_gtids: None,
-            exclude_gtids: None,
-            stop_before_gtid: None,
-        }
-    }
-}
-
-/// Of one log, where to begin and to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Positions {
-    /// `--start-position`.
-    pub start: u64,
-    /// `--stop-position`.
-    pub stop: u64,
-    /// Of a server's log, where the server was asked to begin, if not at the begin of the file: what it sends is
-    /// counted from there, behind the format description, and mysqlbinlog counts each later file from there too.
-    pub sent_from: Option<u64>,
-}
-
-impl Default for Positions {
-    fn default() -> Self {
-        Positions { start: 4, stop: u64::MAX, sent_from: None }
     }
 }

@@ -1,4 +1,4 @@
-//! A statement and the settings it depends on: only those that changed since they were printed last.
+//! A statement and the settings it depends on: only those that changed since they were last printed.
 
 use binlogz_binlog::charset::Charset;
 use binlogz_binlog::event::{QueryEvent, StatusVariable};
@@ -6,14 +6,14 @@ use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventHeader, HeaderFlags};
 
 use super::DELIMITER;
-use super::local_time::push_padded;
-use super::number::push_unsigned;
 use super::options::PrintOptions;
-use super::quote::push_identifier;
 use super::state::Session;
+use super::write::local_time::push_padded;
+use super::write::number::push_unsigned;
+use super::write::quote::push_identifier;
 
-/// Modes that 8.0.5 removed, among them those that stood for several others. Older logs have them, and a server that
-/// refuses them is told to leave them out.
+/// Modes that 8.0.5 removed, including those that combined several others. Older logs have them; a server
+/// that refuses them is told to leave them out.
 const REMOVED_SQL_MODES: u64 = 0x1003_ff00;
 const WITHOUT_REMOVED_SQL_MODES: &[u8] = b"/*!80005 &~0x1003ff00*/";
 
@@ -28,7 +28,7 @@ const FLAGS2: [(u32, &str, bool); 4] = [
     (1 << 19, "@@session.autocommit", false),
 ];
 
-/// Settings in the order in which they stand in an event, as far as they matter here.
+/// The relevant settings, in the order in which they are in an event.
 #[derive(Default)]
 struct Settings<'a> {
     flags2: Option<u32>,
@@ -80,7 +80,7 @@ impl<'a> Settings<'a> {
 }
 
 impl Settings<'_> {
-    /// Whether none of them is shown with every statement that has it.
+    /// Whether none of them has to be shown with every statement.
     fn are_shown_once(&self) -> bool {
         self.microseconds.is_none()
             && self.explicit_defaults.is_none()
@@ -119,7 +119,7 @@ pub(super) fn push_settings(
     emit: bool,
 ) {
     if header.flags.contains(HeaderFlags::SUPPRESS_USE) {
-        // CREATE, ALTER and DROP DATABASE: what the session's database is after that can't be told.
+        // CREATE, ALTER and DROP DATABASE: the session's database afterwards is unknown.
         if StatementKind::of(query.statement).is_statement_based() {
             session.database.clear();
         }

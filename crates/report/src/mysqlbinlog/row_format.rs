@@ -4,7 +4,7 @@ use binlogz_binlog::event::QueryEvent;
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventHeader, EventType};
 
-/// Where in a transaction the next event stands, as far as the option cares.
+/// Where the next event is in a transaction, as far as the option cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct RowFormat;
 

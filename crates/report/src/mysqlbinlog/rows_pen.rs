@@ -1,4 +1,4 @@
-//! What is printed of table maps and row events at the end of their statement: base64 and `###` lines.
+//! Prints table maps and row events at the end of their statement: base64 and `###` lines.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,13 +10,13 @@ use binlogz_binlog::event::{RowsEvent, TableId};
 use binlogz_binlog::row::RowDecoder;
 use binlogz_flow::events::{Event, TableEvent, Tables};
 
-use super::base64_lines::push_base64_lines;
-use super::number::push_unsigned;
 use super::options::PrintOptions;
 use super::rename::new_name;
-use super::rows::{RowsPrinter, Verbosity};
+use super::rows::row_event::{RowsPrinter, Verbosity};
 use super::shown::ShownBuffer;
 use super::text::Part;
+use super::write::base64_lines::push_base64_lines;
+use super::write::number::push_unsigned;
 
 /// Prints rows, in memory that is used again.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) struct RowsPen {
 pub(super) enum Unprinted {
     /// A file could not be written.
     File(io::Error),
-    /// Bytes that can't be read. What stands before them was printed.
+    /// Bytes that can't be read. What comes before them was printed.
     Damaged(String),
 }
 
@@ -52,7 +52,7 @@ impl RowsPen {
         }
     }
 
-    /// Takes a table map for the rows behind it. One that can't be read is missed by its rows.
+    /// Takes a table map for the rows after it. If it can't be read, its rows have no table.
     pub(super) fn table_map(&mut self, event: &Event<'_>) {
         let _ = self.tables.event(event);
     }

@@ -1,5 +1,5 @@
-//! An event as mysqlbinlog shows it: one inside a payload as if it stood in the log, with a checksum
-//! of its own; with `--rewrite-db`, under its new name.
+//! An event as mysqlbinlog shows it: one inside a payload looks as if it were in the log, with a checksum of
+//! its own; with `--rewrite-db`, it has its new name.
 
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32};
 use binlogz_binlog::header::{EVENT_SIZE_OFFSET, HEADER_SIZE};
@@ -8,14 +8,14 @@ use binlogz_flow::events::Event;
 
 use super::rename::renamed_body;
 
-/// See the module.
+/// The event; see the module docs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shown<'a> {
     pub(super) header: EventHeader,
     pub(super) end_log_pos: u32,
-    /// What `# at` says.
+    /// The position in `# at`.
     pub(super) position: u64,
-    /// The whole event with its checksum; empty if nobody asks for its bytes.
+    /// The whole event with its checksum; empty if its bytes are not needed.
     pub(super) bytes: &'a [u8],
     pub(super) body: &'a [u8],
     /// The checksum, if the log has checksums.
@@ -23,14 +23,14 @@ pub(super) struct Shown<'a> {
     pub(super) inside_payload: bool,
 }
 
-/// Memory for events that are not shown as they stand.
+/// Memory for events that are not shown as they are in the log.
 #[derive(Debug, Default)]
 pub(super) struct ShownBuffer {
     bytes: Vec<u8>,
 }
 
 impl ShownBuffer {
-    /// Shows an event. `emit`: checksum and bytes are asked for.
+    /// Shows an event. `emit`: checksum and bytes are needed.
     #[inline]
     pub(super) fn show<'a>(
         &'a mut self,
@@ -73,7 +73,7 @@ impl ShownBuffer {
     }
 }
 
-/// Ends an event: its size in the header, its checksum behind it.
+/// Completes an event: its size in the header, its checksum after it.
 fn append_checksum(bytes: &mut Vec<u8>, algorithm: ChecksumAlgorithm) -> Option<u32> {
     let size = (bytes.len() + algorithm.size()) as u32;
     if let Some(place) = bytes.get_mut(EVENT_SIZE_OFFSET..EVENT_SIZE_OFFSET + 4) {

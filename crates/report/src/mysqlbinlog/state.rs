@@ -1,5 +1,5 @@
-//! What must see all events in order: which were selected so far, which settings were printed last,
-//! what is open. All else is done on any core.
+//! What must see all events in order: what was selected so far, which settings were printed last, what is
+//! open. Everything else is done on any core.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -27,22 +27,22 @@ pub struct State {
     pub(super) seen_gtid: bool,
     /// The payload whose events go by is not shown.
     pub(super) payload_hidden: bool,
-    /// Something of the transaction was not shown.
+    /// Part of the transaction was not shown.
     pub(super) skipped_in_transaction: bool,
     pub(super) printed_format_description: bool,
     /// Row events were shown whose statement has not ended.
     pub(super) rows_open: bool,
     /// Its `BINLOG` has to be closed.
     pub(super) body_open: bool,
-    /// Something of the statement that is open waits for its end.
+    /// Part of the open statement waits for its end.
     pub(super) rows_waiting: bool,
     /// Bytes of the events that wait.
     pub(super) open_size: u64,
     /// Those of them that are kept.
     pub(super) kept: KeptStatement,
-    /// Of the last GTID: whether table maps tell of generated invisible primary keys.
+    /// From the last GTID: whether table maps mark generated invisible primary keys.
     pub(super) immediate_server_version: u32,
-    /// Tables whose table map was shown in the statement that is open.
+    /// Tables whose table map was shown in the open statement.
     pub(super) known_tables: Vec<TableId>,
     /// Tables whose rows are not shown.
     pub(super) ignored_tables: Vec<TableId>,
@@ -50,24 +50,24 @@ pub struct State {
     pub(super) buffered: Vec<Buffered>,
     /// The files of LOAD DATA, by number.
     pub(super) load_files: BTreeMap<u32, PathBuf>,
-    /// Names of files made ahead of the text that tells of them.
+    /// Names of files made ahead of the text that mentions them.
     pub(super) made_files: VecDeque<PathBuf>,
     pub(super) row_format: super::row_format::RowFormat,
     /// Why nothing more is shown.
     pub(super) stopped: Option<Stop>,
-    /// Things to tell on stderr, each once.
+    /// Warnings for stderr, each given once.
     pub(super) warnings: Vec<String>,
     pub(super) warned_of_database: bool,
     /// Which log of the input, where it begins in the input, and how far it goes.
     pub(super) log_number: u64,
     pub(super) log_begin: u64,
     pub(super) log_end: u64,
-    /// Shown in place of a position, for the format description in front of `--start-position`.
+    /// Shown instead of a position, for the format description before `--start-position`.
     pub(super) skipped_to: Option<u64>,
     pub(super) skipped_end: u64,
-    /// Where the format description ends that a server sent in front of what was asked for.
+    /// The end of the format description that a server sent before what was asked for.
     pub(super) description_end: u64,
-    /// What was asked for and came.
+    /// What was asked for and found.
     pub(super) met: Met,
     /// A format description was held back until the first event to be shown is found.
     pub(super) held_format_description: bool,
@@ -76,9 +76,9 @@ pub struct State {
 /// Why nothing more is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// What was asked for is shown.
+    /// Everything asked for was shown.
     Asked,
-    /// What can't be shown; mysqlbinlog's words.
+    /// Something can't be shown; in mysqlbinlog's words.
     Error(String),
 }
 
@@ -86,7 +86,7 @@ pub enum Stop {
 #[derive(Debug, Clone)]
 pub(super) struct Buffered {
     pub(super) header: EventHeader,
-    /// As `end_log_pos` is shown.
+    /// The `end_log_pos` to show.
     pub(super) end_log_pos: u32,
     pub(super) position: u64,
     pub(super) bytes: std::sync::Arc<[u8]>,
@@ -108,38 +108,38 @@ pub(super) struct Session {
     pub(super) collation_database: Option<u16>,
     pub(super) default_collation: Option<u16>,
     pub(super) cascade_triggers: u8,
-    /// The settings of the last statement as they stand in its event, and whether all of them are shown
-    /// only when they change.
+    /// The settings of the last statement as they are in its event, and whether all of them are shown only
+    /// when they change.
     pub(super) settings: Vec<u8>,
     pub(super) settings_alone: bool,
 }
 
 impl State {
-    /// Before the first log.
+    /// The state before the first log.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Before the next input.
+    /// Prepares for the next input.
     pub fn begin_log(&mut self) {
         (self.log_number, self.log_begin, self.log_end) = (0, 0, 0);
         (self.skipped_to, self.skipped_end) = (None, 0);
     }
 
-    /// A transaction begins, behind its GTID.
+    /// Begins a transaction, after its GTID.
     pub(super) fn begin_transaction(&mut self) {
         self.in_transaction = true;
         self.seen_gtid = false;
     }
 
-    /// It is over.
+    /// Ends the transaction.
     pub(super) fn end_transaction(&mut self) {
         self.in_transaction = false;
         self.skipped_in_transaction = false;
         self.seen_gtid = false;
     }
 
-    /// A statement in rows is over.
+    /// Ends a statement in rows.
     pub(super) fn end_rows(&mut self) {
         self.known_tables.clear();
         self.rows_open = false;
@@ -151,17 +151,17 @@ impl State {
         self.open_size = 0;
     }
 
-    /// Why nothing more is shown, if so.
+    /// Why nothing more is shown, if that is so.
     pub fn stopped(&self) -> Option<&Stop> {
         self.stopped.as_ref()
     }
 
-    /// What was asked for and came so far.
+    /// What was asked for and found so far.
     pub fn met(&self) -> Met {
         self.met
     }
 
-    /// Things to tell on stderr, once.
+    /// Takes the warnings for stderr.
     pub fn take_warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.warnings)
     }

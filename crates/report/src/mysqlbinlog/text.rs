@@ -1,15 +1,15 @@
-//! Text on its way out: what the events of a batch became, and its place among that of others.
+//! Text on its way out: the result of a batch's events, and where earlier and later text belongs.
 //!
 //! ```text
 //! out      text in order
-//! head     `# at` lines of events that are not shown: they go in front of the next one shown
-//! open     of the statement that is open behind the batch: its BINLOG statement (body) and its
+//! head     `# at` lines of events that are not shown: they go before the next one shown
+//! open     of the statement still open after the batch: its BINLOG statement (body) and its
 //!          ### lines (footer), which are printed when it ends
 //! ```
 //!
-//! A worker fills a [`Text`] as if nothing stood before it; the [`super::Assembler`] puts what earlier batches
-//! left open where the first of each kind was flushed. What finds no room in [`TextMemory`] goes to temporary
-//! files without names.
+//! A worker fills a [`Text`] as if nothing came before it; the [`super::Assembler`] inserts what earlier
+//! batches left open where the first of each kind was flushed. What does not fit in [`TextMemory`] goes to
+//! unnamed temporary files.
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -20,10 +20,9 @@ use binlogz_flow::Spool;
 use super::kept::KeptChunk;
 use super::options::{Base64Output, PrintOptions};
 use super::state::State;
-use super::text_memory::{CHUNK, Chunk, TextMemory};
+use super::write::text_memory::{CHUNK, Chunk, TextMemory};
 
-/// Text that is appended to: the last of it in a buffer, what came before in full ones or, where memory was short, in
-/// a file.
+/// Growing text: the last of it in a buffer, the rest in full buffers or, if memory was short, in a file.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     /// To be appended to.
@@ -35,7 +34,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Nothing, in memory that was used before.
+    /// Empty text, in reused memory.
     pub(super) fn new(memory: &TextMemory) -> Self {
         let mut part = Part::of(memory.take());
         part.memory = Some(memory.clone());
@@ -56,7 +55,7 @@ impl Part {
         if self.text.len() > CHUNK { self.put_away() } else { Ok(()) }
     }
 
-    /// Puts the text away: where there is memory for it, in full buffers.
+    /// Puts the text away: in full buffers, if there is memory for it.
     #[cold]
     pub(super) fn put_away(&mut self) -> io::Result<()> {
         match self.memory.as_ref().and_then(|memory| memory.keep(&mut self.text)) {
@@ -81,7 +80,7 @@ impl Part {
         Ok(())
     }
 
-    /// Gives the buffer back that stood ready for more.
+    /// Gives back the buffer that was ready for more.
     pub(super) fn release(&mut self) {
         let text = std::mem::take(&mut self.text);
         if let Some(memory) = self.memory.take() {
@@ -150,7 +149,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Nothing, in memory that was used before as far as something will come.
+    /// Empty text, in reused memory if something will come.
     pub(super) fn new(memory: &TextMemory, options: &PrintOptions) -> Self {
         let part = |is_asked_for| if is_asked_for { Part::new(memory) } else { Part::default() };
         Rows {
@@ -164,37 +163,37 @@ impl Rows {
     }
 }
 
-/// Where a statement ends that was open before.
+/// The end of a statement that was open before.
 #[derive(Debug)]
 pub(super) struct StatementEnd {
-    /// Where in `out`.
+    /// The offset in `out`.
     pub(super) place: u64,
     /// Its last rows.
     pub(super) rows: Rows,
-    /// Those of its rows before that were not made text of, and the state in case they can't be.
+    /// Its earlier rows that were not turned into text, and the state in case they can't be.
     pub(super) kept: Vec<Arc<KeptChunk>>,
     pub(super) state: Option<Box<State>>,
 }
 
-/// What the events of a batch became.
+/// The text of a batch's events.
 #[derive(Debug, Default)]
 pub struct Text {
     pub(super) out: Part,
     pub(super) head: Vec<u8>,
     pub(super) open: Rows,
-    /// Where in `out` the `# at` lines of batches before belong.
+    /// Where in `out` the `# at` lines of earlier batches belong.
     pub(super) first_head: Option<u64>,
-    /// Where in `out` belongs what waits.
+    /// Where in `out` what waits belongs.
     pub(super) ends: Vec<StatementEnd>,
 }
 
 impl Text {
-    /// No text, in memory that was used before.
+    /// No text, in reused memory.
     pub(super) fn new(memory: &TextMemory) -> Self {
         Text { out: Part::new(memory), ..Text::default() }
     }
 
-    /// An event is shown: what waits for one goes in front of it.
+    /// An event is shown: what waits for one goes before it.
     #[inline]
     pub(super) fn flush_head(&mut self) {
         if self.first_head.is_none() {

@@ -1,15 +1,14 @@
-//! Figures by table, in the order in which the tables occurred, of as many as fit into bounded memory.
+//! Figures by table, in the order in which the tables occurred, for as many as fit into bounded memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::counts::RowCounts;
 
-/// Bytes that the tables of a log may take: 40,000 of them at least. What comes behind is counted
-/// together.
+/// Bytes that the tables of a log may take: enough for at least 40,000. Later tables are counted together.
 const MEMORY: usize = 8 << 20;
 
-/// What one table takes beside its names, about.
+/// Roughly, what one table takes besides its names.
 const ENTRY: usize = 160;
 
 /// A table's name.
@@ -26,7 +25,7 @@ pub(super) struct TableTotals {
     pub(super) rows: RowCounts,
     /// Bytes of its table maps and row events, without checksums.
     pub(super) uncompressed_bytes: u64,
-    /// Its share of what its transactions take, in 1/65536 of a byte: shares are mostly fractions.
+    /// Its share of its transactions' stored size, in 1/65536 of a byte: shares are mostly fractions.
     pub(super) compressed_share: u64,
 }
 
@@ -38,7 +37,7 @@ impl TableTotals {
         self.compressed_share += other.compressed_share;
     }
 
-    /// Its share of what its transactions take, in bytes.
+    /// Its share of its transactions' stored size, in bytes.
     pub(super) fn compressed_bytes(&self) -> u64 {
         (self.compressed_share + (1 << 15)) >> 16
     }
@@ -55,10 +54,10 @@ pub(super) struct ByTable {
 }
 
 impl ByTable {
-    /// The figures of a table, to be added to.
+    /// The figures of a table, mutable.
     pub(super) fn of(&mut self, name: &Arc<TableName>) -> &mut TableTotals {
         let place = match self.tables.last() {
-            // Events of a table come in rows.
+            // Events of a table come in runs.
             Some((last, _)) if Arc::ptr_eq(last, name) => Some(self.tables.len() - 1),
             _ => self.place(name),
         };
@@ -82,7 +81,7 @@ impl ByTable {
         Some(self.tables.len() - 1)
     }
 
-    /// Adds what comes behind.
+    /// Adds the figures of a later part.
     pub(super) fn add(&mut self, other: &ByTable) {
         for (name, totals) in &other.tables {
             self.of(name).add(totals);
@@ -111,7 +110,7 @@ impl ByTable {
         }
     }
 
-    /// How many tables there are.
+    /// The number of tables.
     pub(super) fn len(&self) -> usize {
         self.tables.len() + usize::from(self.others.is_some())
     }

@@ -9,16 +9,15 @@ use binlogz_flow::Error;
 use binlogz_flow::events::{Event, EventBatch, Item, TableEvent, Tables};
 
 use super::by_table::TableName;
-use super::file::Figures;
+use super::file::{Figures, Writer};
 use super::transaction::{Ending, Transaction, size_without_checksum};
-use binlogz_payload::statistics::LogType;
 
-/// A worker's counter. One for all its batches.
+/// A worker's counter, used for all its batches.
 #[derive(Debug)]
 pub struct Collector {
     tables: Tables,
     decoder: RowDecoder,
-    /// The table of the event before, and its name.
+    /// The table of the previous event, and its name.
     named: Option<(Arc<TableSchema>, Arc<TableName>)>,
     top: usize,
     values: bool,
@@ -29,36 +28,36 @@ pub struct Collector {
 pub struct Part {
     /// Which log of the input, counted from 0.
     pub(super) log: u64,
-    /// The end, or the middle, of a transaction that began before, and how it ended.
+    /// The end, or the middle, of a transaction that began earlier, and how it ended.
     pub(super) head: Option<(Transaction, Option<Ending>)>,
-    /// What is whole.
+    /// Everything that is whole.
     pub(super) figures: Figures,
-    /// A transaction that goes on behind the batch.
+    /// A transaction that continues after the batch.
     pub(super) tail: Option<Transaction>,
 }
 
 /// The transactions of a batch as they go by.
 struct Open {
     part: Part,
-    log_type: LogType,
-    /// The transaction that is open, and whether it began before the batch.
+    writer: Writer,
+    /// The open transaction, and whether it began before the batch.
     transaction: Option<(Transaction, bool)>,
 }
 
 impl Collector {
-    /// A counter that keeps the `top` largest transactions. `values`: every value of every row is
-    /// decoded, so that bytes which no value can have are found.
+    /// A counter that keeps the `top` largest transactions. With `values` every value of every row is
+    /// decoded, to find invalid bytes.
     pub fn new(top: usize, values: bool) -> Self {
         Collector { tables: Tables::new(), decoder: RowDecoder::new(), named: None, top, values }
     }
 
-    /// Counts all events of a batch. What can't be read fails the batch.
+    /// Counts all events of a batch. Unreadable bytes fail the batch.
     pub fn collect(&mut self, batch: &mut EventBatch<'_>) -> Part {
         let log = batch.log();
         let figures = Figures::new(self.top);
         let mut open = Open {
             part: Part { log: log.number, head: None, figures, tail: None },
-            log_type: if log.context.relay_log { LogType::Relay } else { LogType::Binary },
+            writer: Writer::of(log),
             transaction: None,
         };
         if let Err(error) = self.tables.begin(batch) {
@@ -85,7 +84,7 @@ impl Collector {
         open.finish()
     }
 
-    /// Counts an event; its type, if it ends a transaction.
+    /// Counts an event and returns its type if it ends a transaction.
     #[inline]
     fn event(&mut self, event: &Event<'_>, open: &mut Open) -> Result<Option<EventType>, Error> {
         let event_type = event.header.event_type;
@@ -95,11 +94,11 @@ impl Collector {
             return Ok(None);
         }
         if event_type == EventType::FORMAT_DESCRIPTION {
-            open.part.figures.describe(event.log, open.log_type);
+            open.part.figures.describe(event.log, Writer::of(event.log));
         }
         let boundary = event.placement.boundary;
         match boundary {
-            // Rows without BEGIN are in no transaction, but in a table.
+            // Rows without BEGIN are in no transaction, but they are in a table.
             Boundary::Outside => {
                 let mut stray = Transaction::default();
                 self.table_event(event, &mut stray)?;
@@ -141,7 +140,7 @@ impl Collector {
         Ok(())
     }
 
-    /// How many rows an event has.
+    /// The number of rows in an event.
     fn rows(&mut self, schema: &TableSchema, event: &RowsEvent<'_>) -> Result<u64, BinlogError> {
         if is_pre_ga(event.event_type) {
             return Ok(0);
@@ -159,7 +158,7 @@ impl Collector {
         Ok(count)
     }
 
-    /// A table's name; events of a table come in rows.
+    /// A table's name; events of a table come in runs.
     fn name(&mut self, schema: &Arc<TableSchema>) -> Arc<TableName> {
         match &self.named {
             Some((known, name)) if Arc::ptr_eq(known, schema) => Arc::clone(name),
@@ -173,7 +172,7 @@ impl Collector {
     }
 }
 
-/// Rows of the 5.1 betas, which only their server can read.
+/// Whether these are rows of the 5.1 betas, which only their own server can read.
 fn is_pre_ga(event_type: EventType) -> bool {
     (EventType::PRE_GA_WRITE_ROWS..=EventType::PRE_GA_DELETE_ROWS).contains(&event_type)
 }
@@ -190,10 +189,10 @@ impl Open {
         transaction.begin(event).map_err(|error| event.error(error))
     }
 
-    /// The open transaction is over.
+    /// Ends the open transaction.
     fn end(&mut self, ending: Ending) {
         match self.transaction.take() {
-            Some((transaction, false)) => self.part.figures.count(self.log_type, &transaction, &ending),
+            Some((transaction, false)) => self.part.figures.count(self.writer, &transaction, &ending),
             Some((transaction, true)) => self.part.head = Some((transaction, Some(ending))),
             None => self.part.head = Some((Transaction::default(), Some(ending))),
         }

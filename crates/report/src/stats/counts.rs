@@ -39,15 +39,15 @@ impl RowCounts {
 /// Transactions that have something in common: a file, an hour, a size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// How many, compressed or not.
+    /// The number of transactions, compressed or not.
     pub transactions: u64,
-    /// How many of them are compressed.
+    /// The number of compressed transactions.
     pub compressed_transactions: u64,
     /// Their row changes.
     pub rows: RowCounts,
-    /// Bytes of their events as if nothing were compressed, without GTID events and checksums.
+    /// Bytes of their events without compression, not counting GTID events and checksums.
     pub uncompressed_bytes: u64,
-    /// The same as they are stored: payloads where there are some.
+    /// The same as they are stored: payloads if there are any.
     pub compressed_bytes: u64,
 }
 

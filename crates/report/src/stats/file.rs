@@ -12,20 +12,21 @@ use super::largest::Largest;
 use super::reason::ByReason;
 use super::size_class::BySize;
 use super::transaction::{Ending, Transaction};
+use binlogz_payload::ServerGeneration;
 use binlogz_payload::statistics::{CompressionTable, LogType};
 
 const MICROSECONDS_PER_HOUR: u64 = 3_600_000_000;
 
-/// Ten years of hours; only a log of nonsense has more.
+/// Ten years of hours; only a nonsensical log has more.
 const HOURS_MAX: usize = 90_000;
 
 /// What was counted.
 #[derive(Debug, Clone)]
 pub(super) struct Figures {
-    /// Events, those in payloads included.
+    /// Events, including those in payloads.
     pub(super) events: u64,
     pub(super) totals: Totals,
-    /// Bytes of transactions as they are stored, GTID events, headers and checksums included.
+    /// Bytes of transactions as they are stored, including GTID events, headers and checksums.
     pub(super) stored_bytes: u64,
     pub(super) compression: CompressionTable,
     pub(super) tables: ByTable,
@@ -40,10 +41,26 @@ pub(super) struct Figures {
     pub(super) description: Option<Description>,
 }
 
-/// What a log says of itself.
+/// Whose rules count a log's transactions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Writer {
+    pub(super) log_type: LogType,
+    pub(super) generation: ServerGeneration,
+}
+
+impl Writer {
+    pub(super) fn of(log: &Log) -> Self {
+        Writer {
+            log_type: if log.context.relay_log { LogType::Relay } else { LogType::Binary },
+            generation: ServerGeneration::of_version_number(log.description.server_version_number()),
+        }
+    }
+}
+
+/// What a log's format description says.
 #[derive(Debug, Clone)]
 pub(super) struct Description {
-    pub(super) log_type: LogType,
+    pub(super) writer: Writer,
     pub(super) server_version: String,
     pub(super) has_checksums: bool,
 }
@@ -65,17 +82,17 @@ impl Figures {
         }
     }
 
-    /// Notes what a log says of itself. Of a relay log, its own description comes before the source's.
-    pub(super) fn describe(&mut self, log: &Log, log_type: LogType) {
+    /// Notes a log's format description. In a relay log, its own comes before the source's.
+    pub(super) fn describe(&mut self, log: &Log, writer: Writer) {
         self.description.get_or_insert_with(|| Description {
-            log_type,
+            writer,
             server_version: log.description.server_version(),
             has_checksums: log.context.framing.checksum() == ChecksumAlgorithm::CRC32,
         });
     }
 
-    /// Counts a transaction behind all others.
-    pub(super) fn count(&mut self, log_type: LogType, transaction: &Transaction, ending: &Ending) {
+    /// Counts a transaction after all others.
+    pub(super) fn count(&mut self, writer: Writer, transaction: &Transaction, ending: &Ending) {
         let totals = transaction.totals();
         self.tables.add_transaction(&transaction.tables, totals.compressed_bytes, totals.uncompressed_bytes);
         self.stored_bytes += transaction.stored_bytes();
@@ -87,8 +104,8 @@ impl Figures {
             return self.totals.rows.add(&totals.rows);
         }
         self.totals.add(&totals);
-        let (compression, figures) = transaction.figures(log_type);
-        self.compression.count(log_type, compression, figures);
+        let (compression, figures) = transaction.figures(writer.log_type, writer.generation);
+        self.compression.count(writer.log_type, compression, figures);
         self.sizes.count(&totals);
         if let Some(timestamp) = transaction.timestamp() {
             self.add_hour(timestamp / MICROSECONDS_PER_HOUR, &totals);
@@ -114,7 +131,7 @@ impl Figures {
         self.commits = Some((known_first.min(first), known_last.max(last)));
     }
 
-    /// Adds what comes behind.
+    /// Adds the figures of a later part.
     fn add(&mut self, other: &Figures) {
         self.events += other.events;
         self.totals.add(&other.totals);
@@ -141,15 +158,16 @@ impl Figures {
 pub struct FileStats {
     pub(super) figures: Figures,
     log: u64,
-    log_type: LogType,
+    writer: Writer,
     /// The transaction that the last part left open.
     open: Option<Transaction>,
 }
 
 impl FileStats {
-    /// Nothing yet; of transactions, the `top` largest will be kept.
+    /// Empty figures; the `top` largest transactions will be kept.
     pub fn new(top: usize) -> Self {
-        FileStats { figures: Figures::new(top), log: 0, log_type: LogType::Binary, open: None }
+        let writer = Writer { log_type: LogType::Binary, generation: ServerGeneration::default() };
+        FileStats { figures: Figures::new(top), log: 0, writer, open: None }
     }
 
     /// Adds the next part, in the order of the log.
@@ -159,7 +177,7 @@ impl FileStats {
             self.log = part.log;
         }
         if let Some(description) = &part.figures.description {
-            self.log_type = description.log_type;
+            self.writer = description.writer;
         }
         if let Some((head, ending)) = part.head {
             let open = self.open.get_or_insert_default();
@@ -176,7 +194,7 @@ impl FileStats {
 
     fn end(&mut self, ending: &Ending) {
         if let Some(transaction) = self.open.take() {
-            self.figures.count(self.log_type, &transaction, ending);
+            self.figures.count(self.writer, &transaction, ending);
         }
     }
 
@@ -207,12 +225,12 @@ pub(super) struct FileFigures {
 }
 
 impl Stats {
-    /// No file yet; of transactions, the `top` largest will be kept.
+    /// No files yet; the `top` largest transactions will be kept.
     pub fn new(top: usize) -> Self {
         Stats { files: Vec::new(), all: Figures::new(top) }
     }
 
-    /// Adds a file of so many bytes. The order of files is that of the figures of first and last.
+    /// Adds a file of this size. The order of files decides which figures are first and last.
     pub fn add(&mut self, name: String, bytes: u64, mut file: FileStats) {
         file.cut_off();
         let mut figures = file.figures;

@@ -7,7 +7,7 @@ use binlogz_binlog::gtid::Gtid;
 
 use super::counts::Totals;
 
-/// A transaction that is shown by itself.
+/// A transaction that is shown individually.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LargeTransaction {
     /// Which file, counted from 0, and where it begins there.
@@ -17,13 +17,13 @@ pub(super) struct LargeTransaction {
     pub(super) id: Option<Gtid>,
     /// Microseconds since 1970.
     pub(super) commit_timestamp: Option<u64>,
-    /// Of this one alone.
+    /// The figures of this one alone.
     pub(super) totals: Totals,
     pub(super) tables: u64,
 }
 
 impl LargeTransaction {
-    /// What sorts it: its size, then the earlier one.
+    /// The sort key: its size, then the earlier one.
     fn key(&self) -> (u64, Reverse<(usize, u64)>) {
         (self.totals.uncompressed_bytes, Reverse((self.file, self.offset)))
     }
@@ -50,7 +50,7 @@ pub(super) struct Largest {
 }
 
 impl Largest {
-    /// Keeps so many.
+    /// Keeps the `count` largest.
     pub(super) fn new(count: usize) -> Self {
         Largest { count, heap: BinaryHeap::new() }
     }

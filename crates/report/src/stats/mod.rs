@@ -1,15 +1,15 @@
-//! What logs hold, in figures: the server's statistics of compression, and what it can't tell.
+//! What logs hold, in figures: the server's compression statistics, and what it can't report.
 //!
 //! ```text
 //! EventBatch → Collector (one a worker) → Part → FileStats (in the log's order) → Stats → Section → text, JSON, CSV
 //! ```
 //!
-//! [`Collector`] counts the events of a batch. Transactions that begin or end in another batch come out
-//! of it in pieces, which [`FileStats`] puts together, so that the figures are the same however a log
-//! was cut. [`Stats`] adds files up; [`Stats::sections`] lays the figures out as tables, which
-//! [`Format`] writes.
+//! [`Collector`] counts the events of a batch. Transactions that begin or end in another batch come out of it
+//! in pieces, which [`FileStats`] puts together, so the figures are the same however a log was cut. [`Stats`]
+//! adds files up. [`Stats::sections`] lays the figures out as tables, which [`binlogz_figures::Format`]
+//! writes.
 //!
-//! docs/stats.md says what each column means.
+//! docs/reference/stats.md describes each column.
 
 mod by_table;
 mod collector;
@@ -17,11 +17,9 @@ mod counts;
 mod file;
 mod largest;
 mod reason;
-mod section;
 pub(crate) mod sections;
 pub(crate) mod size_class;
 mod transaction;
-mod write;
 
 pub use binlogz_payload::statistics::{CompressionStats, LogType, TransactionFigures};
 pub(crate) use by_table::TableName;
@@ -29,6 +27,4 @@ pub use collector::{Collector, Part};
 pub use counts::{RowCounts, Totals};
 pub use file::{FileStats, Stats};
 pub use reason::Reason;
-pub use section::{Cell, Section};
 pub use sections::By;
-pub use write::Format;

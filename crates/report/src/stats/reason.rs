@@ -4,17 +4,17 @@ use std::fmt;
 
 use binlogz_payload::Ineligible;
 
-/// Why a transaction stands in a log as it is.
+/// Why a transaction in a log is not compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// Compression was off when it was written; it would have been compressed else.
+    /// Compression was off when it was written; otherwise it would have been compressed.
     CompressionOff,
     /// A server would not compress it.
     Ineligible(Ineligible),
 }
 
 impl Reason {
-    /// A short name for machines, stable.
+    /// A short, stable name for machines.
     pub fn name(self) -> &'static str {
         match self {
             Reason::CompressionOff => "compression_off",
@@ -32,7 +32,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Transactions of one reason.
+/// Transactions with one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ReasonTotals {
     pub(super) transactions: u64,

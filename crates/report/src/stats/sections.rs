@@ -1,13 +1,13 @@
-//! Lays the figures out as tables. docs/stats.md describes each column.
+//! Lays the figures out as tables. docs/reference/stats.md describes each column.
 
+use binlogz_figures::{Cell, Section};
 use binlogz_payload::statistics::{COLUMNS, compression_percentage};
 use jiff::Timestamp;
 
 use super::counts::Totals;
 use super::file::Stats;
-use super::section::{Cell, Section};
 
-/// What figures are shown by.
+/// What figures are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// Each file.
@@ -54,6 +54,7 @@ const TABLES: &[&str] = &[
     "uncompressed_bytes",
     "compressed_bytes",
     "compression_percentage",
+    "share_percent",
 ];
 
 const TRANSACTIONS: &[&str] = &[
@@ -99,7 +100,7 @@ impl Stats {
         [self.compression(), self.not_compressed()].into_iter().chain(others).collect()
     }
 
-    /// One of them.
+    /// One of the tables.
     pub fn section(&self, by: By) -> Section {
         match by {
             By::File => self.files(),
@@ -158,7 +159,7 @@ impl Stats {
             let checksum = description.map(|log| if log.has_checksums { "CRC32" } else { "NONE" });
             let mut cells: Vec<Cell> = vec![
                 file.name.as_str().into(),
-                description.map(|log| log.log_type.to_string()).into(),
+                description.map(|log| log.writer.log_type.to_string()).into(),
                 description.map(|log| log.server_version.clone()).into(),
                 checksum.into(),
                 file.bytes.into(),
@@ -177,7 +178,9 @@ impl Stats {
     }
 
     fn tables(&self) -> Section {
-        let rows = self.all.tables.largest_first().into_iter().map(|(name, totals)| {
+        let largest_first = self.all.tables.largest_first();
+        let all: u64 = largest_first.iter().map(|(_, totals)| totals.uncompressed_bytes).sum();
+        let rows = largest_first.into_iter().map(|(name, totals)| {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let compressed = totals.compressed_bytes();
             let mut cells: Vec<Cell> = vec![
@@ -193,6 +196,7 @@ impl Stats {
             };
             cells.extend(row_cells(&of_one));
             cells.extend(size_cells(&of_one));
+            cells.push(Cell::decimal(100.0 * totals.uncompressed_bytes as f64 / all.max(1) as f64, 1));
             cells
         });
         Section { name: "tables", title: "Tables", columns: TABLES, rows: rows.collect() }
@@ -231,7 +235,7 @@ impl Stats {
     fn hours(&self) -> Section {
         let rows = self.all.hours.iter().map(|(hour, totals)| {
             let begin = utc(hour.saturating_mul(3_600_000_000));
-            // Up to the minute.
+            // To the minute.
             let mut cells: Vec<Cell> = vec![begin.get(..16).unwrap_or(&begin).into()];
             cells.extend(group_cells(totals));
             cells
@@ -257,8 +261,8 @@ fn group_cells(totals: &Totals) -> impl Iterator<Item = Cell> {
     counts.into_iter().map(Cell::from).chain(size_cells(totals))
 }
 
-/// Microseconds since 1970 as the server prints a TIMESTAMP(6), in UTC; what is behind the year 9999 as the last
-/// moment in it.
+/// Microseconds since 1970 as the server prints a TIMESTAMP(6), in UTC; times after the year 9999 as its last
+/// moment.
 pub(crate) fn utc(microseconds: u64) -> String {
     let microseconds = i64::try_from(microseconds).unwrap_or(i64::MAX);
     let time = Timestamp::from_microsecond(microseconds).unwrap_or(Timestamp::MAX);
@@ -280,7 +284,7 @@ mod tests {
         ] {
             assert_eq!(utc(microseconds), expected);
         }
-        // No panic on what a log may claim.
+        // No panic, whatever a log claims.
         for beyond in [u64::MAX, i64::MAX as u64, 400_000_000_000_000_000] {
             assert!(utc(beyond).starts_with("9999-12-"), "{}", utc(beyond));
         }
@@ -288,7 +292,7 @@ mod tests {
 
     #[test]
     fn every_column_is_described_in_the_docs() {
-        let docs = include_str!("../../../../docs/stats.md");
+        let docs = include_str!("../../../../docs/reference/stats.md");
         for section in Stats::new(0).sections() {
             assert!(docs.contains(&format!("`{}`", section.name)), "{}", section.name);
             for column in section.columns {

@@ -2,7 +2,7 @@
 
 use super::counts::Totals;
 
-/// The end of the first class, in bytes, and how many there are.
+/// The end of the first class, in bytes, and the number of classes.
 const SMALLEST: u64 = 256;
 pub(crate) const CLASSES: usize = 13;
 
@@ -17,7 +17,7 @@ pub(super) struct BySize([Totals; CLASSES]);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SizeClass {
     pub(crate) from: u64,
-    /// The first size that is larger; the last class has none.
+    /// The first larger size; the last class has none.
     pub(crate) to: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! A transaction as it is put together from its events, of which a batch may hold but some.
+//! A transaction, put together from its events; a batch may hold only some of them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::transaction::TransactionContent;
 use binlogz_binlog::{Error as BinlogError, EventType};
 use binlogz_flow::events::Event;
-use binlogz_payload::{Ineligible, PayloadSizes, eligibility};
+use binlogz_payload::{Ineligible, PayloadSizes, ServerGeneration, eligibility};
 
 use super::by_table::{ByTable, TableName, TableTotals};
 use super::counts::{RowCounts, Totals};
@@ -17,14 +17,14 @@ use binlogz_payload::statistics::{LogType, TransactionFigures};
 
 const MICROSECONDS: u64 = 1_000_000;
 
-/// A transaction, or what one batch holds of it.
+/// A transaction, or the part of it in one batch.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Transaction {
     /// Where it begins; `None` if that is in an earlier batch.
     begin: Option<Begin>,
-    /// Bytes of the events behind the GTID event, without checksums.
+    /// Bytes of the events after the GTID event, without checksums.
     event_bytes: u64,
-    /// Bytes of all events as they are stored, headers and checksums included.
+    /// Bytes of all events as they are stored, including headers and checksums.
     stored_bytes: u64,
     payload: Option<Payload>,
     pub(super) rows: RowCounts,
@@ -48,10 +48,10 @@ struct Begin {
 #[derive(Debug, Clone, Copy)]
 struct Payload {
     compression_type: CompressionType,
-    /// What it says of itself and of its events.
+    /// The sizes the payload event claims for the payload and its events.
     payload_size: u64,
     uncompressed_size: Option<u64>,
-    /// What was found.
+    /// The sizes that were found.
     found: Option<PayloadSizes>,
 }
 
@@ -99,7 +99,7 @@ impl Transaction {
         self.stored_bytes += u64::from(event.header.event_size);
     }
 
-    /// The event taken last is a payload.
+    /// Takes the last event as a payload.
     pub(super) fn payload(&mut self, event: &Event<'_>) {
         let size = u64::from(event.header.event_size);
         if let Ok(Some((fields, _))) = TransactionPayloadHeader::decode_front(event.body, size) {
@@ -112,7 +112,7 @@ impl Transaction {
         }
     }
 
-    /// The payload is over.
+    /// Ends the payload.
     pub(super) fn payload_end(&mut self, sizes: PayloadSizes) {
         let unknown = Payload {
             compression_type: CompressionType::ZSTD,
@@ -128,26 +128,33 @@ impl Transaction {
         self.tables.of(name)
     }
 
-    /// Adds what a later batch holds of it.
+    /// Adds the part of it in a later batch.
     pub(super) fn join(&mut self, later: Transaction) {
         self.event_bytes += later.event_bytes;
         self.stored_bytes += later.stored_bytes;
         self.rows.add(&later.rows);
         self.tables.add(&later.tables);
         self.payload = match (self.payload, later.payload) {
-            // The end of a payload that began before: its fields are there.
+            // The end of a payload that began earlier: its fields are known.
             (Some(payload), Some(Payload { found, .. })) => Some(Payload { found, ..payload }),
             (payload, other) => payload.or(other),
         };
     }
 
-    /// As the server counts it: under which type of compression, and how large.
-    pub(super) fn figures(&self, log: LogType) -> (CompressionType, TransactionFigures) {
+    /// The figures as a server of this generation counts them: the type of compression, and the sizes.
+    pub(super) fn figures(
+        &self,
+        log: LogType,
+        generation: ServerGeneration,
+    ) -> (CompressionType, TransactionFigures) {
         let begin = self.begin;
         let totals = self.totals();
         let mut bytes = (totals.compressed_bytes, totals.uncompressed_bytes);
         let mut timestamp = begin.and_then(|begin| begin.commit_timestamp);
         let compression = self.payload.map_or(CompressionType::NONE, |payload| payload.compression_type);
+        if self.payload.is_some() && generation.counts_payload_event() {
+            bytes.0 = self.event_bytes;
+        }
         if log == LogType::Relay {
             timestamp = None;
             let length = begin.and_then(|begin| begin.transaction_length).unwrap_or(self.stored_bytes);
@@ -174,7 +181,7 @@ impl Transaction {
         }
     }
 
-    /// As one of the largest of its file.
+    /// The transaction as one of the largest of its file.
     pub(super) fn large(&self) -> LargeTransaction {
         LargeTransaction {
             file: 0,
@@ -186,13 +193,13 @@ impl Transaction {
         }
     }
 
-    /// When it was committed, or, where the log doesn't say, begun: microseconds since 1970.
+    /// When it was committed, or begun if the log doesn't say: microseconds since 1970.
     pub(super) fn timestamp(&self) -> Option<u64> {
         let begin = self.begin?;
         Some(begin.commit_timestamp.unwrap_or(u64::from(begin.header_timestamp) * MICROSECONDS))
     }
 
-    /// Bytes as they are stored, GTID event, headers and checksums included.
+    /// Bytes as they are stored, including GTID event, headers and checksums.
     pub(super) fn stored_bytes(&self) -> u64 {
         self.stored_bytes
     }

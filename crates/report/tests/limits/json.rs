@@ -115,7 +115,7 @@ fn scalars(sql: &mut String) {
     }
     let deep = format!("{}1{}", "[".repeat(99), "]".repeat(99));
     write_line(sql, format!("INSERT INTO scalars VALUES ({})", literal(&deep)));
-    // What a missing value becomes outside of strict mode: no bytes at all.
+    // A missing value outside strict mode becomes no bytes at all.
     write_line(sql, "CREATE TABLE no_documents (id INT, j JSON NOT NULL)".into());
     write_line(sql, "INSERT IGNORE INTO no_documents (id) VALUES (1)".into());
 }

@@ -47,7 +47,7 @@ fn write_line(sql: &mut String, statement: String) {
 
 fn integers(sql: &mut String, random: &mut Random) {
     let types = [("TINYINT", 8), ("SMALLINT", 16), ("MEDIUMINT", 24), ("INT", 32), ("BIGINT", 64)];
-    // YEAR between them: it is no number to the signedness bits.
+    // YEAR between them: it does not count as a number in the signedness bits.
     let columns: Vec<_> = types
         .iter()
         .flat_map(|(name, _)| [(*name).to_owned(), format!("{name} UNSIGNED"), "YEAR".into()])
@@ -154,7 +154,7 @@ fn bits_and_members(sql: &mut String, random: &mut Random) {
     table(sql, "sets", &columns, &rows);
 
     let columns = [1, 255, 256, 700].map(|count| format!("ENUM({})", members(count)));
-    // Number 0 is what an unknown member becomes outside of strict mode.
+    // Outside strict mode, an unknown member becomes number 0.
     let rows = [
         ["''", "'?'", "''", "'?'"].map(str::to_owned).to_vec(),
         ["1", "255", "256", "700"].map(str::to_owned).to_vec(),

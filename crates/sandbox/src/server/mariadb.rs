@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -52,23 +51,17 @@ pub struct MariadbSandbox {
     server: Server,
 }
 
-impl Deref for MariadbSandbox {
-    type Target = Server;
-    fn deref(&self) -> &Server {
-        &self.server
-    }
-}
-
-impl DerefMut for MariadbSandbox {
-    fn deref_mut(&mut self) -> &mut Server {
-        &mut self.server
-    }
-}
+is_a_server!(MariadbSandbox);
 
 impl MariadbSandbox {
-    /// Starts it with these options beside its own, as in `("binlog-format", "ROW")`.
+    /// Starts 10.11 with these options beside its own, as in `("binlog-format", "ROW")`.
     pub fn start(options: &[(&str, &str)]) -> Result<MariadbSandbox> {
-        let installed = Tool::Mariadb.find()?;
+        Self::start_version(Tool::Mariadb, options)
+    }
+
+    /// The same of [`Tool::Mariadb`] or [`Tool::Mariadb114`].
+    pub fn start_version(version: Tool, options: &[(&str, &str)]) -> Result<MariadbSandbox> {
+        let installed = version.find()?;
         let mut server = Server::new(installed, "mariadbd", "mariadb")?;
         copy_tree(&template(installed)?, &server.datadir())?;
         server.options.push(format!("--server-id={}", super::process::free_port()?));
@@ -81,7 +74,7 @@ impl MariadbSandbox {
         Ok(MariadbSandbox { server })
     }
 
-    /// Follows whatever speaks for a MySQL source on a port of 127.0.0.1, from an offset of a file.
+    /// Follows a MySQL source (or a stand-in for one) on a port of 127.0.0.1, from an offset of a file.
     pub fn replicate_from_port(&self, port: u16, file: &str, offset: u64) -> Result<()> {
         self.sql(&format!(
             "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='repl', \
@@ -125,7 +118,7 @@ fn initialise(installed: &'static Installed, data: &Path) -> Result<()> {
         .spawn()
         .map_err(failed)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // Should it end early, what it said is the better error.
+        // If it ends early, its own message is the better error.
         let _ = stdin.write_all(statements.as_bytes());
     }
     let output = child.wait_with_output().map_err(failed)?;

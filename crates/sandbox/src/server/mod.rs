@@ -1,10 +1,30 @@
 //! Real servers in sandboxes: a temporary directory, a port of their own on 127.0.0.1, gone when dropped.
 //!
-//! [`Server`] is what MySQL and MariaDB have in common: start, stop, kill, SQL through the real client, binary
-//! logs. [`MysqlSandbox`] and [`MariadbSandbox`] add how each is initialised and replicates.
+//! [`Server`] is the common part of MySQL and MariaDB: start, stop, kill, SQL through the real client, binary
+//! logs. [`MysqlSandbox`], [`Mysql56Sandbox`] and [`MariadbSandbox`] add how each is initialised and
+//! replicates.
+
+/// Lets a kind of server be used as the [`Server`] that it has.
+macro_rules! is_a_server {
+    ($kind:ty) => {
+        impl std::ops::Deref for $kind {
+            type Target = Server;
+            fn deref(&self) -> &Server {
+                &self.server
+            }
+        }
+
+        impl std::ops::DerefMut for $kind {
+            fn deref_mut(&mut self) -> &mut Server {
+                &mut self.server
+            }
+        }
+    };
+}
 
 mod mariadb;
 mod mysql;
+mod mysql56;
 mod process;
 mod replication;
 
@@ -16,6 +36,7 @@ use std::sync::Arc;
 
 pub use mariadb::MariadbSandbox;
 pub use mysql::{MysqlBuilder, MysqlSandbox};
+pub use mysql56::Mysql56Sandbox;
 use process::{Guard, Process};
 pub use replication::StartAt;
 
@@ -27,6 +48,11 @@ pub struct Server {
     installed: &'static Installed,
     program: &'static str,
     client: &'static str,
+    /// Where the client comes from: 5.6 has none of its own.
+    client_from: &'static Installed,
+    /// Whether to use the statements of versions before 5.7: it knows neither `SHUTDOWN` nor `SHOW REPLICA
+    /// STATUS`.
+    is_5_6: bool,
     /// Holds `data/`, `tmp/`, the socket and the log.
     dir: PathBuf,
     options: Vec<String>,
@@ -39,7 +65,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A sandbox with an empty directory; its `data/` is for the caller to fill before [`Server::start`].
+    /// A sandbox with an empty directory; the caller fills its `data/` before [`Server::start`].
     fn new(installed: &'static Installed, program: &'static str, client: &'static str) -> Result<Server> {
         let dir = tempfile::Builder::new()
             .prefix("binlogz-")
@@ -53,6 +79,8 @@ impl Server {
             installed,
             program,
             client,
+            client_from: installed,
+            is_5_6: false,
             dir,
             options: Vec::new(),
             session_sql: None,
@@ -96,8 +124,10 @@ impl Server {
 
     /// Shuts it down as an administrator would, and waits until it is gone.
     pub fn stop(&mut self) -> Result<()> {
-        if self.process.is_some() {
-            self.sql("SHUTDOWN")?;
+        match &self.process {
+            Some(process) if self.is_5_6 => process.terminate()?,
+            Some(_) => drop(self.sql("SHUTDOWN")?),
+            None => {}
         }
         match self.process.take() {
             Some(process) => process.wait(),
@@ -146,7 +176,7 @@ impl Server {
 
     /// Its own command-line client, connected as root over the socket.
     pub fn client(&self) -> Command {
-        let mut command = self.installed.command(self.client);
+        let mut command = self.client_from.command(self.client);
         command
             .arg("--no-defaults")
             .arg("--user=root")
@@ -156,12 +186,13 @@ impl Server {
         command
     }
 
-    /// Runs statements in one session through the client; gives what it printed: tab-separated, without headings.
+    /// Runs statements in one session through the client; returns what it printed: tab-separated, without
+    /// headings.
     pub fn sql(&self, statements: &str) -> Result<String> {
         self.run_client(|stdin| stdin.write_all(statements.as_bytes()))
     }
 
-    /// Runs a file of statements in one session; gives what the client printed.
+    /// Runs a file of statements in one session; returns what the client printed.
     pub fn sql_file(&self, path: &Path) -> Result<String> {
         let mut file = fs::File::open(path).at("open", path)?;
         self.run_client(|mut stdin| std::io::copy(&mut file, &mut stdin).map(drop))
@@ -221,14 +252,14 @@ impl Server {
         Ok(listed.lines().map(|line| self.datadir().join(line.trim_start_matches("./"))).collect())
     }
 
-    /// Begins a new binary log; gives the one it closed.
+    /// Begins a new binary log; returns the one it closed.
     pub fn flush_binary_logs(&self) -> Result<PathBuf> {
         let last = self.binlogs()?.pop();
         self.sql("FLUSH BINARY LOGS")?;
         last.ok_or_else(|| Error::Failed(format!("{} has no binary log", self.program)))
     }
 
-    /// Copies its binary logs to a directory; gives the copies.
+    /// Copies its binary logs to a directory; returns the copies.
     pub fn copy_binlogs(&self, destination: &Path) -> Result<Vec<PathBuf>> {
         copy_files(&self.binlogs()?, destination)
     }
@@ -252,7 +283,7 @@ impl Server {
     }
 }
 
-/// Copies files into a directory under their own names; gives the copies.
+/// Copies files into a directory under their own names; returns the copies.
 fn copy_files(files: &[PathBuf], destination: &Path) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(destination).at("create", destination)?;
     let mut copies = Vec::new();

@@ -1,7 +1,6 @@
 //! MySQL in a sandbox: initialised once and copied, with binary logging and GTIDs on.
 
 use std::fs;
-use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -148,18 +147,7 @@ pub struct MysqlSandbox {
     server: Server,
 }
 
-impl Deref for MysqlSandbox {
-    type Target = Server;
-    fn deref(&self) -> &Server {
-        &self.server
-    }
-}
-
-impl DerefMut for MysqlSandbox {
-    fn deref_mut(&mut self) -> &mut Server {
-        &mut self.server
-    }
-}
+is_a_server!(MysqlSandbox);
 
 impl MysqlSandbox {
     /// Every GTID it has executed, without line breaks.

@@ -114,6 +114,16 @@ impl Process {
         self.server.id()
     }
 
+    /// Tells it to shut down by a signal.
+    pub(super) fn terminate(&self) -> Result<()> {
+        let mut command = Command::new("kill");
+        command.args(["-TERM", &self.server.id().to_string()]);
+        match command.status().map_err(|error| Error::Io("run kill".into(), error))? {
+            status if status.success() => Ok(()),
+            status => Err(Error::Failed(format!("end server {}: kill {status}", self.server.id()))),
+        }
+    }
+
     /// Waits for a server that was told to shut down.
     pub(super) fn wait(mut self) -> Result<()> {
         let deadline = Instant::now() + STOP_MAX;

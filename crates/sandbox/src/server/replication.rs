@@ -25,7 +25,9 @@ pub enum StartAt {
 impl MysqlSandbox {
     /// The end of its binary log: file and offset.
     pub fn position(&self) -> Result<(String, u64)> {
-        let status = self.sql("SHOW BINARY LOG STATUS")?;
+        let is_8_0 = self.installed().version().starts_with("8.0.");
+        let ask = if is_8_0 { "SHOW MASTER STATUS" } else { "SHOW BINARY LOG STATUS" };
+        let status = self.sql(ask)?;
         let mut fields = status.split('\t');
         match (fields.next(), fields.next().map(str::parse)) {
             (Some(file), Some(Ok(offset))) => Ok((file.to_owned(), offset)),
@@ -102,7 +104,8 @@ impl Server {
     /// `SHOW REPLICA STATUS` as field and value; empty where it is no replica.
     pub fn replica_status(&self) -> Result<BTreeMap<String, String>> {
         let mut client = self.client();
-        client.args(["--vertical", "--column-names", "--execute=SHOW REPLICA STATUS"]);
+        let ask = if self.is_5_6 { "SHOW SLAVE STATUS" } else { "SHOW REPLICA STATUS" };
+        client.args(["--vertical", "--column-names", "--execute", ask]);
         let output = client.output().map_err(|error| Error::Io("run client".into(), error))?;
         let status = String::from_utf8_lossy(&output.stdout);
         let fields = status.lines().filter_map(|line| line.split_once(": "));

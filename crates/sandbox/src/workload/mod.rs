@@ -14,7 +14,7 @@ pub use sysbench::sysbench;
 
 use crate::{Error, Result, Server};
 
-/// A server that a workload is put through.
+/// A server that a workload runs on.
 pub trait Target {
     /// Runs the statements that `write` produces, each ended by a semicolon, in one session. No text in them has a
     /// semicolon.
@@ -75,7 +75,7 @@ impl Workload {
         }
     }
 
-    /// Runs it on a server, at a scale; each needs what those before it have made.
+    /// Runs it on a server, at a scale; each needs the results of those before it.
     pub fn run(self, server: &impl Target, scale: f64) -> Result<()> {
         let rows = scaled(TABLE_ROWS, scale);
         let table_size = format!("--table-size={rows}");
@@ -115,7 +115,7 @@ impl Workload {
     }
 }
 
-/// So many at a scale, one at the least.
+/// The count at a scale, at least one.
 pub fn scaled(count: f64, scale: f64) -> u32 {
     ((count * scale).round() as u32).max(1)
 }

@@ -1,5 +1,5 @@
-//! `~/.mylogin.cnf`, as `mysql_config_editor` writes it: an option file whose lines are encrypted, with the key in
-//! front of them. That keeps passwords from being read over a shoulder, and from nobody else.
+//! `~/.mylogin.cnf`, as `mysql_config_editor` writes it: an option file with encrypted lines, preceded by the
+//! key. That only keeps passwords from being read over a shoulder.
 //!
 //! ```text
 //! size field
@@ -26,8 +26,8 @@ pub(super) fn decrypt(file: &[u8]) -> Result<Vec<u8>, String> {
     cursor.bytes(UNUSED_SIZE, "unused").map_err(text)?;
     let long_key: [u8; KEY_SIZE] = cursor.array("key").map_err(text)?;
     let mut key = [0; AES_KEY_SIZE];
-    for (index, byte) in long_key.iter().enumerate() {
-        key[index % AES_KEY_SIZE] ^= byte;
+    for part in long_key.chunks(AES_KEY_SIZE) {
+        key.iter_mut().zip(part).for_each(|(key, byte)| *key ^= byte);
     }
     let cipher = Aes128::new(&key.into());
     let mut plain = Vec::with_capacity(file.len());

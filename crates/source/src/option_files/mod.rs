@@ -8,8 +8,8 @@
 //! ~/.mylogin.cnf, unless --no-login-paths: see login_file.rs
 //! ```
 //!
-//! `parse` reads the lines, this module finds the files and chooses the groups. What an option means is the
-//! caller's business: each comes as a name and a value, in order, as if it stood in front of the command line.
+//! `parse` reads the lines; this module finds the files and selects the groups. The caller interprets the
+//! options: each comes as a name and a value, in order, as if it preceded the command line.
 
 mod login_file;
 mod parse;
@@ -42,11 +42,11 @@ const WRITABLE_BY_ALL: u32 = 0o002;
 pub struct OptionFiles {
     /// `--defaults-file`: this file alone.
     pub defaults_file: Option<PathBuf>,
-    /// `--defaults-extra-file`: this file behind the global ones.
+    /// `--defaults-extra-file`: this file after the global ones.
     pub defaults_extra_file: Option<PathBuf>,
     /// `--no-defaults`: none but the login file.
     pub no_defaults: bool,
-    /// `--defaults-group-suffix`: of each group also the one with this behind its name.
+    /// `--defaults-group-suffix`: of each group also the one with this after its name.
     pub group_suffix: Option<String>,
     /// `--login-path`: the group of the login file to read.
     pub login_path: Option<String>,
@@ -57,11 +57,11 @@ pub struct OptionFiles {
 /// An option that stands in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileOption {
-    /// Its name, as it is written there.
+    /// Its name, as written in the file.
     pub name: String,
     /// Its value; `None` without an equals sign.
     pub value: Option<String>,
-    /// Where it stands.
+    /// The file that contains it.
     pub path: PathBuf,
     /// The line, counted from 1.
     pub line: usize,
@@ -76,7 +76,7 @@ impl FileOption {
         }
     }
 
-    /// Says that something is wrong with the option, and where it stands.
+    /// An error about the option, with its place.
     pub fn error(&self, problem: impl ToString) -> Error {
         Error::OptionFile { path: self.path.clone(), line: self.line, problem: problem.to_string() }
     }
@@ -107,8 +107,8 @@ impl Defaults {
 }
 
 impl OptionFiles {
-    /// Takes the options that say which files to read from the front of a command line, where alone they may stand;
-    /// gives the number taken.
+    /// Takes the options that say which files to read from the front of a command line, the only place where
+    /// they are allowed; returns how many it took.
     pub fn take_arguments(&mut self, arguments: &[String]) -> usize {
         arguments.iter().take_while(|argument| self.take_argument(argument)).count()
     }

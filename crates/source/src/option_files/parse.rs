@@ -7,8 +7,9 @@
 //! !include FILE     !includedir DIRECTORY
 //! ```
 //!
-//! A value may stand in quotes; in and outside of them `\n \t \r \b \s \\ \' \"` are escapes (`\s` a space), and any
-//! other backslash stands for itself. All of it is held against MySQL's own `--print-defaults`.
+//! A value may be in quotes. Inside and outside of them `
+//! \t \r \b \s \\ \' \"` are escapes (`\s` is a space), and any other backslash is literal. All of it is
+//! compared with MySQL's own `--print-defaults`.
 
 /// What a line says.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ fn parse_directive(directive: &str) -> Result<Line<'_>, &'static str> {
         ("include" | "includedir", "") => Err("include without a path"),
         ("include", path) => Ok(Line::Include(path)),
         ("includedir", path) => Ok(Line::IncludeDirectory(path)),
-        // MySQL's programs step over the ones they don't know.
+        // MySQL's programs ignore the ones they don't know.
         _ => Ok(Line::Nothing),
     }
 }

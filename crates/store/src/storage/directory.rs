@@ -1,7 +1,7 @@
 //! A real directory, for one process at a time.
 //!
-//! Logs hold rows: files are for their owner to write and for the group to read, as mysqld makes its own, and a stricter
-//! umask makes them stricter. What is there already keeps its mode.
+//! Logs hold rows, so files are writable by their owner and readable by the group, as mysqld makes its own. A
+//! stricter umask makes them stricter. Existing files keep their mode.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -12,10 +12,10 @@ use std::sync::Arc;
 use super::{Storage, StorageFile};
 use crate::error::{Error, Result};
 
-/// The file whose lock says that the directory is in use. It stays; its lock goes with the process.
+/// The lock on this file marks the directory as in use. The file stays; its lock ends with the process.
 const LOCK_NAME: &str = "binlogz.lock";
 
-/// The mode of a file that holds a log, or what a log needs beside it, before the umask.
+/// The mode, before the umask, of a file that holds a log or something a log needs beside it.
 pub const FILE_MODE: u32 = 0o640;
 /// The mode of a directory of such files, before the umask.
 pub const DIRECTORY_MODE: u32 = 0o750;
@@ -30,11 +30,11 @@ pub struct FileStorage {
 }
 
 impl FileStorage {
-    /// Takes a directory, and makes it if need be.
+    /// Takes a directory, creating it if needed.
     ///
     /// # Errors
     ///
-    /// [`Error::InUse`] if another process has it; a directory that can't be made or written.
+    /// [`Error::InUse`] if another process has it; a directory that can't be created or written.
     pub fn open(path: &Path) -> Result<Self> {
         let shown = path.display().to_string();
         make(path).map_err(Error::io("create directory", &shown))?;
@@ -49,13 +49,13 @@ impl FileStorage {
         }
     }
 
-    /// The directory.
+    /// The directory's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Makes a directory, so that it is there after a crash too: its name stands in the one above.
+/// Makes a directory that survives a crash: its parent is synced, since that holds its name.
 fn make(path: &Path) -> io::Result<()> {
     let missing = path.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).count();
     DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)?;
@@ -70,7 +70,7 @@ impl Storage for FileStorage {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {
-            // A name that is no text is none of ours.
+            // A name that is not valid text is not ours.
             names.extend(entry?.file_name().into_string());
         }
         names.sort();
@@ -127,7 +127,6 @@ impl StorageFile for OpenFile {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
@@ -143,7 +142,7 @@ mod tests {
         storage::replace(&directory, "binlog.index", b"./binlog.000001\n").unwrap();
         storage::replace_unsynced(&directory, "binlog.000001.places", b"").unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
-        // The umask of a test is anybody's: it may only take away.
+        // The tests' umask is unknown: it can only take permissions away.
         for (path, most) in [(path.parent().unwrap(), 0o750), (&path, 0o750)] {
             assert_eq!(
                 (mode(path) & !most, mode(path) & 0o700),
@@ -159,7 +158,7 @@ mod tests {
             let mode = mode(&path.join(&name));
             assert_eq!((mode & !0o640, mode & 0o600), (0, 0o600), "{name}: {mode:o}");
         }
-        // What an administrator has set stays.
+        // A mode set by an administrator stays.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
         drop(directory);
         FileStorage::open(&path).unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Storage, StorageFile};
 
-/// Files in memory. Its clones are the same directory.
+/// Files in memory. Clones share the same directory.
 #[derive(Debug, Default, Clone)]
 pub struct MemoryStorage {
     files: Arc<Mutex<BTreeMap<String, Arc<MemoryFile>>>>,

@@ -1,9 +1,9 @@
-//! What a store asks of a disk: five verbs on a directory, five on a file.
+//! What a store needs from a disk: five verbs on a directory, five on a file.
 //!
-//! [`FileStorage`] is a real directory, [`MemoryStorage`] keeps everything in memory; the testkit has a
-//! simulated disk that loses, tears and refuses. What is assumed of each verb stands here and nowhere else:
-//! without [`StorageFile::sync`] nothing of a file need survive a crash of the system, in no order, and
-//! without [`Storage::sync_names`] no name.
+//! [`FileStorage`] is a real directory and [`MemoryStorage`] keeps everything in memory; the testkit has a
+//! simulated disk that loses, tears and refuses. The assumptions about each verb are listed only here:
+//! without [`StorageFile::sync`] none of a file's bytes need survive a crash of the system, and they may
+//! survive in any order; without [`Storage::sync_names`] no name need survive.
 
 mod directory;
 mod memory;
@@ -20,38 +20,39 @@ pub trait Storage: Send + Sync + Debug {
     /// The names of all files.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Opens a file to read and write. `create`: it must not be there yet; else it must.
+    /// Opens a file to read and write. With `create` the file must not exist yet; without it, it must.
     fn open(&self, name: &str, create: bool) -> io::Result<Arc<dyn StorageFile>>;
 
-    /// Gives a file another name, in one step; what had that name is gone.
+    /// Renames a file in one step, replacing any file that had the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
-    /// Removes a name. Whoever has the file open may go on reading.
+    /// Removes a name. Readers that have the file open can keep reading.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Makes the names durable: of files created, renamed and removed before.
+    /// Makes the names of all files created, renamed and removed so far durable.
     fn sync_names(&self) -> io::Result<()>;
 }
 
 /// An open file.
 pub trait StorageFile: Send + Sync + Debug {
-    /// Bytes of the file.
+    /// The file's size in bytes.
     fn size(&self) -> io::Result<u64>;
 
     /// Reads some bytes; 0 at the end of the file.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes all bytes, in one call of the system where it takes them. After an error some may be there.
+    /// Writes all bytes, in one system call if it takes them all. After an error some of them may have been
+    /// written.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Cuts the file.
+    /// Truncates the file to this size.
     fn set_size(&self, size: u64) -> io::Result<()>;
 
-    /// Makes all bytes written before durable, and the file's size.
+    /// Makes all bytes written so far durable, and the file's size.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// All bytes of a small file.
+/// Reads all bytes of a small file.
 pub fn read_all(file: &dyn StorageFile, size_max: u64) -> io::Result<Vec<u8>> {
     let size = file.size()?;
     if size > size_max {
@@ -72,7 +73,7 @@ pub fn read_all(file: &dyn StorageFile, size_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file from its beginning, one write after another.
+/// Writes a file from its start, one write after another.
 #[derive(Debug)]
 pub struct FileWriter {
     file: Arc<dyn StorageFile>,
@@ -80,7 +81,7 @@ pub struct FileWriter {
 }
 
 impl FileWriter {
-    /// At the beginning of this file.
+    /// A writer at the start of this file.
     pub fn new(file: Arc<dyn StorageFile>) -> Self {
         FileWriter { file, offset: 0 }
     }
@@ -98,29 +99,19 @@ impl Write for FileWriter {
     }
 }
 
-/// Whether an error of the system may be gone when the same is tried again, although nobody repairs anything: no
-/// descriptor or memory was left, the call was interrupted, there was no room.
-pub fn is_transient(error: &io::Error) -> bool {
-    /// ENFILE, EMFILE.
-    const NO_DESCRIPTOR: [i32; 2] = [23, 24];
-    use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull, WouldBlock};
-    matches!(error.kind(), Interrupted | WouldBlock | OutOfMemory | StorageFull | QuotaExceeded)
-        || error.raw_os_error().is_some_and(|code| NO_DESCRIPTOR.contains(&code))
-}
-
-/// Replaces a small file in one step: after a crash there is the old one or the new one, whole.
+/// Replaces a small file in one step: after a crash either the old one or the new one is there, whole.
 pub fn replace(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
     Replacement::begin(storage, name)?.finish(storage, bytes)
 }
 
-/// The same for what can be made again: a crash of the system may leave anything.
+/// The same for files that can be made again: a crash of the system may leave anything.
 pub fn replace_unsynced(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
     let Replacement { name, new, file } = Replacement::begin(storage, name)?;
     file.write_at(0, bytes)?;
     storage.rename(&new, &name)
 }
 
-/// A file that will take another's name.
+/// A file that will replace another.
 #[derive(Debug)]
 pub(crate) struct Replacement {
     name: String,
@@ -129,7 +120,7 @@ pub(crate) struct Replacement {
 }
 
 impl Replacement {
-    /// An empty file beside it.
+    /// Begins an empty file beside the one it will replace.
     pub(crate) fn begin(storage: &dyn Storage, name: &str) -> io::Result<Self> {
         let new = format!("{name}{NEW_SUFFIX}");
         if storage.list()?.contains(&new) {
@@ -138,7 +129,7 @@ impl Replacement {
         Ok(Replacement { name: name.to_owned(), file: storage.open(&new, true)?, new })
     }
 
-    /// Has these bytes and the name, durably.
+    /// Writes the bytes and takes the name, durably.
     pub(crate) fn finish(self, storage: &dyn Storage, bytes: &[u8]) -> io::Result<()> {
         self.file.write_at(0, bytes)?;
         self.file.sync()?;
@@ -147,5 +138,5 @@ impl Replacement {
     }
 }
 
-/// What [`replace`] puts behind a name while the file is not whole.
+/// The suffix of a file that [`replace`] has not finished.
 pub(crate) const NEW_SUFFIX: &str = ".new";

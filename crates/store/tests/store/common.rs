@@ -1,4 +1,4 @@
-//! Transactions with numbers, and what a log holds of them.
+//! Numbered transactions, and helpers to see what a log holds of them.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ pub(crate) fn head(previous_gtids: &GtidSet) -> Vec<u8> {
     FileHead { events: EVENTS, server_version: "9.7.4", created: 0, previous_gtids }.encode()
 }
 
-/// Begins the next file, with a rotate event in the one before.
+/// Begins the next file, after writing a rotate event to the current one.
 pub(crate) fn rotate(store: &BinlogStore, previous_gtids: &GtidSet) -> Result<()> {
     let mut writer = store.writer()?;
     let next = writer.next_number();

@@ -14,11 +14,11 @@ const CRASHES: u64 = 150;
 /// What a run has done so far.
 #[derive(Debug, Default)]
 struct Model {
-    /// The last transaction that was handed to the store.
+    /// The last transaction handed to the store.
     appended: u64,
-    /// The last one that a sync or a rotation made durable.
+    /// The last transaction that a sync or a rotation made durable.
     durable: u64,
-    /// All up to here may have been purged.
+    /// Everything up to here may have been purged.
     purged: u64,
 }
 
@@ -54,7 +54,7 @@ impl Model {
         }
     }
 
-    /// Opens the store after a crash or an error: nothing durable is missing, and nothing is missing between.
+    /// Opens the store after a crash or an error: all durable transactions are there, without gaps.
     fn check(&mut self, disk: &SimulatedDisk, what: &str) -> BinlogStore {
         let (store, report) = open(disk.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert!(report.damage.is_none(), "{what}: the watermark was beyond what was durable: {report}");
@@ -69,7 +69,7 @@ impl Model {
         let first = seen.first().copied().unwrap_or(last + 1);
         assert!(first <= self.purged + 1, "{what}: begins with {first}, {self:?}: {report}");
         assert_eq!(seen, (first..=last).collect::<Vec<_>>(), "{what}: {report}");
-        // What is seen now is durable: recovery made it so.
+        // What is visible now is durable: recovery made it so.
         (self.appended, self.durable) = (last, last);
         store
     }
@@ -80,7 +80,7 @@ impl Model {
     }
 }
 
-/// The run whose every operation fails once: rotations, a purge, groups with and without sync.
+/// The run in which each operation fails once: rotations, a purge, groups with and without sync.
 fn fixed_run(store: &BinlogStore, model: &mut Model) -> Result<(), Error> {
     model.rotate(store)?;
     for round in 0..3 {
@@ -116,7 +116,7 @@ fn every_operation_may_be_the_last_or_fail() {
                 Ok((store, _)) => {
                     let error = fixed_run(&store, &mut model).expect_err(&what);
                     assert!(!matches!(error, Error::Latched { .. }), "{what}: {error}");
-                    // Where nothing was written yet the same may be tried again.
+                    // If nothing was written yet, the same call may be tried again.
                     if !matches!(error, Error::Io { operation: "create", .. }) {
                         let error = store.writer().map(drop).expect_err(&what);
                         assert!(matches!(error, Error::Latched { .. }), "{what}: {error}");
@@ -128,7 +128,8 @@ fn every_operation_may_be_the_last_or_fail() {
                 assert!(disk.is_stopped());
                 disk.crash(&mut random);
             } else {
-                // The process opens it again; after that the power fails, and what was seen must be there.
+                // The process opens it again, then the power fails: everything that was visible must still be
+                // there.
                 disk.reopen();
                 drop(model.check(&disk, &what));
                 disk.crash(&mut random);
@@ -157,7 +158,7 @@ fn random_runs_survive_crash_after_crash() {
             let what = format!("SEED={} life {life}", seed.wrapping_add(run));
             disk.fail_at(disk.operations() + random.below(60) as u64, Fault::Crash);
             match open(disk.clone()) {
-                // It crashed while it recovered.
+                // It crashed during recovery.
                 Err(_) => in_recovery += 1,
                 Ok((store, report)) => {
                     assert!(report.damage.is_none(), "{what}: {report}");
@@ -174,7 +175,7 @@ fn random_runs_survive_crash_after_crash() {
     assert!(in_recovery > 0, "no crash met a recovery");
 }
 
-/// Does this and that until the disk stops, or it is enough.
+/// Performs random operations until the disk stops or the run is long enough.
 fn random_life(store: &BinlogStore, model: &mut Model, random: &mut Random) {
     if model.rotate(store).is_err() {
         return;
@@ -208,7 +209,7 @@ fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
     assert!(model.durable > 20, "{model:?}");
     drop(store);
     disk.reopen();
-    // It opens on the full disk, and says no to what does not fit.
+    // It opens on the full disk, and refuses what does not fit.
     let store = model.check(&disk, "full");
     assert!(model.append(&store, 5000, 1).is_err());
     model.appended -= 1;
@@ -236,7 +237,7 @@ fn after_a_lost_sync_the_log_opens_or_says_why_not() {
         fixed_run(&store, &mut Model::default()).unwrap();
         drop(store);
         disk.crash(&mut Random::new(seed ^ at));
-        // Nothing is promised on such a disk but that what is there is read, or refused in one line.
+        // The only promise on such a disk is that its content is read, or refused in one line.
         match open(disk) {
             Ok(_) => opened += 1,
             Err(error) => assert!(!error.to_string().contains('\n'), "SEED={seed} {at}: {error}"),

@@ -1,7 +1,8 @@
-//! Every call that a store makes to its disk fails: once, or until it is cured. The process goes on with the same store.
+//! Every call that a store makes to its disk fails: once, or until the fault is fixed. The process carries on
+//! with the same store.
 //!
-//! After each error the store still has what is durable, and says so; reopened, it goes on, and ends with the bytes of a
-//! run that met nothing.
+//! After each error the store still has what is durable, and says so. Once reopened it carries on, and ends
+//! with the same bytes as a run without errors.
 
 use binlogz_store::{BinlogStore, Error, FileNumber, Storage, storage};
 use binlogz_testkit::disk::{Fault, SimulatedDisk};
@@ -13,12 +14,12 @@ use crate::common::{gtids, head, numbers, open, transaction};
 const FAULTS: [Fault; 4] = [Fault::Eio, Fault::Enospc, Fault::Emfile, Fault::ShortWrite];
 const FILE_SIZE_MAX: u64 = 1 << 20;
 
-/// What is done; each can be done again after an error.
+/// One step; each can be done again after an error.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     /// The transactions up to this one, each of this size, in one write.
     Append(u64, usize),
-    /// The same, in several.
+    /// The same, in several writes.
     Extend(u64, usize),
     Sync,
     Begin(u64),
@@ -48,9 +49,9 @@ const STEPS: [Step; 16] = [
 #[derive(Debug, Default)]
 struct Run {
     appended: u64,
-    /// A sync or a rotation said so.
+    /// The last transaction that a sync or a rotation reported as durable.
     durable: u64,
-    /// The first file, as it was purged.
+    /// The first file, as it was before it was purged.
     purged: Vec<u8>,
 }
 
@@ -108,7 +109,7 @@ impl Run {
         Ok(())
     }
 
-    /// What the store serves: all that is durable, without a hole, and no file that is not there.
+    /// The store serves all that is durable, without gaps, and lists no missing file.
     fn check(&self, store: &BinlogStore, what: &str) {
         let logs = store.logs().unwrap_or_else(|error| panic!("{what}: {error}"));
         let Some(now) = store.positions() else {
@@ -128,7 +129,7 @@ impl Run {
         }
     }
 
-    /// After an error: what is served meanwhile, and that the store goes on when the trouble is over.
+    /// After an error: checks what is served meanwhile, and that the store carries on once the fault is gone.
     fn mend(&mut self, disk: &SimulatedDisk, store: &BinlogStore, what: &str) {
         let before = store.positions();
         if store.refuses_since().is_some() {
@@ -149,7 +150,7 @@ impl Run {
             let now = store.positions();
             assert_eq!(now.map(|now| now.written), now.map(|now| now.durable), "{what}: {reopened:?}");
         }
-        // What was appended and not synced may be gone; what is there is durable where recovery has looked at it.
+        // What was appended but not synced may be gone; after recovery, what is there is durable.
         let writer = store.writer().unwrap();
         let written = store.positions().map_or(0, |_| held(store, writer.position().is_some()));
         drop(writer);
@@ -157,7 +158,7 @@ impl Run {
     }
 }
 
-/// The last transaction that is written.
+/// The last written transaction.
 fn held(store: &BinlogStore, in_use: bool) -> u64 {
     if in_use {
         store.sync().unwrap();
@@ -170,14 +171,14 @@ fn files(disk: &SimulatedDisk) -> Vec<(String, Vec<u8>)> {
         let file = disk.open(&name, false).unwrap();
         (name, storage::read_all(file.as_ref(), FILE_SIZE_MAX).unwrap())
     };
-    // How often the watermark was written, and copies of torn tails, tell of the errors themselves.
+    // The watermark's writes and the copies of torn tails depend on the errors themselves.
     let is_the_logs =
         |name: &String| ![".durable", ".torn-", ".cut-"].iter().any(|other| name.contains(other));
     disk.list().unwrap().into_iter().filter(is_the_logs).map(read).collect()
 }
 
-/// Stores one more transaction, and the power fails: what was visible after the error was mended, and was built on, must
-/// be durable.
+/// Stores one more transaction, and the power fails: whatever was visible after the store recovered, and was
+/// built on, must be durable.
 fn crash_behind_one_more(disk: &SimulatedDisk, store: &BinlogStore, run: &mut Run, seed: u64, what: &str) {
     let next = run.appended + 1;
     if store.writer().unwrap().position().is_none() {
@@ -194,7 +195,7 @@ fn crash_behind_one_more(disk: &SimulatedDisk, store: &BinlogStore, run: &mut Ru
     assert_eq!(found.last(), logs.last(), "{what}, one more");
 }
 
-/// Does everything, or all up to the first error and some more; how many errors there were.
+/// Does all steps, or all up to the first error and a few more. Returns the number of errors.
 fn run(disk: &SimulatedDisk, crash: Option<u64>, what: &str) -> usize {
     let mut errors = 0;
     let mut again = |error: Error, what: &str| {

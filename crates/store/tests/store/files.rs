@@ -41,7 +41,7 @@ fn is_kept_in_ordinary_files(storage: impl Storage + Clone + 'static) {
     assert_eq!(store.logs().unwrap().len(), 3);
 }
 
-/// A directory can be open only once; this gives it out again and again.
+/// A directory can be open only once; this hands it out repeatedly.
 #[derive(Debug, Clone)]
 struct Reopened(std::path::PathBuf);
 
@@ -158,7 +158,7 @@ fn numbers_only_rise_and_may_leap() {
     writer.begin_file(FileNumber(50), &head(&gtids(0)), None).unwrap();
     assert!(writer.begin_file(FileNumber(51), b"short", None).is_err());
     drop(writer);
-    // What was refused for its caller's sake does not close the store.
+    // A refusal caused by the caller does not latch the store.
     store.writer().unwrap().append(&transaction(1, 1)).unwrap();
 }
 

@@ -21,7 +21,7 @@ fn put(storage: &MemoryStorage, name: &str, bytes: &[u8]) {
     storage.open(name, true).unwrap().write_at(0, bytes).unwrap();
 }
 
-/// A log of one file in use with three transactions; where each ends.
+/// A log of one file in use with three transactions; returns where each ends.
 fn in_use() -> (MemoryStorage, Vec<u64>) {
     let storage = MemoryStorage::new();
     let (store, _) = open(storage.clone()).unwrap();
@@ -39,7 +39,7 @@ fn a_tail_cut_at_any_byte_is_cut_off_and_reported() {
     let whole = bytes_of(&storage, "binlog.000001");
     for size in ends[0]..=whole.len() as u64 {
         put(&storage, "binlog.000001", &whole[..size as usize]);
-        // What the round before made durable is none of this one's.
+        // The watermark of the previous round must not count in this one.
         storage.remove("binlog.durable").unwrap();
         let (store, report) = open(storage.clone()).unwrap();
         let kept = ends.iter().filter(|end| **end <= size).count() as u64 - 1;
@@ -53,7 +53,7 @@ fn a_tail_cut_at_any_byte_is_cut_off_and_reported() {
             (size > end).then_some((end, size - end))
         );
         assert_eq!(numbers(&store), (1..=kept).collect::<Vec<_>>());
-        // It goes on where it was cut.
+        // It continues at the cut.
         store.writer().unwrap().append(&transaction(kept + 1, 5)).unwrap();
         store.sync().unwrap();
         assert_eq!(numbers(&store).len() as u64, kept + 1);
@@ -175,7 +175,7 @@ fn an_encrypted_log_is_a_log() {
     let (store, report) = reopen(&options).unwrap();
     assert_eq!(numbers(&store), [1, 2]);
     drop(store);
-    // The copy of what was cut opens with the same key: header and bytes stand where they stood.
+    // The copy of what was cut opens with the same key: header and bytes are at their old offsets.
     let cut = report.cut.unwrap();
     let copy = bytes_of(&storage, &cut.kept_as.unwrap());
     assert!(copy.len() == bytes.len() - 7 && copy[..512] == bytes[..512]);

@@ -1,4 +1,5 @@
-//! What was durable is never cut: damage is told, read around and repaired. What is cut is kept beside the log.
+//! What was durable is never cut: damage is reported, read around and repaired. What is cut is kept beside
+//! the log.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ fn flip(storage: &dyn Storage, name: &str, offset: u64) {
     file.write_at(offset, &[byte[0] ^ 0x10]).unwrap();
 }
 
-/// A file in use with five transactions that are durable; where each ends.
+/// A file in use with five durable transactions; returns where each ends.
 fn durable() -> (MemoryStorage, Vec<u64>) {
     let storage = MemoryStorage::new();
     let (store, _) = open(storage.clone()).unwrap();
@@ -48,7 +49,7 @@ fn durable() -> (MemoryStorage, Vec<u64>) {
     (storage, ends)
 }
 
-/// A transaction whose events say where they stand, as those of every stored log do.
+/// A transaction whose events record their own positions, as in every stored log.
 fn transaction_at(gno: u64, mut offset: u64) -> Vec<u8> {
     let mut bytes = transaction(gno, 30);
     let mut begin = 0;
@@ -71,7 +72,7 @@ fn copy_of(storage: &MemoryStorage) -> MemoryStorage {
     copy
 }
 
-/// What can be read from an offset on, and why there is no more of it.
+/// What can be read from an offset on, and why reading stops there.
 fn readable(store: &BinlogStore, offset: u64) -> (Vec<u8>, Option<String>) {
     let mut bytes = Vec::new();
     let ended = store.reader(FileNumber(1), offset).unwrap().read_to_end(&mut bytes);
@@ -97,7 +98,7 @@ fn no_flipped_byte_of_what_was_durable_makes_recovery_cut() {
         let damage = damage_of(&report);
         let [hole] = damage.holes.as_slice() else { panic!("byte {at}: {damage}") };
         assert!(hole.from <= at && at < hole.to, "byte {at}: {damage}");
-        // At most one transaction is lost, and which one is known where its neighbours are.
+        // At most one transaction is lost, and its neighbours tell which one.
         let lost = ends.iter().position(|end| at < *end).unwrap() as u64;
         let mut left = gtids(5);
         if lost > 0 {
@@ -109,7 +110,7 @@ fn no_flipped_byte_of_what_was_durable_makes_recovery_cut() {
         }
         assert_eq!(report.gtids, left, "byte {at}: {report}");
 
-        // What is whole is read, and no byte of the rest.
+        // What is whole is read, and not a byte of the rest.
         let error = store.writer().map(drop).unwrap_err();
         assert!(matches!(error, Error::Refusing { .. }) && error.to_string().contains(LOG), "{error}");
         let (before, ended) = readable(&store, 0);
@@ -118,7 +119,7 @@ fn no_flipped_byte_of_what_was_durable_makes_recovery_cut() {
         let (after, ended) = readable(&store, hole.to);
         assert!(after == bytes[hole.to as usize..] && ended.is_none(), "byte {at}");
         assert_eq!(store.positions().unwrap().durable.offset, ends[5]);
-        // It stays so until it is repaired.
+        // It stays damaged until it is repaired.
         drop(store);
         let (store, again) = open(storage.clone()).unwrap();
         assert_eq!(again, report);
@@ -154,7 +155,7 @@ fn a_file_that_lost_its_end_or_was_closed_is_never_cut() {
     store.writer().unwrap().seal().unwrap();
     drop(store);
     flip(&whole, LOG, ends[2] + 30);
-    // It does not matter what is known of how far it was durable.
+    // How far it was durable makes no difference here.
     whole.remove("binlog.durable").unwrap();
     let (_, report) = open(whole).unwrap();
     assert_eq!(damage_of(&report).holes[0].from, ends[2]);
@@ -176,7 +177,7 @@ fn several_damaged_places_are_repaired_one_after_the_other() {
         assert_eq!(store.writer().is_ok(), left == 0);
     }
     assert_eq!(numbers(&store), [1, 2, 3, 4, 5]);
-    // Bytes that are wrong repair nothing.
+    // Wrong bytes repair nothing.
     drop(store);
     flip(&storage, LOG, ends[1] + 40);
     let damaged = bytes_of(&storage, LOG);
@@ -216,7 +217,7 @@ fn a_tail_that_is_cut_is_kept_beside() {
     };
     let cut = |name: &str| format!("{LOG}.cut-{}{name}", ends[5]);
     assert_eq!(copies(&storage), [cut(""), cut("-2"), last]);
-    // They go with their log.
+    // The copies are removed with their log.
     let (store, _) = open(storage.clone()).unwrap();
     rotate(&store, &gtids(5)).unwrap();
     store.purge_before(FileNumber(2)).unwrap();
@@ -246,7 +247,7 @@ fn a_watermark_that_is_missing_protects_nothing_and_one_that_is_damaged_everythi
     let storage = copy_of(&whole);
     storage.remove("binlog.durable").unwrap();
     flip(&storage, LOG, ends[3] + 30);
-    // As a log that an earlier version kept: it is cut as before, loudly, and with a copy.
+    // As with a log kept by an earlier version: the tail is cut as before, loudly, and with a copy.
     let (_, report) = open(storage.clone()).unwrap();
     let cut = report.cut.clone().unwrap();
     assert_eq!((cut.offset, cut.transactions, report.is_alarming()), (ends[3], 1, true));
@@ -261,7 +262,7 @@ fn a_watermark_that_is_missing_protects_nothing_and_one_that_is_damaged_everythi
     let (_, report) = open(storage).unwrap();
     assert_eq!(damage_of(&report).holes[0].from, ends[3]);
 
-    // A file that the index does not have any more.
+    // A file that the index no longer lists.
     let storage = copy_of(&whole);
     let (store, _) = open(storage.clone()).unwrap();
     rotate(&store, &gtids(5)).unwrap();
@@ -274,8 +275,8 @@ fn a_watermark_that_is_missing_protects_nothing_and_one_that_is_damaged_everythi
     assert!(!durable.is_empty() && head(&gtids(5)).len() == durable.len());
 }
 
-/// What a sync has returned for is below the watermark, also after a crash of the process, and after one of the system
-/// when the watermark was synced.
+/// A position that a sync has returned for is never above the watermark: after a crash of the process, and
+/// after one of the system if the watermark was synced.
 #[test]
 fn the_watermark_is_what_is_durable() {
     let seed = mutate::seed();
@@ -309,7 +310,7 @@ fn the_watermark_is_what_is_durable() {
         }
         let end = store.positions().unwrap().durable;
         drop(store);
-        // Either what was not synced is gone, or it is all there.
+        // Either all unsynced bytes are gone, or they are all there.
         let is_crash = random.below(2) == 0;
         if is_crash {
             disk.crash(random);
@@ -332,7 +333,7 @@ fn the_watermark_is_what_is_durable() {
                     "{what}: {report}"
                 );
             }
-            // Never beyond what is durable: a crash is no damage.
+            // Never beyond what is durable: a crash is not damage.
             false => {
                 assert!(report.damage.is_none(), "{what}: {report}");
                 assert!(numbers(&store).len() as u64 >= durable, "{what}: {report}");

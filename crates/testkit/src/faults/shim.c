@@ -166,7 +166,9 @@ static int fate(enum call call, const char *path) {
     pthread_mutex_unlock(&mutex);
     if (delay > 0) {
         struct timespec time = {delay / 1000, (long)(delay % 1000) * 1000000};
-        nanosleep(&time, NULL);
+        /* As at a real disk, no signal cuts the wait short. */
+        while (nanosleep(&time, &time) != 0 && errno == EINTR) {
+        }
     }
     return error;
 }

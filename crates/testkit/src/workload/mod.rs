@@ -113,7 +113,7 @@ fn file_name(workload: Workload) -> String {
     format!("{}.000001", workload.name())
 }
 
-/// A server that writes its binlog so.
+/// A server that writes its binlog with this setting.
 fn sandbox(setting: &Setting) -> Result<MysqlSandbox> {
     let mut builder = Tool::Mysql.find()?.sandbox();
     if let Some(level) = setting.level {

@@ -5,7 +5,7 @@ use super::{AuthPlugin, Password, scramble};
 use crate::error::{Error, Result};
 use crate::greeting::NONCE_SIZE;
 
-/// `caching_sha2_password`: the server has the password cached and the proof was right.
+/// `caching_sha2_password`: the server has the password cached, and the proof was right.
 const FAST_AUTH_OK: u8 = 3;
 /// `caching_sha2_password`: the server needs the password itself.
 const FULL_AUTH_NEEDED: u8 = 4;
@@ -14,14 +14,14 @@ const WANT_KEY_CACHING_SHA2: u8 = 2;
 /// `sha256_password`: the client asks for the public key.
 const WANT_KEY_SHA256: u8 = 1;
 
-/// Who can listen on a connection.
+/// The kind of connection, and who can listen on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
-    /// Anyone on the way.
+    /// Not encrypted: anyone on the way can listen.
     Plain,
-    /// Nobody: a Unix socket.
+    /// A Unix socket: nobody can listen.
     LocalSocket,
-    /// Nobody: TLS.
+    /// TLS: nobody can listen.
     Tls,
 }
 
@@ -30,15 +30,15 @@ pub enum Channel {
 pub struct Credentials {
     /// The account's name.
     pub user: String,
-    /// Its password.
+    /// The account's password.
     pub password: Password,
-    /// The server's public RSA key in PEM form, where it is known beforehand.
+    /// The server's public RSA key in PEM form, if it is known beforehand.
     pub server_public_key: Option<Vec<u8>>,
-    /// Whether the server itself may be asked for that key over a connection that is not encrypted: safe
-    /// against listeners, not against anyone who can change what is sent, and so have the password
-    /// encrypted with a key of their own. (MySQL's clients ask for `sha256_password` even if they may not; we don't.)
+    /// Whether to ask the server itself for that key over a connection that is not encrypted. This is safe
+    /// against listeners, but not against anyone who can change what is sent: they can substitute their own
+    /// key. (MySQL's clients ask for `sha256_password` even if they may not; we don't.)
     pub get_server_public_key: bool,
-    /// Random bytes for encrypting the password; other ones for every login.
+    /// Random bytes for encrypting the password; different ones for every login.
     pub seed: [u8; SEED_SIZE],
 }
 
@@ -47,16 +47,15 @@ pub struct Credentials {
 pub struct ClientAuth {
     plugin: AuthPlugin,
     nonce: [u8; NONCE_SIZE],
-    /// Whether the next data is the server's public key.
     awaits_key: bool,
 }
 
 impl ClientAuth {
-    /// Begins with a plugin; gives its first proof.
+    /// Begins with a plugin and returns its first proof.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] where the password would have to be shown.
+    /// [`Error::Unsupported`] if the password would have to be sent unprotected.
     pub fn begin(
         plugin: AuthPlugin,
         nonce: [u8; NONCE_SIZE],
@@ -67,7 +66,7 @@ impl ClientAuth {
         let password = credentials.password.as_bytes();
         let proof = match plugin {
             AuthPlugin::NativePassword if password.is_empty() => Vec::new(),
-            // Both of them tell "no password" by a single NUL.
+            // Both of them say "no password" with a single NUL.
             _ if password.is_empty() => vec![0],
             AuthPlugin::NativePassword => scramble::native_password(password, &nonce).to_vec(),
             AuthPlugin::CachingSha2Password => scramble::caching_sha2_password(password, &nonce).to_vec(),
@@ -76,12 +75,12 @@ impl ClientAuth {
         Ok((auth, proof))
     }
 
-    /// Answers more data of the server's; `None`: there is nothing to answer.
+    /// Answers more data from the server; `None` if there is nothing to answer.
     ///
     /// # Errors
     ///
-    /// [`Error::Protocol`] for data that has no place here, [`Error::Unsupported`] where the
-    /// password would have to be shown.
+    /// [`Error::Protocol`] for data that does not belong here, [`Error::Unsupported`] if the password would
+    /// have to be sent unprotected.
     pub fn more_data(
         &mut self,
         data: &[u8],
@@ -104,7 +103,8 @@ impl ClientAuth {
         }
     }
 
-    /// The password as itself where nobody can listen, else encrypted, else a wish for the key.
+    /// Sends the password as it is if nobody can listen, otherwise encrypted, otherwise a request for the
+    /// key.
     fn send_password(&mut self, credentials: &Credentials, channel: Channel) -> Result<Vec<u8>> {
         // sha256_password does not trust a socket either.
         let private = match self.plugin {
@@ -119,7 +119,7 @@ impl ClientAuth {
         if let Some(key) = &credentials.server_public_key {
             return self.encrypt(credentials, key);
         }
-        // Over a Unix socket nobody but the server answers.
+        // Over a Unix socket only the server can answer.
         if channel == Channel::Plain && !credentials.get_server_public_key {
             return Err(Error::Unsupported(format!(
                 "authentication plugin {} needs a secure connection: use TLS, give the server's public key or \

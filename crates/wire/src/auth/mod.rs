@@ -1,15 +1,15 @@
 //! How a client proves that it knows the password.
 //!
-//! The greeting names a plugin; the client answers with that plugin's proof or, where it does not
-//! know the plugin, with its own favourite's. The server may then switch to the plugin of the
-//! account, say more, or end with OK or an error:
+//! The greeting names a plugin. The client answers with that plugin's proof or, if it does not know the
+//! plugin, with that of its own default. The server may then switch to the account's plugin, send more data,
+//! or end with OK or an error:
 //!
 //! ```text
 //! switch     fe · plugin NUL · nonce 20 · 00
 //! more data  01 · data, the rest
 //! ```
 //!
-//! [`scramble`] makes the proofs, [`public_key`] encrypts a password where the connection does not,
+//! [`scramble`] makes the proofs, [`public_key`] encrypts a password if the connection is not encrypted, and
 //! [`ClientAuth`] says what to send when.
 
 mod client;
@@ -30,9 +30,9 @@ use crate::greeting::NONCE_SIZE;
 
 /// First byte of a switch to another plugin.
 pub const AUTH_SWITCH: u8 = 0xfe;
-/// First byte of more data for the plugin in force.
+/// First byte of more data for the current plugin.
 pub const AUTH_MORE_DATA: u8 = 0x01;
-/// First byte of a wish for another factor.
+/// First byte of a request for another factor.
 pub const AUTH_NEXT_FACTOR: u8 = 0x02;
 
 /// A password. It is never printed.
@@ -50,7 +50,7 @@ impl Password {
         &self.0
     }
 
-    /// Whether there is none.
+    /// Whether the password is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -62,10 +62,10 @@ impl fmt::Debug for Password {
     }
 }
 
-/// The methods of authentication that binlogz speaks.
+/// The authentication methods that binlogz speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthPlugin {
-    /// `mysql_native_password`, the default up to 5.7 and of MariaDB.
+    /// `mysql_native_password`, the default up to 5.7 and in MariaDB.
     NativePassword,
     /// `sha256_password`, since 5.6.
     Sha256Password,
@@ -97,14 +97,14 @@ impl AuthPlugin {
 pub struct AuthSwitch<'a> {
     /// The plugin of the account.
     pub plugin: &'a [u8],
-    /// What its proof is made with, as far as the plugin has such.
+    /// The data its proof is made from, if the plugin uses any.
     pub data: &'a [u8],
 }
 
 const WHAT: &str = "authentication switch";
 
 impl<'a> AuthSwitch<'a> {
-    /// Reads the message. The switch to the method of 4.0, which is one byte long, is refused.
+    /// Reads the message. The switch to the 4.0 method, which is one byte long, is refused.
     pub fn decode(message: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(message, WHAT);
         let first = cursor.u8("first byte")?;
@@ -121,7 +121,7 @@ impl<'a> AuthSwitch<'a> {
         out.put(self.data);
     }
 
-    /// The nonce in the data, which a NUL follows.
+    /// The nonce in the data, which is followed by a NUL.
     pub fn nonce(&self) -> Result<[u8; NONCE_SIZE]> {
         let mut cursor = Cursor::new(self.data, WHAT);
         let nonce = cursor.array("nonce")?;

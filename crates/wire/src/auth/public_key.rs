@@ -1,7 +1,7 @@
-//! Sends a password over a connection that is not encrypted: for the server's eyes alone.
+//! Sends a password over a connection that is not encrypted, so that only the server can read it.
 //!
-//! The password with a NUL behind it is XORed with the nonce, over and over, and encrypted with the
-//! server's RSA key (OAEP with SHA-1, as the server's OpenSSL does by default).
+//! The password followed by a NUL is XORed with the repeated nonce and encrypted with the server's RSA key
+//! (OAEP with SHA-1, as the server's OpenSSL does by default).
 
 use rsa::pkcs8::DecodePublicKey;
 use rsa::rand_core::{self, CryptoRng, RngCore};
@@ -27,7 +27,7 @@ pub fn encrypt_password(
     key: &[u8],
     seed: [u8; SEED_SIZE],
 ) -> Result<Vec<u8>> {
-    // The file that mysqld makes for itself ends with a NUL.
+    // The key file that mysqld makes for itself ends with a NUL.
     let pem = String::from_utf8_lossy(key);
     let pem = pem.trim_matches(|edge: char| edge.is_whitespace() || edge == '\0');
     let key = RsaPublicKey::from_public_key_pem(pem).map_err(|_| {
@@ -36,7 +36,7 @@ pub fn encrypt_password(
     })?;
     let plain: Vec<u8> =
         password.iter().chain(&[0]).zip(nonce.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
-    // A server may ask twice in a login, with another nonce: other randomness each time.
+    // A server may ask twice in a login, with different nonces: use different randomness each time.
     let bytes = Sha1::new().chain_update(seed).chain_update(nonce).finalize().into();
     key.encrypt(&mut Seed { bytes, taken: false }, Oaep::new::<Sha1>(), &plain).map_err(|error| {
         Error::Unsupported(format!("encrypt password with the server's public key: {error}"))
@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// Randomness that is none: for keys of tests only.
+    /// Not random at all: only for test keys.
     struct Counter(u64);
 
     impl RngCore for Counter {

@@ -1,4 +1,4 @@
-//! Proofs of a password that don't show it: hashes of the password and the server's nonce.
+//! Proofs of a password that don't reveal it: hashes of the password and the server's nonce.
 //!
 //! ```text
 //! mysql_native_password  SHA1(password) xor SHA1(nonce · SHA1(SHA1(password)))
@@ -18,7 +18,17 @@ pub fn native_password(password: &[u8], nonce: &[u8; NONCE_SIZE]) -> [u8; 20] {
     xor(once.into(), salted.into())
 }
 
-/// The proof of `caching_sha2_password` that suffices where the server has the password cached.
+/// What a server keeps of a password of `mysql_native_password`.
+pub fn stored_password(password: &[u8]) -> [u8; 20] {
+    Sha1::digest(Sha1::digest(password)).into()
+}
+
+/// The server's proof that it knows the stored password and has the certificate of this SHA-256 (MDEV-31855).
+pub fn certificate_proof(stored: &[u8; 20], nonce: &[u8; NONCE_SIZE], certificate: &[u8; 32]) -> [u8; 32] {
+    Sha256::new().chain_update(stored).chain_update(nonce).chain_update(certificate).finalize().into()
+}
+
+/// The proof of `caching_sha2_password`, which suffices if the server has the password cached.
 pub fn caching_sha2_password(password: &[u8], nonce: &[u8; NONCE_SIZE]) -> [u8; 32] {
     let once = Sha256::digest(password);
     let twice = Sha256::digest(once);
@@ -39,7 +49,7 @@ mod tests {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    // Values computed apart from this code, with Python's hashlib.
+    // Values computed independently, with Python's hashlib.
     #[test]
     fn known_proofs() {
         let nonce = b"abcdefghijklmnopqrst";

@@ -1,8 +1,8 @@
-//! The server's side of authentication: what a proof is worth, for accounts whose passwords are known.
+//! The server's side of authentication: checks proofs, for accounts whose passwords are known.
 //!
-//! A server that keeps only hashes of passwords must be shown the password itself once
+//! A server that keeps only hashes of passwords must be sent the password itself once
 //! (`caching_sha2_password`, over TLS or RSA). One that knows its few passwords, as a relay does from its
-//! configuration, can check the short proof always; the password is never sent.
+//! configuration, can always check the short proof; the password is never sent.
 
 use super::{AuthPlugin, Password, scramble};
 use crate::greeting::NONCE_SIZE;
@@ -12,7 +12,7 @@ const NATIVE_PROOF_SIZE: usize = 20;
 /// Bytes of the short proof of `caching_sha2_password`.
 const CACHING_SHA2_PROOF_SIZE: usize = 32;
 
-/// Whether a proof has the form that the plugin gives it, be it right or wrong.
+/// Whether a proof has the form that the plugin gives it, whether right or wrong.
 pub fn is_proof(plugin: AuthPlugin, proof: &[u8]) -> bool {
     match plugin {
         AuthPlugin::NativePassword => proof.len() == NATIVE_PROOF_SIZE,
@@ -21,7 +21,7 @@ pub fn is_proof(plugin: AuthPlugin, proof: &[u8]) -> bool {
     }
 }
 
-/// Whether a proof shows that the client knows the password. An account without password lets nobody in.
+/// Whether a proof shows that the client knows the password. An account without a password admits nobody.
 pub fn is_right(plugin: AuthPlugin, proof: &[u8], password: &Password, nonce: &[u8; NONCE_SIZE]) -> bool {
     if password.is_empty() {
         return false;
@@ -35,7 +35,7 @@ pub fn is_right(plugin: AuthPlugin, proof: &[u8], password: &Password, nonce: &[
     }
 }
 
-/// Compares in a time that does not tell where the first difference is.
+/// Compares in constant time, so that timing does not reveal where the first difference is.
 fn is_same(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len()
         && left.iter().zip(right).fold(0, |difference, (left, right)| difference | (left ^ right)) == 0

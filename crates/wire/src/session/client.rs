@@ -1,6 +1,6 @@
-//! A client's conversation: log in, then statements and their answers, one at a time.
+//! A client's conversation: logs in, then sends statements and reads their answers, one at a time.
 //!
-//! Time is a `Duration` since any moment the caller likes, the same for all calls.
+//! Times are a `Duration` since any moment the caller likes, the same for all calls.
 
 use std::time::Duration;
 
@@ -9,17 +9,18 @@ use crate::command::Command;
 use crate::compressed::Compression;
 use crate::error::{Error, Result, While};
 use crate::packet::{MessageReader, PacketReader, PacketWriter, Piece};
-use crate::result_set::{Answer, AnswerReader};
+use crate::passage::AnswerPassage;
+use crate::result_set::{Answer, AnswerColumn, AnswerReader};
 use crate::semi_sync::SemiSyncAck;
 
 /// How long a session waits before it gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// From the beginning until logged in.
+    /// From the start until the login is done.
     pub login: Duration,
     /// From a statement until its answer is whole.
     pub answer: Duration,
-    /// Without a byte while events may come. `None`: for ever.
+    /// The longest time without a byte while events may come. `None` means no limit.
     pub silence: Option<Duration>,
 }
 
@@ -40,7 +41,7 @@ impl Default for Timeouts {
 pub enum ClientStep {
     /// Send what is pending, then come back with more bytes, or at the deadline.
     NeedInput,
-    /// Send what is pending, go over to TLS, then call [`ClientSession::tls_started`].
+    /// Send what is pending, switch to TLS, then call [`ClientSession::tls_started`].
     StartTls,
     /// Logged in: statements may be sent.
     LoggedIn,
@@ -57,10 +58,12 @@ pub struct ClientSession {
     messages: MessageReader,
     out: PacketWriter,
     timeouts: Timeouts,
-    /// When waiting began; what `deadline` counts from.
+    /// When waiting began; `deadline` counts from it.
     waiting_since: Duration,
     doing: String,
     compression: Option<Compression>,
+    /// Of the last answer.
+    columns: Vec<AnswerColumn>,
 }
 
 #[derive(Debug)]
@@ -69,12 +72,14 @@ enum State {
     StartingTls,
     Idle,
     Asking(AnswerReader),
-    /// A dump was requested: messages are events now.
+    /// A command of somebody else's was forwarded: its answer passes through.
+    Forwarding(AnswerPassage),
+    /// A dump was requested: messages are now events.
     Streaming,
 }
 
 impl ClientSession {
-    /// A session on a connection that was just made.
+    /// A session on a new connection.
     pub fn new(options: LoginOptions, timeouts: Timeouts, now: Duration) -> Self {
         ClientSession {
             login: Login::new(options),
@@ -86,40 +91,47 @@ impl ClientSession {
             waiting_since: now,
             doing: LOGGING_IN.into(),
             compression: None,
+            columns: Vec::new(),
         }
     }
 
-    /// What the server told of itself first, once it did.
+    /// The columns of the last answer; none if it had no rows.
+    pub fn columns(&self) -> &[AnswerColumn] {
+        &self.columns
+    }
+
+    /// The server's greeting, once it has arrived.
     pub fn greeting(&self) -> Option<&ServerGreeting> {
         self.login.greeting()
     }
 
-    /// What all bytes are compressed with from now on, in both directions; `None` until logged in. The caller does it
-    /// ([`CompressedPackets`](crate::compressed::CompressedPackets)): the session takes and gives plain packets.
+    /// The compression for all bytes from now on, in both directions; `None` until logged in. The caller does
+    /// the compressing ([`CompressedPackets`](crate::compressed::CompressedPackets)): the session takes and
+    /// gives plain packets.
     pub fn compression(&self) -> Option<Compression> {
         self.compression
     }
 
-    /// What is to be sent. Whoever sends it calls [`ClientSession::sent`].
+    /// What is to be sent. After sending, call [`ClientSession::sent`].
     pub fn pending(&self) -> &[u8] {
         self.out.pending()
     }
 
-    /// The first `count` bytes that were pending are on their way.
+    /// Drops the first `count` pending bytes, which were sent.
     pub fn sent(&mut self, count: usize) {
         self.out.sent(count);
     }
 
-    /// When the session gives up unless more arrives; `None`: never.
+    /// When the session gives up unless more arrives; `None` means never.
     pub fn deadline(&self) -> Option<Duration> {
         self.patience().map(|patience| self.waiting_since.saturating_add(patience))
     }
 
-    /// Takes bytes from the front of `input`, all of them where it answers [`ClientStep::NeedInput`].
+    /// Takes bytes from the start of `input`, all of them if it returns [`ClientStep::NeedInput`].
     ///
     /// # Errors
     ///
-    /// Every error ends the session: the connection is of no further use.
+    /// Every error ends the session: the connection is no longer usable.
     pub fn poll(&mut self, input: &mut &[u8], now: Duration) -> Result<ClientStep> {
         loop {
             let message = self.messages.next(&mut self.packets, input).during(&self.doing)?;
@@ -135,10 +147,10 @@ impl ClientSession {
                     match step {
                         LoginStep::Wait => {}
                         LoginStep::StartTls => {
-                            // What came in the clear behind the greeting is not the server's word.
+                            // Plain bytes after the greeting are not trusted to be the server's.
                             if !input.is_empty() {
                                 return Err(
-                                    self.broken("bytes behind the greeting", "silence until TLS stands")
+                                    self.broken("bytes after the greeting", "silence until TLS is set up")
                                 );
                             }
                             self.state = State::StartingTls;
@@ -155,23 +167,24 @@ impl ClientSession {
                     }
                 }
                 State::Asking(answer) => {
-                    if let Some(answer) = answer.message(message).during(&self.doing)? {
+                    if let Some(whole) = answer.message(message).during(&self.doing)? {
+                        self.columns = std::mem::take(answer).into_columns();
                         self.state = State::Idle;
-                        return Ok(ClientStep::Answer(answer));
+                        return Ok(ClientStep::Answer(whole));
                     }
                 }
                 State::Idle if message.first() == Some(&crate::response::ERR) => {
                     let error = crate::response::ErrPacket::decode(message).during(&self.doing)?.into();
                     return Err(Error::Server { doing: self.doing.clone(), error });
                 }
-                State::StartingTls | State::Idle | State::Streaming => {
+                State::StartingTls | State::Idle | State::Streaming | State::Forwarding(_) => {
                     return Err(self.broken("a message nobody asked for", "silence"));
                 }
             }
         }
     }
 
-    /// TLS stands: all that follows goes through it.
+    /// TLS is established: everything that follows goes through it.
     pub fn tls_started(&mut self) -> Result<()> {
         self.login.tls_started(&mut self.out)?;
         self.packets.expect_sequence(self.out.next_sequence());
@@ -179,12 +192,36 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Sends a command whose answer is OK, an error or rows; the session must be logged in and idle.
-    /// `doing` says in errors what it is for.
+    /// Sends a command whose answer is OK, an error or rows; the session must be logged in and idle. `doing`
+    /// gives the command's purpose for error messages.
     pub fn ask(&mut self, command: &Command<'_>, doing: impl Into<String>, now: Duration) -> Result<()> {
         self.command(command, doing, now)?;
         self.state = State::Asking(AnswerReader::default());
         Ok(())
+    }
+
+    /// Forwards another client's command, a whole message; its answer passes through [`ClientSession::pass`].
+    pub fn forward(&mut self, command: &[u8], doing: impl Into<String>, now: Duration) -> Result<()> {
+        let (code, parameters) = command.split_first().map_or((0, command), |(code, rest)| (*code, rest));
+        self.command(&Command::Other { code, parameters }, doing, now)?;
+        self.state = State::Forwarding(AnswerPassage::of(code));
+        Ok(())
+    }
+
+    /// Looks at the bytes of a forwarded command's answer. Returns how many of them belong to it, and the answer once
+    /// it is over; there may be no bytes of it at all.
+    pub fn pass(&mut self, input: &[u8]) -> Result<(usize, Option<AnswerPassage>)> {
+        let State::Forwarding(passage) = &mut self.state else {
+            return Err(Error::Usage("an answer was to pass, but nothing was forwarded".into()));
+        };
+        let count = passage.take(input).during(&self.doing)?;
+        if !passage.is_over() {
+            return Ok((count, None));
+        }
+        match std::mem::replace(&mut self.state, State::Idle) {
+            State::Forwarding(passage) => Ok((count, Some(passage))),
+            _ => Ok((count, None)),
+        }
     }
 
     /// Says goodbye; nothing answers it.
@@ -192,7 +229,7 @@ impl ClientSession {
         self.command(&Command::Quit, "leaving", now)
     }
 
-    /// Requests a dump: what follows are events.
+    /// Requests a dump: events follow.
     pub(super) fn dump(&mut self, command: &Command<'_>, doing: String, now: Duration) -> Result<()> {
         self.command(command, doing, now)?;
         self.state = State::Streaming;
@@ -225,7 +262,7 @@ impl ClientSession {
         self.packets.expect_sequence(sequence);
     }
 
-    /// The connection ended: says what that means now.
+    /// The error for a connection that ended at this point.
     pub fn closed(&self) -> Error {
         Error::Closed { doing: self.doing.clone() }
     }
@@ -252,7 +289,7 @@ impl ClientSession {
             State::LoggingIn | State::StartingTls => Some(self.timeouts.login),
             State::Asking(_) => Some(self.timeouts.answer),
             State::Streaming => self.timeouts.silence,
-            State::Idle => None,
+            State::Idle | State::Forwarding(_) => None,
         }
     }
 

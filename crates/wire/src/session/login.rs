@@ -1,4 +1,4 @@
-//! From the greeting to OK: capabilities, the turn to TLS, authentication.
+//! From the greeting to OK: capabilities, the switch to TLS, authentication.
 
 use crate::auth::{
     AUTH_MORE_DATA, AUTH_NEXT_FACTOR, AUTH_SWITCH, AuthPlugin, AuthSwitch, Channel, ClientAuth, Credentials,
@@ -12,57 +12,61 @@ use crate::packet::PacketWriter;
 use crate::response::{ERR, ErrPacket, OK};
 
 pub(super) const LOGGING_IN: &str = "logging in";
-/// utf8mb4_general_ci: every server since 5.5.3 knows it, and MariaDB.
+/// utf8mb4_general_ci: known to every server since 5.5.3 and to MariaDB.
 const COLLATION: u8 = 45;
-/// What replicas and mysqlbinlog announce: events are as large as this.
+/// What replicas and mysqlbinlog announce: events can be this large.
 const PACKET_SIZE_MAX: u32 = 1 << 30;
 
-/// Without these nothing here works; servers have them since 5.6, MariaDB since 10.0.
+/// Nothing here works without these; servers have them since 5.6, MariaDB since 10.0.
 const REQUIRED: Capabilities = Capabilities(
     Capabilities::PROTOCOL_41.0
         | Capabilities::SECURE_CONNECTION.0
         | Capabilities::PLUGIN_AUTH.0
         | Capabilities::PLUGIN_AUTH_LENENC_DATA.0,
 );
-/// What is used where the server has it.
+/// Used if the server has them.
 const WANTED: Capabilities = Capabilities(
     Capabilities::LONG_PASSWORD.0 | Capabilities::TRANSACTIONS.0 | Capabilities::CONNECT_ATTRS.0,
 );
 
-/// Whether the connection goes over to TLS. Whom TLS trusts is the caller's business.
+/// Whether the connection switches to TLS. The caller decides which certificates to trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsPolicy {
     /// Never.
     Disabled,
-    /// If the server can, except over a Unix socket.
+    /// If the server supports it, except over a Unix socket.
     Preferred,
-    /// Or not at all.
+    /// Always; without TLS there is no login.
     Required,
 }
 
 /// How to log in.
 #[derive(Debug, Clone)]
 pub struct LoginOptions {
-    /// Who, and with which password.
+    /// The account and its password.
     pub credentials: Credentials,
-    /// The plugin to begin with; by default the server's, where binlogz speaks it.
+    /// The plugin to begin with; by default the server's, if binlogz speaks it.
     pub default_auth: Option<AuthPlugin>,
-    /// Whether the connection goes over to TLS.
+    /// Whether the connection switches to TLS.
     pub tls: TlsPolicy,
     /// Whether the connection is a Unix socket, on which nobody can listen.
     pub local_socket: bool,
     /// How the connection may be compressed once logged in.
     pub compression: CompressionChoice,
-    /// What the client tells of itself: names and values, as in `_client_name`.
+    /// Names and values with which the client describes itself, such as `_client_name`.
     pub attributes: Vec<(String, String)>,
+    /// The default database, which the account must be allowed to use.
+    pub database: Option<String>,
+    /// The number of the session's collation; by default utf8mb4_general_ci.
+    pub collation: Option<u8>,
 }
 
-/// What a server told of itself first.
+/// What a server's greeting says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerGreeting {
-    /// As in `9.7.4`; MariaDB writes `5.5.5-10.11.6-MariaDB`.
+    /// For example `9.7.4`; MariaDB writes `5.5.5-10.11.6-MariaDB`.
     pub server_version: String,
-    /// The number of the connection at the server, low 32 bits.
+    /// The connection's number at the server, low 32 bits.
     pub connection_id: u32,
     /// What the server can do.
     pub capabilities: Capabilities,
@@ -98,7 +102,7 @@ impl Login {
         Login { options, channel, greeting: None, compression: None, state: State::Greeting }
     }
 
-    /// What all that follows the login is compressed with.
+    /// The compression for everything after the login.
     pub(super) fn compression(&self) -> Option<Compression> {
         self.compression
     }
@@ -142,7 +146,7 @@ impl Login {
         }
     }
 
-    /// TLS stands: all that follows goes through it.
+    /// TLS is established: everything that follows goes through it.
     pub(super) fn tls_started(&mut self, out: &mut PacketWriter) -> Result<()> {
         let State::Tls { nonce, plugin, head } = self.state else {
             return Err(Error::Usage("TLS was started without being asked for".into()));
@@ -175,10 +179,14 @@ impl Login {
         };
         self.compression = compression;
         let compressed = compression.map(Compression::capability).unwrap_or_default();
+        let with_database = match self.options.database {
+            Some(_) => Capabilities::CONNECT_WITH_DB,
+            None => Capabilities::default(),
+        };
         let head = SslRequest {
-            capabilities: REQUIRED | (WANTED & greeting.capabilities) | tls | compressed,
+            capabilities: REQUIRED | (WANTED & greeting.capabilities) | tls | compressed | with_database,
             packet_size_max: PACKET_SIZE_MAX,
-            collation: COLLATION,
+            collation: self.options.collation.unwrap_or(COLLATION),
             filler: [0; 23],
         };
         let plugin = self
@@ -217,7 +225,7 @@ impl Login {
             head,
             user: credentials.user.as_bytes(),
             proof: &proof,
-            database: None,
+            database: self.options.database.as_deref().map(str::as_bytes),
             plugin: Some(plugin.name().as_bytes()),
             attributes: attributes.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect(),
             zstd_level: match self.compression {

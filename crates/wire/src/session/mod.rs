@@ -1,8 +1,9 @@
 //! Conversations: bytes and the time come in, bytes, events and a deadline go out.
 //!
-//! [`ClientSession`] logs in and asks for small things; [`SourceSession`] stands on it and receives a
-//! source's binary log. [`ReplicaSession`] is the other end: what a source says to its replicas. None knows sockets, TLS or clocks: whoever has them feeds what arrives,
-//! sends what is pending, and wakes the session at its deadline.
+//! [`ClientSession`] logs in and asks for small things; [`SourceSession`] builds on it and receives a
+//! source's binary log. [`ReplicaSession`] is the other end: what a source says to its replicas. None of them
+//! knows sockets, TLS or clocks: the caller feeds in what arrives, sends what is pending, and wakes the
+//! session at its deadline.
 
 mod client;
 mod login;
@@ -13,7 +14,10 @@ mod stream;
 
 pub use client::{ClientSession, ClientStep, Timeouts};
 pub use login::{LoginOptions, ServerGreeting, TlsPolicy};
-pub use replica::{Account, COMMAND_SIZE_MAX, Column, ReplicaOptions, ReplicaSession, ReplicaStep, Request};
+pub use replica::{
+    Account, COMMAND_SIZE_MAX, Column, ReplicaOptions, ReplicaSession, ReplicaStep, Request,
+    STATUS_AUTOCOMMIT, STATUS_IN_TRANSACTION,
+};
 pub use setup::{Profile, ReplicaProfile, SourceIdentity};
 pub use source::{DumpStart, SourceOptions, SourceSession, Step};
 pub use stream::EventPiece;

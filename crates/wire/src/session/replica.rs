@@ -1,18 +1,19 @@
-//! The source's side of a connection: greets, checks who it is, takes commands, answers them.
+//! The source's side of a connection: greets a client, checks its identity, takes commands, answers them.
 //!
 //! ```text
 //! we      greeting
-//! client  [request for TLS, and all that follows within it]
-//! client  response with a proof ─ of the wrong kind → we switch the plugin, client proves again
-//! we      [caching_sha2_password: 01 03] OK, or error 1045 and the end
+//! client  [request for TLS, and everything after it within TLS]
+//! client  response with a proof ─ of the wrong kind → we switch the plugin, the client proves itself again
+//! we      [caching_sha2_password: 01 03] OK, or error 1045 and the end; error 1251 for clients older than 5.5.7,
+//!         unless they prove themselves by the 4.1 method and are allowed to
 //! client  command … we answer with ok, refuse or rows; a dump takes over the connection
 //! ```
 //!
-//! Packets that are compressed are not offered; TLS is the caller's to offer. What commands mean is the caller's business.
+//! Compressed packets are not offered; TLS is the caller's to offer. The caller decides what commands mean.
 
 use binlogz_binlog::put::Put;
 
-use crate::auth::{AUTH_MORE_DATA, AuthPlugin, AuthSwitch, Password, server};
+use crate::auth::{AUTH_MORE_DATA, AuthPlugin, AuthSwitch, Password, scramble, server};
 use crate::capabilities::Capabilities;
 use crate::command::Command;
 use crate::dump_request::DumpRequest;
@@ -21,26 +22,26 @@ use crate::greeting::{Greeting, NONCE_SIZE};
 use crate::handshake_response::{HandshakeResponse, SslRequest};
 use crate::packet::{Message, MessageReader, PacketReader, PacketWriter};
 use crate::response::{EofPacket, ErrPacket, OkPacket};
-use crate::result_set::{ColumnDefinition, Row, encode_row};
+use crate::result_set::{ColumnDefinition, ColumnKind, Row, encode_row};
 
 const LOGGING_IN: &str = "logging in";
 const TAKING: &str = "taking a command";
 
 /// `caching_sha2_password`: the proof was right.
 const FAST_AUTH_OK: u8 = 3;
-/// SERVER_STATUS_AUTOCOMMIT.
-const STATUS: u16 = 2;
+/// SERVER_STATUS_IN_TRANS: a transaction is open.
+pub const STATUS_IN_TRANSACTION: u16 = 1;
+/// SERVER_STATUS_AUTOCOMMIT: each statement is a transaction of its own.
+pub const STATUS_AUTOCOMMIT: u16 = 2;
 /// utf8mb4_general_ci: every client knows it.
 const COLLATION: u8 = 45;
 /// Collation of numbers: binary.
 const COLLATION_BINARY: u16 = 63;
-/// Column type of texts: VAR_STRING.
-const TYPE_TEXT: u8 = 0xfd;
-/// Column type of numbers: LONGLONG.
-const TYPE_NUMBER: u8 = 8;
-/// More than any client says before it is logged in.
+/// Bytes before the user's name in a response older than 4.1.
+const OLD_RESPONSE_HEAD_SIZE: usize = 5;
+/// More than any client sends before it is logged in.
 const LOGIN_SIZE_MAX: usize = 64 << 10;
-/// The server's default of `max_allowed_packet`: a dump request may name a set of four million intervals.
+/// The server's default of `max_allowed_packet`: a dump request may contain a set of four million intervals.
 pub const COMMAND_SIZE_MAX: usize = 64 << 20;
 
 const CAPABILITIES: Capabilities = Capabilities(
@@ -54,30 +55,30 @@ const CAPABILITIES: Capabilities = Capabilities(
         | Capabilities::PLUGIN_AUTH_LENENC_DATA.0,
 );
 
-/// Who may log in.
+/// An account that may log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     /// The account's name.
     pub user: String,
-    /// Its password; empty lets nobody in.
+    /// The account's password; if empty, nobody can log in.
     pub password: Password,
 }
 
 /// How a client is received.
 #[derive(Debug, Clone)]
 pub struct ReplicaOptions {
-    /// As in `9.7.4`.
+    /// For example `9.7.4`.
     pub server_version: String,
-    /// The number of the connection.
+    /// The connection's number.
     pub connection_id: u32,
-    /// Random bytes, none of them 0; other ones for each connection.
+    /// Random bytes, none of them 0; different ones for each connection.
     pub nonce: [u8; NONCE_SIZE],
-    /// Whether the connection may go over to TLS.
+    /// Whether the connection may switch to TLS.
     pub tls: bool,
-    /// Who may log in.
+    /// The accounts that may log in.
     pub accounts: Vec<Account>,
-    /// Whether clients may prove who they are with `mysql_native_password`: its SHA-1 is guessed at quickly by anyone who
-    /// listened. Without it they are asked for `caching_sha2_password`.
+    /// Whether clients may authenticate with `mysql_native_password`: anyone who listened can quickly guess
+    /// passwords from its SHA-1. Without it they are asked for `caching_sha2_password`.
     pub native_password: bool,
 }
 
@@ -86,47 +87,58 @@ pub struct ReplicaOptions {
 pub enum ReplicaStep {
     /// Send what is pending, then come back with more bytes.
     NeedInput,
-    /// Go over to TLS: what is left of the input belongs to it already.
+    /// Switch to TLS: the rest of the input already belongs to it.
     StartTls,
-    /// The client is who it says: let it in with [`ReplicaSession::ok`], or refuse it and end the connection.
+    /// The client is authenticated: let it in with [`ReplicaSession::ok`], or refuse it and end the
+    /// connection.
     LoggedIn(String),
-    /// It is not: send what is pending and end the connection. Who it said it was.
+    /// Authentication failed: send what is pending and end the connection. Holds the claimed user name.
     Denied(String),
-    /// A command, to be answered.
+    /// The client is too old to log in: send what is pending and end the connection. Holds what it lacks.
+    TooOld(&'static str),
+    /// A command to answer.
     Request(Request),
 }
 
-/// What a client wants.
+/// What a client asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// To leave; there is no answer.
+    /// End the connection; there is no answer.
     Quit,
-    /// To know that we are there.
+    /// Check that we are there.
     Ping,
-    /// An answer to a statement.
+    /// Answer a statement.
     Statement(String),
-    /// To be known as a replica.
+    /// Set the default database.
+    UseDatabase(String),
+    /// Send a line about our state: [`ReplicaSession::line`].
+    Statistics,
+    /// End the connection with this number.
+    Kill(u32),
+    /// Prepare a statement.
+    Prepare(String),
+    /// Register a replica.
     Register {
-        /// Its server id.
+        /// The replica's server id.
         server_id: u32,
-        /// Where it says it can be reached.
+        /// The host at which it says it can be reached.
         host: String,
-        /// Where it says it can be reached.
+        /// The port at which it says it can be reached.
         port: u16,
     },
-    /// The binary log.
+    /// Send the binary log.
     Dump(DumpRequest),
-    /// Something else: the command's code.
+    /// Something else, with the command's code.
     Other(u8),
 }
 
 /// A column of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column<'a> {
-    /// Its name.
+    /// The column's name.
     pub name: &'a str,
-    /// Whether its texts are numbers.
-    pub is_number: bool,
+    /// The kind of its values.
+    pub kind: ColumnKind,
 }
 
 /// The source's side of a connection.
@@ -137,16 +149,25 @@ pub struct ReplicaSession {
     packets: PacketReader,
     messages: MessageReader,
     out: PacketWriter,
-    /// Bytes that came since the last whole message.
+    /// Bytes received since the last whole message.
     size: usize,
     attributes: Vec<(String, String)>,
+    /// What a server would keep of the password of a client that proved it with `mysql_native_password`.
+    stored_password: Option<[u8; 20]>,
+    /// What the client said at login: its default database, and the number of its collation.
+    database: Option<String>,
+    collation: u8,
+    /// Status flags of all answers.
+    status: u16,
+    /// The last command's message, if it is to be kept.
+    command: Option<Vec<u8>>,
     /// A longer command is answered with an error.
     command_size_max: usize,
 }
 
 #[derive(Debug)]
 enum State {
-    /// The greeting is out.
+    /// The greeting was sent.
     Greeted,
     /// We asked for another proof.
     Switched {
@@ -158,7 +179,7 @@ enum State {
 }
 
 impl ReplicaSession {
-    /// A session on a connection that was just accepted.
+    /// A session on a newly accepted connection.
     pub fn new(options: ReplicaOptions) -> Self {
         let mut out = PacketWriter::default();
         let greeting = Greeting {
@@ -167,7 +188,7 @@ impl ReplicaSession {
             nonce: options.nonce,
             capabilities: if options.tls { CAPABILITIES | Capabilities::SSL } else { CAPABILITIES },
             collation: COLLATION,
-            status: STATUS,
+            status: STATUS_AUTOCOMMIT,
             reserved: [0; 10],
             plugin: AuthPlugin::CachingSha2Password.name().as_bytes(),
         };
@@ -182,41 +203,71 @@ impl ReplicaSession {
             out,
             size: 0,
             attributes: Vec::new(),
+            stored_password: None,
+            database: None,
+            collation: COLLATION,
+            status: STATUS_AUTOCOMMIT,
+            command: None,
             command_size_max: COMMAND_SIZE_MAX,
         }
     }
 
-    /// Bytes of a command that is not whole yet.
+    /// Bytes held of a command that is not whole yet.
     pub fn held(&self) -> usize {
         self.messages.held()
     }
 
-    /// Takes no longer command from now on, not even the one that is coming in.
+    /// Refuses longer commands from now on, including the one that is arriving.
     pub fn limit_commands(&mut self, size_max: usize) {
         self.command_size_max = size_max;
     }
 
-    /// What the client told of itself when it logged in: names and values, as in `program_name` and `mysqld`.
+    /// The attributes the client sent at login: names and values, such as `program_name` and `mysqld`.
     pub fn attributes(&self) -> &[(String, String)] {
         &self.attributes
     }
 
-    /// What is to be sent. Whoever sends it calls [`ReplicaSession::sent`].
+    /// The default database that the client named at login.
+    pub fn database(&self) -> Option<&str> {
+        self.database.as_deref()
+    }
+
+    /// The number of the collation that the client named at login.
+    pub fn collation(&self) -> u8 {
+        self.collation
+    }
+
+    /// Keeps each command's message from now on, for [`ReplicaSession::take_command`].
+    pub fn keep_commands(&mut self) {
+        self.command = Some(Vec::new());
+    }
+
+    /// The last command's message; empty unless it is kept.
+    pub fn take_command(&mut self) -> Vec<u8> {
+        self.command.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Sets the status flags of the answers that follow, such as [`STATUS_AUTOCOMMIT`].
+    pub fn set_status(&mut self, status: u16) {
+        self.status = status;
+    }
+
+    /// What is to be sent. After sending, call [`ReplicaSession::sent`].
     pub fn pending(&self) -> &[u8] {
         self.out.pending()
     }
 
-    /// The first `count` bytes that were pending are on their way.
+    /// Drops the first `count` pending bytes, which were sent.
     pub fn sent(&mut self, count: usize) {
         self.out.sent(count);
     }
 
-    /// The number of the next packet: a dump's events go on from it.
+    /// The number of the next packet: a dump's events continue from it.
     pub fn next_sequence(&self) -> u8 {
         self.out.next_sequence()
     }
 
-    /// Takes bytes from the front of `input`, all of them where it answers [`ReplicaStep::NeedInput`].
+    /// Takes bytes from the start of `input`, all of them if it returns [`ReplicaStep::NeedInput`].
     ///
     /// # Errors
     ///
@@ -236,24 +287,22 @@ impl ReplicaSession {
         self.size = 0;
         match &self.state {
             State::Greeted if self.options.tls && SslRequest::decode(message).is_ok() => {
-                // Once: whoever asks within TLS is not understood.
+                // Only once: a request for TLS within TLS is not understood.
                 self.options.tls = false;
                 Ok(ReplicaStep::StartTls)
             }
+            State::Greeted if is_of_before_4_1(message) => Ok(self.too_old("the protocol of 4.1")),
             State::Greeted => {
                 let response = HandshakeResponse::decode(message).during(LOGGING_IN)?;
-                if !response.head.capabilities.contains(Capabilities::PROTOCOL_41 | Capabilities::PLUGIN_AUTH)
-                {
-                    return Err(protocol(
-                        LOGGING_IN,
-                        "a client of before 5.5.7",
-                        "authentication by plugins",
-                    ));
-                }
+                let has = |capability| response.head.capabilities.contains(capability);
+                let (by_plugin, by_4_1) =
+                    (has(Capabilities::PLUGIN_AUTH), has(Capabilities::SECURE_CONNECTION));
                 let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
                 let user = text(response.user);
                 self.attributes =
                     response.attributes.iter().map(|(name, value)| (text(name), text(value))).collect();
+                self.database = response.database.filter(|name| !name.is_empty()).map(text);
+                self.collation = response.head.collation;
                 let named = response.plugin.and_then(AuthPlugin::from_name);
                 let plugin = match named {
                     Some(AuthPlugin::NativePassword) | None if self.options.native_password => {
@@ -263,6 +312,14 @@ impl ReplicaSession {
                 };
                 let proof = response.proof.to_vec();
                 self.out.set_sequence(self.packets.next_sequence());
+                if !by_plugin {
+                    // It can't switch plugins: what it sent is all we will get.
+                    let may = by_4_1 && self.options.native_password;
+                    if !may || !server::is_proof(AuthPlugin::NativePassword, &proof) {
+                        return Ok(self.too_old("authentication by plugins"));
+                    }
+                    return Ok(self.judge(user, AuthPlugin::NativePassword, &proof));
+                }
                 if named == Some(plugin) && server::is_proof(plugin, &proof) {
                     return Ok(self.judge(user, plugin, &proof));
                 }
@@ -285,13 +342,33 @@ impl ReplicaSession {
         }
     }
 
-    /// The next command. One that is too long is answered with an error, and the one after it is waited for.
+    /// The end for a client that has no way to prove its identity.
+    fn too_old(&mut self, lacks: &'static str) -> ReplicaStep {
+        self.state = State::Ended;
+        self.out.set_sequence(self.packets.next_sequence());
+        self.refuse(&ServerError {
+            code: ServerError::NOT_SUPPORTED_AUTH_MODE,
+            sqlstate: Some(*b"08004"),
+            message:
+                "Client does not support authentication protocol requested by server; consider upgrading \
+                      MySQL client"
+                    .into(),
+        });
+        ReplicaStep::TooOld(lacks)
+    }
+
+    /// The next command. One that is too long is answered with an error, then we wait for the one after it.
     fn command(&mut self, input: &mut &[u8]) -> Result<ReplicaStep> {
         loop {
             let message = self.messages.next_within(&mut self.packets, input, self.command_size_max);
             let request = match message.during(TAKING)? {
                 None => return Ok(ReplicaStep::NeedInput),
-                Some(Message::Whole(message)) => Some(Request::of(Command::decode(message).during(TAKING)?)),
+                Some(Message::Whole(message)) => {
+                    if let Some(kept) = &mut self.command {
+                        *kept = message.to_vec();
+                    }
+                    Some(Request::of(Command::decode(message).during(TAKING)?))
+                }
                 Some(Message::TooLong) => None,
             };
             self.messages.release();
@@ -308,41 +385,72 @@ impl ReplicaSession {
         }
     }
 
-    /// The answer "done".
+    /// Answers "done".
     pub fn ok(&mut self) {
-        self.out.message(|out| OkPacket { status: STATUS, ..OkPacket::default() }.encode(out));
+        self.out.message(|out| OkPacket { status: self.status, ..OkPacket::default() }.encode(out));
     }
 
-    /// The answer "done", with warnings that the client may ask for.
+    /// Lets a client in that uses TLS with the certificate of this SHA-256. MariaDB's clients from 11.4 on trust a
+    /// certificate that nobody signed if the server proves that it knows the password and has this certificate:
+    ///
+    /// ```text
+    /// 1   length of what follows: 65
+    /// 1   01
+    /// 64  SHA-256(stored password, nonce, SHA-256 of the certificate), in capital hexadecimal digits
+    /// ```
+    ///
+    /// (MDEV-31855.) The stored password is that of `mysql_native_password`. Other clients get a plain OK.
+    pub fn ok_over_tls(&mut self, fingerprint: &[u8; 32]) {
+        let is_mariadbs = |(name, value): &(String, String)| {
+            name == "_client_name" && value.to_lowercase().contains("mariadb")
+        };
+        let stored = self.stored_password.filter(|_| self.attributes.iter().any(is_mariadbs));
+        let Some(stored) = stored else { return self.ok() };
+        let digest = scramble::certificate_proof(&stored, &self.options.nonce, fingerprint);
+        let mut info = vec![65, 1];
+        info.extend(digest.iter().flat_map(|byte| format!("{byte:02X}").into_bytes()));
+        let packet = OkPacket { status: self.status, info: &info, ..OkPacket::default() };
+        self.out.message(|out| packet.encode(out));
+    }
+
+    /// Answers "done", with warnings that the client may ask for.
     pub fn ok_with_warnings(&mut self, warnings: u16) {
-        self.out.message(|out| OkPacket { status: STATUS, warnings, ..OkPacket::default() }.encode(out));
+        self.out.message(|out| OkPacket { status: self.status, warnings, ..OkPacket::default() }.encode(out));
     }
 
-    /// The answer "no".
+    /// Answers with an error.
     pub fn refuse(&mut self, error: &ServerError) {
         let packet =
             ErrPacket { code: error.code, sqlstate: error.sqlstate, message: error.message.as_bytes() };
         self.out.message(|out| packet.encode(out));
     }
 
-    /// The answer to a query.
+    /// Answers [`Request::Statistics`] with a single line.
+    pub fn line(&mut self, text: &str) {
+        self.out.message(|out| out.put(text.as_bytes()));
+    }
+
+    /// Answers a query with rows.
     pub fn rows(&mut self, columns: &[Column<'_>], rows: &[Row]) {
         self.out.message(|out| out.put_lei(columns.len() as u64));
         for column in columns {
-            let (collation, length, column_type) = match column.is_number {
-                true => (COLLATION_BINARY, 21, TYPE_NUMBER),
-                false => (u16::from(COLLATION), 4096, TYPE_TEXT),
+            let ColumnKind { column_type, flags, decimals } = column.kind;
+            let (collation, length) = match column.kind.is_text() {
+                true => (u16::from(COLLATION), 4096),
+                false => (COLLATION_BINARY, 21),
             };
             let definition = ColumnDefinition {
                 name: column.name.as_bytes(),
                 collation,
                 length,
                 column_type,
+                flags,
+                decimals,
                 ..ColumnDefinition::default()
             };
             self.out.message(|out| definition.encode(out));
         }
-        let eof = EofPacket { warnings: 0, status: STATUS };
+        let eof = EofPacket { warnings: 0, status: self.status };
         self.out.message(|out| eof.encode(out));
         for row in rows {
             self.out.message(|out| encode_row(row, out));
@@ -350,7 +458,7 @@ impl ReplicaSession {
         self.out.message(|out| eof.encode(out));
     }
 
-    /// Lets the client in, or not.
+    /// Lets the client in, or refuses it.
     fn judge(&mut self, user: String, plugin: AuthPlugin, proof: &[u8]) -> ReplicaStep {
         let account = self.options.accounts.iter().find(|account| account.user == user);
         let right = account
@@ -363,6 +471,10 @@ impl ReplicaSession {
                 message: format!("Access denied for user '{user}' (using password: YES)"),
             });
             return ReplicaStep::Denied(user);
+        }
+        if plugin == AuthPlugin::NativePassword {
+            self.stored_password =
+                account.map(|account| scramble::stored_password(account.password.as_bytes()));
         }
         if plugin == AuthPlugin::CachingSha2Password {
             self.out.message(|out| out.put(&[AUTH_MORE_DATA, FAST_AUTH_OK]));
@@ -380,6 +492,10 @@ impl Request {
             Command::Quit => Request::Quit,
             Command::Ping => Request::Ping,
             Command::Query(statement) => Request::Statement(text(statement)),
+            Command::UseDatabase(name) => Request::UseDatabase(text(name)),
+            Command::Statistics => Request::Statistics,
+            Command::Kill(connection) => Request::Kill(connection),
+            Command::Prepare(statement) => Request::Prepare(text(statement)),
             Command::RegisterReplica(replica) => Request::Register {
                 server_id: replica.server_id,
                 host: text(replica.host),
@@ -389,6 +505,13 @@ impl Request {
             Command::Other { code, .. } => Request::Other(code),
         }
     }
+}
+
+/// Whether a response is from 3.20 to 4.0: 2 bytes of capabilities, 3 of the largest packet, the user's name.
+fn is_of_before_4_1(message: &[u8]) -> bool {
+    let capabilities = message.first_chunk().map(|bytes| u32::from(u16::from_le_bytes(*bytes)));
+    let is_4_1 = |capabilities| Capabilities(capabilities).contains(Capabilities::PROTOCOL_41);
+    message.len() > OLD_RESPONSE_HEAD_SIZE && capabilities.is_some_and(|capabilities| !is_4_1(capabilities))
 }
 
 fn protocol(doing: &str, found: &str, expected: &'static str) -> Error {
@@ -420,6 +543,8 @@ mod tests {
             local_socket: false,
             compression: CompressionChoice::default(),
             attributes: Vec::new(),
+            database: None,
+            collation: None,
         };
         ClientSession::new(login, Timeouts::default(), Duration::ZERO)
     }
@@ -436,7 +561,7 @@ mod tests {
         })
     }
 
-    /// Carries bytes both ways, one at a time, until one of them has something to tell.
+    /// Carries bytes both ways, one at a time, until one side reports something.
     fn talk(client: &mut ClientSession, source: &mut ReplicaSession) -> (Result<ClientStep>, ReplicaStep) {
         let mut told = ReplicaStep::NeedInput;
         loop {
@@ -477,11 +602,35 @@ mod tests {
             let (_, told) = talk(&mut client, &mut source);
             assert_eq!(told, ReplicaStep::Request(Request::Statement("SELECT 1".into())));
             let row: Row = vec![Some(b"1".to_vec()), None];
-            let columns =
-                [Column { name: "1", is_number: true }, Column { name: "nothing", is_number: false }];
+            let columns = [
+                Column { name: "1", kind: ColumnKind::INTEGER },
+                Column { name: "nothing", kind: ColumnKind::TEXT },
+            ];
             source.rows(&columns, std::slice::from_ref(&row));
             let (step, _) = talk(&mut client, &mut source);
             assert_eq!(step.unwrap(), ClientStep::Answer(Answer::Rows(vec![row])));
+        }
+    }
+
+    // The digest was computed independently, with Python's hashlib.
+    #[test]
+    fn only_mariadbs_clients_are_shown_that_the_certificate_is_the_servers() {
+        let proof = b"6FB0B1160A82264D576E921366694675D302414F89A0A39A0DB1641CD9AC75BA";
+        let stored = scramble::stored_password(b"secret");
+        for (name, stored, is_shown) in [
+            ("libmariadb", Some(stored), true),
+            ("MariaDB Connector/J", Some(stored), true),
+            ("libmariadb", None, false),
+            ("libmysql", Some(stored), false),
+        ] {
+            let mut source = source();
+            source.sent(source.pending().len());
+            source.stored_password = stored;
+            source.attributes = vec![("_client_name".into(), name.into())];
+            source.ok_over_tls(&[7; 32]);
+            let packet = OkPacket::decode(&source.pending()[4..]).unwrap();
+            let expected = [&[65, 1][..], proof].concat();
+            assert_eq!(packet.info, if is_shown { expected.as_slice() } else { b"" }, "{name}");
         }
     }
 
@@ -494,7 +643,7 @@ mod tests {
             assert!(matches!(step, Ok(ClientStep::LoggedIn)), "{plugin:?}: {step:?}");
             assert_eq!(told, ReplicaStep::LoggedIn("repl".into()));
         }
-        // One that answers the switch with the other plugin's proof is not let in.
+        // A client that answers the switch with the other plugin's proof is not let in.
         let mut source = source();
         source.options.native_password = false;
         let nonce = source.options.nonce;
@@ -522,6 +671,77 @@ mod tests {
         again.set_sequence(3);
         again.message(|out| out.put(&proof));
         assert_eq!(source.poll(&mut again.pending()).unwrap(), ReplicaStep::Denied("repl".into()));
+    }
+
+    /// Answers the greeting with this response; returns the step and the answer's message.
+    fn respond(source: &mut ReplicaSession, message: &[u8]) -> (ReplicaStep, Vec<u8>) {
+        source.sent(source.pending().len());
+        let mut writer = PacketWriter::default();
+        writer.set_sequence(1);
+        writer.message(|out| out.put(message));
+        let step = source.poll(&mut writer.pending()).unwrap();
+        (step, source.pending().get(4..).unwrap_or_default().to_vec())
+    }
+
+    fn response_of(capabilities: Capabilities, proof: &[u8]) -> Vec<u8> {
+        let response = HandshakeResponse {
+            head: SslRequest { capabilities, packet_size_max: 1 << 24, collation: 45, filler: [0; 23] },
+            user: b"repl",
+            proof,
+            database: None,
+            plugin: None,
+            attributes: Vec::new(),
+            zstd_level: None,
+        };
+        let mut bytes = Vec::new();
+        response.encode(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn a_client_that_names_no_plugin_is_asked_for_another_proof() {
+        let capabilities =
+            Capabilities::PROTOCOL_41 | Capabilities::PLUGIN_AUTH | Capabilities::SECURE_CONNECTION;
+        let mut source = source();
+        let proof = crate::auth::scramble::native_password(b"secret", &source.options.nonce);
+        let mut response = response_of(capabilities, &proof);
+        assert_eq!(response.pop(), Some(0), "the end of the plugin's name");
+        let (step, answer) = respond(&mut source, &response);
+        assert_eq!(step, ReplicaStep::NeedInput);
+        assert!(answer.starts_with(b"\xfemysql_native_password\0"), "{answer:?}");
+        let mut again = PacketWriter::default();
+        again.set_sequence(3);
+        again.message(|out| out.put(&proof));
+        let step = source.poll(&mut again.pending()).unwrap();
+        assert_eq!(step, ReplicaStep::LoggedIn("repl".into()));
+    }
+
+    #[test]
+    fn clients_without_plugins_log_in_by_the_method_of_4_1_or_are_told_that_they_are_too_old() {
+        let by_4_1 = Capabilities::PROTOCOL_41 | Capabilities::SECURE_CONNECTION;
+        let new = source;
+        let proof = crate::auth::scramble::native_password(b"secret", &new().options.nonce);
+        let (step, _) = respond(&mut new(), &response_of(by_4_1, &proof));
+        assert_eq!(step, ReplicaStep::LoggedIn("repl".into()));
+        let (step, _) = respond(&mut new(), &response_of(by_4_1, &[1; 20]));
+        assert_eq!(step, ReplicaStep::Denied("repl".into()));
+
+        let mut without_native = new();
+        without_native.options.native_password = false;
+        let plugins = "authentication by plugins";
+        let too_old: [(ReplicaSession, Vec<u8>, &str); 4] = [
+            (without_native, response_of(by_4_1, &proof), plugins),
+            (new(), response_of(Capabilities::PROTOCOL_41, &proof), plugins),
+            (new(), response_of(by_4_1, b"password"), plugins),
+            // 4.0: capabilities, largest packet, user, proof of 8 bytes.
+            (new(), b"\x85\x24\0\0\0repl\0abcdefgh".to_vec(), "the protocol of 4.1"),
+        ];
+        for (mut source, response, lacks) in too_old {
+            let (step, answer) = respond(&mut source, &response);
+            assert_eq!(step, ReplicaStep::TooOld(lacks));
+            let error = ServerError::from(ErrPacket::decode(&answer).unwrap());
+            assert_eq!((error.code, error.sqlstate), (1251, Some(*b"08004")));
+        }
     }
 
     #[test]
@@ -579,7 +799,8 @@ mod tests {
     #[test]
     fn a_dump_may_name_a_set_of_many_megabytes_and_a_longer_command_is_answered() {
         let mut text = "1410447f-e54d-11f1-848d-02fc00000001".to_owned();
-        // 16 bytes each: more than the 4 MiB after which connections were once cut, and than a packet has.
+        // 16 bytes each: more than the 4 MiB at which connections were once cut, and more than fits in a
+        // packet.
         (1..1_200_000).for_each(|n| text.push_str(&format!(":{}", 2 * n)));
         let request = DumpRequest::ByGtidSet {
             flags: crate::dump_request::DumpFlags(0),
@@ -604,12 +825,28 @@ mod tests {
         let error = ServerError::from(ErrPacket::decode(message).unwrap());
         assert_eq!(error.to_string(), "1153 (08S01): Got a packet bigger than 'max_allowed_packet' bytes");
         source.sent(source.pending().len());
-        // The longest one that is taken, and one after it.
+        // The longest statement that is accepted, and one after it.
         let step = send(&mut source, &Command::Query(statement.get(1..).unwrap()));
         assert!(
             matches!(step, ReplicaStep::Request(Request::Statement(text)) if text.len() == COMMAND_SIZE_MAX - 1)
         );
         assert_eq!(send(&mut source, &Command::Ping), ReplicaStep::Request(Request::Ping));
+    }
+
+    #[test]
+    fn what_drivers_ask_beside_statements_is_understood() {
+        let mut source = logged_in();
+        for (command, request) in [
+            (Command::UseDatabase(b"shop"), Request::UseDatabase("shop".into())),
+            (Command::Statistics, Request::Statistics),
+            (Command::Kill(7), Request::Kill(7)),
+            (Command::Prepare(b"SELECT ?"), Request::Prepare("SELECT ?".into())),
+        ] {
+            assert_eq!(send(&mut source, &command), ReplicaStep::Request(request));
+        }
+        source.sent(source.pending().len());
+        source.line("Uptime: 1");
+        assert_eq!(source.pending(), b"\x09\0\0\x01Uptime: 1");
     }
 
     #[test]

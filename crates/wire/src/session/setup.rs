@@ -1,5 +1,5 @@
-//! What is said between login and dump: the statements, in the order in which a 9.7 replica or
-//! mysqlbinlog says them, and what their answers tell.
+//! What is said between login and dump: the statements, in the order in which a 9.7 replica or mysqlbinlog
+//! sends them, and what their answers say.
 //!
 //! ```text
 //! replica                                            mysqlbinlog
@@ -16,8 +16,8 @@
 //! COM_REGISTER_SLAVE
 //! ```
 //!
-//! A source that does not know a variable (error 1193) does without it; semi-sync is then asked for
-//! once more by its name before 8.0.26.
+//! If a source does not know a variable (error 1193), we do without it; for semi-sync we try once more with
+//! the variable's name before 8.0.26.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -31,67 +31,67 @@ use crate::error::{Error, Result, ServerError};
 use crate::register_replica::RegisterReplica;
 use crate::result_set::{Answer, Row};
 
-/// What MariaDB's own clients tell it since 10.0: they know its GTIDs.
+/// What MariaDB's own clients have announced since 10.0: they know its GTIDs.
 const MARIADB_CAPABILITY: u32 = 4;
 
-/// Whom the source believes it is talking to.
+/// The kind of client that the source believes it is talking to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Profile {
-    /// mysqlbinlog: says little, is not listed among the replicas.
+    /// mysqlbinlog: says little, and is not listed among the replicas.
     Mysqlbinlog,
-    /// A replica of 9.7.
+    /// A 9.7 replica.
     Replica(ReplicaProfile),
 }
 
-/// What a replica tells of itself, and asks for.
+/// How a replica introduces itself, and what it asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaProfile {
-    /// The replica's own identity: a second connection with the same one ends the first.
+    /// The replica's own identity: a second connection with the same identity ends the first.
     pub server_uuid: ServerUuid,
-    /// A heartbeat after so long without an event; zero for none.
+    /// The time without an event after which the source sends a heartbeat; zero for none.
     pub heartbeat_period: Duration,
-    /// Whether events are to be acknowledged, where the source wants that.
+    /// Whether to acknowledge events if the source wants that.
     pub semi_sync: bool,
-    /// Where the replica says it can be reached; empty unless configured (`report_host`).
+    /// The host at which the replica says it can be reached; empty unless configured (`report_host`).
     pub host: String,
-    /// Where the replica says it can be reached (`report_port`).
+    /// The port at which the replica says it can be reached (`report_port`).
     pub port: u16,
 }
 
-/// What the source told of itself before the dump.
+/// What the source said about itself before the dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceIdentity {
-    /// What it told first.
+    /// The source's greeting.
     pub greeting: ServerGreeting,
-    /// Its server id; asked by replicas only.
+    /// The source's server id; only replicas ask for it.
     pub server_id: Option<u32>,
-    /// Its identity; asked by replicas only, told since 5.6.
+    /// The source's identity; only replicas ask for it, known since 5.6.
     pub server_uuid: Option<ServerUuid>,
-    /// Its `gtid_mode`; asked by replicas only, told since 5.6.
+    /// The source's `gtid_mode`; only replicas ask for it, known since 5.6.
     pub gtid_mode: Option<String>,
-    /// Its clock, in seconds since 1970; asked by replicas only.
+    /// The source's clock, in seconds since 1970; only replicas ask for it.
     pub clock: Option<u64>,
-    /// The algorithm that was announced to it.
+    /// The checksum algorithm that we announced to it.
     pub announced_checksum: ChecksumAlgorithm,
-    /// Whether it will want acknowledgements: each event then has a prefix.
+    /// Whether the source will want acknowledgements: each event then has a prefix.
     pub semi_sync: bool,
 }
 
-/// What an answer is good for.
+/// What an answer is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// It must be OK, or rows that nobody looks at.
+    /// It must be OK, or rows that we ignore.
     Nothing,
     Clock,
-    /// MariaDB sends its own events as they are to those alone who say that they know them.
+    /// MariaDB sends its own events unchanged only to clients that say they know them.
     Version,
     ServerId,
-    /// SET of the checksum: sources before 5.6 don't know the variable.
+    /// SET of the checksum: sources older than 5.6 don't know the variable.
     AnnounceChecksum,
     AnnouncedChecksum,
     GtidMode,
     ServerUuid,
-    /// Whether semi-sync is there, and the name of the variable that asks for it.
+    /// Whether the source has semi-sync, and the name of the variable that requests it.
     SemiSync {
         since_8_0_26: bool,
     },
@@ -103,7 +103,7 @@ enum Ask {
     Register,
 }
 
-/// The statements still to be said.
+/// The statements still to be sent.
 #[derive(Debug)]
 pub(super) struct Setup {
     asks: VecDeque<Ask>,
@@ -137,7 +137,7 @@ impl Setup {
         setup
     }
 
-    /// The next command and what it is for, in words; `None`: the dump may begin.
+    /// The next command and its purpose, in words; `None` if the dump may begin.
     pub(super) fn next(&mut self) -> Option<(OwnedCommand, String)> {
         Some(match self.asks.pop_front()? {
             Ask::Statement(sql, purpose) => {
@@ -299,7 +299,7 @@ mod tests {
 
     const OWN_UUID: &str = "5a5a5a5a-e54d-11f1-848d-02fc00000001";
 
-    /// Answers every statement as `answer` says, until nothing is left to ask or something is refused.
+    /// Answers each statement with `answer`, until nothing is left to ask or something is refused.
     fn converse(answer: impl Fn(&str) -> Answer) -> Result<SourceIdentity> {
         let profile = ReplicaProfile {
             server_uuid: OWN_UUID.parse().unwrap(),

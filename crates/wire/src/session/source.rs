@@ -1,4 +1,5 @@
-//! A replica's conversation with its source: log in, say the statements, request the dump, receive.
+//! A replica's conversation with its source: logs in, sends the statements, requests the dump, receives
+//! events.
 
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ pub enum DumpStart {
     },
     /// With the first transaction that is not in a GTID set.
     GtidSet {
-        /// What is not to be sent.
+        /// The GTIDs that are not to be sent.
         gtid_set: GtidSet,
         /// The file to begin with, as mysqlbinlog asks; empty leaves it to the source, as replicas do.
         name: String,
@@ -44,15 +45,16 @@ pub enum DumpStart {
 pub struct SourceOptions {
     /// How to log in.
     pub login: LoginOptions,
-    /// Whom the source believes it is talking to.
+    /// The kind of client that the source believes it is talking to.
     pub profile: Profile,
-    /// The replica's own server id. 0, as mysqlbinlog has it unless it waits for more, never waits.
+    /// The replica's own server id. With 0, which mysqlbinlog uses unless it waits for more, the source never
+    /// waits.
     pub server_id: u32,
     /// Where the dump begins.
     pub start: DumpStart,
     /// Whether the stream ends at the end of the log instead of waiting for more.
     pub non_blocking: bool,
-    /// Whether the checksum of every event is compared.
+    /// Whether to check every event's checksum.
     pub verify_checksums: bool,
     /// How long the session waits.
     pub timeouts: Timeouts,
@@ -63,11 +65,11 @@ pub struct SourceOptions {
 pub enum Step {
     /// Send what is pending, then come back with more bytes, or at the deadline.
     NeedInput,
-    /// Send what is pending, go over to TLS, then call [`SourceSession::tls_started`].
+    /// Send what is pending, switch to TLS, then call [`SourceSession::tls_started`].
     StartTls,
     /// The next bytes of an event: see [`SourceSession::event`].
     Event,
-    /// The end of the log, in a dump that does not wait. Nothing comes after it.
+    /// The end of the log, in a dump that does not wait. Nothing follows.
     End,
 }
 
@@ -78,15 +80,15 @@ pub struct SourceSession {
     options: SourceOptions,
     setup: Setup,
     identity: Option<SourceIdentity>,
-    /// Once the dump was requested.
+    /// Set once the dump was requested.
     stream: Option<Stream>,
-    /// What the last poll found: the bytes of an event and where in its input they end.
+    /// The last poll's result: the bytes of an event and where they end in its input.
     found: Option<(Delivery, usize)>,
     ended: bool,
 }
 
 impl SourceSession {
-    /// A session on a connection that was just made.
+    /// A session on a new connection.
     pub fn new(options: SourceOptions, now: Duration) -> Self {
         SourceSession {
             client: ClientSession::new(options.login.clone(), options.timeouts, now),
@@ -99,7 +101,7 @@ impl SourceSession {
         }
     }
 
-    /// What the source told of itself, once logged in; complete once events come.
+    /// What the source said about itself, once logged in; complete once events arrive.
     pub fn identity(&self) -> Option<&SourceIdentity> {
         self.identity.as_ref()
     }
@@ -110,32 +112,32 @@ impl SourceSession {
         (!stream.name().is_empty()).then(|| (stream.name(), stream.position()))
     }
 
-    /// What all bytes are compressed with from now on: see [`ClientSession::compression`].
+    /// The compression for all bytes from now on: see [`ClientSession::compression`].
     pub fn compression(&self) -> Option<Compression> {
         self.client.compression()
     }
 
-    /// What is to be sent. Whoever sends it calls [`SourceSession::sent`].
+    /// What is to be sent. After sending, call [`SourceSession::sent`].
     pub fn pending(&self) -> &[u8] {
         self.client.pending()
     }
 
-    /// The first `count` bytes that were pending are on their way.
+    /// Drops the first `count` pending bytes, which were sent.
     pub fn sent(&mut self, count: usize) {
         self.client.sent(count);
     }
 
-    /// When the session gives up unless more arrives; `None`: never.
+    /// When the session gives up unless more arrives; `None` means never.
     pub fn deadline(&self) -> Option<Duration> {
         self.client.deadline()
     }
 
-    /// TLS stands: all that follows goes through it.
+    /// TLS is established: everything that follows goes through it.
     pub fn tls_started(&mut self) -> Result<()> {
         self.client.tls_started()
     }
 
-    /// The connection ended: says what that means now.
+    /// The error for a connection that ended at this point.
     pub fn closed(&self) -> Error {
         match &self.stream {
             Some(stream) => Error::Closed { doing: stream.doing() },
@@ -143,17 +145,16 @@ impl SourceSession {
         }
     }
 
-    /// Acknowledges all events up to a position, as semi-synchronous replication wants it: they are
-    /// safe here.
+    /// Acknowledges all events up to a position for semi-synchronous replication: they are safe here.
     pub fn acknowledge(&mut self, name: &[u8], position: u64) {
         self.client.acknowledge(&SemiSyncAck { position, name });
     }
 
-    /// Takes bytes from the front of `input`, all of them where it answers [`Step::NeedInput`].
+    /// Takes bytes from the start of `input`, all of them if it returns [`Step::NeedInput`].
     ///
     /// # Errors
     ///
-    /// Every error ends the session: the connection is of no further use.
+    /// Every error ends the session: the connection is no longer usable.
     pub fn poll(&mut self, input: &mut &[u8], now: Duration) -> Result<Step> {
         self.found = None;
         if self.ended {
@@ -177,7 +178,7 @@ impl SourceSession {
                 }
                 Fed::Event(delivery) => {
                     if delivery.ends && stream.wants_ack() {
-                        // The source counts its packets anew from an event that it wants acknowledged.
+                        // The source restarts its packet numbers after an event that it wants acknowledged.
                         self.client.expect_sequence(1);
                     }
                     self.found = Some((delivery, size - input.len()));
@@ -188,14 +189,15 @@ impl SourceSession {
         Ok(Step::NeedInput)
     }
 
-    /// The bytes of an event that the last poll found; `input` is what was given to it. `None`: it
+    /// The bytes of an event that the last poll found; `input` is what that poll was given. `None` if it
     /// found none.
     pub fn event<'a>(&'a self, input: &'a [u8]) -> Option<EventPiece<'a>> {
         let (delivery, end) = self.found?;
         Some(self.stream.as_ref()?.view(delivery, input.get(..end)?))
     }
 
-    /// Everything in front of the dump; ends with anything but a wish when it was requested.
+    /// Everything before the dump. Returns a step other than a request for input or TLS once the dump was
+    /// requested.
     fn prepare(&mut self, input: &mut &[u8], now: Duration) -> Result<ClientStep> {
         loop {
             let step = self.client.poll(input, now)?;

@@ -1,4 +1,4 @@
-//! The stream of a dump: messages in, events out, and where in the source's log each stands.
+//! The stream of a dump: messages in, events out, each with its place in the source's log.
 //!
 //! ```text
 //! event   00 · [semi-sync prefix 2] · event
@@ -6,10 +6,10 @@
 //! end     fe … (a dump that does not wait, at the end of the log)
 //! ```
 //!
-//! In front of each file comes a rotate event that is in no file and names it, then the file's format
-//! description. The checksum of that rotate is what makes the stream awkward: the first has one if
-//! the client announced CRC32, every later one if the last format description says so; so have
-//! heartbeats. (Facts of MySQL 9.7.4's `Binlog_sender`.)
+//! Each file is preceded by a rotate event that is in no file and names it; then comes the file's format
+//! description. The checksum of that rotate is what makes the stream awkward: the first has one if the client
+//! announced CRC32, every later one if the last format description says so. The same holds for heartbeats.
+//! (Facts of MySQL 9.7.4's `Binlog_sender`.)
 //!
 //! Events are handed on in the pieces they arrive in; only those that steer the stream are held whole.
 
@@ -38,25 +38,25 @@ const FIRST_EVENT_OFFSET: u64 = 4;
 pub struct EventPiece<'a> {
     /// The event's header.
     pub header: EventHeader,
-    /// How the event is framed: of use once it is whole.
+    /// The event's framing, for reading the event once it is whole.
     pub framing: Framing,
     /// The source's file that the stream is in, without directory.
     pub name: &'a [u8],
-    /// Where in that file the event begins. For what is in no file (see
-    /// [`HeaderFlags::ARTIFICIAL`]; heartbeats): where the stream stands.
+    /// Where in that file the event begins. For an event that is in no file (see [`HeaderFlags::ARTIFICIAL`];
+    /// heartbeats): the stream's position.
     pub offset: u64,
     /// Whether the source wants this event acknowledged.
     pub wants_ack: bool,
-    /// The next bytes; header and checksum are part of the event.
+    /// The next bytes, including the event's header and checksum.
     pub bytes: &'a [u8],
     /// Whether the event begins here.
     pub begins: bool,
-    /// Whether the event ends here; its checksum was then right, if it was to be checked.
+    /// Whether the event ends here. If checksums are verified, its checksum was then right.
     pub ends: bool,
 }
 
 impl EventPiece<'_> {
-    /// Whether the event stands in the source's file: neither made by the sender nor a heartbeat.
+    /// Whether the event is in the source's file: neither made by the sender nor a heartbeat.
     pub fn is_stored(&self) -> bool {
         is_stored(&self.header)
     }
@@ -75,10 +75,10 @@ fn is_heartbeat(event_type: EventType) -> bool {
     event_type == EventType::HEARTBEAT || event_type == EventType::HEARTBEAT_V2
 }
 
-/// What became of a message's piece.
+/// The outcome for a piece of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fed {
-    /// It is kept until more comes.
+    /// It is kept until more arrives.
     Nothing,
     /// Bytes of an event can be handed on.
     Event(Delivery),
@@ -94,12 +94,12 @@ pub(super) struct Delivery {
     pub(super) ends: bool,
 }
 
-/// Where they are.
+/// Where those bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum From {
-    /// In what was kept, behind the message's prefix.
+    /// In what was kept, after the message's prefix.
     Held,
-    /// The last so many bytes of the input.
+    /// The last bytes of the input, this many.
     Input(usize),
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Stream {
     name: Vec<u8>,
     /// Where the next event of the file begins.
     position: u64,
-    /// The beginning of a message that can't be judged yet.
+    /// The start of a message that can't be classified yet.
     held: Vec<u8>,
     state: State,
     event: Current,
@@ -139,10 +139,10 @@ struct Current {
     framing: Framing,
     offset: u64,
     wants_ack: bool,
-    /// Bytes of it that were seen.
+    /// Bytes seen of it.
     seen: u64,
     crc: Crc32,
-    /// The last bytes: the checksum, as far as it came.
+    /// The last bytes: the checksum, as far as it has arrived.
     stored: [u8; CHECKSUM_SIZE],
     stored_count: usize,
 }
@@ -170,12 +170,12 @@ impl Stream {
         self.position
     }
 
-    /// Whether the event in hand is to be acknowledged.
+    /// Whether the current event wants an acknowledgement.
     pub(super) fn wants_ack(&self) -> bool {
         self.event.wants_ack
     }
 
-    /// The bytes that [`Stream::feed`] spoke of; `input` ends with the piece it was given.
+    /// The bytes that [`Stream::feed`] reported; `input` ends with the piece it was given.
     pub(super) fn view<'a>(&'a self, delivery: Delivery, input: &'a [u8]) -> EventPiece<'a> {
         let bytes = match delivery.from {
             From::Held => self.held.get(self.prefix_size..),
@@ -231,7 +231,7 @@ impl Stream {
     }
 
     fn feed_header(&mut self, piece: Piece<'_>) -> BinlogResult<Option<Delivery>> {
-        // Nearly always the piece has it all, and nothing is copied.
+        // Nearly always the piece holds the whole prefix and header, and nothing is copied.
         let fits = self.held.is_empty() && piece.bytes.len() >= self.prefix_size + HEADER_SIZE;
         if fits {
             self.begin_event(piece.bytes)?;
@@ -294,11 +294,11 @@ impl Stream {
             let error: ServerError = ErrPacket::decode(&self.held).during(&self.doing())?.into();
             return Err(Error::Server { doing: self.doing(), error });
         }
-        // An EOF packet, or an OK packet in its place: neither says more than that this is the end.
+        // An EOF packet, or an OK packet in its place: both say only that this is the end.
         Ok(Fed::End)
     }
 
-    /// Judges prefix and header; `message` begins with them.
+    /// Checks prefix and header, with which `message` begins.
     fn begin_event(&mut self, message: &[u8]) -> BinlogResult<()> {
         let (prefix, event) = message.split_at_checked(self.prefix_size).unwrap_or((message, &[]));
         let wants_ack = match prefix.get(1..) {
@@ -320,7 +320,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Where an event stands in the file.
+    /// The event's offset in the file.
     fn offset_of(&self, header: &EventHeader) -> u64 {
         if header.event_type == EventType::FORMAT_DESCRIPTION {
             return FIRST_EVENT_OFFSET;
@@ -328,12 +328,12 @@ impl Stream {
         if !is_stored(header) || !self.has_gaps {
             return self.position;
         }
-        // Headers hold the low 32 bits of the end: the first place at or behind the position that fits.
+        // Headers hold the low 32 bits of the end: take the first match at or after the position.
         let end_at_least = self.position + u64::from(header.event_size);
         self.position + u64::from(header.end_log_pos.wrapping_sub(end_at_least as u32))
     }
 
-    /// The message ended: so must the event. Moves the position on.
+    /// The message ended, so the event must have ended too. Moves the position on.
     fn end_event(&mut self) -> BinlogResult<()> {
         let event = &self.event;
         event.finish(self.verify).map_err(|error| error.at(event.offset, Some(event.header.event_type)))?;
@@ -343,8 +343,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Follows an event that steers: the next file, its framing, a position. Checksums of these are
-    /// always checked: all that comes is read by them.
+    /// Follows an event that steers: the next file, its framing, a position. The checksums of these events
+    /// are always verified, since everything else is read according to them.
     fn follow(&mut self, event: &[u8]) -> BinlogResult<()> {
         let header = self.event.header;
         let frame = match self.event.framing.next_frame(event)? {
@@ -369,7 +369,7 @@ impl Stream {
             EventType::FORMAT_DESCRIPTION => {
                 self.framing = Framing::of(&FormatDescription::decode_frame(&frame)?);
                 self.event.framing = self.framing;
-                // Where the stream starts behind it, it is sent all the same, without a position.
+                // If the stream starts after it, the source still sends it, without a position.
                 if header.end_log_pos != 0 {
                     self.position = self.position.max(u64::from(header.end_log_pos));
                 }
@@ -380,11 +380,11 @@ impl Stream {
         }
     }
 
-    /// The source is further on, in what it skips or where it has nothing new.
+    /// The source is further on, having skipped events or having nothing new.
     fn follow_heartbeat(&mut self, frame: &EventFrame<'_>) -> BinlogResult<()> {
         let (name, position) = if frame.event_type() == EventType::HEARTBEAT {
             let heartbeat = HeartbeatEvent::decode(frame.body())?;
-            // Version 1 has the low 32 bits: the first place at or behind the position that fits.
+            // Version 1 has the low 32 bits: take the first match at or after the position.
             let ahead = frame.header().end_log_pos.wrapping_sub(self.position as u32);
             (heartbeat.name, self.position + u64::from(ahead))
         } else {
@@ -413,7 +413,7 @@ impl Stream {
         Ok(())
     }
 
-    /// For errors: where the stream is.
+    /// Where the stream is, for error messages.
     pub(super) fn doing(&self) -> String {
         if self.name.is_empty() {
             return "waiting for the first event".into();
@@ -451,7 +451,7 @@ impl Current {
         }
     }
 
-    /// Sees the next bytes: their number, and for the checksum.
+    /// Counts the next bytes and collects the checksum.
     fn take(&mut self, bytes: &[u8], verify: bool) -> BinlogResult<()> {
         let size = u64::from(self.header.event_size);
         if self.seen + bytes.len() as u64 > size {
@@ -474,13 +474,13 @@ impl Current {
         Ok(())
     }
 
-    /// Whether it came whole, with the checksum that its bytes give.
+    /// Checks that the event is whole and that its checksum is right.
     fn finish(&self, verify: bool) -> BinlogResult<()> {
         let needed = u64::from(self.header.event_size);
         if self.seen < needed {
             return Err(BinlogError::Truncated { needed, left: self.seen });
         }
-        // What steers was checked when it was followed.
+        // Events that steer were checked when they were followed.
         if verify && self.framing.checksum().size() > 0 && !steers(self.header.event_type) {
             let (stored, computed) = (u32::from_le_bytes(self.stored), self.crc.clone().finish());
             if stored != computed {

@@ -9,25 +9,25 @@
 
 use super::{Parser, TableName};
 
-/// What somebody wants done.
+/// A request to change what the server does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AdminStatement {
-    /// Removes the files in front of this one.
+    /// Removes the files before this one.
     PurgeTo(String),
     /// Removes the files that ended before this time, as in `2026-11-22 01:02:03`.
     PurgeBefore(String),
     /// Begins a new file.
     FlushBinaryLogs,
-    /// Begins to receive again.
+    /// Resumes receiving.
     StartReplica,
-    /// Receives no more.
+    /// Stops receiving.
     StopReplica,
     /// Empties a table.
     Truncate(TableName),
 }
 
 impl Parser<'_> {
-    /// What follows the first word.
+    /// Parses what follows the first word.
     pub(super) fn admin(&mut self, first: &str) -> Option<AdminStatement> {
         match first {
             "PURGE" => {
@@ -55,7 +55,7 @@ impl Parser<'_> {
         (self.is_keyword("REPLICA") || self.is_keyword("SLAVE")).then_some(())?;
         let _ = self.is_keyword("IO_THREAD");
         if self.is_keyword("FOR") {
-            // The only one that there is has no name.
+            // The only channel has no name.
             let unnamed = self.is_keyword("CHANNEL") && self.literal()?.is_empty();
             unnamed.then_some(())?;
         }

@@ -1,9 +1,10 @@
 //! Patterns of LIKE.
 
-/// Whether a name fits a pattern of LIKE: `%` is any text, `_` any letter, `\` takes the next one as it is.
+/// Whether a name matches a LIKE pattern: `%` is any text, `_` any character, `\` takes the next one
+/// literally.
 pub fn is_like(name: &str, pattern: &str) -> bool {
     let name = name.as_bytes();
-    // Which beginnings of the name fit the pattern so far, by their lengths.
+    // The lengths of the prefixes of the name that match the pattern so far.
     let mut fits: Vec<bool> = (0..=name.len()).map(|length| length == 0).collect();
     let mut pattern = pattern.bytes();
     while let Some(letter) = pattern.next() {

@@ -1,110 +1,129 @@
-//! The statements that replicas, mysqlbinlog and change-data-capture clients say to a source, understood
-//! by their structure: spelling, blanks, comments and the order of assignments don't matter.
+//! The statements that replicas, mysqlbinlog and change-data-capture clients send to a source, understood by
+//! their structure: spelling, white space, comments and the order of assignments don't matter.
 //!
 //! ```text
 //! SELECT expression [[AS] name], … [LIMIT n] · SELECT … FROM …: see `table`
 //! SET target = expression, …            target: @name, [GLOBAL | PERSIST | SESSION] name, @@[global.]name
-//! SET NAMES …
-//! SHOW [GLOBAL | SESSION] VARIABLES [LIKE text | WHERE Variable_name = text]
+//! SET NAMES … · SET [SESSION] TRANSACTION …: see `set`
+//! BEGIN · START TRANSACTION … · COMMIT · ROLLBACK · USE name: see `transaction`
+//! SHOW [GLOBAL | SESSION] VARIABLES [LIKE text | WHERE Variable_name = text …]: see `shown_variables`
 //! SHOW BINARY LOGS | MASTER LOGS · SHOW BINARY LOG STATUS | MASTER STATUS · SHOW REPLICAS | SLAVE HOSTS
 //! SHOW WARNINGS [LIMIT n]
 //! SHOW BINLOG EVENTS [IN text] [FROM n] [LIMIT [n,] n] · SHOW REPLICA | SLAVE STATUS [FOR CHANNEL text]
 //! PURGE BINARY LOGS TO text | BEFORE text · FLUSH BINARY LOGS · START | STOP REPLICA [IO_THREAD]: see `admin`
 //!
-//! expression: @name · @@[global.]name · text · number · function() · in SET also a word
+//! expression: @name · @@[global.]name · text · number · function() · CONCAT(expression, …) · in SET also a word
 //! ```
 //!
-//! Which statements these are was seen in the general log of 9.7.4 and read in the clients' sources. What
-//! an expression is worth is the server's business; here is nothing but the grammar.
+//! The statements are taken from the general log of 9.7.4 and from the clients' sources. This is only the
+//! grammar: the server evaluates the expressions.
 
 mod admin;
 mod like;
 mod parser;
+mod set;
+mod shown_variables;
 mod table;
 #[cfg(test)]
 mod tests;
 mod token;
+mod transaction;
 
 pub use admin::AdminStatement;
 pub use like::is_like;
 use parser::Parser;
+pub use set::{NewTransactions, Target};
+pub use shown_variables::{NamePattern, ShownVariables};
 pub use table::{TableName, TableQuery};
 use token::{Placed, Token, tokens};
+pub use transaction::TransactionStatement;
 
 /// A statement that a source may be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Statement {
-    /// Values, and what their columns are called.
+    /// Values, and their column names.
     Select(Vec<(Expression, String)>),
     /// Rows of a table.
     SelectFrom(TableQuery),
     /// Assignments.
     Set(Vec<(Target, Expression)>),
-    /// The character set of the session: nothing here depends on it.
-    SetNames,
-    /// System variables whose names fit a pattern of LIKE; all of them without one.
-    ShowVariables(Option<String>),
+    /// The session's character set and collation.
+    SetNames {
+        /// The character set; `None` means the server's default.
+        character_set: Option<String>,
+        /// The collation; by default the character set's own.
+        collation: Option<String>,
+    },
+    /// The characteristics of transactions.
+    SetTransaction(NewTransactions),
+    /// The start or end of a transaction.
+    Transaction(TransactionStatement),
+    /// The default database of what follows.
+    Use(String),
+    /// System variables.
+    ShowVariables(ShownVariables),
     /// The files of the binary log.
     ShowBinaryLogs,
     /// Where the binary log ends.
     ShowBinaryLogStatus,
-    /// The replicas that made themselves known.
+    /// The registered replicas.
     ShowReplicas,
     /// The events of a file of the binary log.
     ShowBinlogEvents(EventsWanted),
-    /// How the receiving is.
+    /// The state of receiving.
     ShowReplicaStatus,
-    /// What the last statement had to say beside its answer.
+    /// The warnings of the last statement.
     ShowWarnings,
-    /// Something that changes what the server does.
+    /// A statement that changes what the server does.
     Admin(AdminStatement),
 }
 
-/// Which events SHOW BINLOG EVENTS is to show.
+/// The events that SHOW BINLOG EVENTS is to show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventsWanted {
-    /// Of which file; by default the first.
+    /// The file; by default the first.
     pub file: Option<String>,
-    /// From where in it on.
+    /// The offset in the file to start from.
     pub from: Option<u64>,
-    /// How many are passed over.
+    /// The number of events to skip.
     pub skip: u64,
-    /// How many at the most.
+    /// The largest number of events to show.
     pub count: Option<u64>,
 }
 
-/// Something that has a value.
+/// An expression that has a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expression {
     /// `@name`, in lower case.
     UserVariable(String),
     /// `@@name`, in lower case.
-    SystemVariable(String),
+    SystemVariable(Scope, String),
     /// `name()`, in lower case.
     Function(String),
+    /// `CONCAT(expression, …)`.
+    Concat(Vec<Expression>),
     /// A text, a number, or a bare word such as ON.
     Literal(String),
-    /// A text in quotes that is assigned to a variable of the server: those tell it from a number.
+    /// A quoted text, where one must tell it from a number: in SELECT, and in SET of a variable of the server.
     Text(String),
     /// NULL.
     Null,
 }
 
-/// What a value is assigned to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// `@name`, in lower case.
-    UserVariable(String),
-    /// A system variable of the session, in lower case.
-    Session(String),
-    /// A system variable of the whole server, in lower case.
-    Global(String),
-    /// The same, to be kept for the next start too.
-    Persist(String),
+/// Which of a system variable's values is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scope {
+    /// The session's if there is one, else the whole server's.
+    #[default]
+    Any,
+    /// The session's.
+    Session,
+    /// The whole server's.
+    Global,
 }
 
 impl Statement {
-    /// Reads a statement; `None`: it is none of these.
+    /// Reads a statement; `None` if it is none of these.
     pub fn parse(text: &str) -> Option<Statement> {
         let tokens = tokens(text)?;
         let mut parser = Parser { text, tokens: &tokens };
@@ -114,12 +133,33 @@ impl Statement {
     }
 }
 
+/// Whether one of these words, in lower case, is in a statement, as a name or in a text. So is one that can't be taken
+/// apart.
+pub fn mentions(text: &str, words: &[&str]) -> bool {
+    let Some(tokens) = tokens(text) else {
+        let text = text.to_ascii_lowercase();
+        return words.iter().any(|word| text.contains(word));
+    };
+    tokens.iter().any(|placed| {
+        let (Token::Word(found, _) | Token::Literal(found)) = &placed.token else { return false };
+        words.iter().any(|word| found.eq_ignore_ascii_case(word))
+    })
+}
+
+/// A statement's first word, in capitals.
+pub fn first_word(text: &str) -> Option<String> {
+    let tokens = tokens(text)?;
+    Parser { text, tokens: &tokens }.keyword()
+}
+
 impl Parser<'_> {
     fn statement(&mut self) -> Option<Statement> {
         match self.keyword()?.as_str() {
             "SELECT" => self.select_from().or_else(|| self.select()),
             "SET" => self.set(),
             "SHOW" => self.show(),
+            "USE" => self.name().map(Statement::Use),
+            first if self.is_transaction(first) => self.transaction(first).map(Statement::Transaction),
             first => self.admin(first).map(Statement::Admin),
         }
     }
@@ -130,7 +170,7 @@ impl Parser<'_> {
             let begin = self.tokens.first()?.begin;
             let before = self.tokens;
             // A bare word would be a column.
-            let expression = self.expression(false)?;
+            let expression = self.quoted_or_not(false)?;
             let end = before.get(before.len() - self.tokens.len() - 1)?.end;
             let alias = if self.is_keyword("AS") {
                 Some(self.name()?)
@@ -144,7 +184,13 @@ impl Parser<'_> {
                     _ => None,
                 }
             };
-            items.push((expression, alias.unwrap_or(self.text.get(begin..end)?.to_owned())));
+            let name = match (alias, &expression) {
+                (Some(alias), _) => alias,
+                // The column of a text is called by it, without the quotes.
+                (None, Expression::Text(text)) => text.clone(),
+                (None, _) => self.text.get(begin..end)?.to_owned(),
+            };
+            items.push((expression, name));
             if !self.symbol(',') {
                 break;
             }
@@ -155,74 +201,10 @@ impl Parser<'_> {
         Some(Statement::Select(items))
     }
 
-    fn set(&mut self) -> Option<Statement> {
-        if self.is_keyword("NAMES") {
-            self.name()?;
-            if self.is_keyword("COLLATE") {
-                self.name()?;
-            }
-            return Some(Statement::SetNames);
-        }
-        let mut assignments = Vec::new();
-        loop {
-            let target = self.target()?;
-            self.symbol(':');
-            if !self.symbol('=') {
-                return None;
-            }
-            let first = self.tokens.first()?;
-            let is_quoted = self.text.get(first.begin..).is_some_and(|text| text.starts_with(['\'', '"']));
-            let value = match (self.expression(true)?, &target) {
-                (Expression::Literal(text), Target::Global(_)) if is_quoted => Expression::Text(text),
-                (value, _) => value,
-            };
-            assignments.push((target, value));
-            if !self.symbol(',') {
-                return Some(Statement::Set(assignments));
-            }
-        }
-    }
-
-    fn target(&mut self) -> Option<Target> {
-        let (first, rest) = self.tokens.split_first()?;
-        match &first.token {
-            Token::UserVariable(name) => {
-                self.tokens = rest;
-                Some(Target::UserVariable(name.clone()))
-            }
-            Token::SystemMark => {
-                self.tokens = rest;
-                let (scope, name) = self.system_variable()?;
-                Some(match scope.as_str() {
-                    "global" => Target::Global(name),
-                    "persist" | "persist_only" => Target::Persist(name),
-                    _ => Target::Session(name),
-                })
-            }
-            _ if self.is_keyword("GLOBAL") => {
-                self.name().map(|name| Target::Global(name.to_ascii_lowercase()))
-            }
-            _ if self.is_keyword("PERSIST") || self.is_keyword("PERSIST_ONLY") => {
-                self.name().map(|name| Target::Persist(name.to_ascii_lowercase()))
-            }
-            _ => {
-                let _ = self.is_keyword("SESSION") || self.is_keyword("LOCAL");
-                self.name().map(|name| Target::Session(name.to_ascii_lowercase()))
-            }
-        }
-    }
-
     fn show(&mut self) -> Option<Statement> {
-        let _ = self.is_keyword("GLOBAL") || self.is_keyword("SESSION");
+        let scope = self.scope();
         match self.keyword()?.as_str() {
-            "VARIABLES" if self.is_keyword("LIKE") => Some(Statement::ShowVariables(Some(self.literal()?))),
-            "VARIABLES" if self.is_keyword("WHERE") => {
-                let named = self.is_keyword("VARIABLE_NAME");
-                let compared = self.symbol('=') || self.is_keyword("LIKE");
-                (named && compared).then_some(())?;
-                Some(Statement::ShowVariables(Some(self.literal()?)))
-            }
-            "VARIABLES" => Some(Statement::ShowVariables(None)),
+            "VARIABLES" => self.shown_variables(scope).map(Statement::ShowVariables),
             "WARNINGS" => {
                 if self.is_keyword("LIMIT") {
                     self.number()?;
@@ -282,19 +264,69 @@ impl Parser<'_> {
         self.tokens = rest;
         Some(match &first.token {
             Token::UserVariable(name) => Expression::UserVariable(name.clone()),
-            Token::SystemMark => Expression::SystemVariable(self.system_variable()?.1),
+            Token::SystemMark => {
+                let (scope, name) = self.system_variable()?;
+                let scope = match scope.as_str() {
+                    "" => Scope::Any,
+                    "session" | "local" => Scope::Session,
+                    _ => Scope::Global,
+                };
+                Expression::SystemVariable(scope, name)
+            }
             Token::Literal(text) => Expression::Literal(text.clone()),
             Token::Word(name, false) if self.symbol('(') => {
+                if name.eq_ignore_ascii_case("CONCAT") {
+                    return self.concatenated().map(Expression::Concat);
+                }
                 self.symbol(')').then(|| Expression::Function(name.to_ascii_lowercase()))?
             }
             Token::Word(word, false) if word.eq_ignore_ascii_case("NULL") => Expression::Null,
+            Token::Word(word, false) if word.eq_ignore_ascii_case("CURRENT_USER") => {
+                Expression::Function(word.to_ascii_lowercase())
+            }
             Token::Word(word, _) if bare_words => Expression::Literal(word.clone()),
             Token::Symbol('-') => Expression::Literal(format!("-{}", self.literal()?)),
             Token::Word(..) | Token::Symbol(_) => return None,
         })
     }
 
-    /// What follows `@@`: the scope, if one is named, and the variable's name.
+    /// An expression, in which a quoted text is told from a number.
+    fn quoted_or_not(&mut self, bare_words: bool) -> Option<Expression> {
+        let first = self.tokens.first()?;
+        let is_quoted = self.text.get(first.begin..).is_some_and(|text| text.starts_with(['\'', '"']));
+        Some(match self.expression(bare_words)? {
+            Expression::Literal(text) if is_quoted => Expression::Text(text),
+            expression => expression,
+        })
+    }
+
+    /// The expressions up to the closing parenthesis.
+    fn concatenated(&mut self) -> Option<Vec<Expression>> {
+        let mut parts = Vec::new();
+        loop {
+            let part = self.expression(false)?;
+            // One level is enough for clients, and a statement may have thousands of parentheses.
+            (!matches!(part, Expression::Concat(_))).then_some(())?;
+            parts.push(part);
+            if self.symbol(')') {
+                return Some(parts);
+            }
+            self.symbol(',').then_some(())?;
+        }
+    }
+
+    /// GLOBAL, SESSION or LOCAL, if one is next.
+    fn scope(&mut self) -> Scope {
+        if self.is_keyword("GLOBAL") {
+            Scope::Global
+        } else if self.is_keyword("SESSION") || self.is_keyword("LOCAL") {
+            Scope::Session
+        } else {
+            Scope::Any
+        }
+    }
+
+    /// Parses what follows `@@`: the scope, if one is named, and the variable's name.
     fn system_variable(&mut self) -> Option<(String, String)> {
         let name = self.name()?.to_ascii_lowercase();
         let is_scope = ["global", "session", "local", "persist", "persist_only"].contains(&name.as_str());

@@ -1,4 +1,4 @@
-//! Goes through the tokens of a statement one by one; what they must be is the grammar's business.
+//! Steps through the tokens of a statement; the grammar says what they must be.
 
 use super::token::{Placed, Token};
 
@@ -16,7 +16,7 @@ impl Parser<'_> {
         Some(word.to_ascii_uppercase())
     }
 
-    /// Takes this word, if it is the next.
+    /// Takes this word if it is next.
     pub(super) fn is_keyword(&mut self, keyword: &str) -> bool {
         let before = self.tokens;
         let found = self.keyword().is_some_and(|word| word == keyword);
@@ -26,7 +26,7 @@ impl Parser<'_> {
         found
     }
 
-    /// Takes this character, if it is the next.
+    /// Takes this character if it is next.
     pub(super) fn symbol(&mut self, symbol: char) -> bool {
         match self.tokens.split_first() {
             Some((first, rest)) if first.token == Token::Symbol(symbol) => {
@@ -35,6 +35,11 @@ impl Parser<'_> {
             }
             _ => false,
         }
+    }
+
+    /// Whether this character is next; takes nothing.
+    pub(super) fn is_next(&self, symbol: char) -> bool {
+        self.tokens.first().is_some_and(|first| first.token == Token::Symbol(symbol))
     }
 
     /// A word or a text.

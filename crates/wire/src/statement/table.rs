@@ -1,4 +1,4 @@
-//! Queries of a table of the server's, as far as clients ask for one by name.
+//! Queries of a server's table, as far as clients name one.
 //!
 //! ```text
 //! SELECT * | column [[AS] name], … FROM [schema.]table [WHERE column = text [AND …]] [LIMIT n]
@@ -13,9 +13,9 @@ use super::{Parser, Statement};
 /// A table by its name, in lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableName {
-    /// Empty: the session's.
+    /// The database; empty means the session's.
     pub schema: String,
-    /// The table.
+    /// The table's name.
     pub table: String,
 }
 
@@ -26,21 +26,21 @@ impl fmt::Display for TableName {
     }
 }
 
-/// What is to be read of a table.
+/// A query of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableQuery {
-    /// Which table.
+    /// The table.
     pub from: TableName,
-    /// Columns, and what they are called in the answer; none: all of them, under their own names.
+    /// Columns, and their names in the answer; empty means all columns under their own names.
     pub columns: Vec<(String, String)>,
-    /// Rows in which each of these columns has this value.
+    /// Only rows in which each of these columns has this value.
     pub filter: Vec<(String, String)>,
-    /// So many rows at the most.
+    /// The largest number of rows.
     pub limit: Option<u64>,
 }
 
 impl Parser<'_> {
-    /// What follows SELECT, if it is a query of a table; else nothing is taken.
+    /// Parses what follows SELECT if it is a query of a table; otherwise takes nothing.
     pub(super) fn select_from(&mut self) -> Option<Statement> {
         let before = self.tokens;
         let query = self.table_query();
@@ -59,7 +59,7 @@ impl Parser<'_> {
                 let column = self.word()?;
                 let mut name = column.clone();
                 let mut ends = self.is_keyword("FROM");
-                if !ends && !self.is_symbol(',') {
+                if !ends && !self.is_next(',') {
                     let _ = self.is_keyword("AS");
                     name = self.name()?;
                     ends = self.is_keyword("FROM");
@@ -88,7 +88,7 @@ impl Parser<'_> {
         Some(query)
     }
 
-    /// What follows TRUNCATE.
+    /// Parses what follows TRUNCATE.
     pub(super) fn truncate(&mut self) -> Option<TableName> {
         let _ = self.is_keyword("TABLE");
         self.table_name()
@@ -102,16 +102,12 @@ impl Parser<'_> {
         })
     }
 
-    /// A name that may be quoted by backticks.
+    /// A name that may be quoted with backticks.
     fn word(&mut self) -> Option<String> {
         let (first, rest) = self.tokens.split_first()?;
         let Token::Word(name, _) = &first.token else { return None };
         self.tokens = rest;
         Some(name.clone())
-    }
-
-    fn is_symbol(&self, symbol: char) -> bool {
-        self.tokens.first().is_some_and(|first| first.token == Token::Symbol(symbol))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What replicas and clients say, and what nobody should.
+//! Statements that replicas and clients send, and some that nobody should.
 
 use super::*;
 
@@ -18,7 +18,8 @@ fn a_statement_of_very_many_tokens_is_not_taken_apart() {
 #[test]
 fn what_replicas_say() {
     let literal = |text: &str| Expression::Literal(text.into());
-    let system = |name: &str| Expression::SystemVariable(name.into());
+    let system = |name: &str| Expression::SystemVariable(Scope::Any, name.into());
+    let global = |name: &str| Expression::SystemVariable(Scope::Global, name.into());
     for (text, expected) in [
         (
             "SELECT UNIX_TIMESTAMP()",
@@ -29,7 +30,7 @@ fn what_replicas_say() {
         ),
         (
             "select @@GLOBAL.SERVER_ID",
-            Statement::Select(vec![(system("server_id"), "@@GLOBAL.SERVER_ID".into())]),
+            Statement::Select(vec![(global("server_id"), "@@GLOBAL.SERVER_ID".into())]),
         ),
         (
             "SET @master_heartbeat_period = 30000000000, @source_heartbeat_period= 30000000000;",
@@ -40,13 +41,12 @@ fn what_replicas_say() {
         ),
         (
             "/* a proxy's */ set\n@source_binlog_checksum:=@@global.binlog_checksum -- why",
-            Statement::Set(vec![user("source_binlog_checksum", system("binlog_checksum"))]),
+            Statement::Set(vec![user("source_binlog_checksum", global("binlog_checksum"))]),
         ),
         (
             "SET @`Slave_UUID` = 'it''s \\'me\\''",
             Statement::Set(vec![user("slave_uuid", literal("it's 'me'"))]),
         ),
-        ("SET NAMES 'utf8mb4' COLLATE utf8mb4_bin", Statement::SetNames),
         (
             "SET SESSION net_write_timeout=600, autocommit = ON",
             Statement::Set(vec![
@@ -71,11 +71,17 @@ fn what_replicas_say() {
         ("show warnings limit 64", Statement::ShowWarnings),
         (
             "SHOW GLOBAL VARIABLES LIKE 'BINLOG_CHECKSUM'",
-            Statement::ShowVariables(Some("BINLOG_CHECKSUM".into())),
+            Statement::ShowVariables(ShownVariables {
+                scope: Scope::Global,
+                patterns: vec![NamePattern::Like("BINLOG_CHECKSUM".into())],
+            }),
         ),
         (
             "SHOW VARIABLES WHERE Variable_name='server_id'",
-            Statement::ShowVariables(Some("server_id".into())),
+            Statement::ShowVariables(ShownVariables {
+                scope: Scope::Any,
+                patterns: vec![NamePattern::Is("server_id".into())],
+            }),
         ),
         ("SHOW MASTER STATUS", Statement::ShowBinaryLogStatus),
         ("show binary log status", Statement::ShowBinaryLogStatus),
@@ -97,6 +103,14 @@ fn what_replicas_say() {
         ),
         ("SHOW REPLICA STATUS", Statement::ShowReplicaStatus),
         ("SHOW SLAVE STATUS FOR CHANNEL ''", Statement::ShowReplicaStatus),
+        (
+            "/* mysql-connector-j-9.1.0 */SELECT @@session.auto_increment_increment AS a, 'x', CURRENT_USER",
+            Statement::Select(vec![
+                (Expression::SystemVariable(Scope::Session, "auto_increment_increment".into()), "a".into()),
+                (Expression::Text("x".into()), "x".into()),
+                (Expression::Function("current_user".into()), "CURRENT_USER".into()),
+            ]),
+        ),
         (
             "SELECT @@version_comment AS v, VERSION() LIMIT 1",
             Statement::Select(vec![
@@ -139,4 +153,20 @@ fn what_nobody_should_say() {
     ] {
         assert_eq!(Statement::parse(text), None, "{text}");
     }
+}
+
+#[test]
+fn what_a_statement_is_about_is_seen_without_its_grammar() {
+    let words = ["gtid_executed", "log_status"];
+    for text in [
+        "SELECT NOW(), @@GLOBAL.GTID_EXECUTED",
+        "select * from performance_schema.`log_status`",
+        "SELECT 'gtid_executed'",
+        "SELECT gtid_executed 'open",
+    ] {
+        assert!(mentions(text, &words), "{text}");
+    }
+    assert!(!mentions("SELECT 1 /* gtid_executed */ FROM log_status_of_mine", &words));
+    assert_eq!(first_word(" /* why */ kill 7").as_deref(), Some("KILL"));
+    assert_eq!(first_word("7"), None);
 }

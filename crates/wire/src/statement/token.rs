@@ -1,9 +1,9 @@
 //! Cuts a statement into tokens.
 
-/// A piece of a statement.
+/// A token of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A keyword or a name; whether it was quoted by backticks.
+    /// A keyword or a name, and whether it was quoted with backticks.
     Word(String, bool),
     /// A text in quotes, or a number.
     Literal(String),
@@ -11,11 +11,11 @@ pub(super) enum Token {
     UserVariable(String),
     /// `@@`.
     SystemMark,
-    /// Anything else, as in `=`.
+    /// Any other character, such as `=`.
     Symbol(char),
 }
 
-/// A token and where it stands in the text, in bytes.
+/// A token and its offset in the text, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Placed {
     pub(super) token: Token,
@@ -23,17 +23,18 @@ pub(super) struct Placed {
     pub(super) end: usize,
 }
 
-/// More than any statement has that a source answers; each takes many times the memory of a letter.
+/// More than any statement that a source answers; each token takes many times the memory of a character.
 const TOKENS_MAX: usize = 10_000;
 
-/// All tokens; `None` where a text or comment does not end, or where there are too many.
+/// All tokens; `None` if a text or comment does not end, or if there are too many.
 pub(super) fn tokens(text: &str) -> Option<Vec<Placed>> {
     let mut rest = text;
     let mut found = Vec::new();
+    let mut in_version_comment = false;
     loop {
-        rest = skip_blank(rest)?;
+        rest = skip_blank(rest, &mut in_version_comment)?;
         if rest.is_empty() {
-            return Some(found);
+            return (!in_version_comment).then_some(found);
         }
         let begin = text.len() - rest.len();
         let (token, behind) = token(rest)?;
@@ -45,11 +46,17 @@ pub(super) fn tokens(text: &str) -> Option<Vec<Placed>> {
     }
 }
 
-/// Behind white space and comments.
-fn skip_blank(mut rest: &str) -> Option<&str> {
+/// The rest after white space and comments. The text in `/*!40101 … */` counts, as on a server of that version.
+fn skip_blank<'a>(mut rest: &'a str, in_version_comment: &mut bool) -> Option<&'a str> {
     loop {
         rest = rest.trim_start();
-        if let Some(comment) = rest.strip_prefix("/*") {
+        if let Some(versioned) = rest.strip_prefix("/*!").filter(|_| !*in_version_comment) {
+            rest = versioned.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            *in_version_comment = true;
+        } else if let Some(behind) = rest.strip_prefix("*/").filter(|_| *in_version_comment) {
+            rest = behind;
+            *in_version_comment = false;
+        } else if let Some(comment) = rest.strip_prefix("/*") {
             rest = comment.split_once("*/")?.1;
         } else if rest.starts_with("-- ") || rest.starts_with('#') {
             rest = rest.split_once('\n').map_or("", |(_, behind)| behind);
@@ -95,7 +102,7 @@ fn word(rest: &str) -> (String, &str) {
     (word.to_owned(), behind)
 }
 
-/// A text in quotes: a doubled quote and what stands behind a backslash are meant as themselves.
+/// A quoted text: a doubled quote, and a character after a backslash, stand for themselves.
 fn quoted(rest: &str, quote: char) -> Option<(String, &str)> {
     let mut text = String::new();
     let mut letters = rest.strip_prefix(quote)?.chars();

@@ -1,4 +1,4 @@
-//! The recorded conversations: who said what, and how the files write it down.
+//! The recorded conversations: accounts and options, and the format of the files.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use binlogz_wire::session::{
 pub(crate) struct Recorded {
     /// The file in `tests/sessions`.
     pub(crate) name: &'static str,
-    /// The account, whose password is its name.
+    /// The account, which is also its password.
     pub(crate) user: &'static str,
-    /// Whether the password is another one.
+    /// Whether to use a wrong password.
     pub(crate) wrong_password: bool,
     /// Whether the server had to forget its cached passwords first.
     #[allow(dead_code)] // the recorder's
     pub(crate) forgets_passwords: bool,
     /// Whether the server is MariaDB.
     pub(crate) mariadb: bool,
-    /// Whether the client speaks as a replica, by GTID; else as mysqlbinlog, by position.
+    /// Whether the client speaks as a replica, by GTID; otherwise it speaks as mysqlbinlog, by position.
     pub(crate) replica: bool,
 }
 
@@ -34,7 +34,7 @@ const SHA2: Recorded = Recorded {
     replica: false,
 };
 
-/// All of them, in the order in which they were recorded.
+/// All conversations, in the order in which they were recorded.
 pub(crate) const SESSIONS: &[Recorded] = &[
     SHA2,
     Recorded { name: "caching_sha2_cached_replica", forgets_passwords: false, replica: true, ..SHA2 },
@@ -43,7 +43,7 @@ pub(crate) const SESSIONS: &[Recorded] = &[
     Recorded { name: "mariadb_native", user: "native", forgets_passwords: false, mariadb: true, ..SHA2 },
 ];
 
-/// What the client of a conversation was told.
+/// The client's options in a conversation.
 pub(crate) fn options(session: &Recorded) -> SourceOptions {
     let password = if session.wrong_password { "wrong" } else { session.user };
     let profile = match session.replica {
@@ -74,6 +74,8 @@ pub(crate) fn options(session: &Recorded) -> SourceOptions {
             local_socket: false,
             compression: CompressionChoice::default(),
             attributes: vec![("_client_name".into(), "binlogz".into())],
+            database: None,
+            collation: None,
         },
         profile,
         server_id: 4711,

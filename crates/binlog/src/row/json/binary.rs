@@ -14,12 +14,12 @@
 //! ```
 //!
 //! Counts, sizes and offsets have two bytes in small containers (0, 2) and four in large ones (1, 3);
-//! an offset counts from the container's first byte behind its type. Lengths have seven bits a byte,
+//! an offset counts from the container's first byte after its type. Lengths have seven bits a byte,
 //! low ones first, and at most five bytes. Members stand sorted by the length of their keys, then by
 //! their bytes. (`json_binary.h` in the server.)
 //!
-//! Every offset is held against its container before it is followed. Containers that point at the
-//! same bytes twice are not noticed here, but by who walks a whole document.
+//! Every offset is checked against its container before it is followed. Containers that overlap are not
+//! noticed here, only by a walk over the whole document.
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -98,7 +98,7 @@ impl<'a> JsonDocument<'a> {
         JsonDocument(bytes)
     }
 
-    /// The bytes, as they stand in the row.
+    /// The bytes, as they are in the row.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0
     }
@@ -106,7 +106,7 @@ impl<'a> JsonDocument<'a> {
     /// The outermost value.
     pub fn value(&self) -> Result<JsonValue<'a>> {
         match self.0.split_first() {
-            // What a NULL becomes in a NOT NULL column outside of strict mode.
+            // A NULL becomes this in a NOT NULL column outside of strict mode.
             None => Ok(JsonValue::Null),
             Some((&value_type, bytes)) => JsonValue::read(value_type, bytes),
         }
@@ -194,7 +194,7 @@ impl<'a> JsonObject<'a> {
     }
 }
 
-/// What arrays and objects have in common.
+/// The common parts of arrays and objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Container<'a> {
     /// From its count to its end.
@@ -211,7 +211,7 @@ impl<'a> Container<'a> {
         let count = cursor.uint(width, "element count")?;
         let size = cursor.uint(width, "container size")?;
         let bytes = Cursor::new(bytes, WHAT).bytes_u64(size, "container")?;
-        // A count that lies about the bytes is refused here, before anybody allocates by it.
+        // A count larger than the bytes allow is refused here, before anything allocates by it.
         let container = Container { bytes, count: count as usize, large, keyed };
         if container.header_size() > bytes.len() as u64 {
             return Err(Error::invalid(WHAT, "element count", count, "no more than fit the container"));
@@ -267,7 +267,7 @@ impl<'a> Container<'a> {
     fn behind_header(&self, offset: u64, field: &'static str) -> Result<&'a [u8]> {
         match self.bytes.get(offset as usize..) {
             Some(bytes) if offset >= self.header_size() => Ok(bytes),
-            _ => Err(Error::invalid(WHAT, field, offset, "one behind the entries and inside the container")),
+            _ => Err(Error::invalid(WHAT, field, offset, "one after the entries and inside the container")),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! operation   0 replace   1 insert   2 remove
 //! ```
 //!
-//! They stand one behind the other up to the end of the column's bytes; none: nothing changed.
+//! The differences follow each other up to the end of the column's bytes; if there are none, nothing changed.
 //! (`Json_diff_vector::read_binary` in the server, since 8.0.3.)
 
 use super::{JsonDocument, JsonPath, JsonTree};
@@ -18,23 +18,23 @@ const WHAT: &str = "json difference";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonDiffs<'a>(&'a [u8]);
 
-/// What a difference does. Unknown codes are refused: who skips one has the wrong document.
+/// What a difference does. Unknown codes are refused: a reader that skips one has the wrong document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonDiffOperation {
-    /// The value at the path gives way to another.
+    /// Replaces the value at the path.
     Replace,
-    /// A member comes in, or an element in front of the one at the path.
+    /// Inserts a member, or an element before the one at the path.
     Insert,
-    /// The value at the path goes.
+    /// Removes the value at the path.
     Remove,
 }
 
 /// One difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonDiff<'a> {
-    /// What happens.
+    /// The operation.
     pub operation: JsonDiffOperation,
-    /// Where, as text; see [`JsonPath`].
+    /// The path, as text; see [`JsonPath`].
     pub path: &'a [u8],
     /// The new value; `None` for a remove.
     pub value: Option<JsonDocument<'a>>,
@@ -46,7 +46,7 @@ impl<'a> JsonDiffs<'a> {
         JsonDiffs(bytes)
     }
 
-    /// The bytes, as they stand in the row.
+    /// The bytes, as they are in the row.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0
     }

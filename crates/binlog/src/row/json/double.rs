@@ -7,7 +7,7 @@ use crate::row::text::ShortText;
 
 /// Characters of the longest text.
 pub(crate) const DOUBLE_TEXT_MAX: usize = 40;
-/// The server's limit for digits in front of the point (and zeros behind it) without exponent.
+/// The server's limit for digits before the point (and zeros after it) without exponent.
 const PLAIN_DIGITS_MAX: i32 = 15;
 
 /// A finite number as text.
@@ -19,7 +19,7 @@ pub(crate) fn double_text(number: f64) -> ShortText<DOUBLE_TEXT_MAX> {
     let (mantissa, exponent) = scientific.as_str().split_once('e').unwrap_or(("0", "0"));
     let mut digits = mantissa.bytes().filter(u8::is_ascii_digit);
     let count = digits.clone().count() as i32;
-    // Digits in front of the point, were it written without exponent; 0 or below: zeros behind it.
+    // Digits before the point if written without exponent; 0 or below: zeros after it.
     let point = exponent.parse::<i32>().unwrap_or(0) + 1;
 
     let mut text = ShortText::new();

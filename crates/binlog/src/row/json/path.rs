@@ -1,4 +1,4 @@
-//! The paths by which differences name a place in a document.
+//! The paths that differences use to name a place in a document.
 //!
 //! ```text
 //! $                the document
@@ -6,7 +6,7 @@
 //! [0]              an element, counted from 0
 //! ```
 //!
-//! Wildcards, ranges and `last` never stand in a log. (`Json_path::to_string` in the server.)
+//! Wildcards, ranges and `last` never appear in a log. (`Json_path::to_string` in the server.)
 
 use std::borrow::Cow;
 
@@ -59,7 +59,7 @@ fn member(text: &[u8]) -> Result<(JsonPathLeg<'_>, &[u8])> {
             let end = text.iter().position(|&byte| matches!(byte, b'.' | b'[')).unwrap_or(text.len());
             let (key, rest) = text.split_at(end);
             if key.is_empty() {
-                return Err(invalid(text, "a key behind the point"));
+                return Err(invalid(text, "a key after the point"));
             }
             (Cow::Borrowed(key), rest)
         }
@@ -87,10 +87,10 @@ fn quoted_key(text: &[u8]) -> Result<(Cow<'_, [u8]>, &[u8])> {
     }
 }
 
-/// Reads what stands behind a backslash.
+/// Reads the rest of an escape, after its backslash.
 fn escape<'a>(text: &'a [u8], key: &mut Vec<u8>) -> Result<&'a [u8]> {
     let Some((&byte, rest)) = text.split_first() else {
-        return Err(invalid(text, "an escape behind the backslash"));
+        return Err(invalid(text, "an escape after the backslash"));
     };
     key.push(match byte {
         b'"' | b'\\' | b'/' => byte,

@@ -1,10 +1,8 @@
-//! Writes documents as the server's text: a space behind commas and colons, numbers so that their type
-//! can be told, dates and opaque values as strings. (`wrapper_to_string` in the server's
-//! `json_dom.cc`.)
+//! Writes documents as the server's text: a space after commas and colons, numbers so that their type is
+//! recognisable, dates and opaque values as strings. (`wrapper_to_string` in the server's `json_dom.cc`.)
 //!
-//! A document whose offsets meet could write far more than it holds. So each byte read is taken from
-//! a budget of the document's own size, which honest documents, whose parts don't overlap, never
-//! exceed.
+//! A document with overlapping offsets could write far more than it holds. So each byte read is taken from a
+//! budget of the document's own size; valid documents, whose parts don't overlap, never exceed it.
 
 use std::fmt;
 use std::io::Write as _;
@@ -28,14 +26,14 @@ impl JsonDocument<'_> {
         TextWriter::new(out, self.as_bytes().len()).value(&self.value()?, true)
     }
 
-    /// As [`JsonDocument::write_text`], but a document that is a string, a date or an opaque value stands
-    /// without quotes and escapes, as `JSON_UNQUOTE` and mysqlbinlog have it.
+    /// As [`JsonDocument::write_text`], but a document that is a string, a date or an opaque value is written
+    /// without quotes and escapes, as `JSON_UNQUOTE` and mysqlbinlog do.
     pub fn write_text_unquoted(&self, out: &mut Vec<u8>) -> Result<()> {
         TextWriter::new(out, self.as_bytes().len()).value(&self.value()?, false)
     }
 }
 
-/// Writes values one behind the other, within a budget.
+/// Writes values one after the other, within a budget.
 pub(super) struct TextWriter<'o> {
     out: &'o mut Vec<u8>,
     budget: u64,
@@ -93,7 +91,7 @@ impl<'o> TextWriter<'o> {
         Ok(())
     }
 
-    /// Brackets and commas around what `write` does with each element.
+    /// Writes brackets and commas around what `write` does with each element.
     pub(super) fn elements<T>(
         &mut self,
         open: u8,

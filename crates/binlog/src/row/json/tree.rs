@@ -1,5 +1,5 @@
-//! A JSON document that differences were applied to. Only containers on a difference's path are taken
-//! apart; the rest stays in the bytes it came from.
+//! A JSON document with differences applied. Only containers on a difference's path are expanded into nodes;
+//! the rest stays in the bytes it came from.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 const WHAT: &str = "json difference";
 
-/// A document, taken apart where it was changed.
+/// A document, expanded into nodes where it was changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonTree<'a> {
     root: Node<'a>,
@@ -36,7 +36,7 @@ impl<'a> JsonTree<'a> {
         Ok(JsonTree { root: Node::Value(document.value()?), size: document.as_bytes().len() })
     }
 
-    /// Applies one difference, whose path was read already.
+    /// Applies one difference; its path has been parsed already.
     pub(super) fn apply(&mut self, diff: &JsonDiff<'a>, path: &JsonPath<'a>) -> Result<()> {
         let value = match diff.value {
             Some(document) => {
@@ -46,7 +46,7 @@ impl<'a> JsonTree<'a> {
             None => None,
         };
         let nowhere = || Error::invalid(WHAT, "path", diff.path.escape_ascii(), "a place in the document");
-        // The whole document has no parent; a server that means it logs a document, not a difference.
+        // The whole document has no parent; to replace it, a server logs a document, not a difference.
         let (last, legs) = path.legs().split_last().ok_or_else(nowhere)?;
         let mut parent = &mut self.root;
         for leg in legs {
@@ -72,7 +72,7 @@ impl<'a> JsonTree<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Takes a container apart, if it is still in its bytes.
+    /// Expands a container into nodes, unless that was done already.
     fn open(&mut self) -> Result<&mut Self> {
         match self {
             Node::Value(JsonValue::Array(array)) => {

@@ -1,21 +1,24 @@
 //! `binlogz advise`: what compression would save and cost on a server that wrote these logs.
 
+mod generation;
 mod server;
 
 use std::fmt;
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::printable;
 use binlogz_encryption::Keyring;
+use binlogz_figures::{Format, wrapped};
 use binlogz_flow::measure::{Measure, MeasureSummary, measure};
 use binlogz_flow::{Input, ReadAt};
-use binlogz_payload::CompressionLevel;
+use binlogz_payload::{CompressionLevel, ServerGeneration};
 use binlogz_report::advice::{Advice, Commits, ExactMeter, LEVELS, Part, SampleMeter, Sampler};
-use binlogz_report::stats::Format;
 use clap::Args;
 
 use super::workers;
@@ -23,73 +26,82 @@ use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn, warn_cut};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
+use crate::mariadb;
 use crate::output::{self, Target};
 use crate::progress::Progress;
 use crate::report::Format as FormatArg;
 use crate::server_args::{ServerArgs, with_place};
-use server::{ServerLog, last_logs, rate};
+use crate::terminal::SizesArg;
+use crate::units;
+use server::{ServerLog, last_logs};
 
-/// Tell what compressing the binary log would save and cost, and whether to turn it on
+/// Estimate what compressing the binary log would save and cost, and whether to turn it on
 ///
 /// For each level: the size that the server would have written, the processor time it takes, what it
 /// adds to a commit; by size of transaction, table and hour; what would stay as it is, and why. Several
 /// files are measured together. Logs that are compressed already are measured as if they were not.
 ///
-/// All transactions are looked at, but only a sample is compressed, within the budget; sizes come with
-/// what they may be off by.
+/// All transactions are read, but only a sample is compressed, within the budget; sizes come with their
+/// margin of error.
 ///
 /// Of a server the last logs are read, as a replica reads them; nothing is changed there. That needs the
 /// rights REPLICATION CLIENT and REPLICATION SLAVE.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub(crate) struct Advise {
-    /// Levels to look at, 1 to 22 [default: 1,3,6,9,15,19,22]
+    /// Levels to measure, 1 to 22 [default: 1,3,6,9,15,19,22]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     levels: Vec<CompressionLevel>,
-    /// Compress every transaction: sizes are exact, and it takes as long as it takes
+    /// Predict what this server would write, such as mysql-8.0.33 [default: the one whose logs they are]
+    #[arg(long = "as", value_name = "SERVER", value_parser = generation::named)]
+    server: Option<ServerGeneration>,
+    /// Compress every transaction, however long it takes: sizes are exact
     #[arg(long, conflicts_with_all = ["budget", "seed"])]
     exact: bool,
-    /// Leave out what zstd would make of the files as a whole: an exact run of one level then does little else
+    /// Don't measure zstd on the whole files, which takes most of the time of an exact run of one level
     #[arg(long)]
     no_whole_files: bool,
-    /// Time for the sample: 30s, 5m
-    #[arg(long, value_name = "TIME", default_value = BUDGET, value_parser = duration)]
+    /// Time for the whole run: 30s, 5m, or a number of seconds
+    #[arg(long, value_name = "TIME", default_value = BUDGET, value_parser = units::duration_or_seconds)]
     budget: Duration,
-    /// Draw another sample; the same seed draws the same
+    /// Seed of the sample; the same seed draws the same sample
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// How many replicas read the log, for the network's share
     #[arg(long, value_name = "N", default_value_t = REPLICAS)]
     replicas: u32,
-    /// How the answer is written
+    /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     format: FormatArg,
-    /// Write the answer as a page with charts as well, to this file
+    /// Also write a page with charts to this file
     #[arg(long, value_name = "REPORT.html")]
     html: Option<PathBuf>,
     /// Replace that file if it is there
     #[arg(long, requires = "html")]
     force: bool,
     /// Threads that work at once [default: one for each core]
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
-    keyring: KeyringArg,
-    /// How many of a server's logs to read, the last ones [default: two, and as many more as make 64 MiB]
-    #[arg(long, value_name = "N")]
-    last: Option<NonZeroUsize>,
-    /// Bytes a second to read from a server at most: 500K, 20M
-    #[arg(long, value_name = "BYTES", value_parser = rate)]
-    max_rate: Option<u64>,
+    sizes: SizesArg,
     #[command(flatten)]
-    connection: ServerArgs,
+    keyring: KeyringArg,
+    /// How many of a server's last logs to read [default: two, or more to reach 64 MiB]
+    #[arg(long, value_name = "N", value_parser = units::above_zero)]
+    last: Option<NonZeroUsize>,
+    /// Read at most this many bytes a second from a server: 500K, 20M (powers of 1024)
+    #[arg(long, value_name = "SIZE", value_parser = units::size_above_zero)]
+    max_rate: Option<u64>,
     // As an attribute: rustdoc takes brackets for links.
     #[arg(
         value_name = "FILE|-|SERVER",
         required_unless_present_any = ["host", "port", "socket"],
-        help = "Binary logs or relay logs; - is standard input. A server: mysql://[USER@]HOST[:PORT]"
+        help = "Binary logs or relay logs; - is standard input. A server: mysql://[USER@]HOST[:PORT], \
+                [USER@]HOST:PORT, or a socket: /PATH, unix:/PATH"
     )]
     logs: Vec<LogPath>,
+    #[command(flatten)]
+    connection: ServerArgs,
 }
 
 /// A log that is measured.
@@ -124,7 +136,7 @@ impl Log {
     }
 }
 
-/// Half a minute is what people wait for an answer.
+/// People wait half a minute for an answer.
 const BUDGET: &str = "30s";
 
 /// The part of the budget that may be spent on reading the logs, and on reading them and on whole files.
@@ -161,23 +173,6 @@ const EXAMPLES: &str = "Examples:
 
 A file that fails is reported and left out; the others are measured, and the exit code is 2.";
 
-/// A time such as `30s`, `1.5m` or `500ms`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = match text.get(digits.len()..) {
-        Some("ms") => 0.001,
-        Some("s" | "") => 1.0,
-        Some("m") => 60.0,
-        Some("h") => 3600.0,
-        _ => f64::NAN,
-    };
-    let seconds = digits.parse::<f64>().ok().map(|number| number * unit);
-    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    duration
-        .filter(|duration| !duration.is_zero())
-        .ok_or_else(|| format!("{text:?} is no time such as 30s or 5m"))
-}
-
 /// The parts of a run in time.
 #[derive(Debug, Clone, Copy)]
 struct Deadlines {
@@ -196,8 +191,10 @@ impl Advise {
         let keyring = self.keyring.open()?;
         let page = self.page()?;
         let (logs, mut exit) = self.logs()?;
-        let levels = self.levels();
-        let mut advice = Advice::new(&levels, self.replicas);
+        let generation = self.server.unwrap_or_else(|| generation::of_logs(&logs, keyring.as_ref()));
+        self.levels = self.levels_of(generation)?;
+        let levels = self.levels.clone();
+        let mut advice = Advice::new(&levels, self.replicas, generation);
         let mut measured = 0;
         let kept = (self.budget.as_secs_f64() * SAMPLE_BYTES_PER_SECOND) as u64;
         let kept = kept.clamp(*SAMPLE_BYTES.start(), *SAMPLE_BYTES.end());
@@ -207,9 +204,9 @@ impl Advise {
         for (number, log) in logs.iter().enumerate() {
             let number = number as u64;
             let of_log = match self.exact {
-                true => {
-                    self.log(log, keyring.as_ref(), &|| false, || Ok(ExactMeter::new(&levels, &commits)?))
-                }
+                true => self.log(log, keyring.as_ref(), &|| false, || {
+                    Ok(ExactMeter::new(&levels, generation, &commits)?)
+                }),
                 false => self.log(log, keyring.as_ref(), &|| Instant::now() >= deadlines.scan, || {
                     Ok(SampleMeter::new(&sampler, number, &commits)?)
                 }),
@@ -235,7 +232,7 @@ impl Advise {
         advice
             .measure_commits(&commits, !self.exact, all_so_far.mul_f64(COMMITS_SHARE).min(COMMITS_MAX))
             .map_err(|error| Failure::reading(&"the sample", &error.into()))?;
-        // Of what comes from a pipe or a server nothing is left to read.
+        // Input from a pipe or a server can't be read again.
         let all_files = if files.len() == logs.len() { files.as_slice() } else { &[] };
         self.measure(&mut advice, sampler, all_files, deadlines)
             .map_err(|error| Failure::reading(&"the sample", &error))?;
@@ -260,18 +257,19 @@ impl Advise {
         deadlines: Deadlines,
     ) -> Result<(), binlogz_flow::Error> {
         let workers = workers(self.jobs);
-        // An exact run has no budget: the pieces that stand for whole files are few.
+        // An exact run has no budget: only few pieces represent whole files.
         let deadline = if self.exact { Instant::now() + EXACT_WHOLE_FILE } else { deadlines.whole_file };
         if !files.is_empty() && !self.no_whole_files {
+            let _progress = Progress::waiting("trying zstd on the whole files");
             advice.measure_whole_files(files, self.seed, workers, deadline)?;
         }
         if self.exact {
             return Ok(());
         }
-        // Nobody else has it any more: the workers are gone.
+        // The workers have ended, so this is the only owner.
         let Some(sampler) = Arc::into_inner(sampler) else { return Ok(()) };
-        let progress = Progress::new(&"sample", None);
         let deadline = deadlines.all.max(Instant::now() + self.budget.mul_f64(SAMPLE_SHARE));
+        let progress = Progress::until("trying levels on a sample", deadline);
         advice.measure_sample(sampler, workers, deadline, &mut |bytes| progress.at(bytes))
     }
 
@@ -317,15 +315,24 @@ impl Advise {
         Ok((logs, exit))
     }
 
-    /// The levels asked for, each once, the lowest first.
-    fn levels(&self) -> Vec<CompressionLevel> {
+    /// The levels asked for, each once, the lowest first; of servers that have only one, that one.
+    fn levels_of(&self, generation: ServerGeneration) -> Result<Vec<CompressionLevel>> {
         let mut levels = self.levels.clone();
+        if let Some(only) = generation.only_level() {
+            return match levels.iter().find(|level| **level != only) {
+                None => Ok(vec![only]),
+                Some(other) => Err(Failure::Line(format!(
+                    "--levels has {other}, but this server always compresses at level {only}; --as mysql-9.7 predicts \
+                     what a newer one would write"
+                ))),
+            };
+        }
         if levels.is_empty() {
             levels.extend(LEVELS.map(|level| CompressionLevel::clamped(level.into())));
         }
         levels.sort();
         levels.dedup();
-        levels
+        Ok(levels)
     }
 
     /// Takes the transactions of a log through meters, one a worker.
@@ -338,9 +345,13 @@ impl Advise {
     ) -> Result<(Advice, Option<Places>)> {
         let size = log.size()?;
         let input = log.open(keyring)?;
+        if let Log::Path(path) = log {
+            mariadb::warn_of(path);
+        }
         let places = places(&input);
         let progress = Progress::new(log, size);
-        let mut advice = Advice::new(&self.levels(), self.replicas);
+        let input = progress.watch(input);
+        let mut advice = Advice::new(&self.levels, self.replicas, ServerGeneration::default());
         let add = |piece| {
             advice.add_piece(&piece);
             Ok(())
@@ -356,12 +367,14 @@ impl Advise {
             FormatArg::Json => Format::Json.write(&advice.sections(), out),
             FormatArg::Text => {
                 let recommendation = advice.recommendation();
-                writeln!(out, "Recommendation: {}", printable(&recommendation.to_string()))?;
+                let layout = self.sizes.layout();
+                let said = printable(&recommendation.to_string()).into_owned();
+                writeln!(out, "{}", wrapped(&said, "Recommendation: ", "  ", layout.width))?;
                 for reason in &recommendation.reasons {
-                    writeln!(out, "  - {}", printable(reason))?;
+                    writeln!(out, "{}", wrapped(&printable(reason), "  - ", "    ", layout.width))?;
                 }
                 writeln!(out)?;
-                Format::Table.write(&advice.shown(TOP), out)
+                Format::Table(layout).write(&advice.shown(TOP), out)
             }
         }
     }
@@ -370,12 +383,22 @@ impl Advise {
 /// A file that can be read again, and how much of it was read.
 type Places = (Arc<dyn ReadAt>, u64);
 
-/// An exact run's time for the pieces that stand for whole files.
+/// The time of an exact run for the pieces that represent whole files.
 const EXACT_WHOLE_FILE: Duration = Duration::from_secs(60);
 
-/// Whether an argument is a server's URL.
+/// Whether an argument names a server: a URL, a socket, or HOST:PORT where there is no such file.
 fn is_server(log: &LogPath) -> bool {
-    matches!(log, LogPath::File(path) if path.as_os_str().as_encoded_bytes().starts_with(b"mysql://"))
+    let LogPath::File(path) = log else { return false };
+    let Some(name) = path.to_str() else { return false };
+    let has_port = || match name.rsplit_once(':') {
+        Some((host, port)) => !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok(),
+        None => false,
+    };
+    ["mysql://", "unix:/"].iter().any(|scheme| name.starts_with(scheme))
+        || match fs::metadata(path) {
+            Ok(metadata) => metadata.file_type().is_socket(),
+            Err(_) => has_port(),
+        }
 }
 
 /// What was measured, for the page.
@@ -400,7 +423,7 @@ fn places(input: &Input) -> Option<Arc<dyn ReadAt>> {
     }
 }
 
-/// Tells what of a log was not read, and why.
+/// Reports which part of a log was not read, and why.
 fn read_to_end(
     log: &Log,
     summary: &MeasureSummary,

@@ -28,6 +28,8 @@ pub(super) struct ServerLog {
     connect: Arc<ConnectOptions>,
     name: String,
     pub(super) size: u64,
+    /// The server's version.
+    pub(super) version: Option<Arc<str>>,
     /// Bytes a second.
     rate_max: Option<u64>,
 }
@@ -52,7 +54,9 @@ pub(super) fn last_logs(
     let connect = Arc::new(connect);
     let trouble = |error| Failure::of(&connect.server(), error);
     let mut connection = Connection::open(&connect).map_err(trouble)?;
-    // Whoever may not ask gets the advice as well.
+    let version: Option<Arc<str>> =
+        connection.greeting().map(|greeting| greeting.server_version.as_str().into());
+    // An account without the right to ask gets the advice, too.
     let replicates = connection.query("SHOW REPLICA STATUS").is_ok_and(|rows| !rows.is_empty());
     let rows = connection.query("SHOW BINARY LOGS").map_err(trouble)?;
     let mut logs = Vec::new();
@@ -62,7 +66,13 @@ pub(super) fn last_logs(
         let (name, size) = log.ok_or_else(|| {
             Failure::of(&connect.server(), "SHOW BINARY LOGS has no name and size, expected both")
         })?;
-        logs.push(ServerLog { connect: Arc::clone(&connect), name, size, rate_max });
+        logs.push(ServerLog {
+            connect: Arc::clone(&connect),
+            name,
+            size,
+            version: version.clone(),
+            rate_max,
+        });
     }
     let count = count.map_or_else(|| enough(logs.iter().map(|log| log.size)), NonZeroUsize::get);
     let logs = logs.split_off(logs.len().saturating_sub(count));
@@ -77,7 +87,7 @@ pub(super) fn last_logs(
     Ok(logs)
 }
 
-/// How many of the last logs of these sizes are enough to tell from.
+/// The number of last logs, of these sizes, that are enough to measure.
 fn enough(sizes: impl DoubleEndedIterator<Item = u64>) -> usize {
     let mut bytes = 0;
     let before_enough = sizes.rev().take_while(|size| {
@@ -120,7 +130,7 @@ impl Read for LogReader {
     }
 }
 
-/// A reader that is held back.
+/// A reader with a limited rate.
 struct Paced {
     reader: LogReader,
     rate_max: u64,
@@ -138,19 +148,6 @@ impl Read for Paced {
     }
 }
 
-/// Bytes a second such as `500K`, `20M` or `1G`, in powers of 1000.
-pub(super) fn rate(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.char_indices().last() {
-        Some((last, 'k' | 'K')) => (text.get(..last), 1_000),
-        Some((last, 'm' | 'M')) => (text.get(..last), 1_000_000),
-        Some((last, 'g' | 'G')) => (text.get(..last), 1_000_000_000),
-        _ => (Some(text), 1_u64),
-    };
-    let number = digits.and_then(|digits| digits.parse::<u64>().ok());
-    let rate = number.and_then(|number| number.checked_mul(unit)).filter(|rate| *rate > 0);
-    rate.ok_or_else(|| format!("{text:?} is no number of bytes a second such as 500K or 20M"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,15 +158,5 @@ mod tests {
         assert_eq!(enough([LAST_BYTES, 5_600_000, 200, 533].into_iter()), 4);
         assert_eq!(enough([LAST_BYTES, LAST_BYTES, 200, 533].into_iter()), 3);
         assert_eq!(enough([733].into_iter()), LAST_MIN);
-    }
-
-    #[test]
-    fn rates() {
-        assert_eq!(rate("20M"), Ok(20_000_000));
-        assert_eq!(rate("500k"), Ok(500_000));
-        assert_eq!(rate("7"), Ok(7));
-        for bad in ["", "0", "M", "1.5M", "-1", "99999999999G", "1T"] {
-            assert!(rate(bad).is_err(), "{bad}");
-        }
     }
 }

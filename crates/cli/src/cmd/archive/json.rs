@@ -1,9 +1,9 @@
-//! What list, check and restore tell machines: one JSON document each, described in docs/commands.md; fields are only ever
-//! added.
+//! The JSON output of list, check and restore: one document each, described in docs/reference/commands.md;
+//! fields are only ever added.
 
 use std::io::{self, Write};
 
-use binlogz_archive::manifest::{FileEntry, Manifest};
+use binlogz_archive::format::{FileEntry, Manifest};
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
@@ -31,6 +31,8 @@ struct Log<'a> {
     payload_level: Option<u8>,
     payload_codec: Option<&'a str>,
     payloads_kept: u64,
+    /// It is the part that was whole of a log that its server still wrote.
+    active: bool,
     /// As chmod counts, in octal.
     mode: Option<String>,
 }
@@ -56,6 +58,7 @@ impl<'a> Log<'a> {
             payload_level: file.payload_level,
             payload_codec: file.payload_codec.as_deref(),
             payloads_kept: file.payloads_kept,
+            active: file.active_size.is_some(),
             mode: file.mode.map(|mode| format!("{mode:04o}")),
         }
     }
@@ -82,7 +85,7 @@ pub(super) struct CheckedArchive {
 pub(super) struct Restored {
     pub(super) logs: Vec<RestoredLog>,
     pub(super) failed: Vec<Failed>,
-    /// What was asked for and is not there; then nothing is restored.
+    /// A request that the archive can't meet; then nothing is restored.
     pub(super) unmet: Option<String>,
 }
 
@@ -91,7 +94,7 @@ pub(super) struct RestoredLog {
     pub(super) log: String,
     pub(super) output: String,
     pub(super) bytes: u64,
-    /// Of chosen ones alone.
+    /// Only for chosen transactions.
     pub(super) transactions: Option<u64>,
 }
 

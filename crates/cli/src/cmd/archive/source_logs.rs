@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use binlogz_archive::manifest::{FileEntry, Manifest};
+use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_binlog::header::{EVENT_SIZE_OFFSET, EVENT_TYPE_OFFSET, FLAGS_OFFSET, HEADER_SIZE};
 use binlogz_binlog::{EventType, HeaderFlags, MAGIC, MAGIC_ENCRYPTED};
 use binlogz_flow::ReadAt;
 
-/// What a log looks like from its beginning.
+/// The state of a log, judged by its beginning.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Looks {
     Closed,
@@ -19,6 +19,7 @@ pub(super) enum Looks {
 
 /// Looks at a log's format description, and for the next log beside it. A log that has a next one is closed, even if its flag
 /// says that it is in use: its server crashed.
+#[expect(clippy::indexing_slicing, reason = "the header is an array's rest")]
 pub(super) fn look_at(log: &dyn ReadAt, path: &Path, name: &str) -> Looks {
     let mut front = [0; MAGIC.len() + HEADER_SIZE];
     let read = log.read_at(&mut front, 0).unwrap_or_default();
@@ -47,9 +48,10 @@ pub(super) fn look_at(log: &dyn ReadAt, path: &Path, name: &str) -> Looks {
     }
 }
 
-/// What may be purged at the source, or why nothing may: said of the last log that was archived, which stands at `path`.
+/// The line that says what may be purged at the source, or why nothing may. `name` is the last archived log, at `path`.
 pub(super) fn purge_line(manifest: &Manifest, last: &str, path: &Path, log: &dyn ReadAt) -> Option<String> {
-    let known = |name: &str| manifest.files.iter().find(|file| file.name == name);
+    let known =
+        |name: &str| manifest.files.iter().find(|file| file.name == name && file.active_size.is_none());
     let mut first = known(last)?;
     let (base, number) = parts(last)?;
     let next = numbered(last, 1)?;
@@ -88,12 +90,12 @@ pub(super) fn purge_line(manifest: &Manifest, last: &str, path: &Path, log: &dyn
         return refusal(format!("{missing} is not"));
     }
     let (size, first) = (known(last)?.size, &first.name);
+    let archived =
+        if first == last { format!("{last} is archived") } else { format!("{first} to {last} are archived") };
     if !path.with_file_name(&next).exists() && !ends_with_rotate_to(log, size, &next) {
-        return Some(format!("{first} to {last} are archived; {last} is the last of its server as yet"));
+        return Some(format!("{archived}; {last} is the last of its server as yet"));
     }
-    Some(format!(
-        "{first} to {last} are archived; where the source has none older: PURGE BINARY LOGS TO '{next}';"
-    ))
+    Some(format!("{archived}; where the source has none older: PURGE BINARY LOGS TO '{next}';"))
 }
 
 /// Whether nothing is missing between two logs, as far as GTIDs tell.
@@ -108,6 +110,7 @@ fn follows(before: &FileEntry, after: &FileEntry) -> bool {
 }
 
 /// Whether a log's server went on in a log of this name.
+#[expect(clippy::indexing_slicing, reason = "the event is made that large")]
 fn ends_with_rotate_to(log: &dyn ReadAt, size: u64, next: &str) -> bool {
     const POSITION_SIZE: usize = 8;
     [0, 4].into_iter().any(|checksum_size| {
@@ -125,7 +128,7 @@ fn parts(name: &str) -> Option<(&str, u64)> {
     Some((base, number.parse().ok()?))
 }
 
-/// The name of the log so many numbers on.
+/// The name of the log this many numbers later.
 fn numbered(name: &str, step: i64) -> Option<String> {
     let (base, number) = name.rsplit_once('.')?;
     let next = number.parse::<u64>().ok()?.checked_add_signed(step)?;

@@ -4,20 +4,21 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use binlogz_experiments::{Results, compare};
-use binlogz_report::stats::Format;
+use binlogz_figures::Format;
 use clap::{Args, ValueEnum};
 
 use crate::Exit;
 use crate::failure::{Failure, Result};
+use crate::terminal::SizesArg;
 
-/// Set two results side by side: other servers, settings or releases
+/// Compare the results of two runs: other servers, settings or releases
 #[derive(Debug, Args)]
 pub(super) struct Compare {
-    /// The folder of a run
+    /// The folder of the first run
     a: PathBuf,
-    /// The folder of another one
+    /// The folder of the second run
     b: PathBuf,
-    /// How figures are written
+    /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Table)]
     format: FormatArg,
 }
@@ -39,7 +40,7 @@ impl Compare {
             return Err(Failure::Line("the two have no experiment in common".to_owned()));
         }
         let format = match self.format {
-            FormatArg::Table => Format::Table,
+            FormatArg::Table => Format::Table(SizesArg::default().layout()),
             FormatArg::Json => Format::Json,
             FormatArg::Csv => Format::Csv,
         };

@@ -22,7 +22,7 @@ enum Command {
     Commit(commit::Commit),
     /// Measure what compression and encryption save, by workload
     Space(Box<preset::Run>),
-    /// Measure what levels save and cost
+    /// Measure what each level saves and costs
     Levels(Box<preset::Run>),
     /// Measure small and large updates without compression, at level 3 and at 22
     Updates(Box<preset::Run>),
@@ -32,9 +32,9 @@ enum Command {
     Insert(Box<preset::Run>),
     /// Measure what a reader of the binary log receives, compression off and on, on one core and on all
     Network(Box<preset::Run>),
-    /// See who can follow a source that compresses, straight from it and through the relay
+    /// Find out which replicas can follow a source that compresses, directly and through the relay
     Replicas(Box<preset::Run>),
-    /// Measure all of it, for one report
+    /// Run all of these, for one report
     All(Box<preset::Run>),
     Compare(compare::Compare),
 }

@@ -1,6 +1,7 @@
 //! `binlogz bench PRESET`: the public experiments on a server. The work is `binlogz-experiments`'.
 
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
@@ -9,20 +10,23 @@ use std::time::Duration;
 use binlogz_experiments::{
     Allow, Error, Experimenter, Options, Preset, Progress, Results, Stopper, TestedServer, write_report,
 };
-use binlogz_report::stats::Format;
+use binlogz_figures::Format;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn};
 use crate::interrupt;
+use crate::progress::is_quiet;
 use crate::server_args::{ServerArgs, with_place};
+use crate::terminal::SizesArg;
+use crate::units;
 
 /// The options that all presets have.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub(super) struct Run {
-    /// The server: `mysql://[USER@]HOST[:PORT]`, `[USER@]HOST[:PORT]`, or the path of a socket
+    /// The server: `mysql://[USER@]HOST[:PORT]`, `[USER@]HOST[:PORT]`, or a socket: `/PATH`, `unix:/PATH`
     #[arg(value_name = "SERVER", conflicts_with = "sandbox")]
     server: Option<String>,
     /// Start a private server for the run, of the MySQL that MYSQL_BASEDIR names or that the tests use
@@ -31,37 +35,37 @@ pub(super) struct Run {
     /// An option of the private server, as in innodb-buffer-pool-size=1G
     #[arg(long, value_name = "NAME=VALUE", requires = "sandbox", value_parser = name_and_value)]
     sandbox_option: Vec<(String, String)>,
-    /// The server may be loaded: the workloads write, replicate, and change its global settings for a while
+    /// Allow the load: the workloads write, replicate, and change global settings until the end of the run
     #[arg(long)]
     yes_load_this_server: bool,
-    /// What does not stand against loading it
+    /// Safety checks to override
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
     allow: Vec<AllowArg>,
-    /// Leave out these presets of all
+    /// Presets that `all` leaves out
     #[arg(long, value_name = "PRESET,…", value_delimiter = ',')]
     skip: Vec<String>,
-    /// Measure this setting alone, as in 'level 22'; may be given again. Others can follow in the same folder
+    /// Measure only this setting, such as 'level 22'; repeatable. Later runs can add others in the same folder
     #[arg(long, value_name = "NAME")]
     setting: Vec<String>,
-    /// Numbers of connections of insert, instead of the study's
+    /// Numbers of connections for insert, instead of the study's
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=CONNECTIONS_MAX))]
     threads: Vec<u32>,
-    /// Print what would be run, and about how long it takes, and end: no server is asked
+    /// Print what would run and about how long it takes, without connecting to a server
     #[arg(long)]
     plan: bool,
-    /// 1: the studies' own sizes
+    /// Size of the data, where 1 is the studies' own
     #[arg(long, value_name = "0.001…1", default_value_t = 1.0, value_parser = scale)]
     scale: f64,
-    /// Times that each setting is measured
+    /// How many times each setting is measured
     #[arg(long, value_name = "N", default_value_t = REPEAT, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
-    /// Seconds of each step that could go on for ever
-    #[arg(long, value_name = "SECONDS", default_value_t = SECONDS, value_parser = seconds)]
-    time: f64,
-    /// Of the order of settings, and of the data
+    /// Duration of open-ended steps: 10s, 2m, or a number of seconds
+    #[arg(long, value_name = "TIME", default_value = TIME, value_parser = time)]
+    time: Duration,
+    /// Seed of the order of settings and of the data
     #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
-    /// Where results and report go; a run that was ended is taken up again there
+    /// Folder for results and report; an interrupted run continues there
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     #[command(flatten)]
@@ -71,7 +75,7 @@ pub(super) struct Run {
 /// Enough for a median, and to see how far figures lie apart.
 const REPEAT: u32 = 3;
 /// Long enough for a steady rate.
-const SECONDS: f64 = 10.0;
+const TIME: &str = "10s";
 /// Any; the same for everyone, so that data and order are.
 const SEED: u64 = 7;
 
@@ -85,7 +89,7 @@ const EXAMPLES: &str = "Examples:
   binlogz bench space --sandbox --scale 0.1 --out space
   binlogz bench levels --yes-load-this-server --allow user-schemas --out levels -u root -p db1
 
-Settings that are changed stand in DIR/restore.sql until they are restored: at the end, at an error, at Ctrl-C.";
+DIR/restore.sql holds the settings that were changed until they are restored: at the end, at an error, at Ctrl-C.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AllowArg {
@@ -93,11 +97,11 @@ enum AllowArg {
     Replicas,
     /// Commits wait for a replica's acknowledgement
     SemiSync,
-    /// There are schemas of users'
+    /// The server has users' schemas
     UserSchemas,
-    /// Others work on it
+    /// Other sessions are active
     OtherLoad,
-    /// There may not be room for what is written
+    /// The disk may become full
     LittleSpace,
 }
 
@@ -120,10 +124,11 @@ fn scale(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-fn seconds(text: &str) -> std::result::Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.1..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err("expected 0.1 to 86400".to_owned()),
+fn time(text: &str) -> std::result::Result<Duration, String> {
+    const RANGE: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(86_400);
+    match units::duration_or_seconds(text) {
+        Ok(time) if RANGE.contains(&time) => Ok(time),
+        _ => Err("expected 0.1 to 86400 seconds".to_owned()),
     }
 }
 
@@ -145,7 +150,7 @@ impl Run {
             if let Err(error) = on_signal.stop() {
                 complain(&error.to_string());
             }
-            // The run notices, and keeps what it has.
+            // The run notices this and keeps its results.
             let _ = is_kept.recv_timeout(KEEP_MAX);
         });
         let bar = Bar::new();
@@ -154,7 +159,7 @@ impl Run {
         match ran {
             Ok(results) => self.tell(&results),
             Err(error) => {
-                // What was measured until then is worth a page, and says that it is not all.
+                // The measurements so far deserve a page, which says that it is incomplete.
                 if let Ok(Some(results)) = Results::read(&self.out)
                     && !(results.cells.is_empty() && results.replicas.is_empty())
                     && let Err(error) = write_report(&results, &self.out)
@@ -163,7 +168,7 @@ impl Run {
                 }
                 if matches!(error, Error::Interrupted) {
                     drop(kept);
-                    // The signal ends the process, as whoever sent it expects.
+                    // The signal ends the process, as its sender expects.
                     loop {
                         thread::park();
                     }
@@ -182,7 +187,7 @@ impl Run {
                 preset: preset.name().to_owned(),
                 scale: self.scale,
                 repeat: self.repeat,
-                time_s: self.time,
+                time_s: self.time.as_secs_f64(),
                 seed: self.seed,
                 threads: self.threads.clone(),
             },
@@ -235,7 +240,8 @@ impl Run {
 fn tell_plan(experimenter: &Experimenter) -> Result<Exit> {
     let plan = experimenter.plan().map_err(|error| line(&error))?;
     let mut out = io::stdout().lock();
-    let written = Format::Table.write(&[plan], &mut out).and_then(|()| out.flush());
+    let written =
+        Format::Table(SizesArg::default().layout()).write(&[plan], &mut out).and_then(|()| out.flush());
     written.map_err(|error| Failure::writing(&"standard output", &error))?;
     Ok(Exit::Done)
 }
@@ -251,13 +257,14 @@ fn text_of(failure: Failure) -> Error {
     }
 }
 
-/// How far it is, on stderr while that is a terminal.
+/// Progress, on stderr while that is a terminal.
 struct Bar(ProgressBar);
 
 impl Bar {
     fn new() -> Bar {
         let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}");
-        Bar(ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
+        let bar = if is_quiet() { ProgressBar::hidden() } else { ProgressBar::new(0) };
+        Bar(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
     }
 
     fn show(&self, progress: &Progress) {

@@ -1,4 +1,4 @@
-//! `binlogz doctor`: what turning compression on would break, asked of the servers themselves.
+//! `binlogz doctor`: asks the servers themselves what turning compression on would break.
 
 mod targets;
 
@@ -16,23 +16,24 @@ use crate::Exit;
 use crate::failure::{Failure, Result, complain};
 use crate::output;
 use crate::server_args::ServerArgs;
+use crate::terminal;
 use targets::Target;
 
 /// Ask servers what turning transaction compression on would break
 ///
-/// Looks with an ordinary monitoring account and changes nothing: settings, known bugs, figures, sessions with old
-/// values, and every client that reads the binary log: can it read compressed transactions, and what happens if
-/// not. Ends with a rollout plan of commands to review.
+/// Needs only a monitoring account and changes nothing. Checks settings, known bugs, figures, sessions with old values,
+/// and for each client that reads the binary log whether it can read compressed transactions, and what happens if it
+/// can't. Ends with a rollout plan: commands to review.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub(crate) struct Doctor {
-    /// Servers: `mysql://[USER@]HOST[:PORT]`, `[USER@]HOST[:PORT]`, or the path of a socket
+    /// Servers: `mysql://[USER@]HOST[:PORT]`, `[USER@]HOST[:PORT]`, or a socket: `/PATH`, `unix:/PATH`
     #[arg(value_name = "SERVER")]
     servers: Vec<String>,
-    /// A file with a SERVER a line
+    /// A file that names one SERVER on each line
     #[arg(long, value_name = "FILE")]
     targets: Option<PathBuf>,
-    /// Write what was found to this file
+    /// Write the findings to this file
     #[arg(long, value_name = "BASELINE.json")]
     save: Option<PathBuf>,
     /// Replace the file of --save
@@ -41,10 +42,10 @@ pub(crate) struct Doctor {
     /// Show what changed since that file
     #[arg(long, value_name = "BASELINE.json")]
     since: Option<PathBuf>,
-    /// A file of more knowledge of clients, in front of what is built in; docs/doctor.md says how
+    /// More rules about clients, read before the built-in ones; docs/reference/doctor.md describes the file
     #[arg(long, value_name = "FILE")]
     knowledge: Option<PathBuf>,
-    /// How the report is written
+    /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     format: FormatArg,
     #[command(flatten)]
@@ -64,8 +65,9 @@ const EXAMPLES: &str = "Examples:
   binlogz doctor --login-path=monitor --targets fleet.txt --save before.json
   binlogz doctor --login-path=monitor --targets fleet.txt --since before.json
 
-Exit codes: 0 safe, as far as those connected go; 1 a consumer would break, or one is not known, or the server
-can't compress; 2 a server could not be looked at, or other trouble.";
+Exit codes: 0 safe, as far as those connected go; 1 a consumer would break, or one is not known,
+or none is connected, or the server can't compress; 2 a server could not be looked at, or other
+trouble.";
 
 /// Servers looked at in parallel: mostly waiting, and no burden on anybody's network.
 const PARALLEL: usize = 8;
@@ -120,7 +122,7 @@ impl Doctor {
     fn print(&self, report: &Report) -> Result<()> {
         let mut out = BufWriter::new(io::stdout().lock());
         let written = match self.format {
-            FormatArg::Text => write_text(report, &mut out),
+            FormatArg::Text => write_text(report, terminal::width(), &mut out),
             FormatArg::Json => write_json(report, &mut out),
         };
         written.and_then(|()| out.flush()).map_err(|error| Failure::writing(&"standard output", &error))
@@ -169,7 +171,9 @@ fn write_json(report: &Report, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn read_baseline(path: &Path) -> Result<Report> {
-    Report::from_json(&read_text(path)?).map_err(|error| Failure::of(&path.display(), error))
+    Report::from_json(&read_text(path)?).map_err(|_| {
+        Failure::of(&path.display(), "is no baseline, expected the JSON document that doctor --save wrote")
+    })
 }
 
 fn read_text(path: &Path) -> Result<String> {

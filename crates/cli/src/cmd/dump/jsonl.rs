@@ -49,7 +49,7 @@ pub(super) fn run(options: &Options) -> Result<u8> {
         let positions = Positions {
             start: if number == 0 && connect.is_none() { options.start_position } else { POSITION_MIN },
             stop: options.stop_position.filter(|_| number == last).unwrap_or(u64::MAX),
-            // Where what a server sends begins, its events tell.
+            // The events show where a server's data begins.
             sent_from: connect.as_ref().map(|_| POSITION_MIN),
         };
         let flow = match &connect {
@@ -79,19 +79,19 @@ struct Run<'o> {
     keyring: Option<Keyring>,
     memory: TextMemory,
     out_name: String,
-    /// What was asked for and came, up to the end of the last log.
+    /// The requests that were met up to the end of the last log.
     met: Met,
-    /// With whoever has the turn; `None` once nothing more is shown.
+    /// Held by the worker that has the turn; `None` once nothing more is shown.
     passed: Option<Passed>,
 }
 
-/// What goes from batch to batch.
+/// The state that passes from batch to batch.
 struct Passed {
     state: State,
     out: Awaited,
 }
 
-/// What a batch became.
+/// The result of a batch.
 struct Printed {
     lines: Lines,
     /// The last of them.
@@ -106,7 +106,7 @@ struct Worker<'o> {
     printer: Printer<'o>,
     list: EventList,
     memory: &'o TextMemory,
-    /// Several workers: the state goes on before the lines are made.
+    /// With several workers the state is passed on before the lines are made.
     is_one_of_many: bool,
 }
 
@@ -167,7 +167,7 @@ impl Run<'_> {
                     return Ok(ControlFlow::Break(()));
                 };
                 (flow, met) = (batch_flow, batch_met);
-                // What could be printed comes first, whatever came after it.
+                // First print what could be printed, whatever happened after it.
                 match lines.end(last, !failed) {
                     Ok(()) if flow == Flow::GoesOn => Ok(ControlFlow::Continue(())),
                     Ok(()) | Err(Unwritten::Nobody) => Ok(ControlFlow::Break(())),

@@ -1,4 +1,4 @@
-//! Lines on their way out: those of one batch, in memory until those of all batches before it are written.
+//! Lines to be written: those of one batch stay in memory until those of all batches before it are written.
 //!
 //! ```text
 //! batch 1   [lines ........][written]
@@ -6,7 +6,7 @@
 //! batch 3   [lines .. no memory left: waits  ][written, further lines are written as they come]
 //! ```
 //!
-//! What the lines are written to goes from batch to batch: whoever has it, may write. So lines that are many times as
+//! The output is handed from batch to batch, and only its holder may write. So lines that are many times as
 //! long as their events take neither memory nor files.
 
 use std::fs::File;
@@ -72,7 +72,7 @@ pub(super) enum Unwritten {
 }
 
 impl Lines {
-    /// None, with the output as the batches before leave it; what gives it to the next one.
+    /// No lines yet, with the output as earlier batches leave it; and the receiver that hands the output to the next batch.
     pub(super) fn new(before: Awaited, memory: &TextMemory) -> (Self, Awaited) {
         let (after, next) = sync_channel(1);
         (Lines { kept: Vec::new(), memory: memory.clone(), before, out: None, after }, next)
@@ -113,7 +113,7 @@ impl Lines {
         self.write(&mut last)?;
         self.memory.give(last);
         if let Some(out) = self.out.filter(|_| goes_on) {
-            // There is room for one. Nobody waits for it behind the last batch of a run that failed.
+            // There is room for one. After the last batch of a run that failed, no worker waits for it.
             let _ = self.after.send(out);
         }
         Ok(())

@@ -6,7 +6,7 @@
 
 use std::ffi::OsStr;
 use std::fmt::Display;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
@@ -31,6 +31,7 @@ use crate::archived;
 use crate::cmd::workers;
 use crate::failure::{Failure, Result};
 use crate::output::create_printed;
+use crate::progress::Progress;
 
 /// Dumps the logs that were named; the exit code.
 pub(super) fn dump(options: &Options) -> Result<u8> {
@@ -51,6 +52,7 @@ pub(super) fn dump(options: &Options) -> Result<u8> {
         memory: TextMemory::default(),
         out,
         out_name,
+        to_file: options.result_file.is_some(),
         failed: false,
     };
     let mut text = Vec::new();
@@ -62,7 +64,13 @@ pub(super) fn dump(options: &Options) -> Result<u8> {
         let start = if index == 0 { options.start_position } else { POSITION_MIN };
         let stop = options.stop_position.filter(|_| index == last).unwrap_or(u64::MAX);
         state = match &connect {
-            None => run.log(log, keyring.as_ref(), Positions { start, stop, sent_from: None }, state)?,
+            None => run.log(
+                log,
+                (index + 1, options.logs.len()),
+                keyring.as_ref(),
+                Positions { start, stop, sent_from: None },
+                state,
+            )?,
             Some(connect) => {
                 let sent_from = (start != POSITION_MIN).then_some(start);
                 let positions = Positions { start: POSITION_MIN, stop, sent_from };
@@ -95,6 +103,7 @@ struct Run<'o> {
     memory: TextMemory,
     out: File,
     out_name: String,
+    to_file: bool,
     failed: bool,
 }
 
@@ -117,17 +126,26 @@ impl Run<'_> {
         self.out.write_all(text).map_err(|error| Failure::writing(&self.out_name, &error))
     }
 
-    /// Dumps one log; the state behind it.
+    /// Dumps one log; returns the state after it.
     fn log(
         &mut self,
         path: &Path,
+        number: (usize, usize),
         keyring: Option<&Keyring>,
         positions: Positions,
         state: State,
     ) -> Result<State> {
         match open(path, keyring) {
             Ok(input) => {
-                self.input(&path.display(), input.starting_at(positions.start), positions, state, || None)
+                // Text that goes to a terminal is progress enough.
+                let progress = self.to_file.then(|| {
+                    Progress::of(&path.display(), fs::metadata(path).ok().map(|file| file.len()), number)
+                });
+                let input = match (&progress, input.starting_at(positions.start)) {
+                    (Some(progress), Input::Places(log)) => Input::Places(progress.watch_all(log)),
+                    (_, input) => input,
+                };
+                self.input(&path.display(), input, positions, state, || None)
             }
             Err(Failure::Line(line)) => {
                 self.fail(&line);
@@ -137,7 +155,7 @@ impl Run<'_> {
         }
     }
 
-    /// Dumps the files of a server's log; the state behind them.
+    /// Dumps the files of a server's log; returns the state after them.
     fn remote_log(
         &mut self,
         options: &Options,
@@ -157,7 +175,7 @@ impl Run<'_> {
                 Err(failure) => return self.told(failure, state),
             };
             if options.to_last_log {
-                // What stands between two files, mysqlbinlog shows here alone.
+                // mysqlbinlog shows events between two files only here.
                 let print = self.options;
                 let text = inputs.rotate(|rotate| made_up_event(print, positions, &mut state, rotate))?;
                 self.assemble(text)?;
@@ -183,7 +201,7 @@ impl Run<'_> {
         written.map(drop).map_err(|error| Failure::writing(&self.out_name, &error))
     }
 
-    /// Dumps a log; the state behind it. `trouble` knows better than the reader why bytes stopped coming.
+    /// Dumps a log; returns the state after it. `trouble` knows better than the reader why no more bytes came.
     fn input(
         &mut self,
         name: &dyn Display,
@@ -259,7 +277,7 @@ fn is_only_magic(error: &FlowError) -> bool {
     *offset == MAGIC.len() as u64 && matches!(**source, BinlogError::Truncated { left: 0, .. })
 }
 
-/// Tells on stderr. Where even that is closed, the exit code has to do.
+/// Prints on stderr. If even that is closed, the exit code must do.
 fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
@@ -280,7 +298,7 @@ fn open(path: &Path, keyring: Option<&Keyring>) -> Result<Input> {
     }
 }
 
-/// The output, written without a buffer: what comes is large.
+/// The output, written without a buffer, since the pieces are large.
 fn open_output(result_file: Option<&Path>) -> Result<(File, String)> {
     match result_file {
         None => {

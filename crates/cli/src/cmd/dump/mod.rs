@@ -1,7 +1,7 @@
 //! `dump`: logs as mysqlbinlog prints them, from files, stdin or a server.
 //!
-//! The command line is read in [`options`]: it has MySQL's rules, not clap's. So [`asked_for`] looks at the
-//! arguments before anybody else does.
+//! [`options`] reads the command line, which follows MySQL's rules, not clap's. So [`asked_for`] examines the
+//! arguments before anything else does.
 
 mod jsonl;
 mod lines;
@@ -27,12 +27,12 @@ use binlogz_report::zone::Zone;
 /// The name that makes this command of the whole program.
 const MYSQLBINLOG: &str = "mysqlbinlog";
 
-/// What mysqlbinlog's exit code tells.
+/// The meaning of mysqlbinlog's exit codes.
 const FAILED: u8 = 1;
 
-/// What to dump, as a command line says it.
+/// The request of a command line.
 pub(crate) struct Request {
-    /// How the program was called: what trouble begins with.
+    /// The name under which the program was called: messages begin with it.
     program: String,
     arguments: Vec<OsString>,
     called_mysqlbinlog: bool,

@@ -1,4 +1,4 @@
-//! The options of the command line as the printer takes them.
+//! Converts the options of the command line for the printer.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use binlogz_report::mysqlbinlog::{Base64Output as Printed, PrintOptions, Selecti
 
 use super::options::{Base64Output, Options};
 
-/// Server ids have so many bits; `--server-id-bits` may say fewer.
+/// The number of bits of server ids; `--server-id-bits` may give fewer.
 const SERVER_ID_BITS: u64 = 32;
 
 /// What changes the text, and which events are shown.
@@ -48,7 +48,7 @@ pub(super) fn print_options(options: &Options) -> PrintOptions {
     }
 }
 
-/// Where mysqlbinlog puts files that nobody named a place for.
+/// The folder where mysqlbinlog puts files when none was given.
 fn temporary_folder() -> PathBuf {
     std::env::var_os("TMPDIR")
         .filter(|folder| !folder.is_empty())

@@ -1,9 +1,9 @@
-//! `--raw`: the files of a server's log, byte for byte, under their own names; with `--rewrite-db`, events that name a
-//! database under its new name.
+//! `--raw`: the files of a server's log, byte for byte, under their own names; with `--rewrite-db`, events
+//! that name a database are written with its new name.
 //!
-//! What came in is written when nothing more waits, so that `--stop-never` keeps files that others can read; each
-//! file is synced when it is complete, and the last one when the run ends, whatever ends it. A file whose bytes
-//! stop coming ends behind its last whole event.
+//! Received bytes are written when nothing more is waiting, so that other programs can read the files under
+//! `--stop-never`. Each file is synced when it is complete, and the last one when the run ends, for whatever
+//! reason. A file whose bytes stop arriving ends after its last whole event.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -43,7 +43,7 @@ fn copy_log(options: &Options, connect: &ConnectOptions, log: &Path, number: usi
     }
 }
 
-/// Where a file goes: its name behind the prefix, which may name a directory.
+/// Where a file goes: the prefix, which may name a directory, and its name.
 fn path(prefix: Option<&Path>, name: &[u8]) -> Result<PathBuf> {
     // It comes from the server.
     if name.is_empty() || name.contains(&b'/') || name.contains(&0) || name == b".." || name == b"." {
@@ -171,7 +171,7 @@ impl Write for Counted<'_> {
     }
 }
 
-/// What can't be synced, as a pipe, is no trouble.
+/// Outputs that can't be synced, such as pipes, are not an error.
 fn sync(file: &File) -> io::Result<()> {
     match file.sync_all() {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),

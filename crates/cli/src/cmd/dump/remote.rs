@@ -1,4 +1,4 @@
-//! Logs of servers: how they are asked for, and what their trouble is told as.
+//! Logs of servers: how they are requested, and how their errors are reported.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use super::options::{Options, POSITION_MIN};
 use super::tell_line;
 use crate::failure::{Failure, Result};
 
-/// What the program calls itself to the server.
+/// The program's name in its messages to the server.
 const PROGRAM_NAME: &str = "mysqlbinlog";
 
 /// mysqlbinlog's words.
@@ -34,9 +34,9 @@ pub(super) fn connect(options: &Options) -> Result<ConnectOptions> {
     connect.map_err(|error| Failure::Line(error.to_string()))
 }
 
-/// How the `number`th log of the command line is asked for, from 0.
+/// The request for the `number`th log of the command line, from 0.
 pub(super) fn dump_options(options: &Options, log: &Path, number: usize) -> DumpOptions {
-    // Servers know logs by their names alone.
+    // Servers know logs only by their names.
     let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let position = if number == 0 { options.start_position } else { POSITION_MIN };
     let start = match options.excludes_at_source() {
@@ -54,12 +54,12 @@ pub(super) fn dump_options(options: &Options, log: &Path, number: usize) -> Dump
     }
 }
 
-/// Goes on to the next file that was asked for with `log`; its name. `None`: there is none.
+/// Continues with the next file requested with `log`, and returns its name; `None`: there is none.
 pub(super) fn next_file(files: &mut RemoteFiles, options: &Options, log: &Path) -> Result<Option<Vec<u8>>> {
     let name = files.next_file().map(|file| file.map(|file| file.name().to_vec()));
     let logged_in = files.log().identity().is_some();
     let name = name.map_err(|error| failure(&error, logged_in))?;
-    // The server goes on with its next file, wanted or not.
+    // The server continues with its next file, wanted or not.
     let is_wanted = |name: &Vec<u8>| options.to_last_log || log.file_name() == Some(OsStr::from_bytes(name));
     Ok(name.filter(is_wanted))
 }
@@ -107,7 +107,7 @@ impl RemoteInputs {
         Ok(name.map(|name| (String::from_utf8_lossy(&name).into_owned(), input())))
     }
 
-    /// Shows the rotate event that the server sent in front of the file.
+    /// Shows the rotate event that the server sent before the file.
     pub(super) fn rotate<T>(&self, show: impl FnOnce(&EventFrame<'_>) -> T) -> Result<T> {
         let stream = lock(&self.0);
         let rotate = stream.files.rotate();
@@ -137,7 +137,7 @@ impl Read for FileInput {
             let piece = match file.next_piece() {
                 Ok(Some(piece)) => piece.bytes,
                 Ok(None) => break,
-                // What came before it goes first.
+                // Write first what came before it.
                 Err(error) if count > 0 => {
                     *failed = Some(error);
                     break;
@@ -148,8 +148,7 @@ impl Read for FileInput {
                     return Err(told);
                 }
             };
-            let size = piece.len().min(buffer.len() - count);
-            buffer[count..count + size].copy_from_slice(&piece[..size]);
+            let size = io::Read::read(&mut &*piece, buffer.get_mut(count..).unwrap_or_default())?;
             io::BufRead::consume(&mut file, size);
             count += size;
         }
@@ -163,7 +162,7 @@ impl Live for FileInput {
     }
 }
 
-/// Ends the whole process: whoever waits for a server to send more can't be woken.
+/// Ends the whole process: a thread that waits for a server to send more can't be woken.
 pub(super) fn leave(failure: Failure) -> ! {
     std::process::exit(super::tell(failure).into())
 }

@@ -1,8 +1,8 @@
-//! Requests that the logs don't meet: a GTID that is not there, a position beyond the end. Where a log can be looked
-//! at first, that ends the run before anything is printed; otherwise the exit code tells.
+//! Requests that the logs don't satisfy: a GTID that is not there, a position beyond the end. If a log can be
+//! examined first, that ends the run before anything is printed; otherwise the exit code tells.
 //!
-//! mysqlbinlog prints what there is and exits with 0. Called by its name, `dump` does so too and says it on stderr;
-//! `--stop-before-gtid` is not mysqlbinlog's.
+//! mysqlbinlog prints what there is and exits with 0. When called by mysqlbinlog's name, `dump` does the same
+//! and says so on stderr; `--stop-before-gtid` is not an option of mysqlbinlog's.
 
 use std::ffi::OsStr;
 
@@ -15,7 +15,7 @@ use super::options::{Options, POSITION_MIN};
 use super::tell_line;
 use crate::archived;
 
-/// Tells what was not met; whether it has to be the exit code's business.
+/// Reports requests that were not met. Returns whether the exit code must say so.
 pub(super) fn tell(options: &Options, unmet: &[Unmet]) -> bool {
     let mut failed = false;
     for Unmet { line, is_our_own } in unmet {
@@ -26,7 +26,7 @@ pub(super) fn tell(options: &Options, unmet: &[Unmet]) -> bool {
     failed
 }
 
-/// What can be told to be missing before a log is dumped. What can't be read is told by the dump itself.
+/// Requests that are known to be unmet before a log is dumped. The dump itself reports unreadable logs.
 pub(super) fn ahead(options: &Options) -> Vec<Unmet> {
     if options.is_remote() {
         return Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn ahead(options: &Options) -> Vec<Unmet> {
     unmet
 }
 
-/// Whether certainly none of the logs has a transaction that is wanted.
+/// Whether it is certain that none of the logs has a requested transaction.
 fn is_absent(
     options: &Options,
     keyring: Option<&Keyring>,
@@ -76,7 +76,7 @@ fn is_absent(
     })
 }
 
-/// Bytes of a log, not encrypted; `None`: that can't be told.
+/// Plain bytes of a log; `None`: unknown.
 fn size(log: &OsStr, keyring: Option<&Keyring>) -> Option<u64> {
     if let Some(archived) = archived::find(log.as_ref()).ok()? {
         return Some(archived.size());

@@ -10,7 +10,7 @@ use binlogz_binlog::event::{Event, PostHeaderLengths, TransactionPayloadEvent, T
 use binlogz_binlog::show_events::{event_type_name, write_info};
 use binlogz_binlog::{Error as BinlogError, EventFrame, EventHeader};
 use binlogz_encryption::Keyring;
-use binlogz_flow::{Place, Start, Walked, Walker, walk};
+use binlogz_flow::{EventSpan, LogStart, Walked, Walker, walk};
 use clap::Args;
 
 use crate::Exit;
@@ -26,10 +26,10 @@ use rows::{Row, RowFormat, Rows};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Events {
-    /// Begin at this position of the first log; an event must begin there
+    /// Start at this offset in the first log; an event must begin there
     #[arg(long, value_name = "POS")]
     from: Option<u64>,
-    /// End after so many events
+    /// Stop after this many events
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// table; tsv as `mysql --batch` prints it; json: one object a line
@@ -80,7 +80,7 @@ impl Events {
     }
 }
 
-/// The name that stands in the rows: the server knows no folders there.
+/// The file name in the rows: as in the server, without its folder.
 fn log_name(log: &LogPath) -> String {
     let file_name = match log {
         LogPath::File(path) => path.file_name().map(Path::new),
@@ -99,7 +99,7 @@ struct Lister<'a> {
     left: u64,
     rows: &'a mut Rows,
     lengths: PostHeaderLengths,
-    current: Option<(Place, EventHeader)>,
+    current: Option<(EventSpan, EventHeader)>,
     /// The current event without checksum, or as much of it as is held.
     event: Vec<u8>,
     /// Bytes of its body that are not held.
@@ -156,13 +156,13 @@ impl<'a> Lister<'a> {
     }
 
     /// Prints a row, if it is wanted.
-    fn row(&mut self, place: Place, header: &EventHeader, event: &Event<'_>) -> ControlFlow<()> {
+    fn row(&mut self, place: EventSpan, header: &EventHeader, event: &Event<'_>) -> ControlFlow<()> {
         self.info.clear();
         write_info(event, header.flags, &mut self.info);
         self.print(place, header)
     }
 
-    fn print(&mut self, place: Place, header: &EventHeader) -> ControlFlow<()> {
+    fn print(&mut self, place: EventSpan, header: &EventHeader) -> ControlFlow<()> {
         let (pos, end_log_pos) = match place.payload_end_log_pos {
             None => (place.offset, header.end_log_pos),
             Some(payload_end_log_pos) => (place.end, payload_end_log_pos),
@@ -189,10 +189,10 @@ impl<'a> Lister<'a> {
 }
 
 impl Walker for Lister<'_> {
-    fn format_description(&mut self, start: &Start) -> ControlFlow<()> {
+    fn format_description(&mut self, start: &LogStart) -> ControlFlow<()> {
         self.lengths = start.context.post_header_lengths;
         let end = start.offset + start.event.len() as u64;
-        let place = Place { offset: start.offset, end, payload_end_log_pos: None };
+        let place = EventSpan { offset: start.offset, end, payload_end_log_pos: None };
         match (self.wanted(start.offset), EventHeader::decode(&start.event)) {
             (Ok(true), Ok(header)) => {
                 self.row(place, &header, &Event::FormatDescription(start.description.clone()))
@@ -204,7 +204,7 @@ impl Walker for Lister<'_> {
 
     fn payload(
         &mut self,
-        place: Place,
+        place: EventSpan,
         header: &EventHeader,
         fields: &TransactionPayloadHeader<'_>,
     ) -> ControlFlow<()> {
@@ -218,7 +218,7 @@ impl Walker for Lister<'_> {
         }
     }
 
-    fn begin(&mut self, place: Place, header: &EventHeader) -> ControlFlow<()> {
+    fn begin(&mut self, place: EventSpan, header: &EventHeader) -> ControlFlow<()> {
         match self.wanted(place.offset) {
             Ok(true) => {
                 self.current = Some((place, *header));

@@ -80,7 +80,7 @@ impl Rows {
         printed.map_err(|error| failure(&error))
     }
 
-    /// Hands on what was printed.
+    /// Passes on the printed bytes.
     pub(super) fn flush(&mut self) -> Result<()> {
         self.out.flush().map_err(|error| failure(&error))
     }
@@ -138,7 +138,7 @@ impl Rows {
     }
 }
 
-/// What `mysql --batch` prints for a byte that is not printed as it is.
+/// The escape that `mysql --batch` prints for a byte.
 fn batch_escape(byte: u8) -> Option<&'static [u8]> {
     match byte {
         0 => Some(b"\\0"),

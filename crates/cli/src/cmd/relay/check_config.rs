@@ -1,4 +1,4 @@
-//! `relay check-config`: reads a configuration and all that it names, and changes nothing.
+//! `relay check-config`: reads a configuration and everything that it names, and changes nothing.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use super::config::Config;
 use crate::Exit;
 use crate::failure::{Failure, Result};
 
-/// Read a configuration and the passwords and certificates that it names; say what it comes to.
+/// Check a configuration, with the passwords and certificates that it names, and show what it means.
 #[derive(Debug, Args)]
 pub(super) struct CheckConfig {
     /// The configuration.

@@ -1,5 +1,5 @@
-//! What `relay.toml` may say. Unknown keys are errors, with their line; what is not said has the defaults that the
-//! commented configuration of `relay init` shows.
+//! The contents of `relay.toml`. Unknown keys are errors, with their line; missing keys have the defaults
+//! that the commented configuration of `relay init` shows.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{FormName, StoreName};
 use crate::failure::{Failure, Result};
 
-/// The port next to MySQL's, for nobody but this machine.
+/// The port next to MySQL's, on the loopback interface only.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3307);
 /// A configuration is read whole.
 const SIZE_MAX: u64 = 1 << 20;
@@ -56,7 +56,7 @@ pub(super) struct Source {
     pub(super) wait_timeout_ms: Option<u64>,
 }
 
-/// `[store]`: what is kept, and how.
+/// `[store]`: the kept logs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Store {
@@ -86,10 +86,13 @@ pub(super) struct Listen {
     pub(super) address: SocketAddr,
     pub(super) form: FormName,
     pub(super) semi_sync: bool,
+    pub(super) tls: bool,
     pub(super) ssl_cert: Option<PathBuf>,
     pub(super) ssl_key: Option<PathBuf>,
     pub(super) require_tls: bool,
     pub(super) native_password: bool,
+    pub(super) forward_sql: bool,
+    pub(super) forward_wait_ms: Option<u64>,
     pub(super) connections_max: Option<usize>,
     pub(super) connections_per_address_max: Option<usize>,
     pub(super) logging_in_max: Option<usize>,
@@ -101,10 +104,13 @@ impl Default for Listen {
             address: DEFAULT_LISTEN,
             form: FormName::default(),
             semi_sync: false,
+            tls: true,
             ssl_cert: None,
             ssl_key: None,
             require_tls: false,
             native_password: true,
+            forward_sql: false,
+            forward_wait_ms: None,
             connections_max: None,
             connections_per_address_max: None,
             logging_in_max: None,
@@ -130,14 +136,14 @@ pub(super) struct Http {
     pub(super) hosts: Vec<String>,
 }
 
-/// `[log]`: what is told on standard error.
+/// `[log]`: messages on standard error.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Log {
     pub(super) format: LogFormat,
 }
 
-/// How a line of the log looks.
+/// The format of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum LogFormat {
@@ -164,6 +170,11 @@ pub(super) struct Account {
     pub(super) require_tls: bool,
     #[serde(default)]
     pub(super) admin: bool,
+    #[serde(default)]
+    pub(super) older_collations: bool,
+    pub(super) source_user: Option<String>,
+    pub(super) source_password_file: Option<PathBuf>,
+    pub(super) source_password_env: Option<String>,
 }
 
 impl Config {
@@ -193,7 +204,7 @@ impl Config {
         })
     }
 
-    /// Names in the file are seen from where it stands.
+    /// Paths in the file are relative to the file's own folder.
     fn paths_from(&mut self, folder: &Path) {
         let source = &mut self.source;
         let mut paths = vec![
@@ -206,7 +217,11 @@ impl Config {
             &mut self.listen.ssl_cert,
             &mut self.listen.ssl_key,
         ];
-        paths.extend(self.accounts.iter_mut().map(|account| &mut account.password_file));
+        paths.extend(
+            self.accounts
+                .iter_mut()
+                .flat_map(|account| [&mut account.password_file, &mut account.source_password_file]),
+        );
         for path in paths.into_iter().flatten() {
             *path = folder.join(&*path);
         }

@@ -1,7 +1,7 @@
-//! Open files that the process may have: as many as it is allowed, and no more clients than they suffice for.
+//! Open files of the process: raises the limit as far as allowed, and limits the clients accordingly.
 //!
-//! Systems begin a process with a soft limit of 1,024, for programs that use select(2), and a hard one far above. A relay
-//! has some for each client; without one left it can't begin the next file of its log.
+//! Systems start a process with a soft limit of 1,024, for programs that use select(2), and a hard one far
+//! above. A relay needs several for each client; without a free one it can't begin the next file of its log.
 
 use binlogz_relay::{Level, Limits};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -15,7 +15,7 @@ fn raise() -> u64 {
     current.unwrap_or(u64::MAX)
 }
 
-/// As many clients of `wanted` as the process may have descriptors for; says so if that is fewer.
+/// The number of clients, up to `wanted`, for which the process may have descriptors; warns if that is fewer.
 pub(super) fn limit(wanted: Limits, say: &dyn Fn(Level, &str)) -> Limits {
     let descriptors = raise();
     let limits = wanted.within(descriptors);

@@ -1,6 +1,6 @@
 //! `relay init`: writes a configuration with a comment on everything.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -29,6 +29,11 @@ impl Init {
         let mut out = target.create()?;
         out.write_all(COMMENTED.as_bytes()).map_err(|error| Failure::writing(&target, &error))?;
         out.finish()?;
+        let said = format!(
+            "wrote {target}: set the source and the users in it, then\n  binlogz relay run --config {target}\n"
+        );
+        let written = io::stdout().write_all(said.as_bytes());
+        written.map_err(|error| Failure::writing(&"standard output", &error))?;
         Ok(Exit::Done)
     }
 }

@@ -1,4 +1,4 @@
-//! What the relay tells on standard error: a line for people, or a JSON object for machines.
+//! The relay's log on standard error: a line for people, or a JSON object for machines.
 
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::config::LogFormat;
 use crate::failure::complain;
 
-/// Tells a line. Where even that is not possible there is nobody to tell it to.
+/// Writes a line. If even that fails, there is nowhere to report it.
 pub(super) fn tell(format: LogFormat, level: Level, line: &str) {
     match format {
         LogFormat::Text => complain(line),

@@ -1,6 +1,7 @@
 //! `relay`: follows a source, keeps its log, serves it. The work is `binlogz-relay`'s.
 //!
-//! One file a verb; `config` is what `relay.toml` may say, `resolve` makes the relay's options of it.
+//! One file for each verb; `config` has the contents of `relay.toml`, and `resolve` makes the relay's options
+//! from it.
 
 mod check_config;
 mod config;
@@ -11,7 +12,6 @@ mod resolve;
 mod run;
 mod secret;
 mod status;
-mod units;
 
 use binlogz_relay::{Form, FormPolicy};
 use clap::{Args, Subcommand, ValueEnum};
@@ -40,13 +40,13 @@ enum Action {
 #[serde(rename_all = "snake_case")]
 enum FormName {
     /// The source's own bytes, file names and positions.
-    #[default]
     Received,
     /// Every transaction that may be compressed is.
     Compressed,
     /// No compressed transactions, as if the feature did not exist.
     Uncompressed,
-    /// What each can read: compressed for mysqld and mysqlbinlog since 8.0.20, uncompressed for all others.
+    /// What each can read: received for mysqld and mysqlbinlog since 8.0.20, uncompressed for all others.
+    #[default]
     Auto,
 }
 

@@ -1,4 +1,4 @@
-//! From a configuration to the relay's options: option files, passwords and certificates are looked up.
+//! Turns a configuration into the relay's options: reads option files, passwords and certificates.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use std::time::Duration;
 use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_payload::CompressionLevel;
 use binlogz_relay::{
-    AccountOptions, ArchiveOptions, BringBack, HttpOptions, Limits, ListenTls, RelayOptions, Retention,
-    StartAt, Storing, SyncPolicy, WaitForReplicas,
+    AccountOptions, ArchiveOptions, BringBack, ForwardOptions, HttpOptions, Limits, ListenTls, RelayOptions,
+    Retention, StartAt, Storing, SyncPolicy, WaitForReplicas,
 };
 use binlogz_source::{ConnectOptions, PasswordOption, option_files};
 
-use super::StoreName;
 use super::config::{Account, Archive, Config, Http, Listen, Source, Store};
-use super::{secret, units};
+use super::{FormName, StoreName, secret};
 use crate::failure::{Failure, Result, warn};
+use crate::units;
 
 /// What servers see of the relay.
 const PROGRAM_NAME: &str = "binlogz relay";
@@ -43,12 +43,14 @@ impl Config {
             directory: self.store.dir,
             listen: self.listen.address,
             listen_tls: self.listen.tls()?,
+            require_tls: self.listen.require_tls,
             form: self.listen.form.form(),
             http: self.http.map(Http::resolve).transpose()?,
             server_id: self.source.server_id.filter(|id| *id > 0),
             semi_sync: self.source.semi_sync,
             listen_native_password: self.listen.native_password,
             listen_semi_sync: self.listen.semi_sync,
+            forward: self.listen.forward(),
             wait_for_replicas: self.source.wait_for_replicas(),
         })
     }
@@ -67,8 +69,9 @@ impl Http {
 
 impl Store {
     fn uncompressed_file_size(&self) -> Result<u64> {
-        let size = self.uncompressed_file_size.as_deref().map(units::bytes).transpose();
-        let size = size.map_err(|error| Failure::of(&"store", &error))?;
+        let size = self.uncompressed_file_size.as_deref().map(units::size).transpose();
+        let size =
+            size.map_err(|error| Failure::of(&"store", format_args!("uncompressed_file_size: {error}")))?;
         match size.unwrap_or(RelayOptions::UNCOMPRESSED_FILE_SIZE) {
             size @ 1..=RelayOptions::UNCOMPRESSED_FILE_SIZE => Ok(size),
             _ => Err(Failure::of(&"store", "uncompressed_file_size: expected 1 to 1G")),
@@ -90,7 +93,9 @@ impl Source {
     fn connections(&self) -> Result<Vec<ConnectOptions>> {
         let failed = |error: &dyn std::fmt::Display| Failure::of(&"source", error);
         if self.servers.is_empty() {
-            return Err(failed(&"servers is empty, expected at least one mysql:// URL"));
+            return Err(failed(
+                &"servers is empty, expected at least one mysql://[USER@]HOST[:PORT] or [USER@]unix:/PATH",
+            ));
         }
         let mut base = ConnectOptions::new(PROGRAM_NAME);
         let files = option_files::OptionFiles {
@@ -99,7 +104,7 @@ impl Source {
         };
         let defaults = files.read(&["client"]).map_err(|error| failed(&error))?;
         defaults.warnings.iter().for_each(|warning| warn(warning));
-        // Other programs' options may stand in the group too.
+        // The group may also have options of other programs.
         defaults.apply(&mut base).map_err(|error| failed(&error))?;
         let password = secret::password(self.password_file.as_deref(), self.password_env.as_deref());
         if let Some(password) = password.map_err(|error| failed(&error))? {
@@ -131,7 +136,7 @@ impl Source {
         base.get_server_public_key |= self.get_server_public_key;
         let connection = |url: &String| {
             let mut connection = base.clone();
-            connection.set_url(url).map(|()| connection).map_err(|error| failed(&error))
+            connection.set_server(url).map(|()| connection).map_err(|error| failed(&error))
         };
         self.servers.iter().map(connection).collect()
     }
@@ -187,10 +192,13 @@ impl Store {
     }
 
     fn retention(&self) -> Result<Retention> {
-        let failed = |error: String| Failure::of(&"store", error);
+        let failed =
+            |name: &'static str| move |error: String| Failure::of(&"store", format_args!("{name}: {error}"));
+        let max_age = self.max_age.as_deref().map(units::duration).transpose();
+        let max_bytes = self.max_bytes.as_deref().map(units::size).transpose();
         Ok(Retention {
-            max_age: self.max_age.as_deref().map(units::time).transpose().map_err(failed)?,
-            max_bytes: self.max_bytes.as_deref().map(units::bytes).transpose().map_err(failed)?,
+            max_age: max_age.map_err(failed("max_age"))?,
+            max_bytes: max_bytes.map_err(failed("max_bytes"))?,
             force: self.purge_needed,
         })
     }
@@ -199,7 +207,7 @@ impl Store {
 impl Archive {
     fn resolve(self) -> Result<ArchiveOptions> {
         let bytes = |name: &str, text: Option<&str>, default: u64| {
-            let bytes = text.map(units::bytes).transpose();
+            let bytes = text.map(units::size).transpose();
             let bytes = bytes.map_err(|error| Failure::of(&"archive", format_args!("{name}: {error}")))?;
             Ok(bytes.unwrap_or(default))
         };
@@ -216,19 +224,24 @@ impl Archive {
 }
 
 impl Listen {
-    fn tls(&self) -> Result<Option<ListenTls>> {
-        match (&self.ssl_cert, &self.ssl_key) {
-            (Some(certificate), Some(key)) => Ok(Some(ListenTls {
-                certificate: certificate.clone(),
-                key: key.clone(),
-                required: self.require_tls,
-            })),
-            (None, None) if self.require_tls => {
-                Err(Failure::of(&"listen", "require_tls needs ssl_cert and ssl_key"))
+    fn tls(&self) -> Result<ListenTls> {
+        let failed = |what: &str| Err(Failure::of(&"listen", what));
+        match (self.tls, &self.ssl_cert, &self.ssl_key) {
+            (true, Some(certificate), Some(key)) => {
+                Ok(ListenTls::Files { certificate: certificate.clone(), key: key.clone() })
             }
-            (None, None) => Ok(None),
-            _ => Err(Failure::of(&"listen", "ssl_cert and ssl_key: expected both or none")),
+            (true, None, None) => Ok(ListenTls::Own),
+            (false, None, None) if self.require_tls => failed("require_tls needs tls"),
+            (false, None, None) => Ok(ListenTls::Off),
+            (false, ..) => failed("tls is false: expected neither ssl_cert nor ssl_key"),
+            (true, ..) => failed("ssl_cert and ssl_key: expected both or none"),
         }
+    }
+
+    fn forward(&self) -> Option<ForwardOptions> {
+        let default = ForwardOptions::default();
+        let wait = self.forward_wait_ms.map_or(default.wait, Duration::from_millis);
+        self.forward_sql.then_some(ForwardOptions { wait })
     }
 
     fn limits(&self) -> Limits {
@@ -249,18 +262,36 @@ impl Account {
         let password = secret::password(self.password_file.as_deref(), self.password_env.as_deref())
             .map_err(|error| failed(&error))?
             .ok_or_else(|| failed(&"has no password: expected password_file or password_env"))?;
+        let at_source =
+            secret::password(self.source_password_file.as_deref(), self.source_password_env.as_deref())
+                .map_err(|error| failed(&format_args!("at the source: {error}")))?;
         let network = |text: &String| {
             let alone = text.parse().map(|address: std::net::IpAddr| address.into());
             alone.or_else(|_| text.parse()).map_err(|_| {
                 failed(&format_args!("from {text:?}, expected an address or a network as in 10.0.0.0/8"))
             })
         };
+        let form = match (self.older_collations, self.form) {
+            (true, None) => Some(FormName::Uncompressed),
+            (true, Some(FormName::Received | FormName::Compressed)) => {
+                return Err(failed(
+                    &"has older_collations, expected form = \"uncompressed\": servers before 8.0 read no compressed \
+                      transactions",
+                ));
+            }
+            (_, form) => form,
+        };
         Ok(AccountOptions {
-            form: self.form.map(super::FormName::form),
+            form: form.map(FormName::form),
             connections_max: self.connections_max,
             from: self.from.iter().map(network).collect::<Result<Vec<_>>>()?,
             require_tls: self.require_tls,
             admin: self.admin,
+            older_collations: self.older_collations,
+            source_login: (self.source_user.is_some() || at_source.is_some()).then(|| {
+                let user = self.source_user.as_ref().unwrap_or(&self.user);
+                (user.clone(), at_source.unwrap_or_else(|| password.clone()))
+            }),
             ..AccountOptions::new(self.user.clone(), password)
         })
     }

@@ -3,22 +3,22 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use binlogz_relay::Relay;
+use binlogz_relay::{Level, Relay};
 use clap::Args;
 
 use super::config::{Config, Http, Listen, Log, Source, Store};
 use super::{FormName, StoreName, descriptors, log};
 use crate::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::memory;
 
-const SOURCE: &str = "The source: mysql://[USER@]HOST[:PORT]. Its password comes from the option file or MYSQL_PWD. \
+const SOURCE: &str = "The source: mysql://[USER@]HOST[:PORT] or [USER@]unix:/PATH. Its password comes from the option file or MYSQL_PWD. \
     Replicas log in to the relay with the same account.";
 
 /// Receive and serve until stopped.
 #[derive(Debug, Args)]
 pub(super) struct Run {
-    /// The configuration: see relay init. The other options are for a quick start without one.
+    /// The configuration (see relay init). The other options start a relay without one.
     #[arg(long, value_name = "FILE", conflicts_with = "quick")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -32,32 +32,35 @@ struct Quick {
     // As an attribute: rustdoc takes brackets for links.
     #[arg(long, value_name = "URL", help = SOURCE, required_unless_present = "config")]
     source: Option<String>,
-    /// Where the log is kept; made if it is not there.
+    /// The folder for the log; created if missing.
     #[arg(long, value_name = "DIR", required_unless_present = "config")]
     dir: Option<PathBuf>,
     /// Where replicas connect; by default 127.0.0.1:3307.
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// The certificate shown to replicas that connect with TLS, in PEM form; without it there is no TLS.
+    /// The certificate shown to replicas that connect with TLS, in PEM form; by default one that the relay makes itself, in DIR.
     #[arg(long, value_name = "FILE", requires = "listen_ssl_key")]
     listen_ssl_cert: Option<PathBuf>,
     /// The key of that certificate.
     #[arg(long, value_name = "FILE", requires = "listen_ssl_cert")]
     listen_ssl_key: Option<PathBuf>,
-    /// Where status and metrics can be asked for over HTTP; by default nowhere.
+    /// Offer replicas no TLS.
+    #[arg(long, conflicts_with = "listen_ssl_cert")]
+    no_listen_tls: bool,
+    /// Where status and metrics are served over HTTP; by default nowhere.
     #[arg(long, value_name = "ADDRESS:PORT")]
     http: Option<SocketAddr>,
-    /// What clients get that name no file; by default what was received.
+    /// The form for clients that name no file; by default auto.
     #[arg(long, value_enum)]
     form: Option<FormName>,
-    /// How what is received is kept; by default as it came. Either way it is served byte for byte as the source has it,
-    /// where it is asked for by the source's file names.
+    /// How the log is stored; by default as received. In either case a request by the source's file name is served byte for
+    /// byte as the source has it.
     #[arg(long, value_enum)]
     store: Option<StoreName>,
     /// The level at which plain transactions are compressed for --store compressed, 1 to 22; by default 3.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=22), requires = "store")]
     level: Option<i64>,
-    /// Of a new log: with so many bytes a file of the uncompressed form ends; by default 1G.
+    /// Of a new log: where a file of the uncompressed form ends; by default 1G.
     #[arg(long, value_name = "SIZE", hide = true)]
     uncompressed_file_size: Option<String>,
     /// The relay's server id; by default one made of its uuid, which is kept in DIR.
@@ -69,7 +72,11 @@ struct Quick {
     /// Let replicas acknowledge what they are sent (semi-synchronous replication).
     #[arg(long)]
     listen_semi_sync: bool,
-    /// Begin a new log with these files of the source's, from a backup of it.
+    /// Forward what the relay does not answer itself, such as SHOW CREATE TABLE or SELECT of a table, to the source, over a
+    /// connection of the client's own account there.
+    #[arg(long)]
+    forward_sql: bool,
+    /// Begin a new log with these files from a backup of the source's log.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     seed: Vec<PathBuf>,
     /// An option file to read, in MySQL's format, with a group client: user, password, ssl-mode, …
@@ -84,8 +91,8 @@ struct Quick {
     /// Ask the source for its public key where the connection is not encrypted.
     #[arg(long)]
     get_server_public_key: bool,
-    /// Compress the connection to the source: zlib, zstd, or a list that ends with uncompressed to do without where it has
-    /// neither.
+    /// Compress the connection to the source: zlib, zstd, or a list. With uncompressed at its end, a source that has neither is
+    /// followed without.
     #[arg(long, value_name = "LIST")]
     compression_algorithms: Option<String>,
     /// The level for zstd, 1 to 22; by default 3.
@@ -101,12 +108,17 @@ impl Run {
             None => self.quick.config(),
         };
         let format = config.log.format;
-        let log = Box::new(move |level, line: &str| log::tell(format, level, line));
+        let tell = move |level, line: &str| log::tell(format, level, line);
         let mut options = config.resolve()?;
-        options.limits = descriptors::limit(options.limits, &*log);
-        let running = Relay::start(options, log);
-        let running = running.map_err(|error| Failure::Line(error.to_string()))?;
-        // Without systemd there is nobody to tell.
+        options.limits = descriptors::limit(options.limits, &tell);
+        let running = match Relay::start(options, Box::new(tell)) {
+            Ok(running) => running,
+            Err(error) => {
+                tell(Level::Error, &error.to_string());
+                return Ok(Exit::Trouble);
+            }
+        };
+        // Without systemd there is nothing to notify.
         let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
         running.join();
         Ok(Exit::Trouble)
@@ -143,6 +155,8 @@ impl Quick {
                 address: self.listen.unwrap_or(listen.address),
                 form: self.form.unwrap_or_default(),
                 semi_sync: self.listen_semi_sync,
+                forward_sql: self.forward_sql,
+                tls: !self.no_listen_tls,
                 ssl_cert: self.listen_ssl_cert,
                 ssl_key: self.listen_ssl_key,
                 ..listen

@@ -9,10 +9,10 @@ use binlogz_source::Password;
 
 /// More than any password.
 const SIZE_MAX: u64 = 4096;
-/// Reading or writing by whoever is neither owner nor group.
+/// Reading or writing by users other than the owner and the group.
 const OTHERS: u32 = 0o006;
 
-/// A password from where the configuration says that it is; `None`: it says nothing.
+/// The password from the place that the configuration names; `None`: it names none.
 ///
 /// # Errors
 ///

@@ -12,24 +12,27 @@ use serde_json::Value;
 use super::config::Config;
 use crate::Exit;
 use crate::failure::{Failure, Result};
+use crate::terminal::SizesArg;
 
 /// The relay is on this machine or near it.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// More than any status.
 const ANSWER_SIZE_MAX: u64 = 64 << 20;
 
-/// Ask a running relay how it is: exit code 1 when somebody must decide or repair something.
+/// Show the state of a running relay; exit code 1 when its source is down, or when it needs a decision or repair.
 #[derive(Debug, Args)]
 pub(super) struct Status {
-    /// The relay's configuration: its http address is asked.
+    /// The relay's configuration, for its http address.
     #[arg(long, value_name = "FILE", default_value = "relay.toml")]
     config: PathBuf,
     /// Ask this address instead.
     #[arg(long, value_name = "ADDRESS:PORT")]
     http: Option<SocketAddr>,
-    /// How to show it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    #[command(flatten)]
+    sizes: SizesArg,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -55,13 +58,18 @@ impl Status {
         let document: Value = serde_json::from_str(&body).map_err(|error| failed(&error))?;
         let shown = match self.format {
             Format::Json => body,
-            Format::Text => text(&document),
+            Format::Text => text(&document, self.sizes),
         };
         let written = io::stdout().write_all(shown.as_bytes());
         written.map_err(|error| Failure::writing(&"standard output", &error))?;
-        let is_healthy = document["troubles"].as_array().is_some_and(Vec::is_empty);
-        Ok(if is_healthy { Exit::Done } else { Exit::Negative })
+        let is_healthy = document.get("troubles").and_then(Value::as_array).is_some_and(Vec::is_empty);
+        Ok(if is_healthy && !is_cut_off(&document) { Exit::Done } else { Exit::Negative })
     }
+}
+
+/// Whether the relay has no connection to its source, and was not told to stop.
+fn is_cut_off(status: &Value) -> bool {
+    matches!(status.pointer("/source/phase").and_then(Value::as_str), Some("connecting" | "waiting"))
 }
 
 fn ask(address: SocketAddr) -> io::Result<String> {
@@ -82,7 +90,9 @@ fn ask(address: SocketAddr) -> io::Result<String> {
 }
 
 /// A line for each thing.
-fn text(status: &Value) -> String {
+fn text(status: &Value, sizes: SizesArg) -> String {
+    let size =
+        |bytes: &Value| bytes.as_u64().map_or_else(|| bytes.to_string(), |bytes| sizes.in_words(bytes));
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let place = |value: &Value| format!("{} at {}", plain(&value["file"]), value["position"]);
     let lag = |value: &Value| match value.as_u64() {
@@ -92,8 +102,9 @@ fn text(status: &Value) -> String {
     let (source, log, bytes, clients) =
         (&status["source"], &status["log"], &status["bytes"], &status["clients"]);
     let mut lines = vec![format!(
-        "source    {} {} for {} s, {}",
+        "source    {}{} {} for {} s, {}",
         plain(&source["server"]),
+        if is_cut_off(status) { " is down:" } else { "" },
         plain(&source["phase"]),
         source["phase_seconds"],
         lag(&source["lag_seconds"])
@@ -105,9 +116,9 @@ fn text(status: &Value) -> String {
         true => lines.push("log       nothing is here yet".to_owned()),
         false => {
             lines.push(format!(
-                "log       {} files, {} bytes, from {}",
+                "log       {} files, {}, from {}",
                 log["files"],
-                log["bytes"],
+                size(&log["bytes"]),
                 plain(&log["first_file"])
             ));
             lines.push(format!("received  {}", place(&log["written"])));
@@ -117,22 +128,27 @@ fn text(status: &Value) -> String {
     }
     lines.push(format!(
         "bytes     {} received, {} stored, {} served",
-        bytes["received"], bytes["stored"], bytes["served"]
+        size(&bytes["received"]),
+        size(&bytes["stored"]),
+        size(&bytes["served"])
     ));
     lines.push(format!(
         "clients   {} logged in, {} logging in, {} turned away",
         clients["logged_in"], clients["logging_in"], clients["turned_away"]
     ));
+    if let Some(fingerprint) = status["tls_fingerprint"].as_str() {
+        lines.push(format!("tls       SHA-256 {fingerprint}"));
+    }
     for replica in status["replicas"].as_array().into_iter().flatten() {
         lines.push(format!(
-            "replica   {} ({} from {}), {}: {}, {}, {} bytes to send{}",
+            "replica   {} ({} from {}), {}: {}, {}, {} to send{}",
             replica["server_id"],
             plain(&replica["user"]),
             plain(&replica["address"]),
             plain(&replica["form"]),
             place(&replica["place"]),
             lag(&replica["lag_seconds"]),
-            replica["lag_bytes"],
+            size(&replica["lag_bytes"]),
             match &replica["acknowledged"] {
                 Value::Null => String::new(),
                 acknowledged => format!(", acknowledged {}", place(acknowledged)),

@@ -1,4 +1,4 @@
-//! What compress and expand have in common: logs in, logs out, a report; and the [`positions`] that moved.
+//! The common parts of compress and expand: logs in, logs out, a report; and the [`positions`] that moved.
 
 mod positions;
 
@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use binlogz_encryption::{EncryptingWriter, Keyring, MasterKey};
-use binlogz_flow::{Input, Lost, Moved, Rewrite, Summary, rewrite_without, survey};
+use binlogz_flow::{Input, LostRange, MovedTransaction, Rewrite, Rewriter, Summary, survey};
 use clap::Args;
 use positions::Positions;
 
@@ -19,9 +19,12 @@ use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn, warn_cut};
 use crate::keyring::{EncryptArg, KeyringArg};
 use crate::log_path::{LogPath, resolve};
+use crate::mariadb;
 use crate::output::{Destination, Target};
 use crate::progress::Progress;
 use crate::report::{Format, Report, Verb};
+use crate::terminal::SizesArg;
+use crate::units;
 
 /// The arguments of both.
 #[derive(Debug, Args)]
@@ -30,19 +33,21 @@ pub(super) struct RewriteArgs {
     #[arg(long, short, value_name = "DIR|FILE|-")]
     output: Destination,
     /// Threads that work at once [default: one for each core]
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
     jobs: Option<NonZeroUsize>,
     /// Replace files that exist; never those that a server's *.index beside them lists
     #[arg(long, short)]
     force: bool,
-    /// Save what is whole of a damaged log; what is left out is told, and the exit code is 1
+    /// Keep the undamaged transactions of a damaged log; report what is left out, and exit with 1
     #[arg(long)]
     salvage: bool,
+    #[command(flatten)]
+    sizes: SizesArg,
     #[command(flatten)]
     keyring: KeyringArg,
     #[command(flatten)]
     encrypt: EncryptArg,
-    /// How the report is written: to standard output, or to standard error with --output -
+    /// Format of the report, which goes to standard output, or to standard error with --output -
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Binary logs or relay logs; - is standard input
@@ -57,7 +62,7 @@ struct Job {
     target: Result<Target>,
 }
 
-/// What is done to each log.
+/// The rewriting of each log.
 struct Settings {
     rewrite: Rewrite,
     salvage: bool,
@@ -84,10 +89,10 @@ impl RewriteArgs {
         let names: Vec<_> = jobs.iter().map(|job| job.log.to_string()).collect();
         let out: Box<dyn Write> =
             if self.output.is_stdout() { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
-        let mut report = Report::new(out, self.format, verb, &names);
+        let mut report = Report::new(out, self.format, self.sizes, verb, &names);
         let mut exit = Exit::Done;
-        for (job, name) in jobs.into_iter().zip(&names) {
-            match job.run(&settings, positions.as_mut()) {
+        for ((job, name), number) in jobs.into_iter().zip(&names).zip(1..) {
+            match job.run(&settings, positions.as_mut(), (number, names.len())) {
                 Ok(Rewritten { target, summary, lost }) => {
                     if let Some(cut) = summary.cut {
                         warn_cut(&name, cut, "; they are left out");
@@ -126,26 +131,32 @@ impl RewriteArgs {
     }
 }
 
-/// What came of a log.
+/// The result for a log.
 struct Rewritten {
     target: Target,
     summary: Summary,
-    lost: Vec<Lost>,
+    lost: Vec<LostRange>,
 }
 
 impl Job {
-    fn run(self, settings: &Settings, positions: Option<&mut Positions<'_>>) -> Result<Rewritten> {
+    fn run(
+        self,
+        settings: &Settings,
+        positions: Option<&mut Positions<'_>>,
+        number: (usize, usize),
+    ) -> Result<Rewritten> {
         let &Settings { rewrite, salvage, workers, .. } = settings;
         let Job { log, metadata, target } = self;
         let metadata = metadata?;
         let target = target?;
         let input = log.open(settings.keyring.as_ref())?;
+        mariadb::warn_of(&log);
         let lost = if salvage { lost_parts(&log, &input)? } else { Vec::new() };
         let mut output = target.create_log(metadata.as_ref())?;
         let size = metadata.filter(Metadata::is_file).map(|metadata| metadata.len());
-        let progress = Progress::new(&log, size);
-        let mut note = positions.map(|positions| |moved| positions.note(&log, &moved));
-        let moved = note.as_mut().map(|note| note as &mut dyn FnMut(Moved) -> io::Result<()>);
+        let progress = Progress::of(&log, size, number);
+        let input = progress.watch(input);
+        let mut note = positions.map(|positions| |moved: MovedTransaction| positions.note(&log, &moved));
         let mut encrypting;
         let out: &mut dyn Write = match &settings.encrypt {
             Some(key) => {
@@ -156,23 +167,26 @@ impl Job {
             }
             None => &mut output,
         };
-        let summary =
-            rewrite_without(&lost, input, out, rewrite, workers, moved, &mut |bytes| progress.at(bytes));
-        let summary = summary.map_err(|error| Failure::rewriting(&log, &target, &error))?;
+        let mut at = |bytes| progress.at(bytes);
+        let mut rewriter = Rewriter::new(rewrite).workers(workers).without(&lost).on_progress(&mut at);
+        if let Some(note) = &mut note {
+            rewriter = rewriter.on_moved(note);
+        }
+        let summary = rewriter.run(input, out).map_err(|error| Failure::rewriting(&log, &target, &error))?;
         output.finish()?;
         Ok(Rewritten { target, summary, lost })
     }
 }
 
-fn lost_parts(log: &LogPath, input: &Input) -> Result<Vec<Lost>> {
+fn lost_parts(log: &LogPath, input: &Input) -> Result<Vec<LostRange>> {
     match input {
         Input::Places(places) => survey(places).map_err(|error| Failure::reading(log, &error)),
         _ => Err(Failure::of(log, "can't be read twice, expected a file for --salvage")),
     }
 }
 
-/// Tells what is not in the output.
-fn warn_lost(log: &dyn Display, Lost { range, damage, gtid, why }: &Lost) {
+/// Reports what is missing from the output.
+fn warn_lost(log: &dyn Display, LostRange { range, damage, gtid, why }: &LostRange) {
     let place = if why.starts_with("at ") { String::new() } else { format!("at {damage}: ") };
     let transaction = gtid.map(|gtid| format!(", with transaction {gtid}")).unwrap_or_default();
     let Range { start, end } = range;

@@ -1,4 +1,4 @@
-//! The file that says where each transaction was and is: what moves a position with its log.
+//! The file that says where each transaction was and is, to translate positions from the old log to the new.
 //!
 //! One line a transaction, tabs between the columns of [`HEADING`]: the log as it was named, the GTID, and
 //! where the transaction begins and ends in the old log and in the new one.
@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use binlogz_flow::Moved;
+use binlogz_flow::MovedTransaction;
 
 use super::Job;
 use crate::failure::{Failure, Result};
@@ -16,7 +16,7 @@ use crate::output::{self, Output, Target};
 /// The first line.
 const HEADING: &str = "file\tgtid\told_start\told_end\tnew_start\tnew_end";
 
-/// What stands for the GTID of a transaction that has none.
+/// The placeholder for the GTID of a transaction without one.
 const ANONYMOUS: &str = "ANONYMOUS";
 
 /// Where the file goes, if it may go there.
@@ -51,9 +51,13 @@ impl<'a> Positions<'a> {
         Ok(positions)
     }
 
-    /// Notes a transaction. A failure is kept for [`Positions::forget`]: whoever passes the error on does not
+    /// Notes a transaction. A failure is kept for [`Positions::forget`]: the code that passes the error on does not
     /// know what it is about.
-    pub(super) fn note(&mut self, log: &dyn Display, Moved { gtid, old, new }: &Moved) -> io::Result<()> {
+    pub(super) fn note(
+        &mut self,
+        log: &dyn Display,
+        MovedTransaction { gtid, old, new }: &MovedTransaction,
+    ) -> io::Result<()> {
         let gtid: &dyn Display = match gtid {
             Some(gtid) => gtid,
             None => &ANONYMOUS,

@@ -8,6 +8,7 @@ use std::num::NonZeroUsize;
 
 use binlogz_binlog::printable;
 use binlogz_encryption::Keyring;
+use binlogz_figures::grouped;
 use binlogz_flow::{Verdict, verify};
 use clap::Args;
 use serde::Serialize;
@@ -18,25 +19,26 @@ use crate::failure::{Failure, Result, complain, warn_cut};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::progress::Progress;
-use crate::report::{CutReport, Format, grouped};
+use crate::report::{CutReport, Format};
+use crate::units;
 
-/// Check binary logs to the last byte, or whether they mean the same
+/// Check every byte of binary logs, or compare what two sequences of logs mean
 ///
 /// Reads every event, those in payloads included: frames, checksums, fields, rows, transaction lengths and
 /// positions, the order of events.
 ///
 /// With --same, compares two sequences of logs: the same transactions with the same events, however they are
-/// compressed and cut into files. Tells the first difference.
+/// compressed and divided into files. Reports the first difference.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Verify {
-    /// Compare the logs before -- with those behind it
+    /// Compare the logs before -- with those after it
     #[arg(long, requires = "against")]
     same: bool,
     /// Threads that work at once [default: one for each core]
-    #[arg(long, short, value_name = "N", conflicts_with = "same")]
+    #[arg(long, short, value_name = "N", value_parser = units::above_zero, conflicts_with = "same")]
     jobs: Option<NonZeroUsize>,
-    /// How the answer is written
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     #[command(flatten)]
@@ -44,7 +46,7 @@ pub(crate) struct Verify {
     /// Binary logs or relay logs; - is standard input
     #[arg(required = true, value_name = "FILE|-")]
     files: Vec<LogPath>,
-    /// What to compare with
+    /// The logs to compare with
     #[arg(last = true, requires = "same", value_name = "FILE|-")]
     against: Vec<LogPath>,
 }
@@ -68,9 +70,9 @@ impl Verify {
         let workers = workers(self.jobs);
         let mut answers = Vec::new();
         let mut exit = Exit::Done;
-        for log in &self.files {
+        for (log, number) in self.files.iter().zip(1..) {
             let name = log.to_string();
-            match check(log, keyring.as_ref(), workers) {
+            match check(log, (number, self.files.len()), keyring.as_ref(), workers) {
                 Ok(verdict) => {
                     if verdict.findings.problem_count > 0 {
                         exit = exit.max(Exit::Negative);
@@ -98,10 +100,16 @@ impl Verify {
     }
 }
 
-fn check(log: &LogPath, keyring: Option<&Keyring>, workers: usize) -> Result<Verdict> {
+fn check(
+    log: &LogPath,
+    number: (usize, usize),
+    keyring: Option<&Keyring>,
+    workers: usize,
+) -> Result<Verdict> {
     let size = log.size()?;
     let input = log.open(keyring)?;
-    let progress = Progress::new(log, size);
+    let progress = Progress::of(log, size, number);
+    let input = progress.watch(input);
     let verdict = verify(input, workers, &mut |bytes| progress.at(bytes));
     verdict.map_err(|error| Failure::reading(log, &error))
 }
@@ -144,7 +152,7 @@ struct Document<'a> {
     files: &'a [Answer],
 }
 
-/// What is said of a log, for machines.
+/// The result for a log, for machines.
 #[derive(Default, Serialize)]
 struct Answer {
     file: String,

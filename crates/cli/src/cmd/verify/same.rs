@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use binlogz_binlog::printable;
 use binlogz_encryption::Keyring;
-use binlogz_flow::same::{Difference, Found};
+use binlogz_figures::grouped;
+use binlogz_flow::same::{Difference, FoundEvent};
 use binlogz_flow::{Comparison, same};
 use serde::Serialize;
 
@@ -14,9 +15,9 @@ use crate::Exit;
 use crate::failure::{Failure, Result, warn_cut};
 use crate::log_path::{LogPath, check_stdin_once};
 use crate::progress::Progress;
-use crate::report::{Format, grouped};
+use crate::report::Format;
 
-/// Compares the logs of both sides and tells the first difference.
+/// Compares the logs of both sides and prints the first difference.
 pub(super) fn run(sides: [&[LogPath]; 2], keyring: Option<&Keyring>, format: Format) -> Result<Exit> {
     let all = sides.concat();
     check_stdin_once(&all)?;
@@ -41,6 +42,7 @@ pub(super) fn run(sides: [&[LogPath]; 2], keyring: Option<&Keyring>, format: For
 }
 
 /// A log by its side and number.
+#[expect(clippy::indexing_slicing, reason = "both come from the comparison of these logs")]
 fn log(sides: [&[LogPath]; 2], side: usize, number: usize) -> &LogPath {
     &sides[side][number]
 }
@@ -50,7 +52,7 @@ fn write_text(sides: [&[LogPath]; 2], comparison: &Comparison, out: &mut dyn Wri
     let Some(difference) = &comparison.difference else {
         return writeln!(out, "same: {transactions} transactions, {events} events");
     };
-    writeln!(out, "different: {}, behind {events} events that are the same", difference.what())?;
+    writeln!(out, "different: {}, after {events} equal events", difference.what())?;
     for (side, found) in difference.found.iter().enumerate() {
         match found {
             Some(found) => {
@@ -58,7 +60,7 @@ fn write_text(sides: [&[LogPath]; 2], comparison: &Comparison, out: &mut dyn Wri
                 let log = printable(&log);
                 writeln!(out, "  {log} at {}: {}", found.place.offset, Description(found))?;
             }
-            None => match sides[side].last() {
+            None => match sides.get(side).and_then(|logs| logs.last()) {
                 Some(log) => writeln!(out, "  {}: no more events", printable(&log.to_string()))?,
                 None => writeln!(out, "  no log")?,
             },
@@ -68,11 +70,11 @@ fn write_text(sides: [&[LogPath]; 2], comparison: &Comparison, out: &mut dyn Wri
 }
 
 /// An event in words.
-struct Description<'a>(&'a Found);
+struct Description<'a>(&'a FoundEvent);
 
 impl fmt::Display for Description<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Found { place, header, body_size, gtid, .. } = self.0;
+        let FoundEvent { place, header, body_size, gtid, .. } = self.0;
         write!(f, "{} event", header.event_type)?;
         if place.payload_end_log_pos.is_some() {
             write!(f, " in a payload")?;
@@ -120,7 +122,7 @@ impl Answer {
     fn of(sides: [&[LogPath]; 2], comparison: &Comparison) -> Self {
         let difference = comparison.difference.as_ref().map(|difference| {
             let Difference { found: [a, b] } = difference;
-            let report = |side: usize, found: &Found| FoundReport {
+            let report = |side: usize, found: &FoundEvent| FoundReport {
                 file: log(sides, side, found.log).to_string(),
                 offset: found.place.offset,
                 in_payload: found.place.payload_end_log_pos.is_some(),

@@ -1,4 +1,4 @@
-//! What is neither statement nor row: the line in front of every event, GTIDs, commits, payloads.
+//! Everything that is neither statement nor row: the line before every event, GTIDs, commits, payloads.
 
 use std::io::{self, Write as _};
 
@@ -13,14 +13,14 @@ use binlogz_flow::events::Event;
 use super::select::{gtid_of, unreadable};
 use super::{Next, Run};
 use crate::mysqlbinlog::around::push_log_end;
-use crate::mysqlbinlog::base64_lines::push_base64_lines;
-use crate::mysqlbinlog::hexdump::{push_hexdump, push_hexdump_header, push_hexdump_rest};
-use crate::mysqlbinlog::number::{push_signed, push_unsigned};
 use crate::mysqlbinlog::options::Base64Output;
 use crate::mysqlbinlog::query::end_line;
 use crate::mysqlbinlog::shown::Shown;
+use crate::mysqlbinlog::write::base64_lines::push_base64_lines;
+use crate::mysqlbinlog::write::hexdump::{push_hexdump, push_hexdump_header, push_hexdump_rest};
+use crate::mysqlbinlog::write::number::{push_signed, push_unsigned};
 
-/// Bytes of a large event that are dumped at a time: whole lines.
+/// Bytes of a large event that are dumped at once: whole lines.
 const HEXDUMP_PIECE: u64 = 64 << 10;
 
 impl Run<'_> {
@@ -28,7 +28,7 @@ impl Run<'_> {
     pub(super) fn header(&mut self, shown: &Shown<'_>) {
         let head = &mut self.text.head;
         let server_id = shown.header.server_id & self.options.selection.server_id_mask;
-        // Neighbours mostly begin alike.
+        // Neighbouring events mostly begin the same way.
         let front = &mut self.pen.front;
         if front.time != shown.header.timestamp || front.server_id != server_id || front.text.is_empty() {
             (front.time, front.server_id) = (shown.header.timestamp, server_id);
@@ -230,7 +230,7 @@ impl Run<'_> {
         let mode = options.base64_output;
         let encoded = mode != Base64Output::Never && !options.short_form;
         let is_relay_log = shown.header.flags.contains(HeaderFlags::RELAY_LOG);
-        // One without a position is what a server sends in front of its events: no log ends there.
+        // An event without a position is what a server sends before its events: it does not end a log.
         let ends_log = self.state.begun && shown.header.end_log_pos > 0;
         self.state.begun |= !is_relay_log;
         if ends_log && !is_relay_log {
@@ -242,7 +242,8 @@ impl Run<'_> {
             self.state.printed_format_description = true;
         }
         if self.emit {
-            // A checksum stands behind a format description that tells of checksums, even if it tells of none.
+            // A format description that names a checksum algorithm is followed by a checksum, even if the
+            // algorithm is none.
             let has_algorithm = shown.bytes.len() > HEADER_SIZE + shown.body.len();
             let description = match FormatDescription::decode(shown.body, has_algorithm) {
                 Ok(description) => description,
@@ -317,7 +318,7 @@ impl Run<'_> {
             return Ok(None);
         }
         let event_type = shown.header.event_type;
-        // Even --short-form tells of a prepared transaction.
+        // Even --short-form shows a prepared transaction.
         if !options.short_form || event_type == EventType::XA_PREPARE {
             self.header(shown);
         }
@@ -376,7 +377,7 @@ impl Run<'_> {
                 head.extend_from_slice(event.view_name());
                 head.push(b'\n');
             }
-            // Of a type that is not known here, as the padding that Aurora writes.
+            // Of an unknown type, such as the padding that Aurora writes.
             _ if shown.header.flags.contains(HeaderFlags::IGNORABLE) => {
                 head.extend_from_slice(b"\tIgnorable\n# Unrecognized ignorable event\n");
             }
@@ -386,8 +387,8 @@ impl Run<'_> {
     }
 }
 
-/// The version of the server that wrote the transaction. What has no commit times (5.7 and before) has version 0, what
-/// has them alone (8.0.1 to 8.0.13) an unknown one.
+/// The version of the server that wrote the transaction. Without commit times (5.7 and before) it is 0; with
+/// commit times alone (8.0.1 to 8.0.13) it is unknown.
 pub(super) fn immediate_version(gtid: &AnyGtidEvent<'_>) -> u32 {
     let unknown = if gtid.commit_timestamps().is_none() { 0 } else { 999_999 };
     gtid.server_versions().map_or(unknown, |versions| versions.immediate)

@@ -1,11 +1,11 @@
-//! Prints the events of batches, on any core: the order they depend on is that of [`State`].
+//! Prints the events of batches, on any core; what depends on their order is in [`State`].
 //!
 //! ```text
-//! turn: state before the batch → all events pass by, nothing is printed → state behind it
+//! turn: state before the batch → all events pass by, nothing is printed → state after it
 //! text: state before the batch → the same again, printing                → Text
 //! ```
 //!
-//! With one worker there is nobody to wait for: one pass does both.
+//! With one worker there is no other to wait for: one pass does both.
 
 mod control;
 mod quick;
@@ -22,29 +22,30 @@ use binlogz_binlog::gtid::Tsid;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_flow::events::{EventBatch, EventList, Item, Listed, Turn};
 
-use super::local_time::LocalTime;
-use super::number::push_unsigned;
-use super::options::{Positions, PrintOptions};
+use super::options::PrintOptions;
 use super::rows_pen::RowsPen;
 use super::shown::{Shown, ShownBuffer};
 use super::state::{Buffered, State};
 use super::text::Text;
-use super::text_memory::TextMemory;
+use super::write::local_time::LocalTime;
+use super::write::number::push_unsigned;
+use super::write::text_memory::TextMemory;
+use crate::selection::Positions;
 use table_maps::TableMapTexts;
 use waiting::Waiting;
 
-/// What a batch became.
+/// The result of a batch.
 #[derive(Debug)]
 pub struct Printed {
     /// Its text.
     pub text: Text,
-    /// The state at its end, if nothing behind it is shown.
+    /// The state at its end, if nothing after it is shown.
     pub ended: Option<State>,
-    /// To be told on stderr, in mysqlbinlog's words.
+    /// Warnings for stderr, in mysqlbinlog's words.
     pub warnings: Vec<String>,
 }
 
-/// A worker's printer. One for all its batches.
+/// A worker's printer, used for all its batches.
 #[derive(Debug)]
 pub struct Printer<'o> {
     options: &'o PrintOptions,
@@ -78,7 +79,7 @@ struct CommentFront {
     text: Vec<u8>,
 }
 
-/// A time that stands several times in the text of a GTID event.
+/// A time that occurs several times in the text of a GTID event.
 #[derive(Debug, Default)]
 struct CommitTime {
     /// `1795360310982997`.
@@ -104,13 +105,13 @@ impl CommitTime {
 enum Next {
     Go,
     Stop,
-    /// mysqlbinlog refuses to show it, but goes on behind it inside a payload.
+    /// mysqlbinlog refuses to show it, but inside a payload continues after it.
     Error(String),
     /// Bytes that can't be read.
     Damaged(String),
 }
 
-/// Which of the two things a pass does.
+/// What a pass does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
     State,
@@ -127,18 +128,18 @@ struct Run<'r> {
     text: &'r mut Text,
     pass: Pass,
     emit: bool,
-    /// The events, and which of them is looked at; none of a log's end, and of an event that stands in no log.
+    /// The events, and the current one; none at a log's end, and for an event that is in no log.
     events: Option<Listed<'r>>,
     /// Where the text is written.
     memory: Option<&'r TextMemory>,
     place: usize,
-    /// Something of the open statement was left to be printed by earlier passes, and its `BINLOG` begun.
+    /// Earlier passes left part of the open statement to be printed, and began its `BINLOG`.
     left_open: bool,
     left_body_open: bool,
 }
 
 impl<'o> Printer<'o> {
-    /// A printer for a run with so many workers.
+    /// A printer for a run with this many workers.
     pub fn new(options: &'o PrintOptions, positions: Positions, workers: usize) -> Self {
         Printer {
             options,
@@ -201,7 +202,7 @@ impl<'o> Printer<'o> {
                 return Ok(Some(Printed { text, ended, warnings }));
             }
             if let Some(ahead) = ahead {
-                // What the text pass alone finds out goes on with the state.
+                // The state carries on what only the text pass finds out.
                 let warnings = state.take_warnings();
                 state = State { warnings, ..ahead };
             }
@@ -266,7 +267,7 @@ impl<'r> Run<'r> {
     }
 }
 
-/// Text that comes of no event of a log.
+/// Prints text that does not come from an event of a log.
 fn print_apart(
     options: &PrintOptions,
     positions: Positions,
@@ -279,7 +280,7 @@ fn print_apart(
     Ok(text)
 }
 
-/// Prints what a log that ended had not shown yet.
+/// Prints what was not yet shown of a log that ended.
 ///
 /// # Errors
 ///
@@ -287,14 +288,14 @@ fn print_apart(
 pub fn end_log(options: &PrintOptions, positions: Positions, state: &mut State) -> io::Result<Text> {
     print_apart(options, positions, state, |run| {
         if run.state.skipped_end < positions.start {
-            // Reading on, mysqlbinlog came to the end.
+            // mysqlbinlog, reading on, reached the end.
             run.state.skipped_to = Some(run.state.skipped_end);
         }
         run.release_format_description()
     })
 }
 
-/// Prints an event that stands in no log: the rotate event that a server sends in front of each file.
+/// Prints an event that is in no log: the rotate event that a server sends before each file.
 ///
 /// # Errors
 ///

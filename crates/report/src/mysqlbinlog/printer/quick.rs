@@ -1,8 +1,8 @@
-//! The state pass over the events that nearly every transaction is made of. Most of them leave nothing behind that
-//! the next one does not replace: their type is all that is looked at, but for what stands behind the last transaction
-//! that ended.
+//! The state pass over the events that make up nearly every transaction. Most of them leave nothing that the
+//! next one does not replace: only their type is read, except for what follows the last transaction that
+//! ended.
 //!
-//! | event | what it leaves behind |
+//! | event | what it leaves |
 //! |---|---|
 //! | GTID | a transaction is about to begin; the last one: the server's version |
 //! | `BEGIN` with the settings of the one before | the transaction is open |
@@ -10,8 +10,8 @@
 //! | XID | the transaction is over |
 //! | payload | nothing |
 //!
-//! All others, and all events of a run that does not show everything, are looked at whole ([`super::select`]). What is
-//! wrong with an event is found by the pass that prints it, which ends the run there.
+//! All other events, and all events of a run that does not show everything, are read in full
+//! ([`super::select`]). Errors in an event are found by the pass that prints it, which ends the run there.
 
 use std::io;
 
@@ -25,10 +25,10 @@ use super::control::immediate_version;
 use super::statement::starts_group;
 use crate::mysqlbinlog::options::Base64Output;
 
-/// In front of what is compared of a statement: the thread, and how long it took.
+/// Bytes before the compared part of a statement: the thread, and how long it took.
 const QUERY_TIMES_SIZE: usize = 8;
 
-/// What of the events so far matters to those behind them.
+/// What later events need to know of earlier ones.
 #[derive(Default)]
 struct Seen<'l> {
     /// The last statement, if it was a `BEGIN` whose settings are in force.
@@ -37,7 +37,7 @@ struct Seen<'l> {
 }
 
 impl<'l> Run<'l> {
-    /// Lets events pass by without printing any.
+    /// Passes over events without printing any.
     pub(super) fn pass_state(&mut self, events: Listed<'l>) -> io::Result<()> {
         let mut seen = Seen::default();
         let mut place = 0;
@@ -66,7 +66,7 @@ impl<'l> Run<'l> {
         Ok(())
     }
 
-    /// Lets the usual events from `from` on pass; the place of the first one that is none.
+    /// Passes over the usual events from `from` on; returns the place of the first other one.
     fn pass_usual(&mut self, events: Listed<'l>, from: usize, seen: &mut Seen<'l>) -> io::Result<usize> {
         let (mut end, mut count, mut gtid) = (events.len(), 0, None);
         for (place, event_type) in events.types(from) {
@@ -106,7 +106,7 @@ impl<'l> Run<'l> {
         Ok(end)
     }
 
-    /// Whether nothing was asked for that tells some events from others.
+    /// Whether everything is shown, so that events need not be told apart.
     fn shows_all(&self) -> bool {
         let (options, selection) = (self.options, &self.options.selection);
         let all_transactions = selection.include_gtids.is_none()
@@ -126,7 +126,7 @@ impl<'l> Run<'l> {
         all_transactions && all_tables && all_servers && whole_log && as_they_are && can_be_encoded
     }
 
-    /// Lets a usual event pass.
+    /// Passes over a usual event.
     fn pass_quickly(&mut self, event: Outline<'l>, events: Listed<'l>) -> io::Result<()> {
         match event.event_type {
             EventType::XID => self.state.end_transaction(),
@@ -153,7 +153,7 @@ impl<'l> Seen<'l> {
     }
 }
 
-/// Whether the transaction and its last statement are over behind an event, so that of what came before nothing is open.
+/// Whether the transaction and its last statement are over after an event, so that nothing before it is open.
 fn ends_all(events: Listed<'_>, place: usize) -> bool {
     let is_xid = |event: Outline<'_>| event.event_type == EventType::XID;
     let ends_statement = |event: Outline<'_>| {
@@ -164,10 +164,10 @@ fn ends_all(events: Listed<'_>, place: usize) -> bool {
     events.outline(place).is_some_and(is_xid) && events.outline(place - 1).is_some_and(ends_statement)
 }
 
-/// What is the same of a `BEGIN` that leaves nothing else behind than this one.
+/// The part of a `BEGIN` that is the same in each one that leaves the same state.
 fn begin_of<'l>(event: Outline<'l>) -> Option<(HeaderFlags, &'l [u8])> {
     let query = QueryEvent::decode(event.body).ok()?;
-    // Of some statements the thread is shown too.
+    // Some statements also show the thread.
     let is_begin = starts_group(StatementKind::of(query.statement))
         && !event.flags.contains(HeaderFlags::THREAD_SPECIFIC);
     Some((event.flags, event.body.get(QUERY_TIMES_SIZE..)?)).filter(|_| is_begin)

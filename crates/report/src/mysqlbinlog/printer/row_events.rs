@@ -9,16 +9,16 @@ use binlogz_flow::events::{Event, TableEvent};
 
 use super::select::unreadable;
 use super::{Next, Run};
-use crate::mysqlbinlog::number::push_unsigned;
 use crate::mysqlbinlog::options::Base64Output;
+use crate::mysqlbinlog::rows::table_columns::push_columns;
 use crate::mysqlbinlog::shown::Shown;
-use crate::mysqlbinlog::table_columns::push_columns;
+use crate::mysqlbinlog::write::number::push_unsigned;
 
-/// The first server whose table maps tell of generated invisible primary keys.
+/// The first server whose table maps mark generated invisible primary keys.
 const TELLS_OF_GENERATED_KEYS: u32 = 80_030;
 
 impl Run<'_> {
-    /// Table maps, row events and the statements behind them.
+    /// Prints table maps, row events and the statements after them.
     pub(super) fn row_related(&mut self, shown: &Shown<'_>, event: Option<&Event<'_>>) -> io::Result<Next> {
         let Some(event) = event else { return Ok(Next::Go) };
         let length = event.log.lengths.of(shown.header.event_type);
@@ -35,7 +35,7 @@ impl Run<'_> {
                 };
                 if self.is_ignored(&map) {
                     if self.emit {
-                        // Rows of it are passed over, but the table map is in force.
+                        // Its rows are skipped, but the table map is in force.
                         self.pen.rows.table_map(event);
                     }
                     self.state.skipped_in_transaction = true;
@@ -84,8 +84,8 @@ impl Run<'_> {
         self.rows_query(shown)
     }
 
-    /// Lets an event pass of which nothing but a few bytes matters to the events behind it. `false`: it
-    /// has to be looked at whole.
+    /// Passes over an event of which only a few bytes matter to later events. `false` if it has to be read in
+    /// full.
     pub(super) fn pass_quietly(
         &mut self,
         event_type: EventType,

@@ -1,4 +1,4 @@
-//! Which events are shown: mysqlbinlog's options, and its ways, one event after the other.
+//! Which events are shown: mysqlbinlog's options and behaviour, one event after the other.
 
 use std::io;
 
@@ -12,13 +12,13 @@ use binlogz_flow::events::Event;
 
 use super::statement::ends_group;
 use super::{Next, Run};
-use crate::mysqlbinlog::number::push_unsigned;
 use crate::mysqlbinlog::query::end_line;
 use crate::mysqlbinlog::shown::Shown;
 use crate::mysqlbinlog::state::{Buffered, Stop};
+use crate::mysqlbinlog::write::number::push_unsigned;
 
 impl Run<'_> {
-    /// An event as it stands in its log: before `--start-position` only the first few are looked at.
+    /// Takes an event of the log: before `--start-position` only the first few are read.
     pub(super) fn log_event(&mut self, event: &Event<'_>) -> io::Result<()> {
         let offset = event.position.offset;
         let start = self.positions.start;
@@ -43,8 +43,8 @@ impl Run<'_> {
         self.event(event)
     }
 
-    /// An event before `--start-position`: mysqlbinlog reads on from the begin of the log as long as
-    /// there are events that belong to it, and shows the format description where it stopped.
+    /// An event before `--start-position`: mysqlbinlog reads from the start of the log as long as there are
+    /// events that belong to it, and shows the format description where it stopped.
     pub(super) fn skipped_event(&mut self, event: &Event<'_>) -> io::Result<()> {
         let offset = event.position.offset;
         let event_type = event.header.event_type;
@@ -93,7 +93,7 @@ impl Run<'_> {
         });
     }
 
-    /// Shows the format description of a log that is not shown from its begin.
+    /// Shows the format description of a log that is not shown from its start.
     pub(super) fn release_format_description(&mut self) -> io::Result<()> {
         if !std::mem::take(&mut self.state.held_format_description) {
             return Ok(());
@@ -121,8 +121,8 @@ impl Run<'_> {
         ended
     }
 
-    /// Of several logs one behind the other, positions count from the first; that of a format
-    /// description is where its log begins.
+    /// For several logs in a row, positions count from the first; the position of a format description is
+    /// where its log begins.
     fn place(&mut self, shown: &mut Shown<'_>) {
         if shown.inside_payload {
             return;
@@ -155,7 +155,7 @@ impl Run<'_> {
         self.state.entries += 1;
         match next {
             Next::Go => {}
-            // mysqlbinlog does not hear what comes of an event inside a payload.
+            // mysqlbinlog ignores the result of an event inside a payload.
             Next::Stop if shown.inside_payload => {}
             Next::Error(line) if shown.inside_payload => {
                 if self.emit {
@@ -230,7 +230,7 @@ impl Run<'_> {
         self.chosen_event(shown, event)
     }
 
-    /// Whether the transaction's GTID is not asked for.
+    /// Whether the transaction's GTID is excluded.
     pub(super) fn is_filtered_by_gtid(&mut self, shown: &Shown<'_>) -> bool {
         let selection = &self.options.selection;
         let filtered = self.state.filtered_by_gtid;
@@ -303,7 +303,7 @@ impl Run<'_> {
         }
     }
 
-    /// Writes past what waits in the head.
+    /// Writes directly, bypassing what waits in the head.
     pub(super) fn direct(&mut self, line: &[u8]) {
         if self.emit {
             self.text.out.text.extend_from_slice(line);

@@ -1,4 +1,4 @@
-//! Statements, what is set for them, and the files of LOAD DATA.
+//! Statements, their settings, and the files of LOAD DATA.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -15,12 +15,12 @@ use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{Error as BinlogError, EventType};
 
 use super::{Next, Pass, Run};
-use crate::mysqlbinlog::number::{push_general, push_signed, push_unsigned};
 use crate::mysqlbinlog::query::{end_line, push_charset, push_description, push_settings};
-use crate::mysqlbinlog::quote::{push_identifier, push_quoted};
 use crate::mysqlbinlog::shown::Shown;
+use crate::mysqlbinlog::write::number::{push_general, push_signed, push_unsigned};
+use crate::mysqlbinlog::write::quote::{push_identifier, push_quoted};
 
-/// utf8mb3_general_ci: what names are written in.
+/// utf8mb3_general_ci: the collation of names.
 const NAMES_COLLATION: u16 = 33;
 
 impl Run<'_> {
@@ -120,7 +120,7 @@ impl Run<'_> {
                     _ => NAMES_COLLATION,
                 };
                 let charset = [NAMES_COLLATION, connection, NAMES_COLLATION];
-                // What was printed before is unknown where the text begins: then nothing is set back.
+                // Where the text begins, we don't know what was printed before: then nothing is reset.
                 let differs = self.state.session.charset != Some(charset);
                 if differs {
                     push_charset(head, charset);
@@ -171,7 +171,7 @@ impl Run<'_> {
         Ok(Ok(None))
     }
 
-    /// The file for a LOAD DATA: made, or the one that was made before the text is.
+    /// The file for a LOAD DATA: a new one, or the one made before the text.
     pub(super) fn load_file(&mut self, file_id: u32) -> io::Result<PathBuf> {
         if self.pass == Pass::Text
             && let Some(path) = self.state.made_files.pop_front()
@@ -234,10 +234,11 @@ impl Run<'_> {
     }
 }
 
-/// The rows of a LOAD DATA are for whoever prints the log alone: the folder is often one that all may read.
+/// Only the user who prints the log may read the rows of a LOAD DATA: the folder is often readable by
+/// everyone.
 const LOAD_FILE_MODE: u32 = 0o600;
 
-/// Makes a file with a name of its own, as mysqlbinlog names it.
+/// Makes a file with a unique name, as mysqlbinlog names it.
 pub(super) fn make_file(folder: &Path, file_id: u32) -> io::Result<PathBuf> {
     for number in 0.. {
         let path = folder.join(format!("SQL_LOAD_MB-{file_id:x}-{number:x}"));

@@ -1,10 +1,10 @@
-//! What is shown of a table map. Most are those of tables that were just shown, byte by byte: their text is kept.
+//! The text of a table map. Most repeat a table that was just shown, byte by byte: their text is kept.
 
 use binlogz_binlog::Result;
 use binlogz_binlog::event::{TableId, TableMapEvent, TableMapFlags};
 
-use crate::mysqlbinlog::number::push_unsigned;
-use crate::mysqlbinlog::quote::push_identifier;
+use crate::mysqlbinlog::write::number::push_unsigned;
+use crate::mysqlbinlog::write::quote::push_identifier;
 
 /// Tables whose text is kept, by the low bits of their numbers: a power of two.
 const KEPT: usize = 16;
@@ -21,9 +21,9 @@ pub(super) struct TableMapTexts {
 /// What is shown of a table map.
 #[derive(Debug)]
 pub(super) struct TableMapText {
-    /// The event's body; empty if there is no text for another one like it.
+    /// The event's body; empty if its text can't be reused.
     body: Vec<u8>,
-    /// How the log it stood in lays it out.
+    /// The post-header length in its log.
     post_header_length: u8,
     pub(super) table_id: TableId,
     /// Its first column is a generated invisible primary key.
@@ -112,7 +112,7 @@ mod tests {
         }
         let cut = &body(7, b"two")[..12];
         assert!(texts.find(cut, 8).is_err());
-        // The text that was there is not taken for that of the one that can't be read.
+        // The old text is not used for the table map that can't be read.
         assert!(texts.find(cut, 8).is_err());
     }
 }

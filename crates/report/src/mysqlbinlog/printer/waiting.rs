@@ -1,9 +1,9 @@
-//! What waits for the end of its statement: table maps and row events, of which `BINLOG` statement and `###` lines
-//! are printed behind the headers of them all.
+//! What waits for the end of its statement: table maps and row events, whose `BINLOG` statement and `###`
+//! lines are printed after the headers of all of them.
 //!
-//! A statement that begins and ends in one batch is printed straight where it belongs. What a batch leaves open is
-//! printed for the [`super::super::Assembler`] to put where it ends; of a large statement the events themselves are
-//! kept until then.
+//! A statement that begins and ends in one batch is printed straight in place. What a batch leaves open is
+//! printed for the [`super::super::Assembler`] to put where the statement ends; for a large statement the
+//! events themselves are kept until then.
 
 use std::io;
 
@@ -24,11 +24,11 @@ pub(super) struct Waiting {
     /// Its place among the events of the pass.
     place: usize,
     is_rows: bool,
-    /// Of rows, whether their table map was shown.
+    /// For rows, whether their table map was shown.
     known: bool,
 }
 
-/// What comes of printing.
+/// The next step after printing.
 pub(super) fn next(printed: Result<(), Unprinted>) -> io::Result<Next> {
     match printed {
         Ok(()) => Ok(Next::Go),
@@ -38,7 +38,7 @@ pub(super) fn next(printed: Result<(), Unprinted>) -> io::Result<Next> {
 }
 
 impl Run<'_> {
-    /// Lets the event that is looked at wait. `rows`: the table, if it has some.
+    /// Lets the current event wait. `rows`: the table, if it has rows.
     #[inline]
     pub(super) fn wait(&mut self, body: &[u8], rows: Option<TableId>) {
         let has_body = self.options.base64_output != Base64Output::DecodeRows;
@@ -48,13 +48,13 @@ impl Run<'_> {
         }
         self.state.rows_waiting = true;
         self.state.body_open |= has_body;
-        // The body is the same in every pass; of an event inside a payload the header is not.
+        // The body is the same in every pass; the header of an event inside a payload is not.
         self.state.open_size += (HEADER_SIZE + body.len()) as u64;
         let known = has_lines && rows.is_some_and(|table| self.state.known_tables.contains(&table));
         self.pen.waiting.push(Waiting { place: self.place, is_rows: rows.is_some(), known });
     }
 
-    /// A statement in rows is over: what waits is printed.
+    /// Ends a statement in rows: prints what waits.
     pub(super) fn end_rows(&mut self) -> io::Result<Next> {
         let printed = if self.emit { self.print_waiting() } else { Ok(()) };
         self.pen.waiting.clear();
@@ -83,7 +83,7 @@ impl Run<'_> {
         printed
     }
 
-    /// Leaves what still waits to later passes: its text or, where there is much of it, the events.
+    /// Leaves what still waits to later passes: its text or, if there is much of it, the events.
     pub(super) fn leave_open(&mut self) -> io::Result<()> {
         let Some(events) =
             self.events.filter(|_| !self.pen.waiting.is_empty() && self.state.stopped.is_none())

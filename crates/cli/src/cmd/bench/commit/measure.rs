@@ -1,4 +1,4 @@
-//! One run: so many committers for so long, on a log in a temporary folder.
+//! One run: a number of committers for a period of time, on a log in a temporary folder.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use binlogz_atomic_file::TemporaryFolder;
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{
     Bitmap, ColumnType, OptionalMetadata, RowsEvent, RowsFlags, TableId, TableMapEvent, TableMapFlags,
@@ -15,17 +16,17 @@ use binlogz_binlog::event::{
 use binlogz_binlog::gtid::ServerUuid;
 use binlogz_engine::{Engine, EngineOptions, Outcome, Session, Value};
 use binlogz_experiments::published::published;
+use binlogz_figures::Quantiles;
 use binlogz_payload::CompressionLevel;
-use binlogz_report::quantiles::Quantiles;
 use binlogz_store::FileStorage;
-use tempfile::TempDir;
 
-use crate::interrupt::unfinished;
+/// The prefix of the name of the folder for a run's log.
+const FOLDER_PREFIX: &str = "binlogz-bench-";
 
 /// Enough for a commit; five thousand of them take address space, not memory.
 const STACK_SIZE: usize = 512 << 10;
 
-/// Bytes of a transaction's events beside the row's text: BEGIN, table map, rows, XID.
+/// Bytes of a transaction's events apart from the row's text: BEGIN, table map, rows, XID.
 const EVENTS_SIZE: u32 = 19 + 19 + 45 + 36 + 27;
 
 /// Bytes of a GTID event, checksums and all, that the bare loop writes as well.
@@ -45,7 +46,7 @@ impl Cell {
         self.level.map_or_else(|| "off".to_owned(), |level| level.get().to_string())
     }
 
-    /// What the study has for it.
+    /// The study's figure for it.
     pub(super) fn published(&self) -> Option<f64> {
         let known = published().insert.rows.iter().find(|row| row.threads == self.committers)?;
         match (self.level, self.policy) {
@@ -94,32 +95,14 @@ impl Measured {
     }
 }
 
-/// A folder that goes also when the run is interrupted.
-struct Folder(TempDir);
-
-impl Folder {
-    fn new(dir: &Path) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("binlogz-bench-").tempdir_in(dir)?;
-        unfinished().push(folder.path().to_owned());
-        Ok(Folder(folder))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let path = self.0.path().to_owned();
-        unfinished().retain(|unfinished| *unfinished != path);
-    }
-}
-
 fn nanos(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Appends as many bytes as a plain transaction has and syncs, over and over: what the disk can do.
+/// Appends as many bytes as a plain transaction has and syncs, over and over: the limit of the disk.
 pub(super) fn bare_loop(dir: &Path, size: u32, time: Duration) -> io::Result<Measured> {
-    let folder = Folder::new(dir)?;
-    let path = folder.0.path().join("bare");
+    let folder = TemporaryFolder::begin(dir, FOLDER_PREFIX)?;
+    let path = folder.path().join("bare");
     let mut file = OpenOptions::new().append(true).create(true).open(path)?;
     let bytes = vec![b'x'; (size + AROUND_SIZE) as usize];
     let (start, mut latencies, mut commits) = (Instant::now(), Quantiles::default(), 0);
@@ -136,8 +119,8 @@ pub(super) fn bare_loop(dir: &Path, size: u32, time: Duration) -> io::Result<Mea
 
 /// One cell.
 pub(super) fn run(dir: &Path, cell: Cell, size: u32, time: Duration) -> io::Result<Measured> {
-    let folder = Folder::new(dir)?;
-    let storage = FileStorage::open(folder.0.path()).map_err(io::Error::other)?;
+    let folder = TemporaryFolder::begin(dir, FOLDER_PREFIX)?;
+    let storage = FileStorage::open(folder.path()).map_err(io::Error::other)?;
     let variables = [
         ("flush_log_at_commit", Value::Integer(cell.policy.into())),
         ("binlog_transaction_compression", Value::Integer(cell.level.is_some().into())),
@@ -158,7 +141,7 @@ pub(super) fn run(dir: &Path, cell: Cell, size: u32, time: Duration) -> io::Resu
     Ok(Measured { elapsed, latencies, syncs, bytes: end.saturating_sub(start) })
 }
 
-/// Lets all committers begin at once; how long it took, each commit's time, syncs.
+/// Starts all committers at once. Returns the total time, the time of each commit, and the syncs.
 fn commit(
     engine: &Engine,
     committers: u32,
@@ -186,7 +169,7 @@ fn commit(
                         break Ok(latencies);
                     }
                 };
-                // Whoever receives waits for all.
+                // The receiver waits for all.
                 let _ = send.send(done);
             };
             let spawned = thread::Builder::new().stack_size(STACK_SIZE).spawn_scoped(scope, committer);
@@ -234,7 +217,7 @@ struct Row {
     state: u64,
 }
 
-/// Bytes in front of the row's text: the NULL bits, the text's length.
+/// Bytes before the row's text: the NULL bits, the text's length.
 const ROW_START: usize = 1 + 4;
 
 impl Row {

@@ -1,21 +1,24 @@
 //! `binlogz bench commit`: how many transactions a second the binary log alone takes.
 //!
-//! The study of inserts against connections and flush policy, without a server: the engine commits to a log
-//! of its own on the user's disk. [`measure`] runs one cell, [`plot`] draws the curves.
+//! The study of inserts by connections and flush policy, without a server: the engine commits to a log of its
+//! own on the user's disk. [`measure`] runs one cell, [`plot`] draws the curves.
 
 mod measure;
 mod plot;
 
 use std::io::{self, BufWriter, Write};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use binlogz_figures::{Cell as Figure, Format, Section};
 use binlogz_payload::CompressionLevel;
-use binlogz_report::stats::{Cell as Figure, Format, Section};
 use clap::{Args, ValueEnum};
 
 use crate::Exit;
 use crate::failure::{Failure, Result};
+use crate::terminal::SizesArg;
+use crate::units;
 use measure::{Cell, Measured};
 
 /// Measure commits a second against committers, flush policy and compression
@@ -26,10 +29,10 @@ use measure::{Cell, Measured};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Commit {
-    /// Where the log is written, for as long as it is measured: the disk that is measured
+    /// Where the log is written during the run: the disk to measure
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// How many commit at once
+    /// Numbers of threads that commit at once
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = COMMITTERS,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     committers: Vec<u32>,
@@ -44,10 +47,10 @@ pub(crate) struct Commit {
     #[arg(long, value_name = "BYTES", default_value_t = TRANSACTION_SIZE,
           value_parser = clap::value_parser!(u32).range(200..=1 << 20))]
     size: u32,
-    /// Seconds for each run
-    #[arg(long, value_name = "SECONDS", default_value_t = SECONDS, value_parser = seconds)]
-    time: f64,
-    /// How figures are written
+    /// How long each run takes: 5s, 1m, or a number of seconds
+    #[arg(long, value_name = "TIME", default_value = TIME, value_parser = time)]
+    time: Duration,
+    /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Table)]
     format: FormatArg,
 }
@@ -55,11 +58,11 @@ pub(crate) struct Commit {
 /// Those of the published study of inserts, and 5,000.
 const COMMITTERS: [u32; 10] = [1, 4, 5, 10, 50, 100, 200, 500, 1000, 5000];
 
-/// About what one inserted row of a sysbench table takes.
+/// The approximate size of one inserted row of a sysbench table.
 const TRANSACTION_SIZE: u32 = 300;
 
 /// Long enough for thousands of commits, short enough for sixty runs.
-const SECONDS: f64 = 1.0;
+const TIME: &str = "1s";
 
 const EXAMPLES: &str = "Examples:
   binlogz bench commit --dir /var/lib/mysql-test
@@ -91,16 +94,17 @@ fn level(text: &str) -> std::result::Result<Level, String> {
     }
 }
 
-fn seconds(text: &str) -> std::result::Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("expected 0.01 to 3600".to_owned()),
+fn time(text: &str) -> std::result::Result<Duration, String> {
+    const RANGE: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(3600);
+    match units::duration_or_seconds(text) {
+        Ok(time) if RANGE.contains(&time) => Ok(time),
+        _ => Err("expected 0.01 to 3600 seconds".to_owned()),
     }
 }
 
 impl Commit {
     pub(in crate::cmd) fn run(self) -> Result<Exit> {
-        let time = Duration::from_secs_f64(self.time);
+        let time = self.time;
         let failed = |error| Failure::of(&self.dir.display(), error);
         let bare = measure::bare_loop(&self.dir, self.size, time).map_err(failed)?;
         let mut rows = Vec::new();
@@ -125,7 +129,7 @@ impl Commit {
             FormatArg::Json => Format::Json.write(&[section], out),
             FormatArg::Csv => Format::Csv.write(&[section], out),
             FormatArg::Table => {
-                Format::Table.write(&[section], out)?;
+                Format::Table(SizesArg::default().layout()).write(&[section], out)?;
                 plot::write(rows, out)
             }
         }

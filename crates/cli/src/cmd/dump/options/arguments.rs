@@ -1,4 +1,4 @@
-//! Option files and arguments, one after the other, and what comes of them.
+//! Reads option files and arguments, one after the other, into options.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! What is looked at when all options are known: what does not go together, and GTID sets.
+//! Checks made when all options are known: conflicts between options, and GTID sets.
 
 use binlogz_binlog::gtid::GtidSet;
 

@@ -1,4 +1,4 @@
-//! Options with a few possible values: any case, and any beginning that only one of them has.
+//! Options with a few possible values: in any case, and abbreviated as long as the value is unambiguous.
 
 /// The value that a text names; `Err`: what to tell.
 pub(super) fn choose<T: Copy>(option: &str, text: &str, choices: &[(&str, T)]) -> Result<T, String> {

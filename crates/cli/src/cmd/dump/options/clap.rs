@@ -4,7 +4,8 @@
 use clap::builder::Command as ClapCommand;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
 
-use super::definitions::{Kind, OPTIONS};
+use super::definition::Kind;
+use super::definitions::OPTIONS;
 
 /// Print logs as mysqlbinlog does: the same options, the same output
 ///

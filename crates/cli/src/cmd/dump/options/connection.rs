@@ -1,4 +1,4 @@
-//! From options to a connection.
+//! Makes a connection from the options.
 
 use std::ffi::OsStr;
 

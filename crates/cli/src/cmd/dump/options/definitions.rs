@@ -1,5 +1,5 @@
-//! Every option of `dump`: its name, its letter, what it takes, where that goes, and its help. Parsing, help,
-//! completions and man page all come from this table; mysqlbinlog's options stand in its order.
+//! The table of all options of `dump`, with the parsers of their values. Parsing, help, completions and man
+//! page use this table; mysqlbinlog's options are in its order.
 
 use std::ffi::OsStr;
 use std::ops::RangeInclusive;
@@ -8,118 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use binlogz_source::SslMode;
 
 use super::choice::choose;
+use super::definition::{Definition, Kind};
 use super::number::UnsignedLimits;
 use super::{Base64Output, Format, Options, POSITION_MIN, RemoteSource, RewriteDb, TableName};
 use crate::time::{self, NoTime};
-
-/// An option.
-#[derive(Debug)]
-pub(super) struct Definition {
-    pub(super) name: &'static str,
-    pub(super) short: Option<char>,
-    pub(super) kind: Kind,
-    pub(super) help: &'static str,
-    /// What a value is called in the help.
-    pub(super) value_name: &'static str,
-    /// How complaints about its value name it: mysqlbinlog has one with underscores.
-    pub(super) told_as: &'static str,
-    /// Said instead, if the option is deprecated; empty if there is nothing.
-    pub(super) deprecated: Option<&'static str>,
-    /// What else it says.
-    pub(super) then: Option<fn(&mut Options)>,
-}
-
-type Field<T> = fn(&mut Options) -> &mut T;
-type SetText = fn(&mut Options, &'static str, &OsStr) -> Result<(), String>;
-
-/// What an option takes, and where it goes.
-#[derive(Debug, Clone)]
-pub(super) enum Kind {
-    /// Nothing, or on or off.
-    Switch(Field<bool>),
-    /// Nothing; it counts how often it was said.
-    Count(Field<u32>),
-    /// A number.
-    Unsigned(Field<u64>, UnsignedLimits),
-    /// A number that may be negative.
-    Signed(Field<i64>, RangeInclusive<i64>),
-    /// A text.
-    Text(SetText),
-    /// A password, or nothing: then it is asked for.
-    Password,
-    /// Nobody may say it: mysqlbinlog has it in debug builds only.
-    Disabled,
-    Help,
-    Version,
-}
-
-impl Definition {
-    const fn new(name: &'static str, kind: Kind, help: &'static str) -> Self {
-        let value_name = "NAME";
-        Definition { name, short: None, kind, help, value_name, told_as: name, deprecated: None, then: None }
-    }
-
-    const fn switch(name: &'static str, field: Field<bool>, help: &'static str) -> Self {
-        Definition::new(name, Kind::Switch(field), help)
-    }
-
-    const fn unsigned(
-        name: &'static str,
-        field: Field<u64>,
-        range: RangeInclusive<u64>,
-        help: &'static str,
-    ) -> Self {
-        Definition::new(name, Kind::Unsigned(field, UnsignedLimits { range, block: 1 }), help).value("N")
-    }
-
-    const fn signed(
-        name: &'static str,
-        field: Field<i64>,
-        range: RangeInclusive<i64>,
-        help: &'static str,
-    ) -> Self {
-        Definition::new(name, Kind::Signed(field, range), help).value("N")
-    }
-
-    const fn text(name: &'static str, value_name: &'static str, set: SetText, help: &'static str) -> Self {
-        Definition::new(name, Kind::Text(set), help).value(value_name)
-    }
-
-    /// An option of the connection.
-    const fn connection(name: &'static str, value_name: &'static str, help: &'static str) -> Self {
-        Definition::text(name, value_name, set_connection, help)
-    }
-
-    /// An option that is taken, as mysqlbinlog takes it, and changes nothing.
-    const fn ignored(name: &'static str, value_name: &'static str, help: &'static str) -> Self {
-        Definition::text(name, value_name, |_, _, _| Ok(()), help)
-    }
-
-    const fn short(mut self, short: char) -> Self {
-        self.short = Some(short);
-        self
-    }
-
-    const fn value(mut self, name: &'static str) -> Self {
-        self.value_name = name;
-        self
-    }
-
-    const fn deprecated(mut self, instead: &'static str) -> Self {
-        self.deprecated = Some(instead);
-        self
-    }
-
-    const fn then(mut self, then: fn(&mut Options)) -> Self {
-        self.then = Some(then);
-        self
-    }
-
-    const fn told_as(mut self, name: &'static str) -> Self {
-        self.told_as = name;
-        self
-    }
-}
 
 /// What `--server-id` and the like may be.
 const SERVER_ID_OR_NONE: RangeInclusive<i64> = -1..=u32::MAX as i64;
@@ -197,7 +89,7 @@ pub(super) const OPTIONS: &[Definition] = &[
     Definition::switch(
         "force-read",
         |options| &mut options.force_read,
-        "Go on behind events that can't be read",
+        "Go on after events that can't be read",
     )
     .short('f'),
     Definition::switch("hexdump", |options| &mut options.hexdump, "Show the bytes of each event").short('H'),
@@ -278,7 +170,7 @@ pub(super) const OPTIONS: &[Definition] = &[
             options.result_file = Some(value.into());
             Ok(())
         },
-        "Print to this file; with --raw: what to put in front of the names",
+        "Print to this file; with --raw: a prefix for the file names",
     )
     .short('r'),
     Definition::unsigned(
@@ -300,7 +192,7 @@ pub(super) const OPTIONS: &[Definition] = &[
             options.set_charset = Some(value.as_bytes().to_vec());
             Ok(())
         },
-        "Put SET NAMES in front of the output",
+        "Begin the output with SET NAMES",
     ),
     Definition::switch(
         "short-form",
@@ -378,7 +270,7 @@ pub(super) const OPTIONS: &[Definition] = &[
             options.stop_datetime = Some(datetime(value)?);
             Ok(())
         },
-        "End in front of the first event of this time or later",
+        "Stop before the first event of this time or later",
     ),
     Definition::switch(
         "stop-never",
@@ -403,7 +295,7 @@ pub(super) const OPTIONS: &[Definition] = &[
         "stop-position",
         |options| options.stop_position.get_or_insert(u64::MAX),
         POSITION_MIN..=u64::MAX,
-        "End in front of the first event at this offset of the last log, or behind it",
+        "Stop before the first event at or after this offset of the last log",
     ),
     Definition::switch(
         "to-last-log",
@@ -511,7 +403,7 @@ pub(super) const OPTIONS: &[Definition] = &[
             options.stop_before_gtid = Some(gtid);
             Ok(())
         },
-        "End in front of this transaction",
+        "Stop before this transaction",
     ),
     Definition::text(
         "format",
@@ -520,14 +412,9 @@ pub(super) const OPTIONS: &[Definition] = &[
             options.format = choose(name, &value.to_string_lossy(), &FORMATS)?;
             Ok(())
         },
-        "sql: as mysqlbinlog prints; jsonl: one JSON object a line, described in docs/jsonl.md",
+        "sql: as mysqlbinlog prints; jsonl: one JSON object a line, described in docs/reference/jsonl.md",
     ),
 ];
-
-fn set_connection(options: &mut Options, name: &'static str, value: &OsStr) -> Result<(), String> {
-    options.connection.push((name, Some(value.to_owned())));
-    Ok(())
-}
 
 fn set_remote_source(options: &mut Options, name: &'static str, value: &OsStr) -> Result<(), String> {
     options.remote_source = Some(choose(name, &value.to_string_lossy(), &REMOTE_SOURCES)?);
@@ -551,7 +438,8 @@ fn rewrite_db(value: &OsStr) -> Result<RewriteDb, String> {
     let bad = |problem: &str| format!("ERROR: Bad syntax in mysqlbinlog-rewrite-db - {problem}!\n");
     let bytes = value.as_bytes();
     let arrow = bytes.windows(2).position(|window| window == b"->").ok_or_else(|| bad("missing '->'"))?;
-    let (from, to) = (bytes[..arrow].trim_ascii(), bytes[arrow + 2..].trim_ascii());
+    let (from, to) = bytes.split_at(arrow);
+    let (from, to) = (from.trim_ascii(), to.strip_prefix(b"->").unwrap_or_default().trim_ascii());
     if from.is_empty() {
         return Err(bad("empty FROM db"));
     }
@@ -565,7 +453,8 @@ fn rewrite_db(value: &OsStr) -> Result<RewriteDb, String> {
 fn table(name: &str, value: &OsStr) -> Result<TableName, String> {
     let bytes = value.as_bytes();
     let dot = bytes.iter().position(|&byte| byte == b'.').unwrap_or(0);
-    let (database, table) = (&bytes[..dot], bytes.get(dot + 1..).unwrap_or_default());
+    let (database, table) = bytes.split_at(dot);
+    let table = table.strip_prefix(b".").unwrap_or_default();
     if database.is_empty() || table.is_empty() {
         return Err(format!("ERROR: --{name} is '{}', expected DB.TABLE", value.to_string_lossy()));
     }

@@ -6,14 +6,15 @@
 //! --                                                                  what follows is no option
 //! ```
 //!
-//! Options of files come in the same form, but never take their value from the next argument. (Facts of
-//! mysqlbinlog 9.7.4, found by asking it.)
+//! Options from files have the same form, but never take their value from the next argument. (Facts of
+//! mysqlbinlog 9.7.4, found by running it.)
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use super::Options;
-use super::definitions::{Definition, Kind, OPTIONS};
+use super::definition::{Definition, Kind};
+use super::definitions::OPTIONS;
 use super::number;
 
 pub(super) const WARNING: &str = "[Warning]";
@@ -29,7 +30,7 @@ mod code {
     pub(super) const DISABLED: u8 = 12;
 }
 
-/// Prefixes of names. One may stand in front of another.
+/// Prefixes of names. One may precede another.
 const PREFIXES: [(&str, Prefix); 5] = [
     ("skip", Prefix::Off),
     ("disable", Prefix::Off),
@@ -125,7 +126,10 @@ impl<'a> Getopt<'a> {
         on_command_line: bool,
     ) -> Result<(), Stop> {
         let (name, mut value) = match argument.iter().position(|&byte| byte == b'=') {
-            Some(at) => (&argument[..at], Some(OsStr::from_bytes(&argument[at + 1..]))),
+            Some(at) => {
+                let (name, value) = argument.split_at(at);
+                (name, value.strip_prefix(b"=").map(OsStr::from_bytes))
+            }
             None => (argument, None),
         };
         let name = String::from_utf8_lossy(name).replace('_', "-");

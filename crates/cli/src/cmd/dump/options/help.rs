@@ -7,7 +7,8 @@ use binlogz_source::option_files::Defaults;
 
 use super::Options;
 use super::arguments::GROUPS;
-use super::definitions::{Definition, Kind, OPTIONS};
+use super::definition::{Definition, Kind};
+use super::definitions::OPTIONS;
 
 /// The mysqlbinlog whose options, output and exit codes are meant; programs read it from `--version`.
 const MYSQLBINLOG_VERSION: &str = "9.7.4";
@@ -46,9 +47,9 @@ pub(super) fn help(program: &str, options: &Options) -> String {
          --no-defaults           read none but the login file\n\
          --defaults-file=FILE    read only this one\n\
          --defaults-extra-file=FILE\n\
-         \x20                       read this one too, behind the global ones\n\
+         \x20                       read this one too, after the global ones\n\
          --defaults-group-suffix=TEXT\n\
-         \x20                       also groups with this behind their names\n\
+         \x20                       also groups whose names end with this\n\
          --login-path=NAME       read this group of the login file\n\
          --no-login-paths        do not read the login file\n\n",
         GROUPS.join(" ")

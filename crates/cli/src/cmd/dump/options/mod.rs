@@ -1,4 +1,4 @@
-//! What `dump` was asked for: mysqlbinlog's options by their own names, and a few of our own.
+//! The options of `dump`: mysqlbinlog's by their own names, and a few of our own.
 //!
 //! ```text
 //! option files, then arguments     arguments.rs
@@ -7,14 +7,15 @@
 //! Options                          check.rs         what does not go together
 //! ```
 //!
-//! Nothing is opened or connected here (but option files are read): [`parse`] gives plain data, or what to print
-//! and the exit code. Texts and exit codes of bad usage are those of mysqlbinlog 9.7.4.
+//! Nothing is opened or connected here, except that option files are read: [`parse`] returns plain data, or
+//! the text to print and the exit code. Texts and exit codes of bad usage are those of mysqlbinlog 9.7.4.
 
 mod arguments;
 mod check;
 mod choice;
 mod clap;
 mod connection;
+mod definition;
 mod definitions;
 mod getopt;
 mod help;
@@ -92,7 +93,7 @@ pub(crate) struct Options {
     /// -1: not given.
     pub(crate) connection_server_id: i64,
     pub(crate) raw: bool,
-    /// The file to write, or, with `--raw`, what stands in front of the names.
+    /// The file to write, or, with `--raw`, the prefix of the file names.
     pub(crate) result_file: Option<PathBuf>,
     /// Options of the connection, by their names, in order: see [`Options::connect`].
     connection: Vec<(&'static str, Option<OsString>)>,
@@ -105,7 +106,7 @@ pub(crate) struct Options {
     get_server_public_key: bool,
     ssl_session_data_continue: bool,
 
-    /// The texts that options were given, by name: for the table behind the help.
+    /// The texts that options were given, by name: for the table after the help.
     given: Vec<(&'static str, OsString)>,
 }
 

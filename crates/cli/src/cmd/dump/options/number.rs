@@ -1,4 +1,4 @@
-//! Numbers as MySQL's options take them: `12`, `-1`, `16K`, `5G`; what is out of range is moved into it.
+//! Numbers as MySQL's options take them: `12`, `-1`, `16K`, `5G`; a number out of range is clamped.
 
 use std::ops::RangeInclusive;
 
@@ -58,7 +58,7 @@ pub(super) fn signed(
     read.map(|_| adjusted).map_err(drop)
 }
 
-/// Digits and perhaps a letter that scales them; what stands behind the letter is not looked at.
+/// Digits and perhaps a letter that scales them; the rest after the letter is ignored.
 fn scaled(name: &str, text: &str) -> Result<i128, String> {
     let trimmed = text.trim_ascii_start();
     let (negative, digits) = match trimmed.strip_prefix('-') {
@@ -67,7 +67,7 @@ fn scaled(name: &str, text: &str) -> Result<i128, String> {
     };
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
     let (digits, suffix) = digits.split_at(end);
-    // Without digits all of it is what stands behind them.
+    // Without digits, all of the text is the suffix.
     let suffix = if digits.is_empty() { text } else { suffix };
     let number = digits
         .bytes()

@@ -1,0 +1,217 @@
+//! Where a row's image occurred before: the before-image of an update or a delete is the image that an insert
+//! or an update left, here or in an earlier block of the segment. A packer looks images up by their hash
+//! ([`Finder`]). An unpacker is told which one it is, and takes it from the unpacked blocks ([`Unpacked`]).
+//!
+//! Images are numbered by block and table, in the order in which they occur: those of inserted rows, and
+//! those that updates leave. Hashes are not part of the format: what they find is unpacked and compared
+//! before it is kept.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::codec::hash::hash;
+
+/// The most images that a segment's packer knows: their maps take 17 to 39 bytes for each, and grow one by
+/// one.
+const IMAGES_MAX: usize = 6 << 20;
+/// The number of maps of a table.
+const MAPS: usize = 64;
+/// Images in one part of the waiting list.
+const WAITING_PART: usize = 1 << 14;
+
+/// The range of an image in a block.
+pub(crate) type Place = Range<u32>;
+
+/// An unpacked block, and where its images are.
+#[derive(Debug, Default)]
+pub struct Unpacked {
+    /// The block's bytes of the log.
+    pub log: Vec<u8>,
+    /// Numbers of the tables, keyed by their table maps without the table id.
+    pub(crate) tables: HashMap<Vec<u8>, usize>,
+    /// The images of each table.
+    pub(crate) images: Vec<Vec<Place>>,
+}
+
+impl Unpacked {
+    pub(crate) fn image(&self, table: usize, number: usize) -> Option<&[u8]> {
+        let place = self.images.get(table)?.get(number)?;
+        self.log.get(place.start as usize..place.end as usize)
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.log.len() + self.images.iter().map(|places| places.len() * size_of::<Place>()).sum::<usize>()
+    }
+}
+
+/// How a block finds former images.
+#[derive(Debug, Default)]
+pub(crate) enum Formers<'a> {
+    /// As in version 1: an image in the same block, by the first value of its row.
+    #[default]
+    ByKey,
+    /// While the block is packed.
+    Find(BlockFinder<'a>),
+    /// While the block is unpacked: the blocks that it refers to.
+    Given(Vec<Arc<Unpacked>>),
+}
+
+/// Uses hashes as keys, unchanged.
+#[derive(Debug, Default)]
+pub(crate) struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// An image that was found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// 0: nowhere; 1: in this block; otherwise 2 + the index of the reference.
+    pub(crate) source: usize,
+    /// Its number among the images of its table there.
+    pub(crate) number: usize,
+    /// Its size in bytes.
+    pub(crate) size: usize,
+}
+
+/// The place of an image: its block, and its number among the images of its table there.
+type Standing = (u32, u32);
+
+/// Images by hash, spread over several maps: a map that grows holds its images twice, and we can't afford
+/// that for all at once.
+#[derive(Debug, Default)]
+struct Images(Vec<HashMap<u64, Standing, BuildHasherDefault<AsItIs>>>);
+
+impl Images {
+    /// The map for a hash. The hash's high and low bits choose places inside the map.
+    fn map(&mut self, hash: u64) -> Option<&mut HashMap<u64, Standing, BuildHasherDefault<AsItIs>>> {
+        if self.0.is_empty() {
+            self.0.resize_with(MAPS, HashMap::default);
+        }
+        self.0.get_mut((hash >> 40) as usize % MAPS)
+    }
+
+    fn get(&mut self, hash: u64) -> Option<Standing> {
+        self.map(hash)?.get(&hash).copied()
+    }
+
+    /// Inserts an image. Returns whether it is new.
+    fn insert(&mut self, hash: u64, standing: Standing) -> bool {
+        self.map(hash).is_some_and(|map| map.insert(hash, standing).is_none())
+    }
+
+    fn remove(&mut self, hash: u64) {
+        if let Some(map) = self.map(hash) {
+            map.remove(&hash);
+        }
+    }
+}
+
+/// The images left by a segment's blocks, by table: the last one of each row.
+#[derive(Debug, Default)]
+pub(crate) struct Finder {
+    tables: HashMap<u64, OfTable>,
+    count: usize,
+}
+
+/// The images of a table.
+#[derive(Debug, Default)]
+struct OfTable {
+    /// Images not looked for yet, in parts: tables that are only inserted into never need a map.
+    waiting: Vec<Vec<(u64, Standing)>>,
+    images: Images,
+}
+
+/// What a block finds while it is dealt out.
+#[derive(Debug)]
+pub(crate) struct BlockFinder<'a> {
+    finder: &'a mut Finder,
+    block: u32,
+    /// Blocks that it may refer to.
+    references: &'a [u32],
+    /// Images that no row has any more.
+    taken: Vec<(u64, u64, Standing)>,
+    gains: HashMap<u32, u64>,
+}
+
+impl<'a> BlockFinder<'a> {
+    /// For the block with this number. It may be dealt out twice: the second time finds what the first left,
+    /// and leaves it again.
+    pub(crate) fn new(finder: &'a mut Finder, block: u32, references: &'a [u32]) -> Self {
+        BlockFinder { finder, block, references, taken: Vec::new(), gains: HashMap::new() }
+    }
+
+    /// Finds where this image of a table occurred; `count` of its images were left in this block so far.
+    pub(crate) fn find(&mut self, table: u64, image: &[u8], count: usize) -> Option<Found> {
+        let images = self.finder.images(table)?;
+        let hash = hash(table, image);
+        let standing = images.get(hash)?;
+        let (block, number) = (standing.0, standing.1 as usize);
+        let source = if block == self.block {
+            (number < count).then_some(1)?
+        } else {
+            *self.gains.entry(block).or_default() += image.len() as u64;
+            2 + self.references.iter().position(|&reference| reference == block)?
+        };
+        self.taken.push((table, hash, standing));
+        Some(Found { source, number, size: image.len() })
+    }
+
+    /// Notes an image that this block leaves.
+    pub(crate) fn leave(&mut self, table: u64, image: &[u8], number: u32) {
+        if self.finder.count < IMAGES_MAX {
+            self.finder.count += 1;
+            let image = (hash(table, image), (self.block, number));
+            let waiting = &mut self.finder.tables.entry(table).or_default().waiting;
+            match waiting.last_mut().filter(|part| part.len() < WAITING_PART) {
+                Some(part) => part.push(image),
+                None => waiting.push(vec![image]),
+            }
+        }
+    }
+
+    /// The rows that the block took; and by block, the bytes of its images that are there.
+    pub(crate) fn into_taken(self) -> (Taken, HashMap<u32, u64>) {
+        (Taken(self.taken), self.gains)
+    }
+}
+
+/// Images that no row has any more.
+#[derive(Debug, Default)]
+pub(crate) struct Taken(Vec<(u64, u64, Standing)>);
+
+impl Finder {
+    /// The images of a table, all in its map.
+    fn images(&mut self, table: u64) -> Option<&mut Images> {
+        let table = self.tables.get_mut(&table)?;
+        for (hash, standing) in table.waiting.drain(..).flatten() {
+            self.count -= usize::from(!table.images.insert(hash, standing));
+        }
+        Some(&mut table.images)
+    }
+
+    /// Forgets images that a block took.
+    pub(crate) fn forget(&mut self, taken: Taken) {
+        for (table, hash, standing) in taken.0 {
+            // An image that was left again since then stays.
+            if let Some(images) = self.images(table)
+                && images.get(hash) == Some(standing)
+            {
+                images.remove(hash);
+                self.count -= 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Packs one block.
+//!
+//! In: a piece of a log. Out: its packed bytes, which are its fields dealt out to columns; and back. A block
+//! may refer to rows of other blocks; the segment decides which ones.
+//!
+//! - `packed`: the byte table of a block; the two steps of packing and the two of unpacking
+//! - `layout`: the fields of each event; `rows`: those of rows events
+//! - `walk`: one description of the layout for both directions
+//! - `streams`: the columns
+//! - `former`: finds a row's earlier image; `history`: the same as in version 1
+
+pub(crate) mod former;
+mod history;
+pub(crate) mod layout;
+mod packed;
+pub(crate) mod rows;
+mod streams;
+mod walk;
+
+pub use former::Unpacked;
+pub(crate) use packed::{Dealt, deal, pack_bytes, packed_size_max};
+pub use packed::{Method, Opened, open};

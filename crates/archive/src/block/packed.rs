@@ -1,0 +1,271 @@
+//! Packs a run of whole events and unpacks it again, each in two steps, so that the expensive one can run for
+//! several blocks at once. Packing deals out the fields in the order of the log ([`deal`]), then codes their
+//! columns ([`Dealt::code`]). Unpacking takes the columns ([`open`]), then gathers the fields in order
+//! ([`Opened::gather`]). A block refers to rows of itself and of the earlier blocks that it is given.
+//!
+//! ```text
+//! method  1       0 bytes | 1 columns, as version 1 | 2 columns
+//! bytes:          zstd's frame of the log's bytes
+//! columns:
+//! maps    varint  count of the table maps seen so far by a transaction that the block's start cuts
+//!         bytes   each: length, body of the event
+//! magic   1       1: the log's magic comes first
+//! count   varint  events
+//! columns         see streams.rs; each event's fields, see layout.rs
+//! tail    bytes   length, then the bytes after the last whole event
+//! ```
+//!
+//! A run that can't be taken apart, or would not come back identical, is packed as bytes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use binlogz_binlog::MAGIC;
+use binlogz_binlog::header::HEADER_SIZE;
+
+use crate::block::former::{BlockFinder, Finder, Formers, Taken, Unpacked};
+use crate::block::layout::Layout;
+use crate::block::streams::Streams;
+use crate::block::walk::{Dealer, Gatherer, Walk};
+use crate::codec::varint::{self, Taker};
+use crate::codec::zstd;
+use crate::error::{Error, Result};
+use crate::log::events::event_end;
+use crate::log::{BLOCK_SIZE_MAX, MAPS_MAX, Piece};
+
+const BYTES: u8 = 0;
+const COLUMNS_BY_KEY: u8 = 1;
+const COLUMNS: u8 = 2;
+
+/// How a block was packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// As bytes, whatever they mean.
+    Bytes,
+    /// By columns.
+    Columns,
+}
+
+/// The fields of a part of a log, dealt out to columns.
+#[derive(Debug)]
+pub(crate) struct Dealt {
+    head: Vec<u8>,
+    streams: Streams,
+    tail: Vec<u8>,
+    /// Rows that no longer exist unchanged for later blocks.
+    pub(crate) taken: Taken,
+    /// By earlier block: the bytes of rows that it already holds.
+    pub(crate) gains: HashMap<u32, u64>,
+}
+
+/// Deals out a part of a log as block `number` of its segment, which may refer to these earlier blocks.
+pub(crate) fn deal(piece: &Piece, number: u32, finder: &mut Finder, references: &[u32]) -> Result<Dealt> {
+    let log = piece.log.as_slice();
+    let mut dealer = Dealer::new(log);
+    let mut layout = Layout::new(piece.offset, Formers::Find(BlockFinder::new(finder, number, references)));
+    let mut head = vec![COLUMNS];
+    varint::put(&mut head, piece.maps.len() as u64);
+    for map in &piece.maps {
+        varint::put_bytes(&mut head, map);
+        layout.remember_table(map);
+    }
+    let magic = log.starts_with(&MAGIC);
+    head.push(u8::from(magic));
+    let mut count = 0;
+    let mut at = 0;
+    if magic {
+        at = MAGIC.len();
+        dealer.begin(at);
+        dealer.known(&MAGIC)?;
+    }
+    while let Some(end) = event_end(log, at) {
+        dealer.begin(end);
+        if layout.event(&mut dealer, true).is_err() {
+            dealer.undo();
+            dealer.begin(end);
+            layout.event(&mut dealer, false)?;
+        }
+        count += 1;
+        at = end;
+    }
+    varint::put(&mut head, count);
+    let streams = dealer.streams;
+    let Formers::Find(found) = layout.into_formers() else {
+        return Err(Error::damaged("block", "a layout that reads", "one that packs"));
+    };
+    let tail = log.get(at..).unwrap_or_default().to_vec();
+    let (taken, gains) = found.into_taken();
+    Ok(Dealt { head, streams, tail, taken, gains })
+}
+
+impl Dealt {
+    /// Bytes of memory that its columns take.
+    pub(crate) fn memory(&self) -> usize {
+        self.streams.memory()
+    }
+
+    /// Codes its columns.
+    pub(crate) fn code(self) -> Result<Vec<u8>> {
+        let mut packed = self.head;
+        self.streams.pack(&mut packed)?;
+        varint::put_bytes(&mut packed, &self.tail);
+        Ok(packed)
+    }
+}
+
+/// Packs bytes about which nothing is known.
+pub(crate) fn pack_bytes(log: &[u8]) -> Result<Vec<u8>> {
+    let mut packed = vec![BYTES];
+    packed.extend_from_slice(&zstd::pack(log, zstd::Effort::Full)?);
+    Ok(packed)
+}
+
+/// The most bytes that a packed part of a log takes: columns are used only if they take less than the bytes
+/// would.
+pub(crate) fn packed_size_max(size: usize) -> usize {
+    zstd_safe::compress_bound(size) + 1
+}
+
+/// A block whose columns were taken.
+#[derive(Debug)]
+pub struct Opened {
+    size: usize,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Bytes(Vec<u8>),
+    Columns { by_key: bool, maps: Vec<Vec<u8>>, magic: bool, count: usize, streams: Streams, tail: Vec<u8> },
+}
+
+/// Takes the columns of a block of `size` bytes.
+///
+/// # Errors
+///
+/// Bytes that no packer writes.
+pub fn open(packed: &[u8], size: usize) -> Result<Opened> {
+    if size > BLOCK_SIZE_MAX {
+        return Err(Error::unexpected("size of a block", size, format_args!("at most {BLOCK_SIZE_MAX}")));
+    }
+    let mut from = Taker::new(packed);
+    let what = match from.byte()? {
+        BYTES => What::Bytes(zstd::unpack(from.take(from.left())?, size)?),
+        COLUMNS_BY_KEY => open_columns(&mut from, size, true)?,
+        COLUMNS => open_columns(&mut from, size, false)?,
+        other => return Err(Error::damaged("block", format!("method {other}"), "0 to 2")),
+    };
+    Ok(Opened { size, what })
+}
+
+fn open_columns(from: &mut Taker<'_>, size: usize, by_key: bool) -> Result<What> {
+    let mut maps = Vec::new();
+    for _ in 0..from.at_most(MAPS_MAX as u64, "count of table maps")? {
+        maps.push(from.bytes()?.to_vec());
+    }
+    let magic = from.byte()? == 1;
+    let count = from.at_most((size / HEADER_SIZE) as u64, "count of events")?;
+    let streams = Streams::unpack(from, size)?;
+    let tail = from.bytes()?.to_vec();
+    match from.left() {
+        0 => Ok(What::Columns { by_key, maps, magic, count, streams, tail }),
+        left => Err(Error::damaged("block", format!("{left} bytes after its last event"), "none")),
+    }
+}
+
+impl Opened {
+    /// Gathers the fields of the block, which begins at `offset` of its log and refers to `sources`.
+    ///
+    /// # Errors
+    ///
+    /// Columns that don't fit together.
+    pub fn gather(self, offset: u64, sources: Vec<Arc<Unpacked>>) -> Result<Unpacked> {
+        let (by_key, maps, magic, count, streams, tail) = match self.what {
+            What::Bytes(log) => return Ok(Unpacked { log, ..Unpacked::default() }),
+            What::Columns { by_key, maps, magic, count, streams, tail } => {
+                (by_key, maps, magic, count, streams, tail)
+            }
+        };
+        let mut layout = Layout::new(offset, if by_key { Formers::ByKey } else { Formers::Given(sources) });
+        maps.iter().for_each(|map| layout.remember_table(map));
+        let mut gatherer = Gatherer::new(streams, self.size);
+        if magic {
+            gatherer.known(&MAGIC)?;
+        }
+        for _ in 0..count {
+            layout.event(&mut gatherer, false)?;
+        }
+        let mut log = gatherer.log;
+        log.extend_from_slice(&tail);
+        if log.len() == self.size {
+            Ok(layout.into_unpacked(log))
+        } else {
+            Err(Error::damaged(
+                "block",
+                format!("{} bytes unpacked", log.len()),
+                "the size that its header says",
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use binlogz_testkit::corpus;
+
+    use super::*;
+
+    /// Packs a part of a log on its own.
+    fn pack(log: &[u8]) -> (Vec<u8>, Method) {
+        let piece = Piece { offset: 0, log: log.to_vec(), maps: Vec::new(), continues: false };
+        let packed = deal(&piece, 0, &mut Finder::default(), &[]).and_then(Dealt::code).unwrap();
+        if unpack(&packed, log.len()).is_ok_and(|back| back == log) {
+            return (packed, Method::Columns);
+        }
+        (pack_bytes(log).unwrap(), Method::Bytes)
+    }
+
+    fn unpack(packed: &[u8], size: usize) -> Result<Vec<u8>> {
+        Ok(open(packed, size)?.gather(0, Vec::new())?.log)
+    }
+
+    /// A log from the corpus.
+    fn events(name: &str) -> Vec<u8> {
+        std::fs::read(corpus::path(name)).unwrap()
+    }
+
+    #[test]
+    fn logs_come_back_from_columns_and_small() {
+        for name in ["binlog.000006", "levels.000001", "binlog.000001", "relay.000012"] {
+            let log = events(name);
+            let (packed, method) = pack(&log);
+            assert_eq!(method, Method::Columns, "{name}");
+            assert!(unpack(&packed, log.len()).unwrap() == log, "{name}");
+            println!("{name}: {} of {}", packed.len(), log.len());
+        }
+    }
+
+    #[test]
+    fn what_is_no_log_comes_back_too() {
+        for log in [&b""[..], b"x", &[0; 100], &[0xff; 1000]] {
+            let (packed, _) = pack(log);
+            assert_eq!(unpack(&packed, log.len()).unwrap(), log);
+        }
+    }
+
+    #[test]
+    fn cut_or_changed_a_block_is_an_error_or_other_bytes_and_never_a_panic() {
+        let log = events("binlog.000006");
+        let (packed, _) = pack(&log);
+        for length in (0..packed.len()).step_by(packed.len() / 60 + 1) {
+            assert!(unpack(&packed[..length], log.len()).is_err(), "{length}");
+        }
+        for at in (0..packed.len()).step_by(packed.len() / 60 + 1) {
+            let mut bad = packed.clone();
+            bad[at] ^= 0x55;
+            let _ = unpack(&bad, log.len());
+        }
+        assert!(unpack(&packed, log.len() - 1).is_err());
+        assert!(unpack(&packed, usize::MAX).is_err());
+    }
+}

@@ -1,0 +1,282 @@
+//! Codes a column of numbers as one value, through pco, or through zstd, whichever is smallest on a sample.
+//! Before pco it may become differences from another column of the same rows.
+//!
+//! ```text
+//! count   varint
+//! code    1       0 one value | 1 pco | 2 zstd
+//! one:    varint  the value, signed
+//! pco:    varint  0, or 1 + how many columns back the partner is
+//!         1       with a partner: its shift + 1 (0: its value in the row before, 1: same row, 2: next row)
+//!         bytes   length, then pco's standalone format for signed 64-bit numbers
+//! zstd:   1       width in bytes, 1 to 8
+//!         varint  the smallest value, signed
+//!         bytes   length, then zstd's frame of the numbers minus the smallest, `width` bytes each
+//! ```
+
+use pco::ChunkConfig;
+use pco::standalone::{simple_compress, simple_decompress_into};
+
+use crate::codec::varint::{self, Taker};
+use crate::codec::zstd;
+use crate::error::{Error, Result};
+
+const ONE: u8 = 0;
+const PCO: u8 = 1;
+const ZSTD: u8 = 2;
+
+/// Numbers looked at, in each of two places, to choose a code.
+const SAMPLE: usize = 1024;
+/// pco's levels: for what is kept, and for samples.
+const LEVEL: usize = 8;
+const LEVEL_SAMPLE: usize = 5;
+/// How many of the preceding columns may be its partner.
+const PARTNERS_MAX: usize = 8;
+const SHIFTS: [i8; 3] = [-1, 0, 1];
+/// A partner must save at least one part in this many.
+const PARTNER_GAIN: usize = 16;
+
+/// How a column is turned into differences from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Partner {
+    /// How many columns back.
+    back: usize,
+    shift: i8,
+}
+
+/// Appends the code of `numbers`. `before` holds the columns coded before, the nearest last.
+pub(crate) fn pack(numbers: &[i64], before: &[&[i64]], out: &mut Vec<u8>) -> Result<()> {
+    varint::put(out, numbers.len() as u64);
+    let Some(&first) = numbers.first() else { return Ok(()) };
+    if numbers.iter().all(|&number| number == first) {
+        out.push(ONE);
+        varint::put_signed(out, first);
+        return Ok(());
+    }
+    let sample = sample(numbers);
+    let (pco_size, partner) = best_partner(numbers, &sample, before)?;
+    if zstd_code(&sample, zstd::Effort::Sample)?.len() < pco_size {
+        out.extend_from_slice(&zstd_code(numbers, zstd::Effort::Full)?);
+        return Ok(());
+    }
+    out.push(PCO);
+    let packed = match partner.and_then(|partner| Some((partner, partner.column(before)?))) {
+        None => {
+            varint::put(out, 0);
+            pco(numbers, LEVEL)?
+        }
+        Some((partner, column)) => {
+            varint::put(out, partner.back as u64);
+            out.push((partner.shift + 1) as u8);
+            pco(&differences(numbers, column, partner.shift, 0), LEVEL)?
+        }
+    };
+    varint::put_bytes(out, &packed);
+    Ok(())
+}
+
+/// Takes a column of at most `count_max` numbers.
+pub(crate) fn unpack(from: &mut Taker<'_>, before: &[&[i64]], count_max: usize) -> Result<Vec<i64>> {
+    let count = from.at_most(count_max as u64, "count of numbers")?;
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    match from.byte()? {
+        ONE => {
+            let value = from.signed()?;
+            Ok(vec![value; count])
+        }
+        PCO => unpack_pco(from, before, count),
+        ZSTD => unpack_zstd(from, count),
+        other => Err(Error::damaged("column of numbers", format!("code {other}"), "0 to 2")),
+    }
+}
+
+fn unpack_pco(from: &mut Taker<'_>, before: &[&[i64]], count: usize) -> Result<Vec<i64>> {
+    let back = from.at_most(before.len() as u64, "partner")?;
+    let shift = if back > 0 { from.at_most(2, "shift")? as i8 - 1 } else { 0 };
+    let mut numbers = vec![0i64; count];
+    let progress = simple_decompress_into(from.bytes()?, &mut numbers)
+        .map_err(|error| Error::damaged("column of numbers", error.to_string(), "bytes that pco wrote"))?;
+    if !progress.finished || progress.n_processed != count {
+        return Err(Error::damaged(
+            "column of numbers",
+            format!("{} numbers", progress.n_processed),
+            "as many as the column says",
+        ));
+    }
+    if back > 0 {
+        let column = Partner { back, shift }.column(before).filter(|column| column.len() == count);
+        let column = column.ok_or_else(|| {
+            Error::damaged("partner", "a column of another length", "as many numbers as this column has")
+        })?;
+        for (index, number) in numbers.iter_mut().enumerate() {
+            *number = number.wrapping_add(shifted(column, index, shift));
+        }
+    }
+    Ok(numbers)
+}
+
+fn unpack_zstd(from: &mut Taker<'_>, count: usize) -> Result<Vec<i64>> {
+    let width = usize::from(from.byte()?);
+    if !(1..=8).contains(&width) {
+        return Err(Error::damaged("width", width.to_string(), "1 to 8"));
+    }
+    let smallest = from.signed()?;
+    let bytes = zstd::unpack(from.bytes()?, count.saturating_mul(width))?;
+    Ok(bytes
+        .chunks_exact(width)
+        .map(|chunk| {
+            let number = chunk.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte));
+            smallest.wrapping_add(number as i64)
+        })
+        .collect())
+}
+
+fn zstd_code(numbers: &[i64], effort: zstd::Effort) -> Result<Vec<u8>> {
+    let smallest = numbers.iter().copied().min().unwrap_or_default();
+    let largest = numbers.iter().copied().max().unwrap_or_default();
+    let range = largest.wrapping_sub(smallest) as u64;
+    let width = (range.max(1).ilog2() / 8 + 1) as usize;
+    let mut bytes = Vec::with_capacity(numbers.len() * width);
+    for number in numbers {
+        let number = (number.wrapping_sub(smallest) as u64).to_le_bytes();
+        bytes.extend(number.iter().take(width));
+    }
+    let mut out = vec![ZSTD, width as u8];
+    varint::put_signed(&mut out, smallest);
+    varint::put_bytes(&mut out, &zstd::pack(&bytes, effort)?);
+    Ok(out)
+}
+
+fn pco(numbers: &[i64], level: usize) -> Result<Vec<u8>> {
+    simple_compress(numbers, &ChunkConfig::default().with_compression_level(level))
+        .map_err(|error| Error::damaged("column of numbers", error.to_string(), "numbers that pco takes"))
+}
+
+impl Partner {
+    fn column<'a>(self, before: &[&'a [i64]]) -> Option<&'a [i64]> {
+        before.iter().rev().nth(self.back.checked_sub(1)?).copied()
+    }
+}
+
+/// The two places of a column that are looked at; all of a short column.
+fn places(count: usize) -> [std::ops::Range<usize>; 2] {
+    if count <= 2 * SAMPLE {
+        return [0..count, count..count];
+    }
+    let second = count * 2 / 3;
+    let first = (count / 3).min(second - SAMPLE);
+    [first..first + SAMPLE, second..second + SAMPLE]
+}
+
+fn sample(numbers: &[i64]) -> Vec<i64> {
+    places(numbers.len())
+        .into_iter()
+        .flat_map(|place| numbers.get(place).unwrap_or_default())
+        .copied()
+        .collect()
+}
+
+/// The partner that makes the sample smallest, and the size.
+fn best_partner(numbers: &[i64], sample: &[i64], before: &[&[i64]]) -> Result<(usize, Option<Partner>)> {
+    let places = places(numbers.len());
+    let alone = pco(sample, LEVEL_SAMPLE)?.len();
+    let mut best = (estimate(sample), None);
+    for (index, column) in before.iter().rev().take(PARTNERS_MAX).enumerate() {
+        if column.len() != numbers.len() {
+            continue;
+        }
+        for shift in SHIFTS {
+            let mut sample = Vec::with_capacity(sample.len());
+            for place in places.clone() {
+                let part = numbers.get(place.clone()).unwrap_or_default();
+                sample.extend(differences(part, column, shift, place.start));
+            }
+            let bits = estimate(&sample);
+            if bits + best.0 / PARTNER_GAIN < best.0 {
+                best = (bits, Some((Partner { back: index + 1, shift }, sample)));
+            }
+        }
+    }
+    if let (_, Some((partner, sample))) = best {
+        let size = pco(&sample, LEVEL_SAMPLE)?.len();
+        if size < alone {
+            return Ok((size, Some(partner)));
+        }
+    }
+    Ok((alone, None))
+}
+
+/// A rough size of a column in bits: of its numbers above the smallest, or of the steps between them.
+fn estimate(numbers: &[i64]) -> usize {
+    let bits = |number: u64| (u64::BITS - number.leading_zeros()) as usize;
+    let smallest = numbers.iter().copied().min().unwrap_or_default();
+    let above = numbers.iter().map(|number| bits(number.wrapping_sub(smallest) as u64)).sum();
+    let steps = numbers.windows(2).map(|pair| match pair {
+        [one, next] => bits(next.wrapping_sub(*one).unsigned_abs()),
+        _ => 0,
+    });
+    steps.sum::<usize>().min(above)
+}
+
+fn differences(numbers: &[i64], column: &[i64], shift: i8, start: usize) -> Vec<i64> {
+    let difference =
+        |(index, number): (usize, &i64)| number.wrapping_sub(shifted(column, start + index, shift));
+    numbers.iter().enumerate().map(difference).collect()
+}
+
+/// The partner's number for a row; 0 outside the column.
+fn shifted(column: &[i64], index: usize, shift: i8) -> i64 {
+    index
+        .checked_add_signed(isize::from(shift))
+        .and_then(|index| column.get(index))
+        .copied()
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(numbers: &[i64], before: &[&[i64]]) -> usize {
+        let mut packed = Vec::new();
+        pack(numbers, before, &mut packed).unwrap();
+        let mut taker = Taker::new(&packed);
+        assert_eq!(unpack(&mut taker, before, numbers.len()).unwrap(), numbers);
+        assert_eq!(taker.left(), 0);
+        for length in 0..packed.len() {
+            assert!(unpack(&mut Taker::new(&packed[..length]), before, numbers.len()).is_err());
+        }
+        if let Some(less) = numbers.len().checked_sub(1) {
+            assert!(unpack(&mut Taker::new(&packed), before, less).is_err());
+        }
+        packed.len()
+    }
+
+    #[test]
+    fn columns_of_every_kind_come_back() {
+        round(&[], &[]);
+        round(&[i64::MIN], &[]);
+        assert!(round(&[7; 10_000], &[]) < 6);
+        assert!(round(&(0..10_000).collect::<Vec<_>>(), &[]) < 60);
+        round(&[i64::MIN, i64::MAX, 0, -1, 1], &[]);
+        let repeated: Vec<i64> = (0..3000).map(|index| [5, 900, 2, 70_000][index % 4]).collect();
+        assert!(round(&repeated, &[]) < 60);
+    }
+
+    #[test]
+    fn a_partner_is_found_and_makes_the_column_small() {
+        let mut state = 1u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 40) as i64
+        };
+        let first: Vec<i64> = (0..3000).map(|_| next()).collect();
+        let other: Vec<i64> = (0..3000).map(|_| next()).collect();
+        let same: Vec<i64> = first.iter().map(|number| number + 1).collect();
+        let following: Vec<i64> = first.iter().skip(1).copied().chain([9]).collect();
+        assert!(round(&first, &[]) > 8000);
+        assert!(round(&same, &[&first, &other]) < 100);
+        assert!(round(&following, &[&first, &other]) < 100);
+    }
+}

@@ -1,0 +1,485 @@
+//! Codes a column of byte strings: as they are, through a dictionary, or as shapes with numbers in them.
+//!
+//! ```text
+//! count       varint
+//! code        1       0 plain | 1 dictionary | 2 shapes
+//! plain:      numbers the lengths
+//!             bytes   length, then zstd's frame of all bytes
+//! dictionary: column  the distinct strings in order of first occurrence, coded without a dictionary
+//!             numbers which of them each string is
+//! shapes:     column  the distinct shapes, coded plain: strings with each digit as '0'
+//!             numbers which of them each string has
+//!             numbers for each shape and each run of digits in it: the runs (18 digits at most, longer ones in
+//!                     parts)
+//! ```
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+
+use crate::codec::hash::hash;
+use crate::codec::numbers;
+use crate::codec::varint::{self, Taker};
+use crate::codec::zstd;
+use crate::error::{Error, Result};
+
+const PLAIN: u8 = 0;
+const DICTIONARY: u8 = 1;
+const SHAPES: u8 = 2;
+
+/// The most digits that always fit into a signed 64-bit number.
+const RUN_MAX: usize = 18;
+/// The most distinct shapes of a column.
+const SHAPES_MAX: usize = 64;
+/// The most runs and parts between runs, in all shapes of a column: long texts would have one for each word.
+const PARTS_MAX: usize = 4096;
+/// Strings looked at to choose between plain and shapes.
+const SAMPLE: usize = 256;
+
+/// A list of byte strings, stored one after the other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Strings {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Strings {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Bytes of memory that they take.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+
+    pub(crate) fn push(&mut self, string: &[u8]) {
+        self.bytes.extend_from_slice(string);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Keeps only the first `count` strings.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        self.ends.truncate(count);
+        self.bytes.truncate(self.ends.last().copied().unwrap_or_default());
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(index)?;
+        let start =
+            index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or_default();
+        self.bytes.get(start..end)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    fn part(&self, range: Range<usize>) -> Strings {
+        let mut part = Strings::new();
+        range.filter_map(|index| self.get(index)).for_each(|string| part.push(string));
+        part
+    }
+}
+
+/// Appends the code of `strings`.
+pub(crate) fn pack(strings: &Strings, out: &mut Vec<u8>) -> Result<()> {
+    varint::put(out, strings.len() as u64);
+    if strings.is_empty() {
+        return Ok(());
+    }
+    match Dictionary::of(strings) {
+        Some(dictionary) => {
+            out.push(DICTIONARY);
+            varint::put(out, dictionary.entries.len() as u64);
+            pack_different(&dictionary.entries, out)?;
+            numbers::pack(&dictionary.indexes, &[], out)
+        }
+        None => pack_different(strings, out),
+    }
+}
+
+/// Codes as plain or as shapes, whichever makes a sample smaller.
+fn pack_different(strings: &Strings, out: &mut Vec<u8>) -> Result<()> {
+    let Some(shaped) = Shaped::of(strings) else { return pack_plain(strings, zstd::Effort::Full, out) };
+    let start = strings.len() / 3;
+    let sample =
+        if strings.len() > 2 * SAMPLE { strings.part(start..start + SAMPLE) } else { strings.clone() };
+    let (mut plain_sample, mut shaped_sample) = (Vec::new(), Vec::new());
+    pack_plain(&sample, zstd::Effort::Sample, &mut plain_sample)?;
+    match Shaped::of(&sample) {
+        Some(sample) => sample.pack(&mut shaped_sample)?,
+        None => return pack_plain(strings, zstd::Effort::Full, out),
+    }
+    if shaped_sample.len() < plain_sample.len() {
+        shaped.pack(out)
+    } else {
+        pack_plain(strings, zstd::Effort::Full, out)
+    }
+}
+
+fn pack_plain(strings: &Strings, effort: zstd::Effort, out: &mut Vec<u8>) -> Result<()> {
+    out.push(PLAIN);
+    let mut before = 0;
+    let mut lengths = Vec::with_capacity(strings.len());
+    for &end in &strings.ends {
+        lengths.push((end - before) as i64);
+        before = end;
+    }
+    numbers::pack(&lengths, &[], out)?;
+    varint::put_bytes(out, &zstd::pack(&strings.bytes, effort)?);
+    Ok(())
+}
+
+/// Takes a column of at most `count_max` strings and `bytes_max` bytes.
+pub(crate) fn unpack(from: &mut Taker<'_>, count_max: usize, bytes_max: usize) -> Result<Strings> {
+    let count = from.at_most(count_max as u64, "count of strings")?;
+    if count == 0 {
+        return Ok(Strings::new());
+    }
+    match from.byte()? {
+        DICTIONARY => {
+            let different = from.at_most(count as u64, "size of the dictionary")?;
+            let code = from.byte()?;
+            let entries = unpack_different(from, code, different, bytes_max)?;
+            let indexes = numbers::unpack(from, &[], count)?;
+            let mut strings = Strings::new();
+            for index in indexes {
+                let entry = usize::try_from(index).ok().and_then(|index| entries.get(index));
+                let entry = entry.ok_or_else(|| {
+                    Error::damaged("dictionary", format!("entry {index}"), "one of its entries")
+                })?;
+                check_size(strings.bytes.len() + entry.len(), bytes_max)?;
+                strings.push(entry);
+            }
+            check_count(strings, count)
+        }
+        code => unpack_different(from, code, count, bytes_max),
+    }
+}
+
+fn unpack_different(from: &mut Taker<'_>, code: u8, count: usize, bytes_max: usize) -> Result<Strings> {
+    let strings = match code {
+        PLAIN => unpack_plain(from, count, bytes_max)?,
+        SHAPES => Shaped::unpack(from, count, bytes_max)?,
+        other => return Err(Error::damaged("column of strings", format!("code {other}"), "0 to 2")),
+    };
+    check_count(strings, count)
+}
+
+fn unpack_plain(from: &mut Taker<'_>, count: usize, bytes_max: usize) -> Result<Strings> {
+    let mut end = 0usize;
+    let mut ends = Vec::with_capacity(count);
+    for length in numbers::unpack(from, &[], count)? {
+        let length = usize::try_from(length)
+            .map_err(|_| Error::damaged("length", length.to_string(), "at least 0"))?;
+        end = end.saturating_add(length);
+        check_size(end, bytes_max)?;
+        ends.push(end);
+    }
+    Ok(Strings { bytes: zstd::unpack(from.bytes()?, end)?, ends })
+}
+
+fn check_size(size: usize, bytes_max: usize) -> Result<()> {
+    if size <= bytes_max {
+        Ok(())
+    } else {
+        Err(Error::damaged("column of strings", format!("{size} bytes"), "no more than the block can hold"))
+    }
+}
+
+fn check_count(strings: Strings, count: usize) -> Result<Strings> {
+    if strings.len() == count {
+        Ok(strings)
+    } else {
+        Err(Error::damaged(
+            "column of strings",
+            format!("{} strings", strings.len()),
+            "as many as the column says",
+        ))
+    }
+}
+
+/// Hashes strings faster than the standard library does. An attacker who makes strings collide only slows the
+/// packing of their own log.
+#[derive(Default)]
+struct OfBytes(u64);
+
+impl Hasher for OfBytes {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = hash(self.0, bytes);
+    }
+
+    fn write_usize(&mut self, _: usize) {}
+}
+
+/// Strings, many of which repeat.
+struct Dictionary {
+    entries: Strings,
+    indexes: Vec<i64>,
+}
+
+impl Dictionary {
+    fn of(strings: &Strings) -> Option<Dictionary> {
+        // For long strings a dictionary pays if a quarter of them repeat, for short ones if most do.
+        let long = strings.bytes.len() >= 8 * strings.len();
+        let entries_max = if long { strings.len() / 4 * 3 } else { strings.len() / 4 };
+        let mut places: HashMap<&[u8], i64, BuildHasherDefault<OfBytes>> = HashMap::default();
+        let mut dictionary =
+            Dictionary { entries: Strings::new(), indexes: Vec::with_capacity(strings.len()) };
+        for string in strings.iter() {
+            let next = places.len() as i64;
+            let index = *places.entry(string).or_insert(next);
+            if index == next {
+                if places.len() > entries_max.max(1) {
+                    return None;
+                }
+                dictionary.entries.push(string);
+            }
+            dictionary.indexes.push(index);
+        }
+        Some(dictionary)
+    }
+}
+
+/// Strings as shapes and runs of digits.
+struct Shaped {
+    shapes: Strings,
+    which: Vec<i64>,
+    /// The runs by shape and by place in the shape.
+    runs: Vec<Vec<Vec<i64>>>,
+}
+
+/// A part of a shape.
+enum Part {
+    Literal(Range<usize>),
+    Digits(usize),
+}
+
+impl Shaped {
+    /// `None` if there are too many shapes or parts, or no digits.
+    fn of(strings: &Strings) -> Option<Shaped> {
+        // A shape pays from eight strings up.
+        let shapes_max = (strings.len() / 8).clamp(1, SHAPES_MAX);
+        let mut parts_left = PARTS_MAX;
+        let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+        let mut shaped =
+            Shaped { shapes: Strings::new(), which: Vec::with_capacity(strings.len()), runs: Vec::new() };
+        let mut parts: Vec<Vec<Part>> = Vec::new();
+        let mut shape = Vec::new();
+        let mut last = 0;
+        for string in strings.iter() {
+            let digitless = |byte: &u8| if byte.is_ascii_digit() { b'0' } else { *byte };
+            let same = !parts.is_empty()
+                && shape.len() == string.len()
+                && string.iter().zip(&shape).all(|(byte, shaped)| digitless(byte) == *shaped);
+            if !same {
+                shape.clear();
+                shape.extend(string.iter().map(digitless));
+            }
+            let place = match if same { Some(&last) } else { places.get(&shape) } {
+                Some(&place) => place,
+                None if places.len() == shapes_max => return None,
+                None => {
+                    let place = places.len();
+                    places.insert(shape.clone(), place);
+                    shaped.shapes.push(&shape);
+                    let its_parts = parts_of(&shape, parts_left)?;
+                    parts_left -= its_parts.len();
+                    let runs = its_parts.iter().filter(|part| matches!(part, Part::Digits(_))).count();
+                    shaped.runs.push(vec![Vec::new(); runs]);
+                    parts.push(its_parts);
+                    place
+                }
+            };
+            last = place;
+            shaped.which.push(place as i64);
+            let mut rest = string;
+            let mut runs = shaped.runs.get_mut(place)?.iter_mut();
+            for part in parts.get(place)? {
+                let (size, digits) = match part {
+                    Part::Literal(range) => (range.len(), false),
+                    Part::Digits(size) => (*size, true),
+                };
+                let (front, behind) = rest.split_at_checked(size)?;
+                rest = behind;
+                if digits {
+                    let number = front.iter().fold(0, |number, byte| number * 10 + i64::from(byte - b'0'));
+                    runs.next()?.push(number);
+                }
+            }
+        }
+        let any = shaped.runs.iter().any(|runs| !runs.is_empty());
+        any.then_some(shaped)
+    }
+
+    fn pack(&self, out: &mut Vec<u8>) -> Result<()> {
+        out.push(SHAPES);
+        varint::put(out, self.shapes.len() as u64);
+        pack_plain(&self.shapes, zstd::Effort::Full, out)?;
+        numbers::pack(&self.which, &[], out)?;
+        self.runs.iter().flatten().try_for_each(|run| numbers::pack(run, &[], out))
+    }
+
+    fn unpack(from: &mut Taker<'_>, count: usize, bytes_max: usize) -> Result<Strings> {
+        let shape_count = from.at_most(SHAPES_MAX as u64, "count of shapes")?;
+        let code = from.byte()?;
+        if code != PLAIN {
+            return Err(Error::damaged("shapes", format!("code {code}"), "plain strings"));
+        }
+        let shapes = unpack_plain(from, shape_count, bytes_max)?;
+        let which = numbers::unpack(from, &[], count)?;
+        let mut parts = Vec::with_capacity(shapes.len());
+        for shape in shapes.iter() {
+            let mut of_shape = Vec::new();
+            for part in parts_of(shape, usize::MAX).into_iter().flatten() {
+                let runs = match part {
+                    Part::Literal(_) => Vec::new(),
+                    Part::Digits(_) => numbers::unpack(from, &[], count)?,
+                };
+                of_shape.push((part, runs.into_iter()));
+            }
+            parts.push((shape, of_shape));
+        }
+        let mut strings = Strings::new();
+        for place in which {
+            let known = usize::try_from(place).ok().and_then(|place| parts.get_mut(place));
+            let (shape, parts) = known
+                .ok_or_else(|| Error::damaged("shapes", format!("shape {place}"), "one of the shapes"))?;
+            check_size(strings.bytes.len() + shape.len(), bytes_max)?;
+            for (part, runs) in parts {
+                match part {
+                    Part::Literal(range) => {
+                        strings.bytes.extend_from_slice(shape.get(range.clone()).unwrap_or_default());
+                    }
+                    Part::Digits(size) => {
+                        let run = runs
+                            .next()
+                            .ok_or_else(|| Error::damaged("shapes", "their end", "another run of digits"))?;
+                        put_digits(&mut strings.bytes, run, *size)?;
+                    }
+                }
+            }
+            strings.ends.push(strings.bytes.len());
+        }
+        Ok(strings)
+    }
+}
+
+/// `None` if there are more than `count_max`.
+fn parts_of(shape: &[u8], count_max: usize) -> Option<Vec<Part>> {
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while let Some(&byte) = shape.get(at) {
+        if parts.len() == count_max {
+            return None;
+        }
+        let rest = shape.get(at..).unwrap_or_default();
+        let digits = byte == b'0';
+        let size = rest.iter().take_while(|&&byte| (byte == b'0') == digits).count();
+        if digits {
+            let size = size.min(RUN_MAX);
+            parts.push(Part::Digits(size));
+            at += size;
+        } else {
+            parts.push(Part::Literal(at..at + size));
+            at += size;
+        }
+    }
+    Some(parts)
+}
+
+fn put_digits(out: &mut Vec<u8>, number: i64, size: usize) -> Result<()> {
+    let mut rest =
+        u64::try_from(number).map_err(|_| Error::damaged("digits", number.to_string(), "at least 0"))?;
+    let mut digits = [b'0'; RUN_MAX];
+    let mut left = size;
+    for pair in digits.as_rchunks_mut::<2>().1.iter_mut().rev() {
+        let [high, low] = pair;
+        let two = (rest % 100) as u8;
+        if left < 2 || rest == 0 {
+            break;
+        }
+        (*high, *low) = (b'0' + two / 10, b'0' + two % 10);
+        rest /= 100;
+        left -= 2;
+    }
+    if left > 0 && rest > 0 {
+        if let Some(digit) = digits.get_mut(RUN_MAX - size) {
+            *digit = b'0' + (rest % 10) as u8;
+        }
+        rest /= 10;
+    }
+    if rest != 0 {
+        return Err(Error::damaged("digits", number.to_string(), "no more digits than their shape has"));
+    }
+    out.extend_from_slice(digits.get(RUN_MAX - size..).unwrap_or_default());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round<S: AsRef<[u8]>>(values: impl IntoIterator<Item = S>) -> usize {
+        let mut strings = Strings::new();
+        values.into_iter().for_each(|value| strings.push(value.as_ref()));
+        let mut packed = Vec::new();
+        pack(&strings, &mut packed).unwrap();
+        let mut taker = Taker::new(&packed);
+        let (count, size) = (strings.len(), strings.bytes.len());
+        assert_eq!(unpack(&mut taker, count, size).unwrap(), strings);
+        assert_eq!(taker.left(), 0);
+        for length in (0..packed.len()).step_by(packed.len() / 50 + 1) {
+            assert!(unpack(&mut Taker::new(&packed[..length]), count, size).is_err());
+        }
+        if size > 0 {
+            assert!(unpack(&mut Taker::new(&packed), count, size - 1).is_err());
+            assert!(unpack(&mut Taker::new(&packed), count - 1, size).is_err());
+        }
+        packed.len()
+    }
+
+    #[test]
+    fn columns_of_every_kind_come_back() {
+        round::<&str>([]);
+        round([""]);
+        round(["a", "", "b", "1", "007", "12-34", "99999999999999999999999999999999999999", "\u{0}\u{ff}"]);
+        round((0..200).map(|index| format!("name {index} of {}", index * index)));
+        assert!(round((0..2000).map(|index| ["Smith", "Jones", "Miller"][index % 3])) < 100);
+    }
+
+    #[test]
+    fn random_digits_take_hardly_more_than_their_entropy() {
+        let mut state = 7u64;
+        let mut group = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            format!("{:011}", (state >> 20) % 100_000_000_000)
+        };
+        let values: Vec<_> = (0..2000).map(|_| format!("{}-{}-{}", group(), group(), group())).collect();
+        let bits = 2000.0 * 33.0 * 10f64.log2();
+        let size = round(&values);
+        assert!((size as f64) * 8.0 < bits * 1.02, "{size} for {bits} bits");
+    }
+
+    #[test]
+    fn a_string_taken_away_leaves_the_others() {
+        let mut strings = Strings::new();
+        strings.push(b"one");
+        strings.push(b"two");
+        strings.truncate(1);
+        assert_eq!(strings.iter().collect::<Vec<_>>(), [b"one"]);
+    }
+}

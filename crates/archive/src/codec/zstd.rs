@@ -1,0 +1,61 @@
+//! zstd for bytes that have no better code: a long window, and a level that depends on their number.
+
+use zstd_safe::{CCtx, CParameter, DCtx, DParameter};
+
+use crate::error::{Error, Result};
+
+/// Up to this many bytes, the highest sensible level is worth its time.
+const SMALL_MAX: usize = 64 << 10;
+const LEVEL_SMALL: i32 = 19;
+const LEVEL_LARGE: i32 = 12;
+/// Matches reach back over a whole block.
+const WINDOW_LOG: u32 = 25;
+
+const LEVEL_SAMPLE: i32 = 3;
+
+/// How much effort compression takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Only the size is needed, to choose a code.
+    Sample,
+    /// The result is kept.
+    Full,
+}
+
+/// Packs bytes.
+pub(crate) fn pack(bytes: &[u8], effort: Effort) -> Result<Vec<u8>> {
+    let level = match effort {
+        Effort::Sample => LEVEL_SAMPLE,
+        Effort::Full if bytes.len() <= SMALL_MAX => LEVEL_SMALL,
+        Effort::Full => LEVEL_LARGE,
+    };
+    let mut context = CCtx::create();
+    let mut out = Vec::with_capacity(zstd_safe::compress_bound(bytes.len()));
+    for parameter in [
+        CParameter::CompressionLevel(level),
+        CParameter::WindowLog(WINDOW_LOG.min(bytes.len().max(1024).ilog2() + 1)),
+        CParameter::ContentSizeFlag(false),
+    ] {
+        context.set_parameter(parameter).map_err(failed)?;
+    }
+    context.compress2(&mut out, bytes).map_err(failed)?;
+    Ok(out)
+}
+
+/// Unpacks bytes whose unpacked size is known.
+pub(crate) fn unpack(packed: &[u8], size: usize) -> Result<Vec<u8>> {
+    let mut context = DCtx::create();
+    context.set_parameter(DParameter::WindowLogMax(WINDOW_LOG)).map_err(failed)?;
+    let mut out = Vec::new();
+    out.try_reserve_exact(size)
+        .map_err(|_| Error::damaged("size", format!("{size} bytes"), "a size that there is memory for"))?;
+    context.decompress(&mut out, packed).map_err(failed)?;
+    match out.len() == size {
+        true => Ok(out),
+        false => Err(Error::unexpected("size of a zstd frame", out.len(), size)),
+    }
+}
+
+fn failed(code: usize) -> Error {
+    Error::damaged("zstd frame", zstd_safe::get_error_name(code), "a whole frame")
+}

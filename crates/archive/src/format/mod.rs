@@ -1,0 +1,19 @@
+//! The bytes of an archive other than its blocks.
+//!
+//! In: what is known of logs and blocks. Out: the manifest, indexes and block headers, encoded and checked;
+//! and back.
+//!
+//! - `manifest`: what an archive holds, as JSON
+//! - `index`: what each block of an object holds
+//! - `ends`: the start and the end of an object
+//! - `block_header`: an index entry before each block; rebuilds an index from these
+
+pub(crate) mod block_header;
+pub(crate) mod ends;
+pub(crate) mod index;
+mod manifest;
+
+pub use block_header::{BlockHeader, index_anew};
+pub use ends::{HEAD_SIZE, MAGIC, VERSION};
+pub use index::{BlockEntry, Index, LogEntry};
+pub use manifest::{FileEntry, Manifest};

@@ -1,0 +1,163 @@
+//! Cuts a log into blocks of whole transactions; of whole events, if a transaction is larger than a block; of
+//! bytes, if an event is larger than a block or no events can be found.
+
+use std::io::{ErrorKind, Read};
+
+use binlogz_binlog::event::TableMapEvent;
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::{Boundary, EventHeader, EventType, MAGIC, TransactionBoundaryParser};
+
+use crate::error::{Error, Result};
+use crate::log::events::{self, TABLE_MAP_POST_HEADER, event_end};
+
+/// The most plain bytes of a block.
+pub const BLOCK_SIZE_MAX: usize = 32 << 20;
+
+/// The most table maps that are passed to a block.
+pub const MAPS_MAX: usize = 256;
+
+/// A part of a log.
+#[derive(Debug)]
+pub struct Piece {
+    /// Where it begins in the log.
+    pub offset: u64,
+    /// Its bytes.
+    pub log: Vec<u8>,
+    /// Bodies of the earlier table maps of the transaction that it begins in.
+    pub maps: Vec<Vec<u8>>,
+    /// Whether it begins inside a transaction.
+    pub continues: bool,
+}
+
+/// Cuts the log that a reader gives.
+#[derive(Debug)]
+pub struct Cutter<R> {
+    reader: R,
+    size_max: usize,
+    buffer: Vec<u8>,
+    ended: bool,
+    offset: u64,
+    /// Bytes left of an event that began in an earlier piece.
+    left_of_event: usize,
+    lost: bool,
+    assembler: TransactionBoundaryParser,
+    maps: Vec<Vec<u8>>,
+}
+
+impl<R: Read> Cutter<R> {
+    /// At the start of a log.
+    pub fn new(reader: R) -> Self {
+        Cutter::with_size(reader, BLOCK_SIZE_MAX)
+    }
+
+    /// The same with smaller blocks.
+    pub fn with_size(reader: R, size_max: usize) -> Self {
+        Cutter {
+            reader,
+            size_max: size_max.clamp(HEADER_SIZE, BLOCK_SIZE_MAX),
+            buffer: Vec::new(),
+            ended: false,
+            offset: 0,
+            left_of_event: 0,
+            lost: false,
+            assembler: TransactionBoundaryParser::new(),
+            maps: Vec::new(),
+        }
+    }
+
+    /// The next part; `None` at the end.
+    pub fn next_piece(&mut self) -> Result<Option<Piece>> {
+        self.fill()?;
+        if self.buffer.is_empty() {
+            return Ok(None);
+        }
+        let (maps, continues) = (self.maps.clone(), self.assembler.is_open() || self.left_of_event > 0);
+        let size = self.size_of_piece();
+        let rest = self.buffer.split_off(size);
+        let log = std::mem::replace(&mut self.buffer, rest);
+        let offset = self.offset;
+        self.offset += size as u64;
+        Ok(Some(Piece { offset, log, maps, continues }))
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        while !self.ended && self.buffer.len() < self.size_max {
+            let have = self.buffer.len();
+            self.buffer.resize(self.size_max, 0);
+            match self.reader.read(self.buffer.get_mut(have..).unwrap_or_default()) {
+                Ok(count) => {
+                    self.ended = count == 0;
+                    self.buffer.truncate(have + count);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => self.buffer.truncate(have),
+                Err(error) => return Err(Error::io("read the log")(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// How much of the buffer is the next piece.
+    fn size_of_piece(&mut self) -> usize {
+        if self.lost {
+            return self.buffer.len();
+        }
+        if self.left_of_event > 0 {
+            let size = self.left_of_event.min(self.buffer.len());
+            self.left_of_event -= size;
+            return size;
+        }
+        let mut at = if self.offset == 0 && self.buffer.starts_with(&MAGIC) { MAGIC.len() } else { 0 };
+        // After the last whole transaction, with what was known there.
+        let mut whole: Option<(usize, TransactionBoundaryParser)> = None;
+        while let Some(end) = event_end(&self.buffer, at) {
+            self.feed(at, end);
+            at = end;
+            if !self.assembler.is_open() {
+                whole = Some((at, self.assembler.clone()));
+            }
+        }
+        if self.ended {
+            // This is the rest of the log: whole or not, nothing follows.
+            return self.buffer.len();
+        }
+        match whole {
+            Some((size, assembler)) => {
+                self.assembler = assembler;
+                self.maps.clear();
+                size
+            }
+            None if at > MAGIC.len() => at,
+            None => {
+                self.not_whole(at);
+                self.buffer.len()
+            }
+        }
+    }
+
+    /// Handles an event that is larger than a block, or bytes that are not an event.
+    fn not_whole(&mut self, at: usize) {
+        let header = self.buffer.get(at..).and_then(|bytes| EventHeader::decode(bytes).ok());
+        match header {
+            Some(header) if header.event_size as usize >= HEADER_SIZE => {
+                self.left_of_event = header.event_size as usize - (self.buffer.len() - at);
+            }
+            _ => self.lost = true,
+        }
+    }
+
+    fn feed(&mut self, at: usize, end: usize) {
+        let Some(event) = self.buffer.get(at..end) else { return };
+        let Ok(header) = EventHeader::decode(event) else { return };
+        let body = events::body(event);
+        let placement = self.assembler.feed(&header, body);
+        if placement.boundary != Boundary::Inside {
+            self.maps.clear();
+        }
+        if header.event_type == EventType::TABLE_MAP && self.maps.len() < MAPS_MAX {
+            let body = Some(body).filter(|body| TableMapEvent::decode(body, TABLE_MAP_POST_HEADER).is_ok());
+            if let Some(body) = body.filter(|body| !self.maps.iter().any(|map| map == body)) {
+                self.maps.push(body.to_vec());
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Reads a log.
+//!
+//! In: a binary log, as a reader. Out: pieces of whole transactions, each small enough for a block. Nothing
+//! here knows how a block is packed.
+//!
+//! - `cut`: cuts a log into pieces
+//! - `events`: where events begin and end, their GTIDs and checksums
+//! - `payloads`: expands transaction payloads, and compresses them to the server's bytes again
+//! - `active`: the whole part of a log that is still being written
+//! - `order`: the order of logs by their names
+
+pub(crate) mod active;
+mod cut;
+pub(crate) mod events;
+pub(crate) mod order;
+pub(crate) mod payloads;
+
+pub use cut::{BLOCK_SIZE_MAX, Cutter, MAPS_MAX, Piece};
+pub use order::sort_by_name;

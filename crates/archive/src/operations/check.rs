@@ -1,0 +1,100 @@
+//! Checks an archive: every block, every SHA-256, and that the transactions follow one another without gaps.
+
+use binlogz_binlog::gtid::GtidSet;
+
+use crate::error::Result;
+use crate::format::{FileEntry, Manifest};
+use crate::operations::restore;
+use crate::storage::Storage;
+
+/// Checks every log of an archive and reports what is wrong, one line each.
+///
+/// # Errors
+///
+/// A manifest that can't be read.
+pub fn check(storage: &dyn Storage, manifest: &Manifest, workers: usize) -> Result<Vec<String>> {
+    let mut problems = manifest.problems(storage);
+    for file in &manifest.files {
+        problems.extend(check_file(storage, file, workers));
+    }
+    problems.extend(check_chain(manifest)?);
+    Ok(problems)
+}
+
+fn check_file(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut lost = Vec::new();
+    for object in &file.objects {
+        let blocks = restore::open(storage, object).and_then(|object| {
+            let (log, numbers) = object.log(&file.name)?;
+            problems.extend(object.inspect(log).iter().map(|error| format!("{}: {error}", file.name)));
+            let damaged = numbers.into_iter().filter_map(|number| object.block(number, workers).err());
+            Ok(damaged.map(|error| format!("{}: {error}", file.name)).collect())
+        });
+        let all = |error| vec![format!("{}: {error}; it held {}", file.name, file.gtids)];
+        lost.extend(blocks.unwrap_or_else(all));
+    }
+    if lost.is_empty() {
+        let verified = restore::verify(storage, file, workers);
+        lost.extend(verified.err().map(|error| format!("{}: {error}", file.name)));
+    }
+    problems.append(&mut lost);
+    problems
+}
+
+/// Finds gaps between archives whose logs follow one another, each with the prefix of its lines: the
+/// transactions before the first log of one archive must be in the archives before it. A transaction may be
+/// in several archives: after a failover, the next server's log begins with the file that has everything the
+/// last log lacks.
+///
+/// # Errors
+///
+/// A manifest that was changed by hand.
+pub fn between(archives: &[(&str, &Manifest)]) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    let mut known: Option<GtidSet> = None;
+    for (prefix, manifest) in archives {
+        let Some(first) = manifest.files.first() else { continue };
+        let mut gap = first.previous_gtid_set()?;
+        if let Some(known) = &known {
+            gap.subtract(known);
+            if !gap.is_empty() {
+                let name = &first.name;
+                problems.push(format!(
+                    "{prefix}{name}: gap: {gap} came before it and is in none of the archives before this one"
+                ));
+            }
+        }
+        let known = known.get_or_insert_default();
+        for file in &manifest.files {
+            known.union(&file.previous_gtid_set()?);
+            known.union(&file.gtid_set()?);
+        }
+    }
+    Ok(problems)
+}
+
+/// Gaps and overlaps between logs, found from the previous GTIDs of each.
+fn check_chain(manifest: &Manifest) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    let mut known: Option<GtidSet> = None;
+    for file in &manifest.files {
+        let (previous, gtids) = (file.previous_gtid_set()?, file.gtid_set()?);
+        if let Some(known) = &known {
+            let mut gap = previous.clone();
+            gap.subtract(known);
+            if !gap.is_empty() {
+                problems.push(format!("{}: gap: {gap} came before it and is not in the archive", file.name));
+            }
+            let mut overlap = gtids.clone();
+            overlap.intersect(known);
+            if !overlap.is_empty() {
+                problems.push(format!("{}: overlap: {overlap} is in an earlier log too", file.name));
+            }
+        }
+        let known = known.get_or_insert_default();
+        known.union(&previous);
+        known.union(&gtids);
+    }
+    Ok(problems)
+}

@@ -1,0 +1,423 @@
+//! Puts logs into an archive, one after the other. Each is packed into a segment. When the segment is full,
+//! or no log is left, it is stored, read back and compared; only then does the manifest name the logs that
+//! are complete.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use binlogz_binlog::EventType;
+use binlogz_binlog::event::PreviousGtidsEvent;
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_flow::ReadAt;
+
+use crate::error::{Error, Result};
+use crate::format::index;
+use crate::format::{FileEntry, Manifest};
+use crate::log::Cutter;
+use crate::log::active::ActivePart;
+use crate::log::events;
+use crate::log::payloads::{self, Codec, Expanded, Payloads};
+use crate::operations::digest::{Hasher, Reader, digest};
+use crate::operations::remove;
+use crate::segment::Segment;
+use crate::storage::Storage;
+
+/// Plain bytes of a block: restoring one transaction unpacks one block and those that it refers to.
+const BLOCK_SIZE: usize = 8 << 20;
+
+/// The outcome for a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    /// It is in the archive now.
+    Added(FileEntry),
+    /// It was there already.
+    Known(FileEntry),
+}
+
+/// Puts a log under `name` into an archive. When this returns, the archive holds it durably and has given it
+/// back byte for byte.
+///
+/// # Errors
+///
+/// A log that can't be read, an archive that can't be written, another log of the same name in it.
+pub fn add(storage: &dyn Storage, name: &str, log: Arc<dyn ReadAt>, workers: usize) -> Result<Created> {
+    let mut created = None;
+    let mut told = |one: &Created| created = Some(one.clone());
+    let mut creator = Creator::new(storage, workers, &mut told)?;
+    creator.add(name, log)?;
+    creator.finish()?;
+    created.ok_or_else(|| Error::damaged("log", "no log added", "one"))
+}
+
+/// Puts logs into an archive, several into each segment.
+pub struct Creator<'a> {
+    storage: &'a dyn Storage,
+    workers: usize,
+    canonical_payloads: bool,
+    /// The codec of the last log that had payloads: the next log very likely has it too.
+    codec: Codec,
+    /// Called for each log once the archive holds it durably.
+    told: &'a mut dyn FnMut(&Created),
+    manifest: Manifest,
+    segment: Option<Segment>,
+    /// Packed logs, which are stored except for the open segment.
+    packed: Vec<Packed>,
+}
+
+/// A packed log.
+#[derive(Debug)]
+struct Packed {
+    entry: FileEntry,
+    /// SHA-256 of the archived part that it replaces.
+    replaces: Option<String>,
+}
+
+/// The state of a log's name in an archive.
+enum Standing {
+    Nothing,
+    Same(Box<FileEntry>),
+    /// A part of the log, with this SHA-256.
+    Part(String),
+}
+
+impl std::fmt::Debug for Creator<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Creator").field("packed", &self.packed).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Creator<'a> {
+    /// For an archive that may or may not exist yet.
+    ///
+    /// # Errors
+    ///
+    /// A manifest that can't be read.
+    pub fn new(
+        storage: &'a dyn Storage,
+        workers: usize,
+        told: &'a mut dyn FnMut(&Created),
+    ) -> Result<Creator<'a>> {
+        let manifest = Manifest::read(storage)?.unwrap_or_default();
+        let canonical_payloads = false;
+        Ok(Creator {
+            storage,
+            workers,
+            canonical_payloads,
+            codec: Codec::DEFAULT,
+            told,
+            manifest,
+            segment: None,
+            packed: Vec::new(),
+        })
+    }
+
+    /// Whether payloads that no level reproduces come back with equal meaning instead of being kept as they
+    /// are.
+    pub fn canonical_payloads(&mut self, canonical: bool) {
+        self.canonical_payloads = canonical;
+    }
+
+    /// Packs a log. The archive holds it once `told` was called with it, at the latest when
+    /// [`Creator::finish`] returns.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be read, an archive that can't be written, another log of the same name in it. After
+    /// an error no more logs can be added; [`Creator::finish`] keeps those added before.
+    pub fn add(&mut self, name: &str, log: Arc<dyn ReadAt>) -> Result<()> {
+        self.add_file(name, log, None)
+    }
+
+    /// The same for a log file with this mode, as for chmod.
+    ///
+    /// # Errors
+    ///
+    /// As [`Creator::add`].
+    pub fn add_file(&mut self, name: &str, log: Arc<dyn ReadAt>, mode: Option<u32>) -> Result<()> {
+        self.add_part(name, log, mode, None)
+    }
+
+    /// Packs the whole transactions of a log that its server is still writing. They are replaced when the log
+    /// is given again, longer or closed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Creator::add`].
+    pub fn add_active(&mut self, name: &str, log: Arc<dyn ReadAt>, mode: Option<u32>) -> Result<()> {
+        let part = ActivePart::of(log)?;
+        let size = part.size();
+        self.add_part(name, Arc::new(part), mode, Some(size))
+    }
+
+    fn add_part(
+        &mut self,
+        name: &str,
+        log: Arc<dyn ReadAt>,
+        mode: Option<u32>,
+        active_size: Option<u64>,
+    ) -> Result<()> {
+        let (sha256, size, crc32) = digest(&mut Reader::new(log.as_ref()))?;
+        let replaces = match self.standing(name, &log, &sha256, size, active_size)? {
+            Standing::Nothing => None,
+            Standing::Part(sha256) => Some(sha256),
+            Standing::Same(known) => {
+                let known = *known;
+                (self.told)(&Created::Known(known));
+                return Ok(());
+            }
+        };
+        let payloads = Payloads::of(log.as_ref());
+        if payloads.count > 0
+            && let Some(segment) = &mut self.segment
+        {
+            segment.slim();
+        }
+        let expanded = match payloads.count {
+            0 => None,
+            _ => payloads::expanded(&log, &payloads, self.codec, self.workers, self.canonical_payloads)?,
+        };
+        if let Some(expanded) = &expanded {
+            self.codec = expanded.codec;
+        }
+        let mut entry = FileEntry {
+            name: name.into(),
+            objects: Vec::new(),
+            size,
+            sha256,
+            source_sha256: None,
+            packed_size: 0,
+            payload_level: expanded.as_ref().map(|expanded| expanded.codec.level),
+            payload_codec: expanded.as_ref().map(|expanded| expanded.codec.name()),
+            payloads_kept: expanded.as_ref().map_or(payloads.count, |expanded| expanded.kept),
+            previous_gtids: String::new(),
+            gtids: String::new(),
+            times: None,
+            mode,
+            active_size,
+        };
+        if let Some(Expanded { file, codec, exact: false, .. }) = &expanded {
+            let mut hasher = Hasher::default();
+            payloads::compress(file.clone(), *codec, &mut hasher, self.workers)?;
+            let (sha256, size) = hasher.finish();
+            entry.source_sha256 = Some(std::mem::replace(&mut entry.sha256, sha256));
+            entry.size = size;
+        }
+        let packed = match &expanded {
+            Some(expanded) => self.pack(&mut entry, Reader::new(expanded.file.as_ref())).map(drop),
+            None => self.pack(&mut entry, Reader::new(log.as_ref())).and_then(|packed| {
+                let changed =
+                    || Error::unexpected(format!("{name}: CRC-32 at a second reading"), packed, crc32);
+                if packed == crc32 { Ok(()) } else { Err(changed()) }
+            }),
+        };
+        packed?;
+        self.packed.push(Packed { entry, replaces });
+        Ok(())
+    }
+
+    /// The state of a log's name in the archive: under it may only be the same log, or a part of it.
+    fn standing(
+        &self,
+        name: &str,
+        log: &Arc<dyn ReadAt>,
+        sha256: &str,
+        size: u64,
+        active_size: Option<u64>,
+    ) -> Result<Standing> {
+        let part = self.manifest.files.iter().find(|file| file.name == name);
+        let Some((part, part_size)) = part.and_then(|file| Some((file, file.active_size?))) else {
+            let files = self.manifest.files.iter().chain(self.packed.iter().map(|packed| &packed.entry));
+            return Ok(known(files, name, sha256)?
+                .map_or(Standing::Nothing, |known| Standing::Same(Box::new(known))));
+        };
+        if active_size.is_some() && part.source_sha256() == sha256 {
+            return Ok(Standing::Same(Box::new(part.clone())));
+        }
+        if size < part_size {
+            let expected = format!("at least {part_size}, which the archive has of it");
+            return Err(Error::unexpected(format!("{name}: size"), size, expected));
+        }
+        let beginning = ActivePart::first(Arc::clone(log), part_size);
+        let (beginning, _, _) = digest(&mut Reader::new(&beginning))?;
+        if beginning != part.source_sha256() {
+            return Err(Error::unexpected(
+                format!("{name}: SHA-256 of its first {part_size} bytes"),
+                beginning,
+                format!("{}, that of the part in the archive: this is another log", part.source_sha256()),
+            ));
+        }
+        Ok(Standing::Part(beginning))
+    }
+
+    /// Packs a log's bytes and returns their CRC-32.
+    fn pack(&mut self, entry: &mut FileEntry, log: Reader<'_>) -> Result<u32> {
+        let mut hasher = crc32fast::Hasher::new();
+        let mut cutter = Cutter::with_size(log, BLOCK_SIZE);
+        let mut gtids = GtidSet::default();
+        let mut held = cutter.next_piece()?;
+        let head = held.as_ref().map(|piece| events::head(&piece.log)).unwrap_or_default();
+        entry.previous_gtids = previous_gtids(&head);
+        if let Some(piece) = &held {
+            hasher.update(&piece.log);
+        }
+        loop {
+            let segment = match &mut self.segment {
+                Some(segment) => segment,
+                None => self.segment.insert(Segment::new()?),
+            };
+            let mark = segment.mark();
+            let number = segment.begin(&entry.name, &head);
+            let mut next = || {
+                if let Some(piece) = held.take() {
+                    return Ok(Some(piece));
+                }
+                let piece = cutter.next_piece()?;
+                if let Some(piece) = &piece {
+                    hasher.update(&piece.log);
+                }
+                Ok(piece)
+            };
+            let packed = segment.pack(number, &mut next, self.workers);
+            let rest = match packed {
+                Ok(rest) => rest,
+                Err(error) => {
+                    segment.give_back(mark);
+                    return Err(error);
+                }
+            };
+            let blocks = || segment.index().blocks.iter().filter(|block| block.log == number);
+            entry.packed_size += blocks().map(|block| block.packed_size).sum::<u64>();
+            gtids.union(&index::gtids(blocks()));
+            entry.times = index::join_times(entry.times, index::times(blocks()));
+            if rest.is_none() {
+                break;
+            }
+            held = rest;
+            let object = self.store()?;
+            entry.objects.push(object);
+        }
+        entry.gtids = gtids.to_string();
+        Ok(hasher.finalize())
+    }
+
+    /// Stores the open segment, reads it back and compares it; then the manifest names the logs that it
+    /// completes. Returns its name.
+    fn store(&mut self) -> Result<String> {
+        let Some(segment) = self.segment.take() else { return Ok(String::new()) };
+        let (file, size, _) = segment.finish()?;
+        let (sha256, _, _) = digest(&mut Reader::new(&file).up_to(size))?;
+        let object = format!("segment-{}.binlogz", sha256.get(..32).unwrap_or_default());
+        let storage = self.storage;
+        let put = |object: &str| {
+            storage.put(object, &mut |out| {
+                io::copy(&mut Reader::new(&file).up_to(size), out).map(drop).map_err(Error::io("write"))
+            })
+        };
+        put(&object)?;
+        let stored = self.storage.get(&object)?;
+        let mut hasher = Hasher::default();
+        for offset in (0..size).step_by(READ_BACK) {
+            let part = stored.read(offset, READ_BACK.min((size - offset) as usize))?;
+            hasher.write_all(&part).map_err(Error::writing)?;
+        }
+        let (back, _) = hasher.finish();
+        if back != sha256 || stored.size()? != size {
+            return Err(Error::unexpected(format!("{object}: SHA-256 of what was read back"), back, sha256));
+        }
+        if !self.packed.is_empty() {
+            for Packed { entry, .. } in &mut self.packed {
+                entry.objects.push(object.clone());
+            }
+            let replaced = self.record()?;
+            // A run that just removed the same logs may have deleted the object, if it was the last to name
+            // it.
+            if storage.get(&object).is_err() {
+                put(&object)?;
+            }
+            for Packed { entry, .. } in self.packed.drain(..) {
+                (self.told)(&Created::Added(entry));
+            }
+            remove::collect(self.storage, &replaced)?;
+        }
+        Ok(object)
+    }
+
+    /// Names what is packed in the manifest, or in that of a run that was faster. Returns the objects of
+    /// replaced logs.
+    fn record(&mut self) -> Result<Vec<String>> {
+        let mut attempts = 1;
+        loop {
+            let mut manifest = self.manifest.clone();
+            let is_replaced =
+                |file: &mut FileEntry| self.packed.iter().any(|packed| packed.entry.name == file.name);
+            let replaced: Vec<_> = manifest.files.extract_if(.., is_replaced).collect();
+            manifest.files.extend(self.packed.iter().map(|packed| packed.entry.clone()));
+            match manifest.write(self.storage) {
+                Ok(()) => {
+                    self.manifest = manifest;
+                    return Ok(replaced.into_iter().flat_map(|file| file.objects).collect());
+                }
+                Err(Error::Changed) if attempts < ATTEMPTS_MAX => attempts += 1,
+                Err(error) => return Err(error),
+            }
+            self.manifest = Manifest::read(self.storage)?.unwrap_or_default();
+            // The new manifest has the logs that another run archived meanwhile.
+            for packed in std::mem::take(&mut self.packed) {
+                let Packed { entry, replaces } = &packed;
+                let there = self.manifest.files.iter().find(|file| file.name == entry.name);
+                let part = there.filter(|file| file.active_size.is_some());
+                match part {
+                    Some(part) if replaces.as_deref() == Some(part.source_sha256()) => {
+                        self.packed.push(packed)
+                    }
+                    Some(part) if part.source_sha256() != entry.source_sha256() => {
+                        return Err(Error::Changed);
+                    }
+                    _ => match known(there, &entry.name, entry.source_sha256())? {
+                        Some(known) => (self.told)(&Created::Known(known)),
+                        None => self.packed.push(packed),
+                    },
+                }
+            }
+        }
+    }
+
+    /// Stores what is packed; if that is nothing, completes what a killed run left undone.
+    ///
+    /// # Errors
+    ///
+    /// An archive that can't be written.
+    pub fn finish(mut self) -> Result<()> {
+        if self.packed.is_empty() { Manifest::mend_copy(self.storage) } else { self.store().map(drop) }
+    }
+}
+
+/// How often to read the manifest again while other runs keep replacing it.
+const ATTEMPTS_MAX: u32 = 10;
+
+/// The existing log of this name, which must be the same.
+fn known<'a>(
+    files: impl IntoIterator<Item = &'a FileEntry>,
+    name: &str,
+    sha256: &str,
+) -> Result<Option<FileEntry>> {
+    match files.into_iter().find(|file| file.name == name) {
+        Some(known) if known.source_sha256() != sha256 => Err(Error::unexpected(
+            format!("{name}: SHA-256"),
+            sha256,
+            format!("{}, that of the log of this name in the archive", known.source_sha256()),
+        )),
+        known => Ok(known.cloned()),
+    }
+}
+
+/// Bytes read back at once.
+const READ_BACK: usize = 4 << 20;
+
+fn previous_gtids(head: &[u8]) -> String {
+    let events = events::events(head, 0);
+    let frames =
+        events.filter_map(events::frame).filter(|frame| frame.event_type() == EventType::PREVIOUS_GTIDS);
+    let sets = frames.filter_map(|frame| PreviousGtidsEvent::decode_frame(&frame).ok());
+    sets.last().map(|event| event.gtid_set.to_string()).unwrap_or_default()
+}

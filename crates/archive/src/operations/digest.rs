@@ -1,0 +1,78 @@
+//! SHA-256, CRC-32 and size of a log.
+
+use std::io::{self, Read, Write};
+
+use binlogz_flow::ReadAt;
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+
+/// SHA-256 in hexadecimal, size, and CRC-32.
+pub(crate) fn digest(log: &mut impl Read) -> Result<(String, u64, u32)> {
+    let (mut hasher, mut crc32) = (Hasher::default(), crc32fast::Hasher::new());
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        let count = log.read(&mut buffer).map_err(Error::io("read the log"))?;
+        let part = buffer.get(..count).unwrap_or_default();
+        if part.is_empty() {
+            break;
+        }
+        hasher.write_all(part).map_err(Error::writing)?;
+        crc32.update(part);
+    }
+    let (sha256, size) = hasher.finish();
+    Ok((sha256, size, crc32.finalize()))
+}
+
+/// A writer that keeps only a SHA-256.
+#[derive(Default)]
+pub(crate) struct Hasher {
+    sha256: Sha256,
+    size: u64,
+}
+
+impl Hasher {
+    pub(crate) fn finish(self) -> (String, u64) {
+        let hash = self.sha256.finalize();
+        (hash.iter().map(|byte| format!("{byte:02x}")).collect(), self.size)
+    }
+}
+
+impl Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.sha256.update(bytes);
+        self.size += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Reads a log from its start.
+pub(crate) struct Reader<'a> {
+    log: &'a dyn ReadAt,
+    offset: u64,
+    end: u64,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(log: &'a dyn ReadAt) -> Self {
+        Reader { log, offset: 0, end: u64::MAX }
+    }
+
+    /// Reads only the first bytes.
+    pub(crate) fn up_to(self, end: u64) -> Self {
+        Reader { end, ..self }
+    }
+}
+
+impl Read for Reader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let size = buffer.len().min(usize::try_from(self.end - self.offset).unwrap_or(usize::MAX));
+        let count = self.log.read_at(buffer.get_mut(..size).unwrap_or_default(), self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}

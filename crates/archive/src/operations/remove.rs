@@ -1,0 +1,120 @@
+//! Takes logs out of an archive. The manifest changes first, then the objects that hold none of its logs are
+//! deleted. If a run is killed in between, its objects are orphans, which the next run finds.
+
+use std::time::SystemTime;
+
+use binlogz_atomic_file::is_temporary;
+
+use crate::error::{Error, Result};
+use crate::format::{FileEntry, Manifest};
+use crate::log::order::base;
+use crate::storage::Storage;
+
+/// What the names of temporary files began with in earlier builds.
+const OLDER_TEMPORARY: &str = ".new-";
+
+/// The result of removing some logs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Removal {
+    /// The logs that are removed.
+    pub logs: Vec<FileEntry>,
+    /// Removed logs between two that stay: each with the one before and the one after.
+    pub gaps: Vec<[String; 3]>,
+    /// Objects that are deleted.
+    pub objects: Vec<String>,
+    /// Objects that stay, since they also hold other logs.
+    pub shared: Vec<String>,
+}
+
+/// What removing the logs of these names would do. Names that are not in the manifest are ignored.
+pub fn plan(manifest: &Manifest, names: &[String]) -> Removal {
+    let goes = |file: &FileEntry| names.contains(&file.name);
+    let mut removal = Removal::default();
+    for (at, file) in manifest.files.iter().enumerate().filter(|(_, file)| goes(file)) {
+        let stays = |other: &&FileEntry| base(&other.name) == base(&file.name) && !goes(other);
+        let before = manifest.files.iter().take(at).rfind(stays);
+        let after = manifest.files.iter().skip(at).find(stays);
+        if let (Some(before), Some(after)) = (before, after) {
+            removal.gaps.push([file.name.clone(), before.name.clone(), after.name.clone()]);
+        }
+        removal.logs.push(file.clone());
+    }
+    let kept: Vec<&String> =
+        manifest.files.iter().filter(|file| !goes(file)).flat_map(|file| &file.objects).collect();
+    let mut objects: Vec<String> = removal.logs.iter().flat_map(|file| file.objects.clone()).collect();
+    objects.sort();
+    objects.dedup();
+    (removal.shared, removal.objects) = objects.into_iter().partition(|object| kept.contains(&object));
+    removal
+}
+
+/// Removes the logs of these names, gaps or not.
+///
+/// # Errors
+///
+/// An archive that can't be written; [`Error::Changed`] if another run changed it since the manifest was
+/// read: then nothing was removed.
+pub fn remove(storage: &dyn Storage, mut manifest: Manifest, names: &[String]) -> Result<Removal> {
+    refuse_older(&manifest)?;
+    let removal = plan(&manifest, names);
+    manifest.files.retain(|file| !names.contains(&file.name));
+    manifest.write(storage)?;
+    collect(storage, &removal.objects)?;
+    Ok(removal)
+}
+
+/// Objects that were stored before `before` and hold no log. A run stores objects before the manifest names
+/// their logs, so `before` must be earlier than the start of all current runs.
+///
+/// # Errors
+///
+/// Storage that can't be listed.
+pub fn orphans(storage: &dyn Storage, before: SystemTime) -> Result<Vec<String>> {
+    // The manifest is read second: an object named meanwhile is not an orphan.
+    let stored = storage.stored()?;
+    let manifest = Manifest::read(storage)?.unwrap_or_default();
+    refuse_older(&manifest)?;
+    let named = manifest.objects();
+    let is_orphan =
+        |(name, at): &(String, SystemTime)| is_ours(name) && *at < before && !named.contains(name.as_str());
+    let mut orphans: Vec<String> = stored.into_iter().filter(is_orphan).map(|(name, _)| name).collect();
+    orphans.sort();
+    Ok(orphans)
+}
+
+/// Deletes those of these objects that hold no log.
+///
+/// # Errors
+///
+/// Storage that fails.
+pub fn collect(storage: &dyn Storage, objects: &[String]) -> Result<()> {
+    if objects.is_empty() {
+        return Ok(());
+    }
+    // A copy that is older than the manifest may still name them.
+    Manifest::mend_copy(storage)?;
+    storage.alone(&mut || {
+        let manifest = Manifest::read(storage)?.unwrap_or_default();
+        refuse_older(&manifest)?;
+        let named = manifest.objects();
+        objects
+            .iter()
+            .filter(|object| !named.contains(object.as_str()))
+            .try_for_each(|object| storage.delete(object))
+    })
+}
+
+/// Whether the name is one that an archive uses, other than its manifest and the copy of it.
+fn is_ours(name: &str) -> bool {
+    name.ends_with(".binlogz") || is_temporary(name) || name.starts_with(OLDER_TEMPORARY)
+}
+
+/// An older copy may not know existing logs: nothing is deleted on its word.
+fn refuse_older(manifest: &Manifest) -> Result<()> {
+    match manifest.damage() {
+        None => Ok(()),
+        Some(damage) => {
+            Err(Error::unexpected("manifest", damage, "one that is whole: run archive create first"))
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Gives logs back: whole ones byte for byte, or chosen transactions as binlog files of their own.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use binlogz_binlog::frame::set_end_log_pos;
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::{Boundary, ChecksumAlgorithm, EventHeader, TransactionBoundaryParser};
+
+use crate::error::{Error, Result};
+use crate::format::FileEntry;
+use crate::format::index;
+use crate::log::events::{self, has_checksum};
+use crate::log::payloads::{Codec, compress};
+use crate::operations::digest::Hasher;
+use crate::operations::selection::{Choice, Selection};
+use crate::segment::Object;
+use crate::storage::Storage;
+
+/// Opens an object.
+///
+/// # Errors
+///
+/// An object that is missing or damaged.
+pub fn open(storage: &dyn Storage, object: &str) -> Result<Object> {
+    Object::open(object, storage.get(object)?)
+}
+
+/// Writes a log as it was. Its bytes are hashed while they are written: an error at the end says that they
+/// are not the log's, although each block was whole. In that case discard what was written.
+///
+/// # Errors
+///
+/// Damaged blocks, output that fails, bytes with another SHA-256, payloads of another codec.
+pub fn whole(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, workers: usize) -> Result<()> {
+    let mut out = Hashed { out, hasher: Hasher::default() };
+    match file.payload_level {
+        None => blocks(storage, file, &mut out, workers)?,
+        Some(level) => {
+            let codec = codec_of(file, level)?;
+            let mut plain = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
+            blocks(storage, file, &mut plain, workers)?;
+            compress(Arc::new(plain), codec, &mut out, workers)?;
+        }
+    }
+    let (sha256, size) = out.hasher.finish();
+    if size != file.size {
+        return Err(Error::unexpected("size of the log", size, file.size));
+    }
+    match sha256 == file.sha256 {
+        true => Ok(()),
+        false => Err(Error::unexpected("SHA-256", sha256, &file.sha256)),
+    }
+}
+
+/// Another library, or another version of it, may not make the same payloads.
+fn codec_of(file: &FileEntry, level: u8) -> Result<Codec> {
+    let Some(name) = &file.payload_codec else { return Ok(Codec { level, ..Codec::DEFAULT }) };
+    let ours = || Codec::DEFAULT.name();
+    Codec::named(name, level).ok_or_else(|| Error::Codec { found: name.clone(), ours: ours() })
+}
+
+/// Hashes what is written.
+struct Hashed<'a> {
+    out: &'a mut dyn Write,
+    hasher: Hasher,
+}
+
+impl Write for Hashed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.hasher.write_all(bytes.get(..count).unwrap_or_default())?;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Reads a log back and compares it with its SHA-256.
+///
+/// # Errors
+///
+/// As [`whole`].
+pub fn verify(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Result<()> {
+    whole(storage, file, &mut io::sink(), workers)
+}
+
+/// Writes the content of a log's blocks, unpacking several at once.
+fn blocks(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, workers: usize) -> Result<()> {
+    let mut offset = 0;
+    for object in &file.objects {
+        let object = open(storage, object)?;
+        let (_, numbers) = object.log(&file.name)?;
+        object.blocks(&numbers, workers, &mut |entry, block| {
+            if entry.offset != offset {
+                return Err(Error::unexpected("begin of a block", entry.offset, offset));
+            }
+            offset += entry.size;
+            out.write_all(&block.log).map_err(Error::io("write"))
+        })?;
+    }
+    Ok(())
+}
+
+/// The result of restoring chosen transactions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Transactions written.
+    pub transactions: u64,
+    /// Blocks unpacked.
+    pub blocks: u64,
+    /// Whether the selection ends here, so that nothing later is wanted.
+    pub ended: bool,
+}
+
+/// Writes the chosen transactions of a log as a log: its head, then the transactions, with payloads expanded.
+/// `out` is called for the output once the first transaction is found.
+///
+/// # Errors
+///
+/// As [`whole`].
+pub fn chosen(
+    storage: &dyn Storage,
+    file: &FileEntry,
+    selection: &Selection,
+    workers: usize,
+    out: &mut dyn FnMut() -> Result<Box<dyn Write>>,
+) -> Result<Restored> {
+    let mut restored = Restored::default();
+    let gtid_set = file.gtid_set()?;
+    if !selection.may_be_in(&gtid_set, file.times) {
+        return Ok(restored);
+    }
+    let mut filter = Filter::default();
+    let mut writer = None;
+    let (mut made_anew, mut known) = (false, GtidSet::default());
+    for object in &file.objects {
+        let object = open(storage, object)?;
+        made_anew |= object.made_anew;
+        let (log, numbers) = object.log(&file.name)?;
+        let gtids = index::gtids(object.index.blocks.iter().filter(|block| block.log == log));
+        if !gtids.is_subset(&gtid_set) {
+            // This is a segment of another log: its blocks are whole all the same.
+            return Err(Error::unexpected("set of GTIDs of its blocks", gtids, &file.gtids));
+        }
+        known.union(&gtids);
+        let head = object.index.logs.get(log as usize).map(|log| log.head.as_slice()).unwrap_or_default();
+        for number in numbers {
+            let Some(entry) = object.index.blocks.get(number as usize) else { continue };
+            let goes_on = entry.continues && filter.chosen;
+            if !goes_on && !selection.may_be_in(&entry.gtids, entry.times) {
+                filter = Filter::default();
+                continue;
+            }
+            if !entry.continues {
+                filter = Filter::default();
+            }
+            restored.blocks += 1;
+            let mut log = std::mem::take(&mut filter.cut);
+            let begin = if log.is_empty() { entry.offset } else { 1 };
+            log.extend_from_slice(&object.block(number, workers)?.log);
+            let mut size = 0;
+            for event in events::events(&log, begin) {
+                size += event.len();
+                match filter.choose(event, selection) {
+                    Choice::Leave => {}
+                    Choice::End => {
+                        restored.ended = true;
+                        return finish(writer, restored);
+                    }
+                    Choice::Take { begins } => {
+                        restored.transactions += u64::from(begins);
+                        if writer.is_none() && head.is_empty() && object.made_anew {
+                            return Err(Error::damaged(
+                                "index",
+                                "damage, also in the header of the log's first block",
+                                "one of the two whole",
+                            ));
+                        }
+                        if writer.is_none() {
+                            writer = Some(LogWriter::new(out()?, head)?);
+                        }
+                        if let Some(writer) = &mut writer {
+                            writer.write(event)?;
+                        }
+                    }
+                }
+            }
+            let magic = if begin == 0 { binlogz_binlog::MAGIC.len() } else { 0 };
+            filter.cut = log.split_off((size + magic).min(log.len()));
+        }
+    }
+    if made_anew && known != gtid_set {
+        return Err(Error::damaged(
+            "index",
+            "damage, also in headers of blocks: transactions are missing",
+            "all of them",
+        ));
+    }
+    finish(writer, restored)
+}
+
+fn finish(writer: Option<LogWriter>, restored: Restored) -> Result<Restored> {
+    if let Some(mut writer) = writer {
+        writer.out.flush().map_err(Error::io("write"))?;
+    }
+    Ok(restored)
+}
+
+/// Which events belong to chosen transactions.
+#[derive(Default)]
+struct Filter {
+    assembler: TransactionBoundaryParser,
+    chosen: bool,
+    /// The start of an event that continues in the next block.
+    cut: Vec<u8>,
+}
+
+impl Filter {
+    fn choose(&mut self, event: &[u8], selection: &Selection) -> Choice {
+        let Ok(header) = EventHeader::decode(event) else { return Choice::Leave };
+        let boundary = self.assembler.feed(&header, events::body(event)).boundary;
+        match boundary {
+            Boundary::Outside => {
+                self.chosen = false;
+                Choice::Leave
+            }
+            Boundary::Begin | Boundary::BeginAgain | Boundary::Single => {
+                let choice = selection.choose(events::gtid_of(event).as_ref(), header.timestamp);
+                self.chosen = matches!(choice, Choice::Take { .. });
+                choice
+            }
+            Boundary::Inside | Boundary::End if self.chosen => Choice::Take { begins: false },
+            Boundary::Inside | Boundary::End => Choice::Leave,
+        }
+    }
+}
+
+/// Writes events so that each has its new position.
+struct LogWriter {
+    out: Box<dyn Write>,
+    at: u64,
+}
+
+impl LogWriter {
+    fn new(out: Box<dyn Write>, head: &[u8]) -> Result<Self> {
+        let mut writer = LogWriter { out, at: 0 };
+        writer.put(head)?;
+        Ok(writer)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.at += bytes.len() as u64;
+        self.out.write_all(bytes).map_err(Error::io("write"))
+    }
+
+    fn write(&mut self, event: &[u8]) -> Result<()> {
+        // An event whose checksum is wrong keeps it.
+        let checksum = match has_checksum(event) {
+            true => ChecksumAlgorithm::CRC32,
+            false => ChecksumAlgorithm::NONE,
+        };
+        let mut event = event.to_vec();
+        let end = (self.at + event.len() as u64) as u32;
+        set_end_log_pos(&mut event, end, checksum)?;
+        self.put(&event)
+    }
+}

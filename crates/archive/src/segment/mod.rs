@@ -1,0 +1,16 @@
+//! Segments: the blocks of several logs in one object.
+//!
+//! In: pieces of logs, or a stored object. Out: an object to store, or its blocks, unpacked.
+//!
+//! - `packer`: packs pieces into a segment, several at once
+//! - `object`: reads an object: its index, then the blocks that are wanted
+//! - `unpacker`: unpacks blocks with the earlier ones they refer to
+//! - `budget`: the memory that blocks in progress may take together
+
+mod budget;
+mod object;
+mod packer;
+mod unpacker;
+
+pub use object::Object;
+pub use packer::{PACKED_MAX, PLAIN_MAX, Segment};

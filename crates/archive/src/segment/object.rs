@@ -1,0 +1,176 @@
+//! Reads an object: its index, then the blocks that are wanted. The byte table is that of [`crate::format::ends`].
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::block::Unpacked;
+use crate::error::{Error, Result};
+use crate::format::ends::{HEAD_SIZE, VERSION, VERSION_HEADERS, read_end, read_version};
+use crate::format::{BlockEntry, Index};
+use crate::format::{BlockHeader, index_anew};
+use crate::log::BLOCK_SIZE_MAX;
+use crate::segment::unpacker::{self, Kept};
+use crate::storage::ReadRange;
+
+/// An object that is read.
+pub struct Object {
+    /// The object's name, for errors.
+    name: String,
+    bytes: Box<dyn ReadRange>,
+    kept: Mutex<Kept>,
+    /// The object's index.
+    pub index: Index,
+    version: u32,
+    /// Whether the index was damaged and rebuilt from the blocks: those that also lost their headers are not
+    /// in it.
+    pub(crate) made_anew: bool,
+}
+
+impl std::fmt::Debug for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Object").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Object {
+    /// Reads the index.
+    ///
+    /// # Errors
+    ///
+    /// An object that can't be read, of another version, or with a damaged index.
+    pub fn open(name: &str, bytes: Box<dyn ReadRange>) -> Result<Object> {
+        let read = || match read_end(bytes.as_ref()) {
+            Ok((index, version)) => Ok((index, version, false)),
+            Err(error) => match read_version(bytes.as_ref()) {
+                Ok(version @ VERSION_HEADERS..=VERSION) if !matches!(error, Error::Io { .. }) => {
+                    let index = index_anew(bytes.as_ref())?;
+                    if index.blocks.is_empty() { Err(error) } else { Ok((index, version, true)) }
+                }
+                _ => Err(error),
+            },
+        };
+        let (index, version, made_anew) = read().map_err(|error| in_object(name, 0, error))?;
+        Ok(Object { name: name.into(), bytes, kept: Mutex::default(), index, version, made_anew })
+    }
+
+    /// Damage other than to the blocks themselves, as far as it concerns a log: everything needed is stored a
+    /// second time.
+    pub fn inspect(&self, log: u32) -> Vec<Error> {
+        let mut problems = Vec::new();
+        let size = self.bytes.size().unwrap_or_default();
+        if let Err(damage) = read_end(self.bytes.as_ref()) {
+            let index = "index, which was made anew of the blocks,".to_owned();
+            let copy = Error::Copy { what: index, source: Box::new(damage) };
+            problems.push(in_object(&self.name, size, copy));
+        }
+        let begin = match read_version(self.bytes.as_ref()) {
+            Ok(version) if version == self.version => Ok(()),
+            Ok(other) => Err(Error::unexpected("version", other, self.version)),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = begin {
+            let copy = Error::Copy { what: "begin".into(), source: Box::new(error) };
+            problems.push(in_object(&self.name, 0, copy));
+        }
+        if self.version < VERSION_HEADERS {
+            return problems;
+        }
+        let mut at = HEAD_SIZE;
+        for (number, entry) in (0..).zip(&self.index.blocks) {
+            let begin = std::mem::replace(&mut at, entry.at.saturating_add(entry.packed_size).min(size));
+            if entry.log != log {
+                continue;
+            }
+            let same =
+                |(header, _): (BlockHeader, u64)| match header.number == number && header.entry == *entry {
+                    true => Ok(()),
+                    false => Err(Error::damaged(
+                        "header of a block",
+                        "another block",
+                        "the block that the index has there",
+                    )),
+                };
+            if let Err(error) = BlockHeader::read(self.bytes.as_ref(), begin).and_then(same) {
+                let what = format!("header of {}", entry.describe());
+                problems.push(in_object(&self.name, begin, Error::Copy { what, source: Box::new(error) }));
+            }
+        }
+        problems
+    }
+
+    /// The number of a log and those of its blocks.
+    ///
+    /// # Errors
+    ///
+    /// An object that does not hold it.
+    pub fn log(&self, name: &str) -> Result<(u32, Vec<u32>)> {
+        let log = self.index.log(name);
+        let log = log.ok_or_else(|| Error::unexpected(&self.name, "without that log", name))?;
+        Ok((log, self.index.blocks_of(log)))
+    }
+
+    /// Unpacks a block, and the blocks that it needs.
+    ///
+    /// # Errors
+    ///
+    /// A block that can't be read or is damaged; the error names it with its transactions.
+    pub fn block(&self, number: u32, workers: usize) -> Result<Arc<Unpacked>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        unpacker::one(&self.index.blocks, &|entry| self.read(entry), &mut kept, number, workers)
+            .map_err(|error| self.name_it(number, error))
+    }
+
+    /// Unpacks blocks one after the other.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Object::block`], and those of `sink`.
+    pub fn blocks(
+        &self,
+        numbers: &[u32],
+        workers: usize,
+        sink: &mut dyn FnMut(&BlockEntry, &Unpacked) -> Result<()>,
+    ) -> Result<()> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        unpacker::each(&self.index.blocks, &|entry| self.read(entry), &mut kept, numbers, workers, sink)
+    }
+
+    /// A block's packed bytes, checked.
+    fn read(&self, entry: &BlockEntry) -> Result<Vec<u8>> {
+        if entry.is_lost() {
+            return Err(in_object(
+                &self.name,
+                0,
+                Error::damaged("block", "neither the block nor its header", "the block"),
+            ));
+        }
+        let read = || {
+            let packed_size = usize::try_from(entry.packed_size).unwrap_or(usize::MAX);
+            if packed_size > 2 * BLOCK_SIZE_MAX {
+                return Err(Error::unexpected(
+                    "size of a packed block",
+                    packed_size,
+                    format_args!("at most {}", 2 * BLOCK_SIZE_MAX),
+                ));
+            }
+            let packed = self.bytes.read(entry.at, packed_size)?;
+            if packed.len() != packed_size || crc32fast::hash(&packed) != entry.crc32 {
+                return Err(Error::Block { block: entry.describe() });
+            }
+            Ok(packed)
+        };
+        read().map_err(|error| in_object(&self.name, entry.at, error))
+    }
+
+    /// Names the object, if the error does not.
+    fn name_it(&self, number: u32, error: Error) -> Error {
+        let at = self.index.blocks.get(number as usize).map_or(0, |entry| entry.at);
+        match error {
+            error @ Error::In { .. } => error,
+            error => in_object(&self.name, at, error),
+        }
+    }
+}
+
+fn in_object(name: &str, offset: u64, error: Error) -> Error {
+    Error::In { object: name.into(), offset, source: Box::new(error) }
+}

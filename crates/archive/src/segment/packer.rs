@@ -1,0 +1,359 @@
+//! Packs pieces of logs into a segment until it is full: blocks that may refer to rows of earlier ones, in a
+//! temporary file. Each block is unpacked and compared before it is kept.
+//!
+//! ```text
+//! pieces → dealt out, in order → columns coded, several at once → unpacked, compared, written, in order
+//! ```
+//!
+//! The result depends only on the input: the exact sizes of the earlier blocks decide whether a segment is
+//! full.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use binlogz_flow::ordered;
+
+use crate::block::former::{Finder, Unpacked};
+use crate::block::rows::REFERENCES_MAX;
+use crate::block::{self, Dealt, Method};
+use crate::error::{Error, Result};
+use crate::format::BlockHeader;
+use crate::format::ends::{self, HEAD_SIZE, MAGIC, VERSION};
+use crate::format::{BlockEntry, Index, LogEntry};
+use crate::log::{BLOCK_SIZE_MAX, Piece};
+use crate::segment::budget::Budget;
+use crate::segment::unpacker::{self, CLOSURE_MAX, Kept};
+
+/// The most plain bytes of a segment.
+pub const PLAIN_MAX: u64 = 512 << 20;
+/// The most bytes of a stored segment.
+pub const PACKED_MAX: u64 = 64 << 20;
+/// How many of those are reserved for the index.
+const INDEX_ROOM: u64 = 1 << 20;
+
+const _: () = assert!(BLOCK_SIZE_MAX as u64 + INDEX_ROOM < PACKED_MAX);
+
+/// Memory of the blocks in progress, with their columns until those are coded; a single block may exceed it.
+const UNDER_WAY_MAX: usize = 64 << 20;
+
+/// A block is referred to if it saves one part in this many of what must be unpacked with it.
+const GAIN: u64 = 64;
+
+/// A segment that is being packed.
+#[derive(Debug)]
+pub struct Segment {
+    file: File,
+    index: Index,
+    /// Plain bytes.
+    plain: u64,
+    /// Bytes written, plus the most that blocks in progress can take.
+    packed: AtomicU64,
+    history: History,
+    kept: Kept,
+}
+
+/// A state of a segment while it is packed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    logs: usize,
+    blocks: usize,
+}
+
+/// What blocks may refer to.
+#[derive(Debug, Default)]
+struct History {
+    finder: Finder,
+    sizes: Vec<u64>,
+    /// By block: the blocks that must be unpacked to get it, including itself.
+    closures: Vec<BTreeSet<u32>>,
+}
+
+/// A block in progress.
+struct Job {
+    piece: Piece,
+    references: Vec<u32>,
+    dealt: Result<Dealt>,
+    /// The memory of its columns, taken from the budget.
+    memory: usize,
+}
+
+struct Coded {
+    piece: Piece,
+    entry: BlockEntry,
+    packed: Result<Vec<u8>>,
+}
+
+impl Segment {
+    /// An empty segment.
+    ///
+    /// # Errors
+    ///
+    /// No temporary file could be made.
+    pub fn new() -> Result<Self> {
+        let mut file = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
+        let head = [MAGIC.as_slice(), &VERSION.to_le_bytes()].concat();
+        file.write_all(&head).map_err(Error::io("write a temporary file"))?;
+        Ok(Segment {
+            file,
+            index: Index::default(),
+            plain: 0,
+            packed: AtomicU64::new(HEAD_SIZE),
+            history: History::default(),
+            kept: Kept::default(),
+        })
+    }
+
+    /// The blocks in it.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Whether there is room for another block.
+    fn has_room(&self, piece: &Piece) -> bool {
+        let header_max = self.index.logs.last().map_or(0, header_size_max);
+        let packed = self.packed.load(Ordering::Acquire) + stored_size_max(piece.log.len(), header_max);
+        let empty = self.index.blocks.is_empty();
+        let plain = self.plain + piece.log.len() as u64;
+        empty || (plain <= PLAIN_MAX && packed <= PACKED_MAX - INDEX_ROOM)
+    }
+
+    /// Frees the blocks that are kept unpacked; they are unpacked again when needed.
+    pub(crate) fn slim(&mut self) {
+        self.kept = Kept::default();
+    }
+
+    /// Begins a log, or continues one; returns its number here.
+    pub fn begin(&mut self, name: &str, head: &[u8]) -> u32 {
+        self.index.logs.push(LogEntry { name: name.into(), head: head.to_vec() });
+        (self.index.logs.len() - 1) as u32
+    }
+
+    /// The current state.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { logs: self.index.logs.len(), blocks: self.index.blocks.len() }
+    }
+
+    /// Drops everything after a mark. Rows dropped with it must not be referred to, so no more is packed.
+    pub(crate) fn give_back(&mut self, mark: Mark) {
+        self.index.logs.truncate(mark.logs);
+        self.index.blocks.truncate(mark.blocks);
+    }
+
+    /// Packs pieces of a log, `workers` at once. Returns the first piece that does not fit, or `None` once
+    /// `next` has no more.
+    ///
+    /// # Errors
+    ///
+    /// Those of `next`; a temporary file that can't be written.
+    pub fn pack(
+        &mut self,
+        log: u32,
+        next: &mut (dyn FnMut() -> Result<Option<Piece>> + Send),
+        workers: usize,
+    ) -> Result<Option<Piece>> {
+        let mut held = None;
+        loop {
+            self.pack_some(log, next, workers, &mut held)?;
+            match held.as_ref() {
+                // All blocks are written, so their sizes are now known.
+                Some(piece) if self.has_room(piece) => {}
+                _ => return Ok(held),
+            }
+        }
+    }
+
+    /// Packs pieces until there might be no more room.
+    fn pack_some(
+        &mut self,
+        log: u32,
+        next: &mut (dyn FnMut() -> Result<Option<Piece>> + Send),
+        workers: usize,
+        held: &mut Option<Piece>,
+    ) -> Result<()> {
+        let Segment { file, index, plain, packed, history, kept } = self;
+        let packed = &*packed;
+        let entry_of_log = index.logs.get(log as usize).cloned();
+        let entry_of_log = entry_of_log
+            .ok_or_else(|| Error::damaged("segment", format!("log {log}"), "one that was begun"))?;
+        let header_max = header_size_max(&entry_of_log);
+        let budget = Budget::new(UNDER_WAY_MAX);
+        let jobs = || {
+            if !budget.wait_for(1) {
+                return None;
+            }
+            let piece = match held.take().map_or_else(&mut *next, |piece| Ok(Some(piece))) {
+                Ok(piece) => piece?,
+                Err(error) => return Some(Err(error)),
+            };
+            let size = stored_size_max(piece.log.len(), header_max);
+            let all = packed.load(Ordering::Acquire) + size;
+            let fits = *plain + piece.log.len() as u64 <= PLAIN_MAX && all <= PACKED_MAX - INDEX_ROOM;
+            if !fits && !history.sizes.is_empty() {
+                *held = Some(piece);
+                return None;
+            }
+            *plain += piece.log.len() as u64;
+            packed.fetch_add(size, Ordering::AcqRel);
+            let job = history.deal(piece);
+            budget.take(job.piece.log.len() + job.memory);
+            Some(Ok(job))
+        };
+        let code = |(): &mut (), job: Job| {
+            let mut entry = BlockEntry::of(&job.piece);
+            entry.log = log;
+            entry.references = job.references;
+            let packed = job.dealt.and_then(Dealt::code);
+            budget.give_back(job.memory);
+            Ok(Coded { piece: job.piece, entry, packed })
+        };
+        let keep = |coded: Coded| {
+            let size = coded.piece.log.len();
+            let size_max = stored_size_max(size, header_max);
+            let (bytes, mut entry) = check(&*file, &index.blocks, kept, coded, workers)?;
+            entry.at = index.blocks.last().map_or(HEAD_SIZE, |last| last.at + last.packed_size);
+            let first = index.blocks.last().is_none_or(|last| last.log != log);
+            let number = index.blocks.len() as u32;
+            let header = BlockHeader::encode(number, &entry, &entry_of_log, first);
+            let stored = [header.as_slice(), &bytes].concat();
+            file.write_all_at(&stored, entry.at).map_err(Error::io("write a temporary file"))?;
+            entry.at += header.len() as u64;
+            packed.fetch_add(stored.len() as u64, Ordering::AcqRel);
+            packed.fetch_sub(size_max, Ordering::AcqRel);
+            index.blocks.push(entry);
+            budget.give_back(size);
+            Ok(())
+        };
+        ordered::run(workers, jobs, budget.until_dropped(), || Ok(()), code, keep)
+    }
+
+    /// Completes the segment; returns its bytes, their number, and the index.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that can't be written.
+    pub fn finish(self) -> Result<(File, u64, Index)> {
+        let at = self.index.blocks.last().map_or(HEAD_SIZE, |last| last.at + last.packed_size);
+        let bytes = ends::end(at, &self.index.encode());
+        self.file.write_all_at(&bytes, at).map_err(Error::io("write a temporary file"))?;
+        Ok((self.file, at + bytes.len() as u64, self.index))
+    }
+}
+
+/// The most bytes of a block's header, not counting its log's name and head and its GTIDs.
+const HEADER_SMALL: u64 = 4 << 10;
+
+fn header_size_max(log: &LogEntry) -> u64 {
+    HEADER_SMALL + (log.name.len() + log.head.len()) as u64
+}
+
+/// The most bytes that a block of this size takes with its header. GTIDs that are not ranges may take more as
+/// text.
+fn stored_size_max(size: usize, header_max: u64) -> u64 {
+    block::packed_size_max(size) as u64 + header_max + size as u64 / 8
+}
+
+/// Unpacks a block and compares it; if it does not come back the same, it is packed as bytes.
+fn check(
+    file: &File,
+    entries: &[BlockEntry],
+    kept: &mut Kept,
+    coded: Coded,
+    workers: usize,
+) -> Result<(Vec<u8>, BlockEntry)> {
+    let Coded { piece, mut entry, packed } = coded;
+    let read = |entry: &BlockEntry| {
+        let mut bytes = vec![0; entry.packed_size as usize];
+        file.read_exact_at(&mut bytes, entry.at).map_err(Error::io("read a temporary file"))?;
+        Ok(bytes)
+    };
+    let unpack = |packed: &[u8], kept: &mut Kept| {
+        let opened = block::open(packed, piece.log.len())?;
+        let sources = entry.references.iter();
+        let sources = sources.map(|&reference| unpacker::one(entries, &read, kept, reference, workers));
+        opened.gather(entry.offset, sources.collect::<Result<_>>()?)
+    };
+    let number = entries.len() as u32;
+    let size_max = block::packed_size_max(piece.log.len());
+    let packed = packed.ok().filter(|packed| packed.len() <= size_max).and_then(|packed| {
+        let unpacked = unpack(&packed, kept).ok().filter(|unpacked| unpacked.log == piece.log)?;
+        kept.put(number, Arc::new(unpacked));
+        Some(packed)
+    });
+    let packed = match packed {
+        Some(packed) => {
+            entry.method = Method::Columns;
+            packed
+        }
+        None => {
+            entry.references.clear();
+            let packed = block::pack_bytes(&piece.log)?;
+            let unpacked = block::open(&packed, piece.log.len())?.gather(entry.offset, Vec::new())?;
+            if unpacked.log != piece.log {
+                return Err(Error::damaged("block", "other bytes after unpacking", "those that were packed"));
+            }
+            kept.put(number, Arc::new(Unpacked { log: piece.log, ..Unpacked::default() }));
+            packed
+        }
+    };
+    entry.packed_size = packed.len() as u64;
+    entry.crc32 = crc32fast::hash(&packed);
+    Ok((packed, entry))
+}
+
+impl History {
+    /// Deals out a piece; if it pays, once more with references to the blocks that hold its rows.
+    fn deal(&mut self, piece: Piece) -> Job {
+        let number = self.sizes.len() as u32;
+        let mut dealt = block::deal(&piece, number, &mut self.finder, &[]);
+        let mut references = Vec::new();
+        if let Ok(first) = &dealt {
+            references = self.choose(&first.gains, piece.log.len() as u64);
+        }
+        if !references.is_empty() {
+            dealt = block::deal(&piece, number, &mut self.finder, &references);
+        }
+        if let Ok(dealt) = &mut dealt {
+            self.finder.forget(std::mem::take(&mut dealt.taken));
+        }
+        self.sizes.push(piece.log.len() as u64);
+        let mut closure = self.closure(&references);
+        closure.insert(number);
+        self.closures.push(closure);
+        let memory = dealt.as_ref().map_or(0, Dealt::memory);
+        Job { piece, references, dealt, memory }
+    }
+
+    /// The blocks to refer to: those that save the most first, as long as what must be unpacked with them
+    /// stays within its limit.
+    fn choose(&self, gains: &HashMap<u32, u64>, size: u64) -> Vec<u32> {
+        let mut gains: Vec<_> = gains.iter().map(|(&block, &gain)| (gain, block)).collect();
+        gains.sort_unstable_by(|one, other| other.cmp(one));
+        let mut chosen: Vec<u32> = Vec::new();
+        let mut closure = BTreeSet::new();
+        for (gain, block) in gains {
+            let mut with = closure.clone();
+            with.extend(self.closures.get(block as usize).into_iter().flatten().copied());
+            let (before, behind) = (self.size(&closure), self.size(&with));
+            let pays = gain * GAIN >= behind - before + size && behind + size <= CLOSURE_MAX;
+            if pays && chosen.len() < REFERENCES_MAX {
+                chosen.push(block);
+                closure = with;
+            }
+        }
+        chosen.sort_unstable();
+        chosen
+    }
+
+    fn closure(&self, references: &[u32]) -> BTreeSet<u32> {
+        let closures = references.iter().filter_map(|&block| self.closures.get(block as usize));
+        closures.flatten().copied().collect()
+    }
+
+    fn size(&self, blocks: &BTreeSet<u32>) -> u64 {
+        blocks.iter().filter_map(|&block| self.sizes.get(block as usize)).sum()
+    }
+}

@@ -1,0 +1,143 @@
+//! An archive in a folder: files are written under a temporary name, synced and renamed. A lock on the folder
+//! itself keeps two runs from replacing the manifest at once.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use binlogz_atomic_file::{AtomicFile, Existing, sync_folder};
+
+use crate::error::{Error, Result};
+use crate::storage::{MANIFEST, OBJECTS, ReadRange, Storage, unchanged};
+
+/// Objects hold rows, which are not for everyone to read.
+const FILE_MODE: u32 = 0o600;
+
+/// An archive in a folder.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// The archive in `path`, which may or may not exist.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Folder { path: path.into() }
+    }
+
+    /// No other run replaces the manifest until the returned file is dropped.
+    fn lock(&self) -> Result<File> {
+        let doing = || Error::io(format!("lock {}", self.path.display()));
+        let folder = File::open(&self.path).map_err(doing())?;
+        folder.lock().map_err(doing())?;
+        Ok(folder)
+    }
+
+    fn store(&self, path: &Path, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
+        let doing = || format!("write {}", path.display());
+        // All temporary files, the manifest's too: `stored` finds what a killed run left of them.
+        let folder = self.path.join(OBJECTS);
+        fs::create_dir_all(&folder).map_err(Error::io(format!("make {}", folder.display())))?;
+        let file = AtomicFile::begin_in(&folder, path, FILE_MODE).map_err(Error::io(doing()))?;
+        let mut buffered = io::BufWriter::with_capacity(1 << 20, file);
+        write(&mut buffered)?;
+        let file = buffered.into_inner().map_err(|error| Error::io(doing())(error.into_error()))?;
+        file.finish(Existing::Replace).map_err(Error::io(doing()))?;
+        // The folder of the objects may be new.
+        sync_folder(&self.path).map_err(Error::io(doing()))
+    }
+}
+
+impl Storage for Folder {
+    fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
+        self.store(&self.path.join(OBJECTS).join(name), write)
+    }
+
+    fn get(&self, name: &str) -> Result<Box<dyn ReadRange>> {
+        let path = self.path.join(OBJECTS).join(name);
+        let file = File::open(&path).map_err(Error::io(format!("open {}", path.display())))?;
+        Ok(Box::new(ObjectFile { file, path }))
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        let path = self.path.join(OBJECTS).join(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io(format!("delete {}", path.display()))(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn stored(&self) -> Result<Vec<(String, SystemTime)>> {
+        let path = self.path.join(OBJECTS);
+        let listed = || {
+            let mut stored = Vec::new();
+            for entry in fs::read_dir(&path)? {
+                let entry = entry?;
+                // A file that is gone by now was another run's.
+                if let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata()) {
+                    stored.push((name, metadata.modified()?));
+                }
+            }
+            Ok::<_, io::Error>(stored)
+        };
+        match listed() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            stored => stored.map_err(Error::io(format!("list {}", path.display()))),
+        }
+    }
+
+    fn manifest(&self) -> Result<Option<Vec<u8>>> {
+        let path = self.path.join(MANIFEST);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io(format!("read {}", path.display()))(error)),
+        }
+    }
+
+    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()> {
+        fs::create_dir_all(&self.path).map_err(Error::io(format!("make {}", self.path.display())))?;
+        let _locked = self.lock()?;
+        unchanged(self.manifest()?.as_deref(), replaces)?;
+        self.store(&self.path.join(MANIFEST), &mut |out| {
+            out.write_all(manifest).map_err(Error::io("write manifest"))
+        })
+    }
+
+    fn alone(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let _locked = self.lock()?;
+        work()
+    }
+}
+
+struct ObjectFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl ReadRange for ObjectFile {
+    fn size(&self) -> Result<u64> {
+        let metadata = self.file.metadata().map_err(Error::io(format!("read {}", self.path.display())))?;
+        Ok(metadata.len())
+    }
+
+    fn read(&self, offset: u64, size: usize) -> Result<Vec<u8>> {
+        let left = self.size()?.saturating_sub(offset);
+        if size as u64 > left {
+            return Err(Error::unexpected(
+                "object",
+                format!("{left} bytes long from there"),
+                format!("{size} bytes"),
+            ));
+        }
+        let mut bytes = vec![0; size];
+        self.file
+            .read_exact_at(&mut bytes, offset)
+            .map_err(Error::io(format!("read {} at {offset}", self.path.display())))?;
+        Ok(bytes)
+    }
+}

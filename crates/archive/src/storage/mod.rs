@@ -1,0 +1,124 @@
+//! Where an archive is kept: immutable objects and one manifest, the only thing that is replaced. [`folder`]
+//! keeps them as files, `s3` in object storage.
+//!
+//! ```text
+//! PLACE/manifest.json     what the archive holds; replaced last, and only if it is still the expected one
+//! PLACE/objects/NAME      whole or absent
+//! ```
+
+mod folder;
+#[cfg(feature = "s3")]
+mod s3;
+
+use std::io::Write;
+use std::path::Path;
+use std::time::SystemTime;
+
+use crate::error::{Error, Result};
+
+pub use folder::Folder;
+#[cfg(feature = "s3")]
+pub use s3::{Patience, S3};
+
+/// The manifest's name.
+pub(crate) const MANIFEST: &str = "manifest.json";
+/// The first part of objects' names.
+pub(crate) const OBJECTS: &str = "objects";
+/// The prefix of a place in object storage.
+pub const S3: &str = "s3://";
+
+/// Storage for objects that never change and a manifest that names them.
+pub trait Storage: Send + Sync {
+    /// Stores an object whole or not at all; `write` writes its bytes. It is durable when this returns.
+    fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()>;
+    /// Opens an existing object.
+    fn get(&self, name: &str) -> Result<Box<dyn ReadRange>>;
+    /// Deletes an object. It is no error if the object does not exist.
+    fn delete(&self, name: &str) -> Result<()>;
+    /// The names of all objects and of unfinished uploads or files, and when each was stored.
+    fn stored(&self) -> Result<Vec<(String, SystemTime)>>;
+    /// The manifest; `None` if there is no archive yet.
+    fn manifest(&self) -> Result<Option<Vec<u8>>>;
+    /// Replaces the manifest, whole or not at all, if it is still the one in `replaces` (`None`: there was
+    /// none). Otherwise does nothing and returns [`Error::Changed`]. It is durable when this returns.
+    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()>;
+    /// Runs `work` while no other run replaces the manifest, if the storage can ensure that; `work` must not
+    /// replace it.
+    fn alone(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        work()
+    }
+}
+
+/// Bytes that can be read at any offset: a file, or an object by range requests.
+pub trait ReadRange: Send + Sync {
+    /// The number of bytes.
+    fn size(&self) -> Result<u64>;
+    /// Reads exactly these bytes.
+    fn read(&self, offset: u64, size: usize) -> Result<Vec<u8>>;
+}
+
+impl<S: Storage + ?Sized> Storage for Box<S> {
+    fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
+        (**self).put(name, write)
+    }
+
+    fn get(&self, name: &str) -> Result<Box<dyn ReadRange>> {
+        (**self).get(name)
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        (**self).delete(name)
+    }
+
+    fn stored(&self) -> Result<Vec<(String, SystemTime)>> {
+        (**self).stored()
+    }
+
+    fn manifest(&self) -> Result<Option<Vec<u8>>> {
+        (**self).manifest()
+    }
+
+    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()> {
+        (**self).put_manifest(manifest, replaces)
+    }
+
+    fn alone(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        (**self).alone(work)
+    }
+}
+
+/// The archive at a place, which may or may not exist: `s3://BUCKET/PREFIX`, or a folder.
+///
+/// # Errors
+///
+/// An invalid place in object storage: no bucket, or bad settings in the environment.
+pub fn at(place: &Path) -> Result<Box<dyn Storage>> {
+    match in_object_storage(place) {
+        Some(place) => in_s3(place),
+        None => Ok(Box::new(Folder::new(place))),
+    }
+}
+
+/// BUCKET/PREFIX, if the place is in object storage.
+pub fn in_object_storage(place: &Path) -> Option<&str> {
+    place.to_str()?.strip_prefix(S3)
+}
+
+#[cfg(feature = "s3")]
+fn in_s3(place: &str) -> Result<Box<dyn Storage>> {
+    Ok(Box::new(s3::S3::from_environment(place)?))
+}
+
+#[cfg(not(feature = "s3"))]
+fn in_s3(_: &str) -> Result<Box<dyn Storage>> {
+    Err(Error::unexpected("place", S3, "a folder: this program was built without object storage"))
+}
+
+/// Checks that the stored manifest may be replaced.
+///
+/// # Errors
+///
+/// [`Error::Changed`] if it may not.
+pub(crate) fn unchanged(there: Option<&[u8]>, replaces: Option<&[u8]>) -> Result<()> {
+    if there == replaces { Ok(()) } else { Err(Error::Changed) }
+}

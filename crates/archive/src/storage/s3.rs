@@ -1,0 +1,490 @@
+//! An archive in S3, or in a service with the same protocol: `s3://BUCKET/PREFIX`. Credentials, region and
+//! endpoint come from the usual environment (`AWS_ACCESS_KEY_ID` and so on), or from the machine's role.
+//!
+//! Objects are uploaded in parts, and exist whole or not at all. The manifest is replaced under a condition
+//! (`If-Match`, `If-None-Match`), so that two runs can't overwrite each other's logs;
+//! `AWS_CONDITIONAL_PUT=disabled` is for services without conditions. Failures that allow a retry are
+//! retried, with growing pauses. Reading an object takes one request for its end, which holds the index, and
+//! one for each range that is wanted.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use md5::{Digest as _, Md5};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::buffered::BufWriter;
+use object_store::client::{HttpError, HttpErrorKind};
+use object_store::path::Path;
+use object_store::{
+    BackoffConfig, ClientOptions, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, RetryConfig,
+    UpdateVersion,
+};
+use tokio::io::AsyncWriteExt;
+use tokio::runtime::Runtime;
+
+use crate::error::{Error, Result};
+use crate::storage::{self, MANIFEST, OBJECTS, ReadRange, Storage, unchanged};
+
+/// Bytes of a part of an upload: with at most 10,000 parts, objects can have 80 GB.
+const PART_SIZE: usize = 8 << 20;
+/// Parts uploaded at once.
+const PARTS_MAX: usize = 3;
+/// Bytes handed to an upload at once.
+const CHUNK_SIZE: usize = 1 << 20;
+/// Bytes at an object's end that are read along with its size: enough for most indexes.
+const TAIL_SIZE: u64 = 64 << 10;
+/// A request that takes longer is abandoned; `AWS_TIMEOUT` overrides this.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
+/// A connection on which nothing arrives for this long is abandoned.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long failures are retried.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// The most retries of a request.
+    pub retries: usize,
+    /// The first pause; later ones grow.
+    pub first_pause: Duration,
+    /// The longest pause.
+    pub pause_max: Duration,
+    /// The time after which nothing is retried.
+    pub total: Duration,
+}
+
+impl Default for Patience {
+    /// Enough for a service that restarts or asks for a lower rate; less than the life of a signature (5
+    /// minutes).
+    fn default() -> Self {
+        Patience {
+            retries: 10,
+            first_pause: Duration::from_millis(100),
+            pause_max: Duration::from_secs(10),
+            total: Duration::from_secs(120),
+        }
+    }
+}
+
+/// An archive in S3.
+pub struct S3 {
+    bucket: Bucket,
+    prefix: Path,
+    /// Set if the service's entity tags are not the MD5 of the bytes.
+    other_tags: AtomicBool,
+}
+
+/// What requests for objects need, shared with objects that are being read.
+#[derive(Clone)]
+struct Bucket {
+    store: Arc<dyn ObjectStore>,
+    runtime: Arc<Runtime>,
+    /// `s3://BUCKET`, for errors.
+    name: Arc<str>,
+    /// Set if no setting names credentials.
+    anonymous: bool,
+}
+
+impl S3 {
+    /// The archive at `BUCKET/PREFIX`, with the settings of the process's environment.
+    ///
+    /// # Errors
+    ///
+    /// No bucket, or invalid settings.
+    pub fn from_environment(place: &str) -> Result<S3> {
+        let settings = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        S3::new(place, settings, Patience::default())
+    }
+
+    /// The same with settings as they would be in the environment.
+    ///
+    /// # Errors
+    ///
+    /// As for [`S3::from_environment`].
+    pub fn new(
+        place: &str,
+        settings: impl IntoIterator<Item = (String, String)>,
+        patience: Patience,
+    ) -> Result<S3> {
+        let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+        if bucket.is_empty() {
+            return Err(Error::unexpected("place", format!("{}{place}", storage::S3), "s3://BUCKET/PREFIX"));
+        }
+        // The provider is process-wide; an existing one works as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let options = ClientOptions::new().with_timeout(REQUEST_TIMEOUT).with_read_timeout(READ_TIMEOUT);
+        let mut builder = AmazonS3Builder::new()
+            .with_client_options(options)
+            .with_retry(patience.into())
+            .with_allow_http(true)
+            .with_bucket_name(bucket);
+        let mut anonymous = true;
+        for (name, value) in settings {
+            if let Some(key) = aws_key(&name) {
+                anonymous &= !NAMES_WHO.iter().any(|who| name.eq_ignore_ascii_case(who));
+                builder = builder.with_config(key, value);
+            }
+        }
+        let store =
+            builder.build().map_err(|error| Error::io(storage::S3)(io::Error::other(line(&error))))?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .map_err(Error::io("start a thread"))?;
+        let name = format!("{}{bucket}", storage::S3).into();
+        let bucket = Bucket { store: Arc::new(store), runtime: Arc::new(runtime), name, anonymous };
+        Ok(S3 { bucket, prefix: Path::from(prefix), other_tags: AtomicBool::new(false) })
+    }
+
+    fn path(&self, names: &[&str]) -> Path {
+        names.iter().fold(self.prefix.clone(), |path, name| path.join(*name))
+    }
+
+    /// The manifest and its entity tag, both from the same moment.
+    fn stored_manifest(&self) -> Result<Option<(Vec<u8>, Option<String>)>> {
+        let mut pauses = MS_FOR_TAG.iter();
+        loop {
+            let stored = self.fetched_manifest()?;
+            let fits = match &stored {
+                Some((bytes, Some(e_tag))) => {
+                    self.other_tags.load(Ordering::Relaxed) || tag_fits(e_tag, bytes)
+                }
+                _ => true,
+            };
+            if fits {
+                return Ok(stored);
+            }
+            match pauses.next() {
+                Some(ms) => std::thread::sleep(Duration::from_millis(*ms)),
+                // A service that encrypts has other entity tags.
+                None => self.other_tags.store(true, Ordering::Relaxed),
+            }
+        }
+    }
+
+    /// The manifest and the entity tag that came with it.
+    fn fetched_manifest(&self) -> Result<Option<(Vec<u8>, Option<String>)>> {
+        let path = self.path(&[MANIFEST]);
+        let got = self.bucket.runtime.block_on(async {
+            let got = self.bucket.store.get(&path).await?;
+            let e_tag = got.meta.e_tag.clone();
+            Ok((got.bytes().await?.to_vec(), e_tag))
+        });
+        match got {
+            Ok(manifest) => Ok(Some(manifest)),
+            // A bucket that does not exist has no archive, but can't get one either.
+            Err(object_store::Error::NotFound { ref source, .. })
+                if !source.to_string().contains("NoSuchBucket") =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(self.bucket.trouble("read", &path, &error)),
+        }
+    }
+}
+
+/// Milliseconds to wait for an entity tag that fits the bytes it came with. versitygw 1.8.0 stores the tag
+/// first: a reader at that moment gets the old bytes with the new tag, and a condition on that tag would let
+/// one run overwrite what the other stored.
+const MS_FOR_TAG: [u64; 5] = [5, 20, 50, 100, 200];
+
+/// Whether an entity tag can belong to these bytes: it does not if it looks like an MD5 but is another one.
+fn tag_fits(e_tag: &str, bytes: &[u8]) -> bool {
+    let tag = e_tag.trim_matches('"');
+    let is_md5 = tag.len() == 32 && tag.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_byte = |(at, byte): (usize, &u8)| u8::from_str_radix(&tag[2 * at..][..2], 16) == Ok(*byte);
+    !is_md5 || Md5::digest(bytes).iter().enumerate().all(is_byte)
+}
+
+/// Settings that name credentials.
+const NAMES_WHO: [&str; 5] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_SKIP_SIGNATURE",
+];
+
+/// The setting for an environment variable.
+fn aws_key(name: &str) -> Option<AmazonS3ConfigKey> {
+    name.starts_with("AWS_").then(|| name.to_ascii_lowercase().parse().ok())?
+}
+
+impl From<Patience> for RetryConfig {
+    fn from(patience: Patience) -> Self {
+        RetryConfig {
+            backoff: BackoffConfig {
+                init_backoff: patience.first_pause,
+                max_backoff: patience.pause_max,
+                base: 2.0,
+            },
+            max_retries: patience.retries,
+            retry_timeout: patience.total,
+        }
+    }
+}
+
+impl Bucket {
+    /// An error with an object, in one line.
+    fn trouble(&self, verb: &str, path: &Path, error: &dyn Display) -> Error {
+        Error::io(format!("{verb} {}/{path}", self.name))(io::Error::other(self.line(error)))
+    }
+
+    fn line(&self, error: &dyn Display) -> String {
+        let line = line(error);
+        match self.anonymous && line.contains("169.254.") {
+            true => {
+                format!("no credentials: AWS_ACCESS_KEY_ID is not set, and this machine has no role ({line})")
+            }
+            false => line,
+        }
+    }
+}
+
+/// An error in one line: for a service's answer, its status, code and message.
+fn line(error: &dyn Display) -> String {
+    let text = error.to_string();
+    let between = |from: &str, to: &str| {
+        let (_, behind) = text.split_once(from)?;
+        Some(behind.split_once(to)?.0)
+    };
+    let status = between("status code: ", ": ").unwrap_or("error");
+    match (between("<Code>", "</Code>"), between("<Message>", "</Message>")) {
+        (Some(code), Some(message)) => format!("{status}: {code}: {}", one_line(message)),
+        _ => one_line(&text),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl Storage for S3 {
+    fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
+        let path = self.path(&[OBJECTS, name]);
+        let upload = BufWriter::with_capacity(self.bucket.store.clone(), path.clone(), PART_SIZE)
+            .with_max_concurrency(PARTS_MAX);
+        let mut upload = Upload { bucket: &self.bucket, path, upload, chunk: Vec::new() };
+        match write(&mut upload).and_then(|()| upload.flush().map_err(Error::io("write"))) {
+            Ok(()) => upload.complete(),
+            Err(error) => {
+                upload.abort();
+                Err(error)
+            }
+        }
+    }
+
+    fn get(&self, name: &str) -> Result<Box<dyn ReadRange>> {
+        let path = self.path(&[OBJECTS, name]);
+        let tail = GetOptions::new().with_range(Some(GetRange::Suffix(TAIL_SIZE)));
+        let got = self.bucket.runtime.block_on(async {
+            let got = self.bucket.store.get_opts(&path, tail).await?;
+            let (size, tail_at) = (got.meta.size, got.range.start);
+            Ok((size, tail_at, got.bytes().await?.to_vec()))
+        });
+        let (size, tail_at, tail) =
+            got.map_err(|error: object_store::Error| self.bucket.trouble("read", &path, &error))?;
+        Ok(Box::new(StoredObject { bucket: self.bucket.clone(), path, size, tail_at, tail }))
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        let path = self.path(&[OBJECTS, name]);
+        match self.bucket.runtime.block_on(self.bucket.store.delete(&path)) {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.bucket.trouble("delete", &path, &error)),
+        }
+    }
+
+    fn stored(&self) -> Result<Vec<(String, SystemTime)>> {
+        let path = self.path(&[OBJECTS]);
+        let listed = self.bucket.runtime.block_on(self.bucket.store.list_with_delimiter(Some(&path)));
+        let listed = listed.map_err(|error| self.bucket.trouble("list", &path, &error))?;
+        let named = |object: object_store::ObjectMeta| {
+            Some((object.location.filename()?.to_owned(), object.last_modified.into()))
+        };
+        Ok(listed.objects.into_iter().filter_map(named).collect())
+    }
+
+    fn manifest(&self) -> Result<Option<Vec<u8>>> {
+        Ok(self.stored_manifest()?.map(|(manifest, _)| manifest))
+    }
+
+    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()> {
+        let path = self.path(&[MANIFEST]);
+        let mut attempts = 1;
+        loop {
+            let there = self.stored_manifest()?;
+            // It may be stored already, if the answer to an earlier attempt was lost.
+            if there.as_ref().is_some_and(|(bytes, _)| bytes == manifest) {
+                return Ok(());
+            }
+            unchanged(there.as_ref().map(|(bytes, _)| bytes.as_slice()), replaces)?;
+            match self.put_under_condition(&path, manifest, there.and_then(|(_, e_tag)| e_tag)) {
+                Ok(()) => return Ok(()),
+                Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
+                    return unchanged(self.manifest()?.as_deref(), Some(manifest));
+                }
+                Err(error) if is_lost(&error) && attempts < MANIFEST_ATTEMPTS_MAX => attempts += 1,
+                Err(error) => return Err(self.bucket.trouble("write", &path, &error)),
+            }
+        }
+    }
+}
+
+/// How often a manifest is sent: the layer below does not retry conditional requests.
+const MANIFEST_ATTEMPTS_MAX: u32 = 5;
+
+/// Whether we can't tell if the service did what it was asked.
+fn is_lost(error: &object_store::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<HttpError>() {
+            return matches!(error.kind(), HttpErrorKind::Timeout | HttpErrorKind::Interrupted);
+        }
+        source = error.source();
+    }
+    false
+}
+
+impl S3 {
+    /// Puts a manifest if there is none, or only the one with this entity tag.
+    fn put_under_condition(
+        &self,
+        path: &Path,
+        manifest: &[u8],
+        e_tag: Option<String>,
+    ) -> object_store::Result<()> {
+        let mode = match e_tag {
+            None => PutMode::Create,
+            e_tag => PutMode::Update(UpdateVersion { e_tag, version: None }),
+        };
+        let put = |mode: PutMode| {
+            let put = self.bucket.store.put_opts(path, manifest.to_vec().into(), mode.into());
+            self.bucket.runtime.block_on(put).map(drop)
+        };
+        match put(mode) {
+            // Because of AWS_CONDITIONAL_PUT=disabled.
+            Err(object_store::Error::NotImplemented { .. }) => put(PutMode::Overwrite),
+            done => done,
+        }
+    }
+}
+
+/// An object that is being uploaded.
+struct Upload<'a> {
+    bucket: &'a Bucket,
+    path: Path,
+    upload: BufWriter,
+    chunk: Vec<u8>,
+}
+
+impl Upload<'_> {
+    fn complete(&mut self) -> Result<()> {
+        let done = self.bucket.runtime.block_on(self.upload.shutdown());
+        done.map_err(|error| self.bucket.trouble("write", &self.path, &error))
+    }
+
+    /// Has the service discard the parts; if it keeps any, its own rules remove them.
+    fn abort(&mut self) {
+        let _ = self.bucket.runtime.block_on(self.upload.abort());
+    }
+}
+
+impl Write for Upload<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.chunk.extend_from_slice(bytes);
+        if self.chunk.len() >= CHUNK_SIZE {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.chunk.is_empty() {
+            return Ok(());
+        }
+        let chunk = std::mem::take(&mut self.chunk);
+        let done = self.bucket.runtime.block_on(self.upload.put(chunk.into()));
+        done.map_err(|error| {
+            io::Error::other(format!("{}/{}: {}", self.bucket.name, self.path, self.bucket.line(&error)))
+        })
+    }
+}
+
+/// An object that is read by ranges.
+struct StoredObject {
+    bucket: Bucket,
+    path: Path,
+    size: u64,
+    /// The offset of `tail`.
+    tail_at: u64,
+    tail: Vec<u8>,
+}
+
+impl ReadRange for StoredObject {
+    fn size(&self) -> Result<u64> {
+        Ok(self.size)
+    }
+
+    fn read(&self, offset: u64, size: usize) -> Result<Vec<u8>> {
+        let found = self.size.saturating_sub(offset);
+        if size as u64 > found {
+            return Err(Error::unexpected(
+                "object",
+                format!("{found} bytes long from there"),
+                format!("{size} bytes"),
+            ));
+        }
+        let in_tail = offset.checked_sub(self.tail_at).and_then(|at| usize::try_from(at).ok());
+        if let Some(bytes) = in_tail.and_then(|at| self.tail.get(at..)?.get(..size)) {
+            return Ok(bytes.to_vec());
+        }
+        let range = offset..offset + size as u64;
+        let got = self.bucket.runtime.block_on(self.bucket.store.get_range(&self.path, range));
+        let bytes = got.map_err(|error| self.bucket.trouble("read", &self.path, &error))?;
+        match bytes.len() == size {
+            true => Ok(bytes.to_vec()),
+            false => {
+                Err(Error::unexpected("answer", format!("{} bytes", bytes.len()), format!("{size} bytes")))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_service_says_is_one_line() {
+        let answer = "Generic S3 error: Error performing PUT http://h/b/k in 3ms - Server returned non-2xx status code: \
+                      403 Forbidden: <?xml version=\"1.0\"?>\n<Error><Code>ExpiredToken</Code><Message>The token\nhas \
+                      expired.</Message></Error>";
+        assert_eq!(line(&answer), "403 Forbidden: ExpiredToken: The token has expired.");
+        assert_eq!(line(&"not\nreached"), "not reached");
+    }
+
+    #[test]
+    fn a_place_has_a_bucket_and_settings_have_names() {
+        assert!(S3::new("/prefix", [], Patience::default()).is_err());
+        for name in
+            ["AWS_ACCESS_KEY_ID", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_TIMEOUT", "AWS_CONDITIONAL_PUT"]
+        {
+            assert!(aws_key(name).is_some(), "{name}");
+        }
+        assert!(aws_key("ACCESS_KEY_ID").is_none());
+    }
+
+    #[test]
+    fn a_tag_of_other_bytes_is_known_where_it_is_an_md5() {
+        let empty = "\"d41d8cd98f00b204e9800998ecf8427e\"";
+        assert!(tag_fits(empty, b""));
+        assert!(!tag_fits(empty, b"x"));
+        // The tag of a multipart upload, and one of another kind.
+        assert!(tag_fits("\"d41d8cd98f00b204e9800998ecf8427e-2\"", b"x"));
+        assert!(tag_fits("\"other\"", b"x"));
+    }
+}

@@ -1,0 +1,186 @@
+//! How long after its commit a transaction reaches a replica: straight from the source, and by way of the relay, at the same
+//! time, of the same transactions.
+//!
+//! usage: `relay-latency BINLOGZ [TRANSACTIONS_A_SECOND] [SECONDS] [RELAY_OPTION…]`
+//!
+//! sysbench's oltp_insert is the load, on a private mysqld with `sync_binlog=1`, whose data is in the temporary directory. A
+//! replica is a program that receives the log as replicas do; what it measures is the time from the commit that the GTID
+//! event tells (`immediate_commit_timestamp`) until the transaction's last event is here, by the same clock.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{env, fs, thread};
+
+use binlogz_binlog::EventType;
+use binlogz_binlog::event::AnyGtidEvent;
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_source::{ConnectOptions, DumpOptions, Password, PasswordOption, RemoteLog};
+use binlogz_testkit::workload::sysbench;
+use binlogz_testkit::{MysqlSandbox, Tool};
+use binlogz_wire::session::{DumpStart, Profile, ReplicaProfile};
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// The source's account for replicas.
+const ACCOUNT: &str = "repl";
+/// Connections of the load.
+const THREADS: &str = "--threads=16";
+
+fn main() -> Result<(), Failure> {
+    let mut args = env::args().skip(1);
+    let binlogz = args
+        .next()
+        .ok_or("usage: relay-latency BINLOGZ [TRANSACTIONS_A_SECOND] [SECONDS] [RELAY_OPTION…]")?;
+    let rate = args.next().unwrap_or("1000".into());
+    let seconds = args.next().unwrap_or("20".into());
+    let options: Vec<String> = args.collect();
+
+    let folder = tempfile::tempdir()?;
+    let source = Tool::Mysql.find()?.sandbox().start()?;
+    source.sql("CREATE DATABASE sbtest")?;
+    sysbench(&source, &["oltp_insert", "--tables=1", "--table-size=1000", "prepare"])?;
+    let dir = folder.path().join("kept");
+    let mut relay = Relay::start(&binlogz, &source, &dir, &folder.path().join("relay.log"), &options)?;
+    let port = relay.port()?;
+
+    let before: GtidSet = source.gtid_executed()?.parse()?;
+    // The number of the last transaction, once the load has ended.
+    let last = AtomicU64::new(0);
+    let (direct, relayed) = thread::scope(|scope| -> Result<_, Failure> {
+        let direct = scope.spawn(|| arrivals(source.port(), 1001, &before, &last));
+        let relayed = scope.spawn(|| arrivals(port, 1002, &before, &last));
+        let load = ["oltp_insert", "--tables=1", "--table-size=1000", THREADS];
+        let paced = [format!("--rate={rate}"), format!("--time={seconds}"), "run".to_owned()];
+        let all: Vec<&str> = load.into_iter().chain(paced.iter().map(String::as_str)).collect();
+        let loaded = sysbench(&source, &all);
+        let executed: GtidSet = source.gtid_executed()?.parse()?;
+        let end =
+            executed.iter().flat_map(|(_, intervals)| intervals.iter()).map(|interval| interval.end()).max();
+        last.store(end.unwrap_or(1), Ordering::Release);
+        // Those who wait see it.
+        source.sql("CREATE DATABASE the_end")?;
+        loaded?;
+        let join =
+            |thread: thread::ScopedJoinHandle<'_, _>| thread.join().map_err(|_| "a reader panicked")?;
+        Ok((join(direct)?, join(relayed)?))
+    })?;
+
+    println!("{} transactions, {rate} a second wanted", direct.len());
+    println!("{:<28} {:>9} {:>9} {:>9} {:>9}", "milliseconds after commit", "p50", "p95", "p99", "largest");
+    report("from the source", direct.values().copied());
+    report("through the relay", relayed.values().copied());
+    let both = direct.iter().filter_map(|(number, at)| Some(relayed.get(number)? - at));
+    report("relay behind source", both);
+    Ok(())
+}
+
+/// Microseconds from commit to arrival of each transaction, by its number.
+fn arrivals(
+    port: u16,
+    server_id: u32,
+    executed: &GtidSet,
+    last: &AtomicU64,
+) -> Result<HashMap<u64, f64>, Failure> {
+    let mut connect = ConnectOptions::new("latency");
+    connect.set_url(&format!("mysql://{ACCOUNT}@127.0.0.1:{port}"))?;
+    connect.password = PasswordOption::Given(Password::new(ACCOUNT));
+    let profile = ReplicaProfile {
+        server_uuid: format!("00000000-0000-0000-0000-{server_id:012}").parse()?,
+        heartbeat_period: Duration::from_secs(10),
+        semi_sync: false,
+        host: String::new(),
+        port: 0,
+    };
+    let start = DumpStart::GtidSet { gtid_set: executed.clone(), name: String::new(), position: 4 };
+    let dump = DumpOptions {
+        profile: Profile::Replica(profile),
+        server_id,
+        start,
+        non_blocking: false,
+        verify_checksums: false,
+    };
+    let mut log = RemoteLog::open(&connect, dump)?;
+    let (mut arrivals, mut open) = (HashMap::new(), None);
+    while let Some(event) = log.next_event()? {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros() as f64;
+        if event.header.event_type.is_gtid() {
+            let told = AnyGtidEvent::decode_frame(&event.frame()?.unchecked()?)?;
+            let gtid = told.as_ref().and_then(AnyGtidEvent::gtid).ok_or("a transaction without GTID")?;
+            let committed = told.as_ref().and_then(AnyGtidEvent::commit_timestamps);
+            let number = gtid.gno();
+            let end = last.load(Ordering::Acquire);
+            if end > 0 && number >= end {
+                break;
+            }
+            open = Some((number, committed.ok_or("no commit time")?.immediate as f64));
+        } else if event.header.event_type == EventType::XID
+            && let Some((number, committed)) = open.take()
+        {
+            arrivals.insert(number, now - committed);
+        }
+    }
+    Ok(arrivals)
+}
+
+fn report(what: &str, microseconds: impl Iterator<Item = f64>) {
+    let mut all: Vec<f64> = microseconds.collect();
+    all.sort_by(f64::total_cmp);
+    let at =
+        |share: f64| all.get(((all.len() as f64 - 1.0) * share) as usize).map_or(f64::NAN, |us| us / 1000.0);
+    println!("{what:<28} {:>9.2} {:>9.2} {:>9.2} {:>9.2}", at(0.5), at(0.95), at(0.99), at(1.0));
+}
+
+/// A relay that follows the source.
+struct Relay {
+    child: Child,
+    log: std::path::PathBuf,
+}
+
+impl Relay {
+    fn start(
+        binlogz: &str,
+        source: &MysqlSandbox,
+        dir: &std::path::Path,
+        log: &std::path::Path,
+        options: &[String],
+    ) -> Result<Relay, Failure> {
+        let url = format!("mysql://{ACCOUNT}@127.0.0.1:{}", source.port());
+        let child = Command::new(binlogz)
+            .args(["relay", "run", "--listen", "127.0.0.1:0", "--source", &url, "--dir"])
+            .arg(dir)
+            .args(options)
+            .env("MYSQL_PWD", ACCOUNT)
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(log)?)
+            .spawn()?;
+        Ok(Relay { child, log: log.to_owned() })
+    }
+
+    /// Where it listens, once it receives.
+    fn port(&mut self) -> Result<u16, Failure> {
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            let said = fs::read_to_string(&self.log)?;
+            let port =
+                said.lines().find_map(|line| line.split_once("listening on 127.0.0.1:")?.1.parse().ok());
+            if let Some(port) = port.filter(|_| said.contains("receiving ")) {
+                return Ok(port);
+            }
+            if Instant::now() > until || self.child.try_wait()?.is_some() {
+                return Err(format!("the relay did not begin: {said}").into());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

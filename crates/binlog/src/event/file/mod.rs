@@ -1,0 +1,15 @@
+//! Events about a log file and the connection it comes through, not about a transaction.
+
+mod format_description;
+mod heartbeat;
+mod incident;
+mod post_header_lengths;
+mod previous_gtids;
+mod rotate;
+
+pub use format_description::{FormatDescription, POST_HEADER_LENGTHS, SERVER_VERSION_SIZE, version_number};
+pub use heartbeat::{HeartbeatEvent, HeartbeatV2Event};
+pub use incident::{Incident, IncidentEvent};
+pub use post_header_lengths::PostHeaderLengths;
+pub use previous_gtids::PreviousGtidsEvent;
+pub use rotate::RotateEvent;

@@ -1,0 +1,85 @@
+//! What an event means for the bounds of transactions, by its type, its flags and the start of its body.
+
+use crate::event_type::EventType;
+use crate::header::{EventHeader, HeaderFlags};
+use crate::statement::StatementKind;
+
+/// What an event means for the bounds of transactions: the rows of the module's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Gtid,
+    GtidAndBegin,
+    Begin,
+    End,
+    XaRollback,
+    /// Changes something.
+    Statement,
+    /// A statement that changes nothing: SAVEPOINT, XA END, XA COMMIT, ...
+    Control,
+    MissingStatement,
+    BeforeStatement,
+    DeleteFile,
+    Rows,
+    Payload,
+    Incident,
+    Foreign,
+    Unknown,
+}
+
+impl Role {
+    /// The role of an event.
+    pub(super) fn of(header: &EventHeader, body: &[u8]) -> Role {
+        match header.event_type {
+            EventType::GTID | EventType::ANONYMOUS_GTID | EventType::GTID_TAGGED => Role::Gtid,
+            EventType::QUERY => match StatementKind::of_query(body) {
+                None => Role::MissingStatement,
+                Some(StatementKind::Begin | StatementKind::XaStart) => Role::Begin,
+                Some(StatementKind::Commit | StatementKind::Rollback) => Role::End,
+                Some(StatementKind::XaRollback) => Role::XaRollback,
+                Some(kind) if kind.is_statement_based() => Role::Statement,
+                Some(_) => Role::Control,
+            },
+            EventType::XID | EventType::XA_PREPARE => Role::End,
+            EventType::EXECUTE_LOAD_QUERY | EventType::MARIADB_QUERY_COMPRESSED => Role::Statement,
+            EventType::INTVAR
+            | EventType::RAND
+            | EventType::USER_VAR
+            | EventType::BEGIN_LOAD_QUERY
+            | EventType::APPEND_BLOCK => Role::BeforeStatement,
+            EventType::DELETE_FILE => Role::DeleteFile,
+            EventType::ROWS_QUERY | EventType::VIEW_CHANGE | EventType::MARIADB_ANNOTATE_ROWS => Role::Rows,
+            rows if is_row_based(rows) => Role::Rows,
+            EventType::TRANSACTION_PAYLOAD => Role::Payload,
+            EventType::INCIDENT => Role::Incident,
+            EventType::FORMAT_DESCRIPTION
+            | EventType::ROTATE
+            | EventType::STOP
+            | EventType::PREVIOUS_GTIDS
+            | EventType::HEARTBEAT
+            | EventType::HEARTBEAT_V2
+            | EventType::SLAVE
+            | EventType::TRANSACTION_CONTEXT
+            | EventType::MARIADB_BINLOG_CHECKPOINT
+            | EventType::MARIADB_GTID_LIST
+            | EventType::MARIADB_START_ENCRYPTION => Role::Foreign,
+            EventType::MARIADB_GTID if mariadb_gtid_begins_rows(body) => Role::GtidAndBegin,
+            EventType::MARIADB_GTID => Role::Gtid,
+            _ if header.flags.contains(HeaderFlags::IGNORABLE) => Role::Foreign,
+            _ => Role::Unknown,
+        }
+    }
+}
+
+/// Whether the event carries changes as rows, for the server's `is_rbr_logging_format`.
+pub(super) fn is_row_based(event_type: EventType) -> bool {
+    event_type == EventType::TABLE_MAP || event_type.is_rows() || event_type.is_mariadb_compressed_rows()
+}
+
+/// MariaDB's GTID event (sequence number 8, domain 4, flags 1) also means BEGIN, unless it says that a single
+/// statement follows, or the end of an XA transaction.
+fn mariadb_gtid_begins_rows(body: &[u8]) -> bool {
+    const FLAGS_OFFSET: usize = 8 + 4;
+    const STANDALONE: u8 = 0x01;
+    const COMPLETED_XA: u8 = 0x80;
+    body.get(FLAGS_OFFSET).is_some_and(|flags| flags & (STANDALONE | COMPLETED_XA) == 0)
+}

@@ -1,0 +1,177 @@
+//! `binlogz archive check`: whether every block can be read, and whether transactions are missing.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use binlogz_archive::format::Manifest;
+use binlogz_archive::storage::{self, ReadRange, Storage};
+use binlogz_archive::{Result as ArchiveResult, check};
+use clap::Args;
+
+use super::{failure, json, open, print};
+use crate::Exit;
+use crate::cmd::workers;
+use crate::failure::{Failure, Result};
+use crate::progress::Progress;
+use crate::report::Format;
+
+/// Check every block of an archive, and that its transactions have no gaps
+///
+/// The archive of a relay has another one below it for each further log that the relay kept (lineage-2 and so on), after a
+/// failover for instance: these are checked too, and that no transactions are missing between them.
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    /// How it is told
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// The archive: its folder, or s3://BUCKET/PREFIX; several in the order in which their logs follow one another
+    #[arg(required = true, value_name = "ARCHIVE")]
+    archives: Vec<PathBuf>,
+}
+
+impl Check {
+    pub(super) fn run(self) -> Result<Exit> {
+        let mut parts = Vec::new();
+        for archive in &self.archives {
+            parts.extend(with_lineages(archive, self.archives.len() > 1)?);
+        }
+        let is_text = self.format == Format::Text;
+        let out = &mut io::stdout();
+        let mut told = json::Checked::default();
+        for part in &parts {
+            let packed = part.manifest.files.iter().map(|file| file.packed_size).sum();
+            let progress = Arc::new(Progress::new(&part.place.display(), Some(packed)));
+            let storage =
+                Watched { storage: &part.storage, progress: Arc::clone(&progress), read: Arc::default() };
+            let problems = check::check(&storage, &part.manifest, workers(None));
+            drop((storage, progress));
+            let problems = problems.map_err(failure(&part.place))?;
+            if is_text {
+                problems.iter().try_for_each(|problem| print(out, &format!("{}{problem}", part.prefix)))?;
+            }
+            let (archive, logs) = (part.place.display().to_string(), part.manifest.files.len());
+            told.archives.push(json::CheckedArchive { archive, logs, problems });
+        }
+        let named: Vec<_> = parts.iter().map(|part| (part.prefix.as_str(), &part.manifest)).collect();
+        told.gaps = check::between(&named).map_err(|error| Failure::Line(error.to_string()))?;
+        told.whole = told.gaps.is_empty() && told.archives.iter().all(|archive| archive.problems.is_empty());
+        if !is_text {
+            json::print(&told)?;
+        } else {
+            told.gaps.iter().try_for_each(|problem| print(out, problem))?;
+        }
+        if !told.whole {
+            return Ok(Exit::Negative);
+        }
+        let logs: usize = parts.iter().map(|part| part.manifest.files.len()).sum();
+        let archives = if parts.len() > 1 { format!(" in {} archives", parts.len()) } else { String::new() };
+        if is_text {
+            print(out, &format!("{logs} logs{archives} are whole and follow one another"))?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// A storage that shows how much is read from it. Blocks that hold several logs are read for each, and counted once.
+struct Watched<'s> {
+    storage: &'s dyn Storage,
+    progress: Arc<Progress>,
+    read: Arc<Mutex<HashSet<(String, u64)>>>,
+}
+
+impl Storage for Watched<'_> {
+    fn put(
+        &self,
+        name: &str,
+        write: &mut dyn FnMut(&mut dyn Write) -> ArchiveResult<()>,
+    ) -> ArchiveResult<()> {
+        self.storage.put(name, write)
+    }
+
+    fn get(&self, name: &str) -> ArchiveResult<Box<dyn ReadRange>> {
+        let object = self.storage.get(name)?;
+        let (progress, read) = (Arc::clone(&self.progress), Arc::clone(&self.read));
+        Ok(Box::new(WatchedObject { object, name: name.to_owned(), progress, read }))
+    }
+
+    fn delete(&self, name: &str) -> ArchiveResult<()> {
+        self.storage.delete(name)
+    }
+
+    fn stored(&self) -> ArchiveResult<Vec<(String, SystemTime)>> {
+        self.storage.stored()
+    }
+
+    fn manifest(&self) -> ArchiveResult<Option<Vec<u8>>> {
+        self.storage.manifest()
+    }
+
+    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> ArchiveResult<()> {
+        self.storage.put_manifest(manifest, replaces)
+    }
+
+    fn alone(&self, work: &mut dyn FnMut() -> ArchiveResult<()>) -> ArchiveResult<()> {
+        self.storage.alone(work)
+    }
+}
+
+struct WatchedObject {
+    object: Box<dyn ReadRange>,
+    name: String,
+    progress: Arc<Progress>,
+    read: Arc<Mutex<HashSet<(String, u64)>>>,
+}
+
+impl ReadRange for WatchedObject {
+    fn size(&self) -> ArchiveResult<u64> {
+        self.object.size()
+    }
+
+    fn read(&self, offset: u64, size: usize) -> ArchiveResult<Vec<u8>> {
+        let bytes = self.object.read(offset, size)?;
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if read.insert((self.name.clone(), offset)) {
+            self.progress.add(bytes.len() as u64);
+        }
+        Ok(bytes)
+    }
+}
+
+/// An archive among several.
+struct Part {
+    place: PathBuf,
+    /// The prefix of each line about it.
+    prefix: String,
+    storage: Box<dyn Storage>,
+    manifest: Manifest,
+}
+
+/// How many lineage numbers in a row may be missing: those of followed servers that had nothing.
+const LINEAGES_MISSING_MAX: u32 = 3;
+
+/// An archive, and those of a relay's further logs below it, the oldest first.
+fn with_lineages(archive: &Path, is_one_of_several: bool) -> Result<Vec<Part>> {
+    let prefix = if is_one_of_several { format!("{}: ", archive.display()) } else { String::new() };
+    let (storage, manifest) = open(archive)?;
+    let mut parts = vec![Part { place: archive.to_owned(), prefix: prefix.clone(), storage, manifest }];
+    let mut missing = 0;
+    for number in 2_u32.. {
+        let name = format!("lineage-{number}");
+        let place = archive.join(&name);
+        let storage = storage::at(&place).map_err(failure(&place))?;
+        match Manifest::read(&storage).map_err(failure(&place))? {
+            Some(manifest) => {
+                let prefix =
+                    if is_one_of_several { format!("{}: ", place.display()) } else { format!("{name}: ") };
+                parts.push(Part { place, prefix, storage, manifest });
+                missing = 0;
+            }
+            None if missing == LINEAGES_MISSING_MAX => break,
+            None => missing += 1,
+        }
+    }
+    Ok(parts)
+}

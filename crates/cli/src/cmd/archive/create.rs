@@ -1,0 +1,161 @@
+//! `binlogz archive create`: packs logs into an archive.
+
+use std::fs;
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use binlogz_archive::create::{Created, Creator};
+use binlogz_archive::format::FileEntry;
+use binlogz_archive::{log, storage};
+use binlogz_flow::Input;
+use clap::Args;
+
+use super::source_logs::{Looks, look_at, purge_line};
+use super::{failure, open, print};
+use crate::Exit;
+use crate::cmd::workers;
+use crate::failure::{Failure, Result, complain};
+use crate::keyring::KeyringArg;
+use crate::log_path::LogPath;
+use crate::memory;
+use crate::progress::{self, Progress};
+use crate::report::less;
+use crate::terminal::SizesArg;
+use crate::units;
+
+/// Put logs into an archive
+///
+/// Each is packed, stored, read back and compared before the archive names it; what is in the archive already is
+/// passed over. Nothing is deleted. Encrypted logs are kept as their plaintext.
+#[derive(Debug, Args)]
+pub(super) struct Create {
+    /// The archive: a folder, which is made where it is not there, or a place in object storage
+    #[arg(long, value_name = "DIR|s3://BUCKET/PREFIX")]
+    to: PathBuf,
+    /// Threads that work at once [default: one for each core]
+    #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
+    jobs: Option<NonZeroUsize>,
+    /// Expand payloads that no compression level would give back too: they come back with equal meaning, as
+    /// `compress` makes them at level 3, not byte for byte
+    #[arg(long)]
+    canonical_payloads: bool,
+    /// Store the transactions of a log in use that are whole. They are replaced once the log is given again, longer or
+    /// closed
+    #[arg(long)]
+    include_active: bool,
+    #[command(flatten)]
+    sizes: SizesArg,
+    #[command(flatten)]
+    keyring: KeyringArg,
+    /// Binary logs or relay logs that are no longer written
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+impl Create {
+    pub(super) fn run(self) -> Result<Exit> {
+        memory::keep_small();
+        let keyring = self.keyring.open()?;
+        let storage = storage::at(&self.to).map_err(failure(&self.to))?;
+        let mut exit = Exit::Done;
+        let mut printed = Ok(());
+        let (mut last, mut given, mut in_use) = (None, Vec::new(), Vec::new());
+        let mut told = |created: &Created| {
+            let (line, entry) = match created {
+                Created::Added(entry) => (added_line(entry, self.sizes), entry),
+                Created::Known(entry) => (format!("{}: is in the archive already", entry.name), entry),
+            };
+            if printed.is_ok() {
+                printed = progress::above(|| print(&mut io::stdout().lock(), &line));
+            }
+            if entry.active_size.is_none() {
+                last = Some(entry.name.clone());
+            }
+        };
+        // A shell gives `.1000000` before `.999999`; rows are found in the logs before.
+        let mut files: Vec<_> = self.files.iter().map(|path| (path, name_of(path))).collect();
+        log::sort_by_name(&mut files, |(_, name)| name);
+        let mut creator = Creator::new(&storage, workers(self.jobs), &mut told).map_err(failure(&self.to))?;
+        creator.canonical_payloads(self.canonical_payloads);
+        let all = files.len();
+        for ((path, name), number) in files.into_iter().zip(1..) {
+            let size = || fs::metadata(path).ok().map(|file| file.len());
+            let mode = || fs::metadata(path).ok().map(|file| file.mode() & 0o777);
+            let added = LogPath::File(path.clone()).open(keyring.as_ref()).and_then(|input| match input {
+                Input::Places(log) => match look_at(log.as_ref(), path, &name) {
+                    Looks::Closed => {
+                        given.push((name.clone(), path));
+                        let progress = Progress::of(&name, size(), (number, all));
+                        creator.add_file(&name, progress.watch_all(log), mode()).map_err(failure(path))
+                    }
+                    Looks::InUse if self.include_active => {
+                        let progress = Progress::of(&name, size(), (number, all));
+                        creator.add_active(&name, progress.watch_all(log), mode()).map_err(failure(path))
+                    }
+                    Looks::InUse => {
+                        in_use.push(name.clone());
+                        Ok(())
+                    }
+                    Looks::NoLog(what) => Err(Failure::of(&path.display(), what)),
+                },
+                _ => Err(Failure::of(&path.display(), "is no file; an archive needs to read it twice")),
+            });
+            match added {
+                Ok(()) => {}
+                Err(Failure::Line(line)) => {
+                    complain(&line);
+                    exit = Exit::Trouble;
+                    // Nothing after a missing log may be purged.
+                    break;
+                }
+                Err(closed) => return Err(closed),
+            }
+        }
+        if let Err(error) = creator.finish() {
+            complain(&format!("{}: {error}", self.to.display()));
+            exit = Exit::Trouble;
+        }
+        printed?;
+        let out = &mut io::stdout().lock();
+        for name in in_use {
+            print(
+                out,
+                &format!(
+                    "{name}: is in use and was left out: give it again once it is closed, or use --include-active"
+                ),
+            )?;
+        }
+        if let Some((name, path)) = given.into_iter().find(|(name, _)| last.as_ref() == Some(name))
+            && let Input::Places(log) = LogPath::File(path.clone()).open(keyring.as_ref())?
+            && let Some(line) = purge_line(&open(&self.to)?.1, &name, path, log.as_ref())
+        {
+            print(out, &line)?;
+        }
+        Ok(exit)
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn added_line(entry: &FileEntry, sizes: SizesArg) -> String {
+    let saved = less(entry.packed_size, entry.size);
+    let payloads = match (entry.payload_level, entry.payloads_kept) {
+        (Some(level), _) if entry.source_sha256.is_some() => {
+            format!(", payloads expanded: they come back with equal meaning, at level {level}")
+        }
+        (Some(level), 0) => format!(", payloads of level {level} expanded"),
+        (Some(level), count) => {
+            format!(", payloads of level {level} expanded, {count} others kept as they are")
+        }
+        (None, 0) => String::new(),
+        (None, count) => format!(", {count} payloads kept as they are"),
+    };
+    let part =
+        if entry.active_size.is_some() { ", as far as it is whole while its server writes it" } else { "" };
+    let (size, packed) = (sizes.in_words(entry.size), sizes.in_words(entry.packed_size));
+    format!("{}: {size} -> {packed}, saved {saved}{payloads}{part}", entry.name)
+}

@@ -1,0 +1,307 @@
+//! `binlogz archive restore` and `cat`: logs, or chosen transactions, come back as files or as one stream.
+
+use std::cell::OnceCell;
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use binlogz_archive::format::{FileEntry, Manifest};
+use binlogz_archive::selection::Selection;
+use binlogz_archive::storage::Storage;
+use binlogz_archive::{Error, restore};
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_figures::grouped;
+use clap::Args;
+
+use super::{failure, json, open, print};
+use crate::Exit;
+use crate::cmd::workers;
+use crate::failure::{Failure, Result, complain, warn};
+use crate::output::{self, Target};
+use crate::progress::Progress;
+use crate::report::Format;
+use crate::time;
+
+#[derive(Debug, Args)]
+struct Chosen {
+    /// Only these transactions
+    #[arg(long, value_name = "GTID_SET")]
+    gtids: Option<GtidSet>,
+    /// Only transactions begun at this time or later: YYYY-MM-DD hh:mm:ss, local time unless Z or an offset as
+    /// +01:00 follows, or seconds since 1970
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    start_datetime: Option<u32>,
+    /// Only transactions begun before this time
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    stop_datetime: Option<u32>,
+    /// Only what stands before this transaction
+    #[arg(long, value_name = "GTID")]
+    stop_before_gtid: Option<Gtid>,
+    /// The archive: its folder, or s3://BUCKET/PREFIX
+    archive: PathBuf,
+    /// Only these logs
+    #[arg(value_name = "LOG")]
+    logs: Vec<String>,
+}
+
+/// Restore logs, or chosen transactions as logs of their own
+///
+/// Whole logs come back byte for byte. Chosen transactions come in logs of the same names, with their format
+/// description and previous GTIDs; compressed ones come expanded.
+#[derive(Debug, Args)]
+pub(super) struct Restore {
+    /// The folder for the logs
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+    /// Replace files that are there
+    #[arg(long)]
+    force: bool,
+    /// How it is told
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    #[command(flatten)]
+    chosen: Chosen,
+}
+
+/// Write logs, or chosen transactions, to standard output as one stream for mysqlbinlog or dump
+///
+/// The first log's magic alone is written: format descriptions in mid-stream are read.
+#[derive(Debug, Args)]
+pub(super) struct Cat {
+    #[command(flatten)]
+    chosen: Chosen,
+}
+
+impl Chosen {
+    fn selection(&self) -> Selection {
+        Selection {
+            gtids: self.gtids.clone(),
+            start: self.start_datetime,
+            stop: self.stop_datetime,
+            stop_before: self.stop_before_gtid,
+        }
+    }
+
+    /// The logs asked for.
+    fn files(&self, manifest: Manifest) -> Result<Vec<FileEntry>> {
+        if let Some(missing) =
+            self.logs.iter().find(|name| !manifest.files.iter().any(|file| file.name == **name))
+        {
+            return Err(Failure::of(&self.archive.display(), format_args!("holds no log {missing}")));
+        }
+        let wanted = |file: &FileEntry| self.logs.is_empty() || self.logs.contains(&file.name);
+        Ok(manifest.files.into_iter().filter(wanted).collect())
+    }
+
+    /// Finds a request that none of the logs can meet, as far as the manifest can tell. Warns about GTIDs that are missing
+    /// from a set of which others are there.
+    fn unmet(&self, files: &[FileEntry]) -> Result<Option<String>> {
+        let mut there = GtidSet::new();
+        for file in files {
+            there.union(&file.gtid_set().map_err(failure(&self.archive))?);
+        }
+        let is_of_times = |file: &FileEntry| {
+            let (first, last) = file.times.unwrap_or((0, u32::MAX));
+            self.start_datetime.is_none_or(|start| last >= start)
+                && self.stop_datetime.is_none_or(|stop| first < stop)
+        };
+        if let Some(stop) = self.stop_before_gtid.filter(|stop| !there.contains(stop)) {
+            return Ok(Some(format!("--stop-before-gtid {stop}: this transaction is not there")));
+        }
+        if !files.is_empty() && !files.iter().any(is_of_times) {
+            return Ok(Some("no transaction is of these times".to_owned()));
+        }
+        let Some(mut absent) = self.gtids.clone() else { return Ok(None) };
+        if absent.is_disjoint(&there) {
+            return Ok(Some(format!("--gtids {}: none of these transactions is there", one_line(&absent))));
+        }
+        absent.subtract(&there);
+        if !absent.is_empty() {
+            warn(&format!("{}: {} are not there", self.archive.display(), one_line(&absent)));
+        }
+        Ok(None)
+    }
+
+    /// Gives each log, or the chosen part of it, to an output that `begin` makes and `end` completes. `end` receives how many
+    /// transactions were chosen. `in_stream`: nothing may follow a log that failed.
+    fn each<O>(
+        &self,
+        storage: &dyn Storage,
+        files: &[FileEntry],
+        in_stream: bool,
+        mut begin: impl FnMut(usize, &FileEntry) -> Result<(O, Box<dyn Write>)>,
+        mut end: impl FnMut(&FileEntry, O, Option<u64>) -> Result<()>,
+        report: &mut json::Restored,
+    ) -> Result<Exit> {
+        let selection = self.selection();
+        let mut exit = Exit::Done;
+        if let Some(unmet) = self.unmet(files)? {
+            complain(&format!("{}: {unmet}", self.archive.display()));
+            report.unmet = Some(unmet);
+            return Ok(Exit::Negative);
+        }
+        let mut is_chosen = selection.is_all();
+        for (place, file) in files.iter().enumerate() {
+            let (mut output, mut refused) = (None, None);
+            let mut begin = || match begin(place, file) {
+                Ok((made, out)) => {
+                    output = Some(made);
+                    Ok(out)
+                }
+                Err(failure) => {
+                    refused = Some(failure);
+                    Err(Error::writing(io::ErrorKind::Other.into()))
+                }
+            };
+            let restored = if selection.is_all() {
+                begin().and_then(|mut out| {
+                    restore::whole(storage, file, &mut out, workers(None))?;
+                    out.flush().map_err(Error::writing)?;
+                    Ok((false, None))
+                })
+            } else {
+                restore::chosen(storage, file, &selection, workers(None), &mut begin)
+                    .map(|restored| (restored.ended, Some(restored.transactions)))
+            };
+            let done = match (restored, refused) {
+                (Ok((ended, count)), _) => {
+                    is_chosen |= output.is_some();
+                    output.map_or(Ok(()), |output| end(file, output, count)).map(|()| ended)
+                }
+                (_, Some(refused)) => Err(refused),
+                (Err(error), _) if error.is_closed_pipe() => Err(Failure::ClosedPipe),
+                (Err(error), _) => Err(Failure::of(&file.name, error)),
+            };
+            match done {
+                Ok(false) => {}
+                Ok(true) => break,
+                Err(Failure::Line(line)) => {
+                    complain(&line);
+                    report.failed.push(json::Failed { log: file.name.clone(), error: line });
+                    exit = Exit::Trouble;
+                    if in_stream {
+                        break;
+                    }
+                }
+                Err(closed) => return Err(closed),
+            }
+        }
+        if !is_chosen && exit == Exit::Done {
+            complain(&format!("{}: no transaction is all that was asked for", self.archive.display()));
+            exit = Exit::Negative;
+        }
+        Ok(exit)
+    }
+}
+
+fn one_line(set: &GtidSet) -> String {
+    set.to_string().replace('\n', "")
+}
+
+/// The mode of a restored log that was archived without its own.
+const MODE_DEFAULT: u32 = 0o640;
+/// No restored log has more: it holds rows, which are not for everybody.
+const MODE_MAX: u32 = 0o660;
+
+impl Restore {
+    pub(super) fn run(self) -> Result<Exit> {
+        let Restore { to, force, format, chosen } = self;
+        let (storage, manifest) = open(&chosen.archive)?;
+        let files = chosen.files(manifest)?;
+        fs::create_dir_all(&to).map_err(|error| Failure::of(&to.display(), error))?;
+        let targets: Vec<OnceCell<Target>> = files.iter().map(|_| OnceCell::new()).collect();
+        let (mut report, mut logs) = (json::Restored::default(), Vec::new());
+        let is_all = chosen.selection().is_all();
+        let exit = chosen.each(
+            &storage,
+            &files,
+            false,
+            |place, file| {
+                let path = to.join(Path::new(&file.name).file_name().unwrap_or_default());
+                let target = output::target(path, &[], force)?;
+                #[expect(clippy::indexing_slicing, reason = "there are as many targets as files")]
+                let target = targets[place].get_or_init(|| target);
+                let mode = file.mode.unwrap_or(MODE_DEFAULT) & MODE_MAX;
+                let output = target.create_with(mode, None)?;
+                let writer = output.writer().map_err(|error| Failure::writing(target, &error))?;
+                // Of chosen transactions nobody knows how many bytes they have.
+                let size = is_all.then_some(file.size);
+                let progress = Progress::of(&file.name, size, (place + 1, files.len()));
+                let writer = BufWriter::with_capacity(1 << 18, progress.watch_writer(writer));
+                Ok(((output, target, progress), Box::new(writer) as Box<dyn Write>))
+            },
+            |file, (output, target, progress), transactions| {
+                drop(progress);
+                let size = output.size().map_err(|error| Failure::writing(target, &error))?;
+                output.finish()?;
+                let (log, output) = (file.name.clone(), target.to_string());
+                logs.push(json::RestoredLog { log, output, bytes: size, transactions });
+                Ok(())
+            },
+            &mut report,
+        )?;
+        match format {
+            Format::Json => json::print(&json::Restored { logs, ..report })?,
+            Format::Text => logs.iter().try_for_each(|log| print(&mut io::stdout(), &restored_line(log)))?,
+        }
+        Ok(exit)
+    }
+}
+
+fn restored_line(log: &json::RestoredLog) -> String {
+    let json::RestoredLog { output, bytes, transactions, .. } = log;
+    let bytes = grouped(*bytes);
+    match transactions {
+        Some(1) => format!("{output}: restored, {bytes} bytes, 1 transaction"),
+        Some(count) => format!("{output}: restored, {bytes} bytes, {} transactions", grouped(*count)),
+        None => format!("{output}: restored, {bytes} bytes"),
+    }
+}
+
+impl Cat {
+    pub(super) fn run(self) -> Result<Exit> {
+        let (storage, manifest) = open(&self.chosen.archive)?;
+        let files = self.chosen.files(manifest)?;
+        let mut first = true;
+        self.chosen.each(
+            &storage,
+            &files,
+            true,
+            |_, _| {
+                let skip = if std::mem::take(&mut first) { 0 } else { binlogz_binlog::MAGIC.len() };
+                let out = BufWriter::with_capacity(1 << 18, io::stdout());
+                Ok(((), Box::new(Behind { skip, out }) as Box<dyn Write>))
+            },
+            |_, (), _| Ok(()),
+            &mut json::Restored::default(),
+        )
+    }
+}
+
+/// Leaves the first bytes out: mysqlbinlog takes no magic in mid-stream.
+struct Behind<W> {
+    skip: usize,
+    out: W,
+}
+
+impl<W: Write> Write for Behind<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let skipped = self.skip.min(bytes.len());
+        self.skip -= skipped;
+        self.out.write_all(bytes.get(skipped..).unwrap_or_default())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Reads a time into seconds since 1970; a plain number already is that.
+fn seconds(text: &str) -> Result<u32, String> {
+    if let Ok(seconds) = text.parse() {
+        return Ok(seconds);
+    }
+    let seconds = time::parse(text).map_err(|no_time| format!("{no_time}, or seconds since 1970"))?;
+    Ok(u32::try_from(seconds.max(0)).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,33 @@
+//! Tells users who expect compressed transactions that MariaDB has no such thing.
+
+use std::fs::{self, File};
+
+use binlogz_binlog::EventReader;
+use binlogz_binlog::event::{Event, PostHeaderLengths};
+
+use crate::failure::warn;
+use crate::log_path::LogPath;
+
+/// Warns if MariaDB wrote the log. Of a pipe the beginning can't be looked at first, and trouble with a file is told by
+/// the caller, who reads it next.
+pub(crate) fn warn_of(log: &LogPath) {
+    if let Some(version) = version(log) {
+        warn(&format!(
+            "{log}: is a log of MariaDB ({version}), which has no transaction compression: none of its transactions is \
+             compressed or can be"
+        ));
+    }
+}
+
+fn version(log: &LogPath) -> Option<String> {
+    let LogPath::File(path) = log else { return None };
+    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let mut reader = EventReader::new(File::open(path).ok()?);
+    let (_, frame) = reader.next_event().ok()??;
+    match Event::decode(&frame, &PostHeaderLengths::default()).ok()? {
+        Event::FormatDescription(description) if description.is_mariadb() => {
+            Some(description.server_version())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,11 @@
+//! `binlogz archive`, and archives as the input of other commands.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
+mod codecs;
+#[path = "../common/mod.rs"]
+mod common;
+mod full_disk;
+mod growing;
+mod input;
+mod operations;

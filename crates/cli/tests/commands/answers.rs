@@ -1,0 +1,609 @@
+//! What a tool may never do is answer wrongly with exit code 0: times in any zone, requests that the logs don't meet,
+//! events that servers write and others misread. Where mysqlbinlog knows better, it is asked.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+
+use crate::common::{Folder, Ran};
+use binlogz_binlog::checksum::crc32;
+use binlogz_binlog::event::{QueryEvent, StatusVariables};
+use binlogz_binlog::{EventType, HeaderFlags};
+use binlogz_testkit::builder::{LogBuilder, Release};
+use binlogz_testkit::{Installed, Server, Tool, corpus, require_tool, tool};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// The GTIDs of the corpus.
+const UUID: &str = "1410447f-e54d-11f1-848d-02fc00000001";
+
+/// The log with other times: that of each event is asked for with its number and the one it has.
+fn retimed(log: &[u8], mut time: impl FnMut(usize, u32) -> u32) -> Vec<u8> {
+    let mut log = log.to_vec();
+    let (mut begin, mut number) = (4, 0);
+    while begin < log.len() {
+        let u32_at = |log: &[u8], at: usize| u32::from_le_bytes(log[at..at + 4].try_into().unwrap());
+        let end = begin + u32_at(&log, begin + 9) as usize;
+        let new = time(number, u32_at(&log, begin));
+        log[begin..begin + 4].copy_from_slice(&new.to_le_bytes());
+        let checksum = crc32(&log[begin..end - 4]);
+        log[end - 4..end].copy_from_slice(&checksum.to_le_bytes());
+        (begin, number) = (end, number + 1);
+    }
+    log
+}
+
+fn query(database: &str, statement: &str) -> Vec<u8> {
+    let query = QueryEvent {
+        thread_id: 1,
+        exec_time: 0,
+        error_code: 0,
+        status_variables: StatusVariables(&[]),
+        database: database.as_bytes(),
+        statement: statement.as_bytes(),
+    };
+    query.encode().unwrap()
+}
+
+/// Both programs print the same and end the same.
+#[track_caller]
+fn same_as_mysqlbinlog(mysql: &Installed, folder: &Folder, arguments: &[&str]) -> Ran {
+    let theirs = mysql.command("mysqlbinlog").arg("--no-defaults").args(arguments).output().unwrap();
+    let ours = folder.mysqlbinlog(["--no-defaults"]).args(arguments).output().unwrap();
+    let told = String::from_utf8_lossy(&ours.stderr).into_owned();
+    assert_eq!(ours.status.code(), theirs.status.code(), "{arguments:?}: {told}");
+    if ours.stdout != theirs.stdout {
+        let (theirs, ours) = (String::from_utf8_lossy(&theirs.stdout), String::from_utf8_lossy(&ours.stdout));
+        let differs = theirs.lines().zip(ours.lines()).find(|(theirs, ours)| theirs != ours);
+        panic!("{arguments:?}: {differs:?}, {} and {} lines", theirs.lines().count(), ours.lines().count());
+    }
+    ours.into()
+}
+
+// Times, in the zone of the process.
+
+/// Zones of all kinds: by the hour, the half and the quarter, with summer in January, with half an hour of summer, with
+/// winter as the exception, without any.
+const ZONES: [&str; 12] = [
+    "Europe/Berlin",
+    "Europe/Dublin",
+    "America/New_York",
+    "America/St_Johns",
+    "America/Sao_Paulo",
+    "Africa/Casablanca",
+    "Asia/Kolkata",
+    "Asia/Kathmandu",
+    "Asia/Tokyo",
+    "Australia/Sydney",
+    "Australia/Lord_Howe",
+    "Pacific/Chatham",
+];
+
+/// Local times, most of which one of the zones has never or twice.
+const TIMES: [&str; 14] = [
+    "2026-03-29 02:30:00",
+    "2026-03-29 01:30:00",
+    "2026-10-25 02:30:00",
+    "2026-10-25 01:15:00",
+    "2026-03-08 02:30:00",
+    "2026-11-01 01:30:00",
+    "2026-10-04 02:15:00",
+    "2026-10-04 02:30:00",
+    "2026-04-05 01:45:00",
+    "2026-04-05 02:30:00",
+    "2026-09-27 02:50:00",
+    "2026-04-05 03:00:00",
+    "2026-07-01 12:00:00",
+    "1999-12-31 23:59:59",
+];
+
+/// A log with an event every quarter of an hour of the days around each of the times, and a second before it.
+fn log_of_all_times(folder: &Folder) -> String {
+    let mut times = Vec::new();
+    for time in TIMES {
+        let [year, month, day] =
+            [&time[..4], &time[5..7], &time[8..10]].map(|field| field.parse::<i64>().unwrap());
+        // Days since 1970, counted in years that begin in March.
+        let year = if month <= 2 { year - 1 } else { year };
+        let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+        let day = year * 365 + year / 4 - year / 100 + year / 400 + of_year - 719_468;
+        let begin = day as u32 * 86_400 - 43_200;
+        times.extend((0..192).flat_map(|quarter| [begin + quarter * 900 - 1, begin + quarter * 900]));
+    }
+    times.sort_unstable();
+    times.dedup();
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    for number in 0..times.len() {
+        log.event(EventType::QUERY, &query("d", &format!("CREATE TABLE t{number} (i INT)")));
+    }
+    let first = times[0];
+    let log = retimed(log.bytes(), |number, _| number.checked_sub(1).map_or(first, |number| times[number]));
+    folder.put("times.000001", log).to_str().unwrap().to_owned()
+}
+
+fn in_zone(mut command: Command, zone: &str, arguments: &[&str]) -> (Option<i32>, Vec<u8>, String) {
+    let output = command.env("TZ", zone).arg("--no-defaults").args(arguments).output().unwrap();
+    (output.status.code(), output.stdout, String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn times_are_local_times_in_every_zone() {
+    let mysql = require_tool!(Tool::Mysql);
+    if !Path::new("/usr/share/zoneinfo/Europe/Berlin").exists() {
+        return tool::skip("mysqlbinlog needs /usr/share/zoneinfo, which is not there");
+    }
+    let folder = Folder::new();
+    let log = log_of_all_times(&folder);
+    let rules =
+        ["CET-1CEST,M3.5.0,M10.5.0/3", "CET-1", ":Asia/Tokyo", "/usr/share/zoneinfo/Asia/Kolkata", ""];
+    let compare = |zone: &&str| {
+        let mut differences = Vec::new();
+        for time in TIMES {
+            for option in ["start", "stop"] {
+                let arguments = [&format!("--{option}-datetime={time}"), "-s", log.as_str()];
+                let theirs = in_zone(mysql.command("mysqlbinlog"), zone, &arguments);
+                let ours = in_zone(folder.mysqlbinlog([""; 0]), zone, &arguments);
+                if (theirs.0, &theirs.1) != (ours.0, &ours.1) {
+                    let count = |text: &[u8]| String::from_utf8_lossy(text).matches("CREATE TABLE").count();
+                    differences.push(format!(
+                        "{zone} {option} {time}: {} {}",
+                        count(&theirs.1),
+                        count(&ours.1)
+                    ));
+                }
+            }
+        }
+        let theirs = in_zone(mysql.command("mysqlbinlog"), zone, &[&log]);
+        let ours = in_zone(folder.mysqlbinlog([""; 0]), zone, &[&log]);
+        assert!((theirs.0, &theirs.1) == (ours.0, &ours.1), "{zone}: shown times differ");
+        assert!(!ours.2.contains("time zone"), "{zone}: {}", ours.2);
+        differences
+    };
+    let differences: Vec<String> = thread::scope(|scope| {
+        let half = scope.spawn(|| ZONES[..6].iter().flat_map(compare).collect::<Vec<_>>());
+        let mut all: Vec<_> = ZONES[6..].iter().chain(&rules).flat_map(compare).collect();
+        all.extend(half.join().unwrap());
+        all
+    });
+    assert!(differences.is_empty(), "{differences:#?}");
+}
+
+#[test]
+fn a_zone_that_is_not_known_is_told() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let log = corpus::path("binlog.000001");
+    let log = log.to_str().unwrap();
+    for zone in ["Nonsense/Zone", "Europe/Nowhere", "europe/berlin", "x", "12", "abcd/"] {
+        let theirs = in_zone(mysql.command("mysqlbinlog"), zone, &[log]);
+        let ours = in_zone(folder.binlogz(["dump"]), zone, &[log]);
+        assert_eq!((theirs.0, theirs.1), (ours.0, ours.1), "{zone}");
+        let told = format!("WARNING: TZ={zone}: no such time zone is known; local times are UTC\n");
+        assert!(ours.2.ends_with(&told), "{}", ours.2);
+    }
+}
+
+/// A container without a time zone database.
+#[test]
+fn zones_are_known_without_a_database() {
+    let folder = Folder::new();
+    let log = corpus::path("binlog.000001");
+    let run = |database: &str| {
+        let mut command = folder.binlogz(["dump", "--no-defaults"]);
+        command.env("TZ", "America/New_York").env("TZDIR", database).arg(&log);
+        Ran::from(command.output().unwrap())
+    };
+    let without = run(folder.path("nothing").to_str().unwrap());
+    without.is_done();
+    assert!(without.text().contains(" EST)\n"), "{}", without.text());
+}
+
+#[test]
+fn one_rule_for_times_in_all_commands() {
+    let folder = Folder::new();
+    let log = corpus::path("binlog.000001");
+    let log = log.to_str().unwrap();
+    folder.run(["archive", "create", "--to", "arc", log]).is_done();
+    let dump = |time: &str, zone: &str| {
+        let mut command = folder.binlogz(["dump", "--no-defaults", "--start-datetime", time, log]);
+        Ran::from(command.env("TZ", zone).output().unwrap())
+    };
+    let cat = |time: &str, zone: &str| {
+        let mut command = folder.binlogz(["archive", "cat", "--start-datetime", time, "arc"]);
+        Ran::from(command.env("TZ", zone).output().unwrap())
+    };
+    let list = |zone: &str| {
+        let mut command = folder.binlogz(["archive", "list", "arc"]);
+        Ran::from(command.env("TZ", zone).output().unwrap())
+    };
+    // The archive shows the times that its options take.
+    let text = list("Asia/Tokyo").text().to_owned();
+    let row = text.lines().nth(2).unwrap();
+    // The name, and two sizes with their units.
+    let from = row.split_whitespace().skip(5).take(2).collect::<Vec<_>>().join(" ");
+    let utc = list("UTC").text().to_owned();
+    assert_ne!(text, utc);
+    let all = cat("2000-01-01 00:00:00", "UTC").stdout;
+    assert!(!all.is_empty() && cat(&from, "Asia/Tokyo").stdout == all);
+    assert_eq!(cat(&format!("{from}+09:00"), "America/New_York").stdout, all);
+    assert_eq!(dump(&from, "Asia/Tokyo").stdout, dump(&format!("{from} +0900"), "Asia/Tokyo").stdout);
+    for time in ["2026-02-31 00:00:00", "2026-02-29 10:00:00Z", "2026-04-31 00:00:00+01:00"] {
+        let date = &time[..10];
+        let ran = dump(time, "UTC");
+        let line = format!("ERROR: Incorrect date and time argument: {time}: there is no {date}\n");
+        assert_eq!((ran.code, ran.text(), ran.stderr.as_str()), (Some(1), "", line.as_str()));
+        let ran = cat(time, "UTC");
+        assert_eq!((ran.code, ran.text()), (Some(2), ""));
+        assert!(ran.stderr.contains(&format!("there is no {date}")), "{}", ran.stderr);
+    }
+}
+
+// What was asked for and is not there.
+
+/// Runs `dump` and expects an error, before or after the logs' text.
+#[track_caller]
+fn is_refused(ran: &Ran, line: &str) {
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), format!("ERROR: {line}\n").as_str()));
+}
+
+#[test]
+fn requests_that_the_logs_do_not_meet_are_errors() {
+    let folder = Folder::new();
+    let log = corpus::path("binlog.000001");
+    let bytes = fs::read(&log).unwrap();
+    let (log, size) = (log.to_str().unwrap(), bytes.len());
+    let beyond = (size + 1).to_string();
+    for (request, line) in [
+        ("--stop-before-gtid", format!("{UUID}:999"), "this transaction is not there".to_owned()),
+        ("--include-gtids", format!("{UUID}:900-999"), "none of these transactions is there".to_owned()),
+        ("--stop-position", beyond.clone(), format!("the log ends at {size}")),
+    ]
+    .map(|(option, value, what)| (format!("{option}={value}"), format!("{option}={value}: {what}")))
+    {
+        for format in ["sql", "jsonl"] {
+            let arguments = ["dump", "--no-defaults", &format!("--format={format}"), &request];
+            // A file can be looked at first.
+            let ran = folder.run(arguments.iter().chain(&[log]));
+            is_refused(&ran, &line);
+            assert_eq!(ran.text(), "", "{request}");
+            // A pipe can't.
+            if !request.starts_with("--stop-position") {
+                let ran = folder.run_with(arguments.iter().chain(&["-"]), &bytes);
+                is_refused(&ran, &line);
+            }
+        }
+    }
+    let none = "--start-datetime, --stop-datetime: no event is of these times";
+    for format in ["sql", "jsonl"] {
+        let arguments =
+            ["dump", "--no-defaults", "--start-datetime=2100-01-01 00:00:00", "--format", format, log];
+        is_refused(&folder.run(arguments), none);
+        let arguments =
+            ["dump", "--no-defaults", "--stop-datetime=2000-01-01 00:00:00", "--format", format, log];
+        is_refused(&folder.run(arguments), none);
+        // As far as there is something, it is what was asked for.
+        for request in [
+            format!("--stop-position={size}"),
+            format!("--include-gtids={UUID}:3-999"),
+            format!("--stop-before-gtid={UUID}:5"),
+            "--stop-datetime=2100-01-01 00:00:00".to_owned(),
+        ] {
+            folder.run(["dump", "--no-defaults", "--format", format, &request, log]).is_done();
+        }
+    }
+    // Of several logs one will do; of the last one the position counts.
+    let second = corpus::path("binlog.000003");
+    let second = second.to_str().unwrap();
+    folder.run(["dump", "--no-defaults", &format!("--stop-before-gtid={UUID}:5"), log, second]).is_done();
+    // Before the place to begin at it does not count.
+    let ran = folder.run([
+        "dump",
+        "--no-defaults",
+        "--start-position=2000",
+        &format!("--stop-before-gtid={UUID}:1"),
+        log,
+    ]);
+    assert_eq!((ran.code, ran.text()), (Some(1), ""), "{}", ran.stderr);
+}
+
+/// Nothing of a pipe is shown that comes after the transaction to stop before, which its previous GTIDs name.
+#[test]
+fn a_transaction_that_stands_before_the_log_ends_a_pipe_at_once() {
+    let folder = Folder::new();
+    let bytes = fs::read(corpus::path("binlog.000003")).unwrap();
+    let gtid = format!("{UUID}:1");
+    let all = folder.run_with(["dump", "--no-defaults", "--format=jsonl", "-"], &bytes);
+    assert!(
+        all.text().contains("\"type\":\"gtid\"") && all.text().contains(&format!("\"gtid_set\":\"{UUID}:1-"))
+    );
+    for (format, transaction) in [("sql", "SET @@SESSION.GTID_NEXT= '1"), ("jsonl", "\"type\":\"gtid\"")] {
+        let arguments = ["dump", "--no-defaults", "--format", format, "--stop-before-gtid", &gtid, "-"];
+        let ran = folder.run_with(arguments, &bytes);
+        is_refused(&ran, &format!("--stop-before-gtid={gtid}: this transaction stands before the log"));
+        assert!(!ran.text().contains(transaction), "{}", ran.text());
+    }
+}
+
+/// As a wrapper or MySQL's own test suite calls it.
+#[test]
+fn called_mysqlbinlog_it_keeps_the_exit_code_and_says_so() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let log = corpus::path("binlog.000001");
+    let log = log.to_str().unwrap();
+    for (request, said) in [
+        (format!("--include-gtids={UUID}:900-999"), "none of these transactions is there"),
+        ("--stop-position=99999999".to_owned(), "the log ends at "),
+        ("--start-datetime=2100-01-01 00:00:00".to_owned(), "no event is of these times"),
+    ] {
+        let ran = same_as_mysqlbinlog(mysql, &folder, &[&request, log]);
+        assert!(ran.stderr.starts_with("WARNING: ") && ran.stderr.contains(said), "{}", ran.stderr);
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    }
+    let mut command = folder.mysqlbinlog(["--no-defaults", &format!("--stop-before-gtid={UUID}:999"), log]);
+    is_refused(
+        &command.output().unwrap().into(),
+        &format!("--stop-before-gtid={UUID}:999: this transaction is not there"),
+    );
+}
+
+#[test]
+fn requests_that_an_archive_does_not_meet_are_answered_with_no() {
+    let folder = Folder::new();
+    let log = corpus::path("binlog.000001");
+    folder.run(["archive", "create", "--to", "arc", log.to_str().unwrap()]).is_done();
+    let absent = format!("{UUID}:999");
+    for (arguments, said) in [
+        (["--stop-before-gtid", &absent], "this transaction is not there"),
+        (["--gtids", &absent], "none of these transactions is there"),
+        (["--start-datetime", "2100-01-01 00:00:00"], "no transaction is of these times"),
+        (["--stop-datetime", "2000-01-01 00:00:00"], "no transaction is of these times"),
+    ] {
+        for command in [&["cat"][..], &["restore", "--to", "out"]] {
+            let ran = folder.run(["archive"].iter().chain(command).chain(&arguments).chain(&["arc"]));
+            assert_eq!((ran.code, ran.text()), (Some(1), ""), "{arguments:?}: {}", ran.stderr);
+            assert!(ran.stderr.contains(said), "{arguments:?}: {}", ran.stderr);
+            assert!(!folder.path("out/binlog.000001").exists());
+        }
+        // A log of an archive, as input of dump.
+        if arguments[0] == "--stop-before-gtid" {
+            let ran = folder.run(["dump", "--no-defaults", arguments[0], arguments[1], "arc"]);
+            assert_eq!((ran.code, ran.text()), (Some(1), ""), "{}", ran.stderr);
+        }
+    }
+    let some = folder.run(["archive", "cat", "--gtids", &format!("{UUID}:3-999"), "arc"]);
+    assert_eq!(some.code, Some(0), "{}", some.stderr);
+    assert!(!some.stdout.is_empty() && some.stderr.contains("are not there"), "{}", some.stderr);
+}
+
+// What servers write.
+
+/// `mysqldump --add-drop-database`, replayed, in the log.
+#[test]
+fn use_is_printed_again_after_drop_database() -> Outcome {
+    let mysql = require_tool!(Tool::Mysql);
+    let source = mysql.sandbox().option("binlog_format", "STATEMENT").start()?;
+    source.sql(
+        "CREATE DATABASE shop; USE shop; CREATE TABLE item (id INT PRIMARY KEY); INSERT INTO item VALUES (1); \
+         DROP DATABASE IF EXISTS shop; CREATE DATABASE shop; USE shop; DROP TABLE IF EXISTS item; \
+         CREATE TABLE item (id INT PRIMARY KEY); INSERT INTO item VALUES (2), (3); \
+         CREATE DATABASE other; CREATE TABLE last (id INT); ALTER DATABASE other COLLATE utf8mb4_bin; \
+         START TRANSACTION; INSERT INTO item VALUES (4); SAVEPOINT a; INSERT INTO item VALUES (5); COMMIT",
+    )?;
+    let log = source.flush_binary_logs()?;
+    let folder = Folder::new();
+    let ran = same_as_mysqlbinlog(mysql, &folder, &[log.to_str().unwrap()]);
+    let replica = mysql.sandbox().start()?;
+    let text = folder.put("dumped.sql", &ran.stdout);
+    replica.sql_file(&text)?;
+    assert_eq!(replica.checksum_tables("shop")?, source.checksum_tables("shop")?);
+    Ok(())
+}
+
+#[test]
+fn which_statements_end_the_use_of_a_database() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    for statement in [
+        "BEGIN",
+        "begin",
+        "COMMIT",
+        "ROLLBACK",
+        "ROLLBACK TO `a`",
+        "SAVEPOINT `a`",
+        "XA START X'61'",
+        "XA END X'61'",
+        "XA PREPARE X'61'",
+        "XA COMMIT X'61'",
+        "DROP DATABASE x",
+        "/* c */ SAVEPOINT a",
+        "CREATE DATABASE y",
+    ] {
+        let mut log = LogBuilder::new(Release::MYSQL_9_7);
+        log.event(EventType::QUERY, &query("aaa", "first"));
+        log.flags(HeaderFlags::SUPPRESS_USE).event(EventType::QUERY, &query("aaa", statement));
+        log.flags(HeaderFlags::default()).event(EventType::QUERY, &query("aaa", "second"));
+        let path = folder.put("binlog.000001", log.bytes());
+        same_as_mysqlbinlog(mysql, &folder, &[path.to_str().unwrap()]);
+    }
+}
+
+/// A fraction of zero is no fraction.
+#[test]
+fn a_timestamp_without_a_fraction_is_printed_without() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    for fraction in [[0, 0, 0], [1, 0, 0]] {
+        let variables = [&[13][..], &fraction].concat();
+        let query = QueryEvent {
+            thread_id: 1,
+            exec_time: 0,
+            error_code: 0,
+            status_variables: StatusVariables(&variables),
+            database: b"d",
+            statement: b"INSERT INTO t VALUES (NOW(6))",
+        };
+        log.event(EventType::QUERY, &query.encode().unwrap());
+    }
+    let path = folder.put("binlog.000001", log.bytes());
+    let ran = same_as_mysqlbinlog(mysql, &folder, &[path.to_str().unwrap()]);
+    assert!(ran.text().contains("SET TIMESTAMP=1700000000/*!*/;"), "{}", ran.text());
+}
+
+/// Aurora's padding is such an event.
+#[test]
+fn an_unknown_event_that_may_be_ignored_is() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    for event_type in [28, 0, 1, 8, 12] {
+        let mut log = LogBuilder::new(Release::MYSQL_9_7);
+        log.transaction(&[b"one"]).flags(HeaderFlags::IGNORABLE).event(EventType(event_type), &[0; 30]);
+        log.flags(HeaderFlags::default()).transaction(&[b"two"]);
+        let path = folder.put("binlog.000001", log.bytes());
+        for options in [&["-v"][..], &["-s"], &["-H"]] {
+            let arguments: Vec<_> = options.iter().copied().chain([path.to_str().unwrap()]).collect();
+            same_as_mysqlbinlog(mysql, &folder, &arguments);
+        }
+    }
+}
+
+/// An incident as a live server writes it: a statement's changes to a MyISAM table did not fit its cache.
+#[test]
+fn incidents_of_a_live_server_are_read() -> Outcome {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    for checksum in ["CRC32", "NONE"] {
+        let server = mysql
+            .sandbox()
+            .option("binlog_checksum", checksum)
+            .option("binlog_stmt_cache_size", "4096")
+            .option("max_binlog_stmt_cache_size", "4096")
+            .start()?;
+        server.sql("CREATE DATABASE d; CREATE TABLE d.t (v VARCHAR(200)) ENGINE=MyISAM")?;
+        let rows = vec![format!("('{}')", "x".repeat(150)); 200].join(",");
+        let refused = server.sql(&format!("INSERT INTO d.t VALUES {rows}"));
+        assert!(refused.is_err(), "the server has no such limit");
+        server.sql("CREATE TABLE d.after (i INT)")?;
+        let logs = server.binlogs()?;
+        let with_incident = logs.iter().find(|log| {
+            folder.run(["events", "--format=tsv", log.to_str().unwrap()]).text().contains("\tIncident\t")
+        });
+        let log = with_incident.expect("a log with an incident").to_str().unwrap();
+        for options in [&["-v"][..], &["-s"], &["-H"], &["-c"]] {
+            let arguments: Vec<_> = options.iter().copied().chain([log]).collect();
+            same_as_mysqlbinlog(mysql, &folder, &arguments);
+        }
+        let verified = folder.run(["verify", log]);
+        assert_eq!(verified.code, Some(0), "{}{}", verified.text(), verified.stderr);
+        folder.run(["compress", "--output", &format!("small.{checksum}"), log]).is_done();
+        let json = folder.run(["dump", "--no-defaults", "--format=jsonl", log]);
+        assert!(json.text().contains("\"type\":\"incident\""), "{}", json.text());
+    }
+    Ok(())
+}
+
+/// Another message under a checksum that fits it: the server's own inside does not.
+#[test]
+fn an_incident_that_was_changed_is_no_servers() {
+    let folder = Folder::new();
+    let mut body = b"\x01\0\x05error\0\0\0\0".to_vec();
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    log.event(EventType::INCIDENT, &body);
+    let path = folder.put("binlog.000001", log.bytes());
+    let ran = folder.run(["verify", path.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(
+        ran.text().contains("Incident event: ") && ran.text().contains("inner checksum"),
+        "{}",
+        ran.text()
+    );
+    body.truncate(8);
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    let path = folder.put("binlog.000002", log.event(EventType::INCIDENT, &body).bytes());
+    assert_eq!(folder.run(["verify", path.to_str().unwrap()]).code, Some(0));
+}
+
+// Logs of a server.
+
+fn remote(mut command: Command, server: &Server, arguments: &[&str]) -> Ran {
+    command.args(["--no-defaults", "--no-login-paths", "-R", "-h127.0.0.1", "-urepl"]);
+    command
+        .arg(format!("-P{}", server.port()))
+        .args(arguments)
+        .env("MYSQL_PWD", "repl")
+        .output()
+        .unwrap()
+        .into()
+}
+
+/// Rows of a renamed database, plain and compressed, go where they were told to go, in raw files too.
+#[test]
+fn raw_files_name_the_new_database() -> Outcome {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let compressed = "SET SESSION binlog_transaction_compression = ON";
+    server.sql(&format!(
+        "CREATE DATABASE shop; CREATE TABLE shop.item (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(100)); \
+         CREATE DATABASE other; CREATE TABLE other.t (id INT); USE shop; \
+         INSERT INTO item VALUES (1, 'one'), (2, 'two'); UPDATE item SET v = 'zwei' WHERE id = 2; \
+         SET SESSION binlog_format = STATEMENT; INSERT INTO item VALUES (3, 'three'); \
+         SET SESSION binlog_format = ROW; {compressed}; \
+         INSERT INTO item (v) SELECT REPEAT(v, 5) FROM item; \
+         INSERT INTO item (v) SELECT CONCAT(a.v, b.v) FROM item a, item b, item c; \
+         INSERT INTO item (v) SELECT SHA2(RAND(a.id * 100 + b.id), 256) FROM item a, item b LIMIT 20000; \
+         BEGIN; INSERT INTO other.t VALUES (1); INSERT INTO item (v) VALUES ('both'); COMMIT; DELETE FROM item WHERE id = 1"
+    ))?;
+    let log = server.flush_binary_logs()?;
+    server.sql(&format!("USE other; {compressed}; INSERT INTO other.t VALUES (2), (3)"))?;
+    let untouched = server.flush_binary_logs()?;
+    let name = |log: &Path| log.file_name().unwrap().to_str().unwrap().to_owned();
+    let rules = ["--rewrite-db=shop->a_longer_name", "--rewrite-db=other->o"];
+    for rules in [&rules[..1], &rules[..]] {
+        let (here, there) = (Folder::new(), Folder::new());
+        let log = name(&log);
+        let arguments: Vec<_> = ["--raw"].iter().chain(rules).copied().chain([log.as_str()]).collect();
+        let ours = remote(here.mysqlbinlog([""; 0]), &server, &arguments);
+        let mut command = mysql.command("mysqlbinlog");
+        command.current_dir(there.path(""));
+        let theirs = remote(command, &server, &arguments);
+        assert_eq!((ours.code, ours.stderr.as_str()), (Some(0), ""), "{}", theirs.stderr);
+        assert!(here.read(&log) == there.read(&log), "{rules:?}: another file");
+        // It is a log whose checksums are right, and its rows go where they should.
+        let path = here.path(&log);
+        let text = same_as_mysqlbinlog(mysql, &here, &["-c", path.to_str().unwrap()]);
+        assert!(text.text().contains("`a_longer_name`.`item`") && !text.text().contains("`shop`.`item`"));
+    }
+    // What names no such database stays as the server sends it, payloads too.
+    let here = Folder::new();
+    let log = name(&untouched);
+    remote(here.mysqlbinlog([""; 0]), &server, &["--raw", rules[0], &log]).is_done();
+    assert!(here.read(&log) == fs::read(&untouched)?);
+    Ok(())
+}
+
+#[test]
+fn an_authority_that_nobody_asks_is_told() -> Outcome {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let authority = server.datadir().join("ca.pem");
+    let authority = format!("--ssl-ca={}", authority.display());
+    let folder = Folder::new();
+    let log = server.flush_binary_logs()?;
+    let log = log.file_name().unwrap().to_str().unwrap();
+    for mode in ["PREFERRED", "REQUIRED", "VERIFY_CA"] {
+        let arguments = [&authority, &format!("--ssl-mode={mode}"), log];
+        let ours = remote(folder.mysqlbinlog([""; 0]), &server, &arguments);
+        let theirs = remote(mysql.command("mysqlbinlog"), &server, &arguments);
+        assert_eq!((ours.code, ours.stderr), (theirs.code, theirs.stderr.clone()), "{mode}");
+        assert_eq!(theirs.stderr.contains("no verification"), mode != "VERIFY_CA");
+    }
+    // The other commands that connect.
+    let port = server.port().to_string();
+    let arguments =
+        ["doctor", "--no-defaults", "-h127.0.0.1", "-P", &port, "-uroot", "--ssl-mode=REQUIRED", &authority];
+    let ran = folder.run(arguments);
+    assert!(ran.stderr.contains("ssl-ca or ssl-capath is given, and nothing is verified"), "{}", ran.stderr);
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! The commands that read, rewrite and check logs, and what all commands have in common.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
+mod advise;
+mod advise_page;
+mod answers;
+mod bad_input;
+#[path = "../common/mod.rs"]
+mod common;
+mod cut;
+mod demo;
+mod doctor;
+mod encryption;
+mod feature;
+mod interrupt;
+mod mariadb;
+mod messages;
+mod output;
+mod pipe;
+mod progress;
+mod stats;
+mod terminal;

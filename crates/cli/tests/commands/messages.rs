@@ -1,0 +1,123 @@
+//! What a newcomer types wrong, and the line that helps.
+
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+
+use crate::common::Folder;
+
+#[test]
+fn an_index_is_called_one() {
+    let folder = Folder::new();
+    folder.put("binlog.index", "./binlog.000001\n");
+    for command in [&["verify"][..], &["stats"], &["compress", "--output", "small"], &["advise"]] {
+        folder.run(command.iter().chain(&["binlog.index"])).fails(
+            "binlog.index: not a binary log: it begins with 2e 2f 62 69, expected fe 62 69 6e; this is the index, which \
+             lists the logs",
+        );
+    }
+}
+
+#[test]
+fn an_empty_file_is_empty() {
+    let folder = Folder::new();
+    folder.put("none", "");
+    for command in [&["verify"][..], &["stats"], &["compress", "--output", "small"], &["advise"]] {
+        folder.run(command.iter().chain(&["none"])).fails("none: is empty, expected a binary log");
+    }
+    let ran = folder.run(["dump", "none"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), "ERROR: none: is empty, expected a binary log\n"));
+}
+
+#[test]
+fn numbers_of_threads_begin_at_one() {
+    let folder = Folder::new();
+    folder.sample("plain", "binlog.000009");
+    for (command, option) in [
+        (&["compress", "--output", "small"][..], "--jobs"),
+        (&["verify"], "--jobs"),
+        (&["stats"], "--jobs"),
+        (&["archive", "create", "--to", "kept"], "--jobs"),
+        (&["advise"], "--jobs"),
+        (&["advise"], "--last"),
+    ] {
+        let ran = folder.run(command.iter().chain(&[option, "0", "binlog.000009"]));
+        let said = format!(
+            "error: invalid value '0' for '{option} <N>': expected a number above 0\n\nFor more information, try \
+             '--help'.\n"
+        );
+        assert_eq!((ran.code, ran.text(), ran.stderr.as_str()), (Some(2), "", said.as_str()), "{command:?}");
+    }
+}
+
+#[test]
+fn a_baseline_of_doctor_is_a_document_of_doctor() {
+    let folder = Folder::new();
+    folder.put("binlog.index", "./binlog.000001\n");
+    folder.put("other.json", "{\"servers\": 3}");
+    for name in ["binlog.index", "other.json"] {
+        folder
+            .run(["doctor", "--since", name, "mysql://x@127.0.0.1:1"])
+            .fails(&format!("{name}: is no baseline, expected the JSON document that doctor --save wrote"));
+    }
+}
+
+#[test]
+fn advise_and_doctor_take_a_server_in_the_same_ways() {
+    let folder = Folder::new();
+    // Held, so that nobody answers there.
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let _socket = UnixListener::bind(folder.path("mysql.sock")).unwrap();
+    let url = format!("mysql://x@{closed}");
+    let account = format!("x@{closed}");
+    for server in [url.as_str(), account.as_str(), &closed.to_string()] {
+        for command in ["advise", "doctor"] {
+            let ran = folder.run([command, "--no-defaults", "--connect-timeout=5", server]);
+            let said = format!("connect to {closed}: Connection refused (os error 111)\n");
+            assert!(ran.stderr.ends_with(&said), "{command} {server}: {}", ran.stderr);
+            assert_eq!(ran.code, Some(2));
+        }
+    }
+    let socket = folder.path("mysql.sock").display().to_string();
+    drop(_socket);
+    for command in ["advise", "doctor"] {
+        let ran = folder.run([command, "--no-defaults", "--connect-timeout=5", &socket]);
+        let said = format!("connect to {socket}: Connection refused (os error 111)\n");
+        assert!(ran.stderr.ends_with(&said), "{command}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn relay_init_says_what_comes_next() {
+    let folder = Folder::new();
+    folder.run(["relay", "init"]).is(
+        0,
+        "wrote relay.toml: set the source and the users in it, then\n  binlogz relay run --config relay.toml\n",
+        "",
+    );
+    folder.run(["relay", "init"]).fails("relay.toml: exists already; --force replaces it");
+}
+
+#[test]
+fn a_sandbox_without_a_server_says_how_to_get_one() {
+    let folder = Folder::new();
+    let mut command = folder.binlogz(["bench", "updates", "--sandbox", "--out", "out"]);
+    command.env_remove("MYSQL_BASEDIR").env("BINLOGZ_CACHE", folder.path("cache"));
+    let ran: crate::common::Ran = command.output().unwrap().into();
+    let said = "binlogz: a private server needs a MySQL: MYSQL_BASEDIR=FOLDER names one that is installed \
+                (FOLDER/bin/mysqld or FOLDER/sbin/mysqld), and `scripts/get-tool.sh mysql` in the sources of binlogz \
+                fetches one (get-tool: mysql isn't installed in ";
+    assert!(ran.stderr.starts_with(said), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(2));
+}
+
+#[test]
+fn restore_says_what_it_wrote() {
+    let folder = Folder::new();
+    folder.sample("plain", "binlog.000009");
+    folder.run(["archive", "create", "--to", "kept", "binlog.000009"]).is_done();
+    folder.run(["archive", "restore", "--to", "back", "kept"]).is(
+        0,
+        "back/binlog.000009: restored, 7,361 bytes\n",
+        "",
+    );
+}

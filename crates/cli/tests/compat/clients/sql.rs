@@ -1,0 +1,60 @@
+//! Clients that only ask in SQL: what programs do when they connect, step by step.
+//!
+//! ```text
+//! client PORT USER PASSWORD
+//! done STEP
+//! failed STEP: ERROR
+//! ```
+
+use std::process::Command;
+
+use binlogz_testkit::{MysqlSandbox, Result, Tool};
+
+use super::client::{FOLDER, built, python};
+use super::{FORWARDING, in_one_form};
+use crate::Relays;
+use crate::replicas::Followed;
+use crate::table::{Table, Verdict};
+
+/// A client's name, and how it is run.
+type Client = (&'static str, fn() -> Result<Command>);
+
+const CLIENTS: [Client; 3] = [
+    ("Connector/J 9.4.0 (Java)", || Ok(Command::new(built("compat-java")?.join("bin/jdbc")))),
+    ("PyMySQL (Python)", || python("pymysql_plain.py")),
+    ("mysqladmin 9.7.4", || {
+        let mut command = Command::new(format!("{FOLDER}/mysqladmin.sh"));
+        command.env("MYSQLADMIN", Tool::Mysql.find()?.command("mysqladmin").get_program());
+        Ok(command)
+    }),
+];
+
+fn verdict((_, command): Client, followed: Followed) -> Result<Verdict> {
+    let mut command = command()?;
+    command.args([&followed.port.to_string(), followed.user, followed.password]);
+    let output = command.output().unwrap();
+    let [printed, complaint] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    let failed: Vec<_> = printed.lines().filter_map(|line| line.strip_prefix("failed ")).collect();
+    Ok(match failed.split_first() {
+        None if printed.contains("done ") && output.status.success() => Verdict::Works,
+        None => Verdict::Stops(complaint.lines().last().unwrap_or("it ends without a word").to_owned()),
+        Some((first, [])) => Verdict::Stops((*first).to_owned()),
+        Some((first, others)) => Verdict::Stops(format!("{first}; {} other steps", others.len())),
+    })
+}
+
+pub(crate) fn table(source: &MysqlSandbox, relays: &Relays) -> Table {
+    let mut table = Table::new(
+        "Clients that ask in SQL",
+        "What programs do when they connect: settings, statuses, transactions without content, a database, its columns, a \
+         prepared statement. mysqld_exporter was not tried: the Go module proxy does not give it.",
+        &["the source itself", "relay, `uncompressed`", FORWARDING],
+    );
+    for client in CLIENTS {
+        let cells = in_one_form(source, relays).map(|followed| {
+            verdict(client, followed).unwrap_or_else(|error| Verdict::NotTried(error.to_string()))
+        });
+        table.row(client.0, cells.into());
+    }
+    table
+}

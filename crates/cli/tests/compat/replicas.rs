@@ -1,0 +1,225 @@
+//! Servers as replicas, of the source itself and of the relay in each form.
+
+use std::net::TcpListener;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, MysqlSandbox, Result, Server, Tool};
+
+use crate::common::relay::Relay;
+use crate::table::{Table, Verdict};
+use crate::{HASH, PATIENCE, Relays, Rows};
+
+const POLL: Duration = Duration::from_millis(200);
+/// An error that stays so long is not one of a connection that is tried again.
+const ERROR_STAYS: Duration = Duration::from_secs(6);
+
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Whom a replica follows, and where from by position.
+#[derive(Clone, Copy)]
+pub(crate) struct Followed {
+    pub(crate) port: u16,
+    pub(crate) user: &'static str,
+    pub(crate) password: &'static str,
+    pub(crate) first_file: &'static str,
+    /// Whether a client is to use TLS; servers don't.
+    pub(crate) tls: bool,
+}
+
+impl Followed {
+    /// The source itself.
+    pub(crate) fn source(source: &MysqlSandbox) -> Followed {
+        Followed {
+            port: source.port(),
+            user: "repl",
+            password: "repl",
+            first_file: "binlog.000001",
+            tls: false,
+        }
+    }
+
+    /// A relay, with the account of a form.
+    pub(crate) fn of(user: &'static str, relay: &Relay) -> Followed {
+        let first_file = match user {
+            "received" => "binlog.000001",
+            "compressed" => "binlog-z.000001",
+            _ => "binlog-u.000001",
+        };
+        Followed { port: relay.port, user, password: "secret", first_file, tls: false }
+    }
+
+    /// The source itself, and the relay in each form.
+    pub(crate) fn all(source: &MysqlSandbox, relay: &Relay) -> [Followed; 5] {
+        let [received, compressed, uncompressed, older] =
+            ["received", "compressed", "uncompressed", "older"].map(|user| Followed::of(user, relay));
+        [Followed::source(source), received, compressed, uncompressed, older]
+    }
+
+    pub(crate) const COLUMNS: [&str; 5] = [
+        "the source itself",
+        "relay, `received`",
+        "relay, `compressed`",
+        "relay, `uncompressed`",
+        "relay, `older_collations`",
+    ];
+}
+
+/// A replica of some version.
+pub(crate) enum Replica {
+    Mysql(MysqlSandbox),
+    Mysql56(Mysql56Sandbox),
+    Mariadb(MariadbSandbox),
+}
+
+impl Replica {
+    pub(crate) fn start(tool: Tool) -> Result<Replica> {
+        Ok(match tool {
+            Tool::Mysql56 => Replica::Mysql56(Mysql56Sandbox::start(&[])?),
+            Tool::Mariadb | Tool::Mariadb114 => {
+                Replica::Mariadb(MariadbSandbox::start_version(tool, &[("binlog-format", "ROW")])?)
+            }
+            _ => Replica::Mysql(tool.find()?.sandbox().option("skip-replica-start", "ON").start()?),
+        })
+    }
+
+    fn server(&self) -> &Server {
+        match self {
+            Replica::Mysql(server) => server,
+            Replica::Mysql56(server) => server,
+            Replica::Mariadb(server) => server,
+        }
+    }
+
+    fn server_mut(&mut self) -> &mut Server {
+        match self {
+            Replica::Mysql(server) => server,
+            Replica::Mysql56(server) => server,
+            Replica::Mariadb(server) => server,
+        }
+    }
+
+    fn is_old(&self) -> bool {
+        !matches!(self, Replica::Mysql(_))
+    }
+
+    /// As it was when it was made.
+    fn forget(&self) -> Result<()> {
+        let server = self.server();
+        let version = server.installed().version();
+        let (stop, reset) = match self {
+            Replica::Mysql(_) if version.starts_with("8.0.") => {
+                ("STOP REPLICA; RESET REPLICA ALL", "RESET MASTER")
+            }
+            Replica::Mysql(_) => ("STOP REPLICA; RESET REPLICA ALL", "RESET BINARY LOGS AND GTIDS"),
+            _ => ("STOP SLAVE; RESET SLAVE ALL", "RESET MASTER"),
+        };
+        server.sql(&format!("{stop}; DROP DATABASE IF EXISTS compat; {reset}")).map(drop)
+    }
+
+    fn follow(&self, followed: Followed, by_gtid: bool) -> Result<()> {
+        let Followed { port, user, password, first_file, .. } = followed;
+        let word = if self.is_old() { "MASTER" } else { "SOURCE" };
+        let begin = match (self, by_gtid) {
+            (Replica::Mariadb(_), _) => {
+                format!("MASTER_SSL=0, MASTER_USE_GTID=no, MASTER_LOG_FILE='{first_file}', MASTER_LOG_POS=4")
+            }
+            (_, true) => format!("{word}_AUTO_POSITION=1"),
+            (_, false) => format!("{word}_AUTO_POSITION=0, {word}_LOG_FILE='{first_file}', {word}_LOG_POS=4"),
+        };
+        let key = if self.is_old() { "" } else { "SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1, " };
+        let change = if self.is_old() { "CHANGE MASTER" } else { "CHANGE REPLICATION SOURCE" };
+        self.server()
+            .sql(&format!(
+                "{change} TO {word}_HOST='127.0.0.1', {word}_PORT={port}, {word}_USER='{user}', \
+                 {word}_PASSWORD='{password}', {word}_CONNECT_RETRY=1, {key}{begin}; {}",
+                self.begin()
+            ))
+            .map(drop)
+    }
+
+    fn begin(&self) -> &'static str {
+        if self.is_old() { "START SLAVE" } else { "START REPLICA" }
+    }
+
+    /// Waits until it has all rows; if it does not get them, why.
+    fn wait_for_all(&self, source: &Server) -> Option<Verdict> {
+        let expected = source.sql(HASH).unwrap();
+        let until = Instant::now() + PATIENCE;
+        let mut erring: Option<Instant> = None;
+        loop {
+            let found = self.server().sql(HASH);
+            if found.as_ref().is_ok_and(|found| *found == expected) {
+                return None;
+            }
+            let status = self.server().replica_status().unwrap();
+            let errors = ["Last_IO_Error", "Last_SQL_Error"].map(|field| status.get(field).cloned());
+            match errors.into_iter().flatten().find(|error| !error.is_empty()) {
+                Some(error) if erring.get_or_insert_with(Instant::now).elapsed() > ERROR_STAYS => {
+                    return Some(Verdict::Stops(error));
+                }
+                Some(_) => {}
+                None => erring = None,
+            }
+            if Instant::now() > until {
+                let count = |text: &str| text.split('\t').next().unwrap_or("0").trim().to_owned();
+                let has = found.map_or("none".to_owned(), |found| count(&found));
+                return Some(Verdict::Differs(format!("{has} of {} rows", count(&expected))));
+            }
+            sleep(POLL);
+        }
+    }
+
+    pub(crate) fn verdict(&mut self, source: &Server, followed: Followed, by_gtid: bool) -> Result<Verdict> {
+        self.forget()?;
+        self.follow(followed, by_gtid)?;
+        if let Some(verdict) = self.wait_for_all(source) {
+            return Ok(verdict);
+        }
+        self.server_mut().kill();
+        Rows::write(source);
+        self.server_mut().start()?;
+        self.server().sql(self.begin())?;
+        Ok(self.wait_for_all(source).unwrap_or(Verdict::Works))
+    }
+}
+
+/// Everybody beside everything.
+pub(crate) fn table(source: &MysqlSandbox, relays: &Relays) -> Table {
+    let mut table = Table::new(
+        "Replicas of MySQL 9.7",
+        "Every row compared; the replica is killed in between, and started again after more was written.",
+        &Followed::COLUMNS,
+    );
+    for tool in [Tool::Mysql, Tool::Mysql80, Tool::Mysql56, Tool::Mariadb114, Tool::Mariadb] {
+        let by = if matches!(tool, Tool::Mariadb | Tool::Mariadb114) { &[false][..] } else { &[true, false] };
+        let replica = Replica::start(tool);
+        let mut replica = match replica {
+            Ok(replica) => replica,
+            Err(error) => {
+                let cell = Verdict::NotTried(error.to_string());
+                table.row(tool.name(), vec![cell; Followed::COLUMNS.len()]);
+                continue;
+            }
+        };
+        for by_gtid in by {
+            let name = format!(
+                "{} {}, by {}",
+                if tool.name().starts_with("mariadb") { "MariaDB" } else { "MySQL" },
+                replica.server().installed().version(),
+                if *by_gtid { "GTID" } else { "position" }
+            );
+            let cells = Followed::all(source, &relays.usual)
+                .into_iter()
+                .map(|followed| {
+                    let verdict = replica.verdict(source, followed, *by_gtid);
+                    verdict.unwrap_or_else(|error| Verdict::NotTried(error.to_string()))
+                })
+                .collect();
+            table.row(name, cells);
+        }
+    }
+    table
+}

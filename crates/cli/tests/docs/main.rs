@@ -1,0 +1,11 @@
+//! The pages: their links lead somewhere, the book has them all, what they say of commands is so.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
+#[path = "../common/mod.rs"]
+mod common;
+mod glossary;
+mod guides;
+mod help;
+mod links;
+mod pages;

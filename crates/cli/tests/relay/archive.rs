@@ -1,0 +1,256 @@
+//! The relay's `[archive]`: closed files go there, none is purged before it is there, and replicas are served from there.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::common::Folder;
+use crate::common::relay::{Configuration, Relay, Running, name, url};
+use binlogz_testkit::random::Random;
+use binlogz_testkit::{MysqlSandbox, Tool, mutate, require_tool, setting};
+
+/// Keeps what is being received alone; all else is archived, and purged then.
+fn configuration(source: &MysqlSandbox) -> Configuration {
+    Configuration::of([url(source)])
+        .store("max_bytes = \"1\"")
+        .archive()
+        .account("boss", "admin = true\nform = \"received\"")
+}
+
+#[test]
+fn files_are_purged_once_they_are_archived_and_come_back_for_replicas() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    source
+        .sql(
+            "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT); FLUSH BINARY LOGS;
+             INSERT INTO d.t (body) VALUES (REPEAT('one ', 300)); FLUSH BINARY LOGS; DELETE FROM d.t",
+        )
+        .unwrap();
+    // No folder can be made where a file is.
+    folder.put("arc", "in the way");
+    let mut relay = configuration(&source).start(&folder);
+    relay.has_all_of(&source);
+    let files = |relay: &Relay| {
+        relay.sql(mysql, "boss", &["--ssl-mode=DISABLED"], "SHOW BINARY LOGS").unwrap_or_default()
+    };
+    relay.wait_for("complaint", |relay| {
+        relay.said().contains("files that are not archived are not purged").then_some(())
+    });
+    let purge = "SET @binlogz_force = 1; PURGE BINARY LOGS TO 'binlog.000003'";
+    relay.sql(mysql, "boss", &["--ssl-mode=DISABLED"], purge).unwrap();
+    assert!(files(&relay).starts_with("binlog.000001"), "{}", files(&relay));
+
+    fs::remove_file(folder.path("arc")).unwrap();
+    relay.wait_for("purge", |relay| files(relay).starts_with("binlog.000003").then_some(()));
+    folder.run(["archive", "check", "arc"]).is_done();
+    folder.run(["archive", "restore", "--to", "back", "arc"]).is_done();
+    for name in ["binlog.000001", "binlog.000002"] {
+        let of_source = fs::read(source.datadir().join(name)).unwrap();
+        assert!(folder.read(&format!("back/{name}")) == of_source, "{name}");
+    }
+    assert!(!folder.path("back/binlog.000003").exists());
+
+    // A replica whose transactions begin in the archive is served from there, then from disk, then live.
+    let replica = mysql.sandbox().start().unwrap();
+    let by_gtid = "SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1, SOURCE_AUTO_POSITION=1";
+    relay.replicates_to(&replica, "boss", by_gtid);
+    relay.brings(&source, &replica, &["d"]);
+    source.sql("INSERT INTO d.t (body) VALUES ('live')").unwrap();
+    relay.brings(&source, &replica, &["d"]);
+    let messages = relay.messages();
+    for name in ["binlog.000002", "binlog.000001"] {
+        assert!(
+            messages.iter().any(|line| line.starts_with(&format!("brought {name} back"))),
+            "{messages:?}"
+        );
+    }
+}
+
+#[test]
+fn a_kill_while_files_come_back_leaves_a_log_and_files_are_served_by_name() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    source
+        .sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT)")
+        .unwrap();
+    source
+        .sql(
+            &"INSERT INTO d.t (body) VALUES (REPEAT(SHA2(RAND(), 512), 32000)); FLUSH BINARY LOGS;\n"
+                .repeat(8),
+        )
+        .unwrap();
+    let configuration = configuration(&source);
+    let fetched = folder.path("fetched");
+    let fetch = |relay: &Relay, names: &[&str]| relay.fetch(mysql, "boss", &fetched, &[], names);
+    let files = source.binlogs().unwrap();
+    let closed = &files[..files.len() - 1];
+    // `scripts/soak/relay.sh` sets more.
+    let kills = setting("BINLOGZ_RELAY_KILLS", 2);
+    let seed = mutate::seed();
+    let mut random = Random::new(seed);
+    let (mut between, mut relay) = (0, configuration.start(&folder));
+    let names: Vec<&str> = closed.iter().map(|path| name(path)).collect();
+    let brought = |relay: &Relay| relay.messages().iter().filter(|line| line.starts_with("brought ")).count();
+    for kill in 0..kills {
+        relay.has_all_of(&source);
+        relay.wait_for("purge", |relay| {
+            // Retention would do it, later.
+            let purge = "PURGE BINARY LOGS TO 'binlog.000009'; SHOW BINARY LOGS";
+            let listed = relay.sql(mysql, "boss", &["--ssl-mode=DISABLED"], purge).ok()?;
+            (listed.lines().count() == 1).then_some(())
+        });
+        let mut client = relay.mysqlbinlog(mysql, "boss");
+        let into = format!("--result-file={}/", fetched.display());
+        fs::create_dir_all(&fetched).unwrap();
+        client.args(["--raw", "--to-last-log", &into, "binlog.000001"]).stderr(Stdio::null());
+        let client = Running(client.spawn().unwrap());
+        // Behind the first files, before the last.
+        let stop = 1 + random.below(closed.len() - 1);
+        relay.wait_for("file", |relay| (brought(relay) >= stop).then_some(()));
+        relay.kill();
+        between += u32::from(brought(&relay) < closed.len());
+        drop(client);
+        relay = configuration.start(&folder);
+        let fetched = fetch(&relay, &names).unwrap();
+        for ((name, file), fetched) in names.iter().zip(closed).zip(fetched) {
+            let same = fs::read(fetched).unwrap() == fs::read(file).unwrap();
+            assert!(same, "SEED={seed} kill {kill}: {name}");
+        }
+        // A log that came back stays for minutes, for the replica that needed it; a restarted relay may purge
+        // it.
+        drop(relay);
+        relay = configuration.start(&folder);
+    }
+    println!("{kills} kills, {between} of them before the last file was back");
+    // In another form too; what was never there is refused.
+    for (name, is_there) in [("binlog-u.000002", true), ("binlog.000000", false), ("binlog.000099", false)] {
+        let done = fetch(&relay, &[name]);
+        assert_eq!(done.is_ok(), is_there, "{name}: {done:?}");
+    }
+}
+
+/// Bytes of all files in a folder and below.
+fn size_of(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let size = |path: &Path| match path.is_dir() {
+        true => size_of(path),
+        // One that goes meanwhile takes nothing.
+        false => path.metadata().map_or(0, |file| file.len()),
+    };
+    entries.map(|entry| size(&entry.unwrap().path())).sum()
+}
+
+/// Files of 4 MB each, of which all but the last are archived and purged; gives how many.
+fn archived_and_purged(
+    mysql: &binlogz_testkit::Installed,
+    source: &MysqlSandbox,
+    relay: &mut Relay,
+) -> usize {
+    relay.has_all_of(source);
+    relay.wait_for("purge", |relay| {
+        let listed = relay.sql(mysql, "boss", &["--ssl-mode=DISABLED"], "SHOW BINARY LOGS").ok()?;
+        (listed.lines().count() == 1).then_some(())
+    });
+    source.binlogs().unwrap().len() - 1
+}
+
+const FILE: &str = "INSERT INTO d.t (body) VALUES (REPEAT(SHA2(RAND(), 512), 32000)); FLUSH BINARY LOGS;\n";
+const TABLE: &str = "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT)";
+/// Room for two files, and some.
+const BUDGET: u64 = 10 << 20;
+
+/// A replica that asks for everything gets all of it, and the disk never holds more than the budget.
+#[test]
+fn a_dump_of_everything_takes_no_more_disk_than_the_budget() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    source.sql(TABLE).unwrap();
+    source.sql(&FILE.repeat(12)).unwrap();
+    let budget = format!("bring_back_max_bytes = \"{}M\"", BUDGET >> 20);
+    let mut relay = configuration(&source).archive_keys(&budget).start(&folder);
+    let purged = archived_and_purged(mysql, &source, &mut relay);
+    let files = source.binlogs().unwrap();
+    let all: u64 = files.iter().map(|file| file.metadata().unwrap().len()).sum();
+    assert!(purged == 12 && all > 4 * BUDGET, "{all} bytes in {purged} files");
+    let before = size_of(&folder.path("kept"));
+
+    let (peak, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                peak.fetch_max(size_of(&folder.path("kept")), Ordering::Relaxed);
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        });
+        // Ends the thread above also where something here panics.
+        let end = End(&done);
+        let replica = mysql.sandbox().start().unwrap();
+        relay.replicates_to(
+            &replica,
+            "boss",
+            "SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1, SOURCE_AUTO_POSITION=1",
+        );
+        relay.brings(&source, &replica, &["d"]);
+        // By name, and in a form whose names depend on how files are cut.
+        let names: Vec<&str> = files[..purged].iter().map(|path| name(path)).collect();
+        let fetched = relay.fetch(mysql, "boss", &folder.path("fetched"), &[], &names).unwrap();
+        for (fetched, file) in fetched.iter().zip(&files) {
+            assert!(fs::read(fetched).unwrap() == fs::read(file).unwrap(), "{}", file.display());
+        }
+        relay.fetch(mysql, "boss", &folder.path("fetched"), &[], &["binlog-u.000003"]).unwrap();
+        drop(end);
+    });
+    let peak = peak.load(Ordering::Relaxed);
+    println!("{all} bytes in {purged} files, of which at most {} were there at a time", peak - before);
+    assert!(peak > before + files[1].metadata().unwrap().len(), "some came back");
+    // Indexes of positions, and what is written of a file that was purged from the log just then.
+    assert!(
+        peak <= before + BUDGET + (1 << 20),
+        "{peak} bytes of {all}, {before} before: the budget is {BUDGET}"
+    );
+}
+
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn another_logs_segment_under_the_right_name_is_not_served() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    source.sql(TABLE).unwrap();
+    source.sql(&FILE.repeat(2)).unwrap();
+    let mut relay = configuration(&source).start(&folder);
+    let purged = archived_and_purged(mysql, &source, &mut relay);
+    // The same names and sizes, other bytes.
+    let files = source.binlogs().unwrap();
+    let mut create = vec!["archive", "create", "--to", "wrong"];
+    for file in &files[..purged] {
+        let mut bytes = fs::read(file).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        folder.put(name(file), bytes);
+        create.push(name(file));
+    }
+    folder.run(create).is_done();
+    for object in fs::read_dir(folder.path("arc/objects")).unwrap() {
+        let path = object.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "binlogz") {
+            fs::copy(folder.segment("wrong"), path).unwrap();
+        }
+    }
+    let refused = relay.fetch(mysql, "boss", &folder.path("fetched"), &[], &["binlog.000001"]).unwrap_err();
+    assert!(refused.contains("binlog.000001: SHA-256 is "), "{refused}");
+    let kept = fs::read_dir(folder.path("kept")).unwrap();
+    let left: Vec<_> = kept.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(!left.iter().any(|name| name.contains("brought-back")), "{left:?}");
+}

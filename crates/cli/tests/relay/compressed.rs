@@ -1,0 +1,117 @@
+//! A compressed connection between relay and source, on real servers: with acknowledgements, events larger than a packet,
+//! and a network that is cut.
+
+use crate::common::Folder;
+use crate::common::proxy::cutting;
+use crate::common::relay::{Configuration, is_kept, url};
+use binlogz_testkit::{MysqlSandbox, Tool, mutate, require_tool};
+
+/// Connections that are cut.
+const CUTS: u64 = 12;
+
+/// Waits for every transaction until the relay has acknowledged it.
+fn wait_for_acknowledgements(source: &MysqlSandbox) {
+    source
+        .sql(
+            "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so';
+             SET GLOBAL rpl_semi_sync_source_timeout = 600000, GLOBAL rpl_semi_sync_source_enabled = ON",
+        )
+        .unwrap();
+}
+
+/// A figure of the source's semi-synchronous replication.
+fn number(source: &MysqlSandbox, name: &str) -> u64 {
+    let status = source.sql(&format!("SHOW STATUS LIKE 'Rpl_semi_sync_source_{name}'")).unwrap();
+    status.split_whitespace().last().unwrap().parse().unwrap()
+}
+
+/// What the source says of the session that the relay reads its log with.
+fn session(source: &MysqlSandbox) -> String {
+    let status = "SELECT variable_value FROM performance_schema.status_by_thread s \
+                  JOIN performance_schema.threads t USING (thread_id) \
+                  WHERE processlist_command LIKE 'Binlog Dump%' AND variable_name IN \
+                  ('Compression', 'Compression_algorithm', 'Compression_level') ORDER BY variable_name";
+    source.sql(status).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn compressed_packets_carry_the_same_log_and_its_acknowledgements() {
+    let mysql = require_tool!(Tool::Mysql);
+    let source = mysql.sandbox().option("max-allowed-packet", "64M").start().unwrap();
+    source
+        .sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGBLOB)")
+        .unwrap();
+    wait_for_acknowledgements(&source);
+    for (keys, said, over) in [
+        ("compression_algorithms = \"zlib\"", "ON zlib 6", "zlib"),
+        ("compression_algorithms = \"zstd\"", "ON zstd 3", "zstd"),
+        ("compression_algorithms = \"zlib,zstd,uncompressed\"", "ON zlib 6", "zlib"),
+        (
+            "compression_algorithms = \"zstd\"\nzstd_compression_level = 7\nssl_mode = \"disabled\"\nget_server_public_key = true",
+            "ON zstd 7",
+            "zstd",
+        ),
+    ] {
+        let folder = Folder::new();
+        let keys = format!("{keys}\nsemi_sync = true");
+        let mut relay = Configuration::of([url(&source)]).source(keys).start(&folder);
+        relay.wait_for("source", |relay| (relay.phase() == "receiving").then_some(()));
+        relay.wait_for("session", |_| {
+            (number(&source, "clients") == 1 && session(&source) == said).then_some(())
+        });
+        // Each is committed once the relay has acknowledged it; many are in flight after the acknowledged
+        // one.
+        let small = "INSERT INTO d.t (body) VALUES (REPEAT(UUID(), 1 + RAND() * 30));\n".repeat(50);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| source.sql(&small).unwrap());
+            }
+        });
+        source
+            .sql(
+                "INSERT INTO d.t (body) VALUES (REPEAT('larger than a packet ', 900000)), ('and one more');
+                 INSERT INTO d.t (body) VALUES (RANDOM_BYTES(1000)), (REPEAT(RANDOM_BYTES(1000), 17000));
+                 INSERT INTO d.t (body) VALUES ('last')",
+            )
+            .unwrap();
+        relay.has_all_of(&source);
+        is_kept(&source, &folder.path("kept"));
+        assert_eq!(relay.status()["errors"].as_object().unwrap().len(), 0, "{}", relay.said());
+        let messages = relay.messages();
+        assert!(messages.iter().any(|line| line.ends_with(&format!(", over {over}"))), "{messages:?}");
+    }
+    // A group of commits, of at most four sessions, counts once.
+    assert!(number(&source, "yes_tx") >= 4 * 50, "{} acknowledged", number(&source, "yes_tx"));
+    assert_eq!(number(&source, "no_tx"), 0, "committed without an acknowledgement");
+}
+
+#[test]
+fn a_compressed_connection_that_is_cut_loses_nothing() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().option("max-allowed-packet", "64M").start().unwrap();
+    let seed = mutate::seed();
+    println!("SEED={seed}");
+    // What hardly shrinks: cuts by the number of bytes fall into it.
+    let rows = "INSERT INTO d.t (body) VALUES (RANDOM_BYTES(1000));\n".repeat(150);
+    source
+        .sql(&format!(
+            "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGBLOB); {rows}
+             SET cte_max_recursion_depth = 30000;
+             INSERT INTO d.t (body) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+                 SELECT RANDOM_BYTES(1000) FROM n; {rows}"
+        ))
+        .unwrap();
+    wait_for_acknowledgements(&source);
+    let (port, count) = cutting(source.port(), seed, CUTS);
+    let broken = format!("mysql://repl@127.0.0.1:{port}");
+    // Named often, it is tried again at once.
+    let keys = "compression_algorithms = \"zstd\"\nsemi_sync = true";
+    let mut relay = Configuration::of(vec![broken; CUTS as usize]).source(keys).start(&folder);
+    // Committed once it is acknowledged, whatever is cut meanwhile.
+    source.sql(&"INSERT INTO d.t (body) VALUES (RANDOM_BYTES(1000));\n".repeat(50)).unwrap();
+    relay.has_all_of(&source);
+    assert!(count.load(std::sync::atomic::Ordering::SeqCst) >= CUTS, "cut often enough");
+    is_kept(&source, &folder.path("kept"));
+    assert_eq!(relay.status()["log"]["gtid_executed"].as_str().unwrap(), source.gtid_executed().unwrap());
+}

@@ -1,0 +1,128 @@
+//! The relay's configuration: written, checked, refused; no server needed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::common::Folder;
+
+/// A folder with a new configuration, and the password that it names.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let said = "wrote relay.toml: set the source and the users in it, then\n  binlogz relay run --config relay.toml\n";
+    folder.run(["relay", "init"]).is(0, said, "");
+    secret(&folder, "source.password", "s3cr3t\n");
+    folder
+}
+
+fn secret(folder: &Folder, name: &str, text: &str) {
+    let path = folder.put(name, text);
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn what_init_writes_is_a_configuration_and_so_is_all_of_it() {
+    let folder = folder();
+    let said = "relay.toml: follows 127.0.0.1:3306, keeps its log in data, serves the source's account on \
+                127.0.0.1:3307\n";
+    folder.run(["relay", "check-config"]).is(0, said, "");
+    folder.run(["relay", "init"]).fails("relay.toml: exists already; --force replaces it");
+    // Text after a # is checked too; only one of the ways to give a password is meant.
+    let all = String::from_utf8(folder.read("relay.toml")).unwrap();
+    let is_example = |line: &&str| {
+        let other_way = [
+            "password_env",
+            "defaults_file",
+            "ssl_",
+            "server_public_key",
+            "require_tls",
+            "keyring",
+            "encrypt",
+            "seed",
+            "source_password_env",
+        ];
+        line.starts_with('#')
+            && !line.starts_with("# ")
+            && !other_way.iter().any(|key| line[1..].starts_with(key))
+    };
+    let lines = all.lines().map(|line| if is_example(&line) { &line[1..] } else { line });
+    folder.put("all.toml", lines.collect::<Vec<_>>().join("\n"));
+    secret(&folder, "repl.password", "other\n");
+    secret(&folder, "app.password", "its own\n");
+    let ran = folder.run(["relay", "check-config", "--config=all.toml"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert!(ran.text().contains("serves repl on 127.0.0.1:3307"), "{}", ran.text());
+    assert!(!folder.path("data").exists(), "nothing is changed");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place_and_without_the_password() {
+    let folder = folder();
+    let check = |added: &str| {
+        folder.put(
+            "other.toml",
+            format!(
+                "[source]\nservers = [\"mysql://repl@db1\"]\npassword_file = \"source.password\"\n[store]\n\
+                 dir = \"kept\"\n{added}"
+            ),
+        );
+        let ran = folder.run(["relay", "check-config", "--config=other.toml"]);
+        assert!(!ran.stderr.contains("s3cr3t"), "{}", ran.stderr);
+        (ran.code, ran.stderr)
+    };
+    assert_eq!(check(""), (Some(0), String::new()));
+    for (added, said) in [
+        ("[lisen]\n", "binlogz: other.toml line 6: unknown field `lisen`"),
+        (
+            "[[account]]\nuser = \"a\"\npassword = \"s3cr3t\"\n",
+            "binlogz: other.toml line 8: unknown field `password`",
+        ),
+        (
+            "[[account]]\nuser = \"a\"\n",
+            "binlogz: other.toml: account a: has no password: expected password_file",
+        ),
+        (
+            "[[account]]\nuser = \"a\"\npassword_file = \"gone\"\n",
+            "binlogz: other.toml: account a: gone: No such file",
+        ),
+        (
+            "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\nfrom = [\"10.0.0.0/33\"]\n",
+            "binlogz: other.toml: account a: from \"10.0.0.0/33\", expected an address",
+        ),
+        ("[listen]\ntls = false\nrequire_tls = true\n", "binlogz: other.toml: listen: require_tls needs tls"),
+        (
+            "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\nolder_collations = true\nform = \"received\"\n",
+            "binlogz: other.toml: account a: has older_collations, expected form = \"uncompressed\"",
+        ),
+        (
+            "[http]\naddress = \"127.0.0.1:0\"\nhosts = [\"http://relay\"]\n",
+            "binlogz: other.toml: http: hosts: \"http://relay\", expected a host name",
+        ),
+        ("[listen]\nssl_cert = \"gone.pem\"\nssl_key = \"gone.pem\"\n", "binlogz: other.toml: gone.pem: "),
+    ] {
+        let (code, stderr) = check(added);
+        assert!(code == Some(2) && stderr.starts_with(said), "{added:?}: {stderr}");
+    }
+    // Files are named as seen from the configuration's folder, whatever the current one is.
+    fs::create_dir(folder.path("etc")).unwrap();
+    secret(&folder, "etc/source.password", "s3cr3t\n");
+    let source = "[source]\nservers = [\"mysql://repl@db1\"]\npassword_file = \"source.password\"\n\
+                  server_public_key = \"key.pem\"\n[store]\ndir = \"kept\"\n[listen]\nnative_password = false\n";
+    folder.put("etc/relay.toml", source);
+    let ran = folder.run(["relay", "check-config", "--config=etc/relay.toml"]);
+    assert!(
+        ran.stderr.starts_with("binlogz: etc/relay.toml: source: etc/key.pem: No such file"),
+        "{}",
+        ran.stderr
+    );
+    folder.put("etc/key.pem", "");
+    folder.run(["relay", "check-config", "--config=etc/relay.toml"]).is_done();
+    fs::set_permissions(folder.path("source.password"), fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(check("").1.contains("source.password: others may read or write it"));
+    let url = ["relay", "run", "--source=mysql://repl:s3cr3t@db1", "--dir=kept"];
+    let ran = folder.run(url);
+    assert!(
+        ran.code == Some(2) && ran.stderr.contains("can be seen by others") && !ran.stderr.contains("s3cr3t")
+    );
+    let ran = folder.run(["relay", "run", "--config=relay.toml", "--dir=kept"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("cannot be used with"), "{}", ran.stderr);
+}

@@ -1,0 +1,275 @@
+//! A bit of what was durable flips while the relay is down: nothing is cut, health is red, what is whole is served, and the
+//! source is asked again for the rest.
+
+use std::fs;
+use std::io;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use crate::common::Folder;
+use crate::common::relay::{Configuration, Relay, is_kept};
+use binlogz_binlog::{EventHeader, MAGIC};
+use binlogz_testkit::{MysqlSandbox, Tool, require_tool};
+
+/// A port that leads to a server, which has another one each time it is started.
+struct Door {
+    port: u16,
+    to: Arc<AtomicU16>,
+}
+
+impl Door {
+    fn new(server: &MysqlSandbox) -> Door {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let to = Arc::new(AtomicU16::new(server.port()));
+        let its = Arc::clone(&to);
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let client = client.unwrap();
+                let Ok(server) = TcpStream::connect(("127.0.0.1", its.load(Ordering::SeqCst))) else {
+                    continue;
+                };
+                for (mut from, mut to) in
+                    [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)]
+                {
+                    std::thread::spawn(move || {
+                        let _ = io::copy(&mut from, &mut to);
+                        let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+                    });
+                }
+            }
+        });
+        Door { port, to }
+    }
+
+    fn leads_to(&self, server: &MysqlSandbox) {
+        self.to.store(server.port(), Ordering::SeqCst);
+    }
+}
+
+fn rows(ids: std::ops::RangeInclusive<u32>) -> String {
+    ids.map(|id| format!("INSERT INTO d.t VALUES ({id}, REPEAT('row {id} ', 40));")).collect()
+}
+
+/// Where each transaction of a file begins.
+fn transactions(bytes: &[u8]) -> Vec<usize> {
+    let (mut at, mut begins) = (MAGIC.len(), Vec::new());
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let header = EventHeader::decode(rest).unwrap();
+        if header.event_type.is_gtid() {
+            begins.push(at);
+        }
+        at += header.event_size as usize;
+    }
+    begins
+}
+
+fn refusal(relay: &mut Relay, replica: &MysqlSandbox) -> String {
+    relay.wait_for("refusal", |_| {
+        let status = replica.replica_status().unwrap();
+        (status["Last_IO_Errno"] == "13114").then(|| status["Last_IO_Error"].clone())
+    })
+}
+
+/// What is kept beside the log's own files.
+fn beside(folder: &Folder) -> Vec<String> {
+    let names = fs::read_dir(folder.path("kept")).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.map(|name| name.into_string().unwrap());
+    names.filter(|name| [".cut-", ".torn-", ".damaged-"].iter().any(|kind| name.contains(kind))).collect()
+}
+
+struct Run {
+    folder: Folder,
+    configuration: Configuration,
+    door: Door,
+    source: MysqlSandbox,
+    relay: Relay,
+    /// Has the first ten of fifty transactions.
+    ahead: MysqlSandbox,
+    /// Has none.
+    empty: MysqlSandbox,
+}
+
+impl Run {
+    /// Fifty transactions are here, and the relay and its source are down.
+    fn new(mysql: &'static binlogz_testkit::Installed, store: &str) -> Run {
+        let folder = Folder::new();
+        let mut source = mysql.sandbox().start().unwrap();
+        let (ahead, empty) = (mysql.sandbox().start().unwrap(), mysql.sandbox().start().unwrap());
+        let door = Door::new(&source);
+        let configuration = Configuration::of([format!("mysql://repl@127.0.0.1:{}", door.port)])
+            .account("reader", "form = \"received\"")
+            .account("packed", "form = \"compressed\"")
+            .store(store);
+        let mut relay = configuration.start(&folder);
+        source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, body TEXT)").unwrap();
+        source.sql(&rows(1..=8)).unwrap();
+        relay.has_gtids_of(&source);
+        relay.replicates_to(&ahead, "reader", "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
+        relay.brings(&source, &ahead, &["d"]);
+        ahead.sql("STOP REPLICA").unwrap();
+        source.sql(&rows(9..=48)).unwrap();
+        relay.has_gtids_of(&source);
+        relay.kill();
+        source.stop().unwrap();
+        Run { folder, configuration, door, source, relay, ahead, empty }
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path("kept/binlog.000001")
+    }
+
+    /// Flips a bit; what the file is then, and where the transaction begins and ends that it is in.
+    fn flip(&self, transaction: usize, behind: usize) -> (Vec<u8>, usize, usize) {
+        let mut bytes = fs::read(self.log()).unwrap();
+        let begins = transactions(&bytes);
+        assert_eq!(begins.len(), 50);
+        let from = begins[transaction - 1];
+        let to = begins.get(transaction).copied().unwrap_or(bytes.len());
+        bytes[from + behind] ^= 4;
+        fs::write(self.log(), &bytes).unwrap();
+        (bytes, from, to)
+    }
+
+    /// Starts the relay, which finds the damage; nothing else happens to the file.
+    fn restart(&mut self, damaged: &[u8], told: &str) {
+        self.relay = self.configuration.start(&self.folder);
+        let (code, why) = self.relay.get("/healthz");
+        assert!(code == 503 && why.contains(told), "{code} {why}");
+        assert!(self.relay.status()["damage"][0].as_str().unwrap().contains(told));
+        let line = self.relay.said().lines().find(|line| line.contains(told)).unwrap().to_owned();
+        assert!(line.contains("\"error\""), "{line}");
+        self.is_untouched(damaged);
+    }
+
+    fn is_untouched(&self, damaged: &[u8]) {
+        assert!(fs::read(self.log()).unwrap() == damaged);
+        assert_eq!(beside(&self.folder), [""; 0]);
+    }
+
+    fn follow(&self, replica: &MysqlSandbox) {
+        self.relay.replicates_to(replica, "reader", "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
+    }
+
+    /// The source is there again: the log is whole, and goes on.
+    fn is_repaired(&mut self, damaged: &[u8], from: usize) {
+        self.source.start().unwrap();
+        self.door.leads_to(&self.source);
+        self.relay.wait_for("repair", |relay| (relay.get("/healthz").0 == 200).then_some(()));
+        assert_eq!(beside(&self.folder), [format!("binlog.000001.damaged-{from}")]);
+        let copy = fs::read(self.folder.path(&format!("kept/binlog.000001.damaged-{from}"))).unwrap();
+        assert!(copy == damaged);
+        self.source.sql(&rows(101..=110)).unwrap();
+        self.relay.has_gtids_of(&self.source);
+        for replica in [&self.ahead, &self.empty] {
+            self.follow(replica);
+            self.relay.brings(&self.source, replica, &["d"]);
+        }
+        // And it stays so.
+        self.relay.kill();
+        self.relay = self.configuration.start(&self.folder);
+        self.relay.has_gtids_of(&self.source);
+        assert_eq!(self.relay.get("/healthz").0, 200);
+    }
+}
+
+#[test]
+fn a_flipped_bit_cuts_nothing_and_the_source_repairs_it() {
+    let mysql = require_tool!(Tool::Mysql);
+    let mut run = Run::new(mysql, "");
+    let (damaged, from, to) = run.flip(3, 120);
+    let told = format!("binlog.000001 is damaged from {from} to {to}, which held ");
+    run.restart(&damaged, &told);
+    // Those before it are served, and those after it to who has the rest.
+    let served = run.relay.status()["log"]["gtid_executed"].as_str().unwrap().to_owned();
+    assert!(served.contains(":1-2:4-50"), "{served}");
+    run.follow(&run.ahead);
+    run.follow(&run.empty);
+    let refused = refusal(&mut run.relay, &run.empty);
+    assert!(refused.contains("1236") && refused.contains(&told), "{refused}");
+    run.relay.wait_for("two transactions", |_| {
+        run.empty.gtid_executed().unwrap().trim().ends_with(":1-2").then_some(())
+    });
+    assert_eq!(run.empty.sql("SELECT COUNT(*) FROM d.t").unwrap().trim(), "0");
+    run.relay.wait_for("last transaction", |_| {
+        run.ahead.gtid_executed().unwrap().trim().ends_with(":1-50").then_some(())
+    });
+    assert_eq!(run.ahead.sql("SELECT COUNT(*) FROM d.t").unwrap().trim(), "48");
+    run.is_untouched(&damaged);
+    run.is_repaired(&damaged, from);
+    is_kept(&run.source, &run.folder.path("kept"));
+}
+
+#[test]
+fn a_compressed_log_is_repaired_byte_for_byte() {
+    let mysql = require_tool!(Tool::Mysql);
+    let mut run = Run::new(mysql, "store = \"compressed\"");
+    let whole = fs::read(run.log()).unwrap();
+    // One of those that the replica has which is ahead.
+    let (damaged, from, to) = run.flip(5, 120);
+    let told = format!("binlog.000001 is damaged from {from} to {to}, which held ");
+    run.restart(&damaged, &told);
+    run.follow(&run.empty);
+    let refused = refusal(&mut run.relay, &run.empty);
+    assert!(refused.contains("1236") && refused.contains(&told), "{refused}");
+    // The log is larger as received: where the bytes after the damage would be in that form is unknown.
+    run.follow(&run.ahead);
+    let refused = refusal(&mut run.relay, &run.ahead);
+    assert!(refused.contains(&told), "{refused}");
+    // In the form in which it is stored it stands where it is stored.
+    run.relay.replicates_to(&run.ahead, "packed", "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");
+    run.relay.wait_for("last transaction", |_| {
+        run.ahead.gtid_executed().unwrap().trim().ends_with(":1-50").then_some(())
+    });
+    assert_eq!(run.ahead.sql("SELECT COUNT(*) FROM d.t").unwrap().trim(), "48");
+    run.is_untouched(&damaged);
+    run.is_repaired(&damaged, from);
+    let repaired = fs::read(run.log()).unwrap();
+    // But for the flag that says that the file is in use.
+    assert!(repaired[4 + 19..whole.len()] == whole[4 + 19..]);
+}
+
+#[test]
+fn damage_at_both_ends_of_a_file_is_repaired() {
+    let mysql = require_tool!(Tool::Mysql);
+    let mut run = Run::new(mysql, "");
+    // The head, and the last transaction's GTID event.
+    let mut bytes = fs::read(run.log()).unwrap();
+    let last = transactions(&bytes)[49];
+    bytes[30] ^= 1;
+    bytes[last + 25] ^= 1;
+    fs::write(run.log(), &bytes).unwrap();
+    run.restart(&bytes, "binlog.000001 is damaged from 0 to ");
+    run.source.start().unwrap();
+    run.door.leads_to(&run.source);
+    run.relay.wait_for("repair", |relay| (relay.get("/healthz").0 == 200).then_some(()));
+    run.relay.has_all_of(&run.source);
+    assert_eq!(beside(&run.folder).len(), 2);
+    is_kept(&run.source, &run.folder.path("kept"));
+    run.follow(&run.empty);
+    run.relay.brings(&run.source, &run.empty, &["d"]);
+}
+
+#[test]
+fn a_source_that_lacks_the_file_repairs_nothing() {
+    let mysql = require_tool!(Tool::Mysql);
+    let mut run = Run::new(mysql, "");
+    let (damaged, from, to) = run.flip(30, 40);
+    let told = format!("binlog.000001 is damaged from {from} to {to}");
+    run.restart(&damaged, &told);
+    run.source.start().unwrap();
+    run.source.sql("FLUSH BINARY LOGS; PURGE BINARY LOGS TO 'binlog.000003'").unwrap();
+    run.door.leads_to(&run.source);
+    run.relay.wait_for("answer of the source", |relay| {
+        let said = relay
+            .messages()
+            .into_iter()
+            .any(|line| line.contains("did not repair it") && line.contains(&told));
+        said.then_some(())
+    });
+    let (code, why) = run.relay.get("/healthz");
+    assert!(code == 503 && why.contains(&told), "{code} {why}");
+    run.is_untouched(&damaged);
+}

@@ -1,0 +1,30 @@
+//! `binlogz relay` on real servers: what it stores, serves, repairs and reports, and what it does under faults.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
+mod ahead;
+mod archive;
+#[path = "../common/mod.rs"]
+mod common;
+mod compressed;
+mod config;
+mod cut;
+mod damage;
+mod descriptors;
+mod duties;
+mod end_to_end;
+mod failover;
+mod forms;
+mod forwarding;
+mod java_connector;
+mod large;
+mod lineage;
+mod old_replicas;
+mod ops;
+mod receive;
+mod semi_sync;
+mod serving;
+mod sources;
+mod statements;
+mod tls;
+mod variables;

@@ -1,0 +1,157 @@
+//! Many replicas at once: what is converted for one serves the others, and memory stays within its bound.
+//!
+//! `scripts/soak/relay.sh` sets BINLOGZ_RELAY_REPLICAS higher.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use crate::common::Folder;
+use crate::common::relay::{Configuration, Relay, url};
+use binlogz_binlog::EventType;
+use binlogz_source::wire::session::{DumpStart, Profile};
+use binlogz_source::{ConnectOptions, DumpOptions, RemoteLog};
+use binlogz_testkit::memory::peak_memory;
+use binlogz_testkit::{MysqlSandbox, Tool, require_tool, setting};
+
+/// What the relay may take, in KiB.
+const MEMORY_MAX: u64 = 64 << 10;
+const MEMORY_PER_REPLICA: u64 = 256;
+/// The forms, by the suffix of their names.
+const FORMS: [&str; 3] = ["", "-z", "-u"];
+
+fn replicas() -> usize {
+    setting("BINLOGZ_RELAY_REPLICAS", 50)
+}
+
+fn connect(relay: &Relay) -> ConnectOptions {
+    let mut options = ConnectOptions::new("replica");
+    options.set_url(&format!("mysql://reader@127.0.0.1:{}", relay.port)).unwrap();
+    options.set("password", Some("secret")).unwrap();
+    options.set("ssl-mode", Some("DISABLED")).unwrap();
+    options
+}
+
+/// The events of the first file in a form, as the client was sent them.
+fn fetch(options: &ConnectOptions, form: &str) -> Vec<u8> {
+    let mut dump = DumpOptions::to_the_end(&format!("binlog{form}.000001"), 4);
+    dump.verify_checksums = true;
+    let mut log = RemoteLog::open(options, dump).unwrap();
+    let mut bytes = Vec::new();
+    while let Some(piece) = log.next_piece().unwrap() {
+        if piece.is_stored() && piece.name.ends_with(b".000001") {
+            bytes.extend_from_slice(piece.bytes);
+        }
+    }
+    bytes
+}
+
+/// About 2 MB of small transactions, compressed and not, and one that is larger than a replica's memory.
+fn write(source: &MysqlSandbox) {
+    let small = "INSERT INTO d.t (body) VALUES (REPEAT(UUID(), 60));\n";
+    source
+        .sql(&format!(
+            "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGTEXT);\n{}
+             SET binlog_transaction_compression = ON;\n{}
+             INSERT INTO d.t (body) VALUES (REPEAT(UUID(), 30000));
+             SET binlog_transaction_compression = OFF;\n{} FLUSH BINARY LOGS",
+            small.repeat(300),
+            small.repeat(300),
+            small.repeat(20)
+        ))
+        .unwrap();
+}
+
+#[test]
+fn replicas_in_step_share_and_stay_within_memory() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    write(&source);
+    let configuration =
+        Configuration::of([url(&source)]).store("store = \"compressed\"").account("reader", "");
+    let mut relay = configuration.start(&folder);
+    relay.has_all_of(&source);
+    let original = fs::read(&source.binlogs().unwrap()[0]).unwrap();
+    let options = connect(&relay);
+
+    // One of each form, then many: what they get is the same, and nothing is converted again.
+    let alone: Vec<Vec<u8>> = FORMS.iter().map(|form| fetch(&options, form)).collect();
+    assert!(alone[0].ends_with(&original[1000..]), "the source's bytes");
+    assert!(alone[1].len() < alone[0].len() && alone[0].len() < alone[2].len());
+    const CONVERTED: &str = "binlogz_relay_blocks_converted_total";
+    const SHARED: &str = "binlogz_relay_blocks_shared_total";
+    let (made, before) = (relay.metric(CONVERTED) as u64, relay.metric(SHARED) as u64);
+    assert!(made > 20, "{made} blocks");
+    let count = replicas();
+    thread::scope(|scope| {
+        for number in 0..count {
+            let (options, alone) = (&options, &alone);
+            scope.spawn(move || {
+                let form = number % FORMS.len();
+                assert!(fetch(options, FORMS[form]) == alone[form], "replica {number}");
+            });
+        }
+    });
+    assert_eq!(relay.metric(CONVERTED) as u64, made);
+    let shared = relay.metric(SHARED) as u64 - before;
+    assert!(shared > made * count as u64 / FORMS.len() as u64 / 2, "{shared} of {made}");
+
+    // They stay, and some do not read what they are sent.
+    let (reached, end) = (AtomicUsize::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for number in 0..count {
+            let (options, reached, end) = (&options, &reached, &end);
+            scope.spawn(move || {
+                let start = DumpStart::Position {
+                    name: format!("binlog{}.000001", FORMS[number % FORMS.len()]),
+                    position: 4,
+                };
+                let dump = DumpOptions {
+                    profile: Profile::Mysqlbinlog,
+                    server_id: 1000 + number as u32,
+                    start,
+                    non_blocking: false,
+                    verify_checksums: false,
+                };
+                let mut log = RemoteLog::open(options, dump).unwrap();
+                // The last transaction is in the next file.
+                while let Some(piece) = log.next_piece().unwrap() {
+                    let stalls = number % 10 == 9;
+                    if stalls || (piece.name.ends_with(b".000002") && LAST.contains(&piece.header.event_type))
+                    {
+                        break;
+                    }
+                }
+                reached.fetch_add(1, Ordering::SeqCst);
+                while !end.load(Ordering::SeqCst) {
+                    thread::sleep(std::time::Duration::from_millis(20));
+                }
+            });
+        }
+        // Also if the test fails here.
+        let _ends = AtTheEnd(&end);
+        source.sql("INSERT INTO d.t (body) VALUES (REPEAT(UUID(), 30))").unwrap();
+        relay.wait_for("all replicas", |_| (reached.load(Ordering::SeqCst) == count).then_some(()));
+        let connected = relay.status()["replicas"].as_array().unwrap().len();
+        assert_eq!(connected, count);
+    });
+    // Arenas of glibc's would double it.
+    let environment = fs::read(format!("/proc/{}/environ", relay.child.id())).unwrap();
+    assert!(environment.split(|byte| *byte == 0).any(|set| set == b"MALLOC_ARENA_MAX=1"));
+    let most = peak_memory(relay.child.id()).unwrap();
+    eprintln!("{count} replicas: {} MiB at most", most >> 10);
+    assert!(most <= MEMORY_MAX + MEMORY_PER_REPLICA * count as u64, "{most} KiB");
+}
+
+/// Raises a flag when dropped.
+struct AtTheEnd<'a>(&'a AtomicBool);
+
+impl Drop for AtTheEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// What the last transaction ends with, plain or compressed.
+const LAST: [EventType; 2] = [EventType::XID, EventType::TRANSACTION_PAYLOAD];

@@ -1,0 +1,89 @@
+//! What the sessions of an engine share.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use binlogz_binlog::ChecksumAlgorithm;
+use binlogz_variables::{Rights, Scope, Value, Variable, VariableId, Warning};
+
+use crate::compressors::Compressors;
+use crate::error::Result;
+use crate::log_state::FileSettings;
+use crate::pipeline::Pipeline;
+use crate::stored_variables::{FlushPolicy, Globals};
+use crate::timer::{Stage, StageTimer};
+
+/// How often to write and sync what is not synced at each commit.
+const BACKGROUND_FLUSH: Duration = Duration::from_secs(1);
+
+/// What sessions share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) pipeline: Pipeline,
+    pub(crate) globals: Arc<Globals>,
+    pub(crate) compressors: Compressors,
+    pub(crate) compressing: StageTimer,
+    pub(crate) decompressing: StageTimer,
+    pub(crate) server_id: u32,
+    pub(crate) gtid_mode: bool,
+    pub(crate) max_cache_size: usize,
+    /// Told to end.
+    pub(crate) stopping: Mutex<bool>,
+    pub(crate) stop: Condvar,
+}
+
+impl Shared {
+    pub(crate) fn timer(&self, stage: Stage) -> &StageTimer {
+        match stage {
+            Stage::Compressing => &self.compressing,
+            Stage::Decompressing => &self.decompressing,
+        }
+    }
+
+    pub(crate) fn flush_in_background(&self) {
+        let mut stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*stopping {
+            stopping =
+                self.stop.wait_timeout(stopping, BACKGROUND_FLUSH).unwrap_or_else(PoisonError::into_inner).0;
+            if !*stopping && self.globals.flush_policy() != FlushPolicy::SyncAtCommit {
+                drop(stopping);
+                // The store refuses from here on, and reports that to committers.
+                let _ = self.pipeline.write_and_sync();
+                stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+
+    pub(crate) fn set_global(
+        &self,
+        name: &str,
+        value: Value<'_>,
+        rights: Rights,
+        in_transaction: bool,
+    ) -> Result<Option<Warning>> {
+        let variable = Variable::find(name)?;
+        let (value, warning) = variable.check_set(Scope::Global, value, rights, in_transaction)?;
+        let value = value.unwrap_or(variable.default);
+        match variable.id {
+            VariableId::Checksum => {
+                let settings =
+                    FileSettings { checksum: ChecksumAlgorithm(value as u8), ..settings(&self.globals) };
+                self.pipeline.rotate(Some(settings))?;
+            }
+            VariableId::Encryption if value != self.globals.load(variable.id) => {
+                let settings = FileSettings { encrypted: value != 0, ..settings(&self.globals) };
+                self.pipeline.rotate(Some(settings))?;
+            }
+            _ => {}
+        }
+        self.globals.store(variable.id, value);
+        Ok(warning)
+    }
+}
+
+pub(crate) fn settings(globals: &Globals) -> FileSettings {
+    FileSettings {
+        checksum: ChecksumAlgorithm(globals.load(VariableId::Checksum) as u8),
+        encrypted: globals.load(VariableId::Encryption) != 0,
+    }
+}

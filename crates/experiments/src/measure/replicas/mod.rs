@@ -1,0 +1,33 @@
+//! Which replicas can follow a source that compresses, and what they skip.
+
+mod following;
+mod skip_counter;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::safety::stop::Stopper;
+
+/// A replica that followed, or tried to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Replica {
+    /// What it is, with its version.
+    pub replica: String,
+    /// What it follows: the source, or the relay in a form.
+    pub follows: String,
+    /// Its settings.
+    pub with: String,
+    /// `works`, `stops`, `loses rows`, `skips`, or `not to be had`.
+    pub outcome: String,
+    /// The percentage of the source's rows that it has.
+    pub rows_percent: Option<f64>,
+    /// Its message.
+    pub said: Option<String>,
+}
+
+/// Sets all replicas up, one after the other.
+pub(crate) fn examine(stopper: &Stopper, tell: &mut dyn FnMut(&str)) -> Result<Vec<Replica>> {
+    let mut replicas = following::examine(stopper, tell)?;
+    replicas.extend(skip_counter::examine(stopper, tell)?);
+    Ok(replicas)
+}

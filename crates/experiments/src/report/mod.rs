@@ -1,0 +1,127 @@
+//! A run as files for people: `cells.csv`, and `report.html`, one page that opens offline.
+
+use std::path::Path;
+
+use binlogz_figures::{Cell, Format, Page, Section};
+use serde_json::{Map, Value};
+
+pub(crate) mod compare;
+pub mod published;
+mod summary;
+
+use crate::error::{Error, Result};
+use crate::files::write_whole;
+use crate::report::summary::summary;
+use crate::results::Results;
+
+/// Writes CSV and page beside the results, and the tables into `results.json`.
+///
+/// # Errors
+///
+/// A file that can't be written.
+pub fn write_report(results: &Results, folder: &Path) -> Result<Vec<String>> {
+    let mut summary = summary(results);
+    summary.tables.push(setup(results));
+    let figures: Vec<Section> = summary.tables.iter().chain(&summary.plots).cloned().collect();
+    let failed = |source| Error::Io { what: "write the report".to_owned(), source };
+
+    let mut csv = Vec::new();
+    let steps = summary.tables.iter().filter(|table| table.name == "steps").cloned().collect::<Vec<_>>();
+    Format::Csv.write(&steps, &mut csv).map_err(failed)?;
+    write_whole(&folder.join("cells.csv"), &csv)?;
+
+    let (lead, reasons) = match summary.conclusions.split_first() {
+        Some((first, rest)) => (first.clone(), rest.to_vec()),
+        None => ("Nothing was measured.".to_owned(), Vec::new()),
+    };
+    let mut subtitle = format!(
+        "{} · {} {} · {} repeats, scale {} · {} UTC",
+        results.options.preset,
+        results.server.variable("version_comment"),
+        results.server.variable("version"),
+        results.options.repeat,
+        results.options.scale,
+        results.started,
+    );
+    if results.partial {
+        let why = results.ended_by.as_deref().unwrap_or("it has not ended");
+        subtitle.push_str(&format!(" · PARTIAL: {why}"));
+    }
+    let mut page = Vec::new();
+    Page {
+        title: "Binary log transaction compression, measured",
+        subtitle: &subtitle,
+        lead: &lead,
+        reasons: &reasons,
+        tiles: &tiles(results),
+        charts: &summary.charts,
+        tables: &summary.tables,
+        figures: &figures,
+    }
+    .write(&mut page)
+    .map_err(failed)?;
+    write_whole(&folder.join("report.html"), &page)?;
+    write_tables(results, &figures, folder)?;
+    Ok(summary.conclusions)
+}
+
+/// `results.json` with the tables and conclusions that the page shows.
+fn write_tables(results: &Results, figures: &[Section], folder: &Path) -> Result<()> {
+    let failed = |source| Error::Io { what: "write results".to_owned(), source };
+    let mut text = Vec::new();
+    Format::Json.write(figures, &mut text).map_err(failed)?;
+    let tables: Value = serde_json::from_slice(&text).map_err(|error| failed(error.into()))?;
+    let document = serde_json::to_value(results).map_err(|error| failed(error.into()))?;
+    let Value::Object(mut document) = document else { return Ok(()) };
+    document.insert("tables".to_owned(), tables);
+    results.write_with(document, folder)
+}
+
+/// The machine, the server and the options.
+fn setup(results: &Results) -> Section {
+    let machine = &results.machine;
+    let mut rows: Vec<(String, Cell)> = vec![
+        ("binlogz".to_owned(), results.binlogz.as_str().into()),
+        ("processor".to_owned(), machine.processor.as_str().into()),
+        ("cores".to_owned(), (machine.cores as u64).into()),
+        ("disks".to_owned(), (machine.disks as u64).into()),
+        ("memory bytes".to_owned(), machine.memory_bytes.into()),
+        ("kernel".to_owned(), machine.kernel.as_str().into()),
+        ("load average at the start".to_owned(), Cell::decimal(machine.load_average, 2)),
+        ("server".to_owned(), results.server.name.as_str().into()),
+        ("seed".to_owned(), results.options.seed.into()),
+        ("seconds a timed step".to_owned(), Cell::decimal(results.options.time_s, 2)),
+    ];
+    rows.extend(
+        results.server.variables.iter().map(|(name, value)| (name.clone(), Cell::from(value.as_str()))),
+    );
+    rows.extend(results.refused.iter().map(|refused| {
+        (format!("left out: {}, {}", refused.experiment, refused.setting), refused.reason.as_str().into())
+    }));
+    Section {
+        name: "setup",
+        title: "Machine and server",
+        columns: &["what", "value"],
+        rows: rows.into_iter().map(|(what, value)| vec![what.into(), value]).collect(),
+    }
+}
+
+fn tiles(results: &Results) -> Vec<(String, String)> {
+    let bytes: u64 =
+        results.cells.iter().flat_map(|cell| &cell.steps).map(|measured| measured.cost.binlog_bytes).sum();
+    vec![
+        (results.cells.len().to_string(), "cells measured".to_owned()),
+        (format!("{} MB", Cell::from(bytes / 1_000_000).for_people()), "of binary log written".to_owned()),
+        (results.machine.cores.to_string(), "cores".to_owned()),
+        (format!("{:.1}", results.machine.load_average), "load average at the start".to_owned()),
+    ]
+}
+
+impl Results {
+    fn write_with(&self, document: Map<String, Value>, folder: &Path) -> Result<()> {
+        let mut text = serde_json::to_vec_pretty(&document)
+            .map_err(|error| Error::Io { what: "write results".to_owned(), source: error.into() })?;
+        text.push(b'\n');
+        write_whole(&folder.join(crate::results::FILE), &text)
+    }
+}

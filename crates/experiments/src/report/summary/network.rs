@@ -1,0 +1,142 @@
+//! What a reader of the binary log receives while a large table is updated.
+
+use binlogz_figures::{Cell, Chart, Section, Series, Unit};
+
+use super::Summary;
+use super::figures::{Repeats, difference_percent, optional};
+use crate::load::work::text_rows;
+use crate::report::published::published;
+use crate::results::Results;
+
+const SETTINGS: [(&str, &str, &str); 4] = [
+    ("1 core, off", "1", "off"),
+    ("1 core, on", "1", "on"),
+    ("all cores, off", "all", "off"),
+    ("all cores, on", "all", "on"),
+];
+const STEP: &str = "update loop";
+/// The server's default of max_binlog_size.
+const FILE_BYTES: f64 = 1_073_741_824.0;
+
+/// A setting's figures by row change.
+struct Figures {
+    wire_bytes: Option<f64>,
+    log_bytes: f64,
+    cpu_us: Option<f64>,
+    rate: f64,
+}
+
+pub(super) fn summary(results: &Results) -> Summary {
+    let study = &published().network;
+    let (mut rows, mut plot) = (Vec::new(), Vec::new());
+    for (setting, cores, compression) in SETTINGS {
+        let Some(figures) = figures(results, setting) else { continue };
+        let known = study.rows.iter().find(|row| row.compression == compression);
+        let changes_per_file = FILE_BYTES / figures.log_bytes;
+        rows.push(vec![
+            cores.into(),
+            compression.into(),
+            optional(Some(changes_per_file), 0),
+            optional(Some(changes_per_file / text_rows(results.options.scale) as f64), 2),
+            optional(figures.wire_bytes, 1),
+            optional(figures.cpu_us, 2),
+            optional(Some(figures.rate), 0),
+            known.map_or(Cell::Null, |known| known.row_changes_per_file.into()),
+        ]);
+        plot.push(vec![
+            cores.into(),
+            compression.into(),
+            optional(figures.wire_bytes, 1),
+            optional(figures.cpu_us, 2),
+        ]);
+    }
+    let mut conclusions: Vec<String> =
+        ["1", "all"].into_iter().filter_map(|cores| conclusion(results, cores)).collect();
+    conclusions.push(format!("Published figures: {}. {}", study.source, study.note));
+    Summary {
+        tables: vec![Section {
+            name: "network",
+            title: "A large table's updates, with a reader of the binary log",
+            columns: &[
+                "cores",
+                "compression",
+                "row_changes_per_gib",
+                "transactions_per_gib",
+                "wire_bytes_per_row_change",
+                "server_cpu_us_per_row_change",
+                "row_changes_per_second",
+                "published_row_changes_per_file",
+            ],
+            rows,
+        }],
+        plots: vec![Section {
+            name: "network_plot",
+            title: "Network",
+            columns: &["cores", "compression", "wire_bytes_per_row_change", "server_cpu_us_per_row_change"],
+            rows: plot,
+        }],
+        charts: vec![Chart {
+            title: "Bytes on the wire by row change",
+            note: "And the server's processor time, by processors it may use and compression.".to_owned(),
+            section: "network_plot",
+            level: None,
+            x: &["cores", "compression"],
+            x_unit: None,
+            axis: "",
+            series: vec![
+                Series {
+                    label: "bytes on the wire",
+                    column: "wire_bytes_per_row_change",
+                    unit: Unit::Bytes,
+                    line: false,
+                    logarithmic: false,
+                },
+                Series {
+                    label: "processor time",
+                    column: "server_cpu_us_per_row_change",
+                    unit: Unit::Microseconds,
+                    line: true,
+                    logarithmic: false,
+                },
+            ],
+            top: 8,
+        }],
+        conclusions,
+    }
+}
+
+fn figures(results: &Results, setting: &str) -> Option<Figures> {
+    let repeats = Repeats::of(results, "network", setting, STEP);
+    let changes =
+        |transactions: Option<u64>| Some(transactions? as f64 * text_rows(results.options.scale) as f64);
+    Some(Figures {
+        wire_bytes: repeats
+            .median(|measured| Some(measured.wire_bytes? as f64 / changes(measured.seen.transactions)?)),
+        log_bytes: repeats.median(|measured| {
+            Some(measured.cost.binlog_bytes as f64 / changes(measured.seen.transactions)?)
+        })?,
+        cpu_us: repeats.median(|measured| {
+            Some(measured.cost.server_cpu_s? * 1e6 / changes(measured.seen.transactions)?)
+        }),
+        rate: repeats
+            .median(|measured| Some(changes(measured.seen.transactions)? / measured.seen.elapsed_s))?,
+    })
+}
+
+fn conclusion(results: &Results, cores: &str) -> Option<String> {
+    let [off, on] = ["off", "on"].map(|compression| {
+        let known = SETTINGS.iter().find(|(_, known, is)| *known == cores && *is == compression);
+        known.and_then(|(setting, ..)| figures(results, setting))
+    });
+    let (off, on) = (off?, on?);
+    let wire = difference_percent(on.wire_bytes?, off.wire_bytes?);
+    let cpu = on.cpu_us.zip(off.cpu_us).map_or_else(String::new, |(on, off)| {
+        format!(", the server's processor time by {:+.1} %", difference_percent(on, off))
+    });
+    let (plural, processors) = if cores == "1" { ("", "1") } else { ("s", "all") };
+    Some(format!(
+        "Network, {processors} core{plural}: compression changes the bytes on the wire by row change by {wire:+.1} %{cpu}, row \
+         changes a second by {:+.1} %.",
+        difference_percent(on.rate, off.rate)
+    ))
+}

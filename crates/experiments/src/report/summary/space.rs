@@ -1,0 +1,140 @@
+//! What compression and encryption save, by workload.
+
+use binlogz_figures::{Cell, Chart, Section, Series};
+
+use super::Summary;
+use super::figures::{Repeats, difference_percent, optional};
+use crate::report::published::{Space, published};
+use crate::results::Results;
+
+const PLAIN: &str = "plain";
+const COMPRESSED: &str = "compressed";
+const SETTINGS: [&str; 4] = [PLAIN, COMPRESSED, "encrypted", "encrypted and compressed"];
+/// The whole file by zstd, which is not a setting of the server.
+const ZSTD: &str = "plain, by zstd -3";
+
+pub(super) fn summary(results: &Results) -> Summary {
+    let study = &published().space;
+    let (mut rows, mut plot, mut conclusions) = (Vec::new(), Vec::new(), Vec::new());
+    for published in &study.rows {
+        let repeats = |setting| Repeats::of(results, "space", setting, &published.workload);
+        let plain = repeats(PLAIN).bytes();
+        for (place, setting) in SETTINGS.into_iter().enumerate() {
+            let repeats = repeats(setting);
+            let Some(bytes) = repeats.bytes() else { continue };
+            rows.push(row(
+                results,
+                published,
+                setting,
+                place,
+                bytes,
+                plain,
+                repeats.spread_percent(|measured| Some(measured.cost.binlog_bytes as f64)),
+            ));
+        }
+        let zstd = repeats(PLAIN).zstd(3).map(|(bytes, _)| bytes as f64);
+        if let Some(bytes) = zstd {
+            rows.push(row(results, published, ZSTD, SETTINGS.len(), bytes, plain, None));
+        }
+        let compressed = repeats(COMPRESSED).bytes();
+        plot.push(vec![
+            published.workload.as_str().into(),
+            optional(plain, 0),
+            optional(compressed, 0),
+            optional(zstd, 0),
+            published.plain.into(),
+            published.compressed.into(),
+        ]);
+        if let (Some(plain), Some(compressed)) = (plain, compressed) {
+            conclusions.push(conclusion(&published.workload, plain, compressed, zstd));
+        }
+    }
+    conclusions.push(format!("Published figures: {}. {}", study.source, study.note));
+    Summary {
+        tables: vec![Section {
+            name: "space",
+            title: "Space: bytes of binary log by workload",
+            columns: &[
+                "workload",
+                "setting",
+                "bytes",
+                "of_plain_percent",
+                "spread_percent",
+                "published_bytes",
+                "difference_percent",
+                "note",
+            ],
+            rows,
+        }],
+        plots: vec![Section {
+            name: "space_plot",
+            title: "Space",
+            columns: &["workload", "plain", "compressed", "zstd", "published_plain", "published_compressed"],
+            rows: plot,
+        }],
+        charts: vec![chart()],
+        conclusions,
+    }
+}
+
+fn row(
+    results: &Results,
+    published: &Space,
+    setting: &str,
+    place: usize,
+    bytes: f64,
+    plain: Option<f64>,
+    spread: Option<f64>,
+) -> Vec<Cell> {
+    let figures = [
+        published.plain,
+        published.compressed,
+        published.encrypted,
+        published.encrypted_and_compressed,
+        published.zstd_file,
+    ];
+    let known = figures.get(place).copied().unwrap_or_default();
+    // Other sizes are not comparable.
+    let full = results.options.scale == 1.0;
+    let slip = published.slip.as_deref().filter(|_| published.slip_of.as_deref() == Some(setting));
+    vec![
+        published.workload.as_str().into(),
+        setting.into(),
+        optional(Some(bytes), 0),
+        optional(plain.map(|plain| bytes / plain * 100.0), 1),
+        optional(spread, 2),
+        known.into(),
+        if full { Cell::decimal(difference_percent(bytes, known as f64), 2) } else { Cell::Null },
+        slip.map_or(Cell::Null, |slip| format!("slip: {slip}").into()),
+    ]
+}
+
+fn conclusion(workload: &str, plain: f64, compressed: f64, zstd: Option<f64>) -> String {
+    let saved = |bytes: f64| (1.0 - bytes / plain) * 100.0;
+    let mut text = format!("{workload}: compression saves {:.1} %", saved(compressed));
+    if let Some(zstd) = zstd {
+        text.push_str(&format!(", zstd over the whole plain file {:.1} %", saved(zstd)));
+    }
+    text.push('.');
+    text
+}
+
+fn chart() -> Chart {
+    Chart {
+        title: "Space by workload",
+        note: "Bytes of binary log; the published ones at scale 1.".to_owned(),
+        section: "space_plot",
+        level: None,
+        x: &["workload"],
+        x_unit: None,
+        axis: "",
+        series: vec![
+            Series::bytes("plain", "plain"),
+            Series::bytes("compressed", "compressed"),
+            Series::bytes("plain by zstd -3", "zstd"),
+            Series::bytes("published plain", "published_plain"),
+            Series::bytes("published compressed", "published_compressed"),
+        ],
+        top: 8,
+    }
+}

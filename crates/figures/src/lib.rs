@@ -1,0 +1,27 @@
+//! Writes figures for people and programs.
+//!
+//! ```text
+//! Section (a table of Cells) → Format → text (laid out by table), JSON, CSV
+//! Section, Chart             → Page   → one HTML file that opens offline
+//! ```
+//!
+//! The crates that measure the figures define their meaning. [`Quantiles`] holds the times of any number of
+//! transactions, [`grouped()`] writes a number as 1,234,567.
+
+mod grouped;
+mod page;
+mod quantiles;
+mod section;
+mod size;
+mod table;
+mod wrap;
+mod write;
+
+pub use grouped::grouped;
+pub use page::{Chart, Page, Series, Unit};
+pub use quantiles::Quantiles;
+pub use section::{Cell, Section};
+pub use size::human_size;
+pub use table::Layout;
+pub use wrap::wrapped;
+pub use write::Format;

@@ -1,0 +1,64 @@
+//! A table of figures, for any way of writing it.
+
+/// A table with a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// Its key in JSON.
+    pub name: &'static str,
+    /// What people read above it.
+    pub title: &'static str,
+    /// The columns of its rows: keys in JSON, headings in text and CSV. Stable.
+    pub columns: &'static [&'static str],
+    /// As many cells as columns in each.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// The content of a cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cell {
+    /// A count, a size in bytes, a percentage.
+    Number(i128),
+    /// A number with this many decimal places, in units of its last one.
+    Decimal(i128, u8),
+    /// A name or a time.
+    Text(String),
+    /// Not known, or not applicable.
+    Null,
+}
+
+impl Cell {
+    /// A number rounded to this many decimal places.
+    pub fn decimal(value: f64, places: u8) -> Self {
+        Cell::Decimal((value * 10f64.powi(places.into())).round() as i128, places)
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(number: u64) -> Self {
+        Cell::Number(number.into())
+    }
+}
+
+impl From<i64> for Cell {
+    fn from(number: i64) -> Self {
+        Cell::Number(number.into())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Cell::Text(text)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(cell: Option<T>) -> Self {
+        cell.map_or(Cell::Null, Into::into)
+    }
+}

@@ -1,0 +1,123 @@
+//! An event as a worker gets it: its place, its header, its body.
+
+use std::ops::Range;
+
+use binlogz_binlog::transaction::Placement;
+use binlogz_binlog::{Boundary, Error as BinlogError, EventFrame, EventHeader};
+use binlogz_payload::{Error as PayloadError, PayloadSizes};
+
+use super::batch::PayloadPlace;
+use super::source::Log;
+use crate::error::Error;
+
+/// What [`super::EventBatch::next_item`] hands out.
+#[derive(Debug, Clone, Copy)]
+pub enum Item<'a> {
+    /// An event. One that is a payload is followed by the events inside.
+    Event(Event<'a>),
+    /// After the last event of a payload.
+    PayloadEnd(PayloadEnd),
+}
+
+/// A whole event, verified as far as its checksum can tell.
+#[derive(Debug, Clone, Copy)]
+pub struct Event<'a> {
+    /// The log it is from.
+    pub log: &'a Log,
+    /// Where it is in that log.
+    pub position: EventPosition,
+    /// Its boundary in the transaction. A payload ends a transaction as far as the log is concerned, and all
+    /// events inside are [`Boundary::Inside`]; [`Item::PayloadEnd`] then ends the transaction.
+    pub placement: Placement,
+    /// Its header.
+    pub header: EventHeader,
+    /// The bytes between header and checksum. For a payload event, only the fields before the payload.
+    pub body: &'a [u8],
+    /// The whole event, with its checksum; `None` for a payload that is expanded piece by piece.
+    pub frame: Option<EventFrame<'a>>,
+    /// For a payload that is expanded piece by piece.
+    pub(super) large: Option<&'a PayloadPlace>,
+}
+
+/// Where an event is in its log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventPosition {
+    /// Where it begins; of one inside a payload, where the payload event begins.
+    pub offset: u64,
+    /// Its place in the payload.
+    pub inside: Option<InsidePayload>,
+}
+
+/// The place of an event in a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InsidePayload {
+    /// Which of its events, counted from 0.
+    pub index: u64,
+    /// Where the event begins in the payload, in uncompressed bytes.
+    pub offset: u64,
+    /// `end_log_pos` of the payload event, which servers take for that of each event inside.
+    pub end_log_pos: u32,
+}
+
+/// The end of a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PayloadEnd {
+    /// Where the payload event begins.
+    pub offset: u64,
+    /// Its size and its events: as found, not as declared.
+    pub sizes: PayloadSizes,
+}
+
+/// The boundary of an event until it is determined.
+pub(super) const INSIDE: Placement = Placement { boundary: Boundary::Inside, malformed: None };
+
+impl<'a> Event<'a> {
+    /// An event in memory. The caller fills in its boundary in the transaction.
+    #[inline]
+    pub(super) fn whole(log: &'a Log, position: EventPosition, frame: EventFrame<'a>) -> Self {
+        let (header, body) = (*frame.header(), frame.body());
+        Event { log, position, placement: INSIDE, header, body, frame: Some(frame), large: None }
+    }
+}
+
+impl Event<'_> {
+    /// Whether the event is inside a payload.
+    pub fn is_inside_payload(&self) -> bool {
+        self.position.inside.is_some()
+    }
+
+    /// The checksum after the event, where it has one.
+    pub fn stored_checksum(&self) -> Option<u32> {
+        match self.large {
+            Some(place) => place.checksum,
+            None => self.frame.and_then(|frame| frame.stored_checksum()),
+        }
+    }
+
+    /// Appends a part of an event that is too large to be held: one whose `frame` is `None`.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be read a second time.
+    pub fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let Some(place) = self.large else { return Ok(()) };
+        let end = range.end.min(u64::from(self.header.event_size));
+        place.source.read(range.start.min(end)..end, out).map_err(|error| self.error(error))
+    }
+
+    /// Where the log continues after the event, according to its header. For an event inside a payload, the
+    /// payload's header counts, as it does for servers.
+    pub fn end_log_pos(&self) -> u32 {
+        self.position.inside.map_or(self.header.end_log_pos, |inside| inside.end_log_pos)
+    }
+
+    /// Adds the event's place to an error in its body.
+    #[cold]
+    pub fn error(&self, error: BinlogError) -> Error {
+        let (offset, event_type) = (self.position.offset, Some(self.header.event_type));
+        match self.position.inside {
+            None => error.at(offset, event_type).into(),
+            Some(inside) => PayloadError::from(error.at(inside.offset, event_type)).in_payload(offset).into(),
+        }
+    }
+}

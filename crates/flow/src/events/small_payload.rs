@@ -1,0 +1,112 @@
+//! Payloads that a worker expands whole, and the events inside.
+
+use binlogz_binlog::event::{CompressionType, TransactionPayloadEvent};
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::{Error as BinlogError, EventType};
+use binlogz_payload::{Error as PayloadError, Expander, PayloadSizes, expanded_size_max};
+
+use super::batch::{QueuedBatch, Step};
+use super::event::{InsidePayload, PayloadEnd};
+use super::large_payload::{cut_event, no_events, whole_event};
+use super::source::Log;
+use crate::error::Error;
+
+/// What a worker uses to expand payloads, reused for each.
+#[derive(Debug, Default)]
+pub(super) struct PayloadBuffer {
+    expander: Option<Expander>,
+    /// The payload that is handed out, or, for an `EventList`, all those of the list.
+    pub(super) expanded: Vec<u8>,
+}
+
+/// A payload whose events are being returned.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Inside {
+    /// Where the payload event begins in the log.
+    pub(super) payload_offset: u64,
+    pub(super) end_log_pos: u32,
+    /// Whether the events are in the worker's buffer; otherwise they are in the batch's bytes.
+    pub(super) small: bool,
+    /// Where the next event begins in those bytes, and where the first one began.
+    pub(super) next: usize,
+    pub(super) start: usize,
+    /// Which event of the payload that is.
+    pub(super) index: u64,
+    /// The offset in the payload of the first of those bytes.
+    pub(super) base: u64,
+    /// The error at the end of the payload, if it ends with one.
+    pub(super) end: Option<PayloadEnd>,
+}
+
+impl Inside {
+    /// The next event of the payload, of which `bytes` are at hand.
+    #[inline]
+    pub(super) fn event(&mut self, bytes: &[u8], log: &Log) -> Result<Option<Step>, Error> {
+        let rest = bytes.get(self.next..).unwrap_or_default();
+        if rest.is_empty() {
+            return Ok(None);
+        }
+        let offset = self.base + (self.next - self.start) as u64;
+        let damaged =
+            |error: BinlogError| PayloadError::from(error.at(offset, None)).in_payload(self.payload_offset);
+        let found = whole_event(log.context.framing.inside_payload(), rest).map_err(damaged)?;
+        let (size, event_type) = found.ok_or_else(|| damaged(cut_event(rest)))?;
+        let range = self.next..self.next + size;
+        let inside = InsidePayload { index: self.index, offset, end_log_pos: self.end_log_pos };
+        self.next += size;
+        self.index += 1;
+        let (small, payload_offset) = (self.small, self.payload_offset);
+        Ok(Some(Step::Inside { range, small, event_type, payload_offset, inside }))
+    }
+}
+
+impl PayloadBuffer {
+    /// Expands a whole payload. The source has checked how large it can become.
+    pub(super) fn expand(
+        &mut self,
+        event: &[u8],
+        offset: u64,
+        end_log_pos: u32,
+        batch: &QueuedBatch,
+        keeps: bool,
+    ) -> Result<Inside, Error> {
+        let covered = event.len().saturating_sub(batch.log.context.framing.checksum().size());
+        let body = event.get(HEADER_SIZE..covered).unwrap_or_default();
+        let at = |error: BinlogError| error.at(offset, Some(EventType::TRANSACTION_PAYLOAD));
+        let TransactionPayloadEvent { header, payload, .. } =
+            TransactionPayloadEvent::decode(body).map_err(at)?;
+        let out = &mut self.expanded;
+        if !keeps {
+            out.clear();
+        }
+        let start = out.len();
+        if header.compression_type() == CompressionType::NONE {
+            out.extend_from_slice(payload);
+        } else {
+            let damaged = |error: PayloadError| error.in_payload(offset);
+            let unsound = PayloadError::Zstd("the payload is no row of zstd frames");
+            let size = expanded_size_max(payload).ok_or_else(|| damaged(unsound))?;
+            out.reserve(usize::try_from(size).unwrap_or(usize::MAX));
+            let expander = match &mut self.expander {
+                Some(expander) => expander,
+                none => none.insert(Expander::new()?),
+            };
+            expander.expand_whole(payload, out).map_err(damaged)?;
+        }
+        if out.len() == start {
+            return Err(PayloadError::from(no_events()).in_payload(offset).into());
+        }
+        let uncompressed = (out.len() - start) as u64;
+        let sizes = PayloadSizes { compressed: header.payload_size(), uncompressed };
+        Ok(Inside {
+            payload_offset: offset,
+            end_log_pos,
+            small: true,
+            next: start,
+            start,
+            index: 0,
+            base: 0,
+            end: Some(PayloadEnd { offset, sizes }),
+        })
+    }
+}

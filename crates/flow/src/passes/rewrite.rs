@@ -1,0 +1,396 @@
+//! Compresses or expands a whole log: the pipeline around the two transformations of `binlogz-payload`.
+
+use std::io::{self, Read, Write};
+use std::ops::Range;
+
+use binlogz_binlog::gtid::Gtid;
+use binlogz_binlog::{Framing, VerifiedFrame};
+use binlogz_payload::format_description::{Announcement, announce_payloads, withdraw_payloads};
+use binlogz_payload::{
+    CompressOptions, PieceBytes, PieceContext, PositionWriter, Rewritten, Spool, Tally,
+    TransactionCompressor, TransactionExpander,
+};
+
+use crate::error::Error;
+use crate::passes::salvage::LostRange;
+use crate::read::batcher::Batcher;
+use crate::read::input::Input;
+use crate::read::{Batch, BatchUnit, CutEvent, LargeUnit, LogPiece, LogStart, Progress};
+use crate::work::memory::Memory;
+use crate::work::ordered;
+
+/// What is done to a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rewrite {
+    /// Every eligible transaction becomes a payload.
+    Compress(CompressOptions),
+    /// Payloads become transactions, then transactions payloads: this changes the level of a compressed log.
+    Recompress(CompressOptions),
+    /// Every payload becomes a transaction.
+    Expand,
+    /// Payloads whose transaction would compress to the very same bytes become transactions; the others stay.
+    /// The log still announces payloads.
+    ExpandReproducible(CompressOptions),
+}
+
+/// A transaction's place in the log read and in the log written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovedTransaction {
+    /// Its GTID; `None` for anonymous ones.
+    pub gtid: Option<Gtid>,
+    /// Its range in the log read.
+    pub old: Range<u64>,
+    /// Its range in the log written.
+    pub new: Range<u64>,
+}
+
+/// The result of a rewrite.
+#[derive(Debug, Clone, Default)]
+pub struct Summary {
+    /// Transactions by what was done with them.
+    pub tally: Tally,
+    /// Bytes of the log read that were whole events.
+    pub bytes_read: u64,
+    /// Bytes of the log written.
+    pub bytes_written: u64,
+    /// The log is in use: it ends inside an event, of which so many bytes are there.
+    pub cut: Option<CutEvent>,
+}
+
+/// A rewrite of a log: what to do, with how many threads, and what to report meanwhile.
+///
+/// ```
+/// use binlogz_flow::{Input, Rewrite, Rewriter};
+///
+/// let log = Input::open("../../samples/compressed/binlog.000001".as_ref())?;
+/// let mut expanded = Vec::new();
+/// let summary = Rewriter::new(Rewrite::Expand).workers(2).run(log, &mut expanded)?;
+/// assert_eq!(summary.bytes_written, expanded.len() as u64);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub struct Rewriter<'a> {
+    rewrite: Rewrite,
+    workers: usize,
+    memory: Option<&'a Memory>,
+    lost: &'a [LostRange],
+    moved: Option<&'a mut dyn FnMut(MovedTransaction) -> io::Result<()>>,
+    progress: Option<Progress<'a>>,
+}
+
+impl<'a> Rewriter<'a> {
+    /// A rewrite with one worker.
+    pub fn new(rewrite: Rewrite) -> Self {
+        Rewriter { rewrite, workers: 1, memory: None, lost: &[], moved: None, progress: None }
+    }
+
+    /// Works with this many threads. The bytes written don't depend on it.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Works with the caller's memory plan and its number of workers. The bytes written don't depend on it.
+    pub fn memory(mut self, memory: &'a Memory) -> Self {
+        self.memory = Some(memory);
+        self
+    }
+
+    /// Treats these parts of the log as absent; see [`survey`](crate::survey).
+    pub fn without(mut self, lost: &'a [LostRange]) -> Self {
+        self.lost = lost;
+        self
+    }
+
+    /// Reports each transaction's move (compress only).
+    pub fn on_moved(mut self, moved: &'a mut dyn FnMut(MovedTransaction) -> io::Result<()>) -> Self {
+        self.moved = Some(moved);
+        self
+    }
+
+    /// Reports the rewrite's progress.
+    pub fn on_progress(mut self, progress: Progress<'a>) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// Reads the log of `input` and writes its new form to `out`.
+    ///
+    /// # Errors
+    ///
+    /// Bad bytes or an input that fails; an output that fails. What was written until then is unusable.
+    pub fn run(self, input: Input, out: impl Write) -> Result<Summary, Error> {
+        let Rewriter { rewrite, workers, memory, lost, moved, progress } = self;
+        let expands = !matches!(rewrite, Rewrite::Compress(_));
+        let planned = memory.is_none().then(|| Memory::for_workers(workers, expands));
+        let Some(memory) = memory.or(planned.as_ref()) else { unreachable!("one of the two is there") };
+        run(memory, lost, input, out, rewrite, moved, progress)
+    }
+}
+
+fn run(
+    memory: &Memory,
+    lost: &[LostRange],
+    mut input: Input,
+    out: impl Write,
+    rewrite: Rewrite,
+    mut moved: Option<&mut dyn FnMut(MovedTransaction) -> io::Result<()>>,
+    mut progress: Option<Progress<'_>>,
+) -> Result<Summary, Error> {
+    let stop = input.stop();
+    let mut batcher = Batcher::new(input, BatchUnit::Transaction, memory.batch)
+        .without(lost.iter().map(|lost| lost.range.clone()));
+    let mut announced = true;
+    let jobs = || {
+        let piece = batcher.next_piece()?;
+        Some(piece.map_err(Error::from).and_then(|piece| {
+            Ok(match piece {
+                LogPiece::Start(start) => RewriteJob::Start(start_of(start, rewrite, &mut announced)?),
+                LogPiece::Batch(batch) => RewriteJob::Batch(batch, announced),
+                LogPiece::Large(large) => RewriteJob::Large(large, announced),
+                LogPiece::Cut(cut) => RewriteJob::Cut(cut),
+            })
+        }))
+    };
+    let expands = matches!(rewrite, Rewrite::Expand | Rewrite::ExpandReproducible(_));
+    let mut writer = PositionWriter::new(out, !expands);
+    let mut summary = Summary::default();
+    let mut places = Vec::new();
+    let sink = |result: RewriteDone| {
+        match result {
+            RewriteDone::Start(start) => {
+                if start.magic {
+                    writer.magic().map_err(Error::Output)?;
+                    summary.bytes_read += 4;
+                }
+                summary.bytes_read += start.size_read;
+                writer.as_is(&start.event).map_err(Error::Output)?;
+            }
+            RewriteDone::Piece { mut rewritten, mut input, size_read } => {
+                places.clear();
+                let all = moved.is_some();
+                let placed = |_, place| {
+                    if all {
+                        places.push(place);
+                    }
+                };
+                writer.write(&mut rewritten, &mut input, placed).map_err(Error::Output)?;
+                for mark in rewritten.marks.iter_mut().flat_map(|marks| marks.drain(..)) {
+                    let (Some(&start), Some(&end)) =
+                        (places.get(mark.spans.start), places.get(mark.spans.end))
+                    else {
+                        continue;
+                    };
+                    if let Some(moved) = &mut moved {
+                        moved(MovedTransaction { gtid: mark.gtid, old: mark.old, new: start..end })
+                            .map_err(|error| Error::Output(error.into()))?;
+                    }
+                }
+                summary.tally.add(&rewritten.tally);
+                summary.bytes_read += size_read;
+                let Rewritten { spool, .. } = *rewritten;
+                memory.keep(spool.into_buffer());
+                if let PieceInput::Batch(bytes) = input {
+                    memory.keep(bytes);
+                }
+            }
+            RewriteDone::Cut(cut) => summary.cut = Some(cut),
+        }
+        if let Some(progress) = &mut progress {
+            progress(summary.bytes_read);
+        }
+        Ok(())
+    };
+    let new_worker = || Worker::new(rewrite);
+    ordered::run(memory.workers, jobs, stop, new_worker, |worker, job| worker.work(job, memory), sink)?;
+    summary.bytes_written = writer.written();
+    writer.finish().map_err(Error::Output)?;
+    Ok(summary)
+}
+
+/// What a worker gets.
+enum RewriteJob {
+    Start(NewStart),
+    Batch(Batch, bool),
+    Large(LargeUnit, bool),
+    Cut(CutEvent),
+}
+
+/// What a worker makes of it.
+enum RewriteDone {
+    Start(NewStart),
+    Piece { rewritten: Box<Rewritten>, input: PieceInput, size_read: u64 },
+    Cut(CutEvent),
+}
+
+/// A format description as it is written.
+pub(crate) struct NewStart {
+    pub(crate) magic: bool,
+    pub(crate) size_read: u64,
+    pub(crate) event: Vec<u8>,
+}
+
+/// The format description under which the rewritten log goes on.
+pub(crate) fn start_of(start: LogStart, rewrite: Rewrite, announced: &mut bool) -> Result<NewStart, Error> {
+    let LogStart { magic, event, description, .. } = start;
+    let size_read = event.len() as u64;
+    let changed = {
+        let frame = frame_of(&event)?;
+        match rewrite {
+            Rewrite::Compress(_) | Rewrite::Recompress(_) => {
+                let announcement = announce_payloads(&frame, &description)?;
+                *announced = announcement != Announcement::Impossible;
+                match announcement {
+                    Announcement::Changed(event) => Some(event),
+                    Announcement::Unchanged | Announcement::Impossible => None,
+                }
+            }
+            Rewrite::Expand => withdraw_payloads(&frame, &description)?,
+            Rewrite::ExpandReproducible(_) => None,
+        }
+    };
+    Ok(NewStart { magic, size_read, event: changed.unwrap_or(event) })
+}
+
+fn frame_of(event: &[u8]) -> Result<VerifiedFrame<'_>, Error> {
+    let cut = binlogz_binlog::Error::Truncated { needed: event.len() as u64, left: 0 };
+    Ok(Framing::new().next_frame(event)?.ok_or(cut)?.verify()?)
+}
+
+/// What a worker keeps from piece to piece.
+struct Worker {
+    compressor: Option<TransactionCompressor>,
+    expander: Option<TransactionExpander>,
+}
+
+impl Worker {
+    fn new(rewrite: Rewrite) -> Result<Self, Error> {
+        let compressor = match rewrite {
+            Rewrite::Compress(options) | Rewrite::Recompress(options) => {
+                Some(TransactionCompressor::new(options)?)
+            }
+            Rewrite::Expand | Rewrite::ExpandReproducible(_) => None,
+        };
+        let expander = match rewrite {
+            Rewrite::Compress(_) => None,
+            Rewrite::Recompress(_) | Rewrite::Expand => Some(TransactionExpander::new()?),
+            Rewrite::ExpandReproducible(options) => Some(TransactionExpander::of_reproducible(options)?),
+        };
+        Ok(Worker { compressor, expander })
+    }
+
+    fn work(&mut self, job: RewriteJob, memory: &Memory) -> Result<RewriteDone, Error> {
+        let (input, context, offset, announced) = match job {
+            RewriteJob::Start(start) => return Ok(RewriteDone::Start(start)),
+            RewriteJob::Cut(cut) => return Ok(RewriteDone::Cut(cut)),
+            RewriteJob::Batch(batch, announced) => {
+                (PieceInput::Batch(batch.bytes), batch.context, batch.offset, announced)
+            }
+            RewriteJob::Large(large, announced) => {
+                let (context, offset) = (large.context, large.offset);
+                (PieceInput::Large(large), context, offset, announced)
+            }
+        };
+        let size_read = input.size();
+        let place = PieceContext { offset, context, announced };
+        let (rewritten, input) = match (&mut self.compressor, &mut self.expander) {
+            (Some(compressor), None) => (compress(compressor, &input, place, memory)?, input),
+            (None, Some(expander)) => (expand(expander, &input, place, memory)?, input),
+            (Some(compressor), Some(expander)) => {
+                let (input, _) = expanded(expander, input, place, memory)?;
+                (compress(compressor, &input, place, memory)?, input)
+            }
+            (None, None) => unreachable!("a worker compresses, expands, or does both"),
+        };
+        Ok(RewriteDone::Piece { rewritten: Box::new(rewritten), input, size_read })
+    }
+}
+
+fn compress(
+    compressor: &mut TransactionCompressor,
+    input: &PieceInput,
+    place: PieceContext,
+    memory: &Memory,
+) -> Result<Rewritten, Error> {
+    let spool = memory.spool();
+    Ok(match input {
+        PieceInput::Batch(bytes) => compressor.batch(bytes, place, spool)?,
+        PieceInput::Large(large) => {
+            compressor.large(|range| Ok(large.reader(range)), large.size, place, spool)?
+        }
+        PieceInput::Spool(plain) => {
+            compressor.large(|range| Ok(plain.reader(range)), plain.size(), place, spool)?
+        }
+    })
+}
+
+fn expand(
+    expander: &mut TransactionExpander,
+    input: &PieceInput,
+    place: PieceContext,
+    memory: &Memory,
+) -> Result<Rewritten, Error> {
+    let spool = memory.spool();
+    Ok(match input {
+        PieceInput::Batch(bytes) => expander.batch(bytes, place, spool)?,
+        PieceInput::Large(large) => expander.large(large.reader(0..large.size), place, spool)?,
+        PieceInput::Spool(plain) => expander.large(plain.reader(0..plain.size()), place, spool)?,
+    })
+}
+
+/// The piece as it would be in an uncompressed log that begins at the same place, and how many payloads it
+/// contained.
+pub(crate) fn expanded(
+    expander: &mut TransactionExpander,
+    mut input: PieceInput,
+    place: PieceContext,
+    memory: &Memory,
+) -> Result<(PieceInput, u64), Error> {
+    let mut rewritten = expand(expander, &input, place, memory)?;
+    let payloads = rewritten.tally.changed;
+    if payloads == 0 {
+        memory.keep(rewritten.spool.into_buffer());
+        return Ok((input, 0));
+    }
+    let mut plain = memory.spool();
+    let mut writer = PositionWriter::resume(&mut plain, place.offset, false);
+    writer.write(&mut rewritten, &mut input, |_, _| {})?;
+    writer.finish()?;
+    memory.keep(rewritten.spool.into_buffer());
+    Ok((PieceInput::Spool(plain), payloads))
+}
+
+/// The bytes that a piece was made from.
+pub(crate) enum PieceInput {
+    Batch(Vec<u8>),
+    Large(LargeUnit),
+    Spool(Spool),
+}
+
+impl PieceInput {
+    pub(crate) fn size(&self) -> u64 {
+        match self {
+            PieceInput::Batch(bytes) => bytes.len() as u64,
+            PieceInput::Large(large) => large.size,
+            PieceInput::Spool(spool) => spool.size(),
+        }
+    }
+}
+
+impl PieceBytes for PieceInput {
+    fn in_memory(&mut self, range: Range<u64>) -> Option<&mut [u8]> {
+        match self {
+            PieceInput::Batch(bytes) => bytes.in_memory(range),
+            PieceInput::Large(_) => None,
+            PieceInput::Spool(spool) => spool.in_memory(range),
+        }
+    }
+
+    fn reader(&mut self, range: Range<u64>) -> io::Result<Box<dyn Read + '_>> {
+        match self {
+            PieceInput::Batch(bytes) => bytes.reader(range),
+            PieceInput::Large(large) => Ok(large.reader(range)),
+            PieceInput::Spool(spool) => Ok(Box::new(spool.reader(range))),
+        }
+    }
+}

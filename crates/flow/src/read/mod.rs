@@ -1,0 +1,21 @@
+//! Reads a log: bytes come in from a file, a stream or a pipe; pieces of whole events go out.
+//!
+//! ```text
+//! input       bytes, at any offset or in order
+//! decrypted   the same of an encrypted log, as plaintext
+//! seek        passes over what lies before a position or a GTID (find_gtid)
+//! batcher     pieces (piece.rs): batches of whole transactions or events, in buffers that are reused
+//! ```
+
+pub mod batcher;
+pub mod buffers;
+mod decrypted;
+mod find_gtid;
+pub mod input;
+mod piece;
+mod seek;
+
+pub use piece::{Batch, BatchSize, BatchUnit, CutEvent, LargeUnit, LogPiece, LogStart};
+
+/// Receives a pass's progress: bytes read so far.
+pub type Progress<'a> = &'a mut dyn FnMut(u64);

@@ -1,0 +1,72 @@
+//! Which libzstd compresses: the one that is linked, or another version in a helper program.
+//!
+//! The same input, level and recipe give other bytes with another version, and a program can link only one.
+//! `codecs/` has the helpers' source; [`protocol`] is what they exchange over the pipes.
+
+mod helper;
+mod protocol;
+
+use std::path::PathBuf;
+use std::{env, fmt};
+
+pub(crate) use helper::Helper;
+
+/// A version of libzstd.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Library {
+    /// The linked one: MySQL 9.7's.
+    #[default]
+    Linked,
+    /// This version, in a helper program.
+    Helper(&'static str),
+}
+
+/// The prefix of a helper's name; its version follows, with hyphens for dots.
+const HELPER_PREFIX: &str = "binlogz-zstd-";
+
+impl Library {
+    /// All that binlogz knows, the newest first. MySQL 8.0.28 to 8.0.33 have 1.5.0. Other releases and packages have one
+    /// of the others: up to level 15 mostly any of them makes the same payloads.
+    pub const ALL: [Library; 5] = [
+        Library::Linked,
+        Library::Helper("1.5.6"),
+        Library::Helper("1.5.5"),
+        Library::Helper("1.5.2"),
+        Library::Helper("1.5.0"),
+    ];
+
+    /// Its version, as `1.5.7`.
+    pub fn version(self) -> &'static str {
+        match self {
+            Library::Linked => zstd_safe::version_string(),
+            Library::Helper(version) => version,
+        }
+    }
+
+    /// The installed program that has it; `None` for the linked one.
+    pub fn program(self) -> Option<String> {
+        match self {
+            Library::Linked => None,
+            Library::Helper(version) => Some(format!("{HELPER_PREFIX}{}", version.replace('.', "-"))),
+        }
+    }
+
+    /// Whether it is linked, or its program is there.
+    pub fn is_available(self) -> bool {
+        self.program().is_none_or(|program| find(&program).is_some())
+    }
+}
+
+impl fmt::Display for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "libzstd {}", self.version())
+    }
+}
+
+/// A program beside this one, or else on the PATH.
+fn find(program: &str) -> Option<PathBuf> {
+    let own = env::current_exe().ok().and_then(|own| Some(own.parent()?.to_owned()));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = own.into_iter().chain(env::split_paths(&path));
+    folders.map(|folder| folder.join(program)).find(|file| file.is_file())
+}

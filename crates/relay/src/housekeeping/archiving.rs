@@ -1,0 +1,262 @@
+//! Archives closed files, which are purged only once they are in the archive: packed, stored, read back and compared
+//! (`binlogz-archive`). If another log follows a log, all files of that log are closed, even the last one. If the
+//! archive can't be reached, files can't be purged; everything else goes on. A replica that needs purged files reads
+//! them restored from the archive, one by one (`brought_back`).
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use binlogz_archive::create::{Created, Creator};
+use binlogz_archive::format::{FileEntry, Manifest};
+use binlogz_archive::storage::Storage;
+use binlogz_archive::{restore, storage};
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_flow::Input;
+use binlogz_store::FileNumber;
+
+use crate::error::{Error, Result};
+use crate::form::Form;
+use crate::housekeeping::Housekeeping;
+use crate::log::brought_back::{BringBack, FileLease, PurgedFile};
+use crate::log::lineages::Lineage;
+use crate::log::parts::FormFile;
+use crate::telemetry::duties;
+
+/// How often to look for closed files.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// Threads that pack files: receiving and serving go on in the meantime.
+const WORKERS: usize = 1;
+
+/// The archive for closed files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveOptions {
+    /// A folder, or `s3://BUCKET/PREFIX`.
+    pub to: PathBuf,
+    /// How much may be brought back from there.
+    pub bring_back: BringBack,
+}
+
+impl ArchiveOptions {
+    /// The log's folder in the archive: another server's files may have the same names.
+    fn place_of(&self, kept: &Lineage) -> PathBuf {
+        kept.folder.as_ref().map_or_else(|| self.to.clone(), |folder| self.to.join(folder))
+    }
+}
+
+pub(crate) fn watch(house: &Housekeeping, options: &ArchiveOptions) {
+    duties::rounds(&house.telemetry, duties::ARCHIVE, INTERVAL, "it is tried again", || {
+        // An error in one log does not hold up the others.
+        for kept in house.lineages.all() {
+            if let Err(error) = archive(house, &kept, options) {
+                house
+                    .telemetry
+                    .complain(&error, &format!("{error}; files that are not archived are not purged"));
+            }
+        }
+        house.brought_back.sweep(&house.lineages)
+    });
+}
+
+/// Whether all of a log is archived, so that it can be removed completely; always true without an archive.
+pub(crate) fn may_go_whole(house: &Housekeeping, kept: &Lineage) -> Result<bool> {
+    let last = kept.store.logs()?.last().map(|log| log.number);
+    Ok(is_final(kept) && (house.archive.is_none() || kept.archived.last() >= last))
+}
+
+/// Whether a log is final: another one continues in its place, and all of it is durable.
+fn is_final(kept: &Lineage) -> bool {
+    kept.is_retired() && kept.store.positions().is_some_and(|now| now.written == now.durable)
+}
+
+/// Archives files closed since the last run.
+fn archive(house: &Housekeeping, kept: &Lineage, options: &ArchiveOptions) -> Result<()> {
+    let last = kept.archived.last();
+    let mut closed = kept.store.logs()?;
+    if !is_final(kept) {
+        closed.pop();
+    }
+    closed.retain(|log| Some(log.number) > last);
+    if closed.is_empty() {
+        return Ok(());
+    }
+    let to = options.place_of(kept);
+    let failed = |error| Error::Archive(to.display().to_string(), error);
+    let storage = storage::at(&to).map_err(failed)?;
+    let mut told = |created: &Created| {
+        let (Created::Added(file) | Created::Known(file)) = created;
+        if let Some(log) = closed.iter().find(|log| log.name == file.name) {
+            kept.archived.advance(log.number);
+        }
+        if matches!(created, Created::Added(_)) {
+            house
+                .telemetry
+                .say(&format!("archived {}: {} -> {} bytes", file.name, file.size, file.packed_size));
+        }
+    };
+    let mut creator = Creator::new(&storage, WORKERS, &mut told).map_err(failed)?;
+    for log in &closed {
+        let directory = &house.directory;
+        let directory =
+            kept.folder.as_ref().map_or_else(|| directory.clone(), |folder| directory.join(folder));
+        let path = directory.join(&log.name);
+        let reading = || Error::io(format!("read {}", path.display()));
+        let mode = std::fs::metadata(&path).map_err(reading())?.mode();
+        let mut input = Input::open(&path).map_err(reading())?;
+        if let Some(keyring) = &house.keyring {
+            input = input.decrypted(keyring).map_err(|error| reading()(std::io::Error::other(error)))?;
+        }
+        let Input::Places(bytes) = input else { continue };
+        creator.add_file(&log.name, bytes, Some(mode)).map_err(failed)?;
+    }
+    creator.finish().map_err(failed)
+}
+
+/// The first of these files that may not be purged, because it isn't archived; `None` if there is no archive.
+pub(crate) fn first_needed(house: &Housekeeping, kept: &Lineage) -> Result<Option<FileNumber>> {
+    if house.archive.is_none() {
+        return Ok(None);
+    }
+    let first = || Ok::<_, Error>(kept.store.logs()?.first().map(|log| log.number));
+    kept.archived.last().map_or_else(first, |last| Ok(Some(last.next())))
+}
+
+/// The archived files that come before those on disk, without a gap.
+struct Shelf {
+    to: PathBuf,
+    storage: Box<dyn Storage>,
+    files: BTreeMap<FileNumber, FileEntry>,
+}
+
+impl Shelf {
+    /// `None` if there is no archive.
+    fn of(house: &Housekeeping, kept: &Lineage) -> Result<Option<Shelf>> {
+        let Some(options) = &house.archive else { return Ok(None) };
+        let Some((first, _)) = kept.front(Form::Received)? else { return Ok(None) };
+        let to = options.place_of(kept);
+        let failed = |error| Error::Archive(to.display().to_string(), error);
+        let storage = storage::at(&to).map_err(failed)?;
+        let manifest = Manifest::read(&storage).map_err(failed)?.unwrap_or_default();
+        let numbered = |file: FileEntry| Some((kept.store.names().number(&file.name)?, file));
+        let mut all: BTreeMap<_, _> = manifest.files.into_iter().filter_map(numbered).collect();
+        let mut files = BTreeMap::new();
+        let mut next = first;
+        while let Some(number) = next.0.checked_sub(1).map(FileNumber)
+            && let Some(file) = all.remove(&number)
+        {
+            files.insert(number, file);
+            next = number;
+        }
+        Ok(Some(Shelf { to, storage, files }))
+    }
+}
+
+/// The last archived file whose previous GTIDs are all in this set, if no later file is missing.
+pub(crate) fn last_with(
+    house: &Housekeeping,
+    kept: &Lineage,
+    gtid_set: &GtidSet,
+) -> Result<Option<FileNumber>> {
+    let Some(shelf) = Shelf::of(house, kept)? else { return Ok(None) };
+    for (number, file) in shelf.files.iter().rev() {
+        let previous = file.previous_gtid_set();
+        if previous
+            .map_err(|error| Error::Archive(shelf.to.display().to_string(), error))?
+            .is_subset(gtid_set)
+        {
+            return Ok(Some(*number));
+        }
+    }
+    Ok(None)
+}
+
+/// The purged file with this number in a form, if it is archived.
+pub(crate) fn find(
+    house: &Housekeeping,
+    kept: &Lineage,
+    form: Form,
+    wanted: FileNumber,
+) -> Result<Option<FormFile>> {
+    let Some(shelf) = Shelf::of(house, kept)? else { return Ok(None) };
+    if form != Form::Uncompressed {
+        return Ok(shelf.files.contains_key(&wanted).then(|| FormFile::first_of(wanted)));
+    }
+    let Some((_, mut number)) = kept.front(form)? else { return Ok(None) };
+    for file in shelf.files.keys().rev() {
+        number.0 = number.0.saturating_sub(parts(house, kept, form, *file)?);
+        if let Some(part) = wanted.0.checked_sub(number.0) {
+            return Ok(Some(FormFile { file: *file, part: part as u32 }));
+        }
+    }
+    Ok(None)
+}
+
+/// Counts the files of a form that purged files from this one on were cut into: their names depend on it. If the
+/// count is unknown for some, they are brought back one by one.
+pub(crate) fn count_parts(house: &Housekeeping, kept: &Lineage, form: Form, from: FileNumber) -> Result<()> {
+    let Some((first, _)) = kept.front(Form::Received)? else { return Ok(()) };
+    if form == Form::Uncompressed {
+        for file in from.0..first.0 {
+            parts(house, kept, form, FileNumber(file))?;
+        }
+    }
+    Ok(())
+}
+
+fn parts(house: &Housekeeping, kept: &Lineage, form: Form, file: FileNumber) -> Result<u64> {
+    let count = || Ok::<_, Error>(kept.parts_of(form, file)?.count() as u64);
+    match count() {
+        Ok(count) => Ok(count),
+        Err(Error::Store(_)) => {
+            let _lease = lease(house, kept, file)?;
+            count()
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Keeps a file available while the returned lease is held; `None` if it is in the log.
+///
+/// # Errors
+///
+/// The file is neither in the log nor in the archive, is not the one that was archived, or there is no room for it.
+pub(crate) fn lease(house: &Housekeeping, kept: &Lineage, number: FileNumber) -> Result<Option<FileLease>> {
+    if kept.store.logs()?.iter().any(|log| log.number == number) {
+        return Ok(None);
+    }
+    let shelf = Shelf::of(house, kept)?.ok_or_else(purged)?;
+    let file = shelf.files.get(&number).ok_or_else(purged)?;
+    let place = PurgedFile { lineages: &house.lineages, kept, number };
+    let (mut failed, mut came) = (None, false);
+    let leased = house.brought_back.lease(&place, file.size, &mut |out| {
+        came = true;
+        match restore::whole(&shelf.storage, file, out, WORKERS) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let line = error.to_string();
+                failed = Some(error);
+                Err(io::Error::other(line))
+            }
+        }
+    });
+    let to = shelf.to.display();
+    // Archive errors are reported in the archive's own words.
+    let lease = leased.map_err(|error| match failed {
+        Some(failed) => Error::Archive(format!("{to}/{}", file.name), failed),
+        None => error,
+    })?;
+    if came {
+        house.telemetry.say(&format!("brought {} back from {to}", file.name));
+    }
+    Ok(Some(lease))
+}
+
+/// The error if neither the log nor the archive has what a client lacks.
+pub(crate) fn purged() -> Error {
+    Error::Refused(
+        "Cannot replicate because the source purged required binary logs: the relay's log begins later"
+            .into(),
+    )
+}

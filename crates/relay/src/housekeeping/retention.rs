@@ -1,0 +1,208 @@
+//! Which files are kept: the newest ones, by age and size, and whatever a connected replica still reads.
+//!
+//! ```text
+//! max_age     a file is removed when its last event is older: when the next file, which begins then, is
+//! max_bytes   the oldest files are removed until the rest is no larger
+//! ```
+//!
+//! Both also apply to the logs of old lineages, which are older than the newest one. A log that another server's log
+//! continues is finally removed completely, leaving a record (`ended`). Of a log that was reset, the last file stays:
+//! it tells what a replica of that log may have. The file being received is never removed. A file that a connected
+//! replica reads, and all later ones, stay too, unless purging is forced. A replica that reconnects later and lacks
+//! purged files gets error 1236, or they are brought back from the archive (`archiving`). Files brought back
+//! (`brought_back`) count towards the size, and have removal rules of their own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use binlogz_store::{BinlogStore, FileNumber};
+
+use crate::error::{Error, Result};
+use crate::housekeeping::Housekeeping;
+use crate::housekeeping::archiving;
+use crate::log::lineages::Lineage;
+use crate::log::parts::FoundFile;
+use crate::log::stored_format::Head;
+use crate::telemetry::duties;
+use crate::time::now;
+
+/// How often the rules are applied.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(10);
+
+/// Which files to keep.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Files with only older events are removed.
+    pub max_age: Option<Duration>,
+    /// The oldest files are removed until the rest is no larger than this.
+    pub max_bytes: Option<u64>,
+    /// Whether to remove files that a connected replica still reads.
+    pub force: bool,
+}
+
+impl Retention {
+    /// The first file to keep. `size`: of everything newer; on return, including this log.
+    fn first_kept(&self, store: &BinlogStore, size: &mut u64) -> Result<Option<FileNumber>> {
+        let logs = store.logs()?;
+        let Some((last, closed)) = logs.split_last() else { return Ok(None) };
+        let mut first = logs.first().map(|log| log.number);
+        *size += last.size;
+        if let Some(max_bytes) = self.max_bytes {
+            let mut kept = last.number;
+            for log in closed.iter().rev() {
+                *size += log.size;
+                if *size > max_bytes {
+                    break;
+                }
+                kept = log.number;
+            }
+            first = first.max(Some(kept));
+        }
+        if let Some(max_age) = self.max_age {
+            let before = now().saturating_sub(max_age.as_secs());
+            first = first.max(first_after(store, before)?);
+        }
+        Ok(first)
+    }
+
+    /// Whether even the last file of an old log should be removed. `size`: of that file and everything newer.
+    fn wants_none(&self, newer: &Lineage, size: u64) -> Result<bool> {
+        if self.max_bytes.is_some_and(|max_bytes| size > max_bytes) {
+            return Ok(true);
+        }
+        // The newer log begins with the file that has everything the older one lacks. So the older log's contents are
+        // no younger than that file, which ends where the second one begins.
+        let (Some(max_age), logs) = (self.max_age, newer.store.logs()?) else { return Ok(false) };
+        let Some(second) = logs.get(1) else { return Ok(false) };
+        let began = u64::from(Head::read(&newer.store, second.number)?.header.timestamp);
+        Ok(began < now().saturating_sub(max_age.as_secs()))
+    }
+}
+
+/// The first file that has events of this time or later, in seconds since 1970; at least the last one has.
+fn first_after(store: &BinlogStore, time: u64) -> Result<Option<FileNumber>> {
+    let logs = store.logs()?;
+    for (log, next) in logs.iter().zip(logs.iter().skip(1)) {
+        if u64::from(Head::read(store, next.number)?.header.timestamp) >= time {
+            return Ok(Some(log.number));
+        }
+    }
+    Ok(logs.last().map(|log| log.number))
+}
+
+/// Applies the rules now; returns the names of removed files. Logs what it can't purge, continues with the other
+/// logs, and tries again next time.
+pub(crate) fn apply(house: &Housekeeping) -> Vec<String> {
+    let retention = house.retention;
+    let mut purged = Vec::new();
+    if retention.max_age.is_none() && retention.max_bytes.is_none() {
+        return purged;
+    }
+    // Files brought back from the archive take room too.
+    let mut size = house.brought_back.bytes();
+    let mut newer: Option<Arc<Lineage>> = None;
+    for kept in house.lineages.all().into_iter().rev() {
+        let done = apply_to(house, &kept, newer.as_deref(), &mut size);
+        newer = Some(kept);
+        match done {
+            Ok(names) => purged.extend(names),
+            Err(error) => {
+                let again = INTERVAL.as_secs();
+                house
+                    .telemetry
+                    .complain(&error, &format!("{error}; nothing is purged; it is tried again in {again} s"));
+            }
+        }
+    }
+    purged
+}
+
+/// The same for one log. `newer`: the log that follows it; `size`: of everything newer; on return, including this
+/// one.
+fn apply_to(
+    house: &Housekeeping,
+    kept: &Arc<Lineage>,
+    newer: Option<&Lineage>,
+    size: &mut u64,
+) -> Result<Vec<String>> {
+    let retention = house.retention;
+    let last_size = kept.store.logs()?.last().map_or(0, |last| last.size);
+    let with_last = *size + last_size;
+    let Some(first) = retention.first_kept(&kept.store, size)? else { return Ok(Vec::new()) };
+    if let Some(newer) = newer
+        && retention.wants_none(newer, with_last)?
+        && let Some(names) = purge_whole(house, kept, retention.force)?
+    {
+        return Ok(names);
+    }
+    purge(house, kept, first, retention.force)
+}
+
+/// Removes an old log that another server's log continues, if all of it may be removed. Returns the names of its
+/// files.
+fn purge_whole(house: &Housekeeping, kept: &Arc<Lineage>, force: bool) -> Result<Option<Vec<String>>> {
+    let logs = kept.store.logs()?;
+    let Some(first) = logs.first() else { return Ok(None) };
+    let is_read = house.dumps.oldest_file(kept.number, first.number).is_some() && !force;
+    if kept.is_abandoned() || is_read || !archiving::may_go_whole(house, kept)? {
+        return Ok(None);
+    }
+    let purged = house.lineages.end(kept)?;
+    if let (Some(from), Some(to)) = (purged.first(), purged.last()) {
+        let lineage = kept.folder.as_deref().map_or(String::new(), |folder| format!(" of {folder}"));
+        house.telemetry.say(&format!("purged {from} to {to}{lineage}: all of the log of {}", kept.source));
+    }
+    Ok(Some(purged))
+}
+
+/// Applies the rules for ever. What can't be removed now may be later.
+pub(crate) fn watch(house: &Housekeeping) {
+    apply_every(house, INTERVAL);
+}
+
+pub(crate) fn apply_every(house: &Housekeeping, interval: Duration) {
+    duties::rounds(&house.telemetry, duties::RETAIN, interval, "nothing more is purged meanwhile", || {
+        apply(house);
+        Ok(())
+    });
+}
+
+/// Removes the files before this one that nobody reads, or with force all of them.
+pub(crate) fn purge(
+    house: &Housekeeping,
+    kept: &Lineage,
+    first: FileNumber,
+    force: bool,
+) -> Result<Vec<String>> {
+    let Some(there) = kept.store.logs()?.first().map(|log| log.number) else { return Ok(Vec::new()) };
+    let read = house.dumps.oldest_file(kept.number, there).filter(|_| !force);
+    let first = read.map_or(first, |read| first.min(read));
+    let first = archiving::first_needed(house, kept)?.map_or(first, |needed| first.min(needed));
+    let is_there = kept.store.logs()?.iter().any(|log| log.number == first);
+    if !is_there {
+        return Ok(Vec::new());
+    }
+    let purged = kept.purge_before(first)?;
+    if let (Some(from), Some(to)) = (purged.first(), purged.last()) {
+        let lineage = kept.folder.as_deref().map_or(String::new(), |folder| format!(" of {folder}"));
+        house.telemetry.say(&format!("purged {from} to {to}{lineage}"));
+    }
+    Ok(purged)
+}
+
+/// PURGE BINARY LOGS TO, with a name in any form: removes stored files before the one that contains it.
+pub(crate) fn purge_to(house: &Housekeeping, kept: &Lineage, name: &str, force: bool) -> Result<()> {
+    let found = kept.names.parse(name).map(|(form, number)| kept.find(form, number)).transpose()?;
+    match found {
+        Some(FoundFile::File(found)) => purge(house, kept, found.file, force).map(drop),
+        _ => Err(Error::Refused("Target log not found in binlog index".into())),
+    }
+}
+
+/// PURGE BINARY LOGS BEFORE a time, in seconds since 1970.
+pub(crate) fn purge_before(house: &Housekeeping, kept: &Lineage, time: u64, force: bool) -> Result<()> {
+    match first_after(&kept.store, time)? {
+        Some(first) => purge(house, kept, first, force).map(drop),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,325 @@
+//! Finds the transactions in the durable part of a stored file.
+//!
+//! Reads headers, GTID events, the beginnings of statements and of payloads. Transactions of usual size stay in
+//! memory, so they need not be read twice. A transaction is returned once its last byte is durable. We verify only
+//! the checksums of GTID events: they decide what a client has or lacks.
+
+use std::io::Read;
+
+use binlogz_binlog::event::transaction_payload::HEADER_SIZE_LIMIT;
+use binlogz_binlog::event::{AnyGtidEvent, TransactionPayloadHeader};
+use binlogz_binlog::gtid::Gtid;
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
+use binlogz_binlog::{
+    Error as BinlogError, EventHeader, EventType, Framing, TransactionBoundaryParser, Verified,
+};
+use binlogz_payload::{Provenance, provenance};
+use binlogz_store::LogReader;
+
+use crate::error::{Error, Result};
+
+const READ_SIZE: usize = 64 << 10;
+/// Larger than any GTID event; 9.7 writes at most 150 bytes.
+const GTID_EVENT_SIZE_MAX: u32 = 64 << 10;
+/// How much of a payload we read: the fields before its frame, and the frame's beginning.
+const PAYLOAD_FRONT_SIZE: u32 = 64;
+/// Transactions up to this size stay in memory: every replica has such a buffer.
+const HELD_SIZE_MAX: u64 = 64 << 10;
+
+/// A transaction, or an event between transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Its offset in the file.
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    pub(crate) gtid: Option<Gtid>,
+    /// Its commit time on the server that wrote the log, in microseconds since 1970; 0 if unknown.
+    pub(crate) committed: u64,
+    /// Its sequence number in the file, for multi-threaded appliers; 0 if it has none.
+    pub(crate) sequence_number: i64,
+    /// Bytes of its events after the GTID event, payloads expanded, without checksums, according to the headers.
+    pub(crate) expanded_size: u64,
+    /// The header of its first event.
+    pub(crate) first: EventHeader,
+    /// Set if that is a GTID event, whose checksum was verified.
+    pub(crate) verified: Option<Verified>,
+    pub(crate) is_transaction: bool,
+    /// Where its payload was made, if it is compressed.
+    pub(crate) payload: Option<Provenance>,
+}
+
+impl Group {
+    pub(crate) fn size(&self) -> u64 {
+        self.end - self.begin
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct GroupWalker {
+    reader: LogReader,
+    framing: Framing,
+    /// What was read: `buffer` begins at `buffer_offset` of the file.
+    buffer: Vec<u8>,
+    buffer_offset: u64,
+    /// The offset of the next event.
+    offset: u64,
+    /// The readable end of the file, when last checked.
+    end: u64,
+    assembler: TransactionBoundaryParser,
+    open: Option<Group>,
+}
+
+impl GroupWalker {
+    /// Begins at `offset`: after the format description, or between transactions.
+    pub(crate) fn new(reader: LogReader, framing: Framing, offset: u64) -> Self {
+        GroupWalker {
+            reader,
+            framing,
+            buffer: Vec::new(),
+            buffer_offset: offset,
+            offset,
+            end: 0,
+            assembler: TransactionBoundaryParser::new(),
+            open: None,
+        }
+    }
+
+    /// The next group; `None` if it is not durable yet, or the file ends.
+    pub(crate) fn next(&mut self) -> Result<Option<Group>> {
+        while let Some(header) = self.header()? {
+            let end = self.offset + u64::from(header.event_size);
+            if self.end < end {
+                self.end = self.reader.end()?;
+                if self.end < end {
+                    return Ok(None);
+                }
+            }
+            let seen = self.look_into(&header)?;
+            let was_open = self.assembler.is_open();
+            self.assembler.feed(&header, &seen.body);
+            let begin = self.offset;
+            self.offset = end;
+            let group = self.open.get_or_insert(Group {
+                begin,
+                end,
+                gtid: seen.gtid,
+                committed: seen.committed,
+                sequence_number: seen.sequence_number,
+                expanded_size: 0,
+                first: header,
+                verified: seen.verified,
+                is_transaction: false,
+                payload: None,
+            });
+            group.end = end;
+            let without_checksum = u64::from(header.event_size) - self.framing.checksum().size() as u64;
+            let expanded_size = match header.event_type.is_gtid() {
+                true => 0,
+                false => seen.expanded_size.unwrap_or(without_checksum),
+            };
+            group.expanded_size = group.expanded_size.saturating_add(expanded_size);
+            group.payload = group.payload.or(seen.payload);
+            group.is_transaction |= was_open || self.assembler.is_open();
+            if !self.assembler.is_open() {
+                return Ok(self.open.take());
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads as much of an event as is needed.
+    fn look_into(&mut self, header: &EventHeader) -> Result<Seen> {
+        let event_size = header.event_size;
+        let (offset, framing) = (self.offset, self.framing);
+        let checksum_size = framing.checksum().size();
+        let wanted = match header.event_type {
+            EventType::QUERY => event_size.min((HEADER_SIZE + QUERY_PREFIX_SIZE_MAX) as u32),
+            EventType::TRANSACTION_PAYLOAD => event_size.min(HEADER_SIZE as u32 + PAYLOAD_FRONT_SIZE),
+            event_type if event_type.is_gtid() => event_size.min(GTID_EVENT_SIZE_MAX),
+            _ => return Ok(Seen::default()),
+        };
+        let Some(event) = self.peek(wanted as usize)? else { return Ok(Seen::default()) };
+        // A statement ends where the checksum begins.
+        let end = (event_size as usize).saturating_sub(checksum_size).min(event.len());
+        let body = event.get(HEADER_SIZE..end).unwrap_or_default();
+        let mut seen = Seen::default();
+        match header.event_type {
+            EventType::QUERY => seen.body = body.to_vec(),
+            EventType::TRANSACTION_PAYLOAD => {
+                let body_size = u64::from(event_size) - HEADER_SIZE as u64;
+                seen.payload = provenance(body, body_size)?.map(|(maker, _)| maker);
+                seen.expanded_size = declared_size(body, body_size)?;
+                if seen.payload.is_none() {
+                    let all = event_size.min((HEADER_SIZE + HEADER_SIZE_LIMIT) as u32 + PAYLOAD_FRONT_SIZE);
+                    let event = self.peek(all as usize)?.unwrap_or_default();
+                    let body = event.get(HEADER_SIZE..).unwrap_or_default();
+                    seen.payload = provenance(body, body_size)?.map(|(maker, _)| maker);
+                    seen.expanded_size = declared_size(body, body_size)?;
+                }
+            }
+            _ => {
+                let at = |error: BinlogError| error.at(offset, Some(header.event_type));
+                if event_size > GTID_EVENT_SIZE_MAX {
+                    let error =
+                        BinlogError::invalid("event header", "event size", event_size, "at most 64 KiB");
+                    return Err(at(error).into());
+                }
+                let Some(frame) = framing.next_frame(event).map_err(at)? else { return Ok(seen) };
+                let frame = frame.verify().map_err(at)?;
+                seen.verified = Some(frame.proof());
+                if let Some(event) = AnyGtidEvent::decode_frame(&frame).map_err(at)? {
+                    seen.gtid = event.gtid();
+                    seen.committed = event.commit_timestamps().map_or(0, |times| times.immediate);
+                    seen.sequence_number = event.logical_clock().map_or(0, |clock| clock.sequence_number);
+                }
+            }
+        }
+        Ok(seen)
+    }
+
+    /// The offset of the next event; the file is complete if it ends there.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// A transaction that the source never ended, at the end of its file.
+    pub(crate) fn left(&mut self) -> Option<Group> {
+        self.assembler = TransactionBoundaryParser::new();
+        self.open.take()
+    }
+
+    /// The readable end of the file.
+    pub(crate) fn end(&self) -> Result<u64> {
+        Ok(self.reader.end()?)
+    }
+
+    /// The bytes of the transaction returned last, if it is not too large.
+    pub(crate) fn bytes(&mut self, group: &Group) -> Result<Option<&[u8]>> {
+        let Some(skip) = group.begin.checked_sub(self.buffer_offset) else { return Ok(None) };
+        if group.size() > HELD_SIZE_MAX {
+            return Ok(None);
+        }
+        let (skip, size) = (skip as usize, group.size() as usize);
+        if self.buffer.len() < skip + size {
+            let more = skip + size - self.buffer.len();
+            self.read(more)?;
+        }
+        Ok(self.buffer.get(skip..skip + size))
+    }
+
+    /// Whether an event begins here, according to its header, or the file ends.
+    pub(crate) fn is_between_events(&mut self) -> Result<bool> {
+        let end = self.reader.end()?;
+        if end <= self.offset {
+            return Ok(end == self.offset);
+        }
+        let (offset, framing) = (self.offset, self.framing);
+        let Some(bytes) = self.peek(HEADER_SIZE)? else { return Ok(false) };
+        let Ok(header) = EventHeader::decode(bytes) else { return Ok(false) };
+        let ends = offset + u64::from(header.event_size);
+        Ok(framing.check_header(&header).is_ok() && ends <= end && header.end_log_pos == ends as u32)
+    }
+
+    /// Continues at another offset, between transactions.
+    pub(crate) fn move_to(&mut self, offset: u64) {
+        let held =
+            offset.checked_sub(self.buffer_offset).is_some_and(|skip| skip <= self.buffer.len() as u64);
+        if !held {
+            self.buffer.clear();
+            self.buffer_offset = offset;
+        }
+        self.offset = offset;
+        self.assembler = TransactionBoundaryParser::new();
+        self.open = None;
+    }
+
+    /// Frees memory, before a pause.
+    pub(crate) fn release(&mut self) {
+        if self.open.is_none() {
+            self.buffer = Vec::new();
+            self.buffer_offset = self.offset;
+        }
+    }
+
+    fn header(&mut self) -> Result<Option<EventHeader>> {
+        let (offset, framing) = (self.offset, self.framing);
+        let Some(bytes) = self.peek(HEADER_SIZE)? else { return Ok(None) };
+        let at = |error: binlogz_binlog::Error| error.at(offset, None);
+        let header = EventHeader::decode(bytes).map_err(at)?;
+        framing.check_header(&header).map_err(at)?;
+        Ok(Some(header))
+    }
+
+    /// The next bytes; `None` if they are not there yet.
+    fn peek(&mut self, size: usize) -> Result<Option<&[u8]>> {
+        let held = |walker: &Self| {
+            let skip = usize::try_from(walker.offset.checked_sub(walker.buffer_offset)?).ok()?;
+            (walker.buffer.len() >= skip + size).then_some(skip)
+        };
+        if held(self).is_none() {
+            self.fill(size)?;
+        }
+        Ok(held(self).and_then(|skip| self.buffer.get(skip..skip + size)))
+    }
+
+    /// Reads until `size` bytes of the next event are in the buffer. Keeps the open transaction, if it is not too
+    /// large.
+    fn fill(&mut self, size: usize) -> Result<()> {
+        let begin = self.open.map_or(self.offset, |group| group.begin);
+        let keep = if self.offset - begin <= HELD_SIZE_MAX { begin } else { self.offset };
+        match usize::try_from(keep.saturating_sub(self.buffer_offset)) {
+            Ok(drop) if keep >= self.buffer_offset && drop <= self.buffer.len() => {
+                self.buffer.drain(..drop);
+            }
+            _ => self.buffer.clear(),
+        }
+        // Dropped bytes of a large transaction are not read again.
+        let keep = if self.buffer.is_empty() && keep < self.buffer_offset { self.offset } else { keep };
+        self.buffer_offset = keep;
+        let missing = (self.offset - keep) as usize + size;
+        self.read(missing.saturating_sub(self.buffer.len()).max(READ_SIZE))
+    }
+
+    /// Reads this many more bytes, as far as the file goes.
+    fn read(&mut self, more: usize) -> Result<()> {
+        let mut size = self.buffer.len();
+        let before = size;
+        self.reader.seek_to(self.buffer_offset + size as u64);
+        self.buffer.resize(size + more, 0);
+        while let Some(room) = self.buffer.get_mut(size..).filter(|room| !room.is_empty()) {
+            match self.reader.read(room) {
+                Ok(0) => break,
+                Ok(count) => size += count,
+                // What precedes the damage is read first.
+                Err(_) if size > before => break,
+                Err(error) => {
+                    self.buffer.truncate(size);
+                    return Err(Error::of_stored(error));
+                }
+            }
+        }
+        self.buffer.truncate(size);
+        Ok(())
+    }
+}
+
+/// What an event tells.
+#[derive(Debug, Default)]
+struct Seen {
+    /// The beginning of a statement.
+    body: Vec<u8>,
+    gtid: Option<Gtid>,
+    committed: u64,
+    sequence_number: i64,
+    verified: Option<Verified>,
+    payload: Option<Provenance>,
+    /// For a payload: the bytes of its events.
+    expanded_size: Option<u64>,
+}
+
+/// The size that a payload declares for its events.
+fn declared_size(front: &[u8], body_size: u64) -> Result<Option<u64>> {
+    let fields = TransactionPayloadHeader::decode_front(front, body_size)?;
+    Ok(fields.map(|(fields, _)| fields.uncompressed_size().unwrap_or(fields.payload_size())))
+}

@@ -1,0 +1,111 @@
+//! The numbers of a log's uncompressed files: there are more of these than stored files, since a stored file that
+//! expands beyond a limit is cut into several (`cuts`).
+//!
+//! ```text
+//! relay.numbers
+//! binlogz-relay numbers 1
+//! limit 1073741824          bytes after which an uncompressed file ends
+//! whole-before 1            stored files with lower numbers are never cut: they were served whole before this was here
+//! first 12 15               of stored file 12 the first uncompressed file has the number 15; without this line of the
+//!                           first stored file its own
+//! ```
+//!
+//! Written and synced when a log begins and before each purge. All other numbers follow from the stored bytes; these
+//! don't, so the file must not be removed.
+
+use std::sync::Arc;
+
+use binlogz_store::{FileNumber, Storage, storage};
+
+use crate::error::{Error, Result};
+use crate::log::small_files::small_file;
+
+pub(crate) const NAME: &str = "relay.numbers";
+const TITLE: &str = "binlogz-relay numbers 1";
+const SIZE_MAX: u64 = 4096;
+
+/// What can't be found in the stored files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    pub(crate) limit: u64,
+    pub(crate) whole_before: FileNumber,
+    /// A stored file, and the number of its first uncompressed file.
+    pub(crate) first: Option<(FileNumber, FileNumber)>,
+}
+
+impl Numbers {
+    /// For a log that is about to begin.
+    pub(crate) fn new(limit: u64) -> Self {
+        Numbers { limit, whole_before: FileNumber(0), first: None }
+    }
+
+    /// Reads the stored numbers, if there are any.
+    pub(crate) fn read(storage: &Arc<dyn Storage>) -> Result<Option<Numbers>> {
+        let Some(text) = small_file(storage.as_ref(), NAME, SIZE_MAX)? else { return Ok(None) };
+        let numbers = Numbers::decode(&text);
+        numbers.map(Some).ok_or_else(|| Error::damaged(NAME, &text, format!("{TITLE:?} and numbers")))
+    }
+
+    pub(crate) fn write(&self, storage: &Arc<dyn Storage>) -> Result<()> {
+        storage::replace(storage.as_ref(), NAME, self.encode().as_bytes())
+            .map_err(Error::io(format!("write {NAME}")))
+    }
+
+    fn encode(&self) -> String {
+        let first = self.first.map(|(stored, number)| format!("first {} {}\n", stored.0, number.0));
+        let (limit, whole_before) = (self.limit, self.whole_before.0);
+        format!("{TITLE}\nlimit {limit}\nwhole-before {whole_before}\n{}", first.unwrap_or_default())
+    }
+
+    fn decode(text: &str) -> Option<Numbers> {
+        let mut lines = text.lines();
+        if lines.next()? != TITLE {
+            return None;
+        }
+        let limit = lines.next()?.strip_prefix("limit ")?.parse().ok().filter(|limit| *limit > 0)?;
+        let whole_before = FileNumber(lines.next()?.strip_prefix("whole-before ")?.parse().ok()?);
+        let first = match lines.next() {
+            None => None,
+            Some(line) => {
+                let (stored, number) = line.strip_prefix("first ")?.split_once(' ')?;
+                Some((FileNumber(stored.parse().ok()?), FileNumber(number.parse().ok()?)))
+            }
+        };
+        lines.next().is_none().then_some(Numbers { limit, whole_before, first })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use binlogz_store::MemoryStorage;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_comes_back_and_nothing_else_is_taken_for_it() {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        assert_eq!(Numbers::read(&storage).unwrap(), None);
+        let new = Numbers::new(1 << 30);
+        for numbers in [
+            new,
+            Numbers {
+                limit: u64::MAX,
+                whole_before: FileNumber(u64::MAX),
+                first: Some((FileNumber(u64::MAX), FileNumber(u64::MAX))),
+            },
+            Numbers { whole_before: FileNumber(7), first: Some((FileNumber(12), FileNumber(15))), ..new },
+        ] {
+            numbers.write(&storage).unwrap();
+            assert_eq!(Numbers::read(&storage).unwrap(), Some(numbers));
+            let text = numbers.encode();
+            for end in 0..text.len() - 1 {
+                // Without its last digits a number is another one: a file is replaced as a whole.
+                let cut = text.get(..end).unwrap();
+                assert_ne!(Numbers::decode(cut), Some(numbers), "{cut}");
+            }
+            assert_eq!(Numbers::decode(&format!("{text}more\n")), None);
+        }
+        storage::replace(storage.as_ref(), NAME, b"binlogz-relay numbers 2\n").unwrap();
+        assert!(Numbers::read(&storage).unwrap_err().to_string().contains("expected"));
+    }
+}

@@ -1,0 +1,98 @@
+//! The relay's own server uuid, as its source sees it. Created once and stored beside the log.
+
+use binlogz_binlog::gtid::ServerUuid;
+use binlogz_store::{Storage, storage};
+
+use crate::error::{Error, Result};
+use crate::log::small_files::small_file;
+
+const NAME: &str = "relay.uuid";
+/// Larger than the file can be.
+const SIZE_MAX: u64 = 4096;
+
+/// The relay's uuid, created if there is none yet. A file that can't be opened doesn't count as missing: with another
+/// uuid the source would see another replica.
+pub(crate) fn own_uuid(storage: &dyn Storage) -> Result<ServerUuid> {
+    if let Some(text) = small_file(storage, NAME, SIZE_MAX)? {
+        let text = text.trim();
+        return text.parse().map_err(|_| Error::damaged(NAME, text, "a server uuid"));
+    }
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::Io { doing: "random numbers".into(), source: error.into() })?;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let part = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default().to_owned();
+    let text = [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-");
+    // Written atomically: after a crash, half of a uuid would be refused above.
+    storage::replace(storage, NAME, format!("{text}\n").as_bytes())
+        .map_err(Error::io(format!("write {NAME}")))?;
+    text.parse().map_err(Error::Binlog)
+}
+
+/// A server id derived from a uuid: never 0, which would mean a reader that does not wait.
+pub(crate) fn server_id_of(uuid: ServerUuid) -> u32 {
+    let sum = uuid
+        .to_string()
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    sum.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+
+    use binlogz_store::{MemoryStorage, StorageFile};
+
+    use super::*;
+
+    /// A directory in which every open fails with this error.
+    #[derive(Debug)]
+    struct Closed(MemoryStorage, io::ErrorKind);
+
+    impl Storage for Closed {
+        fn list(&self) -> io::Result<Vec<String>> {
+            self.0.list()
+        }
+
+        fn open(&self, name: &str, create: bool) -> io::Result<Arc<dyn StorageFile>> {
+            if create { self.0.open(name, create) } else { Err(self.1.into()) }
+        }
+
+        fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+            self.0.rename(from, to)
+        }
+
+        fn remove(&self, name: &str) -> io::Result<()> {
+            self.0.remove(name)
+        }
+
+        fn sync_names(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn only_a_relay_without_a_uuid_gets_one() {
+        let storage = MemoryStorage::new();
+        let uuid = own_uuid(&storage).unwrap();
+        assert_eq!(own_uuid(&storage).unwrap(), uuid);
+        for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::Other] {
+            let error = own_uuid(&Closed(storage.clone(), kind)).unwrap_err().to_string();
+            assert!(error.starts_with("read relay.uuid: "), "{error}");
+            assert_eq!(own_uuid(&storage).unwrap(), uuid, "{kind}");
+        }
+        for bad in ["", "half-of-a-uuid\n", &"\u{1b}[2J".repeat(1000)] {
+            storage::replace(&storage, NAME, bad.as_bytes()).unwrap();
+            let error = own_uuid(&storage).unwrap_err();
+            assert!(matches!(error, Error::Damaged { .. }), "{error}");
+            assert!(
+                error.to_string().contains("relay.uuid") && !error.to_string().contains('\u{1b}'),
+                "{error}"
+            );
+        }
+        storage::replace(&storage, NAME, &[b'x'; 5000]).unwrap();
+        assert!(own_uuid(&storage).unwrap_err().to_string().contains("5000 bytes, expected at most 4096"));
+    }
+}

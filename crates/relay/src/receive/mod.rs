@@ -1,0 +1,33 @@
+//! From the source to durable bytes.
+//!
+//! In come events from one of the source's servers (`binlogz_source`). Out go whole transactions into the current log
+//! (`log`), as they came or compressed, and acknowledgements to the source once they are durable. `forms` and `serve`
+//! read the log.
+//!
+//! * `intake` is the state that all of receiving shares: it begins a log, syncs it, and reopens it after a disk
+//!   failure;
+//! * `receiver` connects, asks, receives, and tries again; `receiver/receiving` puts pieces of events together;
+//! * `storing` compresses batches of transactions in several threads and writes them in order; `sizes` counts them;
+//! * `control` starts and stops receiving, `source_status` reports its state;
+//! * `sources` lists the source's servers, `product` refuses those that can't be followed, `start` says where a log begins, `seed` begins one from existing files;
+//! * `source_variables` keeps the source's variables for `statements`;
+//! * `continuity` checks that the source's log is still the one we store;
+//! * `questions` asks the source whether it has what a client has;
+//! * `repair` fetches damaged transactions from the source again;
+//! * `identity` is the relay's server uuid and server id.
+
+pub(crate) mod continuity;
+pub(crate) mod control;
+pub(crate) mod identity;
+pub(crate) mod intake;
+pub(crate) mod product;
+pub(crate) mod questions;
+pub(crate) mod receiver;
+pub(crate) mod repair;
+pub(crate) mod seed;
+pub(crate) mod sizes;
+pub(crate) mod source_status;
+pub(crate) mod source_variables;
+pub(crate) mod sources;
+pub(crate) mod start;
+pub(crate) mod storing;

@@ -1,0 +1,305 @@
+//! Fetches damaged parts of the stored log from the source again, and works around the damage until then.
+//!
+//! ```text
+//! damage (binlogz-store) ─ where the hole begins in the source's file ─ its transactions, a dump from there on
+//!                        ─ as they are stored, until the hole is full ─ the one after it must be the one that is kept
+//!                        ─ into the hole; a copy of the damaged file stays beside it
+//! ```
+//!
+//! A repair fills a hole to the exact byte, so that every position is unchanged in every form, and replicas being
+//! served notice nothing. A transaction compresses to the same size at the same level: we try the current level
+//! first, then all others.
+
+use std::io::{self, Read, Write};
+
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_binlog::header::{FLAGS_OFFSET, HEADER_SIZE};
+use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
+use binlogz_binlog::{EventType, HeaderFlags, MAGIC, TransactionBoundaryParser};
+use binlogz_payload::{CompressionLevel, Spool, SpoolMemory};
+use binlogz_source::{ConnectOptions, DumpOptions, RemoteLog};
+use binlogz_store::{Damage, Hole};
+
+use crate::error::{Error, Result};
+use crate::form::Form;
+use crate::forms::Forms;
+use crate::forms::translate::Translator;
+use crate::lock::lock;
+use crate::log::groups::GroupWalker;
+use crate::log::lineages::Lineage;
+use crate::log::parts::FormFile;
+use crate::log::stored_format::Head;
+use crate::receive::intake::Intake;
+use crate::receive::storing::{self, Batch, Compressing};
+
+/// How many fetched bytes are held in memory; the rest goes to temporary files.
+const SPOOL_SIZE: usize = 16 << 20;
+
+/// Repairs a log's damage with what its source still has.
+///
+/// # Errors
+///
+/// The source can't be reached, or lacks what is damaged. It is asked again.
+pub(crate) fn repair(intake: &Intake, kept: &Lineage, server: &ConnectOptions) -> Result<Option<String>> {
+    while let Some(damage) = kept.store.damage() {
+        let Some(hole) = damage.holes.first() else { break };
+        let name = server.server();
+        intake.telemetry.say(&format!("{damage}; {name} is asked for it"));
+        let asking = Asking { intake, kept, server, damage: &damage, hole };
+        let bytes = match asking.fetch() {
+            Ok(Fetched::Bytes(bytes)) => bytes,
+            Ok(Fetched::Another(change)) => return Ok(Some(change)),
+            Err(error) => {
+                return Err(Error::DamagedLog(format!("{damage}; {name} did not repair it: {error}")));
+            }
+        };
+        let size = bytes.size();
+        let repaired = kept.store.repair(&mut bytes.reader(0..size))?;
+        kept.repaired(damage.file, &repaired.report.gtids);
+        intake.telemetry.say(&format!(
+            "{} was repaired from {} to {} with what {name} has of it; as it was before it is kept as {}",
+            damage.name, hole.from, hole.to, repaired.kept_as
+        ));
+    }
+    Ok(None)
+}
+
+enum Fetched {
+    /// The bytes for the hole.
+    Bytes(Spool),
+    /// The source's file of this name is a different one.
+    Another(String),
+}
+
+struct Asking<'a> {
+    intake: &'a Intake,
+    kept: &'a Lineage,
+    server: &'a ConnectOptions,
+    damage: &'a Damage,
+    hole: &'a Hole,
+}
+
+/// The contents of the hole at one compression level.
+struct Attempt {
+    level: Option<CompressionLevel>,
+    stored: Spool,
+    compressing: Compressing,
+}
+
+impl Asking<'_> {
+    fn fetch(&self) -> Result<Fetched> {
+        let now = lock(&self.intake.compression).level();
+        let others = (1..=22).filter_map(CompressionLevel::new);
+        let others: Vec<_> = others.map(Some).filter(|level| *level != now).collect();
+        let first = if now.is_some() { vec![now, None] } else { vec![None] };
+        for levels in [first, others] {
+            if let Some(fetched) = self.fetch_at(&levels)? {
+                return Ok(fetched);
+            }
+        }
+        Err(Error::Refused("what it has there does not fit in the place of what is damaged".into()))
+    }
+
+    /// `None` if the source's transactions fill the hole at none of these levels.
+    fn fetch_at(&self, levels: &[Option<CompressionLevel>]) -> Result<Option<Fetched>> {
+        let Asking { kept, damage, hole, .. } = *self;
+        let mut head = match hole.from {
+            0 => None,
+            _ => Some(Head::read(&kept.store, damage.file)?),
+        };
+        let from = match hole.from {
+            0 => MAGIC.len() as u64,
+            _ => source_offset(self.intake.conversions.of(kept), damage, hole)?,
+        };
+        let memory = SpoolMemory::new(SPOOL_SIZE);
+        let new = |level: &Option<CompressionLevel>| Attempt {
+            level: *level,
+            stored: Spool::new(&memory, Vec::new()),
+            compressing: Compressing::default(),
+        };
+        let mut attempts: Vec<_> = levels.iter().map(new).collect();
+        let options = DumpOptions { verify_checksums: true, ..DumpOptions::to_the_end(&damage.name, from) };
+        let mut log = RemoteLog::open(self.server, options)?;
+        let mut assembler = TransactionBoundaryParser::new();
+        // The current transaction, and the beginning of its current event.
+        let (mut open, mut event) = (Spool::new(&memory, Vec::new()), Vec::new());
+        let mut begin = from;
+        let mut is_described = false;
+        while let Some(piece) = log.next_piece()? {
+            if !piece.is_stored() {
+                continue;
+            }
+            if piece.name != damage.name.as_bytes() {
+                break;
+            }
+            if piece.header.event_type == EventType::FORMAT_DESCRIPTION {
+                let sent = Head::decode(piece.bytes)?;
+                if head.as_ref().is_some_and(|head| !head.is_of_the_same_file(&sent)) {
+                    let change = format!("its {} is another file than the one that is kept", damage.name);
+                    return Ok(Some(Fetched::Another(change)));
+                }
+                if hole.from == 0 && !is_described {
+                    for attempt in &mut attempts {
+                        attempt.put(&front(piece.bytes))?;
+                    }
+                    begin = MAGIC.len() as u64 + piece.bytes.len() as u64;
+                }
+                is_described = true;
+                head.get_or_insert(sent);
+                continue;
+            }
+            if piece.begins {
+                if piece.offset != begin + open.size() {
+                    return Err(Error::Gap {
+                        name: damage.name.clone(),
+                        offset: piece.offset,
+                        expected: format!("{} at {}", damage.name, begin + open.size()),
+                    });
+                }
+                event.clear();
+            }
+            open.append(piece.bytes).map_err(Error::io("hold a transaction"))?;
+            let room = (HEADER_SIZE + QUERY_PREFIX_SIZE_MAX).saturating_sub(event.len());
+            event.extend_from_slice(piece.bytes.get(..room).unwrap_or(piece.bytes));
+            if !piece.ends {
+                continue;
+            }
+            let Some(head) = &head else { break };
+            let end = (piece.header.event_size as usize).saturating_sub(head.checksum().size());
+            assembler.feed(&piece.header, event.get(HEADER_SIZE..end.min(event.len())).unwrap_or_default());
+            if assembler.is_open() {
+                continue;
+            }
+            for attempt in &mut attempts {
+                attempt.add(&open, begin, head, hole.from, &memory)?;
+            }
+            begin += open.size();
+            open = Spool::new(&memory, Vec::new());
+            let size = hole.to - hole.from;
+            attempts.retain(|attempt| attempt.stored.size() <= size);
+            if attempts.is_empty() {
+                break;
+            }
+            if let Some(full) = attempts.iter().position(|attempt| attempt.stored.size() == size) {
+                drop(log);
+                let found = attempts.swap_remove(full);
+                return match self.follows(begin)? {
+                    true => Ok(Some(Fetched::Bytes(found.stored))),
+                    false => Ok(None),
+                };
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the source's next transaction is the one we store after the hole.
+    fn follows(&self, at: u64) -> Result<bool> {
+        let Asking { kept, damage, hole, .. } = *self;
+        let durable = kept.store.positions().map_or(0, |now| now.durable.offset);
+        if hole.to >= durable || hole.from == 0 {
+            return Ok(true);
+        }
+        let framing = Head::read(&kept.store, damage.file)?.framing();
+        let mut walker = GroupWalker::new(kept.store.reader(damage.file, hole.to)?, framing, hole.to);
+        let ours = walker.next()?;
+        let options = DumpOptions { verify_checksums: true, ..DumpOptions::to_the_end(&damage.name, at) };
+        let mut log = RemoteLog::open(self.server, options)?;
+        while let Some(piece) = log.next_piece()? {
+            if !piece.is_stored() || piece.header.event_type == EventType::FORMAT_DESCRIPTION {
+                continue;
+            }
+            let Some(ours) = &ours else { return Ok(true) };
+            let theirs = piece.header;
+            let is_same = theirs.timestamp == ours.first.timestamp
+                && theirs.event_type == ours.first.event_type
+                && theirs.event_size == ours.first.event_size;
+            return Ok(
+                is_same && gtid_of(&piece, self.kept, damage)?.is_none_or(|gtid| Some(gtid) == ours.gtid)
+            );
+        }
+        Ok(ours.is_none())
+    }
+}
+
+/// The GTID of a complete event.
+fn gtid_of(
+    piece: &binlogz_wire::session::EventPiece<'_>,
+    kept: &Lineage,
+    damage: &Damage,
+) -> Result<Option<Gtid>> {
+    if !(piece.header.event_type.is_gtid() && piece.begins && piece.ends) {
+        return Ok(None);
+    }
+    let checksum_size = Head::read(&kept.store, damage.file)?.checksum().size();
+    let frame = binlogz_binlog::EventFrame::from_bytes(piece.bytes, checksum_size)?;
+    let event = binlogz_binlog::event::AnyGtidEvent::decode_frame(&frame)?;
+    Ok(event.and_then(|event| event.gtid()))
+}
+
+impl Attempt {
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.stored.append(bytes).map_err(Error::io("hold what repairs a log"))
+    }
+
+    /// Adds a transaction, or an event between transactions.
+    fn add(&mut self, one: &Spool, offset: u64, head: &Head, from: u64, memory: &SpoolMemory) -> Result<()> {
+        let mut spool = Spool::new(memory, Vec::new());
+        let mut chunk = vec![0; 64 << 10];
+        let mut reader = one.reader(0..one.size());
+        loop {
+            match reader.read(&mut chunk).map_err(Error::io("read a temporary file"))? {
+                0 => break,
+                count => spool
+                    .append(chunk.get(..count).unwrap_or_default())
+                    .map_err(Error::io("hold a transaction"))?,
+            }
+        }
+        let batch = Batch {
+            spool,
+            offset,
+            context: head.context(),
+            announced: head.announces_payloads(),
+            gtids: GtidSet::new(),
+            transactions: Vec::new(),
+        };
+        let at = from + self.stored.size();
+        let Attempt { level, stored, compressing } = self;
+        storing::stored_as(batch, *level, memory, compressing, at, &mut Into(stored))
+    }
+}
+
+struct Into<'a>(&'a mut Spool);
+
+impl Write for Into<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.append(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The beginning of a stored file that is in use.
+fn front(description: &[u8]) -> Vec<u8> {
+    let mut front = [&MAGIC, description].concat();
+    if let Some(flags) = front.get_mut(MAGIC.len() + FLAGS_OFFSET) {
+        *flags |= HeaderFlags::IN_USE.0 as u8;
+    }
+    front
+}
+
+/// The start of the hole in the source's file, computed from what precedes it.
+fn source_offset(forms: Forms<'_>, damage: &Damage, hole: &Hole) -> Result<u64> {
+    let mut log = Translator::new(forms, Form::Received, FormFile::first_of(damage.file), io::sink())?;
+    log.put_front()?;
+    while log.walker().offset() < hole.from {
+        let Some(group) = log.walker().next()? else { break };
+        match log.keeps_size(&group) {
+            true => log.pass(&group)?,
+            false => log.put(&group)?,
+        }
+    }
+    Ok(log.offset())
+}

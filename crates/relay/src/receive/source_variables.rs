@@ -1,0 +1,309 @@
+//! The source's system variables and collations, as clients of the relay ask for them before they dump.
+//!
+//! Fetched whenever the relay connects to the source, and stored durably, so that a relay whose source is down
+//! answers as well. What the source changes later is seen at the next connect.
+//!
+//! ```text
+//! relay.variables      a JSON object: variables by their names, collations
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use binlogz_source::{Connection, Error as SourceError};
+use binlogz_store::{Storage, storage};
+use binlogz_wire::result_set::{ColumnKind, Row};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::lock::lock;
+use crate::log::small_files::small_file;
+
+const NAME: &str = "relay.variables";
+/// Some 20 times what a server of 9.7 needs.
+const SIZE_MAX: u64 = 4 << 20;
+/// ER_UNKNOWN_SYSTEM_VARIABLE and ER_INCORRECT_GLOBAL_LOCAL_VAR name a variable that can't be selected.
+const NOT_SELECTABLE: [u16; 2] = [1193, 1238];
+/// How many variables a server may list but not select.
+const NOT_SELECTABLE_MAX: usize = 64;
+/// Values that change by themselves or belong to a session: the relay has its own, and the file would be written at
+/// each connect.
+const FLEETING: [&str; 14] = [
+    "error_count",
+    "gtid_executed",
+    "gtid_owned",
+    "gtid_purged",
+    "identity",
+    "insert_id",
+    "last_insert_id",
+    "proxy_user",
+    "pseudo_thread_id",
+    "rand_seed1",
+    "rand_seed2",
+    "statement_id",
+    "timestamp",
+    "warning_count",
+];
+
+/// A system variable of the source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SourceVariable {
+    /// Its value in SHOW VARIABLES.
+    pub(crate) shown: String,
+    /// Its value in SELECT, which may be NULL.
+    pub(crate) selected: Option<String>,
+    column_type: u8,
+    flags: u16,
+    decimals: u8,
+    /// Whether only sessions have it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) only_in_sessions: bool,
+}
+
+impl SourceVariable {
+    fn new(shown: String, selected: Option<String>, kind: ColumnKind) -> Self {
+        let ColumnKind { column_type, flags, decimals } = kind;
+        SourceVariable { shown, selected, column_type, flags, decimals, only_in_sessions: false }
+    }
+
+    pub(crate) fn kind(&self) -> ColumnKind {
+        ColumnKind { column_type: self.column_type, flags: self.flags, decimals: self.decimals }
+    }
+
+    /// Whether it is ON or OFF in SHOW VARIABLES, and 1 or 0 in SELECT.
+    pub(crate) fn is_switch(&self) -> bool {
+        self.kind().is_integer() && ["ON", "OFF"].contains(&self.shown.as_str())
+    }
+}
+
+/// A collation that the source knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Collation {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) character_set: String,
+    /// Whether it is its character set's own.
+    pub(crate) is_default: bool,
+}
+
+/// What the source said when the relay last connected.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SourceVariables {
+    pub(crate) variables: BTreeMap<String, SourceVariable>,
+    pub(crate) collations: Vec<Collation>,
+}
+
+impl SourceVariables {
+    /// Asks the source.
+    ///
+    /// # Errors
+    ///
+    /// The connection broke, or the source refuses even SHOW VARIABLES.
+    fn fetch(connection: &mut Connection) -> Result<Self> {
+        let mut all = SourceVariables::default();
+        all.fetch_variables(connection, "GLOBAL")?;
+        let of_server: BTreeSet<String> = all.variables.keys().cloned().collect();
+        let mut of_session = SourceVariables::default();
+        of_session.fetch_variables_but(connection, "SESSION", &of_server)?;
+        for (name, variable) in of_session.variables {
+            all.variables.insert(name, SourceVariable { only_in_sessions: true, ..variable });
+        }
+        let collations = connection.query("SHOW COLLATION")?;
+        all.collations = collations.into_iter().filter_map(collation).collect();
+        Ok(all)
+    }
+
+    fn fetch_variables(&mut self, connection: &mut Connection, scope: &str) -> Result<()> {
+        self.fetch_variables_but(connection, scope, &BTreeSet::new())
+    }
+
+    fn fetch_variables_but(
+        &mut self,
+        connection: &mut Connection,
+        scope: &str,
+        known: &BTreeSet<String>,
+    ) -> Result<()> {
+        let shown = connection.query(&format!("SHOW {scope} VARIABLES"))?;
+        let shown: Vec<(String, String)> = shown
+            .into_iter()
+            .filter_map(|row| {
+                let mut cells = row.into_iter().map(text);
+                Some((cells.next()??, cells.next()?.unwrap_or_default()))
+            })
+            .filter(|(name, _)| !known.contains(name))
+            .collect();
+        let names = shown.iter().map(|(name, _)| name.clone()).collect();
+        let mut selected = select_all(connection, scope, names)?;
+        for (name, shown) in shown {
+            let (mut shown, (mut value, kind)) = match selected.remove(&name) {
+                Some(found) => (shown, found),
+                // It can't be selected there either.
+                None => (shown.clone(), (Some(shown), ColumnKind::TEXT)),
+            };
+            if FLEETING.contains(&name.as_str()) {
+                (shown, value) = match kind.is_text() {
+                    true => (String::new(), None),
+                    false => ("0".into(), Some("0".into())),
+                };
+            }
+            self.variables.insert(name, SourceVariable::new(shown, value, kind));
+        }
+        Ok(())
+    }
+
+    /// The collation with this number.
+    pub(crate) fn collation(&self, id: u8) -> Option<&Collation> {
+        self.collations.iter().find(|collation| collation.id == u64::from(id))
+    }
+}
+
+/// The values of all these variables in SELECT, and their kinds; without those that the server does not select.
+fn select_all(
+    connection: &mut Connection,
+    scope: &str,
+    mut names: Vec<String>,
+) -> Result<BTreeMap<String, (Option<String>, ColumnKind)>> {
+    for _ in 0..NOT_SELECTABLE_MAX {
+        if names.is_empty() {
+            break;
+        }
+        let items: Vec<String> = names.iter().map(|name| format!("@@{scope}.{name}")).collect();
+        match connection.query(&format!("SELECT {}", items.join(", "))) {
+            Ok(rows) => {
+                let row = rows.into_iter().next().unwrap_or_default();
+                let kinds = connection.columns().iter().map(|column| column.kind);
+                return Ok(names.into_iter().zip(row.into_iter().map(text).zip(kinds)).collect());
+            }
+            Err(error) => {
+                let refused = refused_name(&error).map(str::to_owned);
+                let Some(place) = names.iter().position(|name| Some(name) == refused.as_ref()) else {
+                    return Err(error.into());
+                };
+                names.remove(place);
+            }
+        }
+    }
+    Ok(BTreeMap::new())
+}
+
+/// The variable that a server refuses to select, as in `Unknown system variable 'x'`.
+fn refused_name(error: &SourceError) -> Option<&str> {
+    let error = error.server_error()?;
+    NOT_SELECTABLE.contains(&error.code).then(|| error.message.split('\'').nth(1))?
+}
+
+/// A row of SHOW COLLATION: Collation, Charset, Id, Default, …
+fn collation(row: Row) -> Option<Collation> {
+    let mut cells = row.into_iter().map(text);
+    let mut next = || cells.next().flatten();
+    let (name, character_set, id, default) = (next()?, next()?, next()?, next());
+    Some(Collation {
+        id: id.parse().ok()?,
+        name,
+        character_set,
+        is_default: default.as_deref() == Some("Yes"),
+    })
+}
+
+fn text(cell: Option<Vec<u8>>) -> Option<String> {
+    cell.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What is known of the source's variables.
+#[derive(Debug)]
+pub(crate) struct KnownVariables {
+    storage: Arc<dyn Storage>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    latest: Option<Arc<SourceVariables>>,
+    /// Whether the file has the latest.
+    is_stored: bool,
+}
+
+impl KnownVariables {
+    /// Reads what was stored. The second value says why the file is not used: the source will be asked again.
+    pub(crate) fn open(storage: Arc<dyn Storage>) -> (Self, Option<Error>) {
+        let read = small_file(storage.as_ref(), NAME, SIZE_MAX).and_then(|text| {
+            let expected = "the source's variables; they are fetched again";
+            let parse =
+                |text: String| serde_json::from_str(&text).map_err(|_| Error::damaged(NAME, &text, expected));
+            text.map(parse).transpose()
+        });
+        let (latest, unused) = match read {
+            Ok(known) => (known.map(Arc::new), None),
+            Err(error) => (None, Some(error)),
+        };
+        let known = Known { is_stored: latest.is_some(), latest };
+        (KnownVariables { storage, known: Mutex::new(known) }, unused)
+    }
+
+    pub(crate) fn get(&self) -> Option<Arc<SourceVariables>> {
+        lock(&self.known).latest.clone()
+    }
+
+    /// Asks the source, and keeps the answer.
+    ///
+    /// # Errors
+    ///
+    /// The connection broke, or the answer could not be stored; it is used all the same then.
+    pub(crate) fn ask(&self, connection: &mut Connection) -> Result<()> {
+        self.set(SourceVariables::fetch(connection)?)
+    }
+
+    fn set(&self, variables: SourceVariables) -> Result<()> {
+        let variables = Arc::new(variables);
+        let mut known = lock(&self.known);
+        if known.is_stored && known.latest.as_ref() == Some(&variables) {
+            return Ok(());
+        }
+        *known = Known { latest: Some(Arc::clone(&variables)), is_stored: false };
+        self.store(&variables)?;
+        known.is_stored = true;
+        Ok(())
+    }
+
+    fn store(&self, variables: &SourceVariables) -> Result<()> {
+        let mut json = serde_json::to_vec_pretty(variables)
+            .map_err(|error| Error::Io { doing: format!("write {NAME}"), source: error.into() })?;
+        json.push(b'\n');
+        storage::replace(self.storage.as_ref(), NAME, &json).map_err(Error::io(format!("write {NAME}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use binlogz_store::MemoryStorage;
+
+    use super::*;
+
+    #[test]
+    fn what_the_source_said_is_there_after_a_restart() {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let (known, unused) = KnownVariables::open(Arc::clone(&storage));
+        assert!(known.get().is_none() && unused.is_none());
+        let mut said = SourceVariables::default();
+        let switch = SourceVariable::new("ON".into(), Some("1".into()), ColumnKind::INTEGER);
+        let null = SourceVariable::new(String::new(), None, ColumnKind::TEXT);
+        let text = SourceVariable::new("a 'b'\n".into(), Some("a 'b'\n".into()), ColumnKind::TEXT);
+        assert!(switch.is_switch() && !null.is_switch() && !text.is_switch());
+        for (name, variable) in [("autocommit", switch), ("init_file", null), ("init_connect", text)] {
+            said.variables.insert(name.into(), variable);
+        }
+        let row = ["latin1_bin", "latin1", "47", "", "Yes", "1"].map(|cell| Some(cell.into()));
+        said.collations.extend(collation(row.into()));
+        known.set(said.clone()).unwrap();
+        let (known, unused) = KnownVariables::open(Arc::clone(&storage));
+        assert_eq!((known.get().as_deref(), unused.map(|error| error.to_string())), (Some(&said), None));
+        assert_eq!(said.collation(47).unwrap().name, "latin1_bin");
+
+        for damaged in [&b"{"[..], b"", b"{\"variables\": 7}"] {
+            storage::replace(storage.as_ref(), NAME, damaged).unwrap();
+            let (known, unused) = KnownVariables::open(Arc::clone(&storage));
+            assert!(known.get().is_none());
+            assert!(unused.unwrap().to_string().contains(NAME));
+        }
+    }
+}

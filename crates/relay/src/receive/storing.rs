@@ -1,0 +1,505 @@
+//! Stores what was received: as it came, or with plain transactions compressed.
+//!
+//! ```text
+//! receiver ─ batches of whole transactions ┬ worker ┬ in order ─ writer ─ positions of the stored file ─ append
+//!                                          └ worker ┘
+//! ```
+//!
+//! Frames made here carry zstd's content checksum, which marks transactions that came plain. The writer also adds
+//! checkpoints to the index: only it sees source and stored positions side by side.
+
+use std::cell::OnceCell;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, Scope};
+
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_payload::rewritten::RewrittenSpan;
+use binlogz_payload::{
+    CompressOptions, CompressionLevel, LogContext, PieceBytes, PieceContext, PositionWriter, Rewritten,
+    Spool, SpoolMemory, TransactionCompressor,
+};
+use binlogz_store::StoreWriter;
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use crate::error::{Error, Result};
+use crate::form::Form;
+use crate::lock::lock;
+use crate::log::checkpoints::{Checkpoints, Noting, SeenTransaction};
+use crate::log::lineages::Lineage;
+use crate::receive::intake::Intake;
+use crate::receive::sizes::Sizes;
+use crate::telemetry::duties;
+use crate::telemetry::meters::Meters;
+
+/// How transactions are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Storing {
+    /// As received.
+    Received,
+    /// Plain transactions compressed at this level, off the source's commit path; received payloads unchanged.
+    Compressed(CompressionLevel),
+}
+
+impl Storing {
+    /// The level to compress at; `None` for no compression.
+    pub fn level(self) -> Option<CompressionLevel> {
+        match self {
+            Storing::Received => None,
+            Storing::Compressed(level) => Some(level),
+        }
+    }
+}
+
+/// More threads than this would be idle: there is only one connection to feed them.
+const WORKERS_MAX: usize = 8;
+const STORE_WORKER: &str = "store-worker";
+pub(crate) const STORE_WRITER: &str = "store-writer";
+/// Compressed bytes that all workers hold in memory; the rest goes to temporary files.
+const SPOOL_SIZE: usize = 8 << 20;
+
+/// Whole transactions, one after the other, as received.
+pub(crate) struct Batch {
+    pub(crate) spool: Spool,
+    /// Their offset in the source's file.
+    pub(crate) offset: u64,
+    pub(crate) context: LogContext,
+    /// Whether the file's format description allows payloads.
+    pub(crate) announced: bool,
+    pub(crate) gtids: GtidSet,
+    /// The transactions that begin with a GTID event.
+    pub(crate) transactions: Vec<Transaction>,
+}
+
+pub(crate) struct Transaction {
+    /// Range in the source's file.
+    pub(crate) range: Range<u64>,
+    pub(crate) gtid: Option<Gtid>,
+    pub(crate) committed: u64,
+    pub(crate) sizes: Sizes,
+}
+
+/// A worker's result for a batch.
+pub(crate) struct Ready {
+    batch: Batch,
+    rewritten: Rewritten,
+}
+
+pub(crate) type Outcome = Result<Ready>;
+
+pub(crate) struct Batches<'a> {
+    pub(crate) intake: &'a Intake,
+    pub(crate) kept: &'a Lineage,
+    /// Started at once if compression is on; otherwise the thread that brings a batch does everything.
+    pub(crate) threads: OnceCell<Threads>,
+    pub(crate) start: &'a dyn Fn() -> Result<Threads>,
+    pub(crate) progress: &'a StoreProgress,
+}
+
+/// A batch, the level to compress it at, and where to send the result.
+type Work = (Batch, Option<CompressionLevel>, Sender<Outcome>);
+
+pub(crate) struct Threads {
+    to_workers: Sender<Work>,
+    to_writer: Sender<Receiver<Outcome>>,
+}
+
+#[derive(Default)]
+pub(crate) struct StoreProgress {
+    pub(crate) state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) brought: u64,
+    written: u64,
+    failed: bool,
+    /// Whether the writer has ended.
+    writer_ended: bool,
+    /// Why it ended; taken by the first caller that asks.
+    error: Option<Error>,
+    /// GTIDs since the last checkpoint.
+    noting: Noting,
+    places: Option<Arc<Checkpoints>>,
+}
+
+/// Runs `receive`, which brings batches. All threads have ended when this returns.
+///
+/// # Errors
+///
+/// The compression threads can't be started; nothing was received.
+pub(crate) fn run<T>(
+    intake: &Intake,
+    kept: &Lineage,
+    receive: impl FnOnce(&Batches<'_>) -> Result<T>,
+) -> Result<T> {
+    let progress = &StoreProgress::default();
+    let received = thread::scope(|scope| {
+        let start = || start_threads(scope, intake, kept, progress);
+        let threads = OnceCell::new();
+        if lock(&intake.compression).level().is_some() {
+            let _ = threads.set(start()?);
+        }
+        receive(&Batches { intake, kept, threads, start: &start, progress })
+    });
+    intake.telemetry.duties.over(duties::STORE);
+    // The rest was dropped.
+    intake.telemetry.meters.unwritten.store(0, Ordering::Relaxed);
+    received
+}
+
+/// Starts the workers and the writer: all or none.
+fn start_threads<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    intake: &'scope Intake,
+    kept: &'scope Lineage,
+    progress: &'scope StoreProgress,
+) -> Result<Threads> {
+    let count = thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
+    let (to_workers, batches) = bounded::<Work>(count);
+    let (to_writer, in_order) = bounded::<Receiver<Outcome>>(count + 1);
+    let memory = SpoolMemory::new(SPOOL_SIZE);
+    let spawn = |name: &str, work: Box<dyn FnOnce() + Send + 'scope>| {
+        let spawned = thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work);
+        spawned.map(drop).map_err(|error| {
+            let error = Error::thread(name)(error);
+            intake.telemetry.duties.failing(duties::STORE, error.to_string());
+            error
+        })
+    };
+    for _ in 0..count {
+        let (batches, memory) = (batches.clone(), memory.clone());
+        spawn(STORE_WORKER, Box::new(move || compress_all(&batches, &memory)))?;
+    }
+    spawn(STORE_WRITER, Box::new(move || write_all(intake, kept, progress, in_order)))?;
+    intake.telemetry.duties.well(duties::STORE);
+    Ok(Threads { to_workers, to_writer })
+}
+
+/// A worker's loop, until no more batches come.
+fn compress_all(batches: &Receiver<Work>, memory: &SpoolMemory) {
+    let mut compressor = None;
+    for (batch, level, answer) in batches {
+        let ready = duties::attempt(duties::STORE, || match level {
+            Some(level) => compress(batch, level, memory, &mut compressor),
+            None => Ok(plain(batch)),
+        });
+        if matches!(ready, Err(Error::Panicked { .. })) {
+            // It may be in any state after a failure.
+            compressor = None;
+        }
+        // Once storing has failed, nobody waits for the result.
+        let _ = answer.send(ready);
+    }
+}
+
+/// The writer's loop, until no more batches come.
+pub(crate) fn write_all(
+    intake: &Intake,
+    kept: &Lineage,
+    progress: &StoreProgress,
+    in_order: Receiver<Receiver<Outcome>>,
+) {
+    /// Wakes waiting threads, however the writer ends.
+    struct Ending<'a>(&'a StoreProgress);
+    impl Drop for Ending<'_> {
+        fn drop(&mut self) {
+            lock(&self.0.state).writer_ended = true;
+            self.0.changed.notify_all();
+        }
+    }
+    let _ending = Ending(progress);
+    for awaited in in_order {
+        let ready = awaited.recv().unwrap_or(Err(Error::Ended(STORE_WORKER)));
+        let written =
+            ready.and_then(|ready| duties::attempt(duties::STORE, || write(intake, kept, progress, ready)));
+        progress.done(intake, written);
+    }
+}
+
+impl Batches<'_> {
+    /// Takes a batch. An error may come from an earlier batch.
+    pub(crate) fn bring(&self, batch: Batch) -> Result<()> {
+        self.progress.check()?;
+        let level = lock(&self.intake.compression).level();
+        if level.is_some() && self.threads.get().is_none() {
+            // Compression was switched on in the meantime.
+            let _ = self.threads.set((self.start)()?);
+        }
+        lock(&self.progress.state).brought += 1;
+        self.intake.telemetry.meters.unwritten.fetch_add(1, Ordering::Relaxed);
+        let Some(threads) = self.threads.get() else {
+            self.progress.done(self.intake, write(self.intake, self.kept, self.progress, plain(batch)));
+            return self.progress.check();
+        };
+        let (answer, awaited) = bounded(1);
+        let is_taken = threads.to_writer.send(awaited).is_ok()
+            && threads.to_workers.send((batch, level, answer)).is_ok();
+        if !is_taken {
+            self.progress.check()?;
+            return Err(Error::Ended(duties::STORE));
+        }
+        Ok(())
+    }
+
+    /// Waits until all batches are written.
+    pub(crate) fn drain(&self) -> Result<()> {
+        let mut state = lock(&self.progress.state);
+        while state.written < state.brought {
+            if state.writer_ended {
+                drop(state);
+                self.progress.check()?;
+                return Err(Error::Ended(STORE_WRITER));
+            }
+            state = self.progress.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        self.progress.check()
+    }
+
+    /// Later batches go to the file with this index. All earlier ones are written.
+    pub(crate) fn note_in(&self, places: Arc<Checkpoints>, noting: Noting) {
+        let mut state = lock(&self.progress.state);
+        (state.places, state.noting) = (Some(places), noting);
+    }
+}
+
+impl StoreProgress {
+    fn check(&self) -> Result<()> {
+        let mut state = lock(&self.state);
+        match state.failed {
+            false => Ok(()),
+            true => Err(state.error.take().unwrap_or_else(|| Error::Refused("storing has failed".into()))),
+        }
+    }
+
+    fn done(&self, intake: &Intake, result: Result<()>) {
+        intake.telemetry.meters.unwritten.fetch_sub(1, Ordering::Relaxed);
+        let mut state = lock(&self.state);
+        state.written += 1;
+        if let Err(error) = result {
+            state.failed = true;
+            state.error.get_or_insert(error);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn failed(&self) -> bool {
+        lock(&self.state).failed
+    }
+}
+
+/// A reusable compressor and its level.
+pub(crate) type Compressing = Option<(CompressionLevel, TransactionCompressor)>;
+
+/// Writes a batch's stored bytes for a given position in the stored file.
+pub(crate) fn stored_as(
+    batch: Batch,
+    level: Option<CompressionLevel>,
+    memory: &SpoolMemory,
+    compressor: &mut Compressing,
+    at: u64,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let Ready { batch, mut rewritten } = match level {
+        Some(level) => compress(batch, level, memory, compressor)?,
+        None => plain(batch),
+    };
+    let mut out = PositionWriter::resume(out, at, true);
+    out.write(&mut rewritten, &mut Received(batch.spool), |_, _| {})?;
+    Ok(out.finish()?)
+}
+
+fn compress(
+    mut batch: Batch,
+    level: CompressionLevel,
+    memory: &SpoolMemory,
+    compressor: &mut Compressing,
+) -> Outcome {
+    let (_, compressor) = match compressor {
+        Some(compressor) if compressor.0 == level => compressor,
+        other => {
+            let options =
+                CompressOptions { level, mark_frames: true, marks: true, ..CompressOptions::default() };
+            other.insert((level, TransactionCompressor::new(options)?))
+        }
+    };
+    let place = PieceContext { offset: batch.offset, context: batch.context, announced: batch.announced };
+    let size = batch.spool.size();
+    let spool = Spool::new(memory, Vec::new());
+    let rewritten = match batch.spool.in_memory(0..size) {
+        Some(bytes) => compressor.batch(bytes, place, spool)?,
+        None => {
+            let received = &batch.spool;
+            compressor.large(|range| Ok(received.reader(range)), size, place, spool)?
+        }
+    };
+    Ok(Ready { batch, rewritten })
+}
+
+/// Changes only what the position requires.
+fn plain(batch: Batch) -> Ready {
+    let none = Spool::new(&SpoolMemory::new(0), Vec::new());
+    let mut rewritten = Rewritten::new(batch.offset, batch.context, none, false);
+    rewritten.spans.push(RewrittenSpan::Plain(0..batch.spool.size()));
+    Ready { batch, rewritten }
+}
+
+fn write(intake: &Intake, kept: &Lineage, progress: &StoreProgress, ready: Ready) -> Result<()> {
+    let Ready { batch, mut rewritten } = ready;
+    if progress.failed() {
+        return Ok(());
+    }
+    let Batch { spool, offset, gtids, transactions, .. } = batch;
+    let writer = kept.store.writer()?;
+    let Some(begin) = writer.position() else {
+        return Err(Error::Gap {
+            name: kept
+                .store
+                .names()
+                .log(kept.store.positions().map_or(binlogz_store::FileNumber(0), |now| now.written.file)),
+            offset,
+            expected: "the next file: this one was closed".into(),
+        });
+    };
+    let mut append = Append { writer, meters: &intake.telemetry.meters, error: None };
+    let mut placed = Vec::new();
+    let mut out = PositionWriter::resume(&mut append, begin.offset, true);
+    let mut input = Received(spool);
+    let written = out.write(&mut rewritten, &mut input, |_, offset| placed.push(offset));
+    let written = written.and_then(|()| out.finish());
+    if let Some(error) = append.error.take() {
+        return Err(error.into());
+    }
+    written?;
+    // Published only now: no reader sees part of a batch, and an error above leaves none.
+    append.writer.publish()?;
+    drop(append);
+    let marks = rewritten.marks.as_deref();
+    let mut table = lock(&intake.compression_stats);
+    for (index, transaction) in transactions.iter().enumerate() {
+        let made = marks.and_then(|marks| marks.get(index)?.payload_size);
+        transaction.sizes.count(&mut table, transaction.gtid, transaction.committed, made);
+    }
+    drop(table);
+    let mut state = lock(&progress.state);
+    let State { noting, places, .. } = &mut *state;
+    if let Some(places) = places {
+        note(noting, places, &transactions, |index, transaction| match marks {
+            None => {
+                let moved = |at: u64| begin.offset + (at - offset);
+                Some(moved(transaction.range.start)..moved(transaction.range.end))
+            }
+            Some(marks) => {
+                let mark = marks.get(index).filter(|mark| mark.old == transaction.range)?;
+                let at = |span: usize| placed.get(span).copied();
+                Some(at(mark.spans.start)?..at(mark.spans.end)?)
+            }
+        });
+        // If the index can't be written, the next reader that needs it rebuilds it.
+        let durable =
+            kept.store.positions().map(|now| now.durable).filter(|durable| durable.file == begin.file);
+        let _ = durable.map(|durable| places.save(durable.offset, false));
+    }
+    drop(state);
+    intake.written(kept, &gtids);
+    Ok(())
+}
+
+/// Adds a batch's transactions to the index. `stored`: a transaction's current offset. If one is unknown, so are all
+/// later ones, and the index is told that some were missed.
+fn note(
+    noting: &mut Noting,
+    places: &Checkpoints,
+    transactions: &[Transaction],
+    stored: impl Fn(usize, &Transaction) -> Option<Range<u64>>,
+) {
+    for (index, transaction) in transactions.iter().enumerate() {
+        let Some(stored) = stored(index, transaction) else { return noting.missed() };
+        let Transaction { range, gtid, committed, .. } = transaction;
+        let seen = SeenTransaction { stored, gtid: *gtid, committed: *committed };
+        noting.transaction(places, Form::Received, &seen, range.end);
+    }
+}
+
+/// Appends to the store.
+struct Append<'a> {
+    writer: StoreWriter<'a>,
+    meters: &'a Meters,
+    /// Why the last write failed.
+    error: Option<binlogz_store::Error>,
+}
+
+impl Write for Append<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.writer.extend(bytes) {
+            Ok(_) => {
+                self.meters.stored(bytes.len() as u64);
+                Ok(bytes.len())
+            }
+            Err(error) => {
+                let kind = io::Error::other(error.to_string());
+                self.error = Some(error);
+                Err(kind)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Received bytes, unchanged.
+struct Received(Spool);
+
+impl PieceBytes for Received {
+    fn in_memory(&mut self, range: Range<u64>) -> Option<&mut [u8]> {
+        self.0.in_memory(range)
+    }
+
+    fn reader(&mut self, range: Range<u64>) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(self.0.reader(range)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::checkpoints::Indexes;
+
+    const SERVER: &str = "1410447f-e54d-11f1-848d-02fc00000001";
+
+    #[test]
+    fn transactions_whose_place_is_not_known_leave_no_claim_behind() {
+        let indexes = Indexes::new(Arc::new(binlogz_store::MemoryStorage::new()));
+        let places = indexes.of(binlogz_store::FileNumber(1), "binlog.000001", b"head");
+        // Each ends just past a mebibyte, so there is a checkpoint.
+        let transactions: Vec<Transaction> = (1..=6_u64)
+            .map(|number| Transaction {
+                range: (number << 20) - 9..(number << 20) + 9,
+                gtid: Some(format!("{SERVER}:{number}").parse().unwrap()),
+                committed: 1,
+                sizes: Sizes::default(),
+            })
+            .collect();
+        let (first, rest) = transactions.split_at(4);
+        let mut noting = Noting::default();
+        // As if a worker's result did not match what was received.
+        note(&mut noting, &places, first, |index, transaction| {
+            (index != 2).then(|| transaction.range.clone())
+        });
+        note(&mut noting, &places, rest, |_, transaction| Some(transaction.range.clone()));
+        // A replica that lacks the third must not start after it.
+        let behind = |has: &str| {
+            let start = places.behind_gtids(Form::Received, &format!("{SERVER}:{has}").parse().unwrap());
+            start.map(|start| start.stored >> 20)
+        };
+        assert_eq!(behind("1-2:4-6"), Some(2));
+        assert_eq!(behind("1-6"), Some(2), "and one that lacks nothing reads a little in vain");
+    }
+}

@@ -1,0 +1,149 @@
+//! The dumps that are being served, and how far each is: for status, metrics and retention.
+//!
+//! Positions are those of the stored bytes, whatever form the client is served.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use binlogz_store::{FileNumber, Position};
+
+use crate::form::Form;
+
+/// The client of a dump.
+#[derive(Debug, Clone)]
+pub(crate) struct Reader {
+    pub(crate) user: String,
+    pub(crate) peer: SocketAddr,
+    pub(crate) server_id: u32,
+    pub(crate) uuid: String,
+    pub(crate) form: Form,
+    /// The stored log's number.
+    pub(crate) lineage: u64,
+    /// Whether it acknowledges what it is sent.
+    pub(crate) semi_sync: bool,
+}
+
+/// A dump's progress. Written by its thread, read by others.
+#[derive(Debug)]
+pub(crate) struct DumpProgress {
+    place: Mutex<Position>,
+    /// Timestamp of the last transaction sent, in seconds since 1970; 0 if none.
+    timestamp: AtomicU32,
+    bytes: AtomicU64,
+    /// The acknowledged position in the log, and the number of acknowledgements.
+    acknowledged: Mutex<Option<Position>>,
+    acknowledgements: AtomicU64,
+    all_bytes: Arc<AtomicU64>,
+    began: Instant,
+}
+
+/// A snapshot of a dump.
+#[derive(Debug, Clone)]
+pub(crate) struct DumpState {
+    pub(crate) connection: u32,
+    pub(crate) reader: Reader,
+    /// Where the next transaction is read from.
+    pub(crate) place: Position,
+    pub(crate) timestamp: u32,
+    pub(crate) bytes: u64,
+    /// The acknowledged position in the log.
+    pub(crate) acknowledged: Option<Position>,
+    pub(crate) acknowledgements: u64,
+    pub(crate) age: Duration,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Dumps {
+    dumps: Mutex<BTreeMap<u32, (Reader, Arc<DumpProgress>)>>,
+    all_bytes: Arc<AtomicU64>,
+}
+
+impl Dumps {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, (Reader, Arc<DumpProgress>)>> {
+        self.dumps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A dump begins in this file.
+    pub(crate) fn begin(&self, connection: u32, reader: Reader, file: FileNumber) -> Arc<DumpProgress> {
+        let progress = Arc::new(DumpProgress {
+            place: Mutex::new(Position { file, offset: 0 }),
+            timestamp: AtomicU32::new(0),
+            bytes: AtomicU64::new(0),
+            acknowledged: Mutex::new(None),
+            acknowledgements: AtomicU64::new(0),
+            all_bytes: Arc::clone(&self.all_bytes),
+            began: Instant::now(),
+        });
+        self.lock().insert(connection, (reader, Arc::clone(&progress)));
+        progress
+    }
+
+    /// Returns who read it.
+    pub(crate) fn end(&self, connection: u32) -> Option<Reader> {
+        self.lock().remove(&connection).map(|(reader, _)| reader)
+    }
+
+    pub(crate) fn seen(&self) -> Vec<DumpState> {
+        let dumps = self.lock();
+        let seen = dumps.iter().map(|(connection, (reader, progress))| DumpState {
+            connection: *connection,
+            reader: reader.clone(),
+            place: progress.place(),
+            timestamp: progress.timestamp.load(Ordering::Relaxed),
+            bytes: progress.bytes.load(Ordering::Relaxed),
+            acknowledged: progress.last_acknowledged(),
+            acknowledgements: progress.acknowledgements.load(Ordering::Relaxed),
+            age: progress.began.elapsed(),
+        });
+        seen.collect()
+    }
+
+    /// The oldest file of a log that a client reads, from `first` on. Earlier ones come from the archive.
+    pub(crate) fn oldest_file(&self, lineage: u64, first: FileNumber) -> Option<FileNumber> {
+        let dumps = self.lock();
+        let its = dumps.values().filter(|(reader, _)| reader.lineage == lineage);
+        its.map(|(_, progress)| progress.place().file).filter(|file| *file >= first).min()
+    }
+
+    /// Bytes sent to all since the start.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.all_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl DumpProgress {
+    /// The transaction that ends here was sent, or left out.
+    pub(crate) fn passed(&self, file: FileNumber, offset: u64, timestamp: u32) {
+        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Position { file, offset };
+        if timestamp > 0 {
+            self.timestamp.store(timestamp, Ordering::Relaxed);
+        }
+    }
+
+    /// This many more bytes are being sent.
+    pub(crate) fn sent(&self, count: usize) {
+        self.bytes.fetch_add(count as u64, Ordering::Relaxed);
+        self.all_bytes.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    /// The client has everything up to there.
+    pub(crate) fn acknowledged(&self, position: Position) {
+        *self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = Some(position);
+    }
+
+    pub(crate) fn last_acknowledged(&self) -> Option<Position> {
+        *self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts another acknowledgement.
+    pub(crate) fn count_acknowledgement(&self) {
+        self.acknowledgements.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn place(&self) -> Position {
+        *self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

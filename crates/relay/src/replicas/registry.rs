@@ -1,0 +1,61 @@
+//! The connected replicas that have registered, and each one's single dump.
+//!
+//! A replica has one dump: a second one with its uuid (or, without a uuid, its server id) ends the first, as on the
+//! server.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a replica said about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Replica {
+    pub(crate) server_id: u32,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) uuid: String,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    replicas: BTreeMap<u32, Replica>,
+    dumps: BTreeMap<u32, (String, Arc<AtomicBool>)>,
+}
+
+impl Registry {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn register(&self, connection: u32, replica: Replica) {
+        self.lock().replicas.insert(connection, replica);
+    }
+
+    pub(crate) fn replicas(&self) -> Vec<Replica> {
+        self.lock().replicas.values().cloned().collect()
+    }
+
+    /// Begins a dump; `key` identifies its replica, if known. The flag is set when the dump must end.
+    pub(crate) fn begin_dump(&self, connection: u32, key: Option<String>) -> Arc<AtomicBool> {
+        let flag = Arc::new(AtomicBool::new(false));
+        if let Some(key) = key {
+            let mut inner = self.lock();
+            for (_, older) in inner.dumps.values().filter(|(other, _)| *other == key) {
+                older.store(true, Ordering::Release);
+            }
+            inner.dumps.insert(connection, (key, Arc::clone(&flag)));
+        }
+        flag
+    }
+
+    pub(crate) fn leave(&self, connection: u32) {
+        let mut inner = self.lock();
+        inner.replicas.remove(&connection);
+        inner.dumps.remove(&connection);
+    }
+}

@@ -1,0 +1,306 @@
+//! Limits the number of clients, both logged in and logging in.
+//!
+//! Clients that are logging in have slots of their own. When these are full, the next client evicts the one that has
+//! been logging in longest. A client that knows its password logs in within milliseconds, so neither ten thousand
+//! connections nor clients that send a byte a second can keep it out.
+//!
+//! Clients never get the descriptors that the log needs: their number follows from the limit of the process
+//! ([`Limits::within`]), and connections beyond it are not accepted until others have ended.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Shutdown, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Descriptors of a client that is logging in: two for its connection, one for the log's head.
+const DESCRIPTORS_LOGGING_IN: usize = 3;
+/// Descriptors of a logged-in client: two for its connection, two for the stored file being sent, one for lookups in
+/// the meantime, one for a temporary file.
+const DESCRIPTORS_LOGGED_IN: usize = 6;
+/// Evicted connections whose threads have not ended yet.
+const LEAVING_MAX: usize = 8;
+/// The relay's own descriptors: the log (directory, lock, file, index), the source's connection, listeners, HTTP
+/// (17), converters' and receiver's temporary files (24), the archive, retention, standard streams.
+const DESCRIPTORS_RESERVED: usize = 80 + LEAVING_MAX * DESCRIPTORS_LOGGING_IN;
+/// Clients that are logging in get one in this many of the remaining descriptors.
+const LOGGING_IN_SHARE: usize = 4;
+
+/// How many clients to serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Clients logged in at a time.
+    pub connections_max: usize,
+    /// Connections from one address at a time; 0 means any number.
+    pub per_address_max: usize,
+    /// Clients logging in at a time.
+    pub logging_in_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { connections_max: 1000, per_address_max: 0, logging_in_max: 128 }
+    }
+}
+
+impl Limits {
+    /// These limits, lowered to what this many descriptors allow.
+    #[must_use]
+    pub fn within(self, descriptors: u64) -> Limits {
+        let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
+        if self.descriptors() <= descriptors {
+            return self;
+        }
+        let left = descriptors.saturating_sub(DESCRIPTORS_RESERVED);
+        let logging_in = (left / LOGGING_IN_SHARE / DESCRIPTORS_LOGGING_IN).max(1);
+        let logging_in_max = self.logging_in_max.min(logging_in);
+        let left = left.saturating_sub(logging_in_max.saturating_mul(DESCRIPTORS_LOGGING_IN));
+        let connections_max = self.connections_max.min((left / DESCRIPTORS_LOGGED_IN).max(1));
+        Limits { connections_max, logging_in_max, ..self }
+    }
+
+    /// How many descriptors the process needs for these limits.
+    pub fn descriptors(&self) -> usize {
+        let logging_in = self.logging_in_max.saturating_mul(DESCRIPTORS_LOGGING_IN);
+        let logged_in = self.connections_max.saturating_mul(DESCRIPTORS_LOGGED_IN);
+        logging_in.saturating_add(logged_in).saturating_add(DESCRIPTORS_RESERVED)
+    }
+
+    /// Open connections at a time, including those that are about to end.
+    fn open_max(&self) -> usize {
+        self.logging_in_max.max(1).saturating_add(self.connections_max).saturating_add(LEAVING_MAX)
+    }
+}
+
+/// The clients that are logged in or logging in.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    limits: Limits,
+    inner: Mutex<Inner>,
+    closed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Connections that hold descriptors.
+    open: usize,
+    /// By connection number: the oldest first.
+    logging_in: BTreeMap<u32, Arc<TcpStream>>,
+    connected: BTreeMap<u32, IpAddr>,
+    logged_in: usize,
+    turned_away: u64,
+    /// Bytes of all clients' large commands.
+    large: usize,
+}
+
+/// A command up to this size is free.
+pub(crate) const SMALL_COMMAND: usize = 1 << 20;
+/// The total for larger commands of all clients. A dump's GTID set is held as long as its connection.
+const LARGE_COMMANDS_MAX: usize = 256 << 20;
+
+/// A client's slot, until dropped.
+#[derive(Debug)]
+pub(crate) struct Admission<'a> {
+    gate: &'a Gate,
+    connection: u32,
+    is_logged_in: bool,
+    /// Bytes of its largest command, beyond a small one.
+    large: usize,
+}
+
+/// The numbers of clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClientCounts {
+    pub(crate) logged_in: usize,
+    pub(crate) logging_in: usize,
+    pub(crate) turned_away: u64,
+}
+
+impl Gate {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Gate { limits, inner: Mutex::default(), closed: Condvar::new() }
+    }
+
+    /// Waits until there are descriptors for one more connection.
+    pub(crate) fn wait_for_room(&self) {
+        let mut inner = self.lock();
+        while inner.open >= self.limits.open_max() {
+            inner = self.closed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(crate) fn opened(&self) {
+        self.lock().open += 1;
+    }
+
+    pub(crate) fn closed(&self) {
+        self.lock().open -= 1;
+        self.closed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a slot for a new connection; `None` if its address is at its limit.
+    pub(crate) fn admit(
+        &self,
+        connection: u32,
+        stream: &Arc<TcpStream>,
+        address: IpAddr,
+    ) -> Option<Admission<'_>> {
+        let mut inner = self.lock();
+        let most = self.limits.per_address_max;
+        if most > 0 && inner.connected.values().filter(|other| **other == address).count() >= most {
+            inner.turned_away += 1;
+            return None;
+        }
+        while inner.logging_in.len() >= self.limits.logging_in_max.max(1) {
+            let Some((_, oldest)) = inner.logging_in.pop_first() else { break };
+            // Its thread sees the end of the connection.
+            let _ = oldest.shutdown(Shutdown::Both);
+            inner.turned_away += 1;
+        }
+        inner.logging_in.insert(connection, Arc::clone(stream));
+        inner.connected.insert(connection, address);
+        Some(Admission { gate: self, connection, is_logged_in: false, large: 0 })
+    }
+
+    /// Counts a connection that was turned away elsewhere.
+    pub(crate) fn turned_away(&self) {
+        self.lock().turned_away += 1;
+    }
+
+    pub(crate) fn counts(&self) -> ClientCounts {
+        let inner = self.lock();
+        ClientCounts {
+            logged_in: inner.logged_in,
+            logging_in: inner.logging_in.len(),
+            turned_away: inner.turned_away,
+        }
+    }
+}
+
+impl Admission<'_> {
+    /// Moves to a logged-in slot; `false` if there is no room.
+    pub(crate) fn log_in(&mut self) -> bool {
+        let mut inner = self.gate.lock();
+        inner.logging_in.remove(&self.connection);
+        if self.is_logged_in || inner.logged_in >= self.gate.limits.connections_max {
+            inner.turned_away += 1;
+            return false;
+        }
+        inner.logged_in += 1;
+        self.is_logged_in = true;
+        true
+    }
+
+    /// Whether there is memory for a command of this size. The client then owns that memory until it leaves.
+    pub(crate) fn may_hold(&mut self, size: usize) -> bool {
+        let more = size.saturating_sub(SMALL_COMMAND).saturating_sub(self.large);
+        if more == 0 {
+            return true;
+        }
+        let mut inner = self.gate.lock();
+        if inner.large + more > LARGE_COMMANDS_MAX {
+            return false;
+        }
+        inner.large += more;
+        self.large += more;
+        true
+    }
+}
+
+impl Drop for Admission<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.gate.lock();
+        inner.logging_in.remove(&self.connection);
+        inner.connected.remove(&self.connection);
+        inner.logged_in -= usize::from(self.is_logged_in);
+        inner.large -= self.large;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    /// Both ends of a connection.
+    fn pair() -> (Arc<TcpStream>, TcpStream) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (Arc::new(listener.accept().unwrap().0), client)
+    }
+
+    #[test]
+    fn clients_are_no_more_than_descriptors_allow() {
+        let limits = Limits::default();
+        assert_eq!(limits.within(limits.descriptors() as u64), limits);
+        for descriptors in [0, 64, 120, 256, 1024, 4096, limits.descriptors() as u64 - 1, u64::MAX] {
+            let within = limits.within(descriptors);
+            assert!(within.connections_max >= 1 && within.logging_in_max >= 1);
+            assert!(within.connections_max <= 1000 && within.logging_in_max <= 128);
+            if descriptors > 120 {
+                assert!(within.descriptors() as u64 <= descriptors, "{descriptors}: {within:?}");
+            }
+        }
+        let small = limits.within(256);
+        assert!(small.connections_max >= 16 && small.logging_in_max >= 8, "{small:?}");
+        let few = Limits { connections_max: 3, per_address_max: 2, logging_in_max: 5 };
+        assert_eq!(few.within(256), few);
+    }
+
+    #[test]
+    fn what_is_over_the_limit_waits_until_descriptors_are_closed() {
+        let gate = Gate::new(Limits { connections_max: 1, per_address_max: 0, logging_in_max: 1 });
+        let most = gate.limits.open_max();
+        (0..most).for_each(|_| gate.opened());
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| gate.wait_for_room());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(!waiting.is_finished());
+            gate.closed();
+            waiting.join().unwrap();
+        });
+        gate.wait_for_room();
+    }
+
+    #[test]
+    fn large_commands_of_all_clients_have_a_bound() {
+        let gate = Gate::new(Limits::default());
+        let here = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let (stream, _client) = pair();
+        let mut places: Vec<_> = (0..6).map(|number| gate.admit(number, &stream, here).unwrap()).collect();
+        let large = 64 << 20;
+        let taken: Vec<bool> =
+            places.iter_mut().map(|place| place.may_hold(large) && place.may_hold(large)).collect();
+        assert_eq!(taken, [true, true, true, true, false, false]);
+        assert!(places.iter_mut().all(|place| place.may_hold(SMALL_COMMAND)), "small ones cost nothing");
+        places.remove(0);
+        let taken: Vec<bool> = places.iter_mut().map(|place| place.may_hold(large)).collect();
+        assert_eq!(taken, [true, true, true, true, false]);
+        places.clear();
+        assert_eq!(gate.lock().large, 0);
+    }
+
+    #[test]
+    fn who_stands_in_the_door_longest_makes_room() {
+        let gate = Gate::new(Limits { connections_max: 1, per_address_max: 3, logging_in_max: 2 });
+        let here = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let ((first, mut slow), (second, _other), (third, _last)) = (pair(), pair(), pair());
+        let _first = gate.admit(1, &first, here).unwrap();
+        let mut second_place = gate.admit(2, &second, here).unwrap();
+        let mut third_place = gate.admit(3, &third, here).unwrap();
+        assert_eq!(slow.read(&mut [0]).unwrap(), 0, "the first is sent away");
+        assert_eq!(gate.counts(), ClientCounts { logged_in: 0, logging_in: 2, turned_away: 1 });
+        assert!(gate.admit(4, &third, here).is_none(), "three from one address");
+        assert!(gate.admit(4, &third, "127.0.0.2".parse().unwrap()).is_some());
+        assert!(second_place.log_in());
+        assert!(!third_place.log_in(), "one is inside");
+        drop(second_place);
+        assert!(third_place.log_in());
+        drop(third_place);
+        assert_eq!(gate.counts().logged_in, 0);
+    }
+}

@@ -1,0 +1,72 @@
+//! Clients: their connections, logins and dumps.
+//!
+//! In come connections. Out goes the log in the form that each client can read (`forms`), and answers to statements
+//! (`statements`). `replicas` records which replicas there are and how far they have got. `binlogz_wire` implements
+//! the protocol.
+//!
+//! * `server` accepts connections and takes commands; `server/dump` resolves a request for the log;
+//! * `admission` limits the number of clients, `accounts` checks logins, `transport` does TLS, `own_certificate` makes what
+//!   it needs;
+//! * `upstream` is a client's own connection to the source, for what the relay does not answer;
+//! * `sender` serves a dump until the client leaves, through `sink`, which cuts events into packets;
+//! * `older_collations` replaces names that older servers don't know;
+//! * `semi_sync` asks a replica for its acknowledgements;
+//! * `pins` remembers which form a client is served, `last_served` which log; `recent` bounds both.
+
+pub(crate) mod accounts;
+pub(crate) mod admission;
+pub(crate) mod last_served;
+pub(crate) mod older_collations;
+pub(crate) mod own_certificate;
+pub(crate) mod pins;
+pub(crate) mod recent;
+pub(crate) mod semi_sync;
+pub(crate) mod sender;
+pub(crate) mod server;
+pub(crate) mod sink;
+pub(crate) mod transport;
+pub(crate) mod upstream;
+
+use std::sync::Arc;
+
+use crate::form::FormPolicy;
+use crate::forms::conversions::Conversions;
+use crate::housekeeping::Housekeeping;
+use crate::log::lineages::Lineages;
+use crate::replicas::acknowledgements::Acknowledgements;
+use crate::replicas::dumps::Dumps;
+use crate::replicas::registry::Registry;
+use crate::statements::Statements;
+use crate::telemetry::Telemetry;
+use accounts::Accounts;
+use admission::Gate;
+use last_served::LastServed;
+use pins::Pins;
+use transport::ServerTls;
+use upstream::ForwardOptions;
+
+/// State shared by all clients' threads.
+pub(crate) struct Server {
+    pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) lineages: Arc<Lineages>,
+    pub(crate) conversions: Arc<Conversions>,
+    pub(crate) housekeeping: Arc<Housekeeping>,
+    pub(crate) statements: Statements,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) dumps: Arc<Dumps>,
+    pub(crate) acknowledgements: Arc<Acknowledgements>,
+    pub(crate) gate: Gate,
+    pub(crate) accounts: Accounts,
+    pub(crate) pins: Pins,
+    pub(crate) served: LastServed,
+    pub(crate) tls: Option<ServerTls>,
+    pub(crate) requires_tls: bool,
+    /// Whether clients may log in with `mysql_native_password`.
+    pub(crate) native_password: bool,
+    /// Whether replicas may acknowledge what they are sent.
+    pub(crate) semi_sync: bool,
+    /// Whether and how statements are forwarded to the source.
+    pub(crate) forward: Option<ForwardOptions>,
+    /// The form of a client whose account has none.
+    pub(crate) form: FormPolicy,
+}

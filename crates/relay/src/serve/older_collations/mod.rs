@@ -1,0 +1,301 @@
+//! Collations that only MySQL 8.0 and later have, replaced in events for older replicas.
+//!
+//! ```text
+//! event                            what names a collation
+//! Query, Execute_load_query        status variables 4, 8 and 18: numbers of two bytes; the statement: names after COLLATE
+//! User_var                         a number of four bytes
+//! ```
+//!
+//! MySQL 5.6 and 5.7 and MariaDB before 11.4.5 stop at the first transaction of a session with the default collation
+//! of 8.0 ("Character set '#255' is not a compiled character set"), whatever its tables have.
+//!
+//! An event keeps its length, so everything after it keeps its position: numbers have a fixed size, and each name is
+//! replaced by one that is no longer ([`names`]), padded with spaces. So this needs no form with files and positions
+//! of its own: a replica resumes in the same file at the same position, translated or not. If we can't be certain of
+//! a name, we refuse it, and the dump ends before that event.
+
+mod names;
+mod statement;
+
+use binlogz_binlog::event::{
+    ExecuteLoadQueryEvent, QueryEvent, StatusVariable, StatusVariables, UserVarEvent, UserVarValue,
+};
+use binlogz_binlog::frame::encode_event;
+use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventType};
+
+use names::{StandIn, number_for, stand_in};
+use statement::{SqlMode, named_collations};
+
+/// Client character sets in which one byte of a character may look like a quote or a backslash: big5, sjis, gbk,
+/// cp932, gb18030.
+const TRICKY_CHARSETS: [u16; 11] = [1, 84, 13, 88, 28, 87, 95, 96, 248, 249, 250];
+
+/// Whether an event may name a collation.
+pub(crate) fn may_name_collations(event_type: EventType) -> bool {
+    [EventType::QUERY, EventType::EXECUTE_LOAD_QUERY, EventType::USER_VAR].contains(&event_type)
+}
+
+/// Returns the event, of the same length, with collations that older servers know; `None` if it needs no change. A
+/// damaged event is left unchanged, so that the replica sees the damage.
+///
+/// # Errors
+///
+/// Why we can't tell which collations the statement names.
+pub(crate) fn for_older(event: &[u8], checksum: ChecksumAlgorithm) -> Result<Option<Vec<u8>>, String> {
+    let Ok(frame) = EventFrame::from_bytes(event, checksum.size()) else { return Ok(None) };
+    let is_damaged = frame.stored_checksum().is_some_and(|stored| stored != frame.computed_checksum());
+    if is_damaged {
+        return Ok(None);
+    }
+    let body = match frame.event_type() {
+        EventType::QUERY => QueryEvent::decode(frame.body()).ok().map(|event| query(&event)),
+        EventType::EXECUTE_LOAD_QUERY => {
+            ExecuteLoadQueryEvent::decode(frame.body()).ok().map(|event| load(&event))
+        }
+        EventType::USER_VAR => UserVarEvent::decode(frame.body()).ok().map(|event| Ok(user_variable(&event))),
+        _ => None,
+    };
+    let body = body.transpose()?.flatten();
+    // An event of another length would move what follows it.
+    Ok(body
+        .map(|body| encode_event(*frame.header(), &body, checksum))
+        .filter(|translated| translated.len() == event.len() && translated != event))
+}
+
+fn query(event: &QueryEvent<'_>) -> Result<Option<Vec<u8>>, String> {
+    with_older_names(event, |event| event.encode().ok())
+}
+
+fn load(event: &ExecuteLoadQueryEvent<'_>) -> Result<Option<Vec<u8>>, String> {
+    with_older_names(&event.query, |query| ExecuteLoadQueryEvent { query: *query, ..*event }.encode().ok())
+}
+
+fn with_older_names(
+    event: &QueryEvent<'_>,
+    encode: impl Fn(&QueryEvent<'_>) -> Option<Vec<u8>>,
+) -> Result<Option<Vec<u8>>, String> {
+    let mut statement = event.statement.to_vec();
+    let session = Session::of(event.status_variables);
+    session.replace_names(&mut statement)?;
+    let Some(variables) = older_variables(event.status_variables) else { return Ok(None) };
+    let status_variables = StatusVariables(&variables);
+    Ok(encode(&QueryEvent { status_variables, statement: &statement, ..*event }))
+}
+
+/// The same variables with numbers that older servers know.
+fn older_variables(variables: StatusVariables<'_>) -> Option<Vec<u8>> {
+    let older = |number: u16| number_for(u64::from(number)).unwrap_or(number);
+    let mut bytes = Vec::with_capacity(variables.0.len());
+    for variable in variables.iter() {
+        let variable = match variable.ok()? {
+            StatusVariable::Charset { client, connection, server } => StatusVariable::Charset {
+                client: older(client),
+                connection: older(connection),
+                server: older(server),
+            },
+            StatusVariable::CharsetDatabase(number) => StatusVariable::CharsetDatabase(older(number)),
+            StatusVariable::DefaultCollationForUtf8mb4(number) => {
+                StatusVariable::DefaultCollationForUtf8mb4(older(number))
+            }
+            other => other,
+        };
+        variable.encode(&mut bytes).ok()?;
+    }
+    Some(bytes)
+}
+
+fn user_variable(event: &UserVarEvent<'_>) -> Option<Vec<u8>> {
+    let value = event.value?;
+    let collation = u32::from(number_for(u64::from(value.collation))?);
+    UserVarEvent { value: Some(UserVarValue { collation, ..value }), ..*event }.encode().ok()
+}
+
+/// The session settings that decide how a statement is parsed.
+struct Session {
+    mode: SqlMode,
+    /// The number of a collation of its character set.
+    client: u16,
+}
+
+impl Session {
+    fn of(variables: StatusVariables<'_>) -> Self {
+        let mut session = Session { mode: SqlMode(0), client: 0 };
+        for variable in variables.iter().flatten() {
+            match variable {
+                StatusVariable::SqlMode(bits) => session.mode = SqlMode(bits),
+                StatusVariable::Charset { client, .. } => session.client = client,
+                _ => {}
+            }
+        }
+        session
+    }
+
+    fn replace_names(&self, statement: &mut [u8]) -> Result<(), String> {
+        if !names::may_be_in(statement) {
+            return Ok(());
+        }
+        let found = named_collations(statement, self.mode)
+            .ok_or("a text or comment of the statement has no end: its collations can't be told")?;
+        for named in found {
+            let name = statement.get(named.name.clone()).unwrap_or_default();
+            let name = String::from_utf8_lossy(name).into_owned();
+            match stand_in(&name) {
+                StandIn::NotNeeded => {}
+                StandIn::None => {
+                    return Err(format!("servers before 8.0 have nothing like collation {name}"));
+                }
+                StandIn::Is(_) if TRICKY_CHARSETS.contains(&self.client) => {
+                    return Err(format!(
+                        "the statement's character set (that of collation {}) does not let us tell where it names {name}",
+                        self.client
+                    ));
+                }
+                StandIn::Is(older) => {
+                    named.write(statement, &older).ok_or_else(|| format!("{older} is longer than {name}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use binlogz_binlog::event::UserVarType;
+    use binlogz_binlog::{EventHeader, HeaderFlags};
+
+    use super::*;
+
+    const CRC32: ChecksumAlgorithm = ChecksumAlgorithm::CRC32;
+
+    fn event(event_type: EventType, body: &[u8], checksum: ChecksumAlgorithm) -> Vec<u8> {
+        let header = EventHeader {
+            timestamp: 7,
+            event_type,
+            server_id: 1,
+            event_size: 0,
+            end_log_pos: 4711,
+            flags: HeaderFlags::default(),
+        };
+        encode_event(header, body, checksum)
+    }
+
+    fn variables(client: u16, others: u16) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for variable in [
+            StatusVariable::SqlMode(0),
+            StatusVariable::Charset { client, connection: others, server: others },
+            StatusVariable::CharsetDatabase(others),
+            StatusVariable::Microseconds(5),
+            StatusVariable::DefaultCollationForUtf8mb4(others),
+            StatusVariable::Unknown(&[99, 255, 0]),
+        ] {
+            variable.encode(&mut bytes).unwrap();
+        }
+        bytes
+    }
+
+    fn query_of(variables: &[u8], statement: &str, checksum: ChecksumAlgorithm) -> Vec<u8> {
+        let query = QueryEvent {
+            thread_id: 1,
+            exec_time: 0,
+            error_code: 0,
+            status_variables: StatusVariables(variables),
+            database: b"shop",
+            statement: statement.as_bytes(),
+        };
+        event(EventType::QUERY, &query.encode().unwrap(), checksum)
+    }
+
+    /// Translates a statement of a session with these collations.
+    fn translated(statement: &str, client: u16) -> Result<Option<Vec<u8>>, String> {
+        for_older(&query_of(&variables(client, 45), statement, CRC32), CRC32)
+    }
+
+    #[test]
+    fn numbers_are_replaced_and_nothing_moves() {
+        for checksum in [CRC32, ChecksumAlgorithm::NONE] {
+            let new = query_of(&variables(255, 278), "BEGIN", checksum);
+            let old = query_of(&variables(224, 46), "BEGIN", checksum);
+            assert_eq!(for_older(&new, checksum).unwrap().as_deref(), Some(old.as_slice()));
+            assert_eq!(for_older(&old, checksum), Ok(None));
+        }
+        // MariaDB's own numbers and unknown ones are kept.
+        assert_eq!(for_older(&query_of(&variables(2304, 2048), "BEGIN", CRC32), CRC32), Ok(None));
+    }
+
+    #[test]
+    fn names_are_replaced_in_statements() {
+        let statement =
+            "CREATE TABLE t (a TEXT COLLATE utf8mb4_0900_bin, b INT) COLLATE='utf8mb4_0900_ai_ci'";
+        let expected = "CREATE TABLE t (a TEXT COLLATE utf8mb4_bin     , b INT) COLLATE='utf8mb4_unicode_ci'";
+        let expected = query_of(&variables(45, 45), expected, CRC32);
+        assert_eq!(translated(statement, 45), Ok(Some(expected)));
+        assert_eq!(translated("INSERT INTO t VALUES ('COLLATE utf8mb4_0900_bin')", 45), Ok(None));
+
+        let file = "LOAD DATA INFILE 'x' INTO TABLE t SET a = 'b' COLLATE utf8mb4_0900_as_cs";
+        let variables = variables(255, 255);
+        let load = |variables: &[u8], statement: &str| {
+            let query = QueryEvent {
+                thread_id: 1,
+                exec_time: 0,
+                error_code: 0,
+                status_variables: StatusVariables(variables),
+                database: b"",
+                statement: statement.as_bytes(),
+            };
+            let event = ExecuteLoadQueryEvent {
+                query,
+                file_id: 1,
+                file_name_start: 10,
+                file_name_end: 20,
+                duplicate_handling: binlogz_binlog::event::DuplicateHandling::ERROR,
+            };
+            event.encode().unwrap()
+        };
+        let loaded = event(EventType::EXECUTE_LOAD_QUERY, &load(&variables, file), CRC32);
+        let older = file.replace("utf8mb4_0900_as_cs", "utf8mb4_bin       ");
+        let older = load(&super::tests::variables(224, 224), &older);
+        let older = event(EventType::EXECUTE_LOAD_QUERY, &older, CRC32);
+        assert_eq!(for_older(&loaded, CRC32), Ok(Some(older)));
+    }
+
+    #[test]
+    fn what_is_not_certain_is_refused() {
+        let error = translated("CREATE TABLE t (a TEXT) COLLATE utf8mb4_xx_0900_ai_ci", 45).unwrap_err();
+        assert_eq!(error, "servers before 8.0 have nothing like collation utf8mb4_xx_0900_ai_ci");
+        let error =
+            translated("CREATE TABLE t (a TEXT COMMENT 'x) COLLATE utf8mb4_0900_bin", 45).unwrap_err();
+        assert!(error.starts_with("a text or comment"), "{error}");
+        let error = translated("CREATE TABLE t (a TEXT) COLLATE utf8mb4_0900_bin", 28).unwrap_err();
+        assert!(error.starts_with("the statement's character set"), "{error}");
+        assert!(translated("CREATE TABLE t (a TEXT) COLLATE gbk_bin", 28).unwrap().is_none());
+    }
+
+    #[test]
+    fn user_variables_have_a_collation() {
+        let with = |collation| {
+            let value =
+                UserVarValue { value_type: UserVarType::STRING, collation, bytes: b"x", flags: Some(0) };
+            let body = UserVarEvent { name: b"a", value: Some(value) }.encode().unwrap();
+            event(EventType::USER_VAR, &body, CRC32)
+        };
+        assert_eq!(for_older(&with(255), CRC32), Ok(Some(with(224))));
+        assert_eq!(for_older(&with(45), CRC32), Ok(None));
+        let null = UserVarEvent { name: b"a", value: None }.encode().unwrap();
+        assert_eq!(for_older(&event(EventType::USER_VAR, &null, CRC32), CRC32), Ok(None));
+    }
+
+    #[test]
+    fn damage_stays_visible() {
+        let whole = query_of(&variables(255, 255), "BEGIN", CRC32);
+        assert!(for_older(&whole, CRC32).unwrap().is_some());
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x10;
+            assert_eq!(for_older(&damaged, CRC32), Ok(None), "byte {at}");
+            assert_eq!(for_older(&whole[..at], CRC32), Ok(None), "the first {at} bytes");
+        }
+    }
+}

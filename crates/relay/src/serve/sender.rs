@@ -1,0 +1,391 @@
+//! Serves a dump: the durable log from a position on, in one form, until the client leaves.
+//!
+//! ```text
+//! for each file   fake rotate · format description · what follows, from translate.rs
+//! in GTID mode    what the client has is left out; a heartbeat tells how far
+//! at the end      heartbeats, or the end of a dump that does not wait
+//! ```
+//!
+//! For a client that begins in the middle of a file, we read from the nearest checkpoint before that
+//! (`checkpoints.rs`).
+
+mod ahead;
+mod asking;
+mod silence;
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_binlog::{ChecksumAlgorithm, EventType, MAGIC};
+use binlogz_store::{FileNumber, Position};
+
+use crate::error::{Error, Result};
+use crate::form::Form;
+use crate::forms::block::Block;
+use crate::forms::damage::behind_damage;
+use crate::forms::translate::{OpenedFile, Translator};
+use crate::forms::{Forms, artificial_events};
+use crate::housekeeping::{Housekeeping, archiving};
+use crate::log::brought_back::FileLease;
+use crate::log::groups::Group;
+use crate::log::lineages::Lineage;
+use crate::log::parts::FormFile;
+use crate::receive::intake::Intake;
+use crate::replicas::dumps::DumpProgress;
+use crate::serve::Server;
+use crate::serve::semi_sync::SemiSync;
+use crate::serve::sink::EventSink;
+use ahead::Ahead;
+
+/// How often an idle dump checks that its client is still connected.
+pub(crate) const TICK: Duration = Duration::from_millis(500);
+/// How long a client that is ahead of the relay may wait: it was switched here from the source itself.
+pub(crate) const AHEAD_MAX: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(crate) struct Dump {
+    pub(crate) form: Form,
+    pub(crate) file: FormFile,
+    /// The offset in that file, as the form counts.
+    pub(crate) from: u64,
+    /// The GTIDs that the client has; `None` if it uses positions.
+    pub(crate) has: Option<GtidSet>,
+    pub(crate) non_blocking: bool,
+    pub(crate) heartbeat_period: Option<Duration>,
+    pub(crate) heartbeat_v2: bool,
+    /// The checksum that the client announced; `None` if it announced none.
+    pub(crate) checksum: Option<ChecksumAlgorithm>,
+    /// Keeps the file in place if it was brought back.
+    pub(crate) lease: Option<FileLease>,
+    /// Set when another dump of the same replica begins.
+    pub(crate) superseded: Arc<AtomicBool>,
+    /// The dump's progress, for others to read.
+    pub(crate) progress: Arc<DumpProgress>,
+    /// Present if the client acknowledges what it is sent.
+    pub(crate) semi_sync: Option<SemiSync>,
+}
+
+/// How a file ended.
+enum FileEnd {
+    /// Another file follows.
+    File,
+    /// Another file follows, from the same stored file.
+    Part,
+    /// The end of the log, in a dump that does not wait.
+    Log,
+}
+
+pub(crate) struct Sender<'a> {
+    housekeeping: &'a Housekeeping,
+    intake: &'a Intake,
+    forms: Forms<'a>,
+    kept: &'a Lineage,
+    dump: Dump,
+    log: Translator<'a, EventSink>,
+    /// The end of what was left out since something was last sent.
+    left_out_to: Option<u64>,
+    /// What the sink was last told.
+    sink_leaves_out: bool,
+    /// Whether the next transactions come in blocks shared by all readers.
+    in_blocks: bool,
+}
+
+impl<'a> Sender<'a> {
+    /// `opened`: the beginning of the requested file.
+    pub(crate) fn new(
+        server: &'a Server,
+        forms: Forms<'a>,
+        dump: Dump,
+        opened: OpenedFile,
+        sink: EventSink,
+    ) -> Self {
+        let log = Translator::from(forms, opened, sink);
+        Sender {
+            housekeeping: &server.housekeeping,
+            intake: &server.statements.intake,
+            forms,
+            kept: forms.kept,
+            dump,
+            log,
+            left_out_to: None,
+            sink_leaves_out: false,
+            in_blocks: false,
+        }
+    }
+
+    /// The sink to send to.
+    pub(crate) fn sink(&mut self) -> Result<&mut EventSink> {
+        self.log.sink()
+    }
+
+    /// Sends until the client leaves, or until the log ends in a dump that does not wait.
+    pub(crate) fn run(&mut self) -> Result<()> {
+        let first = MAGIC.len() as u64;
+        let mut announced = self.dump.checksum.unwrap_or(ChecksumAlgorithm::NONE);
+        loop {
+            self.begin_file(announced)?;
+            let ended = self.send_file();
+            let (store, file) = (&self.kept.store, self.log.file());
+            let ended = ended.map_err(|error| error.in_stored(|| store.names().log(file)));
+            self.log.finish_file();
+            match ended? {
+                FileEnd::Log => return self.sink()?.flush().map_err(broken),
+                FileEnd::Part => {
+                    announced = self.log.head().checksum();
+                    self.log.turn_to_next_part()?;
+                    self.dump.from = first;
+                    continue;
+                }
+                FileEnd::File => {}
+            }
+            announced = self.log.head().checksum();
+            self.turn_to_next()?;
+            self.dump.from = first;
+        }
+    }
+
+    /// Continues in the next file, which is brought back if it was purged.
+    fn turn_to_next(&mut self) -> Result<()> {
+        let file = self.log.file();
+        // The next file may need its room.
+        self.dump.lease = None;
+        loop {
+            let numbers: Vec<_> = self.kept.store.logs()?.iter().map(|log| log.number).collect();
+            let next = match numbers.first() {
+                // A log that was purged completely has no files.
+                None => Some(file.next()),
+                Some(first) if *first > file => Some(file.next()),
+                Some(_) => numbers.iter().copied().find(|number| *number > file),
+            };
+            let next = next.ok_or_else(|| Error::Refused("could not find next log".into()))?;
+            // From here on it can't be purged, unless it is already.
+            self.dump.progress.passed(next, 0, 0);
+            self.dump.lease = archiving::lease(self.housekeeping, self.kept, next)?;
+            match self.log.turn_to(next) {
+                Err(Error::Store(_)) if self.dump.lease.is_none() && !self.is_there(next)? => {}
+                turned => return turned,
+            }
+        }
+    }
+
+    fn is_there(&self, file: FileNumber) -> Result<bool> {
+        Ok(self.kept.store.logs()?.iter().any(|log| log.number == file))
+    }
+
+    fn name(&self) -> String {
+        self.log.name()
+    }
+
+    /// Sends rotate and format description. The first rotate has a checksum if the client announced one, the others
+    /// if the last file's events have one.
+    fn begin_file(&mut self, rotate_checksum: ChecksumAlgorithm) -> Result<()> {
+        let head = self.log.head().clone();
+        let (from, first) = (self.dump.from, MAGIC.len() as u64);
+        let rotate =
+            artificial_events::fake_rotate(head.header.server_id, &self.name(), from, rotate_checksum);
+        self.sink()?.say(&rotate).map_err(broken)?;
+        if head.checksum() != ChecksumAlgorithm::NONE && self.dump.checksum.is_none() {
+            return Err(Error::Refused(
+                "Replica can not handle replication events with the checksum that source is configured to log"
+                    .into(),
+            ));
+        }
+        let behind = from > first;
+        // A replica that has some of it must not drop its temporary tables.
+        let created_counts = !behind && self.dump.has.as_ref().is_none_or(GtidSet::is_empty);
+        let description =
+            artificial_events::format_description(&head, behind && self.dump.has.is_none(), created_counts);
+        let end = head.end();
+        self.dump.progress.passed(self.log.file(), self.log.part().stored, 0);
+        if from > first && from < end {
+            return Err(Error::Refused("the requested position is inside the format description".into()));
+        }
+        let start = match &self.dump.has {
+            Some(has) if !behind => match behind_damage(self.forms, self.dump.form, self.log.part(), has)? {
+                Some(start) => Some(start),
+                None => self.log.behind_gtids(has),
+            },
+            _ => self.log.before(from),
+        };
+        if let Some(start) = start {
+            self.log.begin_at(&start)?;
+            // The client has everything before that.
+            let had = Position { file: self.log.file(), offset: self.log.walker().offset() };
+            self.dump.semi_sync.iter_mut().for_each(|semi_sync| semi_sync.had(had));
+        }
+        let position = self.log.offset();
+        if position > end && !behind {
+            self.left_out_to = Some(position);
+        }
+        let sink = self.sink()?;
+        sink.begin_file(position, from.max(end), head.checksum());
+        sink.say(&description).map_err(broken)
+    }
+
+    fn send_file(&mut self) -> Result<FileEnd> {
+        let mut ahead = Ahead::new();
+        let mut durable = None;
+        if self.log.is_in_front() {
+            self.leave_out_what_is_had(EventType::PREVIOUS_GTIDS, None)?;
+        }
+        self.log.put_front()?;
+        loop {
+            self.check_superseded()?;
+            if self.kept.is_abandoned() {
+                // When the client reconnects, we find out what it may have of the other log.
+                self.sink()?.flush().map_err(broken)?;
+                return Ok(FileEnd::Log);
+            }
+            if self.in_blocks {
+                match self.log.block()? {
+                    Some(shared) => shared.block().map_or(Ok(()), |block| self.block(block))?,
+                    None => self.in_blocks = false,
+                }
+                continue;
+            }
+            if let Some(group) = self.log.walker().next()? {
+                if self.log.is_cut(&group)? {
+                    self.leave_out_what_is_had(EventType::ROTATE, None)?;
+                    self.log.put_end(&group)?;
+                    return self.end_file(FileEnd::Part);
+                }
+                match self.log.is_converted(&group) {
+                    true => {
+                        self.log.walker().move_to(group.begin);
+                        self.in_blocks = true;
+                    }
+                    false => self.group(&group)?,
+                }
+                continue;
+            }
+            let retired = self.kept.is_retired();
+            // The walker has seen everything that was durable before it ran out of transactions.
+            let now = self.kept.store.positions().map(|now| now.durable);
+            if now != durable {
+                durable = now;
+                continue;
+            }
+            if durable.is_some_and(|durable| durable.file > self.log.file()) {
+                let walker = self.log.walker();
+                let (offset, end) = (walker.offset(), walker.end()?);
+                if offset != end {
+                    let name = self.kept.store.names().log(self.log.file());
+                    return Err(Error::DamagedLog(format!(
+                        "binlog truncated in the middle of event: {name} at {offset}, {} bytes are left",
+                        end.saturating_sub(offset)
+                    )));
+                }
+                if let Some(left) = self.log.walker().left() {
+                    self.group(&left)?;
+                }
+                self.tell_left_out()?;
+                return self.end_file(FileEnd::File);
+            }
+            self.tell_left_out()?;
+            let non_blocking = self.dump.non_blocking;
+            let sink = self.sink()?;
+            sink.flush().map_err(broken)?;
+            if sink.position() < sink.from() {
+                self.check_ahead(&mut ahead)?;
+            }
+            if non_blocking || retired {
+                return Ok(FileEnd::Log);
+            }
+            self.wait(durable)?;
+        }
+    }
+
+    /// The file ended: the client must not have asked for a position past its end.
+    fn end_file(&mut self, ended: FileEnd) -> Result<FileEnd> {
+        let sink = self.sink()?;
+        match sink.position() < sink.from() {
+            true => Err(behind_the_end()),
+            false => Ok(ended),
+        }
+    }
+
+    fn check_superseded(&self) -> Result<()> {
+        if self.dump.superseded.load(Ordering::Acquire) {
+            return Err(Error::Refused(
+                "A replica with the same server_uuid/server_id as this replica has connected to the source"
+                    .into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Sends or leaves out a transaction, or an event between transactions.
+    fn group(&mut self, group: &Group) -> Result<()> {
+        let left_out = self.leave_out_what_is_had(group.first.event_type, group.gtid)?;
+        let end = self.log.offset() + group.size();
+        let unseen = left_out || end <= self.dump.from;
+        // Transactions whose size changes come in blocks.
+        let asked = self.ask(group.end, end, !unseen && group.is_transaction)?;
+        match unseen && self.log.keeps_size(group) {
+            true => self.log.pass(group)?,
+            false => self.log.put(group)?,
+        }
+        if group.is_transaction {
+            self.note_sent(group.end, unseen, asked);
+        }
+        self.passed(group.end, group.first.timestamp, left_out)
+    }
+
+    /// Sends or leaves out converted transactions.
+    fn block(&mut self, block: &Block) -> Result<()> {
+        for placed in block.transactions() {
+            let left_out = self.leave_out_what_is_had(placed.event_type, placed.gtid)?;
+            let unseen = left_out || placed.at.end <= self.dump.from;
+            let asked = self.ask(placed.stored.end, placed.at.end, !unseen && placed.event_type.is_gtid())?;
+            self.log.put_shared(block, placed, unseen)?;
+            self.note_sent(placed.stored.end, unseen, asked);
+            self.passed(placed.stored.end, placed.timestamp, left_out)?;
+        }
+        self.log.behind(block);
+        Ok(())
+    }
+
+    /// Returns whether the client has this transaction. If not, first tells it how far transactions were left out.
+    fn leave_out_what_is_had(&mut self, event_type: EventType, gtid: Option<Gtid>) -> Result<bool> {
+        let mut left_out = false;
+        if let Some(has) = &self.dump.has {
+            if event_type == EventType::ANONYMOUS_GTID {
+                return Err(Error::Refused(format!(
+                    "Cannot replicate anonymous transaction when AUTO_POSITION = 1, at file {}, position {}.",
+                    self.name(),
+                    self.log.offset()
+                )));
+            }
+            left_out = gtid.is_some_and(|gtid| has.contains(&gtid));
+        }
+        if !left_out {
+            self.tell_left_out()?;
+        }
+        if self.sink_leaves_out != left_out {
+            self.sink()?.leave_out = left_out;
+            self.sink_leaves_out = left_out;
+        }
+        Ok(left_out)
+    }
+
+    fn passed(&mut self, stored_end: u64, timestamp: u32, left_out: bool) -> Result<()> {
+        self.dump.progress.passed(self.log.file(), stored_end, timestamp);
+        if left_out {
+            self.left_out_to = Some(self.log.offset());
+            self.heartbeat_if_due()?;
+        }
+        Ok(())
+    }
+}
+
+fn behind_the_end() -> Error {
+    Error::Refused("Client requested source to start replication from position > file size".into())
+}
+
+/// The client left, or does not read.
+pub(crate) fn broken(source: io::Error) -> Error {
+    Error::of_client("send to a replica", source)
+}

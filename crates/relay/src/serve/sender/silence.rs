@@ -1,0 +1,94 @@
+//! What a dump does while there is nothing to send: it waits, reads acknowledgements, sends heartbeats, and notices
+//! when its client has left.
+
+use std::io;
+
+use binlogz_binlog::EventType;
+use binlogz_store::Position;
+
+use super::{Sender, TICK, broken};
+use crate::error::{Error, Result};
+use crate::forms::artificial_events;
+use crate::serve::semi_sync::SemiSync;
+use crate::serve::transport::Connection;
+
+impl Sender<'_> {
+    /// Waits until more is durable, or until the next check is due.
+    pub(super) fn wait(&mut self, durable: Option<Position>) -> Result<()> {
+        let patience = self.dump.semi_sync.as_ref().and_then(SemiSync::patience).unwrap_or(TICK);
+        let now = self.kept.store.wait_durable_beyond(durable, patience);
+        let has_news = now.map(|now| now.durable) > durable;
+        // A client that doesn't acknowledge need not be read from before it is sent the next transaction.
+        if !has_news || self.dump.semi_sync.is_some() {
+            self.listen()?;
+        }
+        if has_news {
+            return Ok(());
+        }
+        if patience == TICK {
+            self.log.release();
+            self.sink()?.release();
+        }
+        self.heartbeat_if_due()
+    }
+
+    /// Reads acknowledgements, and notices that the client has left.
+    fn listen(&mut self) -> Result<()> {
+        let mut semi_sync = self.dump.semi_sync.take();
+        let connection = self.sink()?.connection();
+        let is_there = match &mut semi_sync {
+            Some(semi_sync) => semi_sync.listen(connection),
+            None => has_left(connection).map(|left| !left).map_err(broken),
+        };
+        self.dump.semi_sync = semi_sync;
+        match is_there? {
+            true => Ok(()),
+            false => Err(Error::Left(io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+
+    pub(super) fn heartbeat_if_due(&mut self) -> Result<()> {
+        let Some(period) = self.dump.heartbeat_period else { return Ok(()) };
+        let sink = self.sink()?;
+        let (position, silent) = (sink.position(), sink.sent.elapsed());
+        if silent < period || position < sink.from() {
+            return Ok(());
+        }
+        self.heartbeat(position)
+    }
+
+    fn heartbeat(&mut self, position: u64) -> Result<()> {
+        // A source before 8.0.26 does not know it, and its format description does not list it: a replica of 9.7 that
+        // asks for it stops at an event that is not listed ("could not queue event from source").
+        let is_listed =
+            self.log.head().description.post_header_lengths.len() >= usize::from(EventType::HEARTBEAT_V2.0);
+        let event = artificial_events::heartbeat(
+            self.log.head().header.server_id,
+            self.dump.heartbeat_v2 && is_listed,
+            &self.name(),
+            position,
+            self.log.head().checksum(),
+        );
+        self.sink()?.say(&event).map_err(broken)
+    }
+
+    /// Tells a client how far it already has the log.
+    pub(super) fn tell_left_out(&mut self) -> Result<()> {
+        match self.left_out_to.take() {
+            Some(position) => self.heartbeat(position),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether the client closed the connection. Anything else it sends is ignored.
+fn has_left(connection: &mut dyn Connection) -> io::Result<bool> {
+    let mut said = [0; 1024];
+    loop {
+        match connection.read_at_hand(&mut said)? {
+            Some(0) => return Ok(true),
+            Some(_) => {}
+            None => return Ok(false),
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! Accepts clients and handles their commands, with one thread per client. `dump.rs` handles a dump, which ends the
+//! connection.
+
+mod announced;
+pub(crate) mod dump;
+mod forwarding;
+
+use std::io::{Read, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use binlogz_wire::command::RESET_CONNECTION;
+use binlogz_wire::response::ErrPacket;
+use binlogz_wire::session::{ReplicaOptions, ReplicaSession, ReplicaStep, Request};
+use binlogz_wire::statement::Statement;
+use binlogz_wire::{ServerError, packet};
+
+use crate::error::{Error, Result, UNKNOWN_ERROR};
+use crate::log::lineages::Lineage;
+use crate::log::stored_format::Head;
+use crate::replicas::registry::Replica;
+use crate::serve::Server;
+use crate::serve::admission::{Admission, SMALL_COMMAND};
+use crate::serve::sender::broken;
+use crate::serve::transport::{Connection, Transport};
+use crate::serve::upstream::Upstream;
+use crate::statements::answers::{self, Answer, Asker, WITH_FORWARDING};
+use crate::statements::variables::Variables;
+use crate::statements::variables::session::ClientFacts;
+use crate::telemetry::duties;
+use dump::KnownClient;
+use forwarding::{Outcome, Parts};
+
+/// A client must log in within this time.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// A logged-in client must send something within this time (`wait_timeout` is as long).
+const IDLE_TIMEOUT: Duration = Duration::from_secs(28_800);
+/// A client must read what it is sent within this time (`net_write_timeout`).
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The delay after a failed accept, as when file descriptors run out.
+const ACCEPT_RETRY: Duration = Duration::from_millis(200);
+
+pub(crate) fn accept(server: &Arc<Server>, listener: &TcpListener) {
+    let connections = AtomicU32::new(1);
+    let mut has_threads = true;
+    let begun = Instant::now();
+    loop {
+        // Other connections wait in the listener's queue: a descriptor for one of them could be the log's last.
+        server.gate.wait_for_room();
+        let (stream, peer) = match listener.accept() {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                server.telemetry.say(&format!("accept: {error}"));
+                thread::sleep(ACCEPT_RETRY);
+                continue;
+            }
+        };
+        let connection = connections.fetch_add(1, Ordering::Relaxed);
+        let (its, stream) = (Arc::clone(server), Arc::new(stream));
+        let its_stream = Arc::clone(&stream);
+        let open = OpenConnection::new(server);
+        let serve = move || {
+            let (_open, stream) = (open, its_stream);
+            serve(&its, connection, &stream, peer, begun);
+        };
+        let spawned = thread::Builder::new().name(format!("client {connection}")).spawn(serve);
+        if let Err(error) = spawned {
+            server.gate.turned_away();
+            let code = error.raw_os_error().unwrap_or_default();
+            turn_away(&stream, 1135, &format!("Can't create a new thread (errno {code})"));
+            if std::mem::take(&mut has_threads) {
+                let error = Error::thread(format!("client {connection}"))(error);
+                server.telemetry.complain(&error, &format!("{error}; clients are turned away meanwhile"));
+            }
+        } else {
+            has_threads = true;
+        }
+    }
+}
+
+/// Serves a client, from admission to disconnect.
+fn serve(server: &Server, connection: u32, stream: &Arc<TcpStream>, peer: SocketAddr, begun: Instant) {
+    let ended = duties::attempt("a client's thread", || {
+        let Some(admission) = server.gate.admit(connection, stream, peer.ip()) else {
+            turn_away(stream, 1040, "Too many connections");
+            return Ok(());
+        };
+        let known = KnownClient { server, connection, peer, account: None, attributes: Vec::new() };
+        Client { known, begun, admission }.serve(stream)
+    });
+    server.registry.leave(connection);
+    if let Some(replica) = server.dumps.end(connection).and_then(|reader| reader.uuid.parse().ok()) {
+        server.served.left(replica);
+    }
+    server.acknowledgements.leave(connection);
+    let _ = stream.shutdown(Shutdown::Both);
+    match ended {
+        Ok(()) => {}
+        Err(error @ Error::Left(_)) => {
+            server.telemetry.say(&format!("connection {connection} from {peer}: {error}"));
+        }
+        Err(error) => {
+            server.telemetry.complain(&error, &format!("connection {connection} from {peer}: {error}"))
+        }
+    }
+}
+
+/// An open connection, counted until its descriptors are closed.
+struct OpenConnection(Arc<Server>);
+
+impl OpenConnection {
+    fn new(server: &Arc<Server>) -> Self {
+        server.gate.opened();
+        OpenConnection(Arc::clone(server))
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.gate.closed();
+    }
+}
+
+/// Sends an error in place of the greeting.
+fn turn_away(mut stream: &TcpStream, code: u16, message: &str) {
+    let error = ErrPacket { code, sqlstate: None, message: message.as_bytes() };
+    let packets = packet::message_from(0, |out| error.encode(out));
+    // The client reads it if it is listening; otherwise it sees the connection close.
+    let _ = stream.set_write_timeout(Some(LOGIN_TIMEOUT)).and_then(|()| stream.write_all(&packets));
+}
+
+struct Client<'a> {
+    known: KnownClient<'a>,
+    /// When the relay started to accept clients.
+    begun: Instant,
+    admission: Admission<'a>,
+}
+
+impl Client<'_> {
+    fn serve(&mut self, stream: &TcpStream) -> Result<()> {
+        stream.set_nodelay(true).map_err(broken)?;
+        socket2::SockRef::from(stream).set_keepalive(true).map_err(broken)?;
+        stream.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(broken)?;
+        let begun = self
+            .known
+            .server
+            .lineages
+            .served()
+            .and_then(|kept| kept.store.positions().map(|now| (kept, now)));
+        let Some((kept, now)) = begun else {
+            turn_away(stream, 1053, "the relay has nothing of the source's log yet");
+            return Ok(());
+        };
+        let head = match Head::read(&kept.store, now.durable.file) {
+            Ok(head) => head,
+            Err(error) => {
+                let told = error.told(UNKNOWN_ERROR);
+                turn_away(stream, told.code, &told.message);
+                return Err(error);
+            }
+        };
+        let server_version = head.description.server_version();
+        let mut session = ReplicaSession::new(ReplicaOptions {
+            server_version,
+            connection_id: self.known.connection,
+            nonce: nonce()?,
+            tls: self.known.server.tls.is_some(),
+            accounts: self.known.server.accounts.at_address(self.known.peer.ip()),
+            native_password: self.known.server.native_password,
+        });
+        self.converse(&kept, &mut session, stream.try_clone().map_err(broken)?)
+    }
+
+    fn converse(
+        &mut self,
+        kept: &Arc<Lineage>,
+        session: &mut ReplicaSession,
+        stream: TcpStream,
+    ) -> Result<()> {
+        let mut transport = Transport::Plain(stream);
+        let mut variables = Variables::default();
+        let mut upstream = self.known.server.forward.map(|options| Upstream::new(self.known.server, options));
+        if upstream.is_some() {
+            session.keep_commands();
+        }
+        let mut buffer = vec![0; 16 << 10];
+        let login_until = Instant::now() + LOGIN_TIMEOUT;
+        loop {
+            let pending = session.pending().to_vec();
+            transport.send(&pending).map_err(broken)?;
+            session.sent(pending.len());
+            // Even a client that sends very slowly must be logged in by then.
+            let patience = match self.known.account {
+                Some(_) => IDLE_TIMEOUT,
+                None => login_until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)),
+            };
+            transport.socket().set_read_timeout(Some(patience)).map_err(broken)?;
+            let count = match transport.read(&mut buffer) {
+                // The process was stopped and continued, or is traced: the connection is unaffected.
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Ok(0) => return Ok(()),
+                Ok(count) => count,
+                Err(source) => return Err(Error::of_client("wait for a client", source)),
+            };
+            let mut input = buffer.get(..count).unwrap_or_default();
+            loop {
+                match session.poll(&mut input)? {
+                    ReplicaStep::NeedInput => {
+                        if !self.admission.may_hold(session.held()) {
+                            session.limit_commands(SMALL_COMMAND);
+                        }
+                        break;
+                    }
+                    ReplicaStep::LoggedIn(user) => {
+                        let over_tls = matches!(transport, Transport::Tls(_));
+                        if let Err(refusal) = self.enter(&user, over_tls) {
+                            session.refuse(&refusal);
+                            transport.send(session.pending()).map_err(broken)?;
+                            return Err(Error::Refused(format!("user '{user}': {}", refusal.message)));
+                        }
+                        self.known.attributes = session.attributes().to_vec();
+                        let client = ClientFacts {
+                            user,
+                            host: self.known.peer.ip().to_canonical().to_string(),
+                            connection: self.known.connection,
+                            port: transport.socket().local_addr().map_err(broken)?.port(),
+                            database: session.database().map(str::to_owned),
+                            collation: session.collation(),
+                        };
+                        let source = self.known.server.statements.intake.source_variables.get();
+                        variables.log_in(client, source.as_deref());
+                        session.set_status(variables.status());
+                        match (&transport, &self.known.server.tls) {
+                            (Transport::Tls(_), Some(tls)) => session.ok_over_tls(&tls.fingerprint()),
+                            _ => session.ok(),
+                        }
+                    }
+                    ReplicaStep::StartTls => {
+                        let tls = self.known.server.tls.as_ref();
+                        let tls = tls.ok_or_else(|| Error::Refused("TLS was not offered".into()))?;
+                        transport = transport.start_tls(tls, input)?;
+                        break;
+                    }
+                    ReplicaStep::Denied(user) => {
+                        transport.send(session.pending()).map_err(broken)?;
+                        return Err(Error::Refused(format!("access denied for user '{user}'")));
+                    }
+                    ReplicaStep::TooOld(lacks) => {
+                        transport.send(session.pending()).map_err(broken)?;
+                        return Err(Error::Refused(format!("a client without {lacks}")));
+                    }
+                    ReplicaStep::Request(Request::Quit) => return Ok(()),
+                    ReplicaStep::Request(Request::Kill(connection))
+                        if connection == self.known.connection =>
+                    {
+                        session.refuse(&ServerError {
+                            code: 1317,
+                            sqlstate: Some(*b"70100"),
+                            message: "Query execution was interrupted".into(),
+                        });
+                        return transport.send(session.pending()).map_err(broken);
+                    }
+                    ReplicaStep::Request(request) => {
+                        // The source's log may have been reset since this client connected.
+                        let kept = &self.known.server.lineages.served().unwrap_or_else(|| Arc::clone(kept));
+                        if let Request::Dump(request) = request {
+                            drop(upstream);
+                            return self.known.dump(
+                                kept,
+                                &variables,
+                                &request,
+                                session.next_sequence(),
+                                transport,
+                            );
+                        }
+                        if let Some(upstream) = &mut upstream {
+                            let (variables, transport) = (&mut variables, &mut transport);
+                            let mut parts = Parts { variables, session, transport };
+                            match self.forward(upstream, kept, &mut parts, &request)? {
+                                Outcome::Here => {}
+                                Outcome::Answered => continue,
+                                Outcome::Over => return transport.send(session.pending()).map_err(broken),
+                            }
+                        }
+                        if let Err(error) = self.request(kept, &mut variables, session, request) {
+                            // The answer so far is complete or empty: the error is the answer.
+                            session.refuse(&error.told(UNKNOWN_ERROR));
+                            let KnownClient { connection, peer, .. } = &self.known;
+                            let line = format!("connection {connection} from {peer}: {error}");
+                            self.known.server.telemetry.complain(&error, &line);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Logs in a client whose proof was accepted, if there is room.
+    fn enter(&mut self, user: &str, over_tls: bool) -> Result<(), ServerError> {
+        if self.known.server.requires_tls && !over_tls {
+            return Err(ServerError {
+                code: 3159,
+                sqlstate: Some(*b"HY000"),
+                message: "Connections using insecure transport are prohibited by the relay's configuration"
+                    .into(),
+            });
+        }
+        let entered = self.known.server.accounts.enter(user, over_tls)?;
+        if !self.admission.log_in() {
+            let message = "Too many connections".into();
+            return Err(ServerError { code: 1040, sqlstate: Some(*b"08004"), message });
+        }
+        self.known.account = Some(entered);
+        Ok(())
+    }
+
+    /// The relay's own answer to a statement; `None` can't be parsed.
+    fn answer<'s>(
+        &self,
+        kept: &Lineage,
+        variables: &mut Variables,
+        statement: Option<&'s Statement>,
+    ) -> Result<Answer<'s>> {
+        let Some(statement) = statement else { return Ok(answers::unknown()) };
+        let form = |variables: &Variables| self.known.form(variables);
+        let may_administer = self.known.account.as_ref().is_some_and(|entered| entered.account().admin);
+        let mut asker = Asker { variables, may_administer, form: &form };
+        answers::answer(&self.known.server.statements, kept, &mut asker, statement)
+    }
+
+    fn request(
+        &self,
+        kept: &Lineage,
+        variables: &mut Variables,
+        session: &mut ReplicaSession,
+        request: Request,
+    ) -> Result<()> {
+        match request {
+            Request::Ping => session.ok(),
+            Request::Statement(text) => {
+                let statement = Statement::parse(&text);
+                let answer = self.answer(kept, variables, statement.as_ref())?;
+                session.set_status(variables.status());
+                answer.give(session);
+            }
+            Request::Register { server_id, host, port } => {
+                let uuid = announced::replica_uuid(variables).unwrap_or_default();
+                self.known
+                    .server
+                    .registry
+                    .register(self.known.connection, Replica { server_id, host, port, uuid });
+                session.ok();
+            }
+            // There are no databases: any name will do.
+            Request::UseDatabase(name) => {
+                variables.client.database = Some(name);
+                session.ok();
+            }
+            Request::Statistics => session.line(&format!(
+                "Uptime: {}  Threads: {}  Questions: 0  Slow queries: 0  Opens: 0  Flush tables: 0  \
+                 OpenConnection tables: 0  Queries per second avg: 0.000",
+                self.begun.elapsed().as_secs(),
+                self.known.server.gate.counts().logged_in
+            )),
+            Request::Kill(connection) => session.refuse(&ServerError {
+                code: 1094,
+                sqlstate: Some(*b"HY000"),
+                message: format!("Unknown thread id: {connection}"),
+            }),
+            Request::Prepare(_) => session.refuse(&ServerError {
+                code: 1295,
+                sqlstate: Some(*b"HY000"),
+                message: format!(
+                    "This command is not supported in the prepared statement protocol yet: the relay prepares no \
+                     statements{WITH_FORWARDING}"
+                ),
+            }),
+            Request::Other(RESET_CONNECTION) => {
+                let client = std::mem::take(&mut variables.client);
+                *variables = Variables::default();
+                let source = self.known.server.statements.intake.source_variables.get();
+                let database = session.database().map(str::to_owned);
+                variables.log_in(ClientFacts { database, ..client }, source.as_deref());
+                session.set_status(variables.status());
+                session.ok();
+            }
+            Request::Other(code) => session.refuse(&ServerError {
+                code: 1047,
+                sqlstate: Some(*b"08S01"),
+                message: format!("Unknown command {code:#04x}"),
+            }),
+            Request::Quit | Request::Dump(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Random printable bytes: clients take a NUL for the end.
+fn nonce() -> Result<[u8; 20]> {
+    let mut nonce = [0; 20];
+    getrandom::fill(&mut nonce)
+        .map_err(|error| Error::Io { doing: "random numbers".into(), source: error.into() })?;
+    Ok(nonce.map(|byte| byte % 94 + 33))
+}

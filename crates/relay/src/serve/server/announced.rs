@@ -1,0 +1,38 @@
+//! What a client announced in user variables before it asked for the log, under new names and old ones.
+
+use std::time::Duration;
+
+use binlogz_binlog::ChecksumAlgorithm;
+
+use crate::statements::variables::Variables;
+
+/// The value of a user variable under its new name or else its old one.
+fn variable<'a>(variables: &'a Variables, name: &str, older: &str) -> Option<&'a str> {
+    let set = |name| variables.get(name)?.as_deref();
+    set(name).or_else(|| set(older))
+}
+
+pub(super) fn replica_uuid(variables: &Variables) -> Option<String> {
+    variable(variables, "replica_uuid", "slave_uuid").filter(|uuid| !uuid.is_empty()).map(str::to_owned)
+}
+
+/// The checksums that the client can read.
+pub(super) fn checksum(variables: &Variables) -> Option<ChecksumAlgorithm> {
+    let name = variable(variables, "source_binlog_checksum", "master_binlog_checksum")?;
+    match name.to_ascii_uppercase().as_str() {
+        "CRC32" | "1" => Some(ChecksumAlgorithm::CRC32),
+        _ => Some(ChecksumAlgorithm::NONE),
+    }
+}
+
+/// Whether the client will acknowledge what it is sent.
+pub(super) fn semi_sync(variables: &Variables) -> bool {
+    variable(variables, "rpl_semi_sync_replica", "rpl_semi_sync_slave").is_some_and(|value| value != "0")
+}
+
+/// The heartbeat period, which the client gives in nanoseconds.
+pub(super) fn heartbeat_period(variables: &Variables) -> Option<Duration> {
+    let text = variable(variables, "source_heartbeat_period", "master_heartbeat_period")?;
+    let period = text.parse::<u64>().ok().or_else(|| text.parse::<f64>().ok().map(|period| period as u64))?;
+    (period > 0).then(|| Duration::from_nanos(period))
+}

@@ -1,0 +1,412 @@
+//! A request for the log: resolves it or refuses it, and serves the dump, which ends the connection.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use binlogz_binlog::MAGIC;
+use binlogz_binlog::gtid::{GtidSet, ServerUuid};
+use binlogz_store::{FileNumber, is_transient};
+use binlogz_wire::ServerError;
+use binlogz_wire::dump_request::{DumpFlags, DumpRequest};
+use binlogz_wire::response::{EofPacket, ErrPacket};
+
+use super::announced;
+use crate::error::{Error, Result};
+use crate::form::{Form, FormPolicy, knows_payloads};
+use crate::forms::translate::OpenedFile;
+use crate::housekeeping::archiving;
+use crate::log::lineages::Lineage;
+use crate::log::parts::{FormFile, FoundFile};
+use crate::replicas::dumps::Reader;
+use crate::serve::Server;
+use crate::serve::accounts::Entered;
+use crate::serve::last_served;
+use crate::serve::semi_sync::SemiSync;
+use crate::serve::sender::{AHEAD_MAX, Dump, Sender, TICK, broken};
+use crate::serve::sink::EventSink;
+use crate::serve::transport::Connection;
+use crate::statements::variables::Variables;
+
+/// What a dump needs to know about its client.
+pub(crate) struct KnownClient<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) connection: u32,
+    pub(crate) peer: SocketAddr,
+    /// Set once logged in.
+    pub(crate) account: Option<Entered<'a>>,
+    /// The attributes that it then sent.
+    pub(crate) attributes: Vec<(String, String)>,
+}
+
+impl KnownClient<'_> {
+    pub(crate) fn user(&self) -> &str {
+        self.account.as_ref().map_or("", |entered| &entered.account().user)
+    }
+
+    /// Serves a dump, which ends the connection.
+    pub(crate) fn dump(
+        &self,
+        kept: &Arc<Lineage>,
+        variables: &Variables,
+        request: &DumpRequest,
+        sequence: u8,
+        connection: impl Connection + 'static,
+    ) -> Result<()> {
+        let mut sink = EventSink::new(connection, sequence);
+        let prepared = self.prepare(kept, variables, request).and_then(|(kept, dump)| {
+            let opened = OpenedFile::new(&kept, dump.form, dump.file)?;
+            Ok((kept, dump, opened))
+        });
+        let (kept, dump, opened) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error @ Error::Left(_)) => return Err(error),
+            Err(error @ Error::Io { .. }) if !error.is_transient() => return Err(error),
+            // A temporary failure must not stop a replica for good: it reconnects.
+            Err(Error::Archive(to, error)) if error.is_io() => return Err(Error::Archive(to, error)),
+            Err(error) => return farewell(&mut sink, error),
+        };
+        sink.progress = Some(Arc::clone(&dump.progress));
+        if dump.semi_sync.is_some() {
+            sink.begin_semi_sync();
+        }
+        if self.account.as_ref().is_some_and(|entered| entered.account().older_collations) {
+            sink.replace_collations();
+        }
+        let mut sender = Sender::new(self.server, self.server.conversions.of(&kept), dump, opened, sink);
+        match sender.run() {
+            Ok(()) => sender.sink()?.message(|out| EofPacket::default().encode(out)).map_err(broken),
+            // If it could not be sent to, it can't be sent an error either.
+            Err(error @ (Error::Io { .. } | Error::Left(_))) => Err(error),
+            Err(Error::Archive(to, error)) if error.is_io() => Err(Error::Archive(to, error)),
+            Err(Error::Payload(binlogz_payload::Error::Io(error))) if !is_transient(&error) => {
+                let Ok(sink) = sender.sink() else { return Err(broken(error)) };
+                match sink.refusal() {
+                    Some(why) => farewell(sink, Error::Refused(why)),
+                    None => Err(broken(error)),
+                }
+            }
+            Err(error) => match sender.sink() {
+                Ok(sink) => farewell(sink, error),
+                Err(_) => Err(error),
+            },
+        }
+    }
+
+    /// The form it is served if it names no file.
+    pub(super) fn form(&self, variables: &Variables) -> Result<Form> {
+        match self.policy() {
+            FormPolicy::Always(form) => Ok(form),
+            FormPolicy::Auto => {
+                let decided = Form::for_client(&self.attributes);
+                self.server.pins.form(self.user(), &self.who(variables), decided)
+            }
+        }
+    }
+
+    /// The policy that decides if it names no file.
+    fn policy(&self) -> FormPolicy {
+        let own = self.account.as_ref().and_then(|entered| entered.account().form);
+        own.unwrap_or(self.server.form)
+    }
+
+    /// The client's identity: its server uuid, or its program's name.
+    fn who(&self, variables: &Variables) -> String {
+        let program = || self.attributes.iter().find(|(name, _)| name == "program_name");
+        let who = announced::replica_uuid(variables).or_else(|| program().map(|(_, value)| value.clone()));
+        who.unwrap_or_default()
+    }
+
+    /// Refuses a file with the source's own bytes, including payloads, to a client that would silently lose the rows
+    /// in them. Such a client brings a file name that it got from the source itself. An account with a form of its
+    /// own may read the file.
+    fn check_payloads(
+        &self,
+        kept: &Lineage,
+        variables: &Variables,
+        (form, file): (Form, FormFile),
+    ) -> Result<()> {
+        let is_unknown = || match self.server.pins.known(self.user(), &self.who(variables)) {
+            Some(pinned) => pinned == Form::Uncompressed,
+            None => true,
+        };
+        if form != Form::Received
+            || self.policy() != FormPolicy::Auto
+            || knows_payloads(&self.attributes)
+            || !is_unknown()
+        {
+            return Ok(());
+        }
+        let instead = kept.name_of(Form::Uncompressed, FormFile::first_of(file.file))?;
+        Err(Error::Refused(format!(
+            "This client is not known to read compressed transactions and would lose their rows in {}; {instead} has \
+             them uncompressed, at other positions: begin it at 4, or go on by GTID. An account with form = \"received\" \
+             may read the former",
+            kept.name_of(form, file)?
+        )))
+    }
+
+    /// Waits until everything a client has of the source is stored here, or the source says that it has it too: then
+    /// it will be. As at the source, only GTIDs with the source's own uuid count.
+    ///
+    /// # Errors
+    ///
+    /// The source lacks some of it. Or this could not be found out within [`AHEAD_MAX`]; the client may ask again.
+    fn check_gtids(&self, kept: &Lineage, gtid_set: &GtidSet) -> Result<()> {
+        let of_source = of_server(gtid_set, kept.source);
+        let until = Instant::now() + AHEAD_MAX;
+        let mut why = String::new();
+        loop {
+            if of_source.is_subset(&kept.durable_gtids()) {
+                return Ok(());
+            }
+            if kept.is_abandoned() {
+                // When the client reconnects, it is compared with the source's new log.
+                return Err(broken(std::io::Error::other("the source's log was reset")));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Error::Ahead(format!(
+                    "the replica has transactions of the source {} that are not here after {AHEAD_MAX:?}, and whether the \
+                     source has them is not known: {why}",
+                    kept.source
+                )));
+            }
+            // Asked too late it would say only that there was no time.
+            if why.is_empty() || left > TICK {
+                why = match self.server.statements.intake.gtids_of_source(until) {
+                    Ok(has) if of_source.is_subset(&has.gtids) => return Ok(()),
+                    Ok(has) if has.server == kept.source && !has.is_relay => {
+                        return Err(Error::Refused(MORE_GTIDS.into()));
+                    }
+                    Ok(has) if has.is_relay => "the relay that is followed lacks them too".to_owned(),
+                    Ok(has) => format!("{} is followed at present, which lacks them", has.server),
+                    // What can't be read here is missing too, and the client may have it from here.
+                    Err(_) if kept.store.damage().is_some() => return Ok(()),
+                    Err(why) => format!("the source can't be asked: {why}"),
+                };
+            }
+            kept.store.wait_durable_beyond(kept.store.positions().map(|now| now.durable), TICK.min(left));
+        }
+    }
+
+    /// Refuses a replica that has transactions of a log that was replaced when the source's log was reset.
+    fn check_history(&self, kept: &Lineage, replica: ServerUuid, gtid_set: &GtidSet) -> Result<()> {
+        let served = &self.server.served;
+        let has_more = |number: Option<u64>| {
+            let Some(number) = number else { return Ok(false) };
+            let common = self.server.lineages.in_common(kept, number)?;
+            Ok::<_, Error>(common.is_some_and(|common| !of_server(gtid_set, kept.source).is_subset(&common)))
+        };
+        if !has_more(served.last(replica))? || !has_more(served.last_in_file(replica)?)? {
+            return Ok(());
+        }
+        Err(Error::Refused(format!(
+            "The replica has transactions of a log that the source has reset or lost, under GTIDs that are others' now. \
+             Build the replica anew; if that was done, remove {replica} from the relay's {}",
+            last_served::NAME
+        )))
+    }
+
+    /// The file of this name, which may be a purged one that can be brought back; `None` if no file is named.
+    fn named(&self, kept: &Lineage, name: &str) -> Result<Option<(Form, FormFile)>> {
+        if name.is_empty() {
+            return Ok(None);
+        }
+        let lineages = &self.server.lineages;
+        if let Some(elsewhere) = lineages.ambiguity(kept, name).or_else(|| lineages.bygone(kept, name)) {
+            return Err(Error::Refused(elsewhere));
+        }
+        let (form, number) = kept.names.parse(name).ok_or_else(no_such_file)?;
+        let found = match kept.find(form, number)? {
+            FoundFile::File(file) => Some(file),
+            FoundFile::Purged(_) => archiving::find(&self.server.housekeeping, kept, form, number)?,
+            FoundFile::None => None,
+        };
+        found.map(|file| Some((form, file))).ok_or_else(no_such_file)
+    }
+
+    /// The file, of this log or an older one that it continues, from which on a client is sent all it lacks.
+    fn behind(
+        &self,
+        kept: Arc<Lineage>,
+        replica: Option<ServerUuid>,
+        gtid_set: &GtidSet,
+    ) -> Result<(Arc<Lineage>, FileNumber)> {
+        let lineages = &self.server.lineages;
+        if let Some(replica) = replica {
+            self.check_history(&kept, replica, gtid_set)?;
+        }
+        self.check_gtids(&kept, gtid_set)?;
+        let older = lineages.goes_on_from(&kept);
+        for one in std::iter::once(kept).chain(older) {
+            let mut file = last_with(&one, gtid_set)?;
+            if file.is_none() {
+                file = archiving::last_with(&self.server.housekeeping, &one, gtid_set)?;
+            }
+            if let Some(file) = file {
+                return Ok((one, file));
+            }
+        }
+        Err(archiving::purged())
+    }
+
+    /// Resolves a request, or says why it can't be served.
+    fn prepare(
+        &self,
+        kept: &Arc<Lineage>,
+        variables: &Variables,
+        request: &DumpRequest,
+    ) -> Result<(Arc<Lineage>, Dump)> {
+        let mut kept = Arc::clone(kept);
+        let (DumpRequest::ByPosition { flags, server_id, name, .. }
+        | DumpRequest::ByGtidSet { flags, server_id, name, .. }) = request;
+        let uuid = announced::replica_uuid(variables);
+        let known = uuid.as_deref().and_then(|uuid| uuid.parse().ok());
+        let named = self.named(&kept, &String::from_utf8_lossy(name))?;
+        if let Some(named) = named {
+            self.check_payloads(&kept, variables, named)?;
+        }
+        let (has, (form, file), from, lease) = match request {
+            DumpRequest::ByPosition { position, .. } => {
+                let place = match named {
+                    Some(place) => place,
+                    None => (self.form(variables)?, FormFile::first_of(first_file(&kept)?)),
+                };
+                (
+                    None,
+                    place,
+                    u64::from(*position),
+                    archiving::lease(&self.server.housekeeping, &kept, place.1.file)?,
+                )
+            }
+            DumpRequest::ByGtidSet { position, gtid_set, .. } => {
+                let (place, from, lease) = match named {
+                    Some(place) => {
+                        // The server doesn't check a client that names a file. What ends with the log may well
+                        // leave out what is not there; what waits for more would miss it without a word.
+                        if !request.is_non_blocking() {
+                            self.check_gtids(&kept, gtid_set)?;
+                        }
+                        (place, *position, archiving::lease(&self.server.housekeeping, &kept, place.1.file)?)
+                    }
+                    None => {
+                        let file;
+                        (kept, file) = self.behind(kept, known, gtid_set)?;
+                        let form = self.form(variables)?;
+                        archiving::count_parts(&self.server.housekeeping, &kept, form, file)?;
+                        let lease = archiving::lease(&self.server.housekeeping, &kept, file)?;
+                        ((form, kept.last_part_with(form, file, gtid_set)?), MAGIC.len() as u64, lease)
+                    }
+                };
+                (Some(gtid_set.clone()), place, from, lease)
+            }
+        };
+        if from < MAGIC.len() as u64 {
+            return Err(Error::Refused(
+                "Client requested source to start replication from position < 4".into(),
+            ));
+        }
+        if let Some(replica) = known {
+            let connected =
+                || self.server.dumps.seen().iter().filter_map(|dump| dump.reader.uuid.parse().ok()).collect();
+            self.server.served.note(replica, kept.number, connected)?;
+        }
+        let key = match (&uuid, *server_id) {
+            (Some(uuid), _) => Some(uuid.clone()),
+            (None, 0) => None,
+            (None, id) => Some(format!("server id {id}")),
+        };
+        let what = match &has {
+            Some(gtid_set) => format!("what is not in {}", gtid_set.brief()),
+            None => format!("from {from}"),
+        };
+        self.server.telemetry.say(&format!(
+            "connection {} of {} (server id {server_id}): {} {what}",
+            self.connection,
+            self.user(),
+            kept.name_of(form, file)?
+        ));
+        let reader = Reader {
+            user: self.user().to_owned(),
+            peer: self.peer,
+            server_id: *server_id,
+            uuid: uuid.unwrap_or_default(),
+            form,
+            lineage: kept.number,
+            semi_sync: self.server.semi_sync && announced::semi_sync(variables),
+        };
+        let semi_sync = reader.semi_sync;
+        let progress = self.server.dumps.begin(self.connection, reader, file.file);
+        let semi_sync = semi_sync.then(|| {
+            let acknowledgements = Arc::clone(&self.server.acknowledgements);
+            SemiSync::new(self.connection, kept.number, acknowledgements, Arc::clone(&progress))
+        });
+        let dump = Dump {
+            progress,
+            semi_sync,
+            form,
+            file,
+            from,
+            has,
+            non_blocking: request.is_non_blocking(),
+            heartbeat_period: announced::heartbeat_period(variables),
+            heartbeat_v2: flags.contains(DumpFlags::HEARTBEAT_V2),
+            checksum: announced::checksum(variables),
+            lease,
+            superseded: self.server.registry.begin_dump(self.connection, key),
+        };
+        Ok((kept, dump))
+    }
+}
+
+fn first_file(kept: &Lineage) -> Result<FileNumber> {
+    kept.store.logs()?.first().map(|log| log.number).ok_or_else(no_such_file)
+}
+
+/// The last file whose previous GTIDs are all in this set.
+fn last_with(kept: &Lineage, gtid_set: &GtidSet) -> Result<Option<FileNumber>> {
+    let mut damaged = None;
+    for log in kept.store.logs()?.iter().rev() {
+        match kept.store.previous_gtids(log.number) {
+            Ok(before) if before.is_subset(gtid_set) => return Ok(Some(log.number)),
+            Ok(_) => {}
+            // Everything in this file comes after the earlier ones, too.
+            Err(error @ binlogz_store::Error::Damaged { .. }) => damaged = Some(error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    damaged.map_or(Ok(None), |error| Err(Error::DamagedLog(error.to_string())))
+}
+
+/// The GTIDs of a set that come from one server.
+fn of_server(gtid_set: &GtidSet, server: ServerUuid) -> GtidSet {
+    let mut its = GtidSet::new();
+    for (tsid, intervals) in gtid_set.iter().filter(|(tsid, _)| tsid.uuid == server) {
+        intervals.iter().for_each(|interval| its.add_interval(*tsid, *interval));
+    }
+    its
+}
+
+/// MySQL 9.7's own message, with its slip.
+const MORE_GTIDS: &str = "Replica has more GTIDs than the source has, using the source's SERVER_UUID. This may indicate \
+                          that the the last binary log file was truncated or lost, e.g., after a power failure when \
+                          sync_binlog != 1. The source may have rolled back transactions that were already replicated \
+                          to the replica. Replicate any transactions that source has rolled back from replica to \
+                          source, and/or commit empty transactions on source to account for transactions that have \
+                          been committed on source but are not included in GTID_EXECUTED.";
+
+fn no_such_file() -> Error {
+    Error::Refused("Could not find first log file name in binary log index file".into())
+}
+
+/// Tells the client why the dump ends, if possible, and logs it.
+fn farewell(sink: &mut EventSink, error: Error) -> Result<()> {
+    if !sink.is_inside_event() {
+        let ServerError { code, sqlstate, message } =
+            error.told(ServerError::SOURCE_FATAL_ERROR_READING_BINLOG);
+        let packet = ErrPacket { code, sqlstate, message: message.as_bytes() };
+        sink.message(|out| packet.encode(out)).map_err(broken)?;
+    }
+    Err(error)
+}

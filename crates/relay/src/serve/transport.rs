@@ -1,0 +1,148 @@
+//! A connection to a client: plain, or over TLS.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+
+/// What a dump needs from a connection.
+pub(crate) trait Connection {
+    /// Reads what has arrived, 0 bytes at the end of the stream; `None` if nothing has.
+    fn read_at_hand(&mut self, bytes: &mut [u8]) -> io::Result<Option<usize>>;
+
+    /// Sends all bytes at once.
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
+}
+
+pub(crate) enum Transport {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ServerConnection, Behind>>),
+}
+
+/// The certificate that the relay presents to TLS clients.
+#[derive(Clone)]
+pub(crate) struct ServerTls {
+    config: Arc<ServerConfig>,
+    /// SHA-256 of the certificate.
+    fingerprint: [u8; 32],
+}
+
+impl ServerTls {
+    /// Reads PEM files: a certificate chain, and the key of the first certificate.
+    pub(crate) fn read(certificate: &Path, key: &Path) -> Result<Self> {
+        let bad =
+            |path: &Path, error: &dyn fmt::Display| Error::Refused(format!("{}: {error}", path.display()));
+        let chain = CertificateDer::pem_file_iter(certificate)
+            .and_then(|chain| chain.collect::<Result<Vec<_>, _>>())
+            .map_err(|error| bad(certificate, &error))?;
+        let first = chain.first().ok_or_else(|| bad(certificate, &"holds no certificate"))?;
+        let fingerprint = Sha256::digest(first).into();
+        let private = PrivateKeyDer::from_pem_file(key).map_err(|error| bad(key, &error))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private));
+        let config = Arc::new(config.map_err(|error| bad(certificate, &error))?);
+        Ok(ServerTls { config, fingerprint })
+    }
+
+    /// SHA-256 of the certificate.
+    pub(crate) fn fingerprint(&self) -> [u8; 32] {
+        self.fingerprint
+    }
+
+    /// The same as `openssl x509 -fingerprint -sha256` prints it.
+    pub(crate) fn shown_fingerprint(&self) -> String {
+        self.fingerprint.map(|byte| format!("{byte:02X}")).join(":")
+    }
+}
+
+impl Transport {
+    /// Switches to TLS; `read` holds bytes that were already read and belong to it.
+    pub(crate) fn start_tls(self, tls: &ServerTls, read: &[u8]) -> Result<Transport> {
+        let Transport::Plain(stream) = self else {
+            return Err(Error::Refused("the client asked for TLS within TLS".into()));
+        };
+        let failed =
+            |error: rustls::Error| Error::Io { doing: "TLS".into(), source: io::Error::other(error) };
+        let connection = ServerConnection::new(Arc::clone(&tls.config)).map_err(failed)?;
+        let behind = Behind { read: read.to_vec(), stream };
+        Ok(Transport::Tls(Box::new(StreamOwned::new(connection, behind))))
+    }
+
+    pub(crate) fn socket(&self) -> &TcpStream {
+        match self {
+            Transport::Plain(stream) => stream,
+            Transport::Tls(tls) => &tls.sock.stream,
+        }
+    }
+}
+
+impl Connection for Transport {
+    fn read_at_hand(&mut self, bytes: &mut [u8]) -> io::Result<Option<usize>> {
+        use io::ErrorKind::{Interrupted, WouldBlock};
+        self.socket().set_nonblocking(true)?;
+        let read = self.read(bytes);
+        self.socket().set_nonblocking(false)?;
+        match read {
+            Ok(count) => Ok(Some(count)),
+            Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Transport::Plain(stream) => stream.write_all(bytes),
+            Transport::Tls(tls) => tls.write_all(bytes).and_then(|()| tls.flush()),
+        }
+    }
+}
+
+impl Read for Transport {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Transport::Plain(stream) => stream.read(bytes),
+            Transport::Tls(tls) => match tls.read(bytes) {
+                // Clients often close without a TLS shutdown.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+                read => read,
+            },
+        }
+    }
+}
+
+/// A connection of which some bytes were read too early.
+pub(crate) struct Behind {
+    read: Vec<u8>,
+    stream: TcpStream,
+}
+
+impl Read for Behind {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.read.is_empty() {
+            return self.stream.read(bytes);
+        }
+        let count = self.read.as_slice().read(bytes)?;
+        self.read.drain(..count);
+        Ok(count)
+    }
+}
+
+impl Write for Behind {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}

@@ -1,0 +1,82 @@
+//! Statements that change what the relay does, from any mysql client whose account has the right.
+//!
+//! `SET @binlogz_force = 1` before a PURGE also removes what connected replicas still read.
+
+use binlogz_payload::statistics::CompressionTable;
+use binlogz_wire::ServerError;
+use binlogz_wire::statement::AdminStatement;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+use crate::error::Error;
+use crate::housekeeping::retention;
+use crate::lock::lock;
+use crate::log::lineages::Lineage;
+use crate::statements::Statements;
+use crate::statements::answers::Answer;
+use crate::statements::compression_stats;
+use crate::statements::variables::Variables;
+
+/// Set by a client that wants to force a purge.
+const FORCE: &str = "binlogz_force";
+
+/// The answer to FLUSH BINARY LOGS.
+const FLUSH_AT_SOURCE: &str =
+    "The relay's files are the source's: FLUSH BINARY LOGS there begins a new file here too";
+
+/// ER_SPECIFIC_ACCESS_DENIED_ERROR.
+pub(crate) fn denied() -> Answer<'static> {
+    let message = "Access denied; you need (at least one of) the admin right in the relay's configuration for this \
+                   operation";
+    Answer::refused(((ServerError::SPECIFIC_ACCESS_DENIED, *b"42000"), message.into()))
+}
+
+/// Executes the statement, and answers.
+pub(crate) fn answer(
+    statements: &Statements,
+    kept: &Lineage,
+    variables: &Variables,
+    statement: &AdminStatement,
+) -> Answer<'static> {
+    let force = variables.get(FORCE).is_some_and(|value| value.as_deref() == Some("1"));
+    let done = match statement {
+        AdminStatement::PurgeTo(name) => {
+            retention::purge_to(&statements.housekeeping, kept, name, force).map_err(|error| (1373, error))
+        }
+        AdminStatement::PurgeBefore(time) => match seconds(time) {
+            Some(time) => retention::purge_before(&statements.housekeeping, kept, time, force)
+                .map_err(|error| (1378, error)),
+            None => Err((1525, Error::Refused(format!("Incorrect DATETIME value: '{time}'")))),
+        },
+        // A file of the relay's own would not be one of the source's, whose names, bytes and positions it keeps.
+        AdminStatement::FlushBinaryLogs => Err((1105, Error::Refused(FLUSH_AT_SOURCE.into()))),
+        AdminStatement::StartReplica => {
+            statements.intake.control.start();
+            Ok(())
+        }
+        AdminStatement::StopReplica => {
+            statements.intake.control.stop();
+            Ok(())
+        }
+        AdminStatement::Truncate(name) if compression_stats::is_named(name) => {
+            *lock(&statements.intake.compression_stats) = CompressionTable::default();
+            Ok(())
+        }
+        AdminStatement::Truncate(name) => {
+            Err((1235, Error::Refused(format!("the relay has no table {name} to empty"))))
+        }
+    };
+    let Err((code, error)) = done else { return Answer::DONE };
+    let message = error.to_string();
+    if !matches!(error, Error::Refused(_)) {
+        statements.intake.telemetry.complain(&error, &message);
+    }
+    Answer::refused(((code, *b"HY000"), message))
+}
+
+/// A time as MySQL writes it, in this machine's time zone, in seconds since 1970.
+fn seconds(text: &str) -> Option<u64> {
+    let time: DateTime = text.trim().parse().ok()?;
+    let zoned = time.to_zoned(TimeZone::system()).ok()?;
+    u64::try_from(zoned.timestamp().as_second()).ok()
+}

@@ -1,0 +1,141 @@
+//! Dispatches each statement to its answer.
+//!
+//! In comes a statement; out goes an [`Answer`]. All answers come from what is stored, so they don't depend on
+//! whether the source can be reached.
+
+use binlogz_variables::Rights;
+use binlogz_wire::ServerError;
+use binlogz_wire::result_set::{ColumnKind, Row};
+use binlogz_wire::session::{Column, ReplicaSession};
+use binlogz_wire::statement::{Statement, TableQuery};
+
+use crate::error::Result;
+use crate::form::Form;
+use crate::lock::lock;
+use crate::log::lineages::Lineage;
+use crate::statements::Statements;
+use crate::statements::replica_status::replica_status;
+use crate::statements::variables::{NOT_SUPPORTED, Refusal, System, Variables, evaluate, set};
+use crate::statements::{admin, compression_stats, listings, variables};
+
+/// The client that asks.
+pub(crate) struct Asker<'a> {
+    /// The variables that it has set.
+    pub(crate) variables: &'a mut Variables,
+    /// Whether its account may change what the relay does.
+    pub(crate) may_administer: bool,
+    /// The form that its statements use if they name no file.
+    pub(crate) form: &'a dyn Fn(&Variables) -> Result<Form>,
+}
+
+/// The answer to a statement.
+#[derive(Debug)]
+pub(crate) enum Answer<'a> {
+    Done { warnings: u16 },
+    Rows(Vec<Column<'a>>, Vec<Row>),
+    Refused(ServerError),
+}
+
+/// Answers a statement.
+pub(crate) fn answer<'a>(
+    statements: &Statements,
+    kept: &Lineage,
+    asker: &mut Asker<'_>,
+    statement: &'a Statement,
+) -> Result<Answer<'a>> {
+    if *statement != Statement::ShowWarnings {
+        asker.variables.warnings.clear();
+    }
+    let system = || System::of(statements, kept);
+    let form = || (asker.form)(asker.variables);
+    let forms = statements.intake.conversions.of(kept);
+    Ok(match statement {
+        Statement::Select(items) => evaluate::select(items, asker.variables, &system()?),
+        Statement::SelectFrom(query) => select_from(statements, query),
+        Statement::Set(assignments) => {
+            let rights = if asker.may_administer { Rights::ALL } else { Rights::NONE };
+            let system = system()?;
+            set::set(&mut lock(&statements.intake.compression), rights, asker.variables, &system, assignments)
+        }
+        Statement::SetNames { character_set, collation } => {
+            let source = statements.intake.source_variables.get();
+            let names = (character_set.as_deref(), collation.as_deref());
+            match asker.variables.set_names(source.as_deref(), names.0, names.1) {
+                Ok(()) => Answer::DONE,
+                Err(refusal) => Answer::refused(refusal),
+            }
+        }
+        Statement::SetTransaction(wanted) => set::set_transaction(asker.variables, &system()?, wanted),
+        Statement::Transaction(wanted) => {
+            asker.variables.transaction(*wanted);
+            Answer::DONE
+        }
+        // There are no databases: any name will do.
+        Statement::Use(name) => {
+            asker.variables.client.database = Some(name.clone());
+            Answer::DONE
+        }
+        Statement::ShowWarnings => asker.variables.show_warnings(),
+        Statement::ShowVariables(pattern) => variables::show(pattern, asker.variables, &system()?),
+        Statement::ShowBinaryLogs => listings::binary_logs(forms, form()?)?,
+        Statement::ShowBinaryLogStatus => listings::binary_log_status(forms, form()?)?,
+        Statement::ShowBinlogEvents(wanted) => listings::binlog_events(forms, form, wanted)?,
+        Statement::ShowReplicas => listings::replicas(&statements.registry.replicas(), &system()?),
+        Statement::ShowReplicaStatus => replica_status(statements, kept)?,
+        Statement::Admin(_) if !asker.may_administer => admin::denied(),
+        Statement::Admin(wanted) => admin::answer(statements, kept, asker.variables, wanted),
+    })
+}
+
+/// What would answer it.
+pub(crate) const WITH_FORWARDING: &str = "; forward_sql = true in its configuration passes it to the source";
+
+/// The answer to a statement that can't be parsed.
+pub(crate) fn unknown() -> Answer<'static> {
+    Answer::refused((NOT_SUPPORTED, format!("the relay does not know this statement{WITH_FORWARDING}")))
+}
+
+fn select_from<'a>(statements: &Statements, query: &'a TableQuery) -> Answer<'a> {
+    if !compression_stats::is_named(&query.from) {
+        return Answer::refused((
+            NOT_SUPPORTED,
+            format!("the relay has no table {}{WITH_FORWARDING}", query.from),
+        ));
+    }
+    compression_stats::select(&lock(&statements.intake.compression_stats), query)
+}
+
+impl<'a> Answer<'a> {
+    pub(crate) const DONE: Self = Answer::Done { warnings: 0 };
+
+    /// An answer of rows, with the columns' names and whether they are numbers.
+    pub(crate) fn rows(columns: &[(&'static str, bool)], rows: Vec<Row>) -> Self {
+        Answer::Rows(
+            columns.iter().map(|(name, is_number)| Column { name, kind: kind(*is_number) }).collect(),
+            rows,
+        )
+    }
+
+    pub(crate) fn refused(((code, sqlstate), message): Refusal) -> Self {
+        Answer::Refused(ServerError { code, sqlstate: Some(sqlstate), message })
+    }
+
+    /// Sends this answer to the client.
+    pub(crate) fn give(&self, session: &mut ReplicaSession) {
+        match self {
+            Answer::Done { warnings } => session.ok_with_warnings(*warnings),
+            Answer::Rows(columns, rows) => session.rows(columns, rows),
+            Answer::Refused(error) => session.refuse(error),
+        }
+    }
+}
+
+/// The kind of a column of numbers, or of texts.
+pub(crate) fn kind(is_number: bool) -> ColumnKind {
+    if is_number { ColumnKind::INTEGER } else { ColumnKind::TEXT }
+}
+
+/// A value in a row.
+pub(crate) fn cell(value: impl ToString) -> Option<Vec<u8>> {
+    Some(value.to_string().into_bytes())
+}

@@ -1,0 +1,181 @@
+//! Where a statement is answered, if the relay forwards what it does not answer itself (`forward_sql`).
+//!
+//! In comes a statement; out goes whether the relay answers it, the source, or both because both must know what it sets.
+//! Positions and statuses are always the relay's: the source's mean other places in other files.
+
+use binlogz_wire::statement::{
+    Expression, NamePattern, Statement, TransactionStatement, first_word, mentions,
+};
+
+use crate::statements::compression_stats;
+use crate::statements::variables::{NOT_SUPPORTED, Refusal, evaluate};
+
+/// Tells how far a source is, in a statement that the source would answer with its own coordinates.
+const POSITIONS: [&str; 3] = ["gtid_executed", "gtid_purged", "log_status"];
+const NO_SUCH_THREAD: (u16, [u8; 5]) = (1094, *b"HY000");
+
+/// Where a statement is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// By the relay.
+    Here,
+    /// By the source.
+    There,
+    /// By the relay, and if it does not refuse it, by the source too, whose answer the client gets.
+    Both,
+    /// Nowhere.
+    Refused(Refusal),
+}
+
+/// What a client's connection to the source is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Used {
+    /// It is open.
+    pub(crate) is_open: bool,
+    /// It answered the last statement.
+    pub(crate) answered_last: bool,
+}
+
+/// Where this statement is answered.
+pub(crate) fn route(text: &str, statement: Option<&Statement>, used: Used) -> Route {
+    let there_if = |there| if there { Route::There } else { Route::Here };
+    match statement {
+        Some(Statement::Select(items)) => {
+            let has = |is: fn(&Expression) -> bool| items.iter().any(|(expression, _)| is(expression));
+            match has(|expression| matches!(expression, Expression::Function(name) if !evaluate::knows(name)))
+            {
+                true => elsewhere(text),
+                false => there_if(used.is_open && has(is_of_session)),
+            }
+        }
+        Some(Statement::SelectFrom(query)) if !compression_stats::is_named(&query.from) => elsewhere(text),
+        Some(Statement::Set(_) | Statement::SetNames { .. } | Statement::SetTransaction(_)) => Route::Both,
+        Some(Statement::Transaction(TransactionStatement::Begin)) => Route::There,
+        Some(Statement::Transaction(_) | Statement::Use(_)) => there_if(used.is_open),
+        Some(Statement::ShowWarnings) => there_if(used.answered_last),
+        Some(_) => Route::Here,
+        None => elsewhere(text),
+    }
+}
+
+/// Whether the source may prepare this statement; else the client must send it as text.
+pub(crate) fn may_be_prepared(text: &str) -> bool {
+    match Statement::parse(text) {
+        Some(
+            Statement::ShowBinaryLogs
+            | Statement::ShowBinaryLogStatus
+            | Statement::ShowBinlogEvents(_)
+            | Statement::ShowReplicaStatus
+            | Statement::ShowReplicas
+            | Statement::Set(_)
+            | Statement::SetNames { .. }
+            | Statement::SetTransaction(_)
+            | Statement::Admin(_),
+        ) => false,
+        _ => matches!(elsewhere(text), Route::There),
+    }
+}
+
+/// Whether the answer tells how far the relay is. It must be as far as whatever the client saw at the source.
+pub(crate) fn tells_position(statement: &Statement) -> bool {
+    let is_executed = |expression: &Expression| matches!(expression, Expression::SystemVariable(_, name) if name == POSITIONS[0]);
+    match statement {
+        Statement::ShowBinaryLogs
+        | Statement::ShowBinaryLogStatus
+        | Statement::ShowBinlogEvents(_)
+        | Statement::ShowReplicaStatus => true,
+        Statement::Select(items) => items.iter().any(|(expression, _)| is_executed(expression)),
+        // Drivers list many variables without a wish to know this one.
+        Statement::ShowVariables(wanted) => wanted.patterns.iter().any(|pattern| match pattern {
+            NamePattern::Is(name) | NamePattern::Like(name) => name.to_ascii_lowercase().contains("gtid"),
+        }),
+        _ => false,
+    }
+}
+
+/// The value is one of the session at the source.
+fn is_of_session(expression: &Expression) -> bool {
+    match expression {
+        Expression::UserVariable(_) => true,
+        Expression::Function(name) => name == "last_insert_id",
+        Expression::Concat(parts) => parts.iter().any(is_of_session),
+        _ => false,
+    }
+}
+
+/// The source answers, unless the statement is about what the source has other answers to than the relay.
+fn elsewhere(text: &str) -> Route {
+    if mentions(text, &POSITIONS) {
+        let message = "the relay answers for positions itself, in statements about nothing else: \
+                       SHOW BINARY LOG STATUS, SELECT @@GLOBAL.gtid_executed";
+        return Route::Refused((NOT_SUPPORTED, message.into()));
+    }
+    if first_word(text).as_deref() == Some("KILL") {
+        // The client knows the number of its connection to the relay, which is another one's at the source.
+        return Route::Refused((
+            NO_SUCH_THREAD,
+            "Unknown thread id: it is the relay's, not the source's".into(),
+        ));
+    }
+    Route::There
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_statement_has_its_place() {
+        let unused = Used::default();
+        let open = Used { is_open: true, answered_last: true };
+        let place = |text: &str, used: Used| match route(text, Statement::parse(text).as_ref(), used) {
+            Route::Here => "here",
+            Route::There => "there",
+            Route::Both => "both",
+            Route::Refused(_) => "nowhere",
+        };
+        for (text, unused_place, open_place) in [
+            ("SHOW CREATE TABLE a.b", "there", "there"),
+            ("SELECT * FROM a.b", "there", "there"),
+            ("SELECT * FROM performance_schema.binary_log_transaction_compression_stats", "here", "here"),
+            ("FLUSH TABLES WITH READ LOCK", "there", "there"),
+            ("SELECT NOW()", "there", "there"),
+            ("SELECT @@wait_timeout, VERSION()", "here", "here"),
+            ("SELECT @a", "here", "there"),
+            ("SELECT LAST_INSERT_ID()", "here", "there"),
+            ("SET @a = 1", "both", "both"),
+            ("SET NAMES utf8mb4", "both", "both"),
+            ("BEGIN", "there", "there"),
+            ("COMMIT", "here", "there"),
+            ("USE a", "here", "there"),
+            ("SHOW WARNINGS", "here", "there"),
+            ("SHOW BINARY LOG STATUS", "here", "here"),
+            ("SELECT @@GLOBAL.gtid_executed", "here", "here"),
+            ("PURGE BINARY LOGS TO 'a'", "here", "here"),
+            ("SELECT NOW(), @@GLOBAL.gtid_executed", "nowhere", "nowhere"),
+            ("SELECT LOCAL FROM performance_schema.log_status", "nowhere", "nowhere"),
+            ("KILL QUERY 7", "nowhere", "nowhere"),
+        ] {
+            assert_eq!((place(text, unused), place(text, open)), (unused_place, open_place), "{text}");
+        }
+    }
+
+    #[test]
+    fn positions_are_told_by_few_statements_and_prepared_by_none() {
+        let tells = |text: &str| tells_position(&Statement::parse(text).unwrap());
+        for text in [
+            "SHOW MASTER STATUS",
+            "SHOW BINARY LOGS",
+            "SELECT 1, @@gtid_executed",
+            "SHOW GLOBAL VARIABLES LIKE 'gtid_executed'",
+            "SHOW VARIABLES WHERE Variable_name = 'GTID_EXECUTED'",
+        ] {
+            assert!(tells(text), "{text}");
+        }
+        assert!(!tells("SHOW VARIABLES") && !tells("SELECT @@server_id") && !tells("COMMIT"));
+        for text in ["SHOW MASTER STATUS", "SELECT @@gtid_executed", "SET @a = 1", "KILL 1"] {
+            assert!(!may_be_prepared(text), "{text}");
+        }
+        assert!(may_be_prepared("SELECT * FROM a WHERE b = ?") && may_be_prepared("SELECT @@server_id"));
+    }
+}

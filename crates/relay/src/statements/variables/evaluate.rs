@@ -1,0 +1,143 @@
+//! The value of an expression, and SELECT of expressions.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use binlogz_wire::result_set::{ColumnKind, Row};
+use binlogz_wire::session::Column;
+use binlogz_wire::statement::Expression;
+
+use crate::statements::answers::{Answer, WITH_FORWARDING};
+use crate::statements::variables::{NOT_SUPPORTED, Refusal, System, Variables};
+
+/// The functions below.
+const FUNCTIONS: [&str; 11] = [
+    "connection_id",
+    "current_user",
+    "database",
+    "last_insert_id",
+    "schema",
+    "session_user",
+    "system_user",
+    "unix_timestamp",
+    "user",
+    "uuid",
+    "version",
+];
+
+/// SELECT of expressions.
+pub(crate) fn select<'a>(
+    items: &'a [(Expression, String)],
+    variables: &Variables,
+    system: &System,
+) -> Answer<'a> {
+    let mut row: Row = Vec::with_capacity(items.len());
+    let mut columns = Vec::with_capacity(items.len());
+    for (expression, name) in items {
+        match value(expression, variables, system) {
+            Ok((value, kind)) => {
+                row.push(value.map(String::into_bytes));
+                columns.push(Column { name, kind });
+            }
+            Err(refusal) => return Answer::refused(refusal),
+        }
+    }
+    Answer::Rows(columns, vec![row])
+}
+
+/// The value of an expression, and its kind.
+pub(super) fn value(
+    expression: &Expression,
+    variables: &Variables,
+    system: &System,
+) -> Result<(Option<String>, ColumnKind), Refusal> {
+    Ok(match expression {
+        Expression::Null => (None, ColumnKind::NULL),
+        Expression::Literal(text) => guessed(Some(text.clone())),
+        Expression::Text(text) => (Some(text.clone()), ColumnKind::TEXT),
+        Expression::UserVariable(name) => guessed(variables.get(name).cloned().flatten()),
+        Expression::SystemVariable(scope, name) => return system.select(*scope, name, variables),
+        Expression::Concat(parts) => {
+            let mut whole = String::new();
+            for part in parts {
+                // NULL makes the whole NULL.
+                let (Some(part), _) = value(part, variables, system)? else {
+                    return Ok((None, ColumnKind::TEXT));
+                };
+                whole.push_str(&part);
+            }
+            (Some(whole), ColumnKind::TEXT)
+        }
+        Expression::Function(name) => return function(name, variables, system),
+    })
+}
+
+/// A value whose kind only its text tells.
+fn guessed(value: Option<String>) -> (Option<String>, ColumnKind) {
+    let is_number = value.as_deref().is_some_and(|value| value.parse::<i64>().is_ok());
+    (value, if is_number { ColumnKind::INTEGER } else { ColumnKind::TEXT })
+}
+
+/// Whether the relay knows a function.
+pub(crate) fn knows(function: &str) -> bool {
+    FUNCTIONS.contains(&function)
+}
+
+fn function(
+    name: &str,
+    variables: &Variables,
+    system: &System,
+) -> Result<(Option<String>, ColumnKind), Refusal> {
+    let client = &variables.client;
+    let text = |text: String| (Some(text), ColumnKind::TEXT);
+    Ok(match name {
+        "unix_timestamp" => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+            (Some(now.to_string()), ColumnKind::INTEGER)
+        }
+        "version" => text(system.own("version").unwrap_or_default().to_owned()),
+        "database" | "schema" => (client.database.clone(), ColumnKind::TEXT),
+        "user" | "session_user" | "system_user" => text(format!("{}@{}", client.user, client.host)),
+        "current_user" => text(format!("{}@%", client.user)),
+        "connection_id" => (Some(client.connection.to_string()), ColumnKind::UNSIGNED),
+        "last_insert_id" => (Some("0".into()), ColumnKind::UNSIGNED),
+        "uuid" => text(uuid()?),
+        other => {
+            return Err((
+                NOT_SUPPORTED,
+                format!("the relay does not know the function {other}{WITH_FORWARDING}"),
+            ));
+        }
+    })
+}
+
+/// A random UUID (version 4).
+fn uuid() -> Result<String, Refusal> {
+    let mut bytes = [0; 16];
+    let failed = |error: getrandom::Error| (NOT_SUPPORTED, format!("no random numbers: {error}"));
+    getrandom::fill(&mut bytes).map_err(failed)?;
+    let version = (u128::from_le_bytes(bytes) & !(0xf << 76) & !(3 << 62)) | (4 << 76) | (2 << 62);
+    let hex = format!("{version:032x}");
+    let part = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default().to_owned();
+    Ok([part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_functions_that_are_known_have_values() {
+        for name in FUNCTIONS {
+            assert!(function(name, &Variables::default(), &System::default()).is_ok(), "{name}");
+        }
+        assert!(function("now", &Variables::default(), &System::default()).is_err());
+    }
+
+    #[test]
+    fn uuids_are_random_ones_by_their_form() {
+        let (one, other) = (uuid().unwrap(), uuid().unwrap());
+        assert!(one != other && one.len() == 36, "{one} {other}");
+        assert_eq!(one.as_bytes().get(14), Some(&b'4'), "{one}");
+        assert!(one.as_bytes().get(19).is_some_and(|byte| b"89ab".contains(byte)), "{one}");
+    }
+}

@@ -1,0 +1,40 @@
+//! Variables: those that a client set, the source's, and the relay's own.
+//!
+//! In comes an expression or an assignment (`binlogz_wire::statement`). Out goes a value with its type, or the
+//! server's error.
+//!
+//! * `session` is what belongs to a client: its variables, default database and transaction;
+//! * `system` are the system variables: the source's values (`receive::source_variables`), and the relay's own where
+//!   it differs from its source;
+//! * `evaluate` finds the value of an expression: SELECT without a table;
+//! * `set` makes assignments.
+
+pub(crate) mod evaluate;
+pub(crate) mod session;
+pub(crate) mod set;
+pub(crate) mod system;
+
+use binlogz_wire::ServerError;
+use binlogz_wire::statement::ShownVariables;
+
+use crate::statements::answers::{Answer, cell};
+pub(crate) use session::Variables;
+pub(crate) use system::System;
+
+/// An error's code with its SQL state, and its text.
+pub(crate) type Refusal = ((u16, [u8; 5]), String);
+
+pub(crate) const NOT_SUPPORTED: (u16, [u8; 5]) = (1235, *b"42000");
+const UNKNOWN_VARIABLE: (u16, [u8; 5]) = (ServerError::UNKNOWN_SYSTEM_VARIABLE, *b"HY000");
+
+fn unknown_variable(name: &str) -> Refusal {
+    (UNKNOWN_VARIABLE, format!("Unknown system variable '{name}'"))
+}
+
+/// SHOW VARIABLES.
+pub(crate) fn show(wanted: &ShownVariables, variables: &Variables, system: &System) -> Answer<'static> {
+    let listed = system.listed(wanted.scope, variables).into_iter();
+    let listed = listed.filter(|(name, _)| wanted.includes(name));
+    let rows = listed.map(|(name, value)| vec![cell(name), cell(value)]).collect();
+    Answer::rows(&[("Variable_name", false), ("Value", false)], rows)
+}

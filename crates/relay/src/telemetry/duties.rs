@@ -1,0 +1,188 @@
+//! The relay's permanent tasks, each in its own thread, and whether each is still working: no thread ends unnoticed.
+//!
+//! ```text
+//! Duties::start ─ thread ─ work ┬ returns ─┐
+//!                               └ panics ──┴ ended, with why ─ health is red, for good
+//! attempt ─ work ┬ Ok, Err
+//!                └ panics ─ Err(Panicked)     the thread lives: a later attempt may succeed
+//! rounds ─ attempt ─ sleep ─ attempt …        failing after a panic, well again after a round that ends
+//! ```
+//!
+//! This file records and reports. `relay` decides what a failure means for receiving; `status` decides what it means
+//! for health.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use binlogz_binlog::printable;
+
+use crate::error::{Error, Result};
+use crate::lock::lock;
+use crate::telemetry::Telemetry;
+
+/// Makes written data durable.
+pub(crate) const SYNC: &str = "sync";
+/// Follows the source.
+pub(crate) const RECEIVE: &str = "receive";
+/// Compresses received data, in several threads, and writes it; runs while a connection lasts.
+pub(crate) const STORE: &str = "store";
+/// Removes files that need not be kept.
+pub(crate) const RETAIN: &str = "retain";
+/// Archives closed files.
+pub(crate) const ARCHIVE: &str = "archive";
+/// Takes samples for the page.
+pub(crate) const WATCH: &str = "watch";
+/// Answers over HTTP.
+pub(crate) const HTTP: &str = "http";
+/// Accepts replicas.
+pub(crate) const ACCEPT: &str = "accept";
+
+/// The duties that were started. See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Duties(Mutex<BTreeMap<&'static str, Duty>>);
+
+#[derive(Debug)]
+struct Duty {
+    /// When the current state began.
+    since: Instant,
+    /// Why it is failing; `None` if it isn't.
+    failure: Option<String>,
+}
+
+/// A snapshot of a duty.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DutyStatus {
+    /// Its name: `receive`, `sync`, `store`, `accept`, …
+    pub name: &'static str,
+    /// Whether it is working.
+    pub up: bool,
+    /// Seconds since the current state began.
+    pub seconds: u64,
+    /// Why it is failing.
+    pub failure: Option<String>,
+}
+
+impl Duties {
+    /// Marks a duty as working.
+    pub(crate) fn well(&self, name: &'static str) {
+        let mut duties = lock(&self.0);
+        match duties.get(name) {
+            Some(Duty { failure: None, .. }) => {}
+            _ => drop(duties.insert(name, Duty { since: Instant::now(), failure: None })),
+        }
+    }
+
+    /// Marks a duty as failing.
+    pub(crate) fn failing(&self, name: &'static str, why: impl Into<String>) {
+        let mut duties = lock(&self.0);
+        let since = match duties.get(name) {
+            Some(Duty { since, failure: Some(_) }) => *since,
+            _ => Instant::now(),
+        };
+        duties.insert(name, Duty { since, failure: Some(why.into()) });
+    }
+
+    /// Ends a duty that is no longer needed. One that has failed stays visible.
+    pub(crate) fn over(&self, name: &'static str) {
+        let mut duties = lock(&self.0);
+        if duties.get(name).is_some_and(|duty| duty.failure.is_none()) {
+            duties.remove(name);
+        }
+    }
+
+    pub(crate) fn seen(&self) -> Vec<DutyStatus> {
+        let duties = lock(&self.0);
+        let status = |(name, duty): (&&'static str, &Duty)| DutyStatus {
+            name,
+            up: duty.failure.is_none(),
+            seconds: duty.since.elapsed().as_secs(),
+            failure: duty.failure.as_deref().map(|why| printable(why).into_owned()),
+        };
+        duties.iter().map(status).collect()
+    }
+}
+
+/// Starts a duty in its own thread, which should never end. If it does, `ended` is called with the reason.
+///
+/// # Errors
+///
+/// The thread can't be started.
+pub(crate) fn start(
+    telemetry: &Telemetry,
+    name: &'static str,
+    work: impl FnOnce() + Send + 'static,
+    ended: impl FnOnce(&Error) + Send + 'static,
+) -> Result<thread::JoinHandle<()>> {
+    let run = move || {
+        let done = attempt(name, || {
+            work();
+            Ok(())
+        });
+        ended(&done.err().unwrap_or(Error::Ended(name)));
+    };
+    telemetry.duties.well(name);
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(run);
+    spawned.map_err(|error| {
+        let error = Error::thread(name)(error);
+        telemetry.duties.failing(name, error.to_string());
+        error
+    })
+}
+
+/// Repeats a task for ever.
+pub(crate) fn rounds(
+    telemetry: &Telemetry,
+    name: &'static str,
+    interval: Duration,
+    consequence: &str,
+    mut round: impl FnMut() -> Result<()>,
+) {
+    let mut told = String::new();
+    loop {
+        once(telemetry, name, consequence, &mut told, &mut round);
+        thread::sleep(interval);
+    }
+}
+
+/// Runs it once. An error is logged once, until it changes or goes away.
+pub(crate) fn once(
+    telemetry: &Telemetry,
+    name: &'static str,
+    consequence: &str,
+    told: &mut String,
+    round: impl FnOnce() -> Result<()>,
+) {
+    let Err(error) = attempt(name, round) else {
+        telemetry.duties.well(name);
+        return told.clear();
+    };
+    let line = error.to_string();
+    match error {
+        Error::Panicked { .. } => telemetry.duties.failing(name, line.clone()),
+        _ => telemetry.duties.well(name),
+    }
+    if *told != line {
+        telemetry.complain(&error, &format!("{line}; {consequence}"));
+        *told = line;
+    }
+}
+
+/// Does something whose panic must not end the thread: it becomes an error with the panic's message.
+///
+/// Whatever `work` changes is behind locks that bear a panic, or dropped with it: the store latches by itself.
+pub(crate) fn attempt<T>(name: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let done = catch_unwind(AssertUnwindSafe(work));
+    done.unwrap_or_else(|panic| Err(Error::Panicked { name, message: message(panic.as_ref()) }))
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("without a message").to_owned()
+}

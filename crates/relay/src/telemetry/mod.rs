@@ -1,0 +1,69 @@
+//! What the relay's parts report about their own work: log lines, counters, lag, and whether each thread is alive.
+//!
+//! In come events from every other part. Log lines go out at once; `watch` reads the rest and decides what is
+//! healthy. Nothing here depends on the other parts.
+//!
+//! * `duties` starts threads and records which of them are working;
+//! * `lag` measures how far the log lags behind the source, and whether receiving has stalled;
+//! * `meters` counts bytes, transactions, syncs and errors.
+
+pub(crate) mod duties;
+pub(crate) mod lag;
+pub(crate) mod meters;
+
+use std::fmt;
+
+use binlogz_binlog::printable;
+
+use crate::error::Error;
+use duties::Duties;
+use lag::Lag;
+use meters::Meters;
+
+/// Logs one line.
+pub type Log = Box<dyn Fn(Level, &str) + Send + Sync>;
+
+/// The audience of a log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// A reader who wants to know what happened.
+    Info,
+    /// A reader who wants to know what went wrong.
+    Error,
+}
+
+/// What all parts of the relay report to.
+pub(crate) struct Telemetry {
+    pub(crate) duties: Duties,
+    pub(crate) lag: Lag,
+    pub(crate) meters: Meters,
+    log: Log,
+}
+
+impl Telemetry {
+    pub(crate) fn new(log: Log) -> Self {
+        Telemetry { duties: Duties::default(), lag: Lag::default(), meters: Meters::default(), log }
+    }
+
+    /// Logs a line. Control characters are escaped, so that text from a peer can't forge lines.
+    pub(crate) fn line(&self, level: Level, line: &str) {
+        (self.log)(level, &printable(line));
+    }
+
+    pub(crate) fn say(&self, line: &str) {
+        self.line(Level::Info, line);
+    }
+
+    /// Logs an error, counts it and remembers it.
+    pub(crate) fn complain(&self, error: &Error, line: &str) {
+        let line = printable(line);
+        self.meters.failed(error.kind(), &line);
+        (self.log)(Level::Error, &line);
+    }
+}
+
+impl fmt::Debug for Telemetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Telemetry").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,198 @@
+//! The relay's whole storing path on a simulated disk whose calls fail, once or until it is cured: no crash, no restart.
+//!
+//! After each error all that is durable is served, and what was acknowledged is durable; the relay mends itself, and goes
+//! on; at last the log is the source's, in every form. Then the power fails, and what was acknowledged is still there.
+//! `make test` goes through a part of all calls, another one each time; BINLOGZ_FAULTS=1 goes through all of them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use binlogz_store::FileNumber;
+use binlogz_testkit::disk::{Fault, SimulatedDisk};
+use binlogz_testkit::random::Random;
+use binlogz_testkit::{mutate, setting};
+
+use super::crashes::{Known, OneDisk, compare, open, options, put_all_back, receive, tail};
+use super::simulated::{SourceLog, gtids};
+use crate::error::Error;
+use crate::form::Form;
+use crate::log::parts::FormFile;
+use crate::receive::control::Phase;
+use crate::relay::Relay;
+
+const FAULTS: [Fault; 4] = [Fault::Eio, Fault::Enospc, Fault::Emfile, Fault::ShortWrite];
+/// One call in so many is tried, of each fault.
+const STRIDE: u64 = 8;
+/// Errors that one fault may cause before everything works again.
+const ERRORS_MAX: usize = 8;
+
+/// What is served is the source's, up to what is durable; all that was acknowledged is.
+fn check(relay: &Relay, source: &SourceLog, known: &Known, what: &str) {
+    let Some(kept) = relay.intake.lineages.served() else {
+        assert_eq!(known.promised(), 0, "{what}");
+        return;
+    };
+    let logs = kept.store.logs().unwrap_or_else(|error| panic!("{what}: {error}"));
+    let Some(now) = kept.store.positions() else { return };
+    assert_eq!(logs.last().map(|log| log.number), Some(now.durable.file), "{what}: a file too many");
+    let mut last = 0;
+    for log in &logs {
+        let original = source.files.iter().find(|file| file.name == log.name).unwrap();
+        let (head, served) =
+            tail(relay.intake.conversions.of(&kept), Form::Received, FormFile::first_of(log.number), None);
+        let same = original.bytes[head as usize..].starts_with(&served);
+        assert!(same, "{what}: {} is served with other bytes", log.name);
+        let all = original.bytes.len() - head as usize;
+        assert!(log.number == now.durable.file || served.len() == all, "{what}: {}", log.name);
+        last = last.max(source.last_before(&log.name, head as usize + served.len()));
+    }
+    assert!(last >= known.promised(), "{what}: served up to {last}, {} was promised", known.promised());
+    assert!(kept.durable_gtids().is_subset(&gtids(last)), "{what}: GTIDs that are not served");
+    // What a dump by GTID asks.
+    for log in logs {
+        kept.store.previous_gtids(log.number).unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+}
+
+/// What a run came across.
+struct Met {
+    errors: usize,
+    /// Until everything was received.
+    calls: u64,
+}
+
+/// Receives everything.
+fn run(disk: &SimulatedDisk, seed: u64, large: bool, what: &str) -> Met {
+    let random = &mut Random::new(seed);
+    let source = SourceLog::new(random, large);
+    let mut known = Known::default();
+    let (mut errors, mut troubled) = (0, false);
+    let mut again = |error: &Error, what: &str| {
+        errors += 1;
+        assert!(!error.is_final() && errors < ERRORS_MAX, "{what}: {error}");
+    };
+    let start = || {
+        let options = options(&mut Random::new(seed));
+        Relay::open(options, Arc::new(OneDisk(disk.clone())), Box::new(|_, _| {}))
+    };
+    let relay = match start() {
+        Ok(relay) => relay,
+        Err(error) => {
+            troubled = disk.is_troubled();
+            assert!(troubled, "{what}: {error}");
+            disk.cure();
+            start().unwrap_or_else(|error| panic!("{what}: {error}"))
+        }
+    };
+    loop {
+        let received =
+            relay.intake.mend().and_then(|()| receive(&relay, &source, random, &mut known, usize::MAX));
+        match received.and_then(|()| relay.intake.sync()) {
+            Ok(()) if relay.intake.written_gtids() == gtids(source.last()) => break,
+            Ok(()) => {}
+            Err(error) => {
+                let what = format!("{what}: {error}");
+                again(&error, &what);
+                troubled = true;
+                // Once more while it lasts, which mends nothing and breaks nothing.
+                if let Err(error) = relay.intake.mend() {
+                    assert!(!error.is_final(), "{what}: {error}");
+                }
+                disk.cure();
+                check(&relay, &source, &known, &what);
+            }
+        }
+    }
+    let calls = disk.calls();
+    if !disk.is_troubled() && !troubled && disk.has_plan() {
+        return Met { errors, calls };
+    }
+    disk.cure();
+    relay.intake.mend().unwrap();
+    let kept = relay.intake.lineages.served().unwrap();
+    put_all_back(&relay, &kept, &mut known);
+    compare(&relay, &source, random, &mut known, what);
+    assert_eq!(kept.store.logs().unwrap().first().map(|log| log.number), Some(FileNumber(1)));
+    drop(relay);
+    disk.crash(random);
+    open(disk, random, &mut known, what).unwrap();
+    Met { errors, calls }
+}
+
+#[test]
+fn any_error_of_the_disk_is_over_when_its_cause_is() {
+    let seed = mutate::seed();
+    let stride = setting("BINLOGZ_FAULTS", STRIDE);
+    let mut met = [0; FAULTS.len()];
+    // Small transactions, written at once; large ones, in many writes.
+    for large in [false, true] {
+        let Met { errors, calls } = run(&SimulatedDisk::new(), seed, large, "nothing");
+        assert_eq!(errors, 0);
+        for (place, (fault, met)) in FAULTS.into_iter().zip(&mut met).enumerate() {
+            for at in ((seed + place as u64) % stride..calls).step_by(stride as usize) {
+                for lasts in [false, true] {
+                    let disk = SimulatedDisk::new();
+                    disk.trouble_at(at, fault, lasts);
+                    let what = format!("SEED={seed} {fault:?} at call {at}, lasts: {lasts}, large: {large}");
+                    *met += run(&disk, seed, large, &what).errors;
+                }
+            }
+        }
+        println!("{calls} calls, errors met: {met:?}");
+    }
+    assert!(met.iter().all(|met| *met > 0), "{met:?}");
+}
+
+/// Waits for what another thread does.
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "no {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_sync_that_failed_is_told_until_something_is_durable_again() {
+    let written_beyond = |relay: &Relay| {
+        let now = relay.intake.lineages.served().and_then(|kept| kept.store.positions());
+        now.is_some_and(|now| now.written > now.durable)
+    };
+    let mut seed = mutate::seed();
+    // Some of what came is not synced, and more is to come.
+    let (disk, relay, source, mut known) = loop {
+        let random = &mut Random::new(seed);
+        let source = SourceLog::new(random, false);
+        let (disk, mut known) = (SimulatedDisk::new(), Known::default());
+        let disk_of_it = Arc::new(OneDisk(disk.clone()));
+        let relay = Relay::open(options(random), disk_of_it, Box::new(|_, _| {})).unwrap();
+        let pieces = 1 + random.below(60);
+        receive(&relay, &source, random, &mut known, pieces).unwrap();
+        if written_beyond(&relay) && relay.intake.written_gtids() != gtids(source.last()) {
+            break (disk, Arc::new(relay), source, known);
+        }
+        seed += 1;
+    };
+    println!("SEED={seed}");
+    let random = &mut Random::new(seed);
+    disk.trouble_at(disk.calls(), Fault::Eio, false);
+    let its = Arc::clone(&relay);
+    std::thread::spawn(move || its.intake.sync_for_ever());
+    wait_for("failure", || relay.intake.control.seen().phase == Phase::Failed);
+    assert!(relay.intake.control.is_wanted(), "it is tried again");
+    assert!(relay.intake.lineages.last().unwrap().store.refuses_since().is_some());
+    check(&relay, &source, &known, "after a failed sync");
+    // What the receiver does next: the thread that syncs is still there, and goes on.
+    relay.intake.mend().unwrap();
+    assert_eq!(relay.intake.control.seen().phase, Phase::Failed, "nothing was stored yet");
+    while relay.intake.control.is_ailing() {
+        let pieces = 1 + random.below(40);
+        receive(&relay, &source, random, &mut known, pieces).unwrap();
+        if relay.intake.written_gtids() == gtids(source.last()) {
+            wait_for("sync", || !relay.intake.control.is_ailing());
+        }
+    }
+    receive(&relay, &source, random, &mut known, usize::MAX).unwrap();
+    wait_for("end", || !written_beyond(&relay));
+    check(&relay, &source, &known, "at last");
+}

@@ -1,0 +1,31 @@
+//! The thread that writes, when it ends.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use binlogz_testkit::builder::UUID;
+use binlogz_testkit::disk::SimulatedDisk;
+use binlogz_testkit::random::Random;
+use crossbeam_channel::bounded;
+
+use super::crashes::{OneDisk, options};
+use crate::error::Error;
+use crate::lock::lock;
+use crate::receive::storing::{Batches, STORE_WRITER, StoreProgress, write_all};
+use crate::relay::Relay;
+
+#[test]
+fn nobody_waits_for_a_writer_that_has_ended() {
+    let progress = StoreProgress::default();
+    lock(&progress.state).brought = 1;
+    let disk = Arc::new(OneDisk(SimulatedDisk::new()));
+    let relay = Relay::open(options(&mut Random::new(1)), disk, Box::new(|_, _| {})).unwrap();
+    let kept = relay.intake.keep("binlog", UUID, false).unwrap();
+    let (to_writer, in_order) = bounded(1);
+    drop(to_writer);
+    write_all(&relay.intake, &kept, &progress, in_order);
+    let start = || Err(Error::Ended(STORE_WRITER));
+    let threads = OnceCell::new();
+    let batches = Batches { intake: &relay.intake, kept: &kept, threads, start: &start, progress: &progress };
+    assert!(matches!(batches.drain(), Err(Error::Ended(STORE_WRITER))));
+}

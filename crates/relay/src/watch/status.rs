@@ -1,0 +1,209 @@
+//! A snapshot of everything about a running relay that someone may want to see. `gather.rs` collects it from the
+//! parts, `health.rs` says what is wrong in it.
+
+mod gather;
+mod health;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::receive::source_status::SourceStatus;
+use crate::telemetry::duties::{ACCEPT, DutyStatus};
+use crate::telemetry::meters::RememberedError;
+
+/// See the module. Its names in JSON are stable.
+#[derive(Debug, Clone, Serialize)]
+pub struct Status {
+    /// binlogz's version.
+    pub version: &'static str,
+    /// Since the start.
+    pub uptime_seconds: u64,
+    /// Problems that someone must look at, the gravest first; empty if the relay is healthy.
+    pub troubles: Vec<String>,
+    /// The relay's duties, and whether each is working.
+    pub duties: Vec<DutyStatus>,
+    /// The state of receiving.
+    pub source: SourceStatus,
+    /// The log that is served, once there is one.
+    pub log: Option<LogStatus>,
+    /// All stored logs, oldest first: one for each server we followed, and one for each reset of a server's log.
+    pub lineages: Vec<LineageStatus>,
+    /// Damage in the served logs that the source has not repaired yet.
+    pub damage: Vec<String>,
+    /// Bytes since the start.
+    pub bytes: Bytes,
+    /// The replicas that read the log.
+    pub replicas: Vec<ReplicaStatus>,
+    /// Connections.
+    pub clients: Clients,
+    /// SHA-256 of the certificate for clients, as openssl prints it; none without TLS.
+    pub tls_fingerprint: Option<String>,
+    /// Errors since the start, by kind.
+    pub errors: BTreeMap<&'static str, u64>,
+    /// The newest first.
+    pub last_errors: Vec<RememberedError>,
+}
+
+/// A stored log.
+#[derive(Debug, Clone, Serialize)]
+pub struct LineageStatus {
+    /// Counted from 1.
+    pub lineage: u64,
+    /// The server whose log it is.
+    pub source_uuid: String,
+    /// The folder below the relay's directory; empty: the directory itself.
+    pub folder: String,
+    /// The reason for its beginning.
+    pub begun: LineageOrigin,
+    /// Its use.
+    pub state: LineageState,
+    /// How many files.
+    pub files: usize,
+    /// Of all of them, on disk.
+    pub bytes: u64,
+    /// Its end, as it is stored.
+    pub end: Option<LogPosition>,
+    /// The GTIDs of what is durable.
+    pub gtid_executed: String,
+}
+
+/// How a log began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineageOrigin {
+    /// As the first one.
+    First,
+    /// Another server was followed: it continues where the one before ends.
+    Failover,
+    /// When the server's log was reset or put back.
+    Anew,
+}
+
+/// What is done with a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineageState {
+    /// It is received.
+    Received,
+    /// It is served to replicas that lack its end.
+    Served,
+    /// It is only kept: the server began another log in its place.
+    Abandoned,
+}
+
+/// The log.
+#[derive(Debug, Clone, Serialize)]
+pub struct LogStatus {
+    /// Its number among the stored logs, counted from 1.
+    pub lineage: u64,
+    /// The source's server uuid.
+    pub source_uuid: String,
+    /// How many files.
+    pub files: usize,
+    /// The oldest one.
+    pub first_file: String,
+    /// Of all of them, on disk.
+    pub bytes: u64,
+    /// The end of the source's log, as far as we know.
+    pub written: LogPosition,
+    /// The end of the part that survives a crash and is served.
+    pub durable: LogPosition,
+    /// The GTIDs of what is durable.
+    pub gtid_executed: String,
+}
+
+/// A place in the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LogPosition {
+    /// The file's name, as the source has it.
+    pub file: String,
+    /// The file's number.
+    pub number: u64,
+    /// Where in it.
+    pub position: u64,
+}
+
+/// Bytes since the start.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Bytes {
+    /// Events of the source's files.
+    pub received: u64,
+    /// Appended to the log.
+    pub stored: u64,
+    /// Sent to replicas.
+    pub served: u64,
+    /// Transactions that came.
+    pub transactions: u64,
+}
+
+/// A replica that reads the log.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReplicaStatus {
+    /// The connection's number.
+    pub connection: u32,
+    /// The account.
+    pub user: String,
+    /// From where.
+    pub address: String,
+    /// As the replica itself says.
+    pub server_id: u32,
+    /// As the replica itself says; may be empty.
+    pub server_uuid: String,
+    /// The form that it is served.
+    pub form: &'static str,
+    /// Which log, counted from 1.
+    pub lineage: u64,
+    /// The position in the stored log up to which it was sent.
+    pub place: LogPosition,
+    /// Whether it acknowledges what it is sent (semi-synchronous replication).
+    pub semi_sync: bool,
+    /// The last acknowledged position in the stored log.
+    pub acknowledged: Option<LogPosition>,
+    /// How often.
+    pub acknowledgements: u64,
+    /// Bytes of the stored log that it was not sent yet.
+    pub lag_bytes: u64,
+    /// The age of the last transaction that it was sent; 0: it was sent everything.
+    pub lag_seconds: Option<u64>,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// How long it has been connected.
+    pub connected_seconds: u64,
+}
+
+/// Connections.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Clients {
+    /// At present.
+    pub logged_in: usize,
+    /// At present.
+    pub logging_in: usize,
+    /// Since the start: too many, or too slow.
+    pub turned_away: u64,
+}
+
+impl Status {
+    /// What keeps replicas from being served; empty: they can be.
+    pub fn unreadiness(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        if self.log.is_none() {
+            wrong.push("nothing of the source's log is here yet".to_owned());
+        }
+        let accepting = self.duties.iter().find(|duty| duty.name == ACCEPT);
+        if let Some(why) = accepting.and_then(|duty| duty.failure.as_ref()) {
+            wrong.push(format!("the duty {ACCEPT} is not done: {why}"));
+        }
+        wrong
+    }
+
+    /// Whether no person has to decide or repair anything.
+    pub fn is_healthy(&self) -> bool {
+        self.troubles.is_empty()
+    }
+
+    /// Bytes stored for each that was received.
+    pub fn ratio(&self) -> Option<f64> {
+        (self.bytes.received > 0).then(|| self.bytes.stored as f64 / self.bytes.received as f64)
+    }
+}

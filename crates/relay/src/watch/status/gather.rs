@@ -1,0 +1,163 @@
+//! Collects the state of each part of a running relay.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use binlogz_store::{Position, StoredLog};
+
+use super::health::{Signs, troubles};
+use super::{
+    Bytes, Clients, LineageOrigin, LineageState, LineageStatus, LogPosition, LogStatus, ReplicaStatus, Status,
+};
+use crate::error::Result;
+use crate::log::lineages::Lineage;
+use crate::serve::transport::ServerTls;
+use crate::time::now;
+use crate::watch::Watch;
+
+impl Watch {
+    pub(crate) fn status(&self) -> Result<Status> {
+        let counts = self.server.gate.counts();
+        let (errors, last_errors) = self.telemetry.meters.errors();
+        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let mut logs = Vec::new();
+        for kept in self.server.lineages.all() {
+            logs.push((kept.store.logs()?, kept));
+        }
+        let control = self.intake.control.seen();
+        let duties = self.telemetry.duties.seen();
+        let damage = self.server.lineages.damage();
+        let troubles = troubles(&Signs {
+            damage: &damage,
+            control: &control,
+            duties: &duties,
+            standstill: self.telemetry.lag.standstill(Instant::now()),
+            syncing: self.telemetry.meters.syncing(),
+        });
+        let source_time = self.telemetry.lag.source_time(now());
+        Ok(Status {
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_seconds: self.started.elapsed().as_secs(),
+            troubles,
+            duties,
+            source: self.intake.status(),
+            log: self.log_status()?,
+            lineages: logs.iter().map(|(logs, kept)| lineage_status(kept, logs)).collect(),
+            damage,
+            bytes: Bytes {
+                received: load(&self.telemetry.meters.received_bytes),
+                stored: load(&self.telemetry.meters.stored_bytes),
+                served: self.server.dumps.bytes(),
+                transactions: load(&self.telemetry.meters.transactions),
+            },
+            replicas: self
+                .server
+                .dumps
+                .seen()
+                .into_iter()
+                .map(|seen| replica_status(&logs, source_time, seen))
+                .collect(),
+            tls_fingerprint: self.server.tls.as_ref().map(ServerTls::shown_fingerprint),
+            clients: Clients {
+                logged_in: counts.logged_in,
+                logging_in: counts.logging_in,
+                turned_away: counts.turned_away,
+            },
+            errors,
+            last_errors,
+        })
+    }
+
+    fn log_status(&self) -> Result<Option<LogStatus>> {
+        let Some(kept) = self.server.lineages.served() else { return Ok(None) };
+        let logs = kept.store.logs()?;
+        // Read the set first: it must hold nothing after the position.
+        let gtid_executed = kept.durable_gtids().to_string();
+        let (Some(first), Some(now)) = (logs.first(), kept.store.positions()) else { return Ok(None) };
+        Ok(Some(LogStatus {
+            lineage: kept.number,
+            source_uuid: kept.source.to_string(),
+            files: logs.len(),
+            first_file: first.name.clone(),
+            bytes: logs.iter().map(|log| log.size).sum(),
+            written: place(&kept, now.written),
+            durable: place(&kept, now.durable),
+            gtid_executed,
+        }))
+    }
+}
+
+fn place(kept: &Lineage, position: Position) -> LogPosition {
+    let file = kept.store.names().log(position.file);
+    LogPosition { file, number: position.file.0, position: position.offset }
+}
+
+fn lineage_status(kept: &Lineage, logs: &[StoredLog]) -> LineageStatus {
+    LineageStatus {
+        lineage: kept.number,
+        source_uuid: kept.source.to_string(),
+        folder: kept.folder.clone().unwrap_or_default(),
+        begun: match kept.is_root {
+            true if kept.number == 1 => LineageOrigin::First,
+            true => LineageOrigin::Anew,
+            false => LineageOrigin::Failover,
+        },
+        state: match kept.is_retired() {
+            false => LineageState::Received,
+            true if kept.is_abandoned() => LineageState::Abandoned,
+            true => LineageState::Served,
+        },
+        files: logs.len(),
+        bytes: logs.iter().map(|log| log.size).sum(),
+        gtid_executed: kept.durable_gtids().to_string(),
+        end: kept.store.positions().map(|now| place(kept, now.durable)),
+    }
+}
+
+/// How far a replica lags behind the end of the received log, through all logs in between.
+fn replica_status(
+    logs: &[(Vec<StoredLog>, Arc<Lineage>)],
+    source_time: u64,
+    seen: crate::replicas::dumps::DumpState,
+) -> ReplicaStatus {
+    let at = seen.place;
+    let mut lag_bytes = 0;
+    for (files, kept) in logs.iter().filter(|(_, kept)| kept.number >= seen.reader.lineage) {
+        let begins = if kept.number == seen.reader.lineage { Some(at) } else { None };
+        let Some(durable) = kept.store.positions().map(|now| now.durable) else { continue };
+        let is_behind =
+            |log: &&StoredLog| begins.is_none_or(|at| log.number >= at.file) && log.number < durable.file;
+        let behind: u64 = files.iter().filter(is_behind).map(|log| log.size).sum();
+        lag_bytes += (behind + durable.offset).saturating_sub(begins.map_or(0, |at| at.offset));
+    }
+    let lag_seconds = match (lag_bytes, seen.timestamp) {
+        (0, _) => Some(0),
+        (_, 0) => None,
+        (_, last) => Some(source_time.saturating_sub(u64::from(last))),
+    };
+    let its = logs.iter().find(|(_, kept)| kept.number == seen.reader.lineage);
+    let place_of = |at: Position| {
+        its.map_or_else(
+            || LogPosition { file: String::new(), number: at.file.0, position: at.offset },
+            |(_, kept)| place(kept, at),
+        )
+    };
+    ReplicaStatus {
+        connection: seen.connection,
+        user: seen.reader.user,
+        address: seen.reader.peer.to_string(),
+        server_id: seen.reader.server_id,
+        server_uuid: seen.reader.uuid,
+        form: seen.reader.form.name(),
+        lineage: seen.reader.lineage,
+        place: place_of(at),
+        semi_sync: seen.reader.semi_sync,
+        acknowledged: seen.acknowledged.map(place_of),
+        acknowledgements: seen.acknowledgements,
+        lag_bytes,
+        lag_seconds,
+        bytes: seen.bytes,
+        connected_seconds: seen.age.as_secs(),
+    }
+}

@@ -1,0 +1,55 @@
+//! `--rewrite-db`: shows events under their databases' new names. Statement text is unchanged, as with
+//! mysqlbinlog.
+
+mod renamer;
+
+pub use renamer::Renamer;
+
+use binlogz_binlog::event::{ExecuteLoadQueryEvent, QueryEvent, TableMapEvent};
+use binlogz_binlog::{EventType, Result};
+
+/// Whether events of a type name the database they concern.
+pub(crate) fn names_database(event_type: EventType) -> bool {
+    matches!(event_type, EventType::QUERY | EventType::EXECUTE_LOAD_QUERY | EventType::TABLE_MAP)
+}
+
+/// The body under the database's new name, if it has one. `length` is that of the type's post-header.
+pub(crate) fn renamed_body(
+    event_type: EventType,
+    body: &[u8],
+    length: u8,
+    renames: &[(Vec<u8>, Vec<u8>)],
+) -> Result<Option<Vec<u8>>> {
+    Ok(match event_type {
+        EventType::QUERY => {
+            let query = QueryEvent::decode(body)?;
+            match new_name(query.database, renames) {
+                Some(database) => Some(QueryEvent { database, ..query }.encode()?),
+                None => None,
+            }
+        }
+        EventType::EXECUTE_LOAD_QUERY => {
+            let load = ExecuteLoadQueryEvent::decode(body)?;
+            match new_name(load.query.database, renames) {
+                Some(database) => {
+                    let query = QueryEvent { database, ..load.query };
+                    Some(ExecuteLoadQueryEvent { query, ..load }.encode()?)
+                }
+                None => None,
+            }
+        }
+        EventType::TABLE_MAP => {
+            let map = TableMapEvent::decode(body, length)?;
+            match new_name(map.database, renames) {
+                Some(database) => Some(TableMapEvent { database, ..map }.encode(length)?),
+                None => None,
+            }
+        }
+        _ => None,
+    })
+}
+
+/// The new name of a database. If several rules match, the last one counts.
+pub(crate) fn new_name<'r>(name: &[u8], renames: &'r [(Vec<u8>, Vec<u8>)]) -> Option<&'r [u8]> {
+    renames.iter().rev().find(|(old, _)| old == name).map(|(_, new)| new.as_slice())
+}

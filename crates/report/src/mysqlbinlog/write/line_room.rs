@@ -1,0 +1,256 @@
+//! A fixed-size buffer that lines of values are written into before they are appended to the text. Values
+//! found in nearly every row (integers, dates, strings without escapes) are written with a few wide stores,
+//! which may run past the value's end: the next value overwrites the excess.
+
+use binlogz_binlog::row::text::{EIGHT_DIGITS_MAX, eight_digits, short_digits};
+
+use super::quote::is_special;
+use super::text_memory::CHUNK;
+
+/// Bytes of the buffer: it stays in the first-level cache, along with the row.
+const ROOM: usize = 8 << 10;
+
+/// The most that is written between two checks of the space left: the text before a value, and a value of
+/// fixed size.
+const STEP_MAX: usize = 128;
+
+/// Strings up to this length are written here.
+const STRING_MAX: usize = 1 << 10;
+
+/// Bytes checked together.
+const BLOCK: usize = 16;
+
+/// The buffer; see the module docs.
+#[derive(Debug)]
+pub(crate) struct LineRoom {
+    bytes: Box<[u8; ROOM]>,
+}
+
+/// Text in the buffer that is not appended yet. It is passed by value and its methods are inlined, so the
+/// position of the next byte is not in memory that a store could alias: it stays in a register.
+pub(crate) struct Lines<'r> {
+    room: &'r mut [u8; ROOM],
+    at: usize,
+    out: &'r mut Vec<u8>,
+}
+
+impl LineRoom {
+    pub(crate) fn new() -> Self {
+        LineRoom { bytes: Box::new([0; ROOM]) }
+    }
+
+    /// Lines that are appended to `out`, at the latest by [`Lines::end`].
+    #[inline]
+    pub(crate) fn lines<'r>(&'r mut self, out: &'r mut Vec<u8>) -> Lines<'r> {
+        Lines { room: &mut self.bytes, at: 0, out }
+    }
+}
+
+/// The longest integer: `-9223372036854775808 (9223372036854775808)`.
+const INTEGER_MAX: usize = 48;
+
+/// An integer of many digits, or a negative one.
+#[inline(never)]
+fn long_integer(number: i64, bits: u32) -> ([u8; INTEGER_MAX], usize) {
+    let mut text = [0; INTEGER_MAX];
+    let mut length = 0;
+    let mut put = |bytes: &[u8]| {
+        if let Some(place) = text.get_mut(length..length + bytes.len()) {
+            place.copy_from_slice(bytes);
+            length += bytes.len();
+        }
+    };
+    if number < 0 {
+        put(b"-");
+    }
+    with_digits(number.unsigned_abs(), &mut put);
+    if number < 0 {
+        let unused = 64 - bits;
+        put(b" (");
+        with_digits((number as u64) << unused >> unused, &mut put);
+        put(b")");
+    }
+    (text, length)
+}
+
+fn with_digits(number: u64, put: impl FnOnce(&[u8])) {
+    const LIMIT: u64 = EIGHT_DIGITS_MAX as u64 + 1;
+    let eights = [number / LIMIT / LIMIT, number / LIMIT % LIMIT, number % LIMIT];
+    let eights = eights.map(|eight| eight_digits(eight as u32));
+    let digits = eights.as_flattened();
+    let zeros = digits.iter().take_while(|&&digit| digit == b'0').count().min(digits.len() - 1);
+    put(digits.get(zeros..).unwrap_or_default());
+}
+
+#[cold]
+fn append(out: &mut Vec<u8>, room: &[u8; ROOM], at: usize) {
+    out.extend_from_slice(room.get(..at).unwrap_or_default());
+}
+
+impl Lines<'_> {
+    /// Appends what is in the room.
+    #[inline(always)]
+    pub(crate) fn end(&mut self) {
+        append(self.out, self.room, self.at);
+        self.at = 0;
+    }
+
+    /// The text itself, for values that don't fit in the buffer.
+    #[inline(always)]
+    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
+        self.end();
+        self.out
+    }
+
+    /// Whether the text is long enough to be put away.
+    #[inline]
+    pub(crate) fn is_long(&self) -> bool {
+        self.out.len() > CHUNK
+    }
+
+    /// Makes room for a step: everything up to the next call, strings excepted.
+    #[inline(always)]
+    pub(crate) fn step(&mut self) {
+        if self.at > ROOM - STEP_MAX {
+            self.end();
+        }
+    }
+
+    /// Writes the first `length` of `N` bytes.
+    #[inline(always)]
+    pub(crate) fn put<const N: usize>(&mut self, bytes: &[u8; N], length: usize) {
+        let place = self.room.get_mut(self.at..).and_then(|room| room.first_chunk_mut());
+        debug_assert!(place.is_some() && length <= N, "a step has room for all that belongs to it");
+        if let Some(place) = place {
+            *place = *bytes;
+            self.at += length;
+        }
+    }
+
+    /// Writes text of any length.
+    #[inline(always)]
+    pub(crate) fn put_text(&mut self, text: &[u8]) {
+        match self.room.get_mut(self.at..self.at + text.len()) {
+            Some(place) => {
+                place.copy_from_slice(text);
+                self.at += text.len();
+            }
+            None => self.out().extend_from_slice(text),
+        }
+    }
+
+    /// Writes an integer of this many bits; a negative one also as unsigned.
+    #[inline(always)]
+    pub(crate) fn put_integer(&mut self, number: i64, bits: u32) {
+        if (0..=i64::from(EIGHT_DIGITS_MAX)).contains(&number) {
+            let (digits, count) = short_digits(number as u32);
+            return self.put(&digits, count);
+        }
+        let (text, length) = long_integer(number, bits);
+        self.put(&text, length);
+    }
+
+    /// Writes `'YYYY:MM:DD'`, each pair of digits as it is in memory.
+    #[inline(always)]
+    pub(crate) fn put_date(&mut self, pairs: [u16; 4]) {
+        // The characters around the pairs, as a number whose lowest byte is the first.
+        const AROUND: u128 = u128::from_le_bytes(*b"'\0\0\0\0:\0\0:\0\0'\0\0\0\0");
+        let [century, year, month, day] = pairs.map(u128::from);
+        let text = AROUND | century << 8 | year << 24 | month << 48 | day << 72;
+        self.put(&text.to_le_bytes(), 12);
+    }
+
+    /// Writes a quoted string. `false` if it needs escapes or is too long; then nothing is written.
+    #[inline(always)]
+    pub(crate) fn put_quoted(&mut self, string: &[u8]) -> bool {
+        let length = string.len();
+        // The quotes, and what is written beyond the end.
+        if length > STRING_MAX {
+            return false;
+        }
+        if self.at + length + BLOCK > ROOM {
+            self.end();
+        }
+        let begin = self.at + 1;
+        let Some(room) = self.room.get_mut(begin..) else { return false };
+        let mut special = false;
+        if let (Some(first), Some(last)) = (string.first_chunk::<BLOCK>(), string.last_chunk::<BLOCK>()) {
+            // The last block may overlap the one before it.
+            let (blocks, _) = string.as_chunks::<BLOCK>();
+            special |= has_special(first) | has_special(last);
+            for (block, place) in blocks.iter().zip(room.as_chunks_mut::<BLOCK>().0) {
+                special |= has_special(block);
+                *place = *block;
+            }
+            if let Some(place) = room.get_mut(length - BLOCK..).and_then(|room| room.first_chunk_mut()) {
+                *place = *last;
+            }
+        } else if let (Some(first), Some(last)) = (string.first_chunk::<4>(), string.last_chunk::<4>()) {
+            let second = string.get(4..).and_then(|rest| rest.first_chunk::<4>()).unwrap_or(last);
+            let third = string.get(8..).and_then(|rest| rest.first_chunk::<4>()).unwrap_or(last);
+            for (part, place) in [(first, 0), (second, 4), (third, 8), (last, length - 4)] {
+                special |= has_special(part);
+                let place = place.min(length - 4);
+                if let Some(place) = room.get_mut(place..).and_then(|room| room.first_chunk_mut()) {
+                    *place = *part;
+                }
+            }
+        } else {
+            for (&byte, place) in string.iter().zip(room.iter_mut()) {
+                special |= is_special(byte);
+                *place = byte;
+            }
+        }
+        if special {
+            return false;
+        }
+        self.put(b"'", 1);
+        self.at += length;
+        self.put(b"'", 1);
+        true
+    }
+}
+
+/// Checks every byte without stopping early: that vectorizes well.
+#[inline]
+fn has_special<const N: usize>(block: &[u8; N]) -> bool {
+    block.iter().fold(false, |found, &byte| found | is_special(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::number::push_signed;
+    use super::super::quote::push_quoted;
+    use super::*;
+
+    #[test]
+    fn strings_and_numbers_are_those_that_are_pushed() {
+        let mut room = LineRoom::new();
+        let (mut ours, mut expected) = (Vec::new(), Vec::new());
+        let mut lines = room.lines(&mut ours);
+        for length in (0..300).chain([STRING_MAX - 1, STRING_MAX, STRING_MAX + 1, ROOM]) {
+            for special in [None, Some(0), Some(length / 2), Some(length.saturating_sub(1))] {
+                let mut string: Vec<u8> = (0..length).map(|place| b'A' + (place % 50) as u8 % 26).collect();
+                if let Some(byte) = special.and_then(|place| string.get_mut(place)) {
+                    *byte = b'\n';
+                }
+                lines.step();
+                if !lines.put_quoted(&string) {
+                    push_quoted(lines.out(), &string);
+                }
+                push_quoted(&mut expected, &string);
+            }
+            for number in [length as i64, i64::from(i32::MAX) * length as i64, i64::MAX - length as i64] {
+                lines.step();
+                lines.put_integer(number, 64);
+                push_signed(&mut expected, number);
+            }
+        }
+        lines.step();
+        lines.put_integer(-3, 8);
+        lines.put_integer(i64::MIN, 64);
+        expected.extend_from_slice(b"-3 (253)-9223372036854775808 (9223372036854775808)");
+        lines.end();
+        assert!(ours == expected);
+    }
+}

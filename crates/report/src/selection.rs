@@ -1,0 +1,64 @@
+//! Which events are shown: mysqlbinlog's options, resolved, for its text and for JSON lines.
+
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+
+/// Which events are shown.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// `--offset`: the number of entries to skip first.
+    pub offset: u64,
+    /// `--start-datetime`, in seconds since 1970: events are skipped up to the first one of that time.
+    pub start_time: Option<i64>,
+    /// `--stop-datetime`.
+    pub stop_time: Option<i64>,
+    /// `--server-id`.
+    pub server_id: Option<u32>,
+    /// Which bits of a server id count (`--server-id-bits`).
+    pub server_id_mask: u32,
+    /// `--database`.
+    pub database: Option<Vec<u8>>,
+    /// `--table`: only these, by database and table; all if empty.
+    pub tables: Vec<(Vec<u8>, Vec<u8>)>,
+    /// `--include-gtids`.
+    pub include_gtids: Option<GtidSet>,
+    /// `--exclude-gtids`.
+    pub exclude_gtids: Option<GtidSet>,
+    /// `--stop-before-gtid`.
+    pub stop_before_gtid: Option<Gtid>,
+}
+
+impl Default for Selection {
+    fn default() -> Self {
+        Selection {
+            offset: 0,
+            start_time: None,
+            stop_time: None,
+            server_id: None,
+            server_id_mask: u32::MAX,
+            database: None,
+            tables: Vec::new(),
+            include_gtids: None,
+            exclude_gtids: None,
+            stop_before_gtid: None,
+        }
+    }
+}
+
+/// Where to begin and to end in one log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Positions {
+    /// `--start-position`.
+    pub start: u64,
+    /// `--stop-position`.
+    pub stop: u64,
+    /// For a server's log, where we asked the server to begin, if not at the start of the file: what it sends
+    /// is counted from there, after the format description, and mysqlbinlog counts each later file from there
+    /// too.
+    pub sent_from: Option<u64>,
+}
+
+impl Default for Positions {
+    fn default() -> Self {
+        Positions { start: 4, stop: u64::MAX, sent_from: None }
+    }
+}

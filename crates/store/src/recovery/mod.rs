@@ -1,0 +1,5 @@
+//! What opening a log does: reads its last file, cuts a tail that a crash tore, and finds damage.
+
+pub(crate) mod damage;
+pub(crate) mod recover;
+pub(crate) mod scan;

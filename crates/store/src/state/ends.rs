@@ -1,0 +1,75 @@
+//! How far the log is written, and how far it is durable.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::files::Position;
+
+/// Both ends of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogEnds {
+    /// Handed to the operating system: survives a crash of this process.
+    pub written: Position,
+    /// Synced: survives a crash of the system. Never beyond `written`; readers see nothing after it.
+    pub durable: Position,
+}
+
+/// The positions, shared between threads that wait on them. `None` until there is a file.
+#[derive(Debug, Default)]
+pub(crate) struct SharedPositions {
+    positions: Mutex<Option<LogEnds>>,
+    changed: Condvar,
+}
+
+impl SharedPositions {
+    fn lock(&self) -> MutexGuard<'_, Option<LogEnds>> {
+        self.positions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self) -> Option<LogEnds> {
+        *self.lock()
+    }
+
+    /// Moves both here: a file was begun or recovered.
+    pub(crate) fn set_both(&self, position: Position) {
+        *self.lock() = Some(LogEnds { written: position, durable: position });
+        self.changed.notify_all();
+    }
+
+    /// More was written, in the same file.
+    pub(crate) fn set_written(&self, position: Position) {
+        if let Some(positions) = self.lock().as_mut() {
+            assert!(positions.written <= position, "the written position went back");
+            positions.written = position;
+        }
+    }
+
+    /// Everything written up to here is durable. A sync that was overtaken by a rotation changes nothing.
+    pub(crate) fn set_durable(&self, position: Position) -> Option<Position> {
+        let mut guard = self.lock();
+        let positions = guard.as_mut()?;
+        positions.durable = positions.durable.max(position);
+        assert!(positions.durable <= positions.written, "durable is beyond what was written");
+        let durable = positions.durable;
+        drop(guard);
+        self.changed.notify_all();
+        Some(durable)
+    }
+
+    /// Waits until the log is durable beyond `position`, at most for the given time.
+    pub(crate) fn wait_durable_beyond(
+        &self,
+        position: Option<Position>,
+        patience: Duration,
+    ) -> Option<LogEnds> {
+        let deadline = Instant::now() + patience;
+        let mut guard = self.lock();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if guard.is_some_and(|now| Some(now.durable) > position) || left.is_zero() {
+                return *guard;
+            }
+            guard = self.changed.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

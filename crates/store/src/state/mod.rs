@@ -1,0 +1,54 @@
+//! The state of an open store, shared by its writer, its readers and threads that sync.
+
+pub(crate) mod ends;
+pub(crate) mod latch;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use crate::error::Result;
+use crate::files::log_file::LogFile;
+use crate::files::names::FileNumber;
+use crate::files::watermark::Watermark;
+use crate::files::{Position, StorePlace};
+use crate::lock::lock;
+use crate::recovery::damage::Damage;
+use crate::storage::Storage;
+use ends::SharedPositions;
+use latch::Latch;
+
+/// Shared by writers, readers and threads that sync.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) place: StorePlace,
+    pub(crate) positions: SharedPositions,
+    pub(crate) files: Mutex<Vec<FileNumber>>,
+    /// Files outside the log that readers can still read, and where they are: see `open::lending`.
+    pub(crate) lent: Mutex<BTreeMap<FileNumber, LentFile>>,
+    /// The file that a sync would sync, and up to where.
+    pub(crate) unsynced: Mutex<Option<(Arc<LogFile>, Position)>>,
+    pub(crate) watermark: Watermark,
+    /// The damage; nothing is written while there is any.
+    pub(crate) damage: Mutex<Option<Arc<Damage>>>,
+    /// Held during a sync: if two syncs run at once, the system reports a failure to only one of them.
+    pub(crate) syncing: Mutex<()>,
+    pub(crate) latch: Latch,
+}
+
+impl Shared {
+    pub(crate) fn damage(&self) -> Option<Arc<Damage>> {
+        lock(&self.damage).clone()
+    }
+
+    /// The log is durable up to here, but this has not been announced yet.
+    pub(crate) fn note_durable(&self, position: Position, now: bool) -> Result<()> {
+        self.watermark.note(self.place.storage.as_ref(), position, now)
+    }
+}
+
+/// Where a lent file is.
+#[derive(Debug, Clone)]
+pub(crate) struct LentFile {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) name: String,
+}

@@ -1,0 +1,201 @@
+//! SET: variables, the session's character set, the characteristics of transactions.
+//!
+//! ```text
+//! SET target = expression, …            target: @name, [GLOBAL | PERSIST | SESSION] name, @@[global.]name
+//! SET NAMES | CHARACTER SET | CHARSET  name [COLLATE name] | DEFAULT
+//! SET [GLOBAL | SESSION] TRANSACTION  ISOLATION LEVEL … | READ ONLY | READ WRITE, …
+//! ```
+
+use super::token::Token;
+use super::{Expression, Parser, Scope, Statement};
+
+/// The target of an assignment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// `@name`, in lower case.
+    UserVariable(String),
+    /// A system variable of the session, in lower case.
+    Session(String),
+    /// A system variable of the whole server, in lower case.
+    Global(String),
+    /// The same, kept across restarts.
+    Persist(String),
+}
+
+/// What SET TRANSACTION says about transactions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewTransactions {
+    /// Without a scope, the next transaction only.
+    pub scope: Scope,
+    /// The isolation level, as the variable of that name spells it: `READ-COMMITTED`.
+    pub isolation: Option<String>,
+    /// Whether they may only read.
+    pub read_only: Option<bool>,
+}
+
+impl Parser<'_> {
+    /// Parses what follows SET.
+    pub(super) fn set(&mut self) -> Option<Statement> {
+        if self.is_keyword("NAMES") {
+            return self.names();
+        }
+        if self.is_keyword("CHARSET") {
+            return self.names();
+        }
+        let before = self.tokens;
+        if self.is_keyword("CHARACTER") && self.is_keyword("SET") {
+            return self.names();
+        }
+        self.tokens = before;
+        let scope = self.scope();
+        if self.is_keyword("TRANSACTION") {
+            return self.new_transactions(scope).map(Statement::SetTransaction);
+        }
+        self.tokens = before;
+        let mut assignments = Vec::new();
+        loop {
+            let target = self.target()?;
+            self.symbol(':');
+            if !self.symbol('=') {
+                return None;
+            }
+            let value = match (self.quoted_or_not(true)?, &target) {
+                (Expression::Text(text), Target::UserVariable(_) | Target::Session(_)) => {
+                    Expression::Literal(text)
+                }
+                (value, _) => value,
+            };
+            assignments.push((target, value));
+            if !self.symbol(',') {
+                return Some(Statement::Set(assignments));
+            }
+        }
+    }
+
+    fn target(&mut self) -> Option<Target> {
+        let (first, rest) = self.tokens.split_first()?;
+        match &first.token {
+            Token::UserVariable(name) => {
+                self.tokens = rest;
+                Some(Target::UserVariable(name.clone()))
+            }
+            Token::SystemMark => {
+                self.tokens = rest;
+                let (scope, name) = self.system_variable()?;
+                Some(match scope.as_str() {
+                    "global" => Target::Global(name),
+                    "persist" | "persist_only" => Target::Persist(name),
+                    _ => Target::Session(name),
+                })
+            }
+            _ if self.is_keyword("GLOBAL") => {
+                self.name().map(|name| Target::Global(name.to_ascii_lowercase()))
+            }
+            _ if self.is_keyword("PERSIST") || self.is_keyword("PERSIST_ONLY") => {
+                self.name().map(|name| Target::Persist(name.to_ascii_lowercase()))
+            }
+            _ => {
+                let _ = self.is_keyword("SESSION") || self.is_keyword("LOCAL");
+                self.name().map(|name| Target::Session(name.to_ascii_lowercase()))
+            }
+        }
+    }
+
+    /// Parses what follows SET NAMES.
+    fn names(&mut self) -> Option<Statement> {
+        if self.is_keyword("DEFAULT") {
+            return Some(Statement::SetNames { character_set: None, collation: None });
+        }
+        let character_set = Some(self.name()?);
+        let collation = if self.is_keyword("COLLATE") { Some(self.name()?) } else { None };
+        Some(Statement::SetNames { character_set, collation })
+    }
+
+    /// Parses what follows SET TRANSACTION.
+    fn new_transactions(&mut self, scope: Scope) -> Option<NewTransactions> {
+        let mut wanted = NewTransactions { scope, ..NewTransactions::default() };
+        loop {
+            match self.keyword()?.as_str() {
+                "ISOLATION" if self.is_keyword("LEVEL") => {
+                    let first = self.keyword()?;
+                    wanted.isolation = Some(match first.as_str() {
+                        "REPEATABLE" if self.is_keyword("READ") => "REPEATABLE-READ".into(),
+                        "READ" if self.is_keyword("COMMITTED") => "READ-COMMITTED".into(),
+                        "READ" if self.is_keyword("UNCOMMITTED") => "READ-UNCOMMITTED".into(),
+                        "SERIALIZABLE" => first,
+                        _ => return None,
+                    });
+                }
+                "READ" => wanted.read_only = Some(self.only_or_write()?),
+                _ => return None,
+            }
+            if !self.symbol(',') {
+                return Some(wanted);
+            }
+        }
+    }
+
+    /// What follows READ: whether it is ONLY, not WRITE.
+    pub(super) fn only_or_write(&mut self) -> Option<bool> {
+        if self.is_keyword("ONLY") { Some(true) } else { self.is_keyword("WRITE").then_some(false) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drivers_set_up_their_sessions() {
+        let names = |character_set: &str, collation: Option<&str>| Statement::SetNames {
+            character_set: Some(character_set.into()),
+            collation: collation.map(str::to_owned),
+        };
+        let transactions = |scope, isolation: Option<&str>, read_only| {
+            let isolation = isolation.map(str::to_owned);
+            Statement::SetTransaction(NewTransactions { scope, isolation, read_only })
+        };
+        let sql_mode = || Expression::SystemVariable(Scope::Any, "sql_mode".into());
+        for (text, expected) in [
+            ("SET NAMES utf8mb4", names("utf8mb4", None)),
+            ("set names 'latin1' collate 'latin1_bin'", names("latin1", Some("latin1_bin"))),
+            ("SET NAMES DEFAULT", Statement::SetNames { character_set: None, collation: None }),
+            ("SET CHARACTER SET utf8", names("utf8", None)),
+            ("/*!40101 SET NAMES binary */", names("binary", None)),
+            (
+                "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+                transactions(Scope::Session, Some("REPEATABLE-READ"), None),
+            ),
+            (
+                "SET TRANSACTION READ ONLY, ISOLATION LEVEL READ COMMITTED",
+                transactions(Scope::Any, Some("READ-COMMITTED"), Some(true)),
+            ),
+            (
+                "SET sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')",
+                Statement::Set(vec![(
+                    Target::Session("sql_mode".into()),
+                    Expression::Concat(vec![sql_mode(), Expression::Literal(",STRICT_TRANS_TABLES".into())]),
+                )]),
+            ),
+            (
+                "SET character = 1",
+                Statement::Set(vec![(Target::Session("character".into()), Expression::Literal("1".into()))]),
+            ),
+        ] {
+            assert_eq!(Statement::parse(text), Some(expected), "{text}");
+        }
+        for text in [
+            "SET NAMES",
+            "SET NAMES utf8 COLLATE",
+            "SET TRANSACTION",
+            "SET TRANSACTION ISOLATION LEVEL READ",
+            "SET TRANSACTION READ ONLY,",
+            "SET a = CONCAT(",
+            "SET a = CONCAT(1",
+            "SET a = CONCAT(CONCAT(1))",
+            "/*!40101 SET NAMES binary",
+        ] {
+            assert_eq!(Statement::parse(text), None, "{text}");
+        }
+    }
+}

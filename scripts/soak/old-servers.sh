@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Old servers at length: replicas of before 8.0 under load, payloads of older versions of libzstd, and what needs
+# MySQL 8.0.33 (550 MB to load, 400 MB kept).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+scripts/get-tool.sh mysql-8.0 >/dev/null
+cargo test --quiet --package binlogz-testkit --test old_servers -- --ignored
+for tool in mysql mysql-5.6 mariadb mariadb-11.4 sysbench; do scripts/get-tool.sh $tool >/dev/null; done
+OLD_REPLICAS_EVENTS=5000 OLD_REPLICAS_ROWS=20000 cargo test --quiet --package binlogz --test relay -- --nocapture older_replicas
+cargo test --quiet --package binlogz-report --test stats -- --ignored
+cargo test --quiet --package binlogz --test archive -- --ignored --nocapture codecs
