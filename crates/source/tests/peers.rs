@@ -42,13 +42,13 @@ fn refused_with(
         ..ConnectOptions::new("test")
     };
     options.tls.mode = Some(mode);
-    options.timeouts.login = Duration::from_millis(500);
+    options.timeouts.login = Duration::from_secs(2);
     change(&mut options);
     std::thread::scope(|scope| {
         scope.spawn(|| peer(listener.accept().expect("a client").0));
         let began = Instant::now();
         let error = Connection::open(&options).expect_err("no server").to_string();
-        assert!(began.elapsed() < Duration::from_secs(5), "{error}");
+        assert!(began.elapsed() < Duration::from_secs(60), "{error}");
         error.split_once(": ").map_or(error.clone(), |(_, rest)| rest.to_owned())
     })
 }
@@ -66,18 +66,18 @@ fn strangers_and_liars_are_told_apart() {
     let mut cut = packet(0, GREETING);
     cut.truncate(60);
     for (said, error) in [
-        (Vec::new(), "no answer within 0.5 s while logging in"),
+        (Vec::new(), "no answer within 2 s while logging in"),
         (
             b"SSH-2.0-OpenSSH_9.2\r\n".to_vec(),
             "malformed answer while logging in: packet: sequence is 45 where 0 is next",
         ),
-        (b"\xff\xff\xff\0".to_vec(), "no answer within 0.5 s while logging in"),
+        (b"\xff\xff\xff\0".to_vec(), "no answer within 2 s while logging in"),
         (packet(0, b""), "malformed answer while logging in: greeting: version needs 1 bytes, 0 are left"),
         (
             packet(0, b"\xff\x10\x04Too many connections"),
             "logging in: server says 1040: Too many connections",
         ),
-        (cut, "no answer within 0.5 s while logging in"),
+        (cut, "no answer within 2 s while logging in"),
     ] {
         let shown = said.escape_ascii().to_string();
         let found = refused_by(SslMode::Disabled, say(said));

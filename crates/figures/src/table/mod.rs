@@ -16,6 +16,7 @@ mod words;
 use std::io::{self, Write};
 
 use crate::section::Section;
+use crate::wrap::wrapped;
 use columns::{Column, GAP, columns, width_of};
 
 /// How a table for people is laid out.
@@ -32,7 +33,7 @@ const TURNED_ROWS_MAX: usize = 3;
 
 /// Writes a table.
 pub(crate) fn write(section: &Section, layout: Layout, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{}", section.title)?;
+    writeln!(out, "{}", wrapped(section.title, "", GAP, layout.width))?;
     if section.rows.is_empty() {
         return writeln!(out, "  none");
     }
@@ -214,12 +215,15 @@ Files
 
     #[test]
     fn nothing_is_wider_than_the_terminal() {
-        for rows in [1, 2, 3, 4, 20] {
+        let title = "The files as a whole, by zstd, and what is lost by compressing each transaction alone";
+        for rows in [0, 1, 2, 3, 4, 20] {
             for width in [60, 80, 90, 120] {
-                let text = written(&section(rows), Layout { width: Some(width), ..Layout::default() });
+                let section = Section { title, ..section(rows) };
+                let text = written(&section, Layout { width: Some(width), ..Layout::default() });
                 let widest = text.lines().map(|line| line.chars().count()).max();
                 assert!(widest <= Some(width), "{rows} rows, {width}:\n{text}");
-                for cell in ["185.7 KiB", "1,234", "12.5"] {
+                let cells: &[&str] = if rows == 0 { &["none"] } else { &["185.7 KiB", "1,234", "12.5"] };
+                for cell in cells {
                     assert!(text.contains(cell), "{rows} rows, {width}:\n{text}");
                 }
             }
