@@ -3,25 +3,26 @@
 #
 # - Runs the tests that call mysqlbinlog (chosen by grep, through the files they source) with the original, notes which of
 #   them did call it, and runs those that passed again with a link called mysqlbinlog that is binlogz.
-# - Copies every log that a test left behind or handed to mysqlbinlog, and checks each: compress and expand give it back,
+# - Copies every log that a test left behind or handed to mysqlbinlog, and the keyrings, and checks each, decrypted: compress and expand give it back,
 #   verify and `verify --same` agree, `dump` prints what mysqlbinlog prints, an archive gives it back.
 #
 # Fails if a test passes with the original only, or a log differs. The suite is Debian's mysql-testsuite, which get-tool.sh
 # keeps (a download of 400 MB).
 #
-# usage: mtr.sh [--suite=A,B…] [--jobs=N] [--keep=FOLDER] [--logs=FOLDER] [--big] [TEST…]
+# usage: mtr.sh [--suite=A,B…] [--jobs=N] [--keep=FOLDER] [--logs=FOLDER] [--big] [--encrypted] [TEST…]
 #   --suite   these suites instead of all eight
 #   --jobs    tests at a time (2)
 #   --keep    a folder for what the run makes: mtr's output, what differs, the logs; without, it is removed
 #   --logs    no tests: check the logs of this folder, of an earlier --keep
 #   --big     also the tests that the suite calls big, and those that write gigabytes
+#   --encrypted also the tests of logs that the server encrypts: they don't call mysqlbinlog, but leave logs
 #   TEST      these tests instead of a choice by grep, as in binlog.binlog_base64_flag
 # BINLOGZ names a program to try instead of a release build.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 suites=main,binlog,binlog_gtid,binlog_nogtid,rpl,rpl_gtid,rpl_nogtid,group_replication
-jobs=2 keep='' only_logs='' big=() huge='_4g_|_big_event$' tests=()
+jobs=2 keep='' only_logs='' big=() huge='_4g_|_big_event$' with_encrypted='' tests=()
 for argument in "$@"; do
     case $argument in
         --suite=*) suites=${argument#*=} ;;
@@ -29,6 +30,7 @@ for argument in "$@"; do
         --keep=*) keep=${argument#*=} ;;
         --logs=*) only_logs=${argument#*=} ;;
         --big) big=(--big-test) huge='^$' ;;
+        --encrypted) with_encrypted=1 ;;
         -*) sed -n '/^# usage/,/^# BINLOGZ/p' "$0" | sed 's/^# //' >&2; exit 2 ;;
         *) tests+=("$argument") ;;
     esac
@@ -37,6 +39,9 @@ done
 root=$(scripts/get-tool.sh mtr)/root
 suite=$root/usr/lib/mysql-test
 mysqlbinlog=$root/usr/bin/mysqlbinlog
+# Debian's mysql-test-run.pl doesn't write these two; without them no server of the suite loads a keyring.
+echo '{ "read_local_manifest": true }' >"$root/usr/sbin/mysqld.my"
+echo '{ "read_local_config": true }' >"$root/usr/lib/mysql/plugin/component_keyring_file.cnf"
 binlogz=${BINLOGZ:-}
 if [ -z "$binlogz" ]; then
     cargo build --quiet --release --package binlogz
@@ -52,7 +57,7 @@ if [ -n "$keep" ]; then
 else
     kept=$work/kept
 fi
-mkdir -p "$kept/logs"
+mkdir -p "$kept/logs" "$kept/keyrings"
 
 # called: the tests of $suites that call mysqlbinlog, themselves or in a file that they source, as mtr names them.
 called() {
@@ -72,7 +77,16 @@ called() {
         grep -E "^(${suites//,/|})[.]" | grep -vE "$huge" | sort
 }
 
-# programs NAME MYSQLBINLOG: a folder of client programs for mtr. Its mysqltest copies the logs that a test leaves behind;
+# encrypted: the tests of these suites, and of those of the keyring, that have the server encrypt its logs.
+encrypted() {
+    cd "$suite/suite"
+    grep -rlE 'binlog[_-]encryption *= *(on|1)|/rpl_(binlog_cache_)?encryption|binlog_encryption_on' -i --include='*.test' \
+        --include='*.opt' --include='*.cnf' binlog binlog_gtid rpl rpl_gtid component_keyring_file |
+        sed -nE 's#^([^/]*)/t/(.*)[.]test$#\1.\2#p; s#^([^/]*)/t/(.*)-(master|slave)[.]opt$#\1.\2#p' | sort -u
+}
+
+# programs NAME MYSQLBINLOG: a folder of client programs for mtr. Its mysqltest copies the logs that a test leaves behind, and
+# the keyrings while it runs, since it removes them in the end;
 # its mysqlbinlog those that it is given, and notes the test that calls it.
 programs() {
     local folder=$work/$1 program
@@ -86,11 +100,11 @@ programs() {
 for file; do
     [ -f "\$file" ] && [ "\$(stat -c %s "\$file")" -le 67108864 ] || continue
     case \$(head -c 4 "\$file" | od -An -tx1) in
-        ' fe 62 69 6e' | ' fd 62 69 6e') ;;
-        *) continue ;;
+        ' fe 62 69 6e' | ' fd 62 69 6e') to=logs ;;
+        *) [[ \$file == */keyring_file* ]] && to=keyrings || continue ;;
     esac
     name=\$(md5sum <"\$file")
-    cp -n "\$file" "$kept/logs/\${name%% *}" 2>/dev/null
+    cp -n "\$file" "$kept/\$to/\${name%% *}" 2>/dev/null
 done
 exit 0
 SH
@@ -99,8 +113,11 @@ SH
 for argument; do
     case \$argument in --test-file=*) test=\${argument##*/}; export BINLOGZ_MTR_TEST=\${test%.test} ;; esac
 done
+while sleep 0.3; do "$folder/keep" "\$MYSQLTEST_VARDIR"/keyring_file*; done &
+keeping=\$!
 "$suite/bin/mysqltest" "\$@"
 code=\$?
+kill \$keeping
 find "\$MYSQLTEST_VARDIR"/mysqld.*/ -type f -size +100c -regex '.*[.][0-9]+' -print0 2>/dev/null | xargs -0r "$folder/keep"
 exit \$code
 SH
@@ -133,7 +150,7 @@ run() {
 # passed, with ours. In the files of names, a combination is one word with its test.
 tested() {
     local again name
-    [ ${#tests[@]} -gt 0 ] || mapfile -t tests < <(called)
+    [ ${#tests[@]} -gt 0 ] || mapfile -t tests < <(called; [ -z "$with_encrypted" ] || encrypted)
     programs original "$mysqlbinlog"
     programs ours "$binlogz"
     if [ ! -f "$kept/original.passed" ]; then
@@ -166,11 +183,35 @@ differs() {
     cp -r "$mine/." "$to/"
 }
 
-# check LOG: all of this of one log. Encrypted ones are left: mysqlbinlog doesn't read them.
+# decrypted LOG TO: what an encrypted log holds, expanded: with the keyring of those that were kept which has its key.
+# mysqlbinlog reads no encrypted logs, but finds every checksum of the result right, or says so.
+decrypted() {
+    local keyring
+    for keyring in "$keyrings"/*; do
+        if [ -f "$keyring" ] && "$binlogz" expand --keyring "$keyring" --output "$2" "$1" >"$mine/told" 2>&1; then
+            "$binlogz" verify --keyring "$keyring" --same "$1" -- "$2" >"$mine/told" 2>&1 ||
+                differs "verify --same, encrypted: $(tail -1 "$mine/told")"
+            return 0
+        fi
+    done
+    return 1
+}
+
+# check LOG: all of this of one log.
 check() {
     local log=$1 mine options code name dumped readable=1
     mine=$(mktemp -d "$work/log.XXXXXX")
-    [ "$(head -c 4 "$log" | od -An -tx1)" = ' fe 62 69 6e' ] || { echo encrypted >>"$work/counts"; rm -rf "$mine"; return 0; }
+    if [ "$(head -c 4 "$log" | od -An -tx1)" != ' fe 62 69 6e' ]; then
+        mkdir "$mine/plain"
+        if ! decrypted "$log" "$mine/plain/$(basename "$log")"; then
+            echo keyless >>"$work/counts"
+            echo "no keyring for $(basename "$log"): $(tail -1 "$mine/told" 2>/dev/null)"
+            rm -rf "$mine"
+            return 0
+        fi
+        echo encrypted >>"$work/counts"
+        log=$mine/plain/$(basename "$log")
+    fi
     echo log >>"$work/counts"
     for options in '' '-vv' '-v --base64-output=decode-rows' '-H' '-s --print-table-metadata' '-d test'; do
         for name in theirs ours; do
@@ -242,14 +283,15 @@ checked() {
     rm -rf "$kept/differences"
     mkdir "$kept/differences"
     : >"$work/counts"
-    export work kept binlogz mysqlbinlog
-    export -f check differs
+    keyrings=$(dirname "$1")/keyrings
+    export work kept keyrings binlogz mysqlbinlog
+    export -f check decrypted differs
     find "$1" -type f -print0 | sort -z | xargs -0r -n 1 -P "$jobs" bash -c 'set -euo pipefail; check "$1"' check
     count() { grep -c "^$1$" "$work/counts" || true; }
     echo
     echo "$(count log) logs, $(count dump) dumps compared ($(count geometry) with a GEOMETRY column), $(count damaged) logs that" \
         "mysqlbinlog or verify refuses, $(count rewritten) written by mysqlbinlog --raw --rewrite-db, $(count encrypted) encrypted" \
-        "ones left out;" \
+        "($(count keyless) more without their key);" \
         "$(find "$kept/differences" -name why | wc -l) logs differ"
 }
 

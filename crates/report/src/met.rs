@@ -44,6 +44,11 @@ impl Unmet {
         Unmet { line: format!("--stop-before-gtid={gtid}: this transaction is not there"), is_our_own: true }
     }
 
+    /// The first log ends before `--start-position`.
+    pub fn start_position(start: u64, end: u64) -> Self {
+        Unmet { line: format!("--start-position={start}: the log ends at {end}"), is_our_own: false }
+    }
+
     /// The log ends before `--stop-position`.
     pub fn stop_position(stop: u64, end: u64) -> Self {
         Unmet { line: format!("--stop-position={stop}: the log ends at {end}"), is_our_own: false }

@@ -4,6 +4,7 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use binlogz_figures::{Cell, Section};
@@ -215,6 +216,57 @@ fn a_sample_says_what_all_would() {
     }
     assert!(partial >= 8, "only {partial} logs were sampled in part");
     assert!(right * 10 >= told * 9, "{right} of {told} within what they say");
+}
+
+/// Wherever the time for reading ends, the interval holds what all of the logs would become, and nothing is
+/// recommended for logs of which a part was not read: they may be of another kind.
+#[test]
+fn logs_that_were_not_read_are_in_the_interval() {
+    let asked = levels(&[1, 3]);
+    let logs = real::every_binlog();
+    let logs: Vec<_> = logs.iter().filter(|log| log.name.contains("plain")).take(6).collect();
+    let truth: Vec<_> = logs.iter().map(|log| by_level(&exact(log, &asked, 2), "bytes")).collect();
+    let truth = [0, 1].map(|level: usize| truth.iter().map(|sizes| sizes[level]).sum::<f64>());
+    let (mut partly, mut wholly) = (0, 0);
+    for pieces in [0, 1, 2, 3, 5, 8, 13, usize::MAX] {
+        let mut advice = Advice::new(&asked, 1, ServerGeneration::default());
+        let sampler = Arc::new(Sampler::new(1, 64 << 20));
+        let (commits, asked_for) = (Arc::new(Commits::default()), AtomicUsize::new(0));
+        for (number, log) in logs.iter().enumerate() {
+            let mut of_log = Advice::new(&asked, 1, ServerGeneration::default());
+            let summary = measure(
+                Input::open(&log.path).unwrap(),
+                2,
+                &|| asked_for.fetch_add(1, Ordering::Relaxed) >= pieces,
+                || Ok(SampleMeter::new(&sampler, number as u64, &commits)?),
+                |piece| {
+                    of_log.add_piece(&piece);
+                    Ok(())
+                },
+                &mut |_| {},
+            )
+            .unwrap();
+            of_log.leave_out(Some(log.read().len() as u64 - summary.bytes_read));
+            advice.add(&of_log);
+        }
+        let deadline = Instant::now() + Duration::from_secs(600);
+        advice.measure_sample(Arc::into_inner(sampler).unwrap(), 2, deadline, &mut |_| {}).unwrap();
+        let sections = advice.sections();
+        let unread = numbers(section(&sections, "summary"), "unread_bytes")[0];
+        let half_widths = by_level(&advice, "half_width_percent");
+        for ((bytes, percent), truth) in by_level(&advice, "bytes").into_iter().zip(half_widths).zip(truth) {
+            let off = (bytes - truth).abs();
+            // Nothing read at all is off by 100 % of nothing, and said to be off by more.
+            let half_width = (percent + 0.01) / 100.0 * bytes.max(1.0);
+            assert!(off <= half_width, "{pieces} pieces: {bytes} ± {percent} %, expected {truth}");
+        }
+        let verdict = column(section(&sections, "recommendation"), "verdict");
+        partly += u32::from(unread > 0);
+        wholly += u32::from(unread == 0);
+        let read = numbers(section(&sections, "summary"), "bytes_read")[0];
+        assert!(unread <= read / 10 || verdict == ["cant_tell".into()], "{pieces} pieces: {verdict:?}");
+    }
+    assert!(partly >= 4 && wholly >= 1, "{partly} runs read a part, {wholly} all");
 }
 
 /// The slowdown of commits changes only times, and never makes them shorter.

@@ -258,6 +258,7 @@ fn requests_that_the_logs_do_not_meet_are_errors() {
         ("--stop-before-gtid", format!("{UUID}:999"), "this transaction is not there".to_owned()),
         ("--include-gtids", format!("{UUID}:900-999"), "none of these transactions is there".to_owned()),
         ("--stop-position", beyond.clone(), format!("the log ends at {size}")),
+        ("--start-position", beyond.clone(), format!("the log ends at {size}")),
     ]
     .map(|(option, value, what)| (format!("{option}={value}"), format!("{option}={value}: {what}")))
     {
@@ -268,7 +269,7 @@ fn requests_that_the_logs_do_not_meet_are_errors() {
             is_refused(&ran, &line);
             assert_eq!(ran.text(), "", "{request}");
             // A pipe can't.
-            if !request.starts_with("--stop-position") {
+            if !request.contains("-position") {
                 let ran = folder.run_with(arguments.iter().chain(&["-"]), &bytes);
                 is_refused(&ran, &line);
             }
@@ -285,6 +286,7 @@ fn requests_that_the_logs_do_not_meet_are_errors() {
         // As far as there is something, it is what was asked for.
         for request in [
             format!("--stop-position={size}"),
+            format!("--start-position={size}"),
             format!("--include-gtids={UUID}:3-999"),
             format!("--stop-before-gtid={UUID}:5"),
             "--stop-datetime=2100-01-01 00:00:00".to_owned(),
@@ -335,6 +337,7 @@ fn called_mysqlbinlog_it_keeps_the_exit_code_and_says_so() {
     for (request, said) in [
         (format!("--include-gtids={UUID}:900-999"), "none of these transactions is there"),
         ("--stop-position=99999999".to_owned(), "the log ends at "),
+        ("--start-position=99999999".to_owned(), "the log ends at "),
         ("--start-datetime=2100-01-01 00:00:00".to_owned(), "no event is of these times"),
     ] {
         let ran = same_as_mysqlbinlog(mysql, &folder, &[&request, log]);

@@ -56,6 +56,8 @@ pub struct Advice {
     generation: ServerGeneration,
     files: u64,
     bytes_read: u64,
+    /// Bytes of the files for which there was no time; `None` if nobody knows how many.
+    bytes_unread: Option<u64>,
     /// Bytes outside of transactions with a GTID event: in the plain log, in the compressed one.
     outside: [u64; 2],
     payloads: u64,
@@ -76,6 +78,7 @@ impl Advice {
             generation,
             files: 0,
             bytes_read: 0,
+            bytes_unread: Some(0),
             outside: [0; 2],
             payloads: 0,
             figures: Figures::default(),
@@ -97,10 +100,16 @@ impl Advice {
         }
     }
 
+    /// Adds the size of what was left out of a log because time was over: `None` if it is not known.
+    pub fn leave_out(&mut self, bytes: Option<u64>) {
+        self.bytes_unread = self.bytes_unread.zip(bytes).map(|(known, more)| known + more);
+    }
+
     /// Adds what another log gave.
     pub fn add(&mut self, log: &Advice) {
         self.files += log.files.max(1);
         self.bytes_read += log.bytes_read;
+        self.leave_out(log.bytes_unread);
         self.payloads += log.payloads;
         for (sum, outside) in self.outside.iter_mut().zip(log.outside) {
             *sum += outside;
@@ -121,10 +130,26 @@ impl Advice {
         outside + self.figures.left_bytes() + size
     }
 
-    /// What the size may be off by, in percent; `None` if it is exact.
+    /// The size that the log had without compression as far as it was not read. Nothing is known of that, so
+    /// it may become anything from nothing to this.
+    fn unread_bytes(&self) -> f64 {
+        let plain = self.plain_bytes() as f64;
+        match self.bytes_unread {
+            Some(0) => 0.0,
+            // Logs that are compressed already expand.
+            Some(bytes) => bytes as f64 * per(plain, self.bytes_read as f64).max(1.0),
+            None => plain.max(1.0),
+        }
+    }
+
+    /// What the size may be off by, in bytes; `None` if it is exact.
+    fn half_width(&self, level: usize) -> Option<f64> {
+        Some(self.sampled.as_ref()?.half_widths.get(level)? + self.unread_bytes())
+    }
+
+    /// The same in percent.
     fn half_width_percent(&self, level: usize) -> Option<f64> {
-        let half_width = self.sampled.as_ref()?.half_widths.get(level)?;
-        Some(100.0 * per(*half_width, self.compressed_bytes(level) as f64))
+        Some(100.0 * per(self.half_width(level)?, (self.compressed_bytes(level) as f64).max(1.0)))
     }
 
     /// What is saved of the plain log, in percent.

@@ -18,6 +18,9 @@ const TRANSACTIONS_MIN: u64 = 20;
 /// If the saving may be off by more than this, in percent of the log, no advice is given.
 const HALF_WIDTH_MAX: f64 = 10.0;
 
+/// If more than this part of the logs was not read, no advice is given: nobody knows what the rest costs.
+const UNREAD_MAX: f64 = 0.05;
+
 /// A class of sizes that saves less than this, in percent, is mentioned: see [`Advice::who_pays`].
 const HARDLY_SHRINKS: f64 = 20.0;
 
@@ -165,11 +168,11 @@ impl Advice {
         let (mut verdict, mut between) = (Verdict::CantTell, Vec::new());
         let too_little = self.too_little(place, &mut reasons);
         match decision {
+            _ if too_little.is_some() => {}
             _ if self.figures.eligible() == 0 => {
                 reasons.push("no transaction in these logs would be compressed".to_owned());
                 verdict = Verdict::LeaveOff;
             }
-            _ if too_little.is_some() => {}
             Some(decision) if decision.is_clear() => {
                 verdict = decision.expected.verdict;
                 self.why(verdict, place, &mut reasons);
@@ -236,6 +239,10 @@ impl Advice {
     /// What there is too little of, and by how much.
     fn too_little(&self, place: usize, reasons: &mut Vec<String>) -> Option<TooLittle> {
         let (count, bytes) = (self.figures.eligible(), self.figures.eligible_plain());
+        if let Some(reason) = self.too_much_unread() {
+            reasons.push(reason);
+            return Some(TooLittle::Budget);
+        }
         if count == 0 {
             return None;
         }
@@ -263,6 +270,20 @@ impl Advice {
         None
     }
 
+    /// Why what was read says too little about all: logs that were left out may be of another kind.
+    fn too_much_unread(&self) -> Option<String> {
+        let (read, unread) = (self.plain_bytes() as f64, self.unread_bytes());
+        if unread <= UNREAD_MAX * (read + unread) {
+            return None;
+        }
+        let read = self.bytes_read;
+        let of = self.bytes_unread.map_or_else(String::new, |unread| format!(" of {}", read + unread));
+        Some(format!(
+            "{read}{of} bytes could be read within the budget, and the others may be of another kind: a longer one, fewer \
+             logs, or --exact will tell"
+        ))
+    }
+
     /// The place of the level that is shown: the one that the figures recommend.
     pub(super) fn recommended_place(&self) -> usize {
         self.decision().map_or(0, |decision| decision.expected.place)
@@ -287,8 +308,7 @@ impl Advice {
 
     /// The error of a level's saving, in points of the plain log.
     fn half_width_points(&self, place: usize) -> f64 {
-        let half_width = self.sampled.as_ref().and_then(|sampled| sampled.half_widths.get(place));
-        100.0 * super::per(half_width.copied().unwrap_or(0.0), self.plain_bytes() as f64)
+        100.0 * super::per(self.half_width(place).unwrap_or(0.0), self.plain_bytes() as f64)
     }
 
     /// The figures that support an answer.
@@ -441,6 +461,43 @@ mod tests {
         assert!(told.reasons[0].starts_with("3 transactions of 1073741824 bytes together"), "{told:?}");
         few.figures.classes[3].transactions = TRANSACTIONS_MIN;
         assert_eq!(few.recommendation().verdict, Verdict::TryOnReplica);
+    }
+
+    #[test]
+    fn what_was_not_read_may_be_of_another_kind() {
+        let told = |unread| {
+            let mut advice = advice(1 << 20, 10, 57);
+            (advice.files, advice.bytes_read) = (2, 1 << 20);
+            advice.leave_out(Some(0));
+            advice.leave_out(unread);
+            (advice.half_width_percent(0).unwrap(), advice.recommendation())
+        };
+        assert_eq!(told(Some(0)).1.verdict, Verdict::TryOnReplica);
+        // A tenth of what was read, which may become anything from nothing to what it is.
+        let (half_width, told_of_some) = told(Some((1 << 20) / 10));
+        assert_eq!((told_of_some.verdict, told_of_some.level), (Verdict::CantTell, None));
+        assert_eq!(told_of_some.to_string(), "budget too small to tell");
+        let expected = "1048576 of 1153433 bytes could be read within the budget, and the others may be of another kind: \
+            a longer one, fewer logs, or --exact will tell";
+        assert_eq!(told_of_some.reasons[0], expected);
+        assert!((half_width - 10.1 / 0.43).abs() < 0.01, "{half_width}");
+        // Of a pipe nobody knows how much there is.
+        let (half_width, of_pipe) = told(None);
+        assert!(of_pipe.reasons[0].starts_with("1048576 bytes could be read"), "{of_pipe:?}");
+        assert!(of_pipe.verdict == Verdict::CantTell && half_width > 100.0, "{half_width}");
+        // A few bytes of much change nothing.
+        assert_eq!(told(Some(1000)).1.verdict, Verdict::TryOnReplica);
+    }
+
+    #[test]
+    fn logs_that_were_not_read_are_not_logs_without_transactions() {
+        let mut advice = Advice::new(&[CompressionLevel::DEFAULT], 1, ServerGeneration::default());
+        advice.sampled = Some(Sampled { seed: 1, units: 0, bytes: 0, half_widths: vec![0.0], busy: false });
+        assert_eq!(advice.recommendation().verdict, Verdict::LeaveOff);
+        advice.leave_out(Some(700));
+        let told = advice.recommendation();
+        assert_eq!((told.verdict, told.too_little), (Verdict::CantTell, Some(TooLittle::Budget)));
+        assert!(advice.half_width_percent(0).unwrap() >= 100.0);
     }
 
     #[test]

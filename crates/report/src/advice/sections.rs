@@ -20,6 +20,7 @@ const SUMMARY: &[&str] = &[
     "sampled_transactions",
     "sampled_bytes",
     "seed",
+    "unread_bytes",
 ];
 
 const LEVELS: &[&str] = &[
@@ -124,6 +125,7 @@ impl Advice {
             self.sampled.as_ref().map(|sampled| sampled.units).into(),
             self.sampled.as_ref().map(|sampled| sampled.bytes).into(),
             self.sampled.as_ref().map(|sampled| sampled.seed).into(),
+            self.bytes_unread.into(),
         ];
         Section { name: "summary", title: "What was looked at", columns: SUMMARY, rows: vec![row] }
     }

@@ -3,7 +3,9 @@
 //!
 //! For each stratum the log gives the transactions' bytes X. A sample of n of its N transactions gives the
 //! ratio R of compressed to original size, and R·X estimates all of them. For large transactions X is instead
-//! the output of a fast level, which is known for all. Strata with too few sampled units are combined.
+//! the output of a fast level, which is known for all. Strata with too few sampled units have ratios of their own,
+//! too, but are taken to differ as much as the units of all of them: time may have ended with one unit of a large
+//! stratum and one of each small one, and together these are no random choice.
 //!
 //! A class has [`BUCKETS`] strata, whatever the number of tables: names are hashed.
 
@@ -15,14 +17,19 @@ use crate::stats::TableName;
 /// The number of strata in a class.
 pub(super) const BUCKETS: usize = 16;
 
-/// A stratum with fewer sampled units is combined with others.
+/// Of fewer units nobody can tell how the stratum's differ.
 const UNITS_ALONE: f64 = 3.0;
 
 /// The possible error of taking the beginning of a transaction for the rest, as a fraction of the rest.
 const BEHIND_ERROR: f64 = 0.02;
 
-/// The possible error for a stratum of which nothing was measured, as a fraction of its size.
-pub(super) const UNKNOWN_ERROR: f64 = 0.5;
+/// The possible error for a stratum of large transactions of which nothing was measured, as a fraction of its
+/// size at the fast level.
+const UNKNOWN_ERROR: f64 = 0.5;
+
+/// Units of a stratum differ by at least this much, as a fraction of their compressed size, as long as there
+/// are too few to tell.
+const UNKNOWN_SPREAD: f64 = 0.1;
 
 /// Units differ by at least this much, as a fraction of their compressed size, whatever a few of them
 /// suggest.
@@ -114,16 +121,17 @@ impl Sums {
     fn residual(&self, level: usize) -> f64 {
         let LevelSums { y, yy, xy, .. } = self.level(level);
         if self.units < 2.0 {
-            // One unit says nothing about how units differ: assume an error of a tenth.
-            return (0.1 * y).powi(2);
+            return (UNKNOWN_SPREAD * y).powi(2);
         }
         let ratio = y / self.x;
         let residual = (yy - 2.0 * ratio * xy + ratio * ratio * self.xx).max(0.0) / (self.units - 1.0);
-        residual.max((SPREAD_MIN * y / self.units).powi(2))
+        // A few that are alike may be alike by chance.
+        let spread_min = SPREAD_MIN.max(UNKNOWN_SPREAD / self.units.powi(2));
+        residual.max((spread_min * y / self.units).powi(2))
     }
 }
 
-/// The estimate for all transactions of one or more strata at a level.
+/// The estimate for all transactions of a stratum, or of several, at a level.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Estimate {
     pub(super) size: f64,
@@ -141,10 +149,18 @@ impl Estimate {
         if n >= population {
             return Estimate { size, variance: 0.0, systematic };
         }
-        // A few units may be alike by chance.
-        let few = 1.0 + 4.0 / n;
+        let few = alike_by_chance(n);
         let mean = sums.x / n;
         let variance = (x / mean).powi(2) * (1.0 - n / population) * sums.residual(level) / n * few;
+        Estimate { size, variance, systematic }
+    }
+
+    /// The same for a stratum with too few units; `few` has those of all such strata.
+    fn of_few(known: Known, sums: &Sums, level: usize, few: &Sums) -> Self {
+        let Estimate { size, systematic, .. } = Estimate::of(known, sums, level);
+        let spread = spread_of_few(sums, few, level) * known.x as f64;
+        let left_to_chance = 1.0 - sums.units / known.transactions as f64;
+        let variance = spread.powi(2) * left_to_chance / sums.units * alike_by_chance(few.units);
         Estimate { size, variance, systematic }
     }
 
@@ -155,48 +171,81 @@ impl Estimate {
     }
 }
 
-/// The strata of a class, combined where too few units were sampled, each with the numbers of its strata.
-/// Empty if nothing of the class was sampled.
-pub(super) fn pooled(known: &[Known; BUCKETS], sums: &[Sums; BUCKETS]) -> Vec<(Vec<usize>, Known, Sums)> {
-    let strata = || known.iter().zip(sums).enumerate().filter(|(_, (known, _))| known.transactions > 0);
-    let is_alone = |(known, sums): (&Known, &Sums)| sums.units >= UNITS_ALONE.min(known.transactions as f64);
-    let together = |alone: bool| {
-        let (mut places, mut all, mut sum) = (Vec::new(), Known::default(), Sums::default());
-        for (place, (known, sums)) in strata().filter(|(_, stratum)| !alone || !is_alone(*stratum)) {
-            places.push(place);
-            all.add(*known);
-            sum.levels.resize(sums.levels.len(), LevelSums::default());
-            sum.add(sums);
-        }
-        (places, all, sum)
-    };
-    let rest = together(true);
-    if !rest.0.is_empty() && rest.2.units < 1.0 {
-        let all = together(false);
-        return if all.2.units < 1.0 { Vec::new() } else { vec![all] };
+/// Whether enough units of a stratum were sampled for it to stand alone.
+fn is_alone(known: Known, sums: &Sums) -> bool {
+    sums.units >= UNITS_ALONE.min(known.transactions as f64)
+}
+
+/// The units of all strata with too few of them.
+fn few_units(known: &[Known; BUCKETS], sums: &[Sums; BUCKETS]) -> Sums {
+    let mut together = Sums::default();
+    for (_, sums) in known.iter().zip(sums).filter(|(known, sums)| !is_alone(**known, sums)) {
+        together.levels.resize(sums.levels.len(), LevelSums::default());
+        together.add(sums);
     }
-    let alone = strata().filter(|(_, stratum)| is_alone(*stratum));
-    let mut found: Vec<_> = alone.map(|(place, (known, sums))| (vec![place], *known, sums.clone())).collect();
-    found.extend((!rest.0.is_empty()).then_some(rest));
-    found
+    together
+}
+
+/// The factor for a variance that this many units gave: a few may be alike by chance.
+fn alike_by_chance(units: f64) -> f64 {
+    1.0 + 4.0 / units + 20.0 / units.powi(2)
+}
+
+/// How much units differ in a stratum with too few of them, as a fraction of their known size: as much as those of
+/// all such strata together do, and [`UNKNOWN_SPREAD`] of what its own become.
+fn spread_of_few(stratum: &Sums, together: &Sums, level: usize) -> f64 {
+    let mean = super::per(together.x, together.units);
+    let own = UNKNOWN_SPREAD * super::per(stratum.level(level).y, stratum.x);
+    super::per(together.residual(level).sqrt(), mean).max(own)
+}
+
+/// What the known size of a transaction is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KnownSize {
+    /// Its bytes in the log: compressed it is no larger.
+    Plain,
+    /// What a fast level makes of it.
+    Fast,
+}
+
+impl KnownSize {
+    /// The possible error of taking what has the known size `x` for `size` if nothing of it was measured.
+    pub(super) fn unknown_error(self, x: f64, size: f64) -> f64 {
+        match self {
+            KnownSize::Plain => size.max(x - size),
+            KnownSize::Fast => UNKNOWN_ERROR * size,
+        }
+    }
 }
 
 /// The estimate for the strata of a class at a level; `None` if nothing of it was sampled.
-pub(super) fn estimate(known: &[Known; BUCKETS], sums: &[Sums; BUCKETS], level: usize) -> Option<Estimate> {
-    let mut found: Option<Estimate> = None;
-    for (places, together, sum) in pooled(known, sums).iter().filter(|(.., sums)| sums.x > 0.0) {
-        let mut estimate = Estimate::of(*together, sum, level);
-        // How other tables compress says little about one without sampled units.
-        let unseen = known
-            .iter()
-            .zip(sums)
-            .enumerate()
-            .filter(|(place, (_, sums))| places.contains(place) && sums.units < 1.0);
-        let unseen: u64 = unseen.map(|(_, (known, _))| known.x).sum();
-        estimate.systematic += UNKNOWN_ERROR * estimate.size * super::per(unseen as f64, together.x as f64);
-        found.get_or_insert_default().add(estimate);
+pub(super) fn estimate(
+    known: &[Known; BUCKETS],
+    sums: &[Sums; BUCKETS],
+    level: usize,
+    known_size: KnownSize,
+) -> Option<Estimate> {
+    let few = few_units(known, sums);
+    let (mut found, mut seen_x, mut unseen_x) = (Estimate::default(), 0, 0);
+    for (known, sums) in known.iter().zip(sums).filter(|(known, _)| known.transactions > 0) {
+        if sums.x <= 0.0 {
+            unseen_x += known.x;
+            continue;
+        }
+        seen_x += known.x;
+        found.add(match is_alone(*known, sums) {
+            true => Estimate::of(*known, sums, level),
+            false => Estimate::of_few(*known, sums, level, &few),
+        });
     }
-    found
+    if seen_x == 0 {
+        return None;
+    }
+    // How other tables compress says little about one without sampled units.
+    let size = unseen_x as f64 * super::per(found.size, seen_x as f64);
+    let systematic = known_size.unknown_error(unseen_x as f64, size);
+    found.add(Estimate { size, variance: 0.0, systematic });
+    Some(found)
 }
 
 /// The benefit of one more unit of each stratum, relative to its cost (Neyman's allocation): its transactions
@@ -207,17 +256,16 @@ pub(super) fn weights(
     unit_bytes: f64,
     sizes: &[f64],
 ) -> [f64; BUCKETS] {
+    let few = few_units(known, sums);
     let mut weights = [0.0; BUCKETS];
-    for (places, all, sum) in pooled(known, sums) {
-        let spread =
-            sizes.iter().enumerate().map(|(level, size)| super::per(sum.residual(level).sqrt(), *size));
-        let spread = spread.fold(0.0, f64::max);
-        for place in places {
-            let transactions = known.get(place).map_or(all.transactions, |known| known.transactions);
-            if let Some(weight) = weights.get_mut(place) {
-                *weight = transactions as f64 * spread / unit_bytes.max(1.0).sqrt();
-            }
-        }
+    for (weight, (known, sums)) in weights.iter_mut().zip(known.iter().zip(sums)) {
+        let transactions = known.transactions as f64;
+        let spread_at = |level| match is_alone(*known, sums) {
+            true => sums.residual(level).sqrt(),
+            false => spread_of_few(sums, &few, level) * super::per(known.x as f64, transactions),
+        };
+        let spread = sizes.iter().enumerate().map(|(level, size)| super::per(spread_at(level), *size));
+        *weight = transactions * spread.fold(0.0, f64::max) / unit_bytes.max(1.0).sqrt();
     }
     weights
 }
@@ -245,7 +293,7 @@ mod tests {
     #[test]
     fn strata_that_compress_alike_leave_little_to_chance() {
         let (known, sums) = strata(&[(0.2, 900, 8), (0.8, 100, 4)]);
-        let found = estimate(&known, &sums, 0).unwrap();
+        let found = estimate(&known, &sums, 0, KnownSize::Plain).unwrap();
         let truth = 0.2 * known[0].x as f64 + 0.8 * known[1].x as f64;
         assert!((found.size / truth - 1.0).abs() < 0.002, "{found:?} {truth}");
         assert!(found.variance.sqrt() < 0.005 * truth, "{found:?}");
@@ -261,28 +309,54 @@ mod tests {
     #[test]
     fn strata_without_a_sample_go_with_the_others() {
         let (known, sums) = strata(&[(0.5, 50, 10), (0.5, 2, 0)]);
-        let found = estimate(&known, &sums, 0).unwrap();
+        let found = estimate(&known, &sums, 0, KnownSize::Plain).unwrap();
         assert!((found.size / (known[0].x + known[1].x) as f64 - 0.5).abs() < 0.001);
-        assert_eq!(pooled(&known, &sums).len(), 1);
         let (known, sums) = strata(&[(0.5, 50, 0)]);
-        assert!(estimate(&known, &sums, 0).is_none());
+        assert!(estimate(&known, &sums, 0, KnownSize::Plain).is_none());
         // A stratum that is sampled completely leaves nothing to chance, however small it is.
         let (known, sums) = strata(&[(0.5, 2, 2)]);
-        assert_eq!(estimate(&known, &sums, 0).unwrap().variance, 0.0);
+        assert_eq!(estimate(&known, &sums, 0, KnownSize::Plain).unwrap().variance, 0.0);
     }
 
     #[test]
     fn a_stratum_without_a_sample_may_be_unlike_the_others() {
         // When time ran out, four of one table were drawn, all alike, and none of the other.
         let (known, sums) = strata(&[(0.8, 8, 4), (0.9, 8, 0)]);
-        let found = estimate(&known, &sums, 0).unwrap();
+        let found = estimate(&known, &sums, 0, KnownSize::Plain).unwrap();
         let truth = 0.8 * known[0].x as f64 + 0.9 * known[1].x as f64;
         let half_width = 3.5 * found.variance.sqrt() + found.systematic;
         assert!((found.size - truth).abs() < half_width, "{found:?} {truth}");
-        assert!((found.systematic / found.size - 0.25).abs() < 0.01, "{found:?}");
+        // That table may become anything from nothing to what it is.
+        let bound = 0.8 * known[1].x as f64;
+        assert!((found.systematic / bound - 1.0).abs() < 0.01, "{found:?}");
         // One unit is something.
         let (known, sums) = strata(&[(0.8, 8, 4), (0.9, 8, 1)]);
-        assert_eq!(estimate(&known, &sums, 0).unwrap().systematic, 0.0);
+        assert_eq!(estimate(&known, &sums, 0, KnownSize::Plain).unwrap().systematic, 0.0);
+    }
+
+    #[test]
+    fn a_large_stratum_with_one_unit_counts_for_what_it_is() {
+        // When time ran out, there was one unit of each table, whatever its share of the transactions.
+        let mut tables = vec![(0.9, 2000, 1)];
+        tables.resize(BUCKETS, (0.3, 20, 1));
+        let (known, sums) = strata(&tables);
+        let truth: f64 = known.iter().zip(&tables).map(|(known, (ratio, ..))| ratio * known.x as f64).sum();
+        let found = estimate(&known, &sums, 0, KnownSize::Plain).unwrap();
+        assert!((found.size / truth - 1.0).abs() < 0.01, "{found:?} {truth}");
+        // And how its units differ is not known.
+        assert!(found.variance.sqrt() > UNKNOWN_SPREAD * found.size, "{found:?}");
+    }
+
+    #[test]
+    fn a_few_alike_say_little_about_the_rest() {
+        // Two alike by chance.
+        let (known, sums) = strata(&[(0.5, 1000, 2)]);
+        let found = estimate(&known, &sums, 0, KnownSize::Plain).unwrap();
+        assert!(found.variance.sqrt() > 0.7 * UNKNOWN_SPREAD * found.size, "{found:?}");
+        let (known, sums) = strata(&[(0.5, 1000, 3)]);
+        let found = estimate(&known, &sums, 0, KnownSize::Plain).unwrap();
+        assert!(found.variance.sqrt() > 0.05 * UNKNOWN_SPREAD * found.size, "{found:?}");
+        assert!(found.variance.sqrt() < 0.2 * UNKNOWN_SPREAD * found.size, "{found:?}");
     }
 
     #[test]

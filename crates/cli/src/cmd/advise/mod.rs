@@ -359,6 +359,9 @@ impl Advise {
         let summary =
             measure(input, workers(self.jobs), stop, new_meter, add, &mut |bytes| progress.at(bytes));
         let summary = summary.map_err(|error| Failure::reading(log, &error))?;
+        if summary.stopped && summary.cut.is_none() {
+            advice.leave_out(size.map(|size| size.saturating_sub(summary.bytes_read)));
+        }
         Ok((advice, read_to_end(log, &summary, size, places)))
     }
 

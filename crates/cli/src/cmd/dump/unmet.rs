@@ -39,6 +39,13 @@ pub(super) fn ahead(options: &Options) -> Vec<Unmet> {
     {
         unmet.push(Unmet::stop_before_gtid(gtid));
     }
+    // At the very end nothing is missing: a run that continues there may be early.
+    if options.start_position > POSITION_MIN
+        && let Some(log) = options.logs.first()
+        && let Some(end) = size(log.as_os_str(), keyring).filter(|&end| end < options.start_position)
+    {
+        unmet.push(Unmet::start_position(options.start_position, end));
+    }
     if options.called_mysqlbinlog {
         return unmet;
     }
