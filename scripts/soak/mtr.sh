@@ -156,6 +156,7 @@ tested() {
     if [ ! -f "$kept/original.passed" ]; then
         rm -f "$kept"/original.*
         run original "${tests[@]}"
+        touch "$kept/original.called" # tests of encrypted logs alone call no mysqlbinlog
     fi
     sort -u "$kept/original.called" | awk 'NR == FNR { called[$1] = 1; next } { test = $1; sub(/^[^.]*[.]/, "", test) }
         test in called' - "$kept/original.passed" >"$kept/original.counted"
