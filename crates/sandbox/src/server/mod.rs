@@ -29,10 +29,12 @@ mod process;
 mod replication;
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 pub use mariadb::MariadbSandbox;
 pub use mysql::{MysqlBuilder, MysqlSandbox};
@@ -41,6 +43,9 @@ use process::{Guard, Process};
 pub use replication::StartAt;
 
 use crate::{Error, Installed, IoContext, Result};
+
+/// How long the index of a running server may be away, which takes it an instant to replace.
+const INDEX_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server program in a sandbox.
 #[derive(Debug)]
@@ -212,7 +217,7 @@ impl Server {
             .spawn()
             .map_err(failed)?;
         let stdin = child.stdin.take();
-        let (written, output) = std::thread::scope(|scope| {
+        let (written, output) = thread::scope(|scope| {
             let writer = scope.spawn(move || match stdin {
                 Some(stdin) => {
                     let mut stdin = std::io::BufWriter::new(stdin);
@@ -248,7 +253,16 @@ impl Server {
 
     fn indexed_logs(&self, index: &str) -> Result<Vec<PathBuf>> {
         let path = self.datadir().join(index);
-        let listed = fs::read_to_string(&path).at("read", &path)?;
+        let end = Instant::now() + INDEX_PATIENCE;
+        let listed = loop {
+            match fs::read_to_string(&path) {
+                // A server deletes it before it renames the new one.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && Instant::now() < end => {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                read => break read.at("read", &path)?,
+            }
+        };
         Ok(listed.lines().map(|line| self.datadir().join(line.trim_start_matches("./"))).collect())
     }
 
