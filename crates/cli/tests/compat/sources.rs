@@ -93,7 +93,7 @@ pub(crate) fn table() -> Table {
         "Sources of the relay",
         "MySQL 9.7 follows by GTID: the server itself, and the relay in the uncompressed form. Of servers that the relay does \
          not follow, what it says.",
-        &["the source itself", "relay, `uncompressed`"],
+        ["the source itself", "relay, `uncompressed`"].map(str::to_owned).into(),
     );
     for tool in [Tool::Mysql, Tool::Mysql80, Tool::Mysql56, Tool::Mariadb114, Tool::Mariadb] {
         let version = tool.find().map_or_else(|_| tool.name().to_owned(), |found| found.version().to_owned());
