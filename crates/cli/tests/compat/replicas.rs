@@ -1,6 +1,5 @@
 //! Servers as replicas, of the source itself and of the relay in each form.
 
-use std::net::TcpListener;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -13,10 +12,6 @@ use crate::{FORMS, HASH, PATIENCE, Relays, Rows};
 const POLL: Duration = Duration::from_millis(200);
 /// An error that stays so long is not one of a connection that is tried again.
 const ERROR_STAYS: Duration = Duration::from_secs(6);
-
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 /// Whom a replica follows, and where from by position.
 #[derive(Clone, Copy)]

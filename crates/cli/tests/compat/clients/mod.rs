@@ -34,7 +34,11 @@ const IN_ONE_FORM: [&str; 3] =
 /// The source itself, and a relay that expands, without and with `forward_sql`.
 fn in_one_form(source: &MysqlSandbox, relays: &Relays) -> [Followed; 3] {
     let Relays { usual, forwarding } = relays;
-    [Followed::source(source), Followed::of("uncompressed", usual), Followed::of("forwarded_uncompressed", forwarding)]
+    [
+        Followed::source(source),
+        Followed::of("uncompressed", usual),
+        Followed::of("forwarded_uncompressed", forwarding),
+    ]
 }
 
 /// The source's rows, up to now.
