@@ -14,7 +14,7 @@ use binlogz_wire::packet;
 
 use crate::forms::translate::FormSink;
 use crate::replicas::dumps::DumpProgress;
-use crate::serve::older_collations::{Older, for_older, may_name_collations};
+use crate::serve::older_collations::{Older, for_older, may_be_unknown};
 use crate::serve::transport::Connection;
 
 /// Bytes collected for each write.
@@ -155,7 +155,8 @@ impl EventSink {
             return Err(self.refuse(NOT_A_BOUNDARY.into()));
         }
         self.sending = !self.leave_out && self.position >= self.from;
-        let is_held = self.sending && self.held.is_some() && may_name_collations(header.event_type);
+        let may_be = |held: &Held| may_be_unknown(header.event_type, held.of);
+        let is_held = self.sending && self.held.as_ref().is_some_and(may_be);
         if is_held && header.event_size > HELD_SIZE_MAX {
             return Err(self.untranslatable(&format!("{} bytes are too many to look at", header.event_size)));
         }

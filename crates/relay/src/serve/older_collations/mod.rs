@@ -17,19 +17,25 @@
 //!
 //! From 8.0.21 on, CREATE TABLE … SELECT is one transaction: BEGIN, CREATE TABLE … START TRANSACTION, the rows. Older
 //! servers don't know that option, so it becomes spaces; for them CREATE TABLE ends the transaction, and the rows are
-//! their own. With GTIDs, MySQL refuses that (error 1778), so there the dump ends before it. MariaDB ignores the GTIDs.
+//! their own. MySQL refuses that, also without GTIDs (error 1778), so there the dump ends before it. MariaDB does it.
+//!
+//! MariaDB's JSON is a text. It stops at rows with MySQL's JSON and says nothing of it, so the dump ends before them.
 
 mod names;
 mod statement;
 
 use binlogz_binlog::event::{
-    ExecuteLoadQueryEvent, QueryEvent, StatusVariable, StatusVariables, UserVarEvent, UserVarValue,
+    ColumnType, ExecuteLoadQueryEvent, QueryEvent, StatusVariable, StatusVariables, TableMapEvent,
+    UserVarEvent, UserVarValue,
 };
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventType};
 
 use names::{StandIn, number_for, stand_in};
 use statement::{SqlMode, named_collations, transaction_option};
+
+/// Since 5.1.4, whatever the log says.
+const TABLE_MAP_POST_HEADER: u8 = 8;
 
 const NO_END: &str = "a text or comment of the statement has no end";
 
@@ -39,14 +45,15 @@ const TRICKY_CHARSETS: [u16; 11] = [1, 84, 13, 88, 28, 87, 95, 96, 248, 249, 250
 
 /// An older server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Older {
-    /// Whether a CREATE TABLE may end the transaction in which it stands.
-    pub(crate) commits_implicitly: bool,
+pub(crate) enum Older {
+    Mysql,
+    Mariadb,
 }
 
-/// Whether an event may name a collation.
-pub(crate) fn may_name_collations(event_type: EventType) -> bool {
+/// Whether an event may have what such a server does not know.
+pub(crate) fn may_be_unknown(event_type: EventType, older: Older) -> bool {
     [EventType::QUERY, EventType::EXECUTE_LOAD_QUERY, EventType::USER_VAR].contains(&event_type)
+        || (event_type == EventType::TABLE_MAP && older == Older::Mariadb)
 }
 
 /// Returns the event, of the same length, with collations that older servers know; `None` if it needs no change. A
@@ -69,6 +76,9 @@ pub(crate) fn for_older(
         EventType::QUERY => QueryEvent::decode(frame.body()).ok().map(|event| query(&event, older)),
         EventType::EXECUTE_LOAD_QUERY => {
             ExecuteLoadQueryEvent::decode(frame.body()).ok().map(|event| load(&event, older))
+        }
+        EventType::TABLE_MAP => {
+            TableMapEvent::decode(frame.body(), TABLE_MAP_POST_HEADER).ok().map(|event| without_json(&event))
         }
         EventType::USER_VAR => UserVarEvent::decode(frame.body()).ok().map(|event| Ok(user_variable(&event))),
         _ => None,
@@ -126,6 +136,14 @@ fn older_variables(variables: StatusVariables<'_>) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+fn without_json(event: &TableMapEvent<'_>) -> Result<Option<Vec<u8>>, String> {
+    if !event.column_types.contains(&ColumnType::JSON.0) {
+        return Ok(None);
+    }
+    let [database, table] = [event.database, event.table].map(String::from_utf8_lossy);
+    Err(format!("{database}.{table} has a column of type JSON, whose rows MariaDB does not know"))
+}
+
 fn user_variable(event: &UserVarEvent<'_>) -> Option<Vec<u8>> {
     let value = event.value?;
     let collation = u32::from(number_for(u64::from(value.collation))?);
@@ -159,9 +177,9 @@ impl Session {
         if TRICKY_CHARSETS.contains(&self.client) {
             return Err(format!("{} where its options are", self.not_told()));
         }
-        if !older.commits_implicitly {
-            return Err("a CREATE TABLE ... SELECT is one transaction since 8.0.21, which MySQL before that can't apply with \
-                        GTIDs: CREATE TABLE and INSERT ... SELECT would be two"
+        if older == Older::Mysql {
+            return Err("a CREATE TABLE ... SELECT is one transaction since 8.0.21, which MySQL before that can't apply: \
+                        CREATE TABLE and INSERT ... SELECT would be two"
                 .into());
         }
         place.fill(b' ');
@@ -202,16 +220,14 @@ impl Session {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use binlogz_binlog::event::UserVarType;
+    use binlogz_binlog::event::{Bitmap, OptionalMetadata, TableId, TableMapFlags, UserVarType};
     use binlogz_binlog::{EventHeader, HeaderFlags};
 
     use super::*;
 
     const CRC32: ChecksumAlgorithm = ChecksumAlgorithm::CRC32;
-    const WITHOUT_GTIDS: Older = Older { commits_implicitly: true };
-
     fn for_older(event: &[u8], checksum: ChecksumAlgorithm) -> Result<Option<Vec<u8>>, String> {
-        super::for_older(event, checksum, WITHOUT_GTIDS)
+        super::for_older(event, checksum, Older::Mariadb)
     }
 
     fn event(event_type: EventType, body: &[u8], checksum: ChecksumAlgorithm) -> Vec<u8> {
@@ -324,13 +340,35 @@ mod tests {
         let atomic = query_of(&variables(45, 45), &statement("START TRANSACTION"), CRC32);
         let older = query_of(&variables(45, 45), &statement(&" ".repeat(17)), CRC32);
         assert_eq!(for_older(&atomic, CRC32), Ok(Some(older)));
-        let with_gtids = Older { commits_implicitly: false };
-        let error = super::for_older(&atomic, CRC32, with_gtids).unwrap_err();
-        assert!(error.contains("can't apply with GTIDs"), "{error}");
+        let error = super::for_older(&atomic, CRC32, Older::Mysql).unwrap_err();
+        assert!(error.contains("MySQL before that can't apply"), "{error}");
         let usual = query_of(&variables(45, 45), "CREATE TABLE t (a INT)", CRC32);
-        assert_eq!(super::for_older(&usual, CRC32, with_gtids), Ok(None));
+        assert_eq!(super::for_older(&usual, CRC32, Older::Mysql), Ok(None));
         let tricky = query_of(&variables(28, 45), &statement("START TRANSACTION"), CRC32);
         assert!(for_older(&tricky, CRC32).unwrap_err().starts_with("the statement's character set"));
+    }
+
+    #[test]
+    fn mariadb_is_not_sent_json() {
+        let table = |types: &'static [u8], metadata: &'static [u8]| {
+            let map = TableMapEvent {
+                table_id: TableId(7),
+                flags: TableMapFlags::BIT_LEN_EXACT,
+                database: b"shop",
+                table: b"j",
+                column_types: types,
+                column_metadata: metadata,
+                null_bitmap: Bitmap(&[0]),
+                optional_metadata: OptionalMetadata(&[]),
+            };
+            event(EventType::TABLE_MAP, &map.encode(TABLE_MAP_POST_HEADER).unwrap(), CRC32)
+        };
+        let json = table(&[ColumnType::LONG.0, ColumnType::JSON.0], &[4]);
+        let error = super::for_older(&json, CRC32, Older::Mariadb).unwrap_err();
+        assert!(error.starts_with("shop.j has a column of type JSON"), "{error}");
+        let others = table(&[ColumnType::LONG.0, ColumnType::BLOB.0], &[4]);
+        assert_eq!(super::for_older(&others, CRC32, Older::Mariadb), Ok(None));
+        assert!(!may_be_unknown(EventType::TABLE_MAP, Older::Mysql));
     }
 
     #[test]

@@ -76,8 +76,7 @@ impl KnownClient<'_> {
         }
         if self.account.as_ref().is_some_and(|entered| entered.account().older_collations) {
             let is_mariadb = variables.contains_key(MARIADB_CAPABILITY);
-            let has_gtids = self.server.statements.intake.has_gtids();
-            sink.replace_collations(Older { commits_implicitly: is_mariadb || !has_gtids });
+            sink.replace_collations(if is_mariadb { Older::Mariadb } else { Older::Mysql });
         }
         let mut sender = Sender::new(self.server, self.server.conversions.of(&kept), dump, opened, sink);
         match sender.run() {
