@@ -286,7 +286,7 @@ impl Advice {
     }
 
     /// The error of a level's saving, in points of the plain log.
-    fn half_width_points(&self, place: usize) -> f64 {
+    pub(super) fn half_width_points(&self, place: usize) -> f64 {
         let half_width = self.sampled.as_ref().and_then(|sampled| sampled.half_widths.get(place));
         100.0 * super::per(half_width.copied().unwrap_or(0.0), self.plain_bytes() as f64)
     }
