@@ -46,8 +46,8 @@ const COLUMNS_APART: u8 = 2;
 const COLUMNS: u8 = 3;
 const TEXT: u8 = 4;
 
-/// Text is tried if zstd's fast level takes less than this many quarters of what the columns take.
-const TEXT_QUARTERS: usize = 5;
+/// Text is tried if zstd's fast level takes less than this many eighths of what the columns take.
+const TEXT_EIGHTHS: usize = 9;
 /// It is not even looked at if columns take less than one byte of this many.
 const COLUMNS_GOOD: usize = 16;
 
@@ -157,7 +157,7 @@ fn is_worth_trying(log: &[u8], columns: usize, level: Level) -> Result<bool> {
         Level::Fast => Ok(false),
         Level::Default if columns < log.len() / COLUMNS_GOOD => Ok(false),
         Level::Default => {
-            Ok(zstd::pack(log, zstd::Effort::Sample)?.len() < columns.saturating_mul(TEXT_QUARTERS) / 4)
+            Ok(zstd::pack(log, zstd::Effort::Sample)?.len() < columns.saturating_mul(TEXT_EIGHTHS) / 8)
         }
         Level::Max => Ok(true),
     }
