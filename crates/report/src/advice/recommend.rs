@@ -307,7 +307,7 @@ impl Advice {
     }
 
     /// The error of a level's saving, in points of the plain log.
-    fn half_width_points(&self, place: usize) -> f64 {
+    pub(super) fn half_width_points(&self, place: usize) -> f64 {
         100.0 * super::per(self.half_width(place).unwrap_or(0.0), self.plain_bytes() as f64)
     }
 
