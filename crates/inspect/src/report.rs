@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::answer::{Answer, Estimate, answer};
+
 /// How a finding is judged; the last is the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -140,7 +142,7 @@ pub struct PlanStep {
 }
 
 /// One server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerReport {
     /// As it was named.
     pub server: String,
@@ -158,6 +160,12 @@ pub struct ServerReport {
     pub findings: Vec<Finding>,
     /// The way to turn it on, and back.
     pub plan: Vec<PlanStep>,
+    /// What compressing would save there, if that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
+    /// Whether to turn it on, if that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
 }
 
 impl ServerReport {
@@ -172,7 +180,17 @@ impl ServerReport {
             verdict: Verdict::Bad,
             findings: Vec::new(),
             plan: Vec::new(),
+            estimate: None,
+            answer: None,
         }
+    }
+
+    /// The same with what compressing would save there, and so with an answer.
+    #[must_use]
+    pub fn with_estimate(mut self, estimate: Estimate) -> Self {
+        self.estimate = Some(estimate);
+        self.answer = answer(&self).map(|(answer, _)| answer);
+        self
     }
 
     /// Its consumers.
@@ -201,7 +219,7 @@ pub struct Change {
 }
 
 /// All of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The version of this document.
     pub format: u32,
