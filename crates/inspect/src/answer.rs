@@ -2,26 +2,9 @@
 //!
 //! What is saved is measured elsewhere and comes as an [`Estimate`]; what breaks is in the findings.
 
-use serde::{Deserialize, Serialize};
-
 use crate::facts::COMPRESSION;
 use crate::findings::NOBODY;
-use crate::report::{Reads, ServerReport, Verdict};
-
-/// What compressing would save and cost, as it was measured on the server's own logs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
-    /// `turn_on`, `try_on_replica`, `leave_off`, `compress_off_source` or `cant_tell`.
-    pub verdict: String,
-    /// The same for people.
-    pub said: String,
-    /// The level.
-    pub level: Option<u8>,
-    /// Percent of the log.
-    pub saved_percent: Option<f64>,
-    /// Why, the most important first.
-    pub reasons: Vec<String>,
-}
+use crate::report::{Answer, Estimate, Reads, ServerReport, Verdict};
 
 /// The verdict of an estimate that says: turn it on.
 const TURN_ON: &str = "turn_on";
@@ -30,20 +13,12 @@ const TRY_ON_REPLICA: &str = "try_on_replica";
 /// That of one which knows too little.
 const CANT_TELL: &str = "cant_tell";
 
-/// Whether compression can be turned on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// It saves something, and breaks nobody who is connected.
-    Yes,
-    /// It is on.
-    OnAlready,
-    /// Something has to be made ready first.
-    NotYet,
-    /// It isn't worth it, or can't be had.
-    No,
-    /// Not enough is known.
-    CantTell,
+/// The report with what compressing would save at that server, and so with an answer.
+#[must_use]
+pub fn answered(mut server: ServerReport, estimate: Estimate) -> ServerReport {
+    server.estimate = Some(estimate);
+    server.answer = answer(&server).map(|(answer, _)| answer);
+    server
 }
 
 /// The answer and the reason for it.
@@ -83,19 +58,6 @@ pub(crate) fn answer(server: &ServerReport) -> Option<(Answer, String)> {
     } else {
         (Answer::Yes, estimate.said.clone())
     })
-}
-
-impl Answer {
-    /// For people.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Answer::Yes => "yes",
-            Answer::OnAlready => "it is on",
-            Answer::NotYet => "not yet",
-            Answer::No => "no",
-            Answer::CantTell => "can't tell",
-        }
-    }
 }
 
 #[cfg(test)]

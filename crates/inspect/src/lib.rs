@@ -25,10 +25,12 @@ mod report;
 mod text;
 mod version;
 
-pub use answer::{Answer, Estimate};
+pub use answer::answered;
 pub use changes::changes;
 pub use examine::examine;
 pub use knowledge::{Knowledge, KnowledgeError};
-pub use report::{Change, ConsumerFinding, Finding, PlanStep, Reads, Report, ServerReport, Verdict};
+pub use report::{
+    Answer, Change, ConsumerFinding, Estimate, Finding, PlanStep, Reads, Report, ServerReport, Verdict,
+};
 pub use text::write_text;
 pub use version::Version;

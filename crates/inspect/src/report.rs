@@ -3,8 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::answer::{Answer, Estimate, answer};
-
 /// How a finding is judged; the last is the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -185,17 +183,53 @@ impl ServerReport {
         }
     }
 
-    /// The same with what compressing would save there, and so with an answer.
-    #[must_use]
-    pub fn with_estimate(mut self, estimate: Estimate) -> Self {
-        self.estimate = Some(estimate);
-        self.answer = answer(&self).map(|(answer, _)| answer);
-        self
-    }
-
     /// Its consumers.
     pub fn consumers(&self) -> impl Iterator<Item = &ConsumerFinding> {
         self.findings.iter().filter_map(|finding| finding.consumer.as_ref())
+    }
+}
+
+/// What compressing would save and cost, as it was measured on the server's own logs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// `turn_on`, `try_on_replica`, `leave_off`, `compress_off_source` or `cant_tell`.
+    pub verdict: String,
+    /// The same for people.
+    pub said: String,
+    /// The level.
+    pub level: Option<u8>,
+    /// Percent of the log.
+    pub saved_percent: Option<f64>,
+    /// Why, the most important first.
+    pub reasons: Vec<String>,
+}
+
+/// Whether compression can be turned on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It saves something, and breaks nobody who is connected.
+    Yes,
+    /// It is on.
+    OnAlready,
+    /// Something has to be made ready first.
+    NotYet,
+    /// It isn't worth it, or can't be had.
+    No,
+    /// Not enough is known.
+    CantTell,
+}
+
+impl Answer {
+    /// For people.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Answer::Yes => "yes",
+            Answer::OnAlready => "it is on",
+            Answer::NotYet => "not yet",
+            Answer::No => "no",
+            Answer::CantTell => "can't tell",
+        }
     }
 }
 

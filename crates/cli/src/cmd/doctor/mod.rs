@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use binlogz_inspect::{Answer, Estimate, Knowledge, Report, ServerReport, changes, examine, write_text};
+use binlogz_inspect::{
+    Answer, Estimate, Knowledge, Report, ServerReport, answered, changes, examine, write_text,
+};
 use binlogz_report::advice::{READERS, Recommendation};
 use clap::{Args, ValueEnum};
 
@@ -179,7 +181,7 @@ fn examine_all(
                             let level = level.map(|level| level.get());
                             let report = examine(&target.name, options, knowledge, level);
                             match recommended.filter(|_| report.error.is_none()) {
-                                Some(recommended) => report.with_estimate(estimate(recommended)),
+                                Some(recommended) => answered(report, estimate(recommended)),
                                 None => report,
                             }
                         }
