@@ -24,6 +24,10 @@ const UNREAD_MAX: f64 = 0.05;
 /// A class of sizes that saves less than this, in percent, is mentioned: see [`Advice::who_pays`].
 const HARDLY_SHRINKS: f64 = 20.0;
 
+/// The reason to ask first who reads the log: superfluous where that was asked.
+pub const READERS: &str = "find out first what reads the binlog: replicas before 8.0.20 and MariaDB stop, and some CDC clients \
+                           lose rows without an error";
+
 /// What to do with `binlog_transaction_compression`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -218,11 +222,7 @@ impl Advice {
                  protocol_compression_algorithms): they would compress the same bytes a second time for nothing"
                     .to_owned(),
             );
-            reasons.push(
-                "find out first what reads the binlog: replicas before 8.0.20 and MariaDB stop, and some CDC \
-                 clients lose rows without an error"
-                    .to_owned(),
-            );
+            reasons.push(READERS.to_owned());
         }
         let has_level = !matches!(verdict, Verdict::LeaveOff | Verdict::CantTell);
         Recommendation {
