@@ -3,13 +3,18 @@
 # The user's own binlogs for `make run`; samples/ without.
 FILES ?=
 
-.PHONY: help run test lint docs bench soak servers
+.PHONY: help run demo test lint docs bench soak servers
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 run: ## compress and expand real binlogs, verify both, print what it saves: samples/, or FILES="…/binlog.*"
 	@scripts/run-demo.sh $(FILES)
+
+demo: ## the whole product on private servers, in five minutes: a replica that stops, the relay, an archive, a restore; Ctrl-C ends it
+	@for tool in mysql mariadb; do scripts/get-tool.sh $$tool >/dev/null || exit 1; done
+	cargo build --profile quick --no-default-features --package binlogz
+	@exec "$${CARGO_TARGET_DIR:-target}/quick/binlogz" demo
 
 test: servers ## every test; installs the private servers it needs
 	cargo test --workspace

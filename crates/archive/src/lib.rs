@@ -45,5 +45,6 @@ mod operations;
 pub mod segment;
 pub mod storage;
 
+pub use codec::Level;
 pub use error::{Error, Result};
 pub use operations::{check, create, remove, restore, selection};

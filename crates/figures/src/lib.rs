@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Section (a table of Cells) → Format → text (laid out by table), JSON, CSV
-//! Section, Chart             → Page   → one HTML file that opens offline
+//! Section, Card (a chart)    → Page   → one HTML file that opens offline
 //! ```
 //!
 //! The crates that measure the figures define their meaning. [`Quantiles`] holds the times of any number of
@@ -18,7 +18,10 @@ mod wrap;
 mod write;
 
 pub use grouped::grouped;
-pub use page::{Chart, Page, Series, Unit};
+pub use page::{
+    Bar, BarRow, Bars, Card, Chart, DotRow, Dots, Line, Lines, Page, Paint, Series, SparkRow, Sparks, Step,
+    Tile, Tone, Unit,
+};
 pub use quantiles::Quantiles;
 pub use section::{Cell, Section};
 pub use size::human_size;

@@ -8,19 +8,24 @@ use crate::knowledge::Knowledge;
 use crate::plan::plan;
 use crate::report::{ServerReport, Verdict};
 
-/// Examines the server called `name`. A server that can't be examined gives a report with an error.
-pub fn examine(name: &str, options: &ConnectOptions, knowledge: &Knowledge) -> ServerReport {
+/// Examines the server called `name`; the plan has this level, or the one that is set there. A server that can't be examined gives a report with an error.
+pub fn examine(
+    name: &str,
+    options: &ConnectOptions,
+    knowledge: &Knowledge,
+    level: Option<u8>,
+) -> ServerReport {
     let gathered = Connection::open(options).and_then(|mut connection| Facts::gather(&mut connection));
     match gathered {
-        Ok(facts) => judge(name, &facts, knowledge),
+        Ok(facts) => judge(name, &facts, knowledge, level),
         Err(error) => ServerReport::failed(name, one_line(&error, &options.server())),
     }
 }
 
-fn judge(name: &str, facts: &Facts, knowledge: &Knowledge) -> ServerReport {
+fn judge(name: &str, facts: &Facts, knowledge: &Knowledge, level: Option<u8>) -> ServerReport {
     let (findings, safe) = findings(facts, knowledge);
     // Without the feature there is nothing to plan.
-    let plan = if findings.len() > 1 { plan(facts, &findings) } else { Vec::new() };
+    let plan = if findings.len() > 1 { plan(facts, &findings, level) } else { Vec::new() };
     ServerReport {
         server: name.to_owned(),
         error: None,
@@ -30,6 +35,8 @@ fn judge(name: &str, facts: &Facts, knowledge: &Knowledge) -> ServerReport {
         verdict: findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Ok),
         findings,
         plan,
+        estimate: None,
+        answer: None,
     }
 }
 

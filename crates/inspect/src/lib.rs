@@ -6,12 +6,14 @@
 //! findings     findings/       each a row: what, found, verdict, remedy
 //!   │          knowledge.rs    which client reads compressed transactions, which server has which bug
 //! plan         plan.rs         the commands to review
+//! answer       answer.rs       yes or no, with what compressing would save
 //!   │
 //! Report       report.rs       of all servers; JSON as it is, text.rs for people, changes.rs since another one
 //! ```
 //!
 //! Only statements that read are sent, and nothing is printed here. `binlogz-source` makes the connections.
 
+mod answer;
 mod ask;
 mod changes;
 mod examine;
@@ -23,9 +25,12 @@ mod report;
 mod text;
 mod version;
 
+pub use answer::answered;
 pub use changes::changes;
 pub use examine::examine;
 pub use knowledge::{Knowledge, KnowledgeError};
-pub use report::{Change, ConsumerFinding, Finding, PlanStep, Reads, Report, ServerReport, Verdict};
+pub use report::{
+    Answer, Change, ConsumerFinding, Estimate, Finding, PlanStep, Reads, Report, ServerReport, Verdict,
+};
 pub use text::write_text;
 pub use version::Version;

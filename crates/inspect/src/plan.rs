@@ -14,14 +14,14 @@ const RESTART_APPLIER: &str = "STOP REPLICA SQL_THREAD; START REPLICA SQL_THREAD
 const STATISTICS: &str = "SELECT * FROM performance_schema.binary_log_transaction_compression_stats;";
 
 /// The plan of a server that has the feature.
-pub(crate) fn plan(facts: &Facts, findings: &[Finding]) -> Vec<PlanStep> {
+pub(crate) fn plan(facts: &Facts, findings: &[Finding], level: Option<u8>) -> Vec<PlanStep> {
     let consumers: Vec<_> = findings.iter().filter_map(|finding| finding.consumer.as_ref()).collect();
     let is_on = facts.settings.is_on(&[COMPRESSION]);
     let mut steps = Vec::new();
     steps.extend(before(findings));
     if !is_on {
         steps.extend(replicas_first(&consumers));
-        steps.push(turn_on(facts));
+        steps.push(turn_on(facts, level));
         steps.push(recycle(facts));
     }
     steps.push(watch(facts));
@@ -75,16 +75,17 @@ fn replicas_first(consumers: &[&ConsumerFinding]) -> Option<PlanStep> {
     })
 }
 
-fn turn_on(facts: &Facts) -> PlanStep {
-    let mut lines = switch_on(&facts.settings, facts.generation());
+fn turn_on(facts: &Facts, level: Option<u8>) -> PlanStep {
+    let mut lines = switch_on(&facts.settings, facts.generation(), level);
     if is_replica(facts) {
         lines.push(RESTART_APPLIER.to_owned());
     }
     PlanStep { title: "then this server".to_owned(), lines }
 }
 
-fn switch_on(settings: &Settings, generation: ServerGeneration) -> Vec<String> {
-    let level = settings.number(&[LEVEL]).unwrap_or(u64::from(LEVEL_DEFAULT));
+fn switch_on(settings: &Settings, generation: ServerGeneration, level: Option<u8>) -> Vec<String> {
+    let level = level.map(u64::from).or_else(|| settings.number(&[LEVEL]));
+    let level = level.unwrap_or(u64::from(LEVEL_DEFAULT));
     let level = match generation.only_level() {
         None => format!("SET PERSIST {LEVEL} = {level};"),
         Some(only) => format!("-- at level {only}: in this release no other can be set"),
@@ -174,9 +175,11 @@ mod tests {
     fn a_level_is_set_only_where_it_has_an_effect() {
         let settings = Settings::of(&[(LEVEL, "6")]);
         let on = "SET PERSIST binlog_transaction_compression = ON;";
-        let lines = switch_on(&settings, ServerGeneration::Sized);
+        let lines = switch_on(&settings, ServerGeneration::Sized, None);
         assert_eq!(lines, ["SET PERSIST binlog_transaction_compression_level_zstd = 6;", on]);
-        let lines = switch_on(&settings, ServerGeneration::Flushed);
+        let lines = switch_on(&settings, ServerGeneration::Sized, Some(1));
+        assert_eq!(lines, ["SET PERSIST binlog_transaction_compression_level_zstd = 1;", on]);
+        let lines = switch_on(&settings, ServerGeneration::Flushed, Some(1));
         assert_eq!(lines, ["-- at level 3: in this release no other can be set", on]);
     }
 }

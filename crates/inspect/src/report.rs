@@ -140,7 +140,7 @@ pub struct PlanStep {
 }
 
 /// One server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerReport {
     /// As it was named.
     pub server: String,
@@ -158,6 +158,12 @@ pub struct ServerReport {
     pub findings: Vec<Finding>,
     /// The way to turn it on, and back.
     pub plan: Vec<PlanStep>,
+    /// What compressing would save there, if that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
+    /// Whether to turn it on, if that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
 }
 
 impl ServerReport {
@@ -172,12 +178,58 @@ impl ServerReport {
             verdict: Verdict::Bad,
             findings: Vec::new(),
             plan: Vec::new(),
+            estimate: None,
+            answer: None,
         }
     }
 
     /// Its consumers.
     pub fn consumers(&self) -> impl Iterator<Item = &ConsumerFinding> {
         self.findings.iter().filter_map(|finding| finding.consumer.as_ref())
+    }
+}
+
+/// What compressing would save and cost, as it was measured on the server's own logs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// `turn_on`, `try_on_replica`, `leave_off`, `compress_off_source` or `cant_tell`.
+    pub verdict: String,
+    /// The same for people.
+    pub said: String,
+    /// The level.
+    pub level: Option<u8>,
+    /// Percent of the log.
+    pub saved_percent: Option<f64>,
+    /// Why, the most important first.
+    pub reasons: Vec<String>,
+}
+
+/// Whether compression can be turned on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It saves something, and breaks nobody who is connected.
+    Yes,
+    /// It is on.
+    OnAlready,
+    /// Something has to be made ready first.
+    NotYet,
+    /// It isn't worth it, or can't be had.
+    No,
+    /// Not enough is known.
+    CantTell,
+}
+
+impl Answer {
+    /// For people.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Answer::Yes => "yes",
+            Answer::OnAlready => "it is on",
+            Answer::NotYet => "not yet",
+            Answer::No => "no",
+            Answer::CantTell => "can't tell",
+        }
     }
 }
 
@@ -201,7 +253,7 @@ pub struct Change {
 }
 
 /// All of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The version of this document.
     pub format: u32,

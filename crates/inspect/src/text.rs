@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use binlogz_binlog::printable;
 
+use crate::answer::answer;
 use crate::findings::NOBODY;
 use crate::report::{Change, ConsumerFinding, Finding, Reads, Report, ServerReport, Verdict};
 
@@ -27,6 +28,15 @@ pub fn write_text(report: &Report, width: Option<usize>, out: &mut impl Write) -
         if number > 0 || report.servers.len() > 1 {
             writeln!(out)?;
         }
+        verdict(server, columns, out)?;
+        // The headline is one line, unless a terminal has no room for it.
+        let said = format!(
+            "{} ({}): turning compression on {}",
+            server.server,
+            server.version.as_deref().unwrap_or_default(),
+            headline(server)
+        );
+        wrapped(&said, "", "  ", width.unwrap_or(usize::MAX), out)?;
         details(server, columns, out)?;
     }
     if let Some(changes) = &report.changes {
@@ -66,7 +76,10 @@ fn headline(server: &ServerReport) -> String {
     let (yes, no, unknown) = (count(Reads::Yes), count(Reads::No), count(Reads::Unknown));
     let hidden =
         server.findings.iter().any(|finding| finding.what == "consumers" && finding.verdict > Verdict::Warn);
-    let consumers = format!("{yes} consumers read it, {no} don't, {unknown} unknown");
+    let consumers = match yes {
+        1 => format!("1 consumer reads it, {no} don't, {unknown} unknown"),
+        _ => format!("{yes} consumers read it, {no} don't, {unknown} unknown"),
+    };
     match (server.safe, no, hidden) {
         (false, 0, true) if nobody_is_connected(server) => {
             "can't be judged: nobody is connected, so there is no telling whom it breaks".to_owned()
@@ -82,10 +95,26 @@ fn nobody_is_connected(server: &ServerReport) -> bool {
     server.findings.iter().any(|finding| finding.what == "consumers" && finding.found == NOBODY)
 }
 
+/// Whether to turn it on: the answer, what it saves, what it breaks.
+fn verdict(server: &ServerReport, columns: usize, out: &mut impl Write) -> io::Result<()> {
+    let Some(((answer, why), estimate)) = answer(server).zip(server.estimate.as_ref()) else { return Ok(()) };
+    writeln!(out, "Turn compression on at {}?", printable(&server.server))?;
+    wrapped(&format!("{}: {why}", answer.name()), "  ", "  ", columns, out)?;
+    writeln!(out, "What it saves and costs:")?;
+    for said in std::iter::once(&estimate.said).chain(&estimate.reasons) {
+        wrapped(said, "  - ", "    ", columns, out)?;
+    }
+    writeln!(out, "What it breaks:")?;
+    let broken = |finding: &&Finding| finding.consumer.as_ref().is_some_and(|c| c.reads != Reads::Yes);
+    for finding in server.findings.iter().filter(broken) {
+        let subject = finding.subject.as_deref().unwrap_or_default();
+        wrapped(&format!("{subject}: {}", finding.found), "  - ", "    ", columns, out)?;
+    }
+    wrapped(&headline(server), "  - turning it on ", "    ", columns, out)?;
+    writeln!(out, "The SQL to paste is in the plan below.\n")
+}
+
 fn details(server: &ServerReport, columns: usize, out: &mut impl Write) -> io::Result<()> {
-    let (name, version) = (printable(&server.server), server.version.as_deref().unwrap_or_default());
-    let version = printable(version);
-    writeln!(out, "{name} ({version}): turning compression on {}", headline(server))?;
     writeln!(out)?;
     let names = server.findings.iter().map(|finding| finding.what.len());
     let width = names.filter(|width| *width <= NAME_WIDTH_MAX).max().unwrap_or(0).max("what".len());

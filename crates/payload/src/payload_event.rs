@@ -15,7 +15,7 @@ use binlogz_binlog::{EventHeader, EventType, Framing, HeaderFlags, Verified};
 
 use crate::candidate::{Candidate, HeldGtid};
 use crate::error::Result;
-use crate::rewritten::{LogContext, PositionRule, Rewritten};
+use crate::rewritten::{LogContext, PayloadMark, PositionRule, Rewritten};
 use crate::spool::Spool;
 
 /// Events as they are inside a payload: no checksum, position 0.
@@ -112,6 +112,7 @@ impl PayloadEvent {
         out.made(gtid_start..out.spool.size(), gtid_positions, verified);
         out.made(event_start..gtid_start, payload_positions, verified);
         out.tally.count_changed(uncompressed_size, payload_size);
-        out.mark(candidate.range(), first_span, Some(payload_size), || candidate.gtid.gtid(framing))
+        let mark = PayloadMark { payload_size, event_size: event_size - checksum_size as u64 };
+        out.mark(candidate.range(), first_span, Some(mark), || candidate.gtid.gtid(framing))
     }
 }

@@ -88,8 +88,17 @@ pub struct TransactionMark {
     pub old: Range<u64>,
     /// Its spans in [`Rewritten::spans`].
     pub spans: Range<usize>,
-    /// Bytes of the payload it became, without the fields before it; `None` if it stays as it is.
-    pub payload_size: Option<u64>,
+    /// The payload it became; `None` if it stays as it is.
+    pub payload: Option<PayloadMark>,
+}
+
+/// The size of a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PayloadMark {
+    /// Without the fields before it.
+    pub payload_size: u64,
+    /// Of its event, without the checksum.
+    pub event_size: u64,
 }
 
 /// The new form of a piece of a log.
@@ -142,12 +151,12 @@ impl Rewritten {
         &mut self,
         old: Range<u64>,
         first_span: usize,
-        payload_size: Option<u64>,
+        payload: Option<PayloadMark>,
         gtid: impl FnOnce() -> Result<Option<Gtid>>,
     ) -> Result<()> {
         if let Some(marks) = &mut self.marks {
             let spans = first_span..self.spans.len();
-            marks.push(TransactionMark { gtid: gtid()?, old, spans, payload_size });
+            marks.push(TransactionMark { gtid: gtid()?, old, spans, payload });
         }
         Ok(())
     }

@@ -78,6 +78,11 @@ impl<'a> Layout<'a> {
         Layout { offset: offset as u32, past: Past { formers, ..Past::default() }, ..Layout::default() }
     }
 
+    /// The forms of each table's columns, by group.
+    pub(crate) fn forms(&self) -> Vec<Vec<u8>> {
+        self.tables.iter().map(|table| table.as_ref().map(Table::forms).unwrap_or_default()).collect()
+    }
+
     /// Returns the formers it was given.
     pub(crate) fn into_formers(self) -> Formers<'a> {
         self.past.formers

@@ -18,5 +18,5 @@ mod streams;
 mod walk;
 
 pub use former::Unpacked;
-pub(crate) use packed::{Dealt, deal, pack_bytes, packed_size_max};
+pub(crate) use packed::{Dealt, deal, pack_bytes, packed_size_max, stands_alone};
 pub use packed::{Method, Opened, open};

@@ -4,18 +4,24 @@
 //! ([`Opened::gather`]). A block refers to rows of itself and of the earlier blocks that it is given.
 //!
 //! ```text
-//! method  1       0 bytes | 1 columns, as version 1 | 2 columns
+//! method  1       0 bytes | 1 columns, as version 1 | 2 columns, as version 2 | 3 columns | 4 text
 //! bytes:          zstd's frame of the log's bytes
-//! columns:
+//! columns and text:
 //! maps    varint  count of the table maps seen so far by a transaction that the block's start cuts
 //!         bytes   each: length, body of the event
+//! text:
+//! coder   1       0 zstd | 1 PPMd
+//!                 the code of the log's bytes
+//! columns:
 //! magic   1       1: the log's magic comes first
 //! count   varint  events
-//! columns         see streams.rs; each event's fields, see layout.rs
+//! columns         see streams.rs, from method 3 on with pools; each event's fields, see layout.rs
 //! tail    bytes   length, then the bytes after the last whole event
 //! ```
 //!
-//! A run that can't be taken apart, or would not come back identical, is packed as bytes.
+//! A run whose columns take more than its text is packed as text. Later blocks may refer to its rows all the same: who
+//! unpacks it goes over its events to find them. A run that can't be taken apart, or would not come back identical, is
+//! packed as bytes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,15 +33,23 @@ use crate::block::former::{BlockFinder, Finder, Formers, Taken, Unpacked};
 use crate::block::layout::Layout;
 use crate::block::streams::Streams;
 use crate::block::walk::{Dealer, Gatherer, Walk};
+use crate::codec::text::{self, Coder};
 use crate::codec::varint::{self, Taker};
-use crate::codec::zstd;
+use crate::codec::{Level, zstd};
 use crate::error::{Error, Result};
 use crate::log::events::event_end;
 use crate::log::{BLOCK_SIZE_MAX, MAPS_MAX, Piece};
 
 const BYTES: u8 = 0;
 const COLUMNS_BY_KEY: u8 = 1;
-const COLUMNS: u8 = 2;
+const COLUMNS_APART: u8 = 2;
+const COLUMNS: u8 = 3;
+const TEXT: u8 = 4;
+
+/// Text is tried if zstd's fast level takes less than this many eighths of what the columns take.
+const TEXT_EIGHTHS: usize = 9;
+/// It is not even looked at if columns take less than one byte of this many.
+const COLUMNS_GOOD: usize = 16;
 
 /// How a block was packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +63,13 @@ pub enum Method {
 /// The fields of a part of a log, dealt out to columns.
 #[derive(Debug)]
 pub(crate) struct Dealt {
-    head: Vec<u8>,
+    /// The table maps that the block's start cuts off.
+    maps: Vec<u8>,
+    magic: bool,
+    count: u64,
     streams: Streams,
+    /// The forms of each table's columns.
+    forms: Vec<Vec<u8>>,
     tail: Vec<u8>,
     /// Rows that no longer exist unchanged for later blocks.
     pub(crate) taken: Taken,
@@ -60,20 +79,29 @@ pub(crate) struct Dealt {
 
 /// Deals out a part of a log as block `number` of its segment, which may refer to these earlier blocks.
 pub(crate) fn deal(piece: &Piece, number: u32, finder: &mut Finder, references: &[u32]) -> Result<Dealt> {
-    let log = piece.log.as_slice();
-    let mut dealer = Dealer::new(log);
     let mut layout = Layout::new(piece.offset, Formers::Find(BlockFinder::new(finder, number, references)));
-    let mut head = vec![COLUMNS];
-    varint::put(&mut head, piece.maps.len() as u64);
+    let mut maps = Vec::new();
+    varint::put(&mut maps, piece.maps.len() as u64);
     for map in &piece.maps {
-        varint::put_bytes(&mut head, map);
+        varint::put_bytes(&mut maps, map);
         layout.remember_table(map);
     }
-    let magic = log.starts_with(&MAGIC);
-    head.push(u8::from(magic));
+    let (streams, count, tail) = walk_over(&piece.log, &mut layout)?;
+    let forms = layout.forms();
+    let Formers::Find(found) = layout.into_formers() else {
+        return Err(Error::damaged("block", "a layout that reads", "one that packs"));
+    };
+    let (taken, gains) = found.into_taken();
+    let magic = piece.log.starts_with(&MAGIC);
+    Ok(Dealt { maps, magic, count, streams, forms, tail: tail.to_vec(), taken, gains })
+}
+
+/// Deals out the events of a log; returns their columns and number, and what follows the last whole event.
+fn walk_over<'a>(log: &'a [u8], layout: &mut Layout<'_>) -> Result<(Streams, u64, &'a [u8])> {
+    let mut dealer = Dealer::new(log);
     let mut count = 0;
     let mut at = 0;
-    if magic {
+    if log.starts_with(&MAGIC) {
         at = MAGIC.len();
         dealer.begin(at);
         dealer.known(&MAGIC)?;
@@ -88,14 +116,7 @@ pub(crate) fn deal(piece: &Piece, number: u32, finder: &mut Finder, references: 
         count += 1;
         at = end;
     }
-    varint::put(&mut head, count);
-    let streams = dealer.streams;
-    let Formers::Find(found) = layout.into_formers() else {
-        return Err(Error::damaged("block", "a layout that reads", "one that packs"));
-    };
-    let tail = log.get(at..).unwrap_or_default().to_vec();
-    let (taken, gains) = found.into_taken();
-    Ok(Dealt { head, streams, tail, taken, gains })
+    Ok((dealer.streams, count, log.get(at..).unwrap_or_default()))
 }
 
 impl Dealt {
@@ -104,13 +125,47 @@ impl Dealt {
         self.streams.memory()
     }
 
-    /// Codes its columns.
-    pub(crate) fn code(self) -> Result<Vec<u8>> {
-        let mut packed = self.head;
-        self.streams.pack(&mut packed)?;
+    /// Codes its columns, or the log's bytes if that is smaller.
+    pub(crate) fn code(self, log: &[u8], level: Level) -> Result<Vec<u8>> {
+        let mut packed = vec![COLUMNS];
+        packed.extend_from_slice(&self.maps);
+        packed.push(u8::from(self.magic));
+        varint::put(&mut packed, self.count);
+        self.streams.pack(&self.forms, level, &mut packed)?;
+        drop(self.streams);
         varint::put_bytes(&mut packed, &self.tail);
+        if is_worth_trying(log, packed.len(), level)? {
+            let text = as_text(&self.maps, log, level)?;
+            if text.len() < packed.len() {
+                return Ok(text);
+            }
+        }
         Ok(packed)
     }
+}
+
+/// Packs a log as text; `maps` is already coded.
+fn as_text(maps: &[u8], log: &[u8], level: Level) -> Result<Vec<u8>> {
+    let (coder, code) = text::pack(log, level)?;
+    let coder = if coder == Coder::Ppmd { 1 } else { 0 };
+    Ok([&[TEXT], maps, &[coder], &code].concat())
+}
+
+/// Whether a block of this log might take less as text than in this many bytes.
+fn is_worth_trying(log: &[u8], columns: usize, level: Level) -> Result<bool> {
+    match level {
+        Level::Fast => Ok(false),
+        Level::Default if columns < log.len() / COLUMNS_GOOD => Ok(false),
+        Level::Default => {
+            Ok(zstd::pack(log, zstd::Effort::Sample)?.len() < columns.saturating_mul(TEXT_EIGHTHS) / 8)
+        }
+        Level::Max => Ok(true),
+    }
+}
+
+/// Whether a packed block needs no other: its references are not needed.
+pub(crate) fn stands_alone(packed: &[u8]) -> bool {
+    matches!(packed.first(), Some(&(BYTES | TEXT)))
 }
 
 /// Packs bytes about which nothing is known.
@@ -137,6 +192,7 @@ pub struct Opened {
 enum What {
     Bytes(Vec<u8>),
     Columns { by_key: bool, maps: Vec<Vec<u8>>, magic: bool, count: usize, streams: Streams, tail: Vec<u8> },
+    Text { maps: Vec<Vec<u8>>, log: Vec<u8> },
 }
 
 /// Takes the columns of a block of `size` bytes.
@@ -151,21 +207,35 @@ pub fn open(packed: &[u8], size: usize) -> Result<Opened> {
     let mut from = Taker::new(packed);
     let what = match from.byte()? {
         BYTES => What::Bytes(zstd::unpack(from.take(from.left())?, size)?),
-        COLUMNS_BY_KEY => open_columns(&mut from, size, true)?,
-        COLUMNS => open_columns(&mut from, size, false)?,
-        other => return Err(Error::damaged("block", format!("method {other}"), "0 to 2")),
+        method @ (COLUMNS_BY_KEY | COLUMNS_APART | COLUMNS) => open_columns(&mut from, size, method)?,
+        TEXT => {
+            let maps = take_maps(&mut from)?;
+            let coder = match from.byte()? {
+                0 => Coder::Zstd,
+                1 => Coder::Ppmd,
+                other => return Err(Error::damaged("text", format!("coder {other}"), "0 or 1")),
+            };
+            What::Text { maps, log: text::unpack(coder, from.take(from.left())?, size)? }
+        }
+        other => return Err(Error::damaged("block", format!("method {other}"), "0 to 4")),
     };
     Ok(Opened { size, what })
 }
 
-fn open_columns(from: &mut Taker<'_>, size: usize, by_key: bool) -> Result<What> {
+fn take_maps(from: &mut Taker<'_>) -> Result<Vec<Vec<u8>>> {
     let mut maps = Vec::new();
     for _ in 0..from.at_most(MAPS_MAX as u64, "count of table maps")? {
         maps.push(from.bytes()?.to_vec());
     }
+    Ok(maps)
+}
+
+fn open_columns(from: &mut Taker<'_>, size: usize, method: u8) -> Result<What> {
+    let by_key = method == COLUMNS_BY_KEY;
+    let maps = take_maps(from)?;
     let magic = from.byte()? == 1;
     let count = from.at_most((size / HEADER_SIZE) as u64, "count of events")?;
-    let streams = Streams::unpack(from, size)?;
+    let streams = Streams::unpack(from, size, method == COLUMNS)?;
     let tail = from.bytes()?.to_vec();
     match from.left() {
         0 => Ok(What::Columns { by_key, maps, magic, count, streams, tail }),
@@ -182,6 +252,12 @@ impl Opened {
     pub fn gather(self, offset: u64, sources: Vec<Arc<Unpacked>>) -> Result<Unpacked> {
         let (by_key, maps, magic, count, streams, tail) = match self.what {
             What::Bytes(log) => return Ok(Unpacked { log, ..Unpacked::default() }),
+            What::Text { maps, log } => {
+                let mut layout = Layout::new(offset, Formers::Given(Vec::new()));
+                maps.iter().for_each(|map| layout.remember_table(map));
+                walk_over(&log, &mut layout)?;
+                return Ok(layout.into_unpacked(log));
+            }
             What::Columns { by_key, maps, magic, count, streams, tail } => {
                 (by_key, maps, magic, count, streams, tail)
             }
@@ -218,7 +294,7 @@ mod tests {
     /// Packs a part of a log on its own.
     fn pack(log: &[u8]) -> (Vec<u8>, Method) {
         let piece = Piece { offset: 0, log: log.to_vec(), maps: Vec::new(), continues: false };
-        let packed = deal(&piece, 0, &mut Finder::default(), &[]).and_then(Dealt::code).unwrap();
+        let packed = deal(&piece, 0, &mut Finder::default(), &[]).unwrap().code(log, Level::Default).unwrap();
         if unpack(&packed, log.len()).is_ok_and(|back| back == log) {
             return (packed, Method::Columns);
         }
@@ -242,6 +318,32 @@ mod tests {
             assert_eq!(method, Method::Columns, "{name}");
             assert!(unpack(&packed, log.len()).unwrap() == log, "{name}");
             println!("{name}: {} of {}", packed.len(), log.len());
+        }
+    }
+
+    #[test]
+    fn a_block_of_text_comes_back_with_its_rows_and_damaged_it_is_no_panic() {
+        for name in ["binlog.000006", "binlog.000001", "relay.000012"] {
+            let log = events(name);
+            let (columns, _) = pack(&log);
+            let columns = open(&columns, log.len()).unwrap().gather(0, Vec::new()).unwrap();
+            for level in [Level::Fast, Level::Default, Level::Max] {
+                let packed = as_text(&[0], &log, level).unwrap();
+                assert!(stands_alone(&packed));
+                let text = open(&packed, log.len()).unwrap().gather(0, Vec::new()).unwrap();
+                assert!(text.log == log && text.images == columns.images && text.tables == columns.tables);
+                for length in (0..packed.len()).step_by(packed.len() / 30 + 1) {
+                    let cut = unpack(&packed[..length], log.len());
+                    assert!(cut.is_err() || cut.is_ok_and(|back| back == log), "{length}");
+                }
+                for at in (0..packed.len()).step_by(packed.len() / 30 + 1) {
+                    let mut bad = packed.clone();
+                    bad[at] ^= 0x55;
+                    let _ = unpack(&bad, log.len());
+                }
+                assert!(unpack(&packed, log.len() - 1).is_err());
+                assert!(unpack(&packed, log.len() + 1).is_err());
+            }
         }
     }
 

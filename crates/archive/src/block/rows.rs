@@ -44,6 +44,11 @@ const SOURCE: usize = LAST + ROLES;
 const NUMBER: usize = SOURCE + ROLES - 1;
 const VALUES: usize = 16;
 
+/// The column of a table whose values go to a slot.
+pub(crate) fn column_of(slot: usize) -> Option<usize> {
+    slot.checked_sub(VALUES).map(|slot| slot / 8)
+}
+
 /// How a value is walked over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -81,6 +86,16 @@ impl Form {
             | ColumnKind::Geometry { length_size }
             | ColumnKind::Vector { length_size } => Form::Prefixed { prefix: usize::from(length_size) },
             ColumnKind::TypedArray => Form::Prefixed { prefix: 4 },
+        }
+    }
+
+    /// A number for the form: columns of the same form resemble each other.
+    fn number(self) -> u8 {
+        match self {
+            Form::Number { size, order: Order::Low } => 0x10 | size as u8,
+            Form::Number { size, order: Order::High } => 0x20 | size as u8,
+            Form::Fixed { size } => 0x40 | size.min(0x3f) as u8,
+            Form::Prefixed { prefix } => 0x80 | prefix as u8,
         }
     }
 
@@ -172,6 +187,11 @@ impl Table {
     /// The ranges of its images in the block.
     pub(crate) fn into_places(self) -> Vec<Place> {
         self.places
+    }
+
+    /// A number for the form of each column.
+    pub(crate) fn forms(&self) -> Vec<u8> {
+        self.forms.iter().map(|form| form.number()).collect()
     }
 
     pub(crate) fn column_count(&self) -> usize {

@@ -11,7 +11,23 @@
 //!   code            see numbers.rs, strings.rs; the partners of numbers are those of their group
 //! end       1       0
 //! ```
+//!
+//! In blocks of method 3 the short columns of many tables follow, pooled: those of the same slot, whose values have the
+//! same form, one after the other as one column.
+//!
+//! ```text
+//! pools     varint  count; each:
+//!   slot    varint
+//!   kind    1       0 numbers | 1 strings
+//!   members numbers the groups, each minus that before
+//!   counts  numbers how many values each has
+//!   code            the values, see numbers.rs, strings.rs; the partners of numbers are the pools before it
+//! ```
 
+use std::collections::{BTreeMap, HashSet};
+
+use crate::block::rows::column_of;
+use crate::codec::Level;
 use crate::codec::numbers;
 use crate::codec::strings::{self, Strings};
 use crate::codec::varint::{self, Taker};
@@ -110,29 +126,165 @@ impl Streams {
         self.groups.iter().flatten().map(of).sum()
     }
 
-    /// Appends the code of all columns.
-    pub(crate) fn pack(&self, out: &mut Vec<u8>) -> Result<()> {
+    /// Appends the code of all columns. `forms` has a number for the form of each column of each table, by
+    /// group from [`Column::TABLES`] up.
+    pub(crate) fn pack(&self, forms: &[Vec<u8>], level: Level, out: &mut Vec<u8>) -> Result<()> {
+        let pools = self.pools(forms);
+        let pooled: HashSet<(usize, usize, u8)> = pools
+            .iter()
+            .flat_map(|pool| pool.groups.iter().map(|&group| (group, pool.slot, pool.kind)))
+            .collect();
         let mut last_group = 0;
         for (group_index, group) in self.groups.iter().enumerate() {
             let mut before: Vec<&[i64]> = Vec::new();
             for (slot, stream) in group.iter().enumerate() {
-                if !stream.numbers.is_empty() {
+                let alone = |kind| !pooled.contains(&(group_index, slot, kind));
+                if !stream.numbers.is_empty() && alone(NUMBERS) {
                     put_head(out, &mut last_group, Column::new(group_index, slot), NUMBERS);
                     numbers::pack(&stream.numbers, &before, out)?;
                     before.push(&stream.numbers);
                 }
-                if !stream.strings.is_empty() {
+                if !stream.strings.is_empty() && alone(STRINGS) {
                     put_head(out, &mut last_group, Column::new(group_index, slot), STRINGS);
-                    strings::pack(&stream.strings, out)?;
+                    strings::pack(&stream.strings, level, out)?;
                 }
             }
         }
         out.push(0);
+        varint::put(out, pools.len() as u64);
+        let mut before: Vec<Vec<i64>> = Vec::new();
+        for pool in &pools {
+            self.pack_pool(pool, level, &mut before, out)?;
+        }
         Ok(())
     }
 
-    /// Takes the columns of a block of `size` bytes.
-    pub(crate) fn unpack(from: &mut Taker<'_>, size: usize) -> Result<Streams> {
+    /// The short columns of tables that are enough to be pooled.
+    fn pools(&self, forms: &[Vec<u8>]) -> Vec<Pool> {
+        // By slot, kind and form; tables of the same definition stand together.
+        let mut members: BTreeMap<(usize, u8, u8), Vec<Member<'_>>> = BTreeMap::new();
+        for (table, group) in self.groups.iter().skip(Column::TABLES).enumerate() {
+            let forms = forms.get(table).map(Vec::as_slice).unwrap_or_default();
+            for (slot, stream) in group.iter().enumerate() {
+                let form = column_of(slot).and_then(|column| forms.get(column)).copied().unwrap_or_default();
+                let mut note = |kind| {
+                    let pool = members.entry((slot, kind, form)).or_default();
+                    pool.push((forms, Column::TABLES + table));
+                };
+                if (1..=POOLED_NUMBERS_MAX).contains(&stream.numbers.len()) {
+                    note(NUMBERS);
+                }
+                if !stream.strings.is_empty()
+                    && stream.strings.len() <= POOLED_NUMBERS_MAX
+                    && stream.strings.size() <= POOLED_BYTES_MAX
+                {
+                    note(STRINGS);
+                }
+            }
+        }
+        let enough = members.into_iter().filter(|(_, members)| members.len() >= POOL_MEMBERS_MIN);
+        let pools = enough.map(|((slot, kind, _), mut members)| {
+            members.sort_unstable();
+            Pool { slot, kind, groups: members.into_iter().map(|(_, group)| group).collect() }
+        });
+        pools.collect()
+    }
+
+    fn pack_pool(
+        &self,
+        pool: &Pool,
+        level: Level,
+        before: &mut Vec<Vec<i64>>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        varint::put(out, pool.slot as u64);
+        out.push(pool.kind);
+        let mut last = 0;
+        let mut members = Vec::with_capacity(pool.groups.len());
+        for &group in &pool.groups {
+            members.push(group as i64 - last);
+            last = group as i64;
+        }
+        numbers::pack(&members, &[], out)?;
+        let streams = pool.groups.iter().filter_map(|&group| self.groups.get(group)?.get(pool.slot));
+        if pool.kind == STRINGS {
+            let counts: Vec<i64> = streams.clone().map(|stream| stream.strings.len() as i64).collect();
+            numbers::pack(&counts, &[], out)?;
+            let mut values = Strings::new();
+            streams.for_each(|stream| values.append(&stream.strings));
+            return strings::pack(&values, level, out);
+        }
+        let counts: Vec<i64> = streams.clone().map(|stream| stream.numbers.len() as i64).collect();
+        numbers::pack(&counts, &[], out)?;
+        let values: Vec<i64> = streams.flat_map(|stream| &stream.numbers).copied().collect();
+        let partners: Vec<&[i64]> = before.iter().map(Vec::as_slice).collect();
+        numbers::pack(&values, &partners, out)?;
+        before.push(values);
+        Ok(())
+    }
+
+    /// Takes pools, whose columns may take `memory` bytes.
+    fn unpack_pools(&mut self, from: &mut Taker<'_>, size: usize, memory: &mut usize) -> Result<()> {
+        let mut before: Vec<Vec<i64>> = Vec::new();
+        for _ in 0..from.at_most(POOLS_MAX, "count of pools")? {
+            let slot = from.at_most(SLOTS_MAX as u64, "slot")?;
+            let kind = from.byte()?;
+            let members = numbers::unpack(from, &[], GROUPS_MAX.min(size))?;
+            let counts = numbers::unpack(from, &[], members.len())?;
+            let values_max = (*memory / 8).min(size);
+            let (numbers, strings) = match kind {
+                NUMBERS => {
+                    let partners: Vec<&[i64]> = before.iter().map(Vec::as_slice).collect();
+                    (numbers::unpack(from, &partners, values_max)?, Strings::new())
+                }
+                STRINGS => (Vec::new(), strings::unpack(from, values_max, (*memory).min(size))?),
+                other => return Err(Error::damaged("pool", format!("kind {other}"), "0 or 1")),
+            };
+            // Numbers are there twice while later pools may refer to them.
+            let used = numbers.len() * 16 + strings.len() * 8 + strings.size() + members.len() * STREAM_COST;
+            *memory = memory.checked_sub(used + STREAM_COST).ok_or_else(|| too_much(used))?;
+            if counts.len() != members.len() {
+                return Err(Error::damaged(
+                    "pool",
+                    format!("{} counts", counts.len()),
+                    "one for each member",
+                ));
+            }
+            let (mut group, mut at) = (0i64, 0usize);
+            for (step, count) in members.iter().zip(&counts) {
+                group = group.wrapping_add(*step);
+                let column = usize::try_from(group).ok().filter(|&group| group >= Column::TABLES);
+                let column = column.ok_or_else(|| {
+                    Error::damaged("pool", format!("group {group}"), "the group of a table")
+                })?;
+                let end = usize::try_from(*count).ok().and_then(|count| at.checked_add(count));
+                let whole = if kind == NUMBERS { numbers.len() } else { strings.len() };
+                let end = end.filter(|&end| end <= whole && end > at).ok_or_else(|| {
+                    Error::damaged("pool", format!("a member of {count} values"), "as many as the pool has")
+                })?;
+                let stream = self.at(Column::new(column, slot))?;
+                let taken =
+                    if kind == NUMBERS { !stream.numbers.is_empty() } else { !stream.strings.is_empty() };
+                if taken {
+                    return Err(Error::damaged("pool", format!("group {group} again"), "each column once"));
+                }
+                if kind == NUMBERS {
+                    stream.numbers = numbers.get(at..end).unwrap_or_default().to_vec();
+                } else {
+                    stream.strings = strings.part(at..end);
+                }
+                at = end;
+            }
+            if at != numbers.len().max(strings.len()) {
+                return Err(Error::damaged("pool", format!("members of {at} values"), "as many as it has"));
+            }
+            before.push(numbers);
+        }
+        Ok(())
+    }
+
+    /// Takes the columns of a block of `size` bytes; `pooled`: and its pools.
+    pub(crate) fn unpack(from: &mut Taker<'_>, size: usize, pooled: bool) -> Result<Streams> {
         // No column has more fields than the block has bytes: each event takes at least 19.
         let mut memory = size.saturating_mul(MEMORY_FACTOR).saturating_add(MEMORY_SMALL);
         let mut streams = Streams::default();
@@ -141,6 +293,9 @@ impl Streams {
         loop {
             let step = from.at_most(GROUPS_MAX as u64, "group")?;
             if step == 0 {
+                if pooled {
+                    streams.unpack_pools(from, size, &mut memory)?;
+                }
                 return Ok(streams);
             }
             if step > 1 {
@@ -180,11 +335,32 @@ impl Streams {
                 }
                 other => return Err(Error::damaged("column", format!("kind {other}"), "0 or 1")),
             };
-            memory = memory.checked_sub(used + STREAM_COST).ok_or_else(|| {
-                Error::damaged("columns", format!("{used} bytes in one"), "no more than the block can hold")
-            })?;
+            memory = memory.checked_sub(used + STREAM_COST).ok_or_else(|| too_much(used))?;
         }
     }
+}
+
+/// The forms of a table's columns, and its group.
+type Member<'a> = (&'a [u8], usize);
+
+/// Columns that are coded as one.
+struct Pool {
+    slot: usize,
+    kind: u8,
+    groups: Vec<usize>,
+}
+
+/// Longer columns are coded alone: what a column costs beside its values no longer matters, and its table's own columns
+/// are better partners.
+const POOLED_NUMBERS_MAX: usize = 512;
+const POOLED_BYTES_MAX: usize = 16 << 10;
+/// Fewer columns than this are not pooled.
+const POOL_MEMBERS_MIN: usize = 8;
+/// More pools than any block has: a form of a column in each slot.
+const POOLS_MAX: u64 = 1 << 18;
+
+fn too_much(used: usize) -> Error {
+    Error::damaged("columns", format!("{used} bytes in one"), "no more than the block can hold")
 }
 
 /// The most bytes of memory that a block's fields take per byte of the block: a TINYINT becomes eight.
@@ -199,4 +375,107 @@ fn put_head(out: &mut Vec<u8>, last_group: &mut usize, column: Column, kind: u8)
     varint::put(out, column.slot as u64);
     out.push(kind);
     *last_group = column.group;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Columns of this many tables of two definitions, a few rows in each.
+    fn streams(tables: usize) -> (Streams, Vec<Vec<u8>>) {
+        let mut streams = Streams::default();
+        streams.at(Column::new(0, 0)).unwrap().numbers.extend(0..100);
+        let mut forms = Vec::new();
+        for table in 0..tables {
+            let group = Column::TABLES + table;
+            forms.push(if table % 2 == 0 { vec![0x14, 0x81] } else { vec![0x14, 0x18] });
+            for row in 0..(1 + table % 5) as i64 {
+                streams.at(Column::new(group, 0)).unwrap().numbers.extend([1, 0]);
+                streams.at(Column::new(group, 16)).unwrap().numbers.push(row + 1);
+                let last = streams.at(Column::new(group, 24)).unwrap();
+                if table % 2 == 0 {
+                    last.strings.push(format!("name {row} of {table}").as_bytes());
+                } else {
+                    last.numbers.push(row << 33);
+                }
+            }
+        }
+        // Too long to be pooled.
+        streams.at(Column::new(Column::TABLES, 32)).unwrap().numbers.extend((0..2000).map(|n| n * n % 71));
+        (streams, forms)
+    }
+
+    fn content(streams: &Streams) -> Vec<(usize, usize, Vec<i64>, Strings)> {
+        let groups = streams.groups.iter().enumerate();
+        groups
+            .flat_map(|(group, slots)| {
+                slots
+                    .iter()
+                    .enumerate()
+                    .map(move |(slot, stream)| (group, slot, stream.numbers.clone(), stream.strings.clone()))
+            })
+            .filter(|(_, _, numbers, strings)| !numbers.is_empty() || !strings.is_empty())
+            .collect()
+    }
+
+    const SIZE: usize = 1 << 20;
+
+    #[test]
+    fn pooled_columns_come_back_and_take_less_than_apart() {
+        for tables in [0, 1, POOL_MEMBERS_MIN - 1, POOL_MEMBERS_MIN, 300] {
+            let (streams, forms) = streams(tables);
+            let mut packed = Vec::new();
+            streams.pack(&forms, Level::Default, &mut packed).unwrap();
+            let mut from = Taker::new(&packed);
+            let back = Streams::unpack(&mut from, SIZE, true).unwrap();
+            assert!(from.left() == 0 && content(&back) == content(&streams), "{tables}");
+            // As before: a code for each.
+            assert!(packed.len() < 600 + 10 * tables, "{tables}: {}", packed.len());
+        }
+    }
+
+    #[test]
+    fn damaged_pools_are_errors_or_other_columns_and_never_a_panic() {
+        let (streams, forms) = streams(20);
+        let mut packed = Vec::new();
+        streams.pack(&forms, Level::Default, &mut packed).unwrap();
+        for length in 0..packed.len() {
+            assert!(Streams::unpack(&mut Taker::new(&packed[..length]), SIZE, true).is_err(), "{length}");
+        }
+        for at in 0..packed.len() {
+            for flip in [0x01, 0x55, 0x80, 0xff] {
+                let mut bad = packed.clone();
+                bad[at] ^= flip;
+                let _ = Streams::unpack(&mut Taker::new(&bad), SIZE, true);
+            }
+        }
+    }
+
+    /// A pool of numbers of these members and counts.
+    fn pool(members: &[i64], counts: &[i64], values: &[i64]) -> Result<Streams> {
+        let mut packed = vec![0, 1, 16, NUMBERS];
+        numbers::pack(members, &[], &mut packed).unwrap();
+        numbers::pack(counts, &[], &mut packed).unwrap();
+        numbers::pack(values, &[], &mut packed).unwrap();
+        Streams::unpack(&mut Taker::new(&packed), SIZE, true)
+    }
+
+    #[test]
+    fn pools_that_do_not_add_up_are_refused() {
+        assert!(pool(&[256, 1], &[1, 2], &[7, 8, 9]).is_ok());
+        for (members, counts, values) in [
+            (&[255, 1][..], &[1, 2][..], &[7, 8, 9][..]),
+            (&[256, 0], &[1, 2], &[7, 8, 9]),
+            (&[256, -300], &[1, 2], &[7, 8, 9]),
+            (&[256, 1 << 40], &[1, 2], &[7, 8, 9]),
+            (&[256, 1], &[1], &[7]),
+            (&[256, 1], &[1, 1], &[7, 8, 9]),
+            (&[256, 1], &[1, 3], &[7, 8, 9]),
+            (&[256, 1], &[3, 0], &[7, 8, 9]),
+            (&[256, 1], &[-1, 4], &[7, 8, 9]),
+            (&[256, 1], &[1, i64::MAX], &[7, 8, 9]),
+        ] {
+            assert!(pool(members, counts, values).is_err(), "{members:?} {counts:?}");
+        }
+    }
 }

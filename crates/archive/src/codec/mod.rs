@@ -5,12 +5,27 @@
 //!
 //! - `numbers`: integers, through pco or zstd, possibly as differences from another column
 //! - `strings`: byte strings, plain, through a dictionary, or as shapes with numbers in them
+//! - `text`: bytes, through zstd or PPMd
 //! - `hash`: to look up what was seen before
 //! - `varint`: integers and lengths in as few bytes as they need; the cursor that reads packed bytes
-//! - `zstd`: zstd as this crate uses it
+//! - `zstd`, `ppmd`: these as this crate uses them
 
 pub(crate) mod hash;
 pub(crate) mod numbers;
+pub(crate) mod ppmd;
 pub(crate) mod strings;
+pub(crate) mod text;
 pub(crate) mod varint;
 pub(crate) mod zstd;
+
+/// How long packing may take for how small a result. What was packed is read in the same way, whatever its level.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Level {
+    /// zstd for text: half again as large there, several times as fast.
+    Fast,
+    /// PPMd for text where it is smaller.
+    #[default]
+    Default,
+    /// Everything is tried on everything.
+    Max,
+}

@@ -1,19 +1,23 @@
 //! Codes a column of numbers as one value, through pco, or through zstd, whichever is smallest on a sample.
-//! Before pco it may become differences from another column of the same rows.
+//! Before pco it may become differences from another column of the same rows, or the floating-point numbers that its
+//! bits are.
 //!
 //! ```text
 //! count   varint
-//! code    1       0 one value | 1 pco | 2 zstd
+//! code    1       0 one value | 1 pco | 2 zstd | 3 doubles, 4 floats (in blocks of method 3)
 //! one:    varint  the value, signed
 //! pco:    varint  0, or 1 + how many columns back the partner is
 //!         1       with a partner: its shift + 1 (0: its value in the row before, 1: same row, 2: next row)
 //!         bytes   length, then pco's standalone format for signed 64-bit numbers
+//! doubles: bytes  length, then pco's standalone format for 64-bit floating-point numbers, whose bits these are
+//! floats: bytes   length, then pco's for 32-bit ones, whose bits, with their sign extended, these are
 //! zstd:   1       width in bytes, 1 to 8
 //!         varint  the smallest value, signed
 //!         bytes   length, then zstd's frame of the numbers minus the smallest, `width` bytes each
 //! ```
 
 use pco::ChunkConfig;
+use pco::data_types::Number;
 use pco::standalone::{simple_compress, simple_decompress_into};
 
 use crate::codec::varint::{self, Taker};
@@ -23,6 +27,8 @@ use crate::error::{Error, Result};
 const ONE: u8 = 0;
 const PCO: u8 = 1;
 const ZSTD: u8 = 2;
+const DOUBLES: u8 = 3;
+const FLOATS: u8 = 4;
 
 /// Numbers looked at, in each of two places, to choose a code.
 const SAMPLE: usize = 1024;
@@ -34,6 +40,9 @@ const PARTNERS_MAX: usize = 8;
 const SHIFTS: [i8; 3] = [-1, 0, 1];
 /// A partner must save at least one part in this many.
 const PARTNER_GAIN: usize = 16;
+/// Columns whose numbers differ by fewer bits than these are no doubles, or no floats.
+const DOUBLE_BITS_MIN: usize = 32;
+const FLOAT_BITS_MIN: usize = 12;
 
 /// How a column is turned into differences from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +63,15 @@ pub(crate) fn pack(numbers: &[i64], before: &[&[i64]], out: &mut Vec<u8>) -> Res
     }
     let sample = sample(numbers);
     let (pco_size, partner) = best_partner(numbers, &sample, before)?;
+    if let Some((floating, size)) = floating(&sample)?
+        && size < pco_size
+        && size <= zstd_code(&sample, zstd::Effort::Sample)?.len()
+        && floating.fits(numbers)
+    {
+        out.push(floating.code());
+        varint::put_bytes(out, &floating.pack(numbers, LEVEL)?);
+        return Ok(());
+    }
     if zstd_code(&sample, zstd::Effort::Sample)?.len() < pco_size {
         out.extend_from_slice(&zstd_code(numbers, zstd::Effort::Full)?);
         return Ok(());
@@ -87,23 +105,71 @@ pub(crate) fn unpack(from: &mut Taker<'_>, before: &[&[i64]], count_max: usize) 
         }
         PCO => unpack_pco(from, before, count),
         ZSTD => unpack_zstd(from, count),
-        other => Err(Error::damaged("column of numbers", format!("code {other}"), "0 to 2")),
+        DOUBLES => Floating::Doubles.unpack(from.bytes()?, count),
+        FLOATS => Floating::Floats.unpack(from.bytes()?, count),
+        other => Err(Error::damaged("column of numbers", format!("code {other}"), "0 to 4")),
+    }
+}
+
+/// Floating-point numbers whose bits a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Floating {
+    Doubles,
+    Floats,
+}
+
+/// As which a sample might be small, and its size then.
+fn floating(sample: &[i64]) -> Result<Option<(Floating, usize)>> {
+    let bits = estimate(sample) / sample.len().max(1);
+    let floating = match Floating::Floats.fits(sample) {
+        true if bits >= FLOAT_BITS_MIN => Floating::Floats,
+        false if bits >= DOUBLE_BITS_MIN => Floating::Doubles,
+        _ => return Ok(None),
+    };
+    Ok(Some((floating, floating.pack(sample, LEVEL_SAMPLE)?.len())))
+}
+
+impl Floating {
+    fn code(self) -> u8 {
+        match self {
+            Floating::Doubles => DOUBLES,
+            Floating::Floats => FLOATS,
+        }
+    }
+
+    fn fits(self, numbers: &[i64]) -> bool {
+        self == Floating::Doubles || numbers.iter().all(|&number| i32::try_from(number).is_ok())
+    }
+
+    fn pack(self, numbers: &[i64], level: usize) -> Result<Vec<u8>> {
+        match self {
+            Floating::Doubles => {
+                pco(&numbers.iter().map(|&number| f64::from_bits(number as u64)).collect::<Vec<_>>(), level)
+            }
+            Floating::Floats => {
+                pco(&numbers.iter().map(|&number| f32::from_bits(number as u32)).collect::<Vec<_>>(), level)
+            }
+        }
+    }
+
+    fn unpack(self, packed: &[u8], count: usize) -> Result<Vec<i64>> {
+        match self {
+            Floating::Doubles => {
+                let doubles = unpco(packed, vec![0f64; count])?;
+                Ok(doubles.into_iter().map(|double| double.to_bits() as i64).collect())
+            }
+            Floating::Floats => {
+                let floats = unpco(packed, vec![0f32; count])?;
+                Ok(floats.into_iter().map(|float| i64::from(float.to_bits() as i32)).collect())
+            }
+        }
     }
 }
 
 fn unpack_pco(from: &mut Taker<'_>, before: &[&[i64]], count: usize) -> Result<Vec<i64>> {
     let back = from.at_most(before.len() as u64, "partner")?;
     let shift = if back > 0 { from.at_most(2, "shift")? as i8 - 1 } else { 0 };
-    let mut numbers = vec![0i64; count];
-    let progress = simple_decompress_into(from.bytes()?, &mut numbers)
-        .map_err(|error| Error::damaged("column of numbers", error.to_string(), "bytes that pco wrote"))?;
-    if !progress.finished || progress.n_processed != count {
-        return Err(Error::damaged(
-            "column of numbers",
-            format!("{} numbers", progress.n_processed),
-            "as many as the column says",
-        ));
-    }
+    let mut numbers = unpco(from.bytes()?, vec![0i64; count])?;
     if back > 0 {
         let column = Partner { back, shift }.column(before).filter(|column| column.len() == count);
         let column = column.ok_or_else(|| {
@@ -112,6 +178,20 @@ fn unpack_pco(from: &mut Taker<'_>, before: &[&[i64]], count: usize) -> Result<V
         for (index, number) in numbers.iter_mut().enumerate() {
             *number = number.wrapping_add(shifted(column, index, shift));
         }
+    }
+    Ok(numbers)
+}
+
+/// Takes as many numbers as there is room for.
+fn unpco<T: Number>(packed: &[u8], mut numbers: Vec<T>) -> Result<Vec<T>> {
+    let progress = simple_decompress_into(packed, &mut numbers)
+        .map_err(|error| Error::damaged("column of numbers", error.to_string(), "bytes that pco wrote"))?;
+    if !progress.finished || progress.n_processed != numbers.len() {
+        return Err(Error::damaged(
+            "column of numbers",
+            format!("{} numbers", progress.n_processed),
+            "as many as the column says",
+        ));
     }
     Ok(numbers)
 }
@@ -148,7 +228,7 @@ fn zstd_code(numbers: &[i64], effort: zstd::Effort) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-fn pco(numbers: &[i64], level: usize) -> Result<Vec<u8>> {
+fn pco<T: Number>(numbers: &[T], level: usize) -> Result<Vec<u8>> {
     simple_compress(numbers, &ChunkConfig::default().with_compression_level(level))
         .map_err(|error| Error::damaged("column of numbers", error.to_string(), "numbers that pco takes"))
 }
@@ -262,6 +342,26 @@ mod tests {
         round(&[i64::MIN, i64::MAX, 0, -1, 1], &[]);
         let repeated: Vec<i64> = (0..3000).map(|index| [5, 900, 2, 70_000][index % 4]).collect();
         assert!(round(&repeated, &[]) < 60);
+    }
+
+    #[test]
+    fn decimals_in_doubles_and_floats_are_small_and_their_bits_come_back() {
+        let doubles: Vec<i64> =
+            (0..3000).map(|n| (f64::from(n * 7919 % 1000) / 100.0).to_bits() as i64).collect();
+        let size = round(&doubles, &[]);
+        assert!(size < 3000 * 2, "{size}");
+        let floats: Vec<i64> =
+            (0..3000).map(|n| i64::from((n as f32 * 7919.0 % 1000.0 / 8.0).to_bits() as i32)).collect();
+        let size = round(&floats, &[]);
+        assert!(size < 3000 * 2, "{size}");
+        let odd =
+            [f64::NAN.to_bits() | 5, (-f64::NAN).to_bits(), (-0.0f64).to_bits(), f64::INFINITY.to_bits()];
+        let mixed: Vec<i64> = doubles
+            .iter()
+            .enumerate()
+            .map(|(n, &bits)| if n % 9 == 0 { odd[n % 4] as i64 } else { bits })
+            .collect();
+        round(&mixed, &[]);
     }
 
     #[test]

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! count       varint
-//! code        1       0 plain | 1 dictionary | 2 shapes
+//! code        1       0 plain | 1 dictionary | 2 shapes | 3 text (in blocks of method 3)
 //! plain:      numbers the lengths
 //!             bytes   length, then zstd's frame of all bytes
+//! text:       numbers the lengths
+//!             bytes   length, then PPMd's code of all bytes, see ppmd.rs
 //! dictionary: column  the distinct strings in order of first occurrence, coded without a dictionary
 //!             numbers which of them each string is
-//! shapes:     column  the distinct shapes, coded plain: strings with each digit as '0'
+//! shapes:     column  the distinct shapes, coded plain or as text: strings with each digit as '0'
 //!             numbers which of them each string has
 //!             numbers for each shape and each run of digits in it: the runs (18 digits at most, longer ones in
 //!                     parts)
@@ -19,13 +21,15 @@ use std::ops::Range;
 
 use crate::codec::hash::hash;
 use crate::codec::numbers;
+use crate::codec::text::{self, Coder};
 use crate::codec::varint::{self, Taker};
-use crate::codec::zstd;
+use crate::codec::{Level, ppmd, zstd};
 use crate::error::{Error, Result};
 
 const PLAIN: u8 = 0;
 const DICTIONARY: u8 = 1;
 const SHAPES: u8 = 2;
+const TEXT: u8 = 3;
 
 /// The most digits that always fit into a signed 64-bit number.
 const RUN_MAX: usize = 18;
@@ -35,6 +39,8 @@ const SHAPES_MAX: usize = 64;
 const PARTS_MAX: usize = 4096;
 /// Strings looked at to choose between plain and shapes.
 const SAMPLE: usize = 256;
+/// The most bytes of them that PPMd is tried on.
+const SAMPLE_TEXT_MAX: usize = 64 << 10;
 
 /// A list of byte strings, stored one after the other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,6 +60,11 @@ impl Strings {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.ends.is_empty()
+    }
+
+    /// The bytes of all strings.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Bytes of memory that they take.
@@ -83,7 +94,13 @@ impl Strings {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    fn part(&self, range: Range<usize>) -> Strings {
+    /// Appends all strings of another list.
+    pub(crate) fn append(&mut self, other: &Strings) {
+        other.iter().for_each(|string| self.push(string));
+    }
+
+    /// The strings in a range.
+    pub(crate) fn part(&self, range: Range<usize>) -> Strings {
         let mut part = Strings::new();
         range.filter_map(|index| self.get(index)).for_each(|string| part.push(string));
         part
@@ -91,7 +108,7 @@ impl Strings {
 }
 
 /// Appends the code of `strings`.
-pub(crate) fn pack(strings: &Strings, out: &mut Vec<u8>) -> Result<()> {
+pub(crate) fn pack(strings: &Strings, level: Level, out: &mut Vec<u8>) -> Result<()> {
     varint::put(out, strings.len() as u64);
     if strings.is_empty() {
         return Ok(());
@@ -100,34 +117,51 @@ pub(crate) fn pack(strings: &Strings, out: &mut Vec<u8>) -> Result<()> {
         Some(dictionary) => {
             out.push(DICTIONARY);
             varint::put(out, dictionary.entries.len() as u64);
-            pack_different(&dictionary.entries, out)?;
+            pack_different(&dictionary.entries, level, out)?;
             numbers::pack(&dictionary.indexes, &[], out)
         }
-        None => pack_different(strings, out),
+        None => pack_different(strings, level, out),
     }
 }
 
 /// Codes as plain or as shapes, whichever makes a sample smaller.
-fn pack_different(strings: &Strings, out: &mut Vec<u8>) -> Result<()> {
-    let Some(shaped) = Shaped::of(strings) else { return pack_plain(strings, zstd::Effort::Full, out) };
+fn pack_different(strings: &Strings, level: Level, out: &mut Vec<u8>) -> Result<()> {
+    let Some(shaped) = Shaped::of(strings) else { return pack_plain(strings, level, out) };
     let start = strings.len() / 3;
     let sample =
         if strings.len() > 2 * SAMPLE { strings.part(start..start + SAMPLE) } else { strings.clone() };
     let (mut plain_sample, mut shaped_sample) = (Vec::new(), Vec::new());
-    pack_plain(&sample, zstd::Effort::Sample, &mut plain_sample)?;
+    pack_coded(&sample, quick(&sample.bytes, level)?, &mut plain_sample)?;
     match Shaped::of(&sample) {
-        Some(sample) => sample.pack(&mut shaped_sample)?,
-        None => return pack_plain(strings, zstd::Effort::Full, out),
+        Some(sample) => sample.pack(level, &mut shaped_sample)?,
+        None => return pack_plain(strings, level, out),
     }
     if shaped_sample.len() < plain_sample.len() {
-        shaped.pack(out)
+        shaped.pack(level, out)
     } else {
-        pack_plain(strings, zstd::Effort::Full, out)
+        pack_plain(strings, level, out)
     }
 }
 
-fn pack_plain(strings: &Strings, effort: zstd::Effort, out: &mut Vec<u8>) -> Result<()> {
-    out.push(PLAIN);
+/// A quick code of a sample, to estimate the size of its column.
+fn quick(sample: &[u8], level: Level) -> Result<(Coder, Vec<u8>)> {
+    let by_zstd = zstd::pack(sample, zstd::Effort::Sample)?;
+    if level != Level::Fast && sample.len() <= SAMPLE_TEXT_MAX {
+        let by_ppmd = ppmd::pack(sample, ppmd::ORDER)?;
+        if by_ppmd.len() < by_zstd.len() {
+            return Ok((Coder::Ppmd, by_ppmd));
+        }
+    }
+    Ok((Coder::Zstd, by_zstd))
+}
+
+/// Codes as plain or as text, whichever is smaller.
+fn pack_plain(strings: &Strings, level: Level, out: &mut Vec<u8>) -> Result<()> {
+    pack_coded(strings, text::pack(&strings.bytes, level)?, out)
+}
+
+fn pack_coded(strings: &Strings, (coder, packed): (Coder, Vec<u8>), out: &mut Vec<u8>) -> Result<()> {
+    out.push(if coder == Coder::Ppmd { TEXT } else { PLAIN });
     let mut before = 0;
     let mut lengths = Vec::with_capacity(strings.len());
     for &end in &strings.ends {
@@ -135,7 +169,7 @@ fn pack_plain(strings: &Strings, effort: zstd::Effort, out: &mut Vec<u8>) -> Res
         before = end;
     }
     numbers::pack(&lengths, &[], out)?;
-    varint::put_bytes(out, &zstd::pack(&strings.bytes, effort)?);
+    varint::put_bytes(out, &packed);
     Ok(())
 }
 
@@ -168,14 +202,15 @@ pub(crate) fn unpack(from: &mut Taker<'_>, count_max: usize, bytes_max: usize) -
 
 fn unpack_different(from: &mut Taker<'_>, code: u8, count: usize, bytes_max: usize) -> Result<Strings> {
     let strings = match code {
-        PLAIN => unpack_plain(from, count, bytes_max)?,
+        PLAIN => unpack_plain(from, Coder::Zstd, count, bytes_max)?,
+        TEXT => unpack_plain(from, Coder::Ppmd, count, bytes_max)?,
         SHAPES => Shaped::unpack(from, count, bytes_max)?,
-        other => return Err(Error::damaged("column of strings", format!("code {other}"), "0 to 2")),
+        other => return Err(Error::damaged("column of strings", format!("code {other}"), "0 to 3")),
     };
     check_count(strings, count)
 }
 
-fn unpack_plain(from: &mut Taker<'_>, count: usize, bytes_max: usize) -> Result<Strings> {
+fn unpack_plain(from: &mut Taker<'_>, coder: Coder, count: usize, bytes_max: usize) -> Result<Strings> {
     let mut end = 0usize;
     let mut ends = Vec::with_capacity(count);
     for length in numbers::unpack(from, &[], count)? {
@@ -185,7 +220,7 @@ fn unpack_plain(from: &mut Taker<'_>, count: usize, bytes_max: usize) -> Result<
         check_size(end, bytes_max)?;
         ends.push(end);
     }
-    Ok(Strings { bytes: zstd::unpack(from.bytes()?, end)?, ends })
+    Ok(Strings { bytes: text::unpack(coder, from.bytes()?, end)?, ends })
 }
 
 fn check_size(size: usize, bytes_max: usize) -> Result<()> {
@@ -325,21 +360,21 @@ impl Shaped {
         any.then_some(shaped)
     }
 
-    fn pack(&self, out: &mut Vec<u8>) -> Result<()> {
+    fn pack(&self, level: Level, out: &mut Vec<u8>) -> Result<()> {
         out.push(SHAPES);
         varint::put(out, self.shapes.len() as u64);
-        pack_plain(&self.shapes, zstd::Effort::Full, out)?;
+        pack_plain(&self.shapes, level, out)?;
         numbers::pack(&self.which, &[], out)?;
         self.runs.iter().flatten().try_for_each(|run| numbers::pack(run, &[], out))
     }
 
     fn unpack(from: &mut Taker<'_>, count: usize, bytes_max: usize) -> Result<Strings> {
         let shape_count = from.at_most(SHAPES_MAX as u64, "count of shapes")?;
-        let code = from.byte()?;
-        if code != PLAIN {
-            return Err(Error::damaged("shapes", format!("code {code}"), "plain strings"));
-        }
-        let shapes = unpack_plain(from, shape_count, bytes_max)?;
+        let shapes = match from.byte()? {
+            PLAIN => unpack_plain(from, Coder::Zstd, shape_count, bytes_max)?,
+            TEXT => unpack_plain(from, Coder::Ppmd, shape_count, bytes_max)?,
+            other => return Err(Error::damaged("shapes", format!("code {other}"), "plain strings")),
+        };
         let which = numbers::unpack(from, &[], count)?;
         let mut parts = Vec::with_capacity(shapes.len());
         for shape in shapes.iter() {
@@ -437,7 +472,7 @@ mod tests {
         let mut strings = Strings::new();
         values.into_iter().for_each(|value| strings.push(value.as_ref()));
         let mut packed = Vec::new();
-        pack(&strings, &mut packed).unwrap();
+        pack(&strings, Level::Default, &mut packed).unwrap();
         let mut taker = Taker::new(&packed);
         let (count, size) = (strings.len(), strings.bytes.len());
         assert_eq!(unpack(&mut taker, count, size).unwrap(), strings);

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 const SMALL_MAX: usize = 64 << 10;
 const LEVEL_SMALL: i32 = 19;
 const LEVEL_LARGE: i32 = 12;
+const LEVEL_MOST: i32 = 22;
 /// Matches reach back over a whole block.
 const WINDOW_LOG: u32 = 25;
 
@@ -20,6 +21,8 @@ pub(crate) enum Effort {
     Sample,
     /// The result is kept.
     Full,
+    /// The result is kept, and may take its time.
+    Most,
 }
 
 /// Packs bytes.
@@ -28,6 +31,7 @@ pub(crate) fn pack(bytes: &[u8], effort: Effort) -> Result<Vec<u8>> {
         Effort::Sample => LEVEL_SAMPLE,
         Effort::Full if bytes.len() <= SMALL_MAX => LEVEL_SMALL,
         Effort::Full => LEVEL_LARGE,
+        Effort::Most => LEVEL_MOST,
     };
     let mut context = CCtx::create();
     let mut out = Vec::with_capacity(zstd_safe::compress_bound(bytes.len()));

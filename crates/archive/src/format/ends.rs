@@ -3,7 +3,7 @@
 //! ```text
 //! offset       size  field
 //! 0               8  magic "binlogzA"
-//! 8               4  version, 3; 1 and 2 are read: see packed.rs and index.rs
+//! 8               4  version, 5; 1 to 3 are read: see packed.rs and index.rs
 //! 12                 blocks, one after the other: header (block_header.rs), then the packed block (packed.rs)
 //! index_offset       index (index.rs)
 //! end - 32        8  index_offset
@@ -28,7 +28,9 @@ const MAGIC_END: [u8; 8] = *b"Azgolni3";
 /// The last bytes before version 3.
 const MAGIC_END_2: [u8; 8] = *b"Azgolnib";
 /// The version written.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 5;
+/// The versions before it that are read. There were no objects of version 4: it is the manifest's.
+const VERSIONS_BEFORE: std::ops::RangeInclusive<u32> = 1..=3;
 /// The first version with block headers.
 pub(crate) const VERSION_HEADERS: u32 = 3;
 /// Bytes before the first block.
@@ -55,14 +57,18 @@ pub(crate) fn read_version(bytes: &dyn ReadRange) -> Result<u32> {
     let head = bytes.read(0, HEAD_SIZE as usize)?;
     let version = head.strip_prefix(&MAGIC).and_then(|version| version.first_chunk()).copied();
     match version.map(u32::from_le_bytes) {
-        Some(version @ 1..=VERSION) => Ok(version),
+        Some(version) if is_known(version) => Ok(version),
         Some(other) => Err(unknown_version(other)),
         None => Err(Error::damaged("object", "other bytes at its begin", "its magic")),
     }
 }
 
+fn is_known(version: u32) -> bool {
+    version == VERSION || VERSIONS_BEFORE.contains(&version)
+}
+
 fn unknown_version(version: u32) -> Error {
-    Error::unexpected("version", version, format!("1 to {VERSION}"))
+    Error::unexpected("version", version, format!("1 to 3, or {VERSION}"))
 }
 
 /// The index, and the version of the object.
@@ -87,7 +93,7 @@ pub(crate) fn read_end(bytes: &dyn ReadRange) -> Result<(Index, u32)> {
         Some(&MAGIC_END_2) => (read_version(bytes)?, TAIL_SIZE_2),
         _ => return Err(Error::damaged("object", "other bytes at its end", "its magic")),
     };
-    if !(1..=VERSION).contains(&version) {
+    if !is_known(version) {
         return Err(unknown_version(version));
     }
     let at = (TAIL_SIZE - tail_size) as usize;

@@ -10,11 +10,9 @@ use crate::log::sort_by_name;
 use crate::storage::Storage;
 
 const FORMAT: &str = "binlogz archive";
-/// The newest version. We can also read version 1, which had one object for each log, and 2, which had no
-/// copy.
-const VERSION: u32 = 4;
-/// The version written if no log has a field added in version 4: earlier programs can read it.
-const VERSION_PLAIN: u32 = 3;
+/// The newest version: its objects may be of version 5. We can also read version 1, which had one object for
+/// each log, 2, which had no copy, 3, and 4, which had logs of which a part is kept.
+const VERSION: u32 = 5;
 /// The first version that must have a checksum, and has a copy.
 const VERSION_COPY: u32 = 3;
 /// The copy of the manifest, stored beside the objects: written after the manifest, read if the manifest is
@@ -193,8 +191,7 @@ impl Manifest {
     /// Storage that fails; [`Error::Changed`] if the stored manifest is by now another one.
     pub fn write(&mut self, storage: &dyn Storage) -> Result<()> {
         sort_by_name(&mut self.files, |file| &file.name);
-        let is_plain = self.files.iter().all(|file| file.active_size.is_none());
-        self.version = if is_plain { VERSION_PLAIN } else { VERSION };
+        self.version = VERSION;
         self.crc32 = None;
         self.crc32 = Some(crc32fast::hash(&self.bytes()?));
         let bytes = self.bytes()?;

@@ -10,6 +10,7 @@ use binlogz_binlog::event::PreviousGtidsEvent;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::ReadAt;
 
+use crate::codec::Level;
 use crate::error::{Error, Result};
 use crate::format::index;
 use crate::format::{FileEntry, Manifest};
@@ -54,6 +55,7 @@ pub struct Creator<'a> {
     storage: &'a dyn Storage,
     workers: usize,
     canonical_payloads: bool,
+    level: Level,
     /// The codec of the last log that had payloads: the next log very likely has it too.
     codec: Codec,
     /// Called for each log once the archive holds it durably.
@@ -103,6 +105,7 @@ impl<'a> Creator<'a> {
             storage,
             workers,
             canonical_payloads,
+            level: Level::default(),
             codec: Codec::DEFAULT,
             told,
             manifest,
@@ -115,6 +118,11 @@ impl<'a> Creator<'a> {
     /// are.
     pub fn canonical_payloads(&mut self, canonical: bool) {
         self.canonical_payloads = canonical;
+    }
+
+    /// How small, and how fast.
+    pub fn level(&mut self, level: Level) {
+        self.level = level;
     }
 
     /// Packs a log. The archive holds it once `told` was called with it, at the latest when
@@ -263,7 +271,7 @@ impl<'a> Creator<'a> {
         loop {
             let segment = match &mut self.segment {
                 Some(segment) => segment,
-                None => self.segment.insert(Segment::new()?),
+                None => self.segment.insert(Segment::new(self.level)?),
             };
             let mark = segment.mark();
             let number = segment.begin(&entry.name, &head);

@@ -20,6 +20,7 @@ use binlogz_flow::ordered;
 use crate::block::former::{Finder, Unpacked};
 use crate::block::rows::REFERENCES_MAX;
 use crate::block::{self, Dealt, Method};
+use crate::codec::Level;
 use crate::error::{Error, Result};
 use crate::format::BlockHeader;
 use crate::format::ends::{self, HEAD_SIZE, MAGIC, VERSION};
@@ -54,6 +55,7 @@ pub struct Segment {
     packed: AtomicU64,
     history: History,
     kept: Kept,
+    level: Level,
 }
 
 /// A state of a segment while it is packed.
@@ -93,7 +95,7 @@ impl Segment {
     /// # Errors
     ///
     /// No temporary file could be made.
-    pub fn new() -> Result<Self> {
+    pub fn new(level: Level) -> Result<Self> {
         let mut file = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
         let head = [MAGIC.as_slice(), &VERSION.to_le_bytes()].concat();
         file.write_all(&head).map_err(Error::io("write a temporary file"))?;
@@ -104,6 +106,7 @@ impl Segment {
             packed: AtomicU64::new(HEAD_SIZE),
             history: History::default(),
             kept: Kept::default(),
+            level,
         })
     }
 
@@ -174,7 +177,8 @@ impl Segment {
         workers: usize,
         held: &mut Option<Piece>,
     ) -> Result<()> {
-        let Segment { file, index, plain, packed, history, kept } = self;
+        let Segment { file, index, plain, packed, history, kept, level } = self;
+        let level = *level;
         let packed = &*packed;
         let entry_of_log = index.logs.get(log as usize).cloned();
         let entry_of_log = entry_of_log
@@ -206,7 +210,10 @@ impl Segment {
             let mut entry = BlockEntry::of(&job.piece);
             entry.log = log;
             entry.references = job.references;
-            let packed = job.dealt.and_then(Dealt::code);
+            let packed = job.dealt.and_then(|dealt| dealt.code(&job.piece.log, level));
+            if packed.as_ref().is_ok_and(|packed| block::stands_alone(packed)) {
+                entry.references.clear();
+            }
             budget.give_back(job.memory);
             Ok(Coded { piece: job.piece, entry, packed })
         };
@@ -285,7 +292,7 @@ fn check(
     });
     let packed = match packed {
         Some(packed) => {
-            entry.method = Method::Columns;
+            entry.method = if block::stands_alone(&packed) { Method::Bytes } else { Method::Columns };
             packed
         }
         None => {

@@ -1,10 +1,11 @@
 //! Packs logs into segments and unpacks them again, and prints the size and time of each.
 //!
-//! usage: `pack-block [--workers N] [--together] LOG…`
+//! usage: `pack-block [--workers N] [--level fast|default|max] [--together] LOG…`
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use binlogz_archive::Level;
 use binlogz_archive::create::Creator;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::restore;
@@ -15,11 +16,19 @@ use binlogz_binlog::gtid::{GtidInterval, GtidSet};
 fn main() -> binlogz_archive::Result<()> {
     let mut workers = 1;
     let mut together = false;
+    let mut level = Level::default();
     let mut paths = Vec::new();
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--workers" => workers = args.next().and_then(|number| number.parse().ok()).expect("a number"),
+            "--level" => {
+                level = match args.next().as_deref() {
+                    Some("fast") => Level::Fast,
+                    Some("max") => Level::Max,
+                    _ => Level::Default,
+                }
+            }
             "--together" => together = true,
             _ => paths.push(arg),
         }
@@ -30,6 +39,7 @@ fn main() -> binlogz_archive::Result<()> {
         let storage = Folder::new(dir.path());
         let mut told = |_: &_| {};
         let mut creator = Creator::new(&storage, workers, &mut told)?;
+        creator.level(level);
         let start = Instant::now();
         let mut size = 0;
         for path in paths {

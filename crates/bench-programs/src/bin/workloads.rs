@@ -1,7 +1,7 @@
-//! Makes the five workloads' binlogs, or with `--of shapes` those of the three other shapes, or finds them in the
-//! cache, and prints them: setting, workload, bytes, path.
+//! Makes the five workloads' binlogs, or with `--of shapes` those of the three other shapes, with `--of more-shapes`
+//! those of ten more, or finds them in the cache, and prints them: setting, workload, bytes, path.
 //!
-//! usage: `workloads [--of workloads|shapes] [--scale 1] [--setting plain|levelN[+OPTION=VALUE…]]…`
+//! usage: `workloads [--of workloads|shapes|more-shapes] [--scale 1] [--setting plain|levelN[+OPTION=VALUE…]]…`
 
 use std::process::ExitCode;
 
@@ -19,13 +19,13 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let mut scale = 1.0;
-    let mut shapes = false;
+    let mut of = "workloads".to_owned();
     let mut settings: Vec<Setting> = Vec::new();
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let value = args.next().ok_or_else(|| format!("{arg} needs a value"))?;
         match arg.as_str() {
-            "--of" => shapes = value == "shapes",
+            "--of" => of = value,
             "--scale" => scale = value.parse()?,
             "--setting" => settings.push(value.parse()?),
             _ => return Err(format!("unknown option {arg}").into()),
@@ -34,14 +34,25 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     if settings.is_empty() {
         settings.push(Setting::plain());
     }
-    for setting in settings.iter().filter(|_| shapes) {
-        for binlog in workload::shape_binlogs(scale, setting)? {
+    for setting in &settings {
+        let shapes = match of.as_str() {
+            "workloads" => {
+                for binlog in workload::binlogs(scale, setting)? {
+                    println!(
+                        "{setting}\t{}\t{}\t{}",
+                        binlog.workload.name(),
+                        binlog.bytes,
+                        binlog.path.display()
+                    );
+                }
+                continue;
+            }
+            "shapes" => workload::shape_binlogs(scale, setting)?,
+            "more-shapes" => workload::more_shape_binlogs(scale, setting)?,
+            other => return Err(format!("unknown kind of logs {other}").into()),
+        };
+        for binlog in shapes {
             println!("{setting}\t{}\t{}\t{}", binlog.shape.name(), binlog.bytes, binlog.path.display());
-        }
-    }
-    for setting in settings.iter().filter(|_| !shapes) {
-        for binlog in workload::binlogs(scale, setting)? {
-            println!("{setting}\t{}\t{}\t{}", binlog.workload.name(), binlog.bytes, binlog.path.display());
         }
     }
     Ok(())

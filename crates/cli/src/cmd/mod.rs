@@ -6,6 +6,7 @@ mod bench;
 mod completions;
 mod compress;
 mod connection;
+mod demo;
 mod doctor;
 pub(crate) mod dump;
 mod events;
@@ -42,6 +43,7 @@ pub(crate) enum Command {
     Relay(relay::Relay),
     Bench(bench::Bench),
     Doctor(Box<doctor::Doctor>),
+    Demo(demo::Demo),
     Connection(Box<connection::Connection>),
     Completions(completions::Completions),
     Man(man::Man),
@@ -65,6 +67,7 @@ impl Command {
             Command::Relay(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Doctor(command) => command.run(),
+            Command::Demo(command) => command.run(),
             Command::Connection(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),

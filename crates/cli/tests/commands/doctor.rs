@@ -162,7 +162,7 @@ fn every_consumer_is_named_rightly() {
 
     let text = doctor(&folder, [source.as_str()]);
     for expected in
-        ["turning compression on breaks consumers: 1 consumers read it, 2 don't", "Rollout plan", &uuid]
+        ["turning compression on breaks consumers: 1 consumer reads it, 2 don't", "Rollout plan", &uuid]
     {
         assert!(text.text().contains(expected), "{expected}: {}", text.text());
     }
@@ -334,6 +334,43 @@ fn of_a_server_without_consumers_nothing_is_known_and_mariadb_can_not() {
             .ends_with("MariaDB has no transaction compression")
     );
     assert_eq!(report["servers"][0]["plan"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn what_breaks_and_what_it_saves_make_one_answer() {
+    let Some(fleet) = shared() else { return };
+    let folder = Folder::new();
+    let source = at("monitor", &fleet.source);
+    let ran = doctor(&folder, ["--advise", "--budget", "1s", "--format=json", &source]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let server = &json(&ran)["servers"][0];
+    // There are not twenty transactions in its log, and before another test has written there are none of rows.
+    let answer = match server["estimate"]["verdict"].as_str() {
+        Some("cant_tell") => "cant_tell",
+        Some("leave_off") => "no",
+        _ => panic!("{server}"),
+    };
+    assert_eq!(server["answer"], answer);
+    assert!(!server["estimate"]["reasons"].as_array().unwrap().is_empty(), "{server}");
+    let text = doctor(&folder, ["--advise", "--budget", "1s", &source]);
+    let said = match answer {
+        "no" => "no: leave compression off",
+        _ => "can't tell: too few transactions to tell",
+    };
+    let answer = format!("Turn compression on at {source}?\n  {said}\n");
+    assert!(text.text().starts_with(&answer), "{}", text.text());
+    assert!(text.text().contains("What it breaks:\n  - "), "{}", text.text());
+
+    // Its logs are not for everybody.
+    let ran = doctor(&folder, ["--advise", "--budget", "1s", &at("nobody", &fleet.source)]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("REPLICATION CLIENT"), "{}", ran.stderr);
+    doctor(&folder, ["--budget", "1s", "db1"]).is(
+        2,
+        "",
+        "error: the following required arguments were not provided:\n  --advise\n\nUsage: binlogz doctor --advise \
+         --budget <TIME> <SERVER>...\n\nFor more information, try '--help'.\n",
+    );
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod bad_input;
 mod common;
 mod cut;
 mod demo;
+mod demo_servers;
 mod doctor;
 mod encryption;
 mod feature;

@@ -1,6 +1,5 @@
 //! Servers as replicas, of the source itself and of the relay in each form.
 
-use std::net::TcpListener;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -8,15 +7,11 @@ use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, MysqlSandbox, Result, Serv
 
 use crate::common::relay::Relay;
 use crate::table::{Table, Verdict};
-use crate::{HASH, PATIENCE, Relays, Rows};
+use crate::{FORMS, HASH, PATIENCE, Relays, Rows};
 
 const POLL: Duration = Duration::from_millis(200);
 /// An error that stays so long is not one of a connection that is tried again.
 const ERROR_STAYS: Duration = Duration::from_secs(6);
-
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 /// Whom a replica follows, and where from by position.
 #[derive(Clone, Copy)]
@@ -43,7 +38,7 @@ impl Followed {
 
     /// A relay, with the account of a form.
     pub(crate) fn of(user: &'static str, relay: &Relay) -> Followed {
-        let first_file = match user {
+        let first_file = match user.trim_start_matches("forwarded_") {
             "received" => "binlog.000001",
             "compressed" => "binlog-z.000001",
             _ => "binlog-u.000001",
@@ -52,19 +47,16 @@ impl Followed {
     }
 
     /// The source itself, and the relay in each form.
-    pub(crate) fn all(source: &MysqlSandbox, relay: &Relay) -> [Followed; 5] {
-        let [received, compressed, uncompressed, older] =
-            ["received", "compressed", "uncompressed", "older"].map(|user| Followed::of(user, relay));
-        [Followed::source(source), received, compressed, uncompressed, older]
+    pub(crate) fn all(source: &MysqlSandbox, relay: &Relay) -> Vec<Followed> {
+        let forms = FORMS.iter().map(|(_, [user, _], _)| Followed::of(user, relay));
+        std::iter::once(Followed::source(source)).chain(forms).collect()
     }
 
-    pub(crate) const COLUMNS: [&str; 5] = [
-        "the source itself",
-        "relay, `received`",
-        "relay, `compressed`",
-        "relay, `uncompressed`",
-        "relay, `older_collations`",
-    ];
+    /// What stands above them.
+    pub(crate) fn columns() -> Vec<String> {
+        let forms = FORMS.iter().map(|(name, _, _)| format!("relay, {name}"));
+        std::iter::once("the source itself".to_owned()).chain(forms).collect()
+    }
 }
 
 /// A replica of some version.
@@ -191,7 +183,7 @@ pub(crate) fn table(source: &MysqlSandbox, relays: &Relays) -> Table {
     let mut table = Table::new(
         "Replicas of MySQL 9.7",
         "Every row compared; the replica is killed in between, and started again after more was written.",
-        &Followed::COLUMNS,
+        Followed::columns(),
     );
     for tool in [Tool::Mysql, Tool::Mysql80, Tool::Mysql56, Tool::Mariadb114, Tool::Mariadb] {
         let by = if matches!(tool, Tool::Mariadb | Tool::Mariadb114) { &[false][..] } else { &[true, false] };
@@ -200,7 +192,7 @@ pub(crate) fn table(source: &MysqlSandbox, relays: &Relays) -> Table {
             Ok(replica) => replica,
             Err(error) => {
                 let cell = Verdict::NotTried(error.to_string());
-                table.row(tool.name(), vec![cell; Followed::COLUMNS.len()]);
+                table.row(tool.name(), vec![cell; FORMS.len() + 1]);
                 continue;
             }
         };

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, Result, Server, Tool};
 
 use crate::common::Folder;
-use crate::common::relay::Configuration;
+use crate::common::relay::{Configuration, reserved_port};
 use crate::replicas::{Followed, Replica};
 use crate::table::{Table, Verdict};
-use crate::{BEGINNING, PATIENCE, replicas, source};
+use crate::{BEGINNING, PATIENCE, source};
 
 /// How a replica fares that follows a relay of this server; if the relay does not follow it, what the relay says.
 fn through_a_relay(server: &Server) -> Result<Verdict> {
@@ -16,7 +16,7 @@ fn through_a_relay(server: &Server) -> Result<Verdict> {
     let folder = Folder::new();
     let configuration = Configuration::of([format!("mysql://repl@127.0.0.1:{}", server.port())])
         .account("uncompressed", "form = \"uncompressed\"")
-        .ports(replicas::free_port(), replicas::free_port());
+        .ports(reserved_port(), reserved_port());
     let relay = configuration.launch(&folder);
     let until = Instant::now() + PATIENCE;
     loop {
@@ -93,7 +93,7 @@ pub(crate) fn table() -> Table {
         "Sources of the relay",
         "MySQL 9.7 follows by GTID: the server itself, and the relay in the uncompressed form. Of servers that the relay does \
          not follow, what it says.",
-        &["the source itself", "relay, `uncompressed`"],
+        ["the source itself", "relay, `uncompressed`"].map(str::to_owned).into(),
     );
     for tool in [Tool::Mysql, Tool::Mysql80, Tool::Mysql56, Tool::Mariadb114, Tool::Mariadb] {
         let version = tool.find().map_or_else(|_| tool.name().to_owned(), |found| found.version().to_owned());

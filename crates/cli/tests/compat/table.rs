@@ -63,8 +63,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(title: &'static str, introduction: &'static str, columns: &[&str]) -> Self {
-        let columns = columns.iter().map(|column| (*column).to_owned()).collect();
+    pub(crate) fn new(title: &'static str, introduction: &'static str, columns: Vec<String>) -> Self {
         Table { title, introduction, columns, rows: Vec::new() }
     }
 
@@ -82,9 +81,10 @@ pub(crate) struct Page {
 
 impl Page {
     /// Sections stand in this order.
-    const TITLES: [&str; 5] = [
+    const TITLES: [&str; 6] = [
         "Replicas of MySQL 9.7",
         "Change-data-capture clients",
+        "The same with `forward_sql`",
         "The same over TLS",
         "Clients that ask in SQL",
         "Sources of the relay",

@@ -1,49 +1,196 @@
-//! The guides' commands work: each block that begins with ```` ```sh test ```` is run, the blocks of a page one after the
-//! other, in an empty folder that has the samples.
+//! The guides' commands work: a page's marked blocks are run one after the other, in an empty folder.
+//!
+//! ````text
+//! ```sh test       run in a folder that has the samples
+//! ```sh server     run beside a real source, with a replica: the page's db1, /var/lib/mysql and port 3307 become its own
+//! ````
 
 use std::process::Command;
+
+use binlogz_testkit::{MysqlSandbox, Tool, require_tool};
 
 use crate::common::Folder;
 use crate::pages::{read, root};
 
 /// The blocks of a page that are to be run, as one script.
 fn script(text: &str) -> String {
-    text.split("\n```sh test\n")
+    text.split("\n```sh ")
         .skip(1)
+        .filter_map(|rest| rest.strip_prefix("test\n").or_else(|| rest.strip_prefix("server\n")))
         .filter_map(|rest| rest.split("\n```").next())
         .collect::<Vec<_>>()
         .join("\n")
 }
 
-/// What is wrong with a page's commands, if anything is.
-fn fails(page: &str) -> Option<String> {
-    let script = script(&read(page));
+/// What a page's commands print; a failure shows them.
+#[track_caller]
+fn run(page: &str, script: &str, variables: &[(&str, &str)]) -> String {
     assert!(!script.is_empty(), "{page} has nothing to run");
     let folder = Folder::new();
     std::os::unix::fs::symlink(root().join("samples"), folder.path("samples")).unwrap();
     let binlogz = std::path::Path::new(env!("CARGO_BIN_EXE_binlogz"));
     let path = format!("{}:{}", binlogz.parent().unwrap().display(), std::env::var("PATH").unwrap());
-    let output = Command::new("bash")
-        .args(["-euo", "pipefail", "-c", &script])
-        .current_dir(folder.path(""))
-        .env("PATH", path)
-        .env("TZ", "UTC")
-        .output()
-        .unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    (!output.status.success()).then(|| format!("{page}: {}\n{script}\n{error}", output.status))
+    let mut command = Command::new("bash");
+    command.args(["-euo", "pipefail", "-c", script]).current_dir(folder.path(""));
+    command.env("PATH", path).env("TZ", "UTC").env("HOME", folder.path(""));
+    let output = command.envs(variables.iter().copied()).output().unwrap();
+    let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{page}: {}\n{script}\n{text}\n{error}", output.status);
+    text.into_owned()
 }
 
 #[test]
-fn the_commands_of_every_guide_work() {
-    let pages = ["compression", "follow-a-delete", "recover", "archive-to-s3"];
-    let wrong: Vec<_> = pages.iter().filter_map(|name| fails(&format!("docs/guides/{name}.md"))).collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+fn months_of_logs_in_an_archive() {
+    let page = "docs/guides/archive-to-s3.md";
+    run(page, &script(&read(page)), &[]);
+}
+
+#[test]
+fn deleted_rows_come_back() {
+    let page = "docs/guides/undo-a-delete.md";
+    run(page, &script(&read(page)), &[]);
 }
 
 #[test]
 fn blocks_that_are_not_marked_are_not_run() {
     let page =
-        "\n```sh\nfalse\n```\n\n```sh test\ntrue\n```\n\n```text\nfalse\n```\n\n```sh test\ntrue 2\n```\n";
+        "\n```sh\nfalse\n```\n\n```sh test\ntrue\n```\n\n```text\nfalse\n```\n\n```sh server\ntrue 2\n```\n";
     assert_eq!(script(page), "true\ntrue 2");
+}
+
+/// A shop, of which somebody deleted order 42.
+const SHOP: &str = "\
+CREATE USER monitor@'%' IDENTIFIED BY 'repl';
+GRANT PROCESS, REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO monitor@'%';
+GRANT SELECT ON performance_schema.* TO monitor@'%';
+GRANT SELECT, INSERT, UPDATE ON *.* TO repl@'127.0.0.1';
+CREATE DATABASE shop;
+CREATE TABLE shop.orders (id INT PRIMARY KEY, customer VARCHAR(40), total DECIMAL(8,2), note TEXT);
+CREATE TABLE shop.visits (id INT PRIMARY KEY AUTO_INCREMENT, page VARCHAR(200));
+";
+
+/// The statements of a working day: enough for a recommendation.
+fn day() -> String {
+    let mut statements = String::from("USE shop;\n");
+    for id in 1..=60 {
+        let note = format!("order {id} of this customer, to be delivered; ").repeat(20);
+        statements += &format!("INSERT INTO orders VALUES ({id}, 'customer {id}', {id}.50, '{note}');\n");
+        statements += "INSERT INTO visits (page) VALUES (REPEAT('/index.html?a=b&', 10));\n";
+    }
+    statements += "SET SESSION binlog_transaction_compression = ON;\n";
+    statements += "UPDATE orders SET note = CONCAT(note, 'paid') WHERE id BETWEEN 20 AND 50;\n";
+    statements += "DELETE FROM orders WHERE id = 42;\n";
+    statements + "INSERT INTO visits (page) VALUES ('/after the delete'), ('/and more');\n"
+}
+
+/// What a page's commands become beside a source.
+const BEFORE: &str = r#"
+relay=
+trap '[ -z "$relay" ] || kill "$relay"' EXIT
+# In a terminal of its own for people: here until it listens, on a port that the system gives.
+binlogz_relay_run() {
+    command binlogz relay run "$@" --listen 127.0.0.1:0 --http 127.0.0.1:0 2>relay.log &
+    relay=$!
+    until said listening relay_port && said status http_port && grep -q receiving relay.log; do
+        kill -0 "$relay" && [ $SECONDS -lt 300 ] || { cat relay.log >&2; exit 1; }
+        sleep 0.1
+    done
+    # What is there already is received by then: a client may ask for it.
+    until command binlogz relay status --http "127.0.0.1:$http_port" | grep -q '0 s behind'; do
+        [ $SECONDS -lt 300 ] || { cat relay.log >&2; exit 1; }
+        sleep 0.1
+    done
+}
+# Puts the port of such a line of the relay into a variable.
+said() {
+    local port
+    port=$(sed -n "s|.*$1 on .*127\.0\.0\.1:\([0-9]*\).*|\1|p" relay.log)
+    [ -n "$port" ] && printf -v "$2" %s "$port"
+}
+# No is an answer too: how busy this machine is decides some of them.
+binlogz_doctor() { command binlogz doctor "$@" || [ $? -eq 1 ]; }
+"#;
+
+/// Beside a real source with its replica, a page's commands print all of this.
+#[track_caller]
+fn answers(page: &str, expected: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
+    let mysql = require_tool!(Tool::Mysql);
+    let source = mysql.sandbox().option("binlog-row-metadata", "FULL").start()?;
+    let replica = mysql.sandbox().start()?;
+    source.sql(SHOP)?;
+    source.sql(&day())?;
+    source.flush_binary_logs()?;
+    replica.replicate_from(&source)?;
+    replica.wait_for_source(&source)?;
+    let page = format!("docs/guides/{page}.md");
+    let mut script = beside(&source, &script(&read(&page)));
+    // An empty server, to restore to.
+    let empty = match script.contains("-h db2") {
+        true => Some(mysql.sandbox().start()?),
+        false => None,
+    };
+    if let Some(empty) = &empty {
+        empty.sql("SET sql_log_bin = 0; CREATE USER restore@'%' IDENTIFIED BY 'repl'; GRANT ALL ON *.* TO restore@'%' WITH GRANT OPTION")?;
+        script = script.replace("-h db2", &format!("-h 127.0.0.1 -P {}", empty.port()));
+    }
+    let said = run(&page, &script, &[("MYSQL_PWD", "repl")]);
+    for expected in expected {
+        assert!(said.contains(expected), "{page}: {expected:?} is not in\n{said}");
+    }
+    Ok(())
+}
+
+fn beside(source: &MysqlSandbox, script: &str) -> String {
+    let port = source.port();
+    let bin = source.installed().command("mysql").get_program().to_string_lossy().into_owned();
+    let (bin, _) = bin.rsplit_once('/').unwrap();
+    let script = script
+        .replace("binlogz relay run", "binlogz_relay_run")
+        .replace(" --listen 0.0.0.0:3307", "")
+        .replace(" --http 127.0.0.1:3308 \\\n", " \\\n")
+        .replace("127.0.0.1:3308", "127.0.0.1:$http_port")
+        .replace("binlogz doctor", "binlogz_doctor")
+        .replace("-P 3307", "-P $relay_port")
+        .replace("-h relay", "-h 127.0.0.1")
+        .replace("@db1", &format!("@127.0.0.1:{port}"))
+        .replace("-h db1", &format!("-h 127.0.0.1 -P {port}"))
+        .replace("/var/lib/mysql", &source.datadir().display().to_string());
+    format!("{BEFORE}PATH=$PATH:{bin}\n{script}")
+}
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+#[test]
+fn which_table_fills_my_binlog() -> Outcome {
+    answers("which-table", &["shop      orders", "shop      visits", "Largest transactions"])
+}
+
+#[test]
+fn can_i_turn_compression_on() -> Outcome {
+    answers(
+        "compression",
+        &[
+            "Turn compression on at mysql://monitor@",
+            "What it breaks:\n  - turning it on breaks no",
+            "SET PERSIST",
+        ],
+    )
+}
+
+#[test]
+fn who_deleted_row_42() -> Outcome {
+    answers(
+        "follow-a-delete",
+        &["\"thread_id\":", "\"customer\":\"customer 42\"", "2\tcustomer", "###   @1=42"],
+    )
+}
+
+#[test]
+fn restore_to_10_42() -> Outcome {
+    answers("recover", &["42\tcustomer 42\t42.50", "/after the delete"])
+}
+
+#[test]
+fn give_my_debezium_a_stream_it_can_read() -> Outcome {
+    answers("debezium", &["binlog-u.000001", "59\n", "### DELETE FROM `shop`.`orders`", "receiving"])
 }

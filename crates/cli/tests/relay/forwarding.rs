@@ -197,6 +197,54 @@ fn a_position_is_told_once_the_relay_has_what_the_client_saw() {
 }
 
 #[test]
+fn a_position_of_a_source_without_gtids_is_told_once_the_relay_has_what_the_client_saw() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source =
+        mysql.sandbox().option("gtid-mode", "OFF").option("enforce-gtid-consistency", "OFF").start().unwrap();
+    source
+        .sql(
+            "CREATE DATABASE shop; CREATE TABLE shop.orders (id INT PRIMARY KEY AUTO_INCREMENT, note TEXT);
+             CREATE USER app IDENTIFIED BY 'secret'; GRANT SELECT, REPLICATION CLIENT ON *.* TO app",
+        )
+        .unwrap();
+    let configuration = Configuration::of([url(&source)])
+        .listen("forward_sql = true\nforward_wait_ms = 700\nform = \"received\"")
+        .account("app", "admin = true");
+    let mut relay = configuration.start(&folder);
+    relay.wait_for("log", |relay| relay.sql(mysql, "app", PLAIN, "SELECT 1").ok());
+    let end = |rows: &[Vec<Option<Vec<u8>>>]| -> (String, u64) {
+        let cell = |at: usize| String::from_utf8(rows[0][at].clone().unwrap()).unwrap();
+        (cell(0), cell(1).parse().unwrap())
+    };
+    let of_source = || {
+        let status = source.sql("SHOW BINARY LOG STATUS").unwrap();
+        let mut cells = status.split('\t');
+        (cells.next().unwrap().to_owned(), cells.next().unwrap().parse::<u64>().unwrap())
+    };
+    let mut client = connect(relay.port, "app");
+    relay.wait_for("whole log", |_| {
+        let rows = client.query("SHOW BINARY LOG STATUS").unwrap();
+        (!rows.is_empty() && end(&rows) == of_source()).then_some(())
+    });
+    let before = of_source();
+
+    relay.sql(mysql, "app", PLAIN, "STOP REPLICA").unwrap();
+    source.sql("INSERT INTO shop.orders (note) VALUES ('late')").unwrap();
+    assert_eq!(client.query("SELECT COUNT(*) FROM shop.orders").unwrap(), [[Some(b"1".to_vec())]]);
+    let (file, offset) = of_source();
+    let error = client.query("SHOW BINARY LOG STATUS").unwrap_err().to_string();
+    assert!(error.contains("would lie before what this connection may have read there"), "{error}");
+    assert!(error.contains(&file) && error.contains(&offset.to_string()), "{error}");
+    // A client that saw nothing there is told at once.
+    let mut other = connect(relay.port, "app");
+    assert_eq!(end(&other.query("SHOW BINARY LOG STATUS").unwrap()), before);
+    relay.sql(mysql, "app", PLAIN, "START REPLICA").unwrap();
+    let rows = relay.wait_for("position", |_| client.query("SHOW BINARY LOG STATUS").ok());
+    assert_eq!(end(&rows), (file, offset));
+}
+
+#[test]
 fn a_snapshot_under_writes_joins_its_stream() {
     let mysql = require_tool!(Tool::Mysql);
     let folder = Folder::new();

@@ -20,6 +20,7 @@ mod java_connector;
 mod large;
 mod lineage;
 mod old_replicas;
+mod old_sources;
 mod ops;
 mod receive;
 mod semi_sync;

@@ -1,10 +1,8 @@
 //! Replicas of before 8.0 that follow the relay: MySQL 5.6 by GTID and by position, through restarts of either side; the
 //! collations that they don't know.
 
-use std::net::TcpListener;
-
 use crate::common::Folder;
-use crate::common::relay::{Configuration, Relay, client, url};
+use crate::common::relay::{Configuration, Relay, client, reserved_port, url};
 use binlogz_testkit::workload::sysbench;
 use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, MysqlSandbox, Server, Tool, require_tool, setting};
 
@@ -24,10 +22,6 @@ UPDATE shop.orders SET paid = '2026-11-22 01:02:03' WHERE id > 4;
 ";
 const MORE: &str =
     "INSERT INTO shop.orders (customer, note) SELECT 'more', REPEAT(id, 50) FROM shop.orders LIMIT 3";
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 /// Every row of a table as a line.
 fn rows(server: &Server) -> String {
@@ -65,7 +59,7 @@ fn mysql_5_6_follows_by_gtid_and_by_position_through_restarts_of_either_side() {
     source.sql(COMMON).unwrap();
     let configuration = Configuration::of([url(&source)])
         .account("reader", "form = \"uncompressed\"")
-        .ports(free_port(), free_port());
+        .ports(reserved_port(), reserved_port());
     let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
 
@@ -327,4 +321,79 @@ fn clients_ask_for_more_than_statements() {
     let output = client(mysql, "mysqladmin", relay.port, "reader", "secret").arg("status").output().unwrap();
     let [status, trouble] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     assert!(status.starts_with("Uptime: ") && status.contains("Threads: 1 "), "{status}{trouble}");
+}
+
+/// Since 8.0.21 one transaction, whose CREATE TABLE has an option that older servers don't know.
+const OF_A_SELECT: &str = "\
+CREATE DATABASE a;
+CREATE TABLE a.t (id INT PRIMARY KEY, word VARCHAR(30));
+INSERT INTO a.t VALUES (1, 'x'), (2, 'START TRANSACTION');
+CREATE TABLE a.u AS SELECT * FROM a.t;
+CREATE TABLE a.v (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2 AS SELECT id, word FROM a.t;
+CREATE TABLE a.w AS SELECT * FROM a.t WHERE FALSE;
+INSERT INTO a.u VALUES (3, 'z');
+CREATE TABLE a.done (id INT PRIMARY KEY);
+";
+
+#[test]
+fn a_table_made_of_a_select_arrives_or_stops_the_replica_with_the_reason() {
+    let mysql = require_tool!(Tool::Mysql);
+    for tool in [Tool::Mariadb, Tool::Mariadb114, Tool::Mysql56] {
+        require_tool!(tool);
+    }
+    let folder = Folder::new();
+    let source = mysql.sandbox().compression(3).start().unwrap();
+    source.sql(OF_A_SELECT).unwrap();
+    let mut relay =
+        Configuration::of([url(&source)]).account("reader", "older_collations = true").start(&folder);
+    relay.has_all_of(&source);
+    for (name, version) in [("MariaDB 10.11", Tool::Mariadb), ("MariaDB 11.4", Tool::Mariadb114)] {
+        let replica = mariadb_follows(version, &relay);
+        applies(&mut relay, name, &replica, "a.done");
+        for table in ["a.u", "a.v", "a.w"] {
+            let rows = format!("SELECT * FROM {table} ORDER BY id");
+            assert_eq!(replica.sql(&rows).unwrap(), source.sql(&rows).unwrap(), "{table} in {name}");
+        }
+    }
+    // It would refuse a CREATE TABLE within a transaction (error 1778).
+    let mysql_5_6 = Mysql56Sandbox::start(&[]).unwrap();
+    follow(&mysql_5_6, &relay, "MASTER_AUTO_POSITION=1");
+    let stopped = mysql_5_6.wait_for_gtids(&source.gtid_executed().unwrap()).unwrap_err().to_string();
+    assert!(stopped.contains("1236") && stopped.contains("MySQL before that can't apply"), "{stopped}");
+}
+
+#[test]
+fn a_column_of_json_stops_a_replica_that_has_none() {
+    let mysql = require_tool!(Tool::Mysql);
+    for tool in [Tool::Mariadb, Tool::Mariadb114, Tool::Mysql56] {
+        require_tool!(tool);
+    }
+    let folder = Folder::new();
+    let source = mysql.sandbox().compression(3).start().unwrap();
+    source
+        .sql(
+            "CREATE DATABASE a; CREATE TABLE a.j (id INT PRIMARY KEY, doc JSON);
+             INSERT INTO a.j VALUES (1, '{\"a\": [1, 2.5, null, \"x\"]}');
+             UPDATE a.j SET doc = JSON_SET(doc, '$.a[0]', 7)",
+        )
+        .unwrap();
+    let mut relay =
+        Configuration::of([url(&source)]).account("reader", "older_collations = true").start(&folder);
+    relay.has_all_of(&source);
+    let mysql_5_6 = Mysql56Sandbox::start(&[]).unwrap();
+    follow(&mysql_5_6, &relay, "MASTER_AUTO_POSITION=1");
+    let mariadbs = [Tool::Mariadb, Tool::Mariadb114].map(|version| mariadb_follows(version, &relay));
+    // 5.6 says so itself; MariaDB would stop and say nothing.
+    let replicas: [(&Server, &str, &str); 3] = [
+        (&mysql_5_6, "Last_SQL_Error", "near 'JSON)'"),
+        (&mariadbs[0], "Last_IO_Error", "a.j has a column of type JSON"),
+        (&mariadbs[1], "Last_IO_Error", "a.j has a column of type JSON"),
+    ];
+    for (replica, place, reason) in replicas {
+        let error = relay.wait_for("reason", |_| {
+            let status = replica.replica_status().unwrap();
+            status.get(place).filter(|error| !error.is_empty()).cloned()
+        });
+        assert!(error.contains(reason), "{error}");
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, Running, url};
-use binlogz_testkit::browser::render;
+use binlogz_testkit::browser::assert_readable;
 use binlogz_testkit::tool::require;
 use binlogz_testkit::{Tool, require_tool, setting};
 
@@ -82,13 +82,10 @@ fn what_happens_is_seen_and_can_be_steered() {
     assert_eq!(shown.code, Some(0), "{}", shown.stderr);
     assert!(shown.text().contains(&format!("durable   binlog.000003 at {position}\n")), "{}", shown.text());
     assert!(shown.text().contains("(reader from 127.0.0.1:"), "{}", shown.text());
+    let page = relay.get("/").1;
+    assert!(page.contains("Following 127.0.0.1") && page.contains("reader"), "{page}");
     if let Some(chromium) = require(Tool::Chromium) {
-        folder.put("page.html", relay.get("/").1);
-        for (width, height) in [(1440, 1600), (390, 3000)] {
-            let page = render(chromium, &folder.path("page.html"), width, height).unwrap();
-            assert!(page.console.is_empty(), "{:?}", page.console);
-            assert!(page.dom.contains("Following 127.0.0.1") && page.dom.contains("reader"), "{}", page.dom);
-        }
+        assert_readable(chromium, &[("relay-reader", page)]);
     }
 
     // Stopped and started, by who may.
@@ -133,6 +130,30 @@ fn what_happens_is_seen_and_can_be_steered() {
     relay.wait_for("purge", |relay| files(relay).starts_with("binlog.000004").then_some(()));
     relay.has_all_of(&source);
     assert!(!relay.said().contains("secret"));
+}
+
+#[test]
+fn the_page_tells_a_dead_source_from_a_live_one() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let mut source = mysql.sandbox().start().unwrap();
+    source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)").unwrap();
+    let mut relay = Configuration::of([url(&source)]).start(&folder);
+    relay.has_all_of(&source);
+    let shows = |relay: &mut Relay, word: &str, lead: &str| {
+        relay.wait_for(word, |relay| {
+            let page = relay.get("/").1;
+            (page.contains(word) && page.contains(lead)).then_some(page)
+        })
+    };
+    let up = shows(&mut relay, "</i> Live</span>", "<section class=\"lead good\">");
+    source.stop().unwrap();
+    let down = shows(&mut relay, "</i> Source down</span>", "<section class=\"lead bad\">");
+    assert!(down.contains("<h2>What to do</h2>") && down.contains("mysqladmin --host=127.0.0.1"), "{down}");
+    assert!(!up.contains("<h2>What to do</h2>") && !down.contains("</i> Live</span>"));
+    if let Some(chromium) = require(Tool::Chromium) {
+        assert_readable(chromium, &[("relay-real-up", up), ("relay-real-down", down)]);
+    }
 }
 
 /// Hostile connections, as a client of the relay sees them.

@@ -11,19 +11,13 @@
 mod common;
 mod world;
 
-use std::net::TcpListener;
-
 use binlogz_testkit::faults::FaultShim;
 use binlogz_testkit::random::Random;
 use binlogz_testkit::workload::sysbench;
 use binlogz_testkit::{MariadbSandbox, Tool, mutate, require_tool, setting};
 use common::Folder;
-use common::relay::{Configuration, url};
+use common::relay::{Configuration, reserved_port, url};
 use world::{Fault, Watch, World};
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 /// All faults, or those that `BINLOGZ_CHAOS_FAULT` names, in a random order; again and again for so many rounds as
 /// `BINLOGZ_CHAOS` says, else once.
@@ -72,7 +66,7 @@ fn no_fault_loses_alters_or_hides_anything() {
         .unwrap();
 
     let faults_page = shim.faults(&folder.path("faults"), seed).unwrap();
-    let ports = (free_port(), free_port());
+    let ports = (reserved_port(), reserved_port());
     let configuration = Configuration::of([url(&source)])
         .source("semi_sync = true")
         .account("reader", "")

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use binlogz_figures::{Cell, Format, Page, Section};
+use binlogz_figures::{Cell, Format, Page, Section, Tile, Tone, Unit};
 use serde_json::{Map, Value};
 
 pub(crate) mod compare;
@@ -30,10 +30,14 @@ pub fn write_report(results: &Results, folder: &Path) -> Result<Vec<String>> {
     Format::Csv.write(&steps, &mut csv).map_err(failed)?;
     write_whole(&folder.join("cells.csv"), &csv)?;
 
-    let (lead, reasons) = match summary.conclusions.split_first() {
+    let (lead, reasons) = match summary.headlines.split_first() {
         Some((first, rest)) => (first.clone(), rest.to_vec()),
-        None => ("Nothing was measured.".to_owned(), Vec::new()),
+        None => (
+            summary.conclusions.first().cloned().unwrap_or_else(|| "Nothing was measured".to_owned()),
+            Vec::new(),
+        ),
     };
+    let tables = shown(&summary.tables, &summary.conclusions);
     let mut subtitle = format!(
         "{} · {} {} · {} repeats, scale {} · {} UTC",
         results.options.preset,
@@ -51,11 +55,13 @@ pub fn write_report(results: &Results, folder: &Path) -> Result<Vec<String>> {
     Page {
         title: "Binary log transaction compression, measured",
         subtitle: &subtitle,
+        state: results.partial.then_some((Tone::Warning, "Partial")),
         lead: &lead,
         reasons: &reasons,
+        steps: &[],
         tiles: &tiles(results),
         charts: &summary.charts,
-        tables: &summary.tables,
+        tables: &tables,
         figures: &figures,
     }
     .write(&mut page)
@@ -63,6 +69,42 @@ pub fn write_report(results: &Results, folder: &Path) -> Result<Vec<String>> {
     write_whole(&folder.join("report.html"), &page)?;
     write_tables(results, &figures, folder)?;
     Ok(summary.conclusions)
+}
+
+/// The tables for people: what follows from the figures in words, and no row that is half empty. Steps of different
+/// experiments have different figures, so each experiment has a table of its own.
+fn shown(tables: &[Section], conclusions: &[String]) -> Vec<Section> {
+    let mut shown = vec![Section {
+        name: "conclusions",
+        title: "What follows from the figures",
+        columns: &["conclusion"],
+        rows: conclusions.iter().map(|conclusion| vec![conclusion.as_str().into()]).collect(),
+    }];
+    for table in tables {
+        match table.name {
+            "steps" => shown.extend(by_filled(table, 1)),
+            "insert" | "levels" => shown.extend(by_filled(table, 0)),
+            _ => shown.push(table.clone()),
+        }
+    }
+    shown
+}
+
+/// Tables of the rows in which the same columns are filled, and whose first `same` cells are the same.
+fn by_filled(table: &Section, same: usize) -> Vec<Section> {
+    let is_alike = |one: &[Cell], other: &[Cell]| {
+        let filled = one.iter().zip(other).all(|(one, other)| (*one == Cell::Null) == (*other == Cell::Null));
+        filled && one.iter().take(same).eq(other.iter().take(same))
+    };
+    let mut parts: Vec<Section> = Vec::new();
+    for row in &table.rows {
+        let known = parts.iter_mut().find(|part| part.rows.first().is_some_and(|first| is_alike(first, row)));
+        match known {
+            Some(part) => part.rows.push(row.clone()),
+            None => parts.push(Section { rows: vec![row.clone()], ..table.clone() }),
+        }
+    }
+    parts
 }
 
 /// `results.json` with the tables and conclusions that the page shows.
@@ -106,14 +148,19 @@ fn setup(results: &Results) -> Section {
     }
 }
 
-fn tiles(results: &Results) -> Vec<(String, String)> {
+fn tiles(results: &Results) -> Vec<Tile> {
     let bytes: u64 =
         results.cells.iter().flat_map(|cell| &cell.steps).map(|measured| measured.cost.binlog_bytes).sum();
+    // Others had the processors as well: times say little then.
+    let is_busy = results.machine.load_average > results.machine.cores as f64 / 2.0;
     vec![
-        (results.cells.len().to_string(), "cells measured".to_owned()),
-        (format!("{} MB", Cell::from(bytes / 1_000_000).for_people()), "of binary log written".to_owned()),
-        (results.machine.cores.to_string(), "cores".to_owned()),
-        (format!("{:.1}", results.machine.load_average), "load average at the start".to_owned()),
+        Tile::new(Cell::from(results.cells.len() as u64).for_people(), "cells measured"),
+        Tile::new(Unit::Bytes.text(bytes as f64), "of binary log written"),
+        Tile::new(results.machine.cores.to_string(), "cores"),
+        Tile {
+            tone: if is_busy { Tone::Warning } else { Tone::Neutral },
+            ..Tile::new(format!("{:.1}", results.machine.load_average), "load average at the start")
+        },
     ]
 }
 

@@ -11,7 +11,7 @@
 //! does.
 
 mod columns;
-mod words;
+pub(crate) mod words;
 
 use std::io::{self, Write};
 

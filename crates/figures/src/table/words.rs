@@ -2,7 +2,7 @@
 
 /// What a column's numbers are, as far as that changes how they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Bytes: `185.7 KiB`.
     Size,
     /// Written as it is: what people copy, and what a server prints.
@@ -14,7 +14,7 @@ pub(super) enum Kind {
 /// Numbers that name something.
 const NAMES: [&str; 6] = ["offset", "position", "seed", "level", "server_id", "port"];
 
-pub(super) fn kind(column: &str) -> Kind {
+pub(crate) fn kind(column: &str) -> Kind {
     if is_of_a_server(column) || NAMES.contains(&column) {
         return Kind::Plain;
     }
@@ -27,12 +27,12 @@ pub(super) fn kind(column: &str) -> Kind {
 }
 
 /// A server's own columns keep their names.
-pub(super) fn is_of_a_server(column: &str) -> bool {
+pub(crate) fn is_of_a_server(column: &str) -> bool {
     column.chars().any(|letter| letter.is_ascii_uppercase())
 }
 
 /// The heading of a column.
-pub(super) fn heading(column: &str) -> String {
+pub(crate) fn heading(column: &str) -> String {
     if is_of_a_server(column) {
         return column.to_owned();
     }

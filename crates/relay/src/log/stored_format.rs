@@ -4,7 +4,7 @@ use std::io::Read;
 
 use binlogz_binlog::event::{FormatDescription, PostHeaderLengths};
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, Framing, MAGIC};
-use binlogz_payload::LogContext;
+use binlogz_payload::{LogContext, ServerGeneration};
 use binlogz_store::{BinlogStore, FileNumber};
 
 use crate::error::{Error, Result};
@@ -65,6 +65,11 @@ impl Head {
 
     pub(crate) fn checksum(&self) -> ChecksumAlgorithm {
         self.description.checksum_algorithm
+    }
+
+    /// What a server of its version does with what it compresses.
+    pub(crate) fn generation(&self) -> ServerGeneration {
+        ServerGeneration::of_version_number(self.description.server_version_number())
     }
 
     /// Whether payloads may follow.

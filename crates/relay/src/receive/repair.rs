@@ -258,6 +258,7 @@ impl Attempt {
             spool,
             offset,
             context: head.context(),
+            generation: head.generation(),
             announced: head.announces_payloads(),
             gtids: GtidSet::new(),
             transactions: Vec::new(),

@@ -19,7 +19,7 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_payload::rewritten::RewrittenSpan;
 use binlogz_payload::{
     CompressOptions, CompressionLevel, LogContext, PieceBytes, PieceContext, PositionWriter, Rewritten,
-    Spool, SpoolMemory, TransactionCompressor,
+    ServerGeneration, Spool, SpoolMemory, TransactionCompressor,
 };
 use binlogz_store::StoreWriter;
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -66,6 +66,8 @@ pub(crate) struct Batch {
     /// Their offset in the source's file.
     pub(crate) offset: u64,
     pub(crate) context: LogContext,
+    /// Of the server whose file it is.
+    pub(crate) generation: ServerGeneration,
     /// Whether the file's format description allows payloads.
     pub(crate) announced: bool,
     pub(crate) gtids: GtidSet,
@@ -354,7 +356,7 @@ fn write(intake: &Intake, kept: &Lineage, progress: &StoreProgress, ready: Ready
     if progress.failed() {
         return Ok(());
     }
-    let Batch { spool, offset, gtids, transactions, .. } = batch;
+    let Batch { spool, offset, generation, gtids, transactions, .. } = batch;
     let writer = kept.store.writer()?;
     let Some(begin) = writer.position() else {
         return Err(Error::Gap {
@@ -382,8 +384,8 @@ fn write(intake: &Intake, kept: &Lineage, progress: &StoreProgress, ready: Ready
     let marks = rewritten.marks.as_deref();
     let mut table = lock(&intake.compression_stats);
     for (index, transaction) in transactions.iter().enumerate() {
-        let made = marks.and_then(|marks| marks.get(index)?.payload_size);
-        transaction.sizes.count(&mut table, transaction.gtid, transaction.committed, made);
+        let made = marks.and_then(|marks| marks.get(index)?.payload);
+        transaction.sizes.count(&mut table, generation, transaction.gtid, transaction.committed, made);
     }
     drop(table);
     let mut state = lock(&progress.state);

@@ -14,7 +14,7 @@ use binlogz_wire::packet;
 
 use crate::forms::translate::FormSink;
 use crate::replicas::dumps::DumpProgress;
-use crate::serve::older_collations::{for_older, may_name_collations};
+use crate::serve::older_collations::{Older, for_older, may_be_unknown};
 use crate::serve::transport::Connection;
 
 /// Bytes collected for each write.
@@ -25,8 +25,8 @@ const WRITE_SIZE: usize = 64 << 10;
 const HELD_SIZE_MAX: u32 = 64 << 20;
 
 /// An event for a replica older than 8.0.
-#[derive(Default)]
 struct Held {
+    of: Older,
     /// Whether the current event is held.
     is_current: bool,
     event: Vec<u8>,
@@ -89,8 +89,8 @@ impl EventSink {
     }
 
     /// From now on, collations that replicas older than 8.0 don't know are replaced.
-    pub(crate) fn replace_collations(&mut self) {
-        self.held = Some(Held::default());
+    pub(crate) fn replace_collations(&mut self, of: Older) {
+        self.held = Some(Held { of, event: Vec::new(), is_current: false });
     }
 
     /// Continues at `position` of a file whose events have this checksum. The client wants events that begin at
@@ -155,7 +155,8 @@ impl EventSink {
             return Err(self.refuse(NOT_A_BOUNDARY.into()));
         }
         self.sending = !self.leave_out && self.position >= self.from;
-        let is_held = self.sending && self.held.is_some() && may_name_collations(header.event_type);
+        let may_be = |held: &Held| may_be_unknown(header.event_type, held.of);
+        let is_held = self.sending && self.held.as_ref().is_some_and(may_be);
         if is_held && header.event_size > HELD_SIZE_MAX {
             return Err(self.untranslatable(&format!("{} bytes are too many to look at", header.event_size)));
         }
@@ -184,8 +185,9 @@ impl EventSink {
     fn end_event(&mut self) -> io::Result<()> {
         if let Some(held) = self.held.as_mut().filter(|held| held.is_current) {
             held.is_current = false;
+            let of = held.of;
             let event = std::mem::take(&mut held.event);
-            let replaced = for_older(&event, self.checksum).map_err(|why| self.untranslatable(&why))?;
+            let replaced = for_older(&event, self.checksum, of).map_err(|why| self.untranslatable(&why))?;
             self.packets.begin(event.len() as u32, self.wants_ack(), &mut self.out);
             self.packets.body(replaced.as_deref().unwrap_or(&event), &mut self.out);
         }

@@ -7,7 +7,7 @@ use binlogz_variables::Rights;
 use binlogz_wire::ServerError;
 use binlogz_wire::result_set::{ColumnKind, Row};
 use binlogz_wire::session::{Column, ReplicaSession};
-use binlogz_wire::statement::{Statement, TableQuery};
+use binlogz_wire::statement::{Expression, Statement, TableQuery, Target};
 
 use crate::error::Result;
 use crate::form::Form;
@@ -52,19 +52,9 @@ pub(crate) fn answer<'a>(
     Ok(match statement {
         Statement::Select(items) => evaluate::select(items, asker.variables, &system()?),
         Statement::SelectFrom(query) => select_from(statements, query),
-        Statement::Set(assignments) => {
-            let rights = if asker.may_administer { Rights::ALL } else { Rights::NONE };
-            let system = system()?;
-            set::set(&mut lock(&statements.intake.compression), rights, asker.variables, &system, assignments)
-        }
-        Statement::SetNames { character_set, collation } => {
-            let source = statements.intake.source_variables.get();
-            let names = (character_set.as_deref(), collation.as_deref());
-            match asker.variables.set_names(source.as_deref(), names.0, names.1) {
-                Ok(()) => Answer::DONE,
-                Err(refusal) => Answer::refused(refusal),
-            }
-        }
+        Statement::Set(assignments) => set(statements, asker, &system()?, assignments),
+        Statement::SetNames { .. } => set_names(statements, asker, statement),
+        Statement::SetEach(parts) => set_each(statements, asker, &system()?, parts),
         Statement::SetTransaction(wanted) => set::set_transaction(asker.variables, &system()?, wanted),
         Statement::Transaction(wanted) => {
             asker.variables.transaction(*wanted);
@@ -93,6 +83,49 @@ pub(crate) const WITH_FORWARDING: &str = "; forward_sql = true in its configurat
 /// The answer to a statement that can't be parsed.
 pub(crate) fn unknown() -> Answer<'static> {
     Answer::refused((NOT_SUPPORTED, format!("the relay does not know this statement{WITH_FORWARDING}")))
+}
+
+fn set(
+    statements: &Statements,
+    asker: &mut Asker<'_>,
+    system: &System,
+    assignments: &[(Target, Expression)],
+) -> Answer<'static> {
+    let rights = if asker.may_administer { Rights::ALL } else { Rights::NONE };
+    set::set(&mut lock(&statements.intake.compression), rights, asker.variables, system, assignments)
+}
+
+fn set_names(statements: &Statements, asker: &mut Asker<'_>, names: &Statement) -> Answer<'static> {
+    let Statement::SetNames { character_set, collation } = names else { return unknown() };
+    let source = statements.intake.source_variables.get();
+    let names = (character_set.as_deref(), collation.as_deref());
+    match asker.variables.set_names(source.as_deref(), names.0, names.1) {
+        Ok(()) => Answer::DONE,
+        Err(refusal) => Answer::refused(refusal),
+    }
+}
+
+/// Does one after the other, up to the first that is refused.
+fn set_each(
+    statements: &Statements,
+    asker: &mut Asker<'_>,
+    system: &System,
+    parts: &[Statement],
+) -> Answer<'static> {
+    let mut last = Answer::DONE;
+    for part in parts {
+        last = match part {
+            Statement::Set(assignments) => set(statements, asker, system, assignments),
+            names => set_names(statements, asker, names),
+        };
+        if matches!(last, Answer::Refused(_)) {
+            break;
+        }
+    }
+    match last {
+        Answer::Done { .. } => Answer::Done { warnings: asker.variables.warnings.len() as u16 },
+        refused => refused,
+    }
 }
 
 fn select_from<'a>(statements: &Statements, query: &'a TableQuery) -> Answer<'a> {

@@ -49,7 +49,12 @@ pub(crate) fn route(text: &str, statement: Option<&Statement>, used: Used) -> Ro
             }
         }
         Some(Statement::SelectFrom(query)) if !compression_stats::is_named(&query.from) => elsewhere(text),
-        Some(Statement::Set(_) | Statement::SetNames { .. } | Statement::SetTransaction(_)) => Route::Both,
+        Some(
+            Statement::Set(_)
+            | Statement::SetNames { .. }
+            | Statement::SetEach(_)
+            | Statement::SetTransaction(_),
+        ) => Route::Both,
         Some(Statement::Transaction(TransactionStatement::Begin)) => Route::There,
         Some(Statement::Transaction(_) | Statement::Use(_)) => there_if(used.is_open),
         Some(Statement::ShowWarnings) => there_if(used.answered_last),
@@ -69,6 +74,7 @@ pub(crate) fn may_be_prepared(text: &str) -> bool {
             | Statement::ShowReplicas
             | Statement::Set(_)
             | Statement::SetNames { .. }
+            | Statement::SetEach(_)
             | Statement::SetTransaction(_)
             | Statement::Admin(_),
         ) => false,
@@ -145,6 +151,7 @@ mod tests {
             ("SELECT LAST_INSERT_ID()", "here", "there"),
             ("SET @a = 1", "both", "both"),
             ("SET NAMES utf8mb4", "both", "both"),
+            ("SET NAMES utf8mb4, autocommit = 1", "both", "both"),
             ("BEGIN", "there", "there"),
             ("COMMIT", "here", "there"),
             ("USE a", "here", "there"),

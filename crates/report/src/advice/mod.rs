@@ -33,7 +33,7 @@ use binlogz_payload::{CompressionLevel, ServerGeneration};
 
 pub use commits::Commits;
 pub use exact::ExactMeter;
-pub use recommend::{Recommendation, TooLittle, Verdict};
+pub use recommend::{READERS, Recommendation, TooLittle, Verdict};
 pub use sample::{SampleMeter, Sampler};
 pub use sampled::Sampled;
 

@@ -21,6 +21,10 @@ const HALF_WIDTH_MAX: f64 = 10.0;
 /// A class of sizes that saves less than this, in percent, is mentioned: see [`Advice::who_pays`].
 const HARDLY_SHRINKS: f64 = 20.0;
 
+/// The reason to ask first who reads the log: superfluous where that was asked.
+pub const READERS: &str = "find out first what reads the binlog: replicas before 8.0.20 and MariaDB stop, and some CDC clients \
+                           lose rows without an error";
+
 /// What to do with `binlog_transaction_compression`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -215,11 +219,7 @@ impl Advice {
                  protocol_compression_algorithms): they would compress the same bytes a second time for nothing"
                     .to_owned(),
             );
-            reasons.push(
-                "find out first what reads the binlog: replicas before 8.0.20 and MariaDB stop, and some CDC \
-                 clients lose rows without an error"
-                    .to_owned(),
-            );
+            reasons.push(READERS.to_owned());
         }
         let has_level = !matches!(verdict, Verdict::LeaveOff | Verdict::CantTell);
         Recommendation {
@@ -286,7 +286,7 @@ impl Advice {
     }
 
     /// The error of a level's saving, in points of the plain log.
-    fn half_width_points(&self, place: usize) -> f64 {
+    pub(super) fn half_width_points(&self, place: usize) -> f64 {
         let half_width = self.sampled.as_ref().and_then(|sampled| sampled.half_widths.get(place));
         100.0 * super::per(half_width.copied().unwrap_or(0.0), self.plain_bytes() as f64)
     }

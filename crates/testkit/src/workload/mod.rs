@@ -1,4 +1,4 @@
-//! The [five workloads](Workload) and three more [shapes](Shape) of data, as binlogs of a real server.
+//! The [five workloads](Workload) and thirteen [shapes](Shape) of other data, as binlogs of a real server.
 //!
 //! [`binlogs`] runs them, one binlog file each, once for each scale and [`Setting`], and keeps the files in the
 //! cache. The same workload with compression on and off differs in times and, with two threads, in order; a
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use binlogz_sandbox::workload::scaled;
 pub use binlogz_sandbox::workload::{Workload, sysbench};
-pub use shapes::{Shape, ShapeBinlog, shape_binlogs};
+pub use shapes::{Shape, ShapeBinlog, more_shape_binlogs, shape_binlogs};
 
 use crate::{IoContext, MysqlSandbox, Result, Tool, cache};
 

@@ -4,7 +4,7 @@
 //! ```text
 //! SELECT expression [[AS] name], … [LIMIT n] · SELECT … FROM …: see `table`
 //! SET target = expression, …            target: @name, [GLOBAL | PERSIST | SESSION] name, @@[global.]name
-//! SET NAMES … · SET [SESSION] TRANSACTION …: see `set`
+//! SET NAMES …, … · SET [SESSION] TRANSACTION …: see `set`
 //! BEGIN · START TRANSACTION … · COMMIT · ROLLBACK · USE name: see `transaction`
 //! SHOW [GLOBAL | SESSION] VARIABLES [LIKE text | WHERE Variable_name = text …]: see `shown_variables`
 //! SHOW BINARY LOGS | MASTER LOGS · SHOW BINARY LOG STATUS | MASTER STATUS · SHOW REPLICAS | SLAVE HOSTS
@@ -54,6 +54,8 @@ pub enum Statement {
         /// The collation; by default the character set's own.
         collation: Option<String>,
     },
+    /// Assignments and character sets in one statement, in its order: [`Statement::Set`] and [`Statement::SetNames`].
+    SetEach(Vec<Statement>),
     /// The characteristics of transactions.
     SetTransaction(NewTransactions),
     /// The start or end of a transaction.

@@ -3,6 +3,7 @@
 //! ```text
 //! SET target = expression, …            target: @name, [GLOBAL | PERSIST | SESSION] name, @@[global.]name
 //! SET NAMES | CHARACTER SET | CHARSET  name [COLLATE name] | DEFAULT
+//! SET any of both, …
 //! SET [GLOBAL | SESSION] TRANSACTION  ISOLATION LEVEL … | READ ONLY | READ WRITE, …
 //! ```
 
@@ -36,40 +37,45 @@ pub struct NewTransactions {
 impl Parser<'_> {
     /// Parses what follows SET.
     pub(super) fn set(&mut self) -> Option<Statement> {
-        if self.is_keyword("NAMES") {
-            return self.names();
-        }
-        if self.is_keyword("CHARSET") {
-            return self.names();
-        }
         let before = self.tokens;
-        if self.is_keyword("CHARACTER") && self.is_keyword("SET") {
-            return self.names();
-        }
-        self.tokens = before;
         let scope = self.scope();
         if self.is_keyword("TRANSACTION") {
             return self.new_transactions(scope).map(Statement::SetTransaction);
         }
         self.tokens = before;
-        let mut assignments = Vec::new();
+        let mut parts = Vec::new();
         loop {
-            let target = self.target()?;
-            self.symbol(':');
-            if !self.symbol('=') {
-                return None;
-            }
-            let value = match (self.quoted_or_not(true)?, &target) {
-                (Expression::Text(text), Target::UserVariable(_) | Target::Session(_)) => {
-                    Expression::Literal(text)
+            match self.names() {
+                Some(names) => parts.push(names),
+                None => {
+                    let assignment = self.assignment()?;
+                    match parts.last_mut() {
+                        Some(Statement::Set(assignments)) => assignments.push(assignment),
+                        _ => parts.push(Statement::Set(vec![assignment])),
+                    }
                 }
-                (value, _) => value,
-            };
-            assignments.push((target, value));
+            }
             if !self.symbol(',') {
-                return Some(Statement::Set(assignments));
+                break;
             }
         }
+        // The usual ones are of one kind.
+        if parts.len() == 1 { parts.pop() } else { Some(Statement::SetEach(parts)) }
+    }
+
+    fn assignment(&mut self) -> Option<(Target, Expression)> {
+        let target = self.target()?;
+        self.symbol(':');
+        if !self.symbol('=') {
+            return None;
+        }
+        let value = match (self.quoted_or_not(true)?, &target) {
+            (Expression::Text(text), Target::UserVariable(_) | Target::Session(_)) => {
+                Expression::Literal(text)
+            }
+            (value, _) => value,
+        };
+        Some((target, value))
     }
 
     fn target(&mut self) -> Option<Target> {
@@ -101,8 +107,20 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses what follows SET NAMES.
+    /// Parses NAMES or CHARACTER SET and what follows them, if they are next; else nothing is taken.
     fn names(&mut self) -> Option<Statement> {
+        let before = self.tokens;
+        let names = self.named();
+        if names.is_none() {
+            self.tokens = before;
+        }
+        names
+    }
+
+    fn named(&mut self) -> Option<Statement> {
+        if !self.is_keyword("NAMES") && !self.is_keyword("CHARSET") {
+            (self.is_keyword("CHARACTER") && self.is_keyword("SET")).then_some(())?;
+        }
         if self.is_keyword("DEFAULT") {
             return Some(Statement::SetNames { character_set: None, collation: None });
         }
@@ -181,12 +199,28 @@ mod tests {
                 "SET character = 1",
                 Statement::Set(vec![(Target::Session("character".into()), Expression::Literal("1".into()))]),
             ),
+            (
+                "SET NAMES utf8mb4 COLLATE utf8mb4_bin, autocommit = 1, @a := 2, CHARACTER SET DEFAULT, names = 3",
+                Statement::SetEach(vec![
+                    names("utf8mb4", Some("utf8mb4_bin")),
+                    Statement::Set(vec![
+                        (Target::Session("autocommit".into()), Expression::Literal("1".into())),
+                        (Target::UserVariable("a".into()), Expression::Literal("2".into())),
+                    ]),
+                    Statement::SetNames { character_set: None, collation: None },
+                    Statement::Set(vec![(Target::Session("names".into()), Expression::Literal("3".into()))]),
+                ]),
+            ),
         ] {
             assert_eq!(Statement::parse(text), Some(expected), "{text}");
         }
         for text in [
             "SET NAMES",
             "SET NAMES utf8 COLLATE",
+            "SET NAMES utf8,",
+            "SET autocommit = 1, NAMES",
+            "SET NAMES utf8, TRANSACTION READ ONLY",
+            "SET autocommit = 1, CHARACTER utf8",
             "SET TRANSACTION",
             "SET TRANSACTION ISOLATION LEVEL READ",
             "SET TRANSACTION READ ONLY,",

@@ -8,15 +8,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use binlogz_inspect::{Knowledge, Report, ServerReport, changes, examine, write_text};
+use binlogz_inspect::{
+    Answer, Estimate, Knowledge, Report, ServerReport, answered, changes, examine, write_text,
+};
+use binlogz_report::advice::{READERS, Recommendation};
 use clap::{Args, ValueEnum};
 
+use super::advise::{self, BUDGET};
 use crate::Exit;
 use crate::failure::{Failure, Result, complain};
 use crate::output;
 use crate::server_args::ServerArgs;
 use crate::terminal;
+use crate::units;
 use targets::Target;
 
 /// Ask servers what turning transaction compression on would break
@@ -45,6 +51,15 @@ pub(crate) struct Doctor {
     /// More rules about clients, read before the built-in ones; docs/reference/doctor.md describes the file
     #[arg(long, value_name = "FILE")]
     knowledge: Option<PathBuf>,
+    /// Also read the servers' last logs, say what compressing would save, and answer: turn it on?
+    #[arg(long)]
+    advise: bool,
+    /// Time for that, for each server: 30s, 5m, or a number of seconds
+    #[arg(long, value_name = "TIME", requires = "advise", default_value = BUDGET, value_parser = units::duration_or_seconds)]
+    budget: Duration,
+    /// Read at most this many bytes of logs a second: 500K, 20M (powers of 1024)
+    #[arg(long, value_name = "SIZE", requires = "advise", value_parser = units::size_above_zero)]
+    max_rate: Option<u64>,
     /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     format: FormatArg,
@@ -62,11 +77,12 @@ enum FormatArg {
 
 const EXAMPLES: &str = "Examples:
   binlogz doctor -u monitor -p db1
+  binlogz doctor --advise -p monitor@replica7     also: is it worth it?
   binlogz doctor --login-path=monitor --targets fleet.txt --save before.json
   binlogz doctor --login-path=monitor --targets fleet.txt --since before.json
 
 Exit codes: 0 safe, as far as those connected go; 1 a consumer would break, or one is not known,
-or none is connected, or the server can't compress; 2 a server could not be looked at, or other
+or none is connected, or the server can't compress, or it isn't worth it (--advise); 2 a server could not be looked at, or other
 trouble.";
 
 /// Servers looked at in parallel: mostly waiting, and no burden on anybody's network.
@@ -79,7 +95,10 @@ impl Doctor {
         let knowledge = self.knowledge()?;
         let baseline = self.since.as_deref().map(read_baseline).transpose()?;
         let save = self.save.clone().map(|path| output::target(path, &[], self.force)).transpose()?;
-        let mut report = Report::new(examine_all(&self.targets()?, &knowledge));
+        let targets = self.targets()?;
+        let recommended = targets.iter().map(|target| self.recommendation(target));
+        let recommended = recommended.collect::<Result<Vec<_>>>()?;
+        let mut report = Report::new(examine_all(&targets, &recommended, &knowledge));
         for server in &report.servers {
             if let Some(error) = &server.error {
                 complain(&format!("{}: {error}", server.server));
@@ -92,7 +111,21 @@ impl Doctor {
         }
         report.changes = baseline.map(|baseline| changes(&baseline, &report));
         self.print(&report)?;
-        Ok(exit(&report))
+        // What was asked and not answered was told.
+        let unanswered = self.advise && report.servers.iter().any(|server| server.answer.is_none());
+        Ok(exit(&report).max(if unanswered { Exit::Trouble } else { Exit::Done }))
+    }
+
+    /// What its logs say, if that is asked and can be told.
+    fn recommendation(&self, target: &Target) -> Result<Option<Recommendation>> {
+        let (true, Ok(options)) = (self.advise, &target.options) else { return Ok(None) };
+        match advise::of_server(options.clone(), self.budget, self.max_rate) {
+            Err(Failure::Line(line)) => {
+                complain(&line);
+                Ok(None)
+            }
+            recommended => recommended,
+        }
     }
 
     fn targets(&self) -> Result<Vec<Target>> {
@@ -130,7 +163,11 @@ impl Doctor {
 }
 
 /// Looks at all servers, several at once.
-fn examine_all(targets: &[Target], knowledge: &Knowledge) -> Vec<ServerReport> {
+fn examine_all(
+    targets: &[Target],
+    recommended: &[Option<Recommendation>],
+    knowledge: &Knowledge,
+) -> Vec<ServerReport> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(targets.len()));
     thread::scope(|scope| {
@@ -138,7 +175,16 @@ fn examine_all(targets: &[Target], knowledge: &Knowledge) -> Vec<ServerReport> {
             scope.spawn(|| {
                 while let Some((number, target)) = next_of(targets, &next) {
                     let report = match &target.options {
-                        Ok(options) => examine(&target.name, options, knowledge),
+                        Ok(options) => {
+                            let recommended = recommended.get(number).and_then(Option::as_ref);
+                            let level = recommended.and_then(|recommended| recommended.level);
+                            let level = level.map(|level| level.get());
+                            let report = examine(&target.name, options, knowledge, level);
+                            match recommended.filter(|_| report.error.is_none()) {
+                                Some(recommended) => answered(report, estimate(recommended)),
+                                None => report,
+                            }
+                        }
                         Err(error) => ServerReport::failed(target.name.as_str(), error.as_str()),
                     };
                     done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((number, report));
@@ -156,11 +202,25 @@ fn next_of<'a>(targets: &'a [Target], next: &AtomicUsize) -> Option<(usize, &'a 
     Some((number, targets.get(number)?))
 }
 
+fn estimate(recommended: &Recommendation) -> Estimate {
+    Estimate {
+        verdict: recommended.verdict.name().to_owned(),
+        said: recommended.to_string(),
+        level: recommended.level.map(|level| level.get()),
+        saved_percent: recommended.saved.map(|(percent, _)| percent),
+        // Who reads the log is what was asked here.
+        reasons: recommended.reasons.iter().filter(|reason| *reason != READERS).cloned().collect(),
+    }
+}
+
 fn exit(report: &Report) -> Exit {
     let of_server = |server: &ServerReport| match (&server.error, server.safe) {
         (Some(_), _) => Exit::Trouble,
         (None, false) => Exit::Negative,
-        (None, true) => Exit::Done,
+        (None, true) => match server.answer {
+            Some(Answer::No | Answer::CantTell | Answer::NotYet) => Exit::Negative,
+            Some(Answer::Yes | Answer::OnAlready) | None => Exit::Done,
+        },
     };
     report.servers.iter().map(of_server).max().unwrap_or(Exit::Done)
 }

@@ -7,6 +7,7 @@
 
 mod clients;
 mod files;
+mod ports;
 mod start;
 mod status;
 
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use clients::{Running, client, sql};
 pub(crate) use files::{is_kept, name};
+pub(crate) use ports::reserved_port;
 pub(crate) use start::{Configuration, url};
 
 /// Two busy cores.

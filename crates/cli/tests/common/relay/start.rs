@@ -48,7 +48,7 @@ pub(crate) struct Configuration {
     source: String,
     store: String,
     listen: String,
-    accounts: Vec<(&'static str, &'static str)>,
+    accounts: Vec<(&'static str, String)>,
     archive: String,
     /// `ulimit`'s options.
     ulimit: Option<String>,
@@ -97,8 +97,8 @@ impl Configuration {
     }
 
     /// An account whose password is `secret`, and its further keys.
-    pub(crate) fn account(mut self, user: &'static str, keys: &'static str) -> Configuration {
-        self.accounts.push((user, keys));
+    pub(crate) fn account(mut self, user: &'static str, keys: impl Into<String>) -> Configuration {
+        self.accounts.push((user, keys.into()));
         self
     }
 
@@ -175,7 +175,7 @@ impl Configuration {
         }
         let Configuration { servers, source, store, listen, accounts, archive, ports: (port, http), .. } =
             self;
-        let account = |(user, keys): &(&str, &str)| {
+        let account = |(user, keys): &(&str, String)| {
             format!("[[account]]\nuser = \"{user}\"\npassword_file = \"account.password\"\n{keys}\n")
         };
         let accounts: String = accounts.iter().map(account).collect();

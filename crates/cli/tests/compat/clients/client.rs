@@ -40,14 +40,18 @@ pub(crate) enum Client {
     Canal { parallel: bool },
     /// mysql_async's binlog stream, of crates.io.
     MysqlAsync,
+    /// go-mysql, of the Go module proxy: its syncer, the stream of events, or its canal, which knows tables.
+    GoMysql { canal: bool },
 }
 
 impl Client {
-    pub(crate) const ALL: [Client; 8] = [
+    pub(crate) const ALL: [Client; 10] = [
         Client::JavaConnector,
         Client::Debezium,
         Client::Canal { parallel: true },
         Client::Canal { parallel: false },
+        Client::GoMysql { canal: false },
+        Client::GoMysql { canal: true },
         Client::MysqlAsync,
         Client::MysqlReplication,
         Client::Node("@vlasky/zongji", "0.9.0"),
@@ -63,6 +67,8 @@ impl Client {
             Client::Canal { parallel: true } => "Alibaba canal 1.1.7's parser (Java)".into(),
             Client::Canal { .. } => "Alibaba canal 1.1.7's parser (Java), `parallel = false`".into(),
             Client::MysqlAsync => "mysql_async 0.37.1 (Rust)".into(),
+            Client::GoMysql { canal: false } => "go-mysql 1.13.0's syncer (Go)".into(),
+            Client::GoMysql { .. } => "go-mysql 1.13.0's canal (Go)".into(),
         }
     }
 
@@ -99,6 +105,11 @@ impl Client {
                 Ok(command)
             }
             Client::MysqlAsync => Ok(Command::new(built("compat-rust")?.join("bin/compat-rust"))),
+            Client::GoMysql { canal } => {
+                let mut command = Command::new(built("compat-go")?.join("bin/compat"));
+                command.env("AS", if canal { "canal" } else { "syncer" });
+                Ok(command)
+            }
             Client::Node(package, version) => {
                 // Packages are found from where the program stands.
                 let program = npm(package, version)?.join("follow.mjs");

@@ -17,23 +17,28 @@ use std::sync::Mutex;
 
 use binlogz_testkit::{MysqlSandbox, Result};
 
-use crate::Relays;
 use crate::common::Folder;
 use crate::replicas::Followed;
 use crate::table::{Table, Verdict};
+use crate::{FORMS, Relays};
 use client::{By, Client};
 use running::{Running, Seen};
 
 /// Each is a process or two, and the machine may have two cores.
 const AT_A_TIME: usize = 3;
 
-/// The column of a relay that passes SQL on.
-const FORWARDING: &str = "relay, `uncompressed`, `forward_sql`";
+/// What stands above [`in_one_form`].
+const IN_ONE_FORM: [&str; 3] =
+    ["the source itself", "relay, `uncompressed`", "relay, `uncompressed`, `forward_sql`"];
 
 /// The source itself, and a relay that expands, without and with `forward_sql`.
 fn in_one_form(source: &MysqlSandbox, relays: &Relays) -> [Followed; 3] {
     let Relays { usual, forwarding } = relays;
-    [Followed::source(source), Followed::of("uncompressed", usual), Followed::of("forwarded", forwarding)]
+    [
+        Followed::source(source),
+        Followed::of("uncompressed", usual),
+        Followed::of("forwarded_uncompressed", forwarding),
+    ]
 }
 
 /// The source's rows, up to now.
@@ -134,18 +139,34 @@ pub(crate) fn table(source: &MysqlSandbox, relays: &Relays) -> Table {
     let mut table = Table::new(
         "Change-data-capture clients",
         "Each row's columns are compared with the source's. The client is killed while rows come, and begun again where it was after more was \
-         written. Its SQL goes to where its dump comes from. go-mysql's syncer and canal were not tried: the Go module proxy does \
-         not give them.",
-        &[&Followed::COLUMNS[..], &[FORWARDING]].concat(),
+         written. Its SQL goes to where its dump comes from.",
+        Followed::columns(),
     );
-    let name = |client: Client, by: By| format!("{}, by {}", client.name(), by.names()[1]);
     let cells = |client, by| {
-        let forwarding = Followed::of("forwarded", &relays.forwarding);
-        let all = Followed::all(source, &relays.usual).into_iter().chain([forwarding]);
+        let all = Followed::all(source, &relays.usual).into_iter();
         all.map(|followed| verdict(client, source, followed, by)).collect()
     };
-    fill(&mut table, &wanted(), name, cells);
+    fill(&mut table, &wanted(), name_of_row, cells);
     table
+}
+
+/// The same, with what the relay does not answer passed to the source, in each form.
+pub(crate) fn table_of_forwarding(source: &MysqlSandbox, relays: &Relays) -> Table {
+    let mut table = Table::new(
+        "The same with `forward_sql`",
+        "The relay passes what it does not answer to the source. Else as above.",
+        FORMS.iter().map(|(name, _, _)| format!("relay, {name}")).collect(),
+    );
+    let cells = |client, by| {
+        let all = FORMS.iter().map(|(_, [_, user], _)| Followed::of(user, &relays.forwarding));
+        all.map(|followed| verdict(client, source, followed, by)).collect()
+    };
+    fill(&mut table, &wanted(), name_of_row, cells);
+    table
+}
+
+fn name_of_row(client: Client, by: By) -> String {
+    format!("{}, by {}", client.name(), by.names()[1])
 }
 
 /// The same over TLS, in one form.
@@ -153,7 +174,7 @@ pub(crate) fn table_of_tls(source: &MysqlSandbox, relays: &Relays) -> Table {
     let mut table = Table::new(
         "The same over TLS",
         "The connection is encrypted, or the client refuses; it does not look at the certificate.",
-        &["the source itself", "relay, `uncompressed`", FORWARDING],
+        IN_ONE_FORM.map(str::to_owned).into(),
     );
     let mut rows = wanted();
     rows.retain(|(client, by)| client.speaks_tls() && *by == client.ways()[0]);
@@ -161,6 +182,6 @@ pub(crate) fn table_of_tls(source: &MysqlSandbox, relays: &Relays) -> Table {
         let tls = |followed| Followed { tls: true, ..followed };
         in_one_form(source, relays).map(|followed| verdict(client, source, tls(followed), by)).into()
     };
-    fill(&mut table, &rows, |client, by| format!("{}, by {}", client.name(), by.names()[1]), cells);
+    fill(&mut table, &rows, name_of_row, cells);
     table
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 use binlogz_testkit::{MysqlSandbox, Result, Tool};
 
 use super::client::{FOLDER, built, python};
-use super::{FORWARDING, in_one_form};
+use super::{IN_ONE_FORM, in_one_form};
 use crate::Relays;
 use crate::replicas::Followed;
 use crate::table::{Table, Verdict};
@@ -47,8 +47,8 @@ pub(crate) fn table(source: &MysqlSandbox, relays: &Relays) -> Table {
     let mut table = Table::new(
         "Clients that ask in SQL",
         "What programs do when they connect: settings, statuses, transactions without content, a database, its columns, a \
-         prepared statement. mysqld_exporter was not tried: the Go module proxy does not give it.",
-        &["the source itself", "relay, `uncompressed`", FORWARDING],
+         prepared statement. mysqld_exporter was not tried: the Go module proxy answers 403 for it.",
+        IN_ONE_FORM.map(str::to_owned).into(),
     );
     for client in CLIENTS {
         let cells = in_one_form(source, relays).map(|followed| {

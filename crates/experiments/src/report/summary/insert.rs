@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use binlogz_figures::{Cell, Chart, Section, Series, Unit};
+use binlogz_figures::{Card, Cell, Chart, Line, Lines, Paint, Section, Series, Unit};
 
-use super::Summary;
 use super::figures::{Repeats, optional};
+use super::{Summary, card};
 use crate::preset::{OPEN_LOOP, insert_step};
 use crate::report::published::{Insert, published};
 use crate::results::Results;
@@ -74,6 +74,8 @@ pub(super) fn summary(results: &Results) -> Summary {
             ],
             rows,
         }],
+        charts: chart(&plot).into_iter().collect(),
+        headlines: headline(results, &tried).into_iter().collect(),
         plots: vec![Section {
             name: "insert_plot",
             title: "Inserts",
@@ -87,7 +89,6 @@ pub(super) fn summary(results: &Results) -> Summary {
             ],
             rows: plot,
         }],
-        charts: vec![chart()],
         conclusions,
     }
 }
@@ -147,24 +148,58 @@ fn open_loop(results: &Results, setting: &str) -> Option<String> {
     ))
 }
 
-fn chart() -> Chart {
-    let line = |label, column| Series { label, column, unit: Unit::Count, line: false, logarithmic: true };
-    Chart {
-        title: "Inserts a second by connections",
-        note: "innodb_flush_log_at_trx_commit and sync_binlog; the published figures on 4 cores and a hard disk."
-            .to_owned(),
-        section: "insert_plot",
-        level: None,
-        x: &["connections"],
-        x_unit: None,
-        axis: "a second",
-        series: vec![
-            line("flush 1, sync 1", "flush_1_sync_1"),
-            line("flush 2, sync 0", "flush_2_sync_0"),
-            line("flush 0, sync 0", "flush_0_sync_0"),
-            line("published, flush 1", "published_1"),
-            line("published, flush 2", "published_2"),
-        ],
-        top: 16,
-    }
+/// The most, of all settings.
+fn headline(results: &Results, tried: &[u32]) -> Option<String> {
+    let rates = SETTINGS.into_iter().flat_map(|setting| {
+        tried.iter().filter_map(move |threads| Some((setting, *threads, tps(results, setting, *threads)?)))
+    });
+    let (setting, threads, most) = rates.max_by(|one, other| one.2.total_cmp(&other.2))?;
+    let connections = if threads == 1 { "connection" } else { "connections" };
+    Some(format!(
+        "At most {} inserts a second, with {threads} {connections} and {setting}",
+        Unit::Count.text(most)
+    ))
+}
+
+/// How the rate grows with connections: each line in percent of its own best, since machines differ by far more.
+fn chart(plot: &[Vec<Cell>]) -> Option<Card> {
+    const LINES: [(&str, Paint); 5] = [
+        ("flush 1, sync 1", Paint::First),
+        ("flush 2, sync 0", Paint::Second),
+        ("flush 0, sync 0", Paint::Third),
+        ("published, flush 1", Paint::Elsewhere),
+        ("published, flush 2", Paint::Quiet),
+    ];
+    let number = |cell: &Cell| match cell {
+        Cell::Number(number) => Some(*number as f64),
+        Cell::Decimal(units, places) => Some(*units as f64 / 10f64.powi((*places).into())),
+        Cell::Text(_) | Cell::Null => None,
+    };
+    let lines = LINES.into_iter().enumerate().filter_map(|(place, (label, paint))| {
+        let values: Vec<Option<f64>> = plot.iter().map(|row| row.get(place + 1).and_then(number)).collect();
+        let most = values.iter().flatten().copied().fold(0.0, f64::max);
+        let percent = |value: f64| 100.0 * value / most;
+        (most > 0.0).then(|| Line {
+            series: Series::new(format!("{label}: at most {}/s", Unit::Count.text(most)), paint),
+            values: values.into_iter().map(|value| value.map(percent)).collect(),
+        })
+    });
+    let at = plot.iter().filter_map(|row| row.first().map(|threads| threads.for_people()));
+    let lines = Lines {
+        unit: Unit::Percent,
+        at: at.collect(),
+        lines: lines.collect(),
+        is_filled: false,
+        has_dots: true,
+        full: 100.0,
+    };
+    (!lines.lines.is_empty()).then(|| Card {
+        is_wide: true,
+        ..card(
+            "Inserts a second by connections, in percent of each line's best",
+            "By innodb_flush_log_at_trx_commit and sync_binlog. The study had 4 cores and a hard disk: compare where the lines \
+             bend, not how high they are.",
+            Chart::Lines(lines),
+        )
+    })
 }

@@ -1,9 +1,9 @@
 //! What levels save and cost.
 
-use binlogz_figures::{Cell, Chart, Section, Series};
+use binlogz_figures::{Bar, BarRow, Bars, Card, Cell, Chart, Paint, Section, Series, Unit};
 
-use super::Summary;
 use super::figures::{Repeats, difference_percent, optional};
+use super::{Summary, bar_row, card, percent_bars, share};
 use crate::report::published::{Level, published};
 use crate::results::Results;
 
@@ -23,13 +23,17 @@ struct Figures {
 pub(super) fn summary(results: &Results) -> Summary {
     let study = &published().levels;
     let (mut rows, mut plots) = (Vec::new(), [Vec::new(), Vec::new()]);
+    let (mut charts, mut headlines) = (Vec::new(), Vec::new());
     for ((place, step), plot) in STEPS.into_iter().enumerate().zip(&mut plots) {
         let plain = Repeats::of(results, "levels", "off", step).bytes();
+        let (mut sizes, mut times) = (Vec::new(), Vec::new());
         for published in &study.rows {
             let figures = figures(results, step, published.level);
             if figures.bytes.is_none() && figures.zstd.is_none() {
                 continue;
             }
+            sizes.push(sizes_of(place, published, &figures, plain));
+            times.push(times_of(published.level, &figures));
             rows.push(row(step, place, published, &figures, plain));
             plot.push(vec![
                 u64::from(published.level).into(),
@@ -39,7 +43,11 @@ pub(super) fn summary(results: &Results) -> Summary {
                 optional(figures.cpu, 2),
             ]);
         }
+        if !sizes.is_empty() {
+            charts.extend([size_chart(step, sizes), time_chart(step, times)]);
+        }
     }
+    headlines.extend(STEPS.iter().filter_map(|step| conclusions(results, step).pop()));
     let mut conclusions: Vec<String> = STEPS.iter().flat_map(|step| conclusions(results, step)).collect();
     conclusions.push(format!("Published figures: {}. {}", study.source, study.note));
     let [load, oltp] = plots;
@@ -66,7 +74,8 @@ pub(super) fn summary(results: &Results) -> Summary {
             Section { name: "levels_load_plot", title: "Load", columns: PLOT, rows: load },
             Section { name: "levels_oltp_plot", title: "OLTP", columns: PLOT, rows: oltp },
         ],
-        charts: vec![chart("Levels: load", "levels_load_plot"), chart("Levels: OLTP", "levels_oltp_plot")],
+        charts,
+        headlines: headlines.into_iter().map(|line: String| line.trim_end_matches('.').to_owned()).collect(),
         conclusions,
     }
 }
@@ -125,21 +134,48 @@ fn conclusions(results: &Results, step: &str) -> Vec<String> {
     said
 }
 
-fn chart(title: &'static str, section: &'static str) -> Chart {
-    Chart {
-        title,
-        note: "Bytes by the server, and of the plain file by zstd as a whole; the server's seconds."
-            .to_owned(),
-        section,
-        level: None,
-        x: &["level"],
-        x_unit: None,
-        axis: "",
-        series: vec![
-            Series::bytes("by the server", "bytes"),
-            Series::bytes("whole file by zstd", "zstd_file_bytes"),
-            Series::seconds(),
+/// The plain logs of the study, which are those of its measurements of space.
+fn published_plain(place: usize) -> Option<f64> {
+    let workload = if place == 0 { "load employees" } else { "sysbench run" };
+    let row = published().space.rows.iter().find(|row| row.workload == workload);
+    row.map(|row| row.plain as f64)
+}
+
+fn sizes_of(place: usize, published: &Level, figures: &Figures, plain: Option<f64>) -> BarRow {
+    let known = if place == 0 { published.load } else { published.oltp };
+    let zstd = figures.zstd.map(|(bytes, _)| bytes as f64);
+    bar_row(
+        &format!("level {}", published.level),
+        "",
+        [
+            share(0, figures.bytes, plain, Unit::Bytes),
+            share(1, zstd, plain, Unit::Bytes),
+            share(2, Some(known as f64), published_plain(place), Unit::Bytes),
         ],
-        top: 8,
-    }
+    )
+}
+
+fn times_of(level: u8, figures: &Figures) -> BarRow {
+    let bars = [figures.seconds, figures.cpu].into_iter().enumerate();
+    bar_row(&format!("level {level}"), "", bars.map(|(series, seconds)| Some(Bar::new(series, seconds?))))
+}
+
+fn size_chart(step: &str, rows: Vec<BarRow>) -> Card {
+    let series = [
+        ("by the server, here", Paint::First),
+        ("whole file by zstd, here", Paint::Third),
+        ("by the server, published", Paint::Elsewhere),
+    ];
+    card(
+        &format!("Levels, {step}: size in percent of the plain log"),
+        "Each in percent of its own plain log. In the study's server the level had no effect.",
+        percent_bars(&series, rows),
+    )
+}
+
+fn time_chart(step: &str, rows: Vec<BarRow>) -> Card {
+    let series =
+        vec![Series::new("time it took", Paint::Second), Series::new("processor time", Paint::Fourth)];
+    let bars = Bars { unit: Unit::Seconds, series, rows, full: 0.0 };
+    card(&format!("Levels, {step}: what they cost"), "Of the server, for the whole step.", Chart::Bars(bars))
 }

@@ -10,7 +10,7 @@ mod space;
 mod steps;
 mod updates;
 
-use binlogz_figures::{Chart, Section};
+use binlogz_figures::{Bar, BarRow, Bars, Card, Chart, Paint, Section, Series, Unit};
 
 use crate::results::Results;
 
@@ -21,7 +21,9 @@ pub(crate) struct Summary {
     pub(crate) tables: Vec<Section>,
     /// Data of the charts.
     pub(crate) plots: Vec<Section>,
-    pub(crate) charts: Vec<Chart>,
+    pub(crate) charts: Vec<Card>,
+    /// What the figures come to, in a sentence.
+    pub(crate) headlines: Vec<String>,
     /// Sentences, computed from the figures.
     pub(crate) conclusions: Vec<String>,
 }
@@ -31,6 +33,7 @@ impl Summary {
         self.tables.extend(other.tables);
         self.plots.extend(other.plots);
         self.charts.extend(other.charts);
+        self.headlines.extend(other.headlines);
         self.conclusions.extend(other.conclusions);
     }
 }
@@ -55,4 +58,39 @@ pub(crate) fn summary(results: &Results) -> Summary {
     }
     summary.tables.push(steps::section(results));
     summary
+}
+
+fn card(title: &str, note: &str, chart: Chart) -> Card {
+    Card { title: title.to_owned(), note: note.to_owned(), is_wide: false, chart }
+}
+
+/// Bars in percent of what is the same on every machine: so that ours and published ones have one scale.
+fn percent_bars(series: &[(&str, Paint)], rows: Vec<BarRow>) -> Chart {
+    let series = series.iter().map(|(label, paint)| Series::new(*label, *paint)).collect();
+    Chart::Bars(Bars { unit: Unit::Percent, series, rows, full: 100.0 })
+}
+
+fn bar_row(label: &str, detail: &str, bars: impl IntoIterator<Item = Option<Bar>>) -> BarRow {
+    BarRow {
+        label: label.to_owned(),
+        detail: detail.to_owned(),
+        is_chosen: false,
+        bars: bars.into_iter().flatten().collect(),
+    }
+}
+
+/// A bar of one figure in percent of another, with the figure beside it.
+fn share(series: usize, figure: Option<f64>, of: Option<f64>, unit: Unit) -> Option<Bar> {
+    let (figure, of) = (figure?, of.filter(|of| *of > 0.0)?);
+    Some(Bar { more: unit.text(figure), ..Bar::new(series, 100.0 * figure / of) })
+}
+
+/// A range of percentages, or the only one.
+fn range(values: &[f64]) -> Option<String> {
+    let low = values.iter().copied().reduce(f64::min)?;
+    let high = values.iter().copied().reduce(f64::max)?;
+    Some(match (low.round(), high.round()) {
+        (low, high) if low == high => format!("{low:.0} %"),
+        (low, high) => format!("{low:.0} to {high:.0} %"),
+    })
 }

@@ -1,9 +1,9 @@
 //! What a reader of the binary log receives while a large table is updated.
 
-use binlogz_figures::{Cell, Chart, Section, Series, Unit};
+use binlogz_figures::{Bar, BarRow, Card, Cell, Paint, Section, Unit};
 
-use super::Summary;
 use super::figures::{Repeats, difference_percent, optional};
+use super::{Summary, bar_row, card, percent_bars, share};
 use crate::load::work::text_rows;
 use crate::report::published::published;
 use crate::results::Results;
@@ -75,32 +75,8 @@ pub(super) fn summary(results: &Results) -> Summary {
             columns: &["cores", "compression", "wire_bytes_per_row_change", "server_cpu_us_per_row_change"],
             rows: plot,
         }],
-        charts: vec![Chart {
-            title: "Bytes on the wire by row change",
-            note: "And the server's processor time, by processors it may use and compression.".to_owned(),
-            section: "network_plot",
-            level: None,
-            x: &["cores", "compression"],
-            x_unit: None,
-            axis: "",
-            series: vec![
-                Series {
-                    label: "bytes on the wire",
-                    column: "wire_bytes_per_row_change",
-                    unit: Unit::Bytes,
-                    line: false,
-                    logarithmic: false,
-                },
-                Series {
-                    label: "processor time",
-                    column: "server_cpu_us_per_row_change",
-                    unit: Unit::Microseconds,
-                    line: true,
-                    logarithmic: false,
-                },
-            ],
-            top: 8,
-        }],
+        charts: vec![chart(results)],
+        headlines: ["all", "1"].into_iter().find_map(|cores| headline(results, cores)).into_iter().collect(),
         conclusions,
     }
 }
@@ -123,11 +99,58 @@ fn figures(results: &Results, setting: &str) -> Option<Figures> {
     })
 }
 
-fn conclusion(results: &Results, cores: &str) -> Option<String> {
-    let [off, on] = ["off", "on"].map(|compression| {
+/// What compression does to the network.
+fn headline(results: &Results, cores: &str) -> Option<String> {
+    let [off, on] = both(results, cores);
+    let change = difference_percent(on?.wire_bytes?, off?.wire_bytes?);
+    Some(format!("Compression changes the bytes on the wire by {change:+.0} % for each row change"))
+}
+
+/// Without compression, and with it.
+fn both(results: &Results, cores: &str) -> [Option<Figures>; 2] {
+    ["off", "on"].map(|compression| {
         let known = SETTINGS.iter().find(|(_, known, is)| *known == cores && *is == compression);
         known.and_then(|(setting, ..)| figures(results, setting))
-    });
+    })
+}
+
+fn chart(results: &Results) -> Card {
+    let mut rows: Vec<BarRow> = Vec::new();
+    for (cores, label) in [("1", "1 core"), ("all", "all cores")] {
+        let [Some(off), Some(on)] = both(results, cores) else { continue };
+        let microseconds = |time: Option<f64>| time.map(|time| time / 1e6);
+        rows.push(bar_row(
+            label,
+            "",
+            [
+                share(0, on.wire_bytes, off.wire_bytes, Unit::Bytes),
+                share(1, microseconds(on.cpu_us), microseconds(off.cpu_us), Unit::Seconds),
+            ],
+        ));
+    }
+    let per_file = |compression: &str| {
+        let row = published().network.rows.iter().find(|row| row.compression == compression);
+        row.map(|row| FILE_BYTES / row.row_changes_per_file as f64)
+    };
+    let known = share(2, per_file("on"), per_file("off"), Unit::Bytes);
+    rows.push(bar_row("published", "of the log", [known.map(|bar| Bar { series: 2, ..bar })]));
+    let series = [
+        ("bytes on the wire, here", Paint::First),
+        ("processor time, here", Paint::Second),
+        ("bytes of the log, published", Paint::Elsewhere),
+    ];
+    Card {
+        is_wide: true,
+        ..card(
+            "A row change, in percent of one without compression",
+            "What a reader of the log receives, and what it costs the server, by processors that the server may use.",
+            percent_bars(&series, rows),
+        )
+    }
+}
+
+fn conclusion(results: &Results, cores: &str) -> Option<String> {
+    let [off, on] = both(results, cores);
     let (off, on) = (off?, on?);
     let wire = difference_percent(on.wire_bytes?, off.wire_bytes?);
     let cpu = on.cpu_us.zip(off.cpu_us).map_or_else(String::new, |(on, off)| {

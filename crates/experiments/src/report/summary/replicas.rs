@@ -1,9 +1,9 @@
 //! Which replicas can follow a source that compresses.
 
-use binlogz_figures::{Chart, Section, Series, Unit};
+use binlogz_figures::{Bar, Card, Paint, Section};
 
-use super::Summary;
 use super::figures::optional;
+use super::{Summary, bar_row, card, percent_bars};
 use crate::results::Results;
 
 /// What the study of 2020-05 found.
@@ -54,24 +54,35 @@ pub(super) fn summary(results: &Results) -> Summary {
             rows,
         }],
         plots: Vec::new(),
-        charts: vec![Chart {
-            title: "Rows that arrive",
-            note: "Of those that a compressing source wrote, by who follows it and what it follows."
-                .to_owned(),
-            section: "replicas",
-            level: None,
-            x: &["replica", "follows", "with"],
-            x_unit: None,
-            axis: "rows",
-            series: vec![Series {
-                label: "rows",
-                column: "rows_percent",
-                unit: Unit::Percent,
-                line: false,
-                logarithmic: false,
-            }],
-            top: 24,
-        }],
+        charts: vec![chart(results)],
+        headlines: vec![headline(results)],
         conclusions,
+    }
+}
+
+fn headline(results: &Results) -> String {
+    let of_source = || results.replicas.iter().filter(|replica| replica.follows == "source");
+    let works = of_source().filter(|replica| replica.outcome == "works").count();
+    format!("{works} of {} replicas and readers follow a source that compresses", of_source().count())
+}
+
+/// Rows that arrive, by what is followed.
+fn chart(results: &Results) -> Card {
+    let rows = results.replicas.iter().map(|replica| {
+        let with = match replica.with.as_str() {
+            "" => String::new(),
+            with => format!(" with {with}"),
+        };
+        let bar =
+            replica.rows_percent.map(|percent| Bar { more: replica.outcome.clone(), ..Bar::new(0, percent) });
+        bar_row(&format!("{}{with}", replica.replica), &format!("follows {}", replica.follows), [bar])
+    });
+    Card {
+        is_wide: true,
+        ..card(
+            "Rows that arrive",
+            "Of those that a compressing source wrote, by who follows it and what it follows.",
+            percent_bars(&[("rows", Paint::First)], rows.collect()),
+        )
     }
 }

@@ -1,9 +1,9 @@
 //! What compression and encryption save, by workload.
 
-use binlogz_figures::{Cell, Chart, Section, Series};
+use binlogz_figures::{BarRow, Card, Cell, Paint, Section, Unit};
 
-use super::Summary;
 use super::figures::{Repeats, difference_percent, optional};
+use super::{Summary, bar_row, card, percent_bars, range, share};
 use crate::report::published::{Space, published};
 use crate::results::Results;
 
@@ -16,6 +16,7 @@ const ZSTD: &str = "plain, by zstd -3";
 pub(super) fn summary(results: &Results) -> Summary {
     let study = &published().space;
     let (mut rows, mut plot, mut conclusions) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut bars, mut saved) = (Vec::new(), Vec::new());
     for published in &study.rows {
         let repeats = |setting| Repeats::of(results, "space", setting, &published.workload);
         let plain = repeats(PLAIN).bytes();
@@ -45,7 +46,9 @@ pub(super) fn summary(results: &Results) -> Summary {
             published.plain.into(),
             published.compressed.into(),
         ]);
+        bars.push(bars_of(published, plain, compressed, zstd));
         if let (Some(plain), Some(compressed)) = (plain, compressed) {
+            saved.push((1.0 - compressed / plain) * 100.0);
             conclusions.push(conclusion(&published.workload, plain, compressed, zstd));
         }
     }
@@ -72,7 +75,11 @@ pub(super) fn summary(results: &Results) -> Summary {
             columns: &["workload", "plain", "compressed", "zstd", "published_plain", "published_compressed"],
             rows: plot,
         }],
-        charts: vec![chart()],
+        charts: vec![chart(bars)],
+        headlines: range(&saved)
+            .map(|saved| format!("Compression saves {saved} of the binary log, by workload"))
+            .into_iter()
+            .collect(),
         conclusions,
     }
 }
@@ -119,22 +126,32 @@ fn conclusion(workload: &str, plain: f64, compressed: f64, zstd: Option<f64>) ->
     text
 }
 
-fn chart() -> Chart {
-    Chart {
-        title: "Space by workload",
-        note: "Bytes of binary log; the published ones at scale 1.".to_owned(),
-        section: "space_plot",
-        level: None,
-        x: &["workload"],
-        x_unit: None,
-        axis: "",
-        series: vec![
-            Series::bytes("plain", "plain"),
-            Series::bytes("compressed", "compressed"),
-            Series::bytes("plain by zstd -3", "zstd"),
-            Series::bytes("published plain", "published_plain"),
-            Series::bytes("published compressed", "published_compressed"),
+fn bars_of(published: &Space, plain: Option<f64>, compressed: Option<f64>, zstd: Option<f64>) -> BarRow {
+    let of = Some(published.plain as f64);
+    let detail = plain.map_or_else(String::new, |plain| format!("plain: {}", Unit::Bytes.text(plain)));
+    bar_row(
+        &published.workload,
+        &detail,
+        [
+            share(0, compressed, plain, Unit::Bytes),
+            share(1, zstd, plain, Unit::Bytes),
+            share(2, Some(published.compressed as f64), of, Unit::Bytes),
         ],
-        top: 8,
+    )
+}
+
+fn chart(rows: Vec<BarRow>) -> Card {
+    let series = [
+        ("compressed, here", Paint::First),
+        ("plain file by zstd -3, here", Paint::Third),
+        ("compressed, published", Paint::Elsewhere),
+    ];
+    Card {
+        is_wide: true,
+        ..card(
+            "Space by workload, in percent of the plain log",
+            "Each measurement in percent of its own plain log, since the published ones are at scale 1. Less is better.",
+            percent_bars(&series, rows),
+        )
     }
 }

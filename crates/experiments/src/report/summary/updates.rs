@@ -1,9 +1,9 @@
 //! Small and large updates.
 
-use binlogz_figures::{Cell, Chart, Section, Series};
+use binlogz_figures::{Cell, Paint, Section, Unit};
 
-use super::Summary;
 use super::figures::Repeats;
+use super::{Summary, bar_row, card, percent_bars, share};
 use crate::report::published::published;
 use crate::results::Results;
 
@@ -13,7 +13,9 @@ const STEPS: [&str; 2] = ["one row", "1,001 rows"];
 pub(super) fn summary(results: &Results) -> Summary {
     let study = &published().updates;
     let (mut rows, mut plot, mut conclusions) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut sizes, mut times_taken, mut headlines) = (Vec::new(), Vec::new(), Vec::new());
     for step in STEPS {
+        let published_off = study.rows.iter().find(|row| row.updates == step && row.setting == "off");
         let off = Repeats::of(results, "updates", "off", step);
         for setting in SETTINGS {
             let repeats = Repeats::of(results, "updates", setting, step);
@@ -35,6 +37,29 @@ pub(super) fn summary(results: &Results) -> Summary {
                     .and_then(|known| known.slip.as_deref())
                     .map_or(Cell::Null, |slip| format!("slip: {slip}").into()),
             ]);
+            let label = format!("{step}, {setting}");
+            let seconds_of = |seconds: Option<f64>, of, series| share(series, seconds, of, Unit::Seconds);
+            sizes.push(bar_row(
+                &label,
+                "",
+                [
+                    share(0, Some(bytes), off.bytes(), Unit::Bytes),
+                    share(
+                        1,
+                        known.map(|known| known.bytes as f64),
+                        published_off.map(|off| off.bytes as f64),
+                        Unit::Bytes,
+                    ),
+                ],
+            ));
+            times_taken.push(bar_row(
+                &label,
+                "",
+                [
+                    seconds_of(Some(seconds), off.seconds(), 0),
+                    seconds_of(known.map(|known| known.seconds), published_off.map(|off| off.seconds), 1),
+                ],
+            ));
             plot.push(vec![
                 step.into(),
                 setting.into(),
@@ -44,6 +69,11 @@ pub(super) fn summary(results: &Results) -> Summary {
             if setting != "off"
                 && let (Some(of_off), Some(times)) = (of_off, times)
             {
+                if step == STEPS[1] {
+                    headlines.push(format!(
+                        "Updates of {step} at {setting} need {of_off:.0} % of the bytes, in {times:.1} × the time"
+                    ));
+                }
                 conclusions.push(format!(
                     "Updates of {step} at {setting}: {of_off:.1} % of the bytes without compression, in {times:.2} × the time."
                 ));
@@ -75,17 +105,20 @@ pub(super) fn summary(results: &Results) -> Summary {
             columns: &["updates", "setting", "bytes", "seconds"],
             rows: plot,
         }],
-        charts: vec![Chart {
-            title: "Updates",
-            note: "Bytes and seconds of the same updates; one row each, and 1,001 rows each.".to_owned(),
-            section: "updates_plot",
-            level: None,
-            x: &["updates", "setting"],
-            x_unit: None,
-            axis: "",
-            series: vec![Series::bytes("bytes", "bytes"), Series::seconds()],
-            top: 8,
-        }],
+        charts: vec![
+            card(
+                "Updates: size in percent of the log without compression",
+                "One row in each statement, and 1,001. The study's log without compression is its last file alone in the \
+                 second case, so that its percentages are too high there.",
+                percent_bars(&[("here", Paint::First), ("published", Paint::Elsewhere)], sizes),
+            ),
+            card(
+                "Updates: time in percent of that without compression",
+                "More is slower.",
+                percent_bars(&[("here", Paint::Second), ("published", Paint::Elsewhere)], times_taken),
+            ),
+        ],
+        headlines,
         conclusions,
     }
 }

@@ -323,6 +323,7 @@ impl<'a> Receiving<'a> {
             spool,
             offset: end.offset,
             context: head.context(),
+            generation: head.generation(),
             announced: head.announces_payloads(),
             gtids: std::mem::take(&mut self.gtids),
             transactions: std::mem::take(&mut self.transactions),

@@ -1,4 +1,5 @@
-//! Collations that only MySQL 8.0 and later have, replaced in events for older replicas.
+//! Collations that only MySQL 8.0 and later have, and other words of its statements, replaced in events for older
+//! replicas.
 //!
 //! ```text
 //! event                            what names a collation
@@ -13,26 +14,46 @@
 //! replaced by one that is no longer ([`names`]), padded with spaces. So this needs no form with files and positions
 //! of its own: a replica resumes in the same file at the same position, translated or not. If we can't be certain of
 //! a name, we refuse it, and the dump ends before that event.
+//!
+//! From 8.0.21 on, CREATE TABLE … SELECT is one transaction: BEGIN, CREATE TABLE … START TRANSACTION, the rows. Older
+//! servers don't know that option, so it becomes spaces; for them CREATE TABLE ends the transaction, and the rows are
+//! their own. MySQL refuses that, also without GTIDs (error 1778), so there the dump ends before it. MariaDB does it.
+//!
+//! MariaDB's JSON is a text. It stops at rows with MySQL's JSON and says nothing of it, so the dump ends before them.
 
 mod names;
 mod statement;
 
 use binlogz_binlog::event::{
-    ExecuteLoadQueryEvent, QueryEvent, StatusVariable, StatusVariables, UserVarEvent, UserVarValue,
+    ColumnType, ExecuteLoadQueryEvent, QueryEvent, StatusVariable, StatusVariables, TableMapEvent,
+    UserVarEvent, UserVarValue,
 };
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventType};
 
 use names::{StandIn, number_for, stand_in};
-use statement::{SqlMode, named_collations};
+use statement::{SqlMode, named_collations, transaction_option};
+
+/// Since 5.1.4, whatever the log says.
+const TABLE_MAP_POST_HEADER: u8 = 8;
+
+const NO_END: &str = "a text or comment of the statement has no end";
 
 /// Client character sets in which one byte of a character may look like a quote or a backslash: big5, sjis, gbk,
 /// cp932, gb18030.
 const TRICKY_CHARSETS: [u16; 11] = [1, 84, 13, 88, 28, 87, 95, 96, 248, 249, 250];
 
-/// Whether an event may name a collation.
-pub(crate) fn may_name_collations(event_type: EventType) -> bool {
+/// An older server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Older {
+    Mysql,
+    Mariadb,
+}
+
+/// Whether an event may have what such a server does not know.
+pub(crate) fn may_be_unknown(event_type: EventType, older: Older) -> bool {
     [EventType::QUERY, EventType::EXECUTE_LOAD_QUERY, EventType::USER_VAR].contains(&event_type)
+        || (event_type == EventType::TABLE_MAP && older == Older::Mariadb)
 }
 
 /// Returns the event, of the same length, with collations that older servers know; `None` if it needs no change. A
@@ -40,17 +61,24 @@ pub(crate) fn may_name_collations(event_type: EventType) -> bool {
 ///
 /// # Errors
 ///
-/// Why we can't tell which collations the statement names.
-pub(crate) fn for_older(event: &[u8], checksum: ChecksumAlgorithm) -> Result<Option<Vec<u8>>, String> {
+/// Why we can't tell which collations the statement names, or why older servers can't have it.
+pub(crate) fn for_older(
+    event: &[u8],
+    checksum: ChecksumAlgorithm,
+    older: Older,
+) -> Result<Option<Vec<u8>>, String> {
     let Ok(frame) = EventFrame::from_bytes(event, checksum.size()) else { return Ok(None) };
     let is_damaged = frame.stored_checksum().is_some_and(|stored| stored != frame.computed_checksum());
     if is_damaged {
         return Ok(None);
     }
     let body = match frame.event_type() {
-        EventType::QUERY => QueryEvent::decode(frame.body()).ok().map(|event| query(&event)),
+        EventType::QUERY => QueryEvent::decode(frame.body()).ok().map(|event| query(&event, older)),
         EventType::EXECUTE_LOAD_QUERY => {
-            ExecuteLoadQueryEvent::decode(frame.body()).ok().map(|event| load(&event))
+            ExecuteLoadQueryEvent::decode(frame.body()).ok().map(|event| load(&event, older))
+        }
+        EventType::TABLE_MAP => {
+            TableMapEvent::decode(frame.body(), TABLE_MAP_POST_HEADER).ok().map(|event| without_json(&event))
         }
         EventType::USER_VAR => UserVarEvent::decode(frame.body()).ok().map(|event| Ok(user_variable(&event))),
         _ => None,
@@ -62,21 +90,25 @@ pub(crate) fn for_older(event: &[u8], checksum: ChecksumAlgorithm) -> Result<Opt
         .filter(|translated| translated.len() == event.len() && translated != event))
 }
 
-fn query(event: &QueryEvent<'_>) -> Result<Option<Vec<u8>>, String> {
-    with_older_names(event, |event| event.encode().ok())
+fn query(event: &QueryEvent<'_>, older: Older) -> Result<Option<Vec<u8>>, String> {
+    with_older_names(event, older, |event| event.encode().ok())
 }
 
-fn load(event: &ExecuteLoadQueryEvent<'_>) -> Result<Option<Vec<u8>>, String> {
-    with_older_names(&event.query, |query| ExecuteLoadQueryEvent { query: *query, ..*event }.encode().ok())
+fn load(event: &ExecuteLoadQueryEvent<'_>, older: Older) -> Result<Option<Vec<u8>>, String> {
+    with_older_names(&event.query, older, |query| {
+        ExecuteLoadQueryEvent { query: *query, ..*event }.encode().ok()
+    })
 }
 
 fn with_older_names(
     event: &QueryEvent<'_>,
+    older: Older,
     encode: impl Fn(&QueryEvent<'_>) -> Option<Vec<u8>>,
 ) -> Result<Option<Vec<u8>>, String> {
     let mut statement = event.statement.to_vec();
     let session = Session::of(event.status_variables);
     session.replace_names(&mut statement)?;
+    session.without_transaction_option(&mut statement, older)?;
     let Some(variables) = older_variables(event.status_variables) else { return Ok(None) };
     let status_variables = StatusVariables(&variables);
     Ok(encode(&QueryEvent { status_variables, statement: &statement, ..*event }))
@@ -102,6 +134,14 @@ fn older_variables(variables: StatusVariables<'_>) -> Option<Vec<u8>> {
         variable.encode(&mut bytes).ok()?;
     }
     Some(bytes)
+}
+
+fn without_json(event: &TableMapEvent<'_>) -> Result<Option<Vec<u8>>, String> {
+    if !event.column_types.contains(&ColumnType::JSON.0) {
+        return Ok(None);
+    }
+    let [database, table] = [event.database, event.table].map(String::from_utf8_lossy);
+    Err(format!("{database}.{table} has a column of type JSON, whose rows MariaDB does not know"))
 }
 
 fn user_variable(event: &UserVarEvent<'_>) -> Option<Vec<u8>> {
@@ -130,12 +170,33 @@ impl Session {
         session
     }
 
+    fn without_transaction_option(&self, statement: &mut [u8], older: Older) -> Result<(), String> {
+        let option = transaction_option(statement, self.mode)
+            .ok_or_else(|| format!("{NO_END}: its options can't be told"))?;
+        let Some(place) = option.and_then(|range| statement.get_mut(range)) else { return Ok(()) };
+        if TRICKY_CHARSETS.contains(&self.client) {
+            return Err(format!("{} where its options are", self.not_told()));
+        }
+        if older == Older::Mysql {
+            return Err("a CREATE TABLE ... SELECT is one transaction since 8.0.21, which MySQL before that can't apply: \
+                        CREATE TABLE and INSERT ... SELECT would be two"
+                .into());
+        }
+        place.fill(b' ');
+        Ok(())
+    }
+
+    /// Of a character set in which quotes may be part of characters.
+    fn not_told(&self) -> String {
+        format!("the statement's character set (that of collation {}) does not let us tell", self.client)
+    }
+
     fn replace_names(&self, statement: &mut [u8]) -> Result<(), String> {
         if !names::may_be_in(statement) {
             return Ok(());
         }
         let found = named_collations(statement, self.mode)
-            .ok_or("a text or comment of the statement has no end: its collations can't be told")?;
+            .ok_or_else(|| format!("{NO_END}: its collations can't be told"))?;
         for named in found {
             let name = statement.get(named.name.clone()).unwrap_or_default();
             let name = String::from_utf8_lossy(name).into_owned();
@@ -145,10 +206,7 @@ impl Session {
                     return Err(format!("servers before 8.0 have nothing like collation {name}"));
                 }
                 StandIn::Is(_) if TRICKY_CHARSETS.contains(&self.client) => {
-                    return Err(format!(
-                        "the statement's character set (that of collation {}) does not let us tell where it names {name}",
-                        self.client
-                    ));
+                    return Err(format!("{} where it names {name}", self.not_told()));
                 }
                 StandIn::Is(older) => {
                     named.write(statement, &older).ok_or_else(|| format!("{older} is longer than {name}"))?;
@@ -162,12 +220,15 @@ impl Session {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use binlogz_binlog::event::UserVarType;
+    use binlogz_binlog::event::{Bitmap, OptionalMetadata, TableId, TableMapFlags, UserVarType};
     use binlogz_binlog::{EventHeader, HeaderFlags};
 
     use super::*;
 
     const CRC32: ChecksumAlgorithm = ChecksumAlgorithm::CRC32;
+    fn for_older(event: &[u8], checksum: ChecksumAlgorithm) -> Result<Option<Vec<u8>>, String> {
+        super::for_older(event, checksum, Older::Mariadb)
+    }
 
     fn event(event_type: EventType, body: &[u8], checksum: ChecksumAlgorithm) -> Vec<u8> {
         let header = EventHeader {
@@ -271,6 +332,43 @@ mod tests {
         let error = translated("CREATE TABLE t (a TEXT) COLLATE utf8mb4_0900_bin", 28).unwrap_err();
         assert!(error.starts_with("the statement's character set"), "{error}");
         assert!(translated("CREATE TABLE t (a TEXT) COLLATE gbk_bin", 28).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_table_of_a_select_is_no_longer_one_transaction() {
+        let statement = |option: &str| format!("CREATE TABLE `a`.`u` (\n  `id` int NOT NULL\n) {option}");
+        let atomic = query_of(&variables(45, 45), &statement("START TRANSACTION"), CRC32);
+        let older = query_of(&variables(45, 45), &statement(&" ".repeat(17)), CRC32);
+        assert_eq!(for_older(&atomic, CRC32), Ok(Some(older)));
+        let error = super::for_older(&atomic, CRC32, Older::Mysql).unwrap_err();
+        assert!(error.contains("MySQL before that can't apply"), "{error}");
+        let usual = query_of(&variables(45, 45), "CREATE TABLE t (a INT)", CRC32);
+        assert_eq!(super::for_older(&usual, CRC32, Older::Mysql), Ok(None));
+        let tricky = query_of(&variables(28, 45), &statement("START TRANSACTION"), CRC32);
+        assert!(for_older(&tricky, CRC32).unwrap_err().starts_with("the statement's character set"));
+    }
+
+    #[test]
+    fn mariadb_is_not_sent_json() {
+        let table = |types: &'static [u8], metadata: &'static [u8]| {
+            let map = TableMapEvent {
+                table_id: TableId(7),
+                flags: TableMapFlags::BIT_LEN_EXACT,
+                database: b"shop",
+                table: b"j",
+                column_types: types,
+                column_metadata: metadata,
+                null_bitmap: Bitmap(&[0]),
+                optional_metadata: OptionalMetadata(&[]),
+            };
+            event(EventType::TABLE_MAP, &map.encode(TABLE_MAP_POST_HEADER).unwrap(), CRC32)
+        };
+        let json = table(&[ColumnType::LONG.0, ColumnType::JSON.0], &[4]);
+        let error = super::for_older(&json, CRC32, Older::Mariadb).unwrap_err();
+        assert!(error.starts_with("shop.j has a column of type JSON"), "{error}");
+        let others = table(&[ColumnType::LONG.0, ColumnType::BLOB.0], &[4]);
+        assert_eq!(super::for_older(&others, CRC32, Older::Mariadb), Ok(None));
+        assert!(!may_be_unknown(EventType::TABLE_MAP, Older::Mysql));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Finds the collations that a statement names: after COLLATE, outside of string literals and comments.
+//! Finds what older servers don't know in a statement: the collations that it names, after COLLATE, outside of string
+//! literals and comments; and the option START TRANSACTION of a CREATE TABLE.
 //!
 //! Text in a version comment (`/*!80016 … */`) counts, since some servers execute it. Names in string literals don't:
 //! they are data, or a statement that a routine builds, whose effect is logged separately.
@@ -79,6 +80,48 @@ pub(super) fn named_collations(statement: &[u8], mode: SqlMode) -> Option<Vec<Na
         (expected, in_name) = (false, false);
     }
     Some(found)
+}
+
+/// What servers from 8.0.21 on append to the CREATE TABLE of a CREATE TABLE … SELECT, whose rows follow it in its
+/// transaction; `None` if a string or comment is unterminated.
+#[allow(clippy::option_option)] // as above
+pub(super) fn transaction_option(statement: &[u8], mode: SqlMode) -> Option<Option<Range<usize>>> {
+    const OPTION: [&[u8]; 2] = [b"START", b"TRANSACTION"];
+    // As the server writes it: few statements are read further.
+    if !statement.windows(17).any(|window| window == b"START TRANSACTION") {
+        return Some(None);
+    }
+    let mut scanner = Scanner { statement, at: 0, mode };
+    let mut words_before = 0;
+    let (mut depth, mut start) = (0_u32, None);
+    while let Some(piece) = scanner.next()? {
+        let Piece::Word(range) = piece else {
+            match piece {
+                Piece::Symbol(b'(') => depth += 1,
+                Piece::Symbol(b')') => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            start = None;
+            continue;
+        };
+        let is =
+            |word: &[u8]| statement.get(range.clone()).is_some_and(|found| found.eq_ignore_ascii_case(word));
+        // A procedure or an event has statements of its own.
+        match words_before {
+            0 if !is(b"CREATE") => return Some(None),
+            1 if !is(b"TABLE") => return Some(None),
+            _ => words_before += 1,
+        }
+        // What follows may be the name of a table.
+        if depth == 0 && is(b"SELECT") {
+            return Some(None);
+        }
+        match start {
+            Some(start) if is(OPTION[1]) => return Some(Some(start..range.end)),
+            _ => start = (depth == 0 && is(OPTION[0])).then_some(range.start),
+        }
+    }
+    Some(None)
 }
 
 struct Scanner<'a> {
@@ -207,6 +250,35 @@ mod tests {
         for statement in ["SELECT 'a", "SELECT `a", "SELECT /* a", "SELECT 'a\\"] {
             assert_eq!(names_in(statement, 0), None, "{statement}");
         }
+    }
+
+    #[test]
+    fn a_table_may_be_created_in_a_transaction() {
+        let option = "START TRANSACTION";
+        for (statement, has) in [
+            ("CREATE TABLE `a`.`u` (\n  `start` int NOT NULL\n) START TRANSACTION", true),
+            (
+                "CREATE TABLE `u` (`id` int) ENGINE=InnoDB START TRANSACTION\n/*!50100 PARTITION BY HASH (`id`) */",
+                true,
+            ),
+            ("create table u (a int comment 'START TRANSACTION')", false),
+            ("CREATE TABLE u (a INT) COMMENT='START TRANSACTION'", false),
+            ("CREATE TABLE u (a INT) /* START TRANSACTION */", false),
+            ("CREATE TABLE u SELECT 1 FROM START TRANSACTION", false),
+            ("CREATE PROCEDURE p() BEGIN START TRANSACTION; END", false),
+            ("START TRANSACTION", false),
+        ] {
+            let found = transaction_option(statement.as_bytes(), SqlMode(0)).unwrap();
+            assert_eq!(found.map(|range| &statement[range]), has.then_some(option), "{statement}");
+        }
+        assert_eq!(
+            transaction_option(b"CREATE TABLE u (a INT) START TRANSACTION 'x", SqlMode(0)),
+            Some(Some(23..40))
+        );
+        assert_eq!(
+            transaction_option(b"CREATE TABLE u (a INT COMMENT 'x) START TRANSACTION", SqlMode(0)),
+            None
+        );
     }
 
     #[test]

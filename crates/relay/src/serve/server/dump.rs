@@ -22,6 +22,7 @@ use crate::replicas::dumps::Reader;
 use crate::serve::Server;
 use crate::serve::accounts::Entered;
 use crate::serve::last_served;
+use crate::serve::older_collations::Older;
 use crate::serve::semi_sync::SemiSync;
 use crate::serve::sender::{AHEAD_MAX, Dump, Sender, TICK, broken};
 use crate::serve::sink::EventSink;
@@ -38,6 +39,9 @@ pub(crate) struct KnownClient<'a> {
     /// The attributes that it then sent.
     pub(crate) attributes: Vec<(String, String)>,
 }
+
+/// A variable that replicas of MariaDB set before they dump.
+const MARIADB_CAPABILITY: &str = "mariadb_slave_capability";
 
 impl KnownClient<'_> {
     pub(crate) fn user(&self) -> &str {
@@ -71,7 +75,8 @@ impl KnownClient<'_> {
             sink.begin_semi_sync();
         }
         if self.account.as_ref().is_some_and(|entered| entered.account().older_collations) {
-            sink.replace_collations();
+            let is_mariadb = variables.contains_key(MARIADB_CAPABILITY);
+            sink.replace_collations(if is_mariadb { Older::Mariadb } else { Older::Mysql });
         }
         let mut sender = Sender::new(self.server, self.server.conversions.of(&kept), dump, opened, sink);
         match sender.run() {

@@ -33,19 +33,21 @@ pub struct HttpOptions {
     pub hosts: Vec<String>,
 }
 
-/// A browser reloads a page after this many seconds.
-const REFRESH: &str = "Refresh: 10\r\n";
-
 struct HttpAnswer {
     status: &'static str,
     content_type: &'static str,
     body: String,
-    more_headers: &'static str,
+    more_headers: String,
 }
 
 impl HttpAnswer {
     fn text(status: &'static str, body: impl Into<String>) -> Self {
-        HttpAnswer { status, content_type: "text/plain; charset=utf-8", body: body.into(), more_headers: "" }
+        HttpAnswer {
+            status,
+            content_type: "text/plain; charset=utf-8",
+            body: body.into(),
+            more_headers: String::new(),
+        }
     }
 
     fn bytes(&self, with_body: bool) -> Vec<u8> {
@@ -96,21 +98,24 @@ fn answer(watch: &Watch, request: &Request) -> HttpAnswer {
             status: "200 OK",
             content_type: "text/html; charset=utf-8",
             body: page::html(&status, &watch.history.samples()),
-            more_headers: REFRESH,
+            more_headers: format!("Refresh: {}\r\n", page::REFRESH_SECONDS),
         },
         "/status.json" => match serde_json::to_string_pretty(&status) {
             Ok(body) => HttpAnswer {
                 status: "200 OK",
                 content_type: "application/json",
                 body: body + "\n",
-                more_headers: "",
+                more_headers: String::new(),
             },
             Err(error) => HttpAnswer::text("500 Internal Server Error", format!("{error}\n")),
         },
         "/metrics" => match metrics::text(watch, status) {
-            Ok(body) => {
-                HttpAnswer { status: "200 OK", content_type: metrics::CONTENT_TYPE, body, more_headers: "" }
-            }
+            Ok(body) => HttpAnswer {
+                status: "200 OK",
+                content_type: metrics::CONTENT_TYPE,
+                body,
+                more_headers: String::new(),
+            },
             Err(error) => HttpAnswer::text("500 Internal Server Error", format!("{error}\n")),
         },
         "/healthz" => health(request, &status, &status.troubles),

@@ -1,5 +1,7 @@
-//! Three shapes of data that the five workloads don't have: JSON documents, UUID keys with blobs, tables of 100
-//! columns. From a fixed seed, loaded into a real server; one binlog file each.
+//! Shapes of data that the five workloads don't have: JSON documents, UUID keys with blobs, tables of 100
+//! columns; and [ten more](Shape::MORE). From fixed seeds, loaded into a real server; one binlog file each.
+
+mod more;
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,6 +13,8 @@ use crate::{IoContext, MysqlSandbox, Result, Tool, cache};
 
 /// Part of the cache key: raised when a shape changes.
 const RECIPE: u32 = 1;
+/// The same of the ten more.
+const RECIPE_MORE: u32 = 1;
 
 const SEED: u64 = 20_260_201;
 
@@ -20,7 +24,7 @@ const ROWS: u32 = 40;
 /// Columns of each type in the wide table, of which there are five.
 const COLUMNS: usize = 20;
 
-/// One of the three.
+/// One of the three, or of the ten more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Orders as JSON documents of about 500 bytes: loaded, then changed one by one.
@@ -29,11 +33,45 @@ pub enum Shape {
     Blobs,
     /// A table of 100 columns, of which most stay NULL or at their default: loaded, then changed one by one.
     Wide,
+    /// A queue table: insert, update, delete, in tiny transactions.
+    Queue,
+    /// Orders and their items, decimals, text in many languages.
+    Shop,
+    /// 200 columns of ten types, sparse updates, FULL images.
+    Mixed,
+    /// Statements beside their rows (`binlog_rows_query_log_events`).
+    RowsQuery,
+    /// UUIDs of version 7 as keys, MINIMAL images.
+    Uuids,
+    /// Devices, `DATETIME(6)` and doubles.
+    Measurements,
+    /// Addresses, user agents, JSON of 1 to 4 KB as text.
+    Audit,
+    /// Statement format.
+    Statements,
+    /// 2,000 tables of twelve definitions in 50 schemas, with partitions and DDL.
+    Tables,
+    /// JSON documents changed in parts (`PARTIAL_JSON`), and geometry.
+    PartialJson,
 }
 
 impl Shape {
-    /// All three.
+    /// The first three.
     pub const ALL: [Shape; 3] = [Shape::Documents, Shape::Blobs, Shape::Wide];
+
+    /// Ten more, which archives are measured with.
+    pub const MORE: [Shape; 10] = [
+        Shape::Queue,
+        Shape::Shop,
+        Shape::Mixed,
+        Shape::RowsQuery,
+        Shape::Uuids,
+        Shape::Measurements,
+        Shape::Audit,
+        Shape::Statements,
+        Shape::Tables,
+        Shape::PartialJson,
+    ];
 
     /// Its name in file names and tables.
     pub fn name(self) -> &'static str {
@@ -41,16 +79,46 @@ impl Shape {
             Shape::Documents => "documents",
             Shape::Blobs => "blobs",
             Shape::Wide => "wide",
+            Shape::Queue => "queue",
+            Shape::Shop => "shop",
+            Shape::Mixed => "mixed",
+            Shape::RowsQuery => "rows-query",
+            Shape::Uuids => "uuids",
+            Shape::Measurements => "measurements",
+            Shape::Audit => "audit",
+            Shape::Statements => "statements",
+            Shape::Tables => "tables",
+            Shape::PartialJson => "partial-json",
         }
+    }
+
+    /// The seed that its data is drawn from: one for the first three, one for each of the others.
+    pub fn seed(self) -> u64 {
+        let number = Shape::MORE.iter().position(|&shape| shape == self);
+        SEED + number.map_or(0, |number| 1 + number as u64)
     }
 
     /// Runs it on a server, at a scale: some 40 MB of plain binlog at scale 1.
     pub fn run(self, server: &MysqlSandbox, scale: f64) -> Result<()> {
-        let mut random = Random::new(SEED);
+        let mut random = Random::new(self.seed());
         server.run_client(|out| match self {
             Shape::Documents => documents(out, &mut random, scaled(40_000.0, scale)),
             Shape::Blobs => blobs(out, &mut random, scaled(10_000.0, scale)),
             Shape::Wide => wide(out, &mut random, scaled(40_000.0, scale)),
+            Shape::Queue => more::queue(out, &mut random, scaled(40_000.0, scale)),
+            Shape::Shop => more::shop(out, &mut random, scaled(50_000.0, scale)),
+            Shape::Mixed => more::mixed(out, &mut random, scaled(6_000.0, scale)),
+            Shape::RowsQuery => more::rows_query(out, &mut random, scaled(35_000.0, scale)),
+            Shape::Uuids => more::uuids(out, &mut random, scaled(70_000.0, scale)),
+            Shape::Measurements => more::measurements(out, &mut random, scaled(900_000.0, scale)),
+            Shape::Audit => more::audit(out, &mut random, scaled(28_000.0, scale)),
+            Shape::Statements => more::statements(out, &mut random, scaled(100_000.0, scale)),
+            Shape::Tables => {
+                // All 2,000 from a fifth of the scale on.
+                let tables = scaled(10_000.0, scale).min(2000);
+                more::tables(out, &mut random, tables, scaled(120_000.0, scale))
+            }
+            Shape::PartialJson => more::partial_json(out, &mut random, scaled(7_500.0, scale)),
         })?;
         Ok(())
     }
@@ -176,12 +244,21 @@ pub struct ShapeBinlog {
     pub bytes: u64,
 }
 
-/// The three shapes' binlogs at a scale and setting, made on a real server the first time.
+/// The first three shapes' binlogs at a scale and setting, made on a real server the first time.
 pub fn shape_binlogs(scale: f64, setting: &Setting) -> Result<Vec<ShapeBinlog>> {
+    binlogs_of(&Shape::ALL, &format!("shapes-{RECIPE}"), scale, setting)
+}
+
+/// The same of the [ten more](Shape::MORE).
+pub fn more_shape_binlogs(scale: f64, setting: &Setting) -> Result<Vec<ShapeBinlog>> {
+    binlogs_of(&Shape::MORE, &format!("more-shapes-{RECIPE_MORE}"), scale, setting)
+}
+
+fn binlogs_of(shapes: &[Shape], recipe: &str, scale: f64, setting: &Setting) -> Result<Vec<ShapeBinlog>> {
     let mysql = Tool::Mysql.find()?;
-    let key = format!("shapes-{RECIPE}/mysql-{}/scale-{scale}/{setting}", mysql.version());
-    let dir = cache::entry(&key, |dir| run_all(scale, setting, dir))?;
-    let found = Shape::ALL.iter().map(|&shape| {
+    let key = format!("{recipe}/mysql-{}/scale-{scale}/{setting}", mysql.version());
+    let dir = cache::entry(&key, |dir| run_all(shapes, scale, setting, dir))?;
+    let found = shapes.iter().map(|&shape| {
         let path = dir.join(file_name(shape));
         let bytes = fs::metadata(&path).at("read", &path)?.len();
         Ok(ShapeBinlog { shape, path, bytes })
@@ -193,13 +270,13 @@ fn file_name(shape: Shape) -> String {
     format!("{}.000001", shape.name())
 }
 
-fn run_all(scale: f64, setting: &Setting, dir: &Path) -> Result<()> {
+fn run_all(shapes: &[Shape], scale: f64, setting: &Setting, dir: &Path) -> Result<()> {
     let server = sandbox(setting)?;
     server.sql("FLUSH BINARY LOGS")?; // its first file says when it was started: the others don't
-    for shape in Shape::ALL {
+    for shape in shapes {
         shape.run(&server, scale)?;
         let closed = server.flush_binary_logs()?;
-        let kept = dir.join(file_name(shape));
+        let kept = dir.join(file_name(*shape));
         fs::copy(&closed, &kept).at("copy", &closed)?;
     }
     Ok(())

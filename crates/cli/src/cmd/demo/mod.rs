@@ -1,0 +1,134 @@
+//! `binlogz demo`: the whole product on private servers, told step by step as a user would type it.
+//!
+//! `scene` has the servers and runs commands; what the story is stands here. However the demo ends, its servers, its relay and its
+//! files go with it.
+
+mod scene;
+
+use std::io::{self, Write};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::Exit;
+use crate::failure::{Failure, Result};
+use scene::{Scene, say};
+
+/// See what binlogz does, on private servers: a replica that stops, the relay that heals it, an archive, a restore
+///
+/// Starts a MySQL source with compression on and a MariaDB replica, below the temporary folder and on ports of their own. Each step
+/// prints the command that it runs. At the end the relay's status page stays up, under load, until Ctrl-C; then nothing of it is left.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Demo {
+    /// Without pauses, and end after the last step
+    #[arg(long)]
+    once: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  make demo
+  binlogz demo --once
+
+It needs a MySQL and a MariaDB of its own: `make demo` fetches them into a cache.
+MYSQL_BASEDIR=FOLDER names a MySQL that is installed.";
+
+/// Time to read what a step has said.
+const PAUSE: Duration = Duration::from_secs(4);
+
+/// Order 42 with others, in transactions that are compressed.
+const SHOP: &str = "\
+CREATE DATABASE shop;
+CREATE TABLE shop.orders (id INT PRIMARY KEY AUTO_INCREMENT, customer VARCHAR(40), note TEXT);
+SET @@cte_max_recursion_depth = 10000;
+INSERT INTO shop.orders (customer, note)
+  WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+  SELECT CONCAT('customer ', i), REPEAT('before noon; ', 4) FROM n;
+";
+
+impl Demo {
+    pub(super) fn run(self) -> Result<Exit> {
+        let mut scene = Scene::new()?;
+        for (step, number) in STEPS.iter().zip(1..) {
+            say!("\n== {number} of {}: {}", STEPS.len(), step.title);
+            for line in step.words {
+                say!("   {line}");
+            }
+            (step.act)(&mut scene)?;
+            if !self.once {
+                thread::sleep(PAUSE);
+            }
+        }
+        if self.once {
+            return Ok(Exit::Done);
+        }
+        say!("\nThe load goes on. Look at {}", scene.status_page());
+        say!("Ctrl-C ends it: servers, relay and files go.");
+        loop {
+            thread::park();
+        }
+    }
+}
+
+/// A step: what people are told, and what happens.
+struct Step {
+    title: &'static str,
+    words: &'static [&'static str],
+    act: fn(&mut Scene) -> Result<()>,
+}
+
+const STEPS: [Step; 7] = [
+    Step {
+        title: "a source that compresses",
+        words: &["MySQL with binlog_transaction_compression=ON, and a shop with 500 orders."],
+        act: |scene| {
+            scene.start_source()?;
+            scene.on_source(SHOP)?;
+            scene.run(&["stats", "--by", "table", scene.log().as_str()])
+        },
+    },
+    Step {
+        title: "a replica that stops",
+        words: &["MariaDB follows it directly. It can't read compressed transactions:"],
+        act: Scene::replica_stops,
+    },
+    Step {
+        title: "the relay heals it",
+        words: &[
+            "The relay receives the same log, keeps it, and serves it uncompressed. The source stays as it is.",
+        ],
+        act: |scene| {
+            scene.start_relay()?;
+            scene.replica_follows_relay()
+        },
+    },
+    Step {
+        title: "under load",
+        words: &["Orders come in, and MariaDB follows. The page shows the same, in a browser."],
+        act: |scene| {
+            scene.start_load()?;
+            scene.replica_catches_up()?;
+            scene.relay_status()
+        },
+    },
+    Step {
+        title: "an accident",
+        words: &["Somebody deletes order 42. Which transaction was it, and what did the row hold?"],
+        act: Scene::accident,
+    },
+    Step {
+        title: "an archive",
+        words: &["The closed logs, packed by column, each read back and compared before it counts."],
+        act: |scene| {
+            let log = scene.closed_log()?;
+            scene.run(&["archive", "create", "--to", "archive", &log])?;
+            scene.run(&["archive", "check", "archive"])
+        },
+    },
+    Step {
+        title: "a restore to the moment before",
+        words: &["Into an empty server, up to the transaction that deleted it:"],
+        act: Scene::restore,
+    },
+];

@@ -1,0 +1,89 @@
+//! `binlogz demo` to its end, and ended by Ctrl-C: nothing of it is left, neither a process nor a file.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use binlogz_testkit::{Tool, require_tool};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::Folder;
+
+/// Two busy cores, and more.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Processes whose command names this folder, as servers, relay and guards do.
+fn processes(folder: &Path) -> Vec<String> {
+    let folder = folder.to_str().unwrap();
+    let mut found = Vec::new();
+    for process in fs::read_dir("/proc").unwrap().flatten() {
+        // Gone meanwhile, or none.
+        let Ok(command) = fs::read(process.path().join("cmdline")) else { continue };
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        if command.contains(folder) {
+            found.push(command);
+        }
+    }
+    found
+}
+
+/// What ends after the demo does has ended, and all files are gone.
+#[track_caller]
+fn leaves_nothing(temporary: &Path) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let files: Vec<_> = fs::read_dir(temporary).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let processes = processes(temporary);
+        if files.is_empty() && processes.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "left: {files:?}, {processes:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn it_ends_with_a_restored_row_and_leaves_nothing() {
+    require_tool!(Tool::Mysql);
+    require_tool!(Tool::Mariadb);
+    let folder = Folder::new();
+    let temporary = folder.path("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let mut command = folder.binlogz(["demo", "--once"]);
+    let output = command.env("TMPDIR", &temporary).output().unwrap();
+    let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{text}\n{error}");
+    for expected in [
+        "Last_Error: Relay log read failure: Could not parse relay log event entry.",
+        "mariadb> SELECT COUNT(*) FROM shop.orders\n  500\n",
+        "source    127.0.0.1:",
+        "\"before\":{\"id\":42,\"customer\":\"customer 42\"",
+        "binlog.000001 is archived",
+        "mysql> SELECT id, customer FROM orders WHERE id = 42\n  42\tcustomer 42\n",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is not in\n{text}\n{error}");
+    }
+    leaves_nothing(&temporary);
+}
+
+#[test]
+fn ctrl_c_leaves_nothing() {
+    require_tool!(Tool::Mysql);
+    require_tool!(Tool::Mariadb);
+    let folder = Folder::new();
+    let temporary = folder.path("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let mut command = folder.binlogz(["demo"]);
+    let mut demo = command.env("TMPDIR", &temporary).stdout(Stdio::piped()).spawn().unwrap();
+    // A source, a replica and the relay are up by then.
+    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let said: Vec<_> = lines.by_ref().take_while(|line| !line.contains("status on http://")).collect();
+    assert!(processes(&temporary).len() >= 4, "{said:?}, {:?}", processes(&temporary));
+    kill_process(Pid::from_child(&demo), Signal::INT).unwrap();
+    lines.for_each(drop);
+    assert_eq!(demo.wait().unwrap().signal(), Some(2), "{said:?}");
+    leaves_nothing(&temporary);
+}

@@ -1,0 +1,174 @@
+//! Bars that lie, each with its value beside it: names of any length have room, on a phone too.
+
+use std::io::{self, Write};
+
+use super::text::{Escaped, Share};
+use super::unit::Unit;
+
+/// Rows of bars on one scale that begins at nought.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bars {
+    /// The unit of all values.
+    pub unit: Unit,
+    /// What the colours mean; nothing is said of a single one.
+    pub series: Vec<Series>,
+    /// The rows.
+    pub rows: Vec<BarRow>,
+    /// What the whole width stands for at the least.
+    pub full: f64,
+}
+
+/// What a colour means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Series {
+    /// Its name.
+    pub label: String,
+    /// Its colour.
+    pub paint: Paint,
+}
+
+/// Colours by what they stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paint {
+    /// What others are compared with: off, plain.
+    Quiet,
+    /// What the chart is about.
+    First,
+    /// Another.
+    Second,
+    /// And another.
+    Third,
+    /// And another.
+    Fourth,
+    /// What others measured elsewhere: hatched.
+    Elsewhere,
+}
+
+impl Paint {
+    /// Those of measurements, in the order in which they are given.
+    pub const ALL: [Paint; 4] = [Paint::First, Paint::Second, Paint::Third, Paint::Fourth];
+
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Paint::Quiet => "p0",
+            Paint::First => "p1",
+            Paint::Second => "p2",
+            Paint::Third => "p3",
+            Paint::Fourth => "p4",
+            Paint::Elsewhere => "p5",
+        }
+    }
+}
+
+impl Series {
+    /// A series of this name and colour.
+    pub fn new(label: impl Into<String>, paint: Paint) -> Series {
+        Series { label: label.into(), paint }
+    }
+}
+
+/// What is said of one thing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BarRow {
+    /// Its name.
+    pub label: String,
+    /// Smaller, below it.
+    pub detail: String,
+    /// Whether it is the one that counts.
+    pub is_chosen: bool,
+    /// Its bars.
+    pub bars: Vec<Bar>,
+}
+
+/// A bar.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bar {
+    /// The place of its series.
+    pub series: usize,
+    /// Its length.
+    pub value: f64,
+    /// Between which values the true one lies.
+    pub interval: Option<(f64, f64)>,
+    /// What stands beside it after its value.
+    pub more: String,
+}
+
+impl Bar {
+    /// A bar of a value that is known exactly.
+    pub fn new(series: usize, value: f64) -> Bar {
+        Bar { series, value, interval: None, more: String::new() }
+    }
+}
+
+impl Bars {
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        write_legend(&self.series, out)?;
+        let bars = self.rows.iter().flat_map(|row| &row.bars);
+        let ends = bars.flat_map(|bar| [Some(bar.value), bar.interval.map(|(_, high)| high)]).flatten();
+        let full = ends.filter(|end| end.is_finite()).fold(self.full.max(f64::MIN_POSITIVE), f64::max);
+        writeln!(out, "<div class=\"bars\" role=\"list\">")?;
+        for row in &self.rows {
+            let chosen = if row.is_chosen { " chosen" } else { "" };
+            write!(
+                out,
+                "<div class=\"row{chosen}\" role=\"listitem\"><div class=\"name\">{}",
+                Escaped(&row.label)
+            )?;
+            if !row.detail.is_empty() {
+                write!(out, " <small>{}</small>", Escaped(&row.detail))?;
+            }
+            write!(out, "</div><div class=\"lines\">")?;
+            for bar in &row.bars {
+                self.write_bar(bar, full, out)?;
+            }
+            writeln!(out, "</div></div>")?;
+        }
+        writeln!(out, "</div>")
+    }
+
+    fn write_bar(&self, bar: &Bar, full: f64, out: &mut impl Write) -> io::Result<()> {
+        let (label, paint) = match self.series.get(bar.series) {
+            Some(series) => (series.label.as_str(), series.paint),
+            None => ("", Paint::First),
+        };
+        let said = if self.series.len() > 1 { label } else { "" };
+        // A value above nought has a bar that can be seen.
+        let some = if bar.value > 0.0 { " some" } else { "" };
+        write!(
+            out,
+            "<div class=\"line\"><div class=\"track\"><span class=\"bar {}{some}\" style=\"width:{}\" data-value=\"{}\" \
+             title=\"{}\"></span>",
+            paint.class(),
+            Share(bar.value / full),
+            bar.value,
+            Escaped(said),
+        )?;
+        if let Some((low, high)) = bar.interval {
+            let (low, high) = (low.max(0.0) / full, high / full);
+            let title = Escaped("how far it may be off").to_string();
+            write!(
+                out,
+                "<span class=\"interval\" style=\"left:{};width:{}\" title=\"{title}\"></span>",
+                Share(low),
+                Share(high - low)
+            )?;
+        }
+        write!(out, "</div><div class=\"value\"><b>{}</b>", Escaped(&self.unit.text(bar.value)))?;
+        if !bar.more.is_empty() {
+            write!(out, " <small>{}</small>", Escaped(&bar.more))?;
+        }
+        writeln!(out, "</div></div>")
+    }
+}
+
+/// What the colours mean.
+pub(super) fn write_legend(series: &[Series], out: &mut impl Write) -> io::Result<()> {
+    if series.len() < 2 {
+        return Ok(());
+    }
+    write!(out, "<ul class=\"legend\">")?;
+    for one in series {
+        write!(out, "<li><i class=\"{}\"></i>{}</li>", one.paint.class(), Escaped(&one.label))?;
+    }
+    writeln!(out, "</ul>")
+}

@@ -1,0 +1,65 @@
+//! Things that are watched: each with its state as a word and a colour, and how it was during the last hour.
+
+use std::io::{self, Write};
+
+use super::Tone;
+use super::lines::write_spark;
+use super::text::Escaped;
+
+/// A list of what is watched.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Sparks {
+    /// What the lines show.
+    pub of: String,
+    /// What is said if there is none.
+    pub none: String,
+    /// What a line's height stands for at the least.
+    pub full: f64,
+    /// What is watched.
+    pub rows: Vec<SparkRow>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SparkRow {
+    /// Its name.
+    pub label: String,
+    /// Smaller, below it.
+    pub detail: String,
+    /// How it is.
+    pub tone: Tone,
+    /// The same as a word.
+    pub word: &'static str,
+    /// The present value.
+    pub now: String,
+    /// Smaller, below that.
+    pub more: String,
+    /// The values of the last hour.
+    pub values: Vec<Option<f64>>,
+}
+
+impl Sparks {
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        if self.rows.is_empty() {
+            return writeln!(out, "<p class=\"none\">{}</p>", Escaped(&self.none));
+        }
+        writeln!(out, "<div class=\"sparks\" role=\"list\">")?;
+        for row in &self.rows {
+            write!(
+                out,
+                "<div class=\"row\" role=\"listitem\"><div class=\"name\"><b>{}</b> <small>{}</small></div>",
+                Escaped(&row.label),
+                Escaped(&row.detail)
+            )?;
+            write!(out, "<div class=\"state\">{}</div><div class=\"drawn\">", row.tone.badge(row.word))?;
+            write_spark(&row.values, self.full, &format!("{} of {}", self.of, row.label), out)?;
+            writeln!(
+                out,
+                "</div><div class=\"now\"><b>{}</b> <small>{}</small></div></div>",
+                Escaped(&row.now),
+                Escaped(&row.more)
+            )?;
+        }
+        writeln!(out, "</div>")
+    }
+}

@@ -1,0 +1,125 @@
+//! Whether to turn compression on at a server: what it would break there, joined with what it would save.
+//!
+//! What is saved is measured elsewhere and comes as an [`Estimate`]; what breaks is in the findings.
+
+use crate::facts::COMPRESSION;
+use crate::findings::NOBODY;
+use crate::report::{Answer, Estimate, Reads, ServerReport, Verdict};
+
+/// The verdict of an estimate that says: turn it on.
+const TURN_ON: &str = "turn_on";
+/// That of one which knows what is saved, but not what it takes of a processor.
+const TRY_ON_REPLICA: &str = "try_on_replica";
+/// That of one which knows too little.
+const CANT_TELL: &str = "cant_tell";
+
+/// The report with what compressing would save at that server, and so with an answer.
+#[must_use]
+pub fn answered(mut server: ServerReport, estimate: Estimate) -> ServerReport {
+    server.estimate = Some(estimate);
+    server.answer = answer(&server).map(|(answer, _)| answer);
+    server
+}
+
+/// The answer and the reason for it.
+pub(crate) fn answer(server: &ServerReport) -> Option<(Answer, String)> {
+    let estimate = server.estimate.as_ref()?;
+    let finding = |what: &str| server.findings.iter().find(|finding| finding.what == what);
+    if let Some(version) = finding("version").filter(|version| version.verdict > Verdict::Warn) {
+        return Some((Answer::No, version.found.clone()));
+    }
+    if finding(COMPRESSION).is_some_and(|switch| switch.found.starts_with("ON")) {
+        return Some((Answer::OnAlready, estimate.said.clone()));
+    }
+    let count = |reads| server.consumers().filter(|consumer| consumer.reads == reads).count();
+    let (yes, no, unknown) = (count(Reads::Yes), count(Reads::No), count(Reads::Unknown));
+    let verdict = estimate.verdict.as_str();
+    let is_worth_it = [TURN_ON, TRY_ON_REPLICA].contains(&verdict);
+    Some(if verdict == CANT_TELL {
+        (Answer::CantTell, estimate.said.clone())
+    } else if !is_worth_it {
+        (Answer::No, estimate.said.clone())
+    } else if no > 0 {
+        (Answer::NotYet, format!("it would break {no} of {} that read the log", yes + no + unknown))
+    } else if unknown > 0 {
+        (
+            Answer::NotYet,
+            format!("of {unknown} that read the log, nobody knows whether they can read it compressed"),
+        )
+    } else if finding("consumers").is_some_and(|all| all.found == NOBODY) {
+        (Answer::NotYet, "nobody is connected, so there is no telling whom it breaks".to_owned())
+    } else if !server.safe {
+        (Answer::NotYet, "this account can't see who reads the log".to_owned())
+    } else if verdict == TRY_ON_REPLICA {
+        (
+            Answer::Yes,
+            "try it on a replica first, since the logs don't tell what part of a core it takes".to_owned(),
+        )
+    } else {
+        (Answer::Yes, estimate.said.clone())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{ConsumerFinding, Finding};
+
+    fn consumer(reads: Reads) -> Finding {
+        let consumer = ConsumerFinding {
+            name: "a client".to_owned(),
+            version: None,
+            account: None,
+            address: None,
+            connection_id: None,
+            server_id: None,
+            server_uuid: None,
+            reads,
+            since: None,
+            on_compressed: String::new(),
+            source: String::new(),
+            certainty: String::new(),
+            tried: String::new(),
+            date: String::new(),
+        };
+        Finding { consumer: Some(consumer), ..Finding::ok("consumer", "") }
+    }
+
+    fn answer_of(verdict: &str, safe: bool, findings: Vec<Finding>) -> Answer {
+        let estimate = Estimate {
+            verdict: verdict.to_owned(),
+            said: "said".to_owned(),
+            level: Some(3),
+            saved_percent: Some(50.0),
+            reasons: Vec::new(),
+        };
+        let server = ServerReport {
+            error: None,
+            safe,
+            findings,
+            estimate: Some(estimate),
+            ..ServerReport::failed("db1", "")
+        };
+        answer(&server).unwrap().0
+    }
+
+    #[test]
+    fn what_it_breaks_comes_before_what_it_saves_if_it_saves_something() {
+        let reads = |reads| vec![Finding::ok("consumers", "1 connected"), consumer(reads)];
+        assert_eq!(answer_of(TURN_ON, true, reads(Reads::Yes)), Answer::Yes);
+        assert_eq!(answer_of(TRY_ON_REPLICA, true, reads(Reads::Yes)), Answer::Yes);
+        assert_eq!(answer_of(TURN_ON, false, reads(Reads::No)), Answer::NotYet);
+        assert_eq!(answer_of(TURN_ON, false, reads(Reads::Unknown)), Answer::NotYet);
+        assert_eq!(answer_of("leave_off", true, reads(Reads::Yes)), Answer::No);
+        assert_eq!(answer_of("compress_off_source", false, reads(Reads::No)), Answer::No);
+        assert_eq!(answer_of(CANT_TELL, true, reads(Reads::Yes)), Answer::CantTell);
+        let nobody = Finding::new("consumers", NOBODY, Verdict::Unknown, "");
+        assert_eq!(answer_of(TURN_ON, false, vec![nobody]), Answer::NotYet);
+        let hidden = Finding::new("consumers", "hidden", Verdict::Unknown, "");
+        assert_eq!(answer_of(TURN_ON, false, vec![hidden]), Answer::NotYet);
+        let on = Finding::ok(COMPRESSION, "ON, level 3");
+        assert_eq!(answer_of("leave_off", true, vec![on]), Answer::OnAlready);
+        let old = Finding::new("version", "8.0.19", Verdict::Bad, "");
+        assert_eq!(answer_of(TURN_ON, true, vec![old]), Answer::No);
+    }
+}

@@ -1,0 +1,152 @@
+//! The status as a page, on the shell that all reports have.
+//!
+//! `state` says how the relay is, in a word and a colour, and what to do; `charts` draws the last hour. This file has the
+//! figures and the tables.
+
+mod charts;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use binlogz_figures::{Cell, Page, Section, Tile, Tone, Unit};
+
+use super::history::Sample;
+use crate::watch::status::{ReplicaStatus, Status};
+
+/// Errors shown; the JSON document has more.
+const ERRORS_SHOWN: usize = 10;
+
+/// How often the page is loaded again, in seconds; said on it.
+pub(super) const REFRESH_SECONDS: u64 = 10;
+
+pub(super) fn html(status: &Status, samples: &[Sample]) -> String {
+    let state = state::of(status);
+    let mut samples = samples.to_vec();
+    // So that a relay that has just begun has something to show.
+    samples.push(Sample::of(status, None));
+    let page = Page {
+        title: "binlogz relay",
+        subtitle: &subtitle(status),
+        state: Some((state.tone, state.word)),
+        lead: &state.lead,
+        reasons: &state.reasons,
+        steps: &state.steps,
+        tiles: &tiles(status, state.tone),
+        charts: &charts::charts(status, &samples),
+        tables: &[replicas(status), log(status), errors(status)],
+        figures: &[charts::traffic(&samples)],
+    };
+    let mut out = Vec::new();
+    // Writing to memory can't fail.
+    let _ = page.write(&mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn subtitle(status: &Status) -> String {
+    let version = status.version;
+    let uptime = duration(status.uptime_seconds);
+    format!("version {version}, running for {uptime}; this page loads again every {REFRESH_SECONDS} seconds")
+}
+
+fn tiles(status: &Status, tone: Tone) -> Vec<Tile> {
+    let bytes = status.bytes;
+    let saved = match status.ratio() {
+        Some(ratio) => format!("{:.0} %", (1.0 - ratio) * 100.0),
+        None => "–".to_owned(),
+    };
+    let lag = status.source.lag_seconds.map_or("–".to_owned(), duration);
+    let slowest = status.replicas.iter().filter_map(|replica| replica.lag_seconds).max();
+    let behind = status.replicas.iter().map(|replica| state::of_replica(status, replica).0).max();
+    let on_disk = status.log.as_ref().map_or(0, |log| log.bytes);
+    let errors = status.errors.values().sum::<u64>();
+    vec![
+        Tile { tone, ..Tile::new(lag, "behind the source") },
+        Tile {
+            tone: behind.unwrap_or(Tone::Neutral),
+            ..Tile::new(status.replicas.len().to_string(), "replicas")
+        },
+        Tile::new(slowest.map_or("–".to_owned(), duration), "lag of the slowest replica"),
+        Tile::new(size(on_disk), "log on disk"),
+        Tile::new(saved, "saved by storing it"),
+        Tile::new(size(bytes.received), "received since the start"),
+        Tile::new(size(bytes.served), "served since the start"),
+        Tile {
+            tone: if errors > 0 { Tone::Warning } else { Tone::Neutral },
+            ..Tile::new(Cell::from(errors).for_people(), "errors since the start")
+        },
+    ]
+}
+
+fn replicas(status: &Status) -> Section {
+    let columns = &[
+        "server_id",
+        "account",
+        "address",
+        "form",
+        "lineage",
+        "file",
+        "position",
+        "acknowledged",
+        "lag",
+        "bytes_behind",
+        "bytes_sent",
+        "connected",
+    ];
+    let row = |replica: &ReplicaStatus| -> Vec<Cell> {
+        vec![
+            u64::from(replica.server_id).into(),
+            replica.user.as_str().into(),
+            replica.address.as_str().into(),
+            replica.form.into(),
+            replica.lineage.into(),
+            replica.place.file.as_str().into(),
+            replica.place.position.into(),
+            replica.acknowledged.as_ref().map(|at| format!("{} at {}", at.file, at.position)).into(),
+            replica.lag_seconds.map(duration).into(),
+            replica.lag_bytes.into(),
+            replica.bytes.into(),
+            duration(replica.connected_seconds).into(),
+        ]
+    };
+    Section { name: "replicas", title: "Replicas", columns, rows: status.replicas.iter().map(row).collect() }
+}
+
+fn log(status: &Status) -> Section {
+    let mut rows = Vec::new();
+    let mut row = |what: &str, value: String| rows.push(vec![what.into(), value.into()]);
+    if let Some(log) = &status.log {
+        row("source", log.source_uuid.clone());
+        row("files", format!("{}, the first is {}", log.files, log.first_file));
+        row("received up to", format!("{} at {}", log.written.file, log.written.position));
+        row("durable up to", format!("{} at {}", log.durable.file, log.durable.position));
+        row("GTIDs", log.gtid_executed.replace(",\n", ", "));
+    }
+    let clients = status.clients;
+    row(
+        "clients",
+        format!(
+            "{} logged in, {} logging in, {} turned away",
+            clients.logged_in, clients.logging_in, clients.turned_away
+        ),
+    );
+    Section { name: "log", title: "The log", columns: &["what", "value"], rows }
+}
+
+fn errors(status: &Status) -> Section {
+    let ago = |time: u64| format!("{} ago", duration(crate::time::now().saturating_sub(time)));
+    let row = |error: &crate::telemetry::meters::RememberedError| -> Vec<Cell> {
+        vec![ago(error.time).into(), error.kind.into(), error.text.as_str().into()]
+    };
+    let rows = status.last_errors.iter().take(ERRORS_SHOWN).map(row).collect();
+    Section { name: "errors", title: "The last errors", columns: &["when", "kind", "what"], rows }
+}
+
+/// A size for people.
+fn size(bytes: u64) -> String {
+    Unit::Bytes.text(bytes as f64)
+}
+
+/// A duration for people.
+fn duration(seconds: u64) -> String {
+    Unit::Seconds.text(seconds as f64)
+}

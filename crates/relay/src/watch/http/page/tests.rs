@@ -1,0 +1,234 @@
+//! The page of relays that are well, without their source, broken, and asked by clients with hostile names.
+
+use std::collections::BTreeMap;
+
+use binlogz_testkit::browser::assert_readable;
+use binlogz_testkit::{Tool, require_tool};
+
+use super::*;
+use crate::receive::control::Phase;
+use crate::receive::source_status::SourceStatus;
+use crate::telemetry::duties::DutyStatus;
+use crate::telemetry::meters::RememberedError;
+use crate::watch::http::history::Traffic;
+use crate::watch::status::{Bytes, Clients, LogPosition, LogStatus};
+
+const EVIL: &str = "<script>alert(1)</script>\"'&<img src=x onerror=alert(1)>";
+
+fn at(position: u64) -> LogPosition {
+    LogPosition { file: "binlog.000042".to_owned(), number: 42, position }
+}
+
+fn replica(connection: u32, lag_seconds: Option<u64>) -> ReplicaStatus {
+    ReplicaStatus {
+        connection,
+        user: "replication".to_owned(),
+        address: format!("192.0.2.{connection}:51234"),
+        server_id: 4_294_967_000 + connection,
+        server_uuid: String::new(),
+        form: "uncompressed",
+        lineage: 1,
+        place: at(107_374_182),
+        semi_sync: false,
+        acknowledged: None,
+        acknowledgements: 0,
+        lag_bytes: lag_seconds.unwrap_or(7) * 12_345,
+        lag_seconds,
+        bytes: 5_000_000_000,
+        connected_seconds: 7_300,
+    }
+}
+
+/// A relay in a phase, this far behind.
+fn status(phase: Phase, lag_seconds: Option<u64>) -> Status {
+    Status {
+        version: "0.1.0",
+        uptime_seconds: 90_000,
+        troubles: Vec::new(),
+        duties: Vec::new(),
+        source: SourceStatus {
+            server: "db1.example.com:3306".to_owned(),
+            phase,
+            phase_seconds: 754,
+            error: None,
+            lag_seconds,
+            replicas_waited_for: 0,
+        },
+        log: Some(LogStatus {
+            lineage: 1,
+            source_uuid: "7d2a1f0e-0000-11ef-8000-0242ac120002".to_owned(),
+            files: 3,
+            first_file: "binlog.000040".to_owned(),
+            bytes: 1_073_741_824,
+            written: at(123_456_789),
+            durable: at(123_456_789),
+            gtid_executed: "7d2a1f0e-0000-11ef-8000-0242ac120002:1-123456789".to_owned(),
+        }),
+        lineages: Vec::new(),
+        damage: Vec::new(),
+        bytes: Bytes {
+            received: 9_000_000_000,
+            stored: 3_000_000_000,
+            served: 18_000_000_000,
+            transactions: 7,
+        },
+        replicas: vec![replica(1, Some(0)), replica(2, Some(3)), replica(3, Some(754)), replica(4, None)],
+        clients: Clients { logged_in: 4, logging_in: 0, turned_away: 1 },
+        tls_fingerprint: None,
+        errors: BTreeMap::new(),
+        last_errors: Vec::new(),
+    }
+}
+
+/// The source is gone.
+fn down() -> Status {
+    let mut status = status(Phase::Waiting, Some(754));
+    let error = "connect to db1.example.com:3306: Connection refused (os error 111)";
+    status.source.error = Some(error.to_owned());
+    status.errors.insert("source", 12);
+    status.last_errors =
+        vec![RememberedError { time: crate::time::now() - 9, kind: "source", text: error.to_owned() }];
+    status
+}
+
+/// Somebody must do something.
+fn failed() -> Status {
+    let mut status = status(Phase::Failed, Some(90));
+    let why = "write binlog.000042: No space left on device (os error 28)";
+    status.source.error = Some(why.to_owned());
+    status.troubles = vec![
+        "binlog.000041 at 1337: event size 12 is below the 19-byte header".to_owned(),
+        format!("receiving has failed: {why}"),
+    ];
+    status.damage = vec!["binlog.000041 at 1337: event size 12 is below the 19-byte header".to_owned()];
+    status.duties =
+        vec![DutyStatus { name: "retain", up: false, seconds: 9, failure: Some("no".to_owned()) }];
+    status
+}
+
+/// An hour in which the source was away for a while.
+fn hour() -> Vec<Sample> {
+    let sample = |place: u64| {
+        let lag_seconds = match place {
+            100..110 => None,
+            110..190 => Some((place - 110) * 10),
+            _ => Some(place % 3),
+        };
+        let level = if (110..190).contains(&place) { 0.0 } else { 1e6 + (place % 17) as f64 * 4e4 };
+        Sample {
+            time: crate::time::now() - 3600 + place * 10,
+            lag_seconds,
+            traffic: Some(Traffic { received: level, stored: level * 0.4, served: level * 2.0 }),
+            replicas: vec![(1, Some(0)), (2, Some(place % 5)), (3, Some(place * 2)), (4, None)],
+        }
+    };
+    (0..360).map(sample).collect()
+}
+
+/// The same, and the source is away since 754 s.
+fn hour_without_source() -> Vec<Sample> {
+    let mut samples = hour();
+    for (place, sample) in samples.iter_mut().skip(285).enumerate() {
+        sample.lag_seconds = Some(place as u64 * 10);
+        sample.traffic = Some(Traffic { received: 0.0, stored: 0.0, served: 0.0 });
+    }
+    samples
+}
+
+#[test]
+fn a_dead_source_does_not_look_like_a_live_one() {
+    let lead = |status: &Status| {
+        let page = html(status, &hour());
+        let (_, lead) = page.split_once("<section class=\"lead ").unwrap();
+        lead.split_once("</section>").unwrap().0.to_owned()
+    };
+    let beginning = |tone: &str, sign: &str, word: &str| {
+        format!("{tone}\">\n<span class=\"badge {tone}\"><i aria-hidden=\"true\">{sign}</i> {word}</span>\n")
+    };
+    let live = lead(&status(Phase::Receiving, Some(0)));
+    assert!(live.starts_with(&beginning("good", "●", "Live")), "{live}");
+    let dead = lead(&down());
+    assert!(dead.starts_with(&beginning("bad", "■", "Source down")), "{dead}");
+    assert!(dead.contains("waiting for 12 min") && dead.contains("Connection refused"), "{dead}");
+    for (status, tone, sign, word) in [
+        (failed(), "bad", "■", "Failed"),
+        (
+            Status { troubles: vec!["no".to_owned()], ..status(Phase::Receiving, Some(0)) },
+            "bad",
+            "■",
+            "Needs attention",
+        ),
+        (status(Phase::Stopped, Some(9)), "warning", "▲", "Stopped"),
+        (status(Phase::Connecting, None), "warning", "▲", "Connecting"),
+        (status(Phase::Receiving, Some(60)), "warning", "▲", "Behind"),
+        (status(Phase::Receiving, None), "neutral", "○", "Beginning"),
+    ] {
+        let lead = lead(&status);
+        assert!(lead.starts_with(&beginning(tone, sign, word)), "{word}: {lead}");
+    }
+    // No replica of a dead source is live either.
+    let live = html(&status(Phase::Receiving, Some(0)), &hour());
+    assert_eq!((live.matches("</i> Live<").count(), live.matches("</i> Behind<").count()), (3, 1));
+    let dead = html(&down(), &hour());
+    assert_eq!((dead.matches("</i> Live<").count(), dead.matches("</i> Has all<").count()), (0, 1));
+}
+
+#[test]
+fn what_is_red_says_what_to_do() {
+    let page = |status: &Status| html(status, &[]);
+    assert!(!page(&status(Phase::Receiving, Some(0))).contains("What to do"));
+    assert!(page(&down()).contains("<code>mysqladmin --host=db1.example.com --port=3306 ping</code>"));
+    let failed = page(&failed());
+    for said in ["START REPLICA;", "A stored file is damaged", "restart the relay"] {
+        assert!(failed.contains(said), "{said}: {failed}");
+    }
+    assert!(page(&status(Phase::Stopped, None)).contains("<code>START REPLICA;</code>"));
+    let trouble = Status { troubles: vec!["no".to_owned()], ..status(Phase::Receiving, Some(0)) };
+    assert!(page(&trouble).contains("df -h"));
+}
+
+#[test]
+fn numbers_that_name_something_have_no_commas() {
+    let page = html(&status(Phase::Receiving, Some(0)), &hour());
+    for said in [">4294967001<", ">107374182<", "server 4294967003", "binlog.000042 at 123456789"] {
+        assert!(page.contains(said), "{said}");
+    }
+    assert!(!page.contains("4,294,967") && !page.contains("107,374,182"));
+    // Each replica has its line of the last hour, and a page of an hour is small.
+    assert_eq!(page.matches("class=\"spark\"").count(), 4);
+    assert!(page.len() < 150_000, "{} bytes", page.len());
+}
+
+#[test]
+fn no_client_writes_to_the_page() {
+    let mut status = down();
+    status.replicas.iter_mut().for_each(|replica| replica.user = EVIL.to_owned());
+    status.last_errors.iter_mut().for_each(|error| error.text = EVIL.to_owned());
+    status.source.error = Some(EVIL.to_owned());
+    status.source.server = format!("{EVIL}:3306");
+    status.troubles = vec![EVIL.to_owned()];
+    let log = status.log.as_mut().unwrap();
+    (log.gtid_executed, log.first_file) = (EVIL.to_owned(), EVIL.to_owned());
+    let page = html(&status, &hour());
+    assert!(page.matches("&lt;script&gt;").count() > 10);
+    assert!(!page.contains("<script>") && !page.contains("<img"), "{page}");
+}
+
+#[test]
+fn the_page_can_be_read_on_every_screen() {
+    let chromium = require_tool!(Tool::Chromium);
+    let mut long = down();
+    long.source.server = format!("{}.example.com:3306", "a-long-name".repeat(5));
+    long.replicas.extend((5..12).map(|connection| replica(connection, Some(u64::from(connection) * 700))));
+    let nobody = Status { replicas: Vec::new(), log: None, ..status(Phase::Connecting, None) };
+    let pages = [
+        ("relay-up", html(&status(Phase::Receiving, Some(0)), &hour())),
+        ("relay-down", html(&down(), &hour_without_source())),
+        ("relay-failed", html(&failed(), &hour())),
+        ("relay-long", html(&long, &hour())),
+        ("relay-beginning", html(&nobody, &[])),
+    ];
+    let looked = assert_readable(chromium, &pages);
+    // Lines of lag, traffic and each replica whose lag is known, at three widths in two schemes.
+    assert!(looked[..4].iter().all(|looked| looked.shapes >= 6 * 7), "{looked:?}");
+}

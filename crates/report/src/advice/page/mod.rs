@@ -1,0 +1,68 @@
+//! The advice as a page: the answer, what to paste, charts, tables.
+
+mod charts;
+mod steps;
+
+use std::io::{self, Write};
+
+use binlogz_figures::{Cell, Page, Tile, Unit};
+
+use super::Advice;
+
+/// Rows of the charts by table, and of the tables below: more would be unreadable.
+const TOP: usize = 12;
+
+impl Advice {
+    /// Writes the page; `name` says what was measured.
+    ///
+    /// # Errors
+    ///
+    /// What `out` fails with.
+    pub fn write_page(&self, name: &str, out: &mut impl Write) -> io::Result<()> {
+        let recommendation = self.recommendation();
+        Page {
+            title: "What compressing the binary log would save, and cost",
+            subtitle: name,
+            state: None,
+            lead: &capitalised(&recommendation.to_string()),
+            reasons: &recommendation.reasons,
+            steps: &steps::steps(&recommendation),
+            tiles: &self.tiles(),
+            charts: &self.charts(),
+            tables: &self.shown(TOP),
+            figures: &self.sections(),
+        }
+        .write(out)
+    }
+
+    fn tiles(&self) -> Vec<Tile> {
+        let place = self.recommended_place();
+        let level = self.levels.get(place).copied().unwrap_or_default();
+        let percent = |value| Unit::Percent.text(value);
+        let off = match self.half_width_percent(place) {
+            Some(_) => format!(" ± {:.1}", self.half_width_points(place)),
+            None => String::new(),
+        };
+        let mut tiles = vec![
+            Tile::new(
+                format!("{:.1}{off} %", self.saved_percent(place)),
+                format!("of the log saved at level {level}"),
+            ),
+            Tile::new(Unit::Bytes.text(self.plain_bytes() as f64), "of log measured, as if it were plain"),
+            Tile::new(Cell::from(self.figures.transactions()).for_people(), "transactions"),
+        ];
+        let times = self.commit_times(place);
+        let [typical, slow] = [0.5, 0.99].map(|share| Unit::Seconds.text(times.quantile(share) / 1e9));
+        tiles.push(Tile::new(format!("+{typical}"), format!("to the typical commit, p99 +{slow}")));
+        tiles.extend(
+            self.core_percent(place)
+                .map(|core| Tile::new(percent(core), "of a core for compressing, at this rate")),
+        );
+        tiles
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}

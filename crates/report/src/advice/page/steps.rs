@@ -1,0 +1,102 @@
+//! What to do, with what to paste.
+
+use binlogz_figures::Step;
+
+use crate::advice::{Recommendation, TooLittle, Verdict};
+
+/// The steps of an answer.
+pub(super) fn steps(recommendation: &Recommendation) -> Vec<Step> {
+    let step = |what: &str, paste: &str| Step { what: what.to_owned(), paste: paste.to_owned() };
+    let readers = step(
+        "Find out what reads the log. Replicas before 8.0.20 and MariaDB stop; some CDC clients lose rows without an error.",
+        "binlogz doctor HOST:PORT",
+    );
+    let on = turn_on(recommendation);
+    let watch = step(
+        "Watch what it saves.",
+        "SELECT * FROM performance_schema.binary_log_transaction_compression_stats;",
+    );
+    let back = step(
+        "The way back. Files that are compressed stay so.",
+        "SET PERSIST binlog_transaction_compression = OFF;\nFLUSH BINARY LOGS;",
+    );
+    match recommendation.verdict {
+        Verdict::TurnOn => vec![
+            readers,
+            step(
+                "Turn it on. Sessions that are open keep the old value: restart your connection pools.",
+                &on,
+            ),
+            watch,
+            back,
+        ],
+        Verdict::TryOnReplica => vec![
+            readers,
+            step("Turn it on at a replica that only backups are taken from, and restart its applier.", &{
+                format!("{on}\nSTOP REPLICA SQL_THREAD;\nSTART REPLICA SQL_THREAD;")
+            }),
+            watch,
+            back,
+        ],
+        Verdict::CompressOffSource => {
+            let level = recommendation.level.unwrap_or_default();
+            vec![step(
+                "Leave it off at the source. Compress copies of the files, or have the relay compress what it stores.",
+                &format!("binlogz compress --level {level} --output DIR FILE…"),
+            )]
+        }
+        Verdict::LeaveOff => Vec::new(),
+        Verdict::CantTell => match recommendation.too_little {
+            Some(TooLittle::Log) => vec![step("Give more logs.", "binlogz advise --html REPORT.html FILE…")],
+            _ => vec![step(
+                "Measure again, on an idle machine and without a sample.",
+                "binlogz advise --exact --html REPORT.html FILE…",
+            )],
+        },
+    }
+}
+
+/// The statements that turn it on.
+fn turn_on(recommendation: &Recommendation) -> String {
+    let on = "SET PERSIST binlog_transaction_compression = ON;";
+    match recommendation.level {
+        Some(level) if !recommendation.only_level => {
+            format!("SET PERSIST binlog_transaction_compression_level_zstd = {level};\n{on}")
+        }
+        _ => on.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use binlogz_payload::CompressionLevel;
+
+    use super::*;
+
+    fn told(verdict: Verdict, only_level: bool) -> String {
+        let recommendation = Recommendation {
+            verdict,
+            level: Some(CompressionLevel::DEFAULT),
+            only_level,
+            saved: None,
+            too_little: None,
+            between: Vec::new(),
+            reasons: Vec::new(),
+        };
+        steps(&recommendation).iter().map(|step| step.paste.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn each_answer_has_what_to_paste() {
+        let on = "SET PERSIST binlog_transaction_compression = ON;";
+        let level = "SET PERSIST binlog_transaction_compression_level_zstd = 3;";
+        assert!(told(Verdict::TurnOn, false).contains(&format!("{level}\n{on}")));
+        // Servers without levels refuse or ignore one.
+        let only = told(Verdict::TurnOn, true);
+        assert!(only.contains(on) && !only.contains(level), "{only}");
+        assert!(told(Verdict::TryOnReplica, false).contains("START REPLICA SQL_THREAD"));
+        assert!(told(Verdict::CompressOffSource, false).starts_with("binlogz compress --level 3"));
+        assert_eq!(told(Verdict::LeaveOff, false), "");
+        assert!(told(Verdict::CantTell, false).contains("--exact"));
+    }
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# `binlogz archive` beside `xz -6` and `zstd -19 --long=27` over thirteen shapes of log (crates/testkit's `Shape`, which says
+# what each is; seeds 20260201 and, for the ten, 20260202 to 20260211), each archived alone at each level: sizes, of the
+# smaller of the two, MB/s to create (with its verification) and to restore, memory to create.
+#
+# usage: archive-shapes.sh [SCALE [LEVEL…]]      (by default 1, level default: an hour, most of it of xz and zstd)
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+scale=${1:-1}
+levels=("${@:2}")
+[[ ${#levels[@]} -gt 0 ]] || levels=(default)
+release=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release
+cargo build --quiet --release --package binlogz
+make_logs() {
+    cargo run --quiet --release --package binlogz-bench-programs --bin workloads -- --scale "$scale" --of "$1" | grep -o '/[^ ]*$'
+}
+mapfile -t logs < <(make_logs shapes && make_logs more-shapes)
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Before a command: its memory goes into a file, where GNU time is installed.
+measured=()
+if [[ -x /usr/bin/time ]]; then measured=(/usr/bin/time --format %M --output "$work/memory"); fi
+echo 0 >"$work/memory"
+
+# seconds COMMAND…: how long it takes, its output thrown away.
+seconds() {
+    local begin=$EPOCHREALTIME
+    "$@" >/dev/null
+    awk -v begin="$begin" -v end="$EPOCHREALTIME" 'BEGIN { printf "%.3f\n", end - begin }'
+}
+
+printf '%-22s %-8s %10s %10s %10s %10s %6s %7s %9s %12s %6s\n' \
+    log level plain archive 'xz -6' zstd-19 'of xz' 'of best' 'pack MB/s' 'restore MB/s' MiB
+for log in "${logs[@]}"; do
+    zstd -19 --long=27 --quiet --stdout "$log" | wc -c >"$work/zstd" &
+    xz=$(xz -6 --threads=1 --stdout "$log" | wc -c)
+    wait
+    for level in "${levels[@]}"; do
+        rm -rf "$work/arc" "$work/back"
+        create=$(seconds "${measured[@]}" "$release/binlogz" archive create --jobs 2 --level "$level" --to "$work/arc" "$log")
+        restore=$(seconds "$release/binlogz" archive restore --to "$work/back" "$work/arc")
+        cmp "$log" "$work/back/$(basename "$log")"
+        echo "$(basename "$log") $level $(wc -c <"$log") $(cat "$work"/arc/objects/segment-* | wc -c) $xz $(<"$work/zstd")" \
+            "$create $restore $(<"$work/memory")"
+    done
+done | tee "$work/lines" | awk '{
+    best = $5 < $6 ? $5 : $6
+    printf "%-22s %-8s %10d %10d %10d %10d %6.3f %7.3f %9.1f %12.1f %6d\n",
+        $1, $2, $3, $4, $5, $6, $4 / $5, $4 / best, $3 / 1e6 / $7, $3 / 1e6 / $8, $9 / 1024
+    fflush()
+}'
+awk '{ sum[$2] += log($4 / $5); count[$2]++ }
+    END { for (level in sum) printf "geometric mean of xz -6, level %s: %.3f\n", level, exp(sum[level] / count[level]) }' "$work/lines"
