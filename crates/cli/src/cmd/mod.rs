@@ -12,6 +12,7 @@ pub(crate) mod dump;
 mod events;
 mod expand;
 mod man;
+mod recover;
 mod relay;
 mod rewrite;
 mod stats;
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Events(events::Events),
     Dump(dump::Dump),
     Stats(stats::Stats),
+    Undo(Box<recover::Undo>),
+    Redo(Box<recover::Redo>),
     Advise(Box<advise::Advise>),
     Archive(archive::Archive),
     Relay(relay::Relay),
@@ -57,6 +60,8 @@ impl Command {
             // Its command line is never read here: see main.
             Command::Dump(_) => Ok(Exit::Trouble),
             Command::Stats(command) => command.run(),
+            Command::Undo(command) => command.run(),
+            Command::Redo(command) => command.run(),
             Command::Advise(command) => command.run(),
             Command::Archive(command) => command.run(),
             Command::Relay(command) => command.run(),

@@ -46,6 +46,12 @@ fn months_of_logs_in_an_archive() {
 }
 
 #[test]
+fn deleted_rows_come_back() {
+    let page = "docs/guides/undo-a-delete.md";
+    run(page, &script(&read(page)), &[]);
+}
+
+#[test]
 fn blocks_that_are_not_marked_are_not_run() {
     let page =
         "\n```sh\nfalse\n```\n\n```sh test\ntrue\n```\n\n```text\nfalse\n```\n\n```sh server\ntrue 2\n```\n";

@@ -1,0 +1,129 @@
+//! The options that choose transactions and rows, and the schema file.
+
+use std::fs;
+use std::path::PathBuf;
+
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_recover::{Condition, Operation, Range, SchemaFile, SchemaFileError, Selection};
+use clap::{Args, ValueEnum};
+
+use super::WHOLE_LOG;
+use crate::failure::{Failure, Result};
+use crate::time;
+
+/// Which transactions and rows; all by default.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Choosing transactions and rows")]
+pub(super) struct ChooseArgs {
+    /// Only these transactions
+    #[arg(long, value_name = "SET")]
+    gtids: Option<GtidSet>,
+    /// Nothing from this transaction on
+    #[arg(long, value_name = "GTID")]
+    stop_before_gtid: Option<Gtid>,
+    /// Only transactions that begin at this offset of the first log, or later
+    #[arg(long, value_name = "POS")]
+    start_position: Option<u64>,
+    /// Only transactions that begin before this offset of the last log
+    #[arg(long, value_name = "POS")]
+    stop_position: Option<u64>,
+    /// Only transactions committed at this time or later: YYYY-MM-DD hh:mm:ss, local time, or with Z or an offset
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    start_datetime: Option<i64>,
+    /// Only transactions committed before this time
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    stop_datetime: Option<i64>,
+    /// Only transactions of this session, as SHOW PROCESSLIST called it; may be repeated
+    #[arg(long, value_name = "N")]
+    thread_id: Vec<u32>,
+    /// Only rows of this table; may be repeated
+    #[arg(long, value_name = "DB.TABLE", value_parser = table)]
+    table: Vec<(String, String)>,
+    /// Only rows that were changed so; may be repeated
+    #[arg(long, value_enum)]
+    operation: Vec<OperationArg>,
+    /// Only rows of which one image, before or after the change, meets this SQL condition
+    ///
+    /// Comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL. before.x and after.x are a column in one image; @3 is the
+    /// third column.
+    #[arg(long, value_name = "CONDITION")]
+    r#where: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OperationArg {
+    Insert,
+    Update,
+    Delete,
+}
+
+/// Where column names come from.
+#[derive(Debug, Args)]
+pub(super) struct SchemaArg {
+    /// Take column names and keys from this file of CREATE TABLE statements, where the log lacks them
+    ///
+    /// As mysqldump --no-data --databases writes it. Only it tells which columns are generated.
+    #[arg(long, value_name = "FILE.sql")]
+    schema: Option<PathBuf>,
+}
+
+impl ChooseArgs {
+    pub(super) fn selection(&self) -> Result<Selection> {
+        let condition = self.r#where.as_deref().map(Condition::parse).transpose();
+        let operation = |operation: &OperationArg| match operation {
+            OperationArg::Insert => Operation::Insert,
+            OperationArg::Update => Operation::Update,
+            OperationArg::Delete => Operation::Delete,
+        };
+        Ok(Selection {
+            gtids: self.gtids.clone(),
+            start_time: self.start_datetime,
+            stop_time: self.stop_datetime,
+            stop_before_gtid: self.stop_before_gtid,
+            tables: self.table.clone(),
+            operations: self.operation.iter().map(operation).collect(),
+            thread_ids: self.thread_id.clone(),
+            condition: condition.map_err(|error| Failure::Line(error.to_string()))?,
+        })
+    }
+
+    /// The offsets of the `number`th of the logs, counted from 0.
+    pub(super) fn range(&self, number: usize, count: usize) -> Range {
+        Range {
+            start: self.start_position.filter(|_| number == 0).unwrap_or(WHOLE_LOG.start),
+            stop: self.stop_position.filter(|_| number + 1 == count).unwrap_or(WHOLE_LOG.stop),
+        }
+    }
+}
+
+impl SchemaArg {
+    /// Reads the file, where one was named.
+    pub(super) fn read(&self) -> Result<Option<SchemaFile>> {
+        let Some(path) = &self.schema else { return Ok(None) };
+        let trouble = |error: &dyn std::fmt::Display| Failure::of(&path.display(), error);
+        let size = fs::metadata(path).map_err(|error| trouble(&error))?.len();
+        if size > SchemaFile::SIZE_MAX {
+            return Err(trouble(&SchemaFileError::TooLarge(size)));
+        }
+        let bytes = fs::read(path).map_err(|error| trouble(&error))?;
+        let file = SchemaFile::parse(&String::from_utf8_lossy(&bytes));
+        file.map(Some).map_err(|error| trouble(&error))
+    }
+}
+
+/// `database.table`, each in backticks or not.
+fn table(text: &str) -> Result<(String, String), String> {
+    let wrong = || "expected DB.TABLE, as shop.orders".to_owned();
+    let (database, table) = text.split_once('.').ok_or_else(wrong)?;
+    let bare = |name: &str| {
+        name.strip_prefix('`').and_then(|name| name.strip_suffix('`')).unwrap_or(name).to_owned()
+    };
+    match (bare(database), bare(table)) {
+        (database, table) if database.is_empty() || table.is_empty() => Err(wrong()),
+        names => Ok(names),
+    }
+}
+
+fn moment(text: &str) -> Result<i64, String> {
+    time::parse(text).map_err(|error| error.to_string())
+}

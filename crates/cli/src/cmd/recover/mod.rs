@@ -1,0 +1,167 @@
+//! `binlogz undo` and `redo`: chosen row changes as statements that take them back, or make them again.
+
+mod choose;
+
+use std::io::{self, BufWriter};
+use std::num::NonZeroUsize;
+
+use binlogz_recover::{Direction, Error, Range, Script, Selection, Summary};
+use clap::{Args, ValueEnum};
+
+use super::workers;
+use crate::Exit;
+use crate::failure::{Failure, Result, warn, warn_cut};
+use crate::keyring::KeyringArg;
+use crate::log_path::{LogPath, resolve};
+use crate::mariadb;
+use crate::progress::Progress;
+use crate::units;
+use choose::{ChooseArgs, SchemaArg};
+
+/// Write the SQL that takes row changes back
+///
+/// Reads binary logs, finds the rows that were changed, and writes for each the statement that restores it, the last change
+/// first. Nothing is applied: the output is for you to read, and then for the mysql client. What can't be undone (DDL, rows
+/// of which the log lacks columns) is named in the output, and the exit code is 1.
+#[derive(Debug, Args)]
+#[command(after_help = UNDO_EXAMPLES)]
+pub(crate) struct Undo {
+    #[command(flatten)]
+    args: ScriptArgs,
+}
+
+/// Write the SQL that makes row changes again
+///
+/// As undo, but the statements make the chosen changes once more, in their order.
+#[derive(Debug, Args)]
+#[command(after_help = REDO_EXAMPLES)]
+pub(crate) struct Redo {
+    #[command(flatten)]
+    args: ScriptArgs,
+}
+
+const UNDO_EXAMPLES: &str = "Examples:
+  binlogz undo --table shop.orders --operation delete --schema shop.sql binlog.000042 > undo.sql
+  binlogz undo --gtids 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 binlog.000042 | less
+  binlogz undo --start-datetime '2026-11-22 23:10' --where 'before.status = \"paid\" AND id < 100' binlog.0000*
+
+Column names come from the log (binlog_row_metadata=FULL) or from --schema: mysqldump --no-data --databases shop > shop.sql
+Exit codes: 0 all that was chosen is undone, 1 something is left or nothing was chosen, 2 trouble.";
+
+const REDO_EXAMPLES: &str = "Examples:
+  binlogz redo --table shop.orders --schema shop.sql binlog.000042 > redo.sql
+  binlogz redo --thread-id 87 --start-datetime '2026-11-22 23:10' binlog.000042 | mysql
+
+Exit codes: 0 all that was chosen is redone, 1 something is left or nothing was chosen, 2 trouble.";
+
+#[derive(Debug, Args)]
+struct ScriptArgs {
+    #[command(flatten)]
+    choose: ChooseArgs,
+    #[command(flatten)]
+    schema: SchemaArg,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = FormatArg::Sql)]
+    format: FormatArg,
+    /// Write rows too that are older than a DDL statement on their table; they may not fit it any more
+    #[arg(long)]
+    across_ddl: bool,
+    /// Threads that work at once [default: one for each core]
+    #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
+    jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    keyring: KeyringArg,
+    /// Binary logs or relay logs, in their order; an archive; - is standard input
+    #[arg(required = true, value_name = "FILE|-")]
+    files: Vec<LogPath>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    /// Statements for the mysql client
+    Sql,
+}
+
+impl Undo {
+    pub(super) fn run(self) -> Result<Exit> {
+        self.args.run(Direction::Undo)
+    }
+}
+
+impl Redo {
+    pub(super) fn run(self) -> Result<Exit> {
+        self.args.run(Direction::Redo)
+    }
+}
+
+impl ScriptArgs {
+    fn run(mut self, direction: Direction) -> Result<Exit> {
+        let FormatArg::Sql = self.format;
+        let selection = self.choose.selection()?;
+        let schema = self.schema.read()?;
+        resolve(&mut self.files)?;
+        let keyring = self.keyring.open()?;
+        let mut script = Script::new(&selection, schema.as_ref(), direction, self.across_ddl);
+        let count = self.files.len();
+        for (number, log) in self.files.iter().enumerate() {
+            let input = log.open(keyring.as_ref())?;
+            mariadb::warn_of(log);
+            let progress = Progress::of(log, log.size()?, (number + 1, count));
+            let input = progress.watch(input);
+            let range = self.choose.range(number, count);
+            let name = file_name(log);
+            let read = script.read(input, &name, range, workers(self.jobs), &mut |bytes| progress.at(bytes));
+            let (summary, goes_on) = read.map_err(|error| failure(log, error))?;
+            if let Some(cut) = summary.cut {
+                warn_cut(log, cut, "; they are left out");
+            }
+            if !goes_on {
+                break;
+            }
+        }
+        let mut out = BufWriter::new(io::stdout().lock());
+        let summary = script.write(&mut out).map_err(|error| Failure::writing(&"standard output", &error))?;
+        Ok(tell(&summary, &selection, direction))
+    }
+}
+
+/// Says what is left.
+fn tell(summary: &Summary, selection: &Selection, direction: Direction) -> Exit {
+    let verb = if direction == Direction::Undo { "undone" } else { "redone" };
+    let Summary { rows_left, statements_left, .. } = *summary;
+    if rows_left + statements_left > 0 {
+        warn(&format!(
+            "{rows_left} rows and {statements_left} statements are not {verb}; the output names each"
+        ));
+        return Exit::Negative;
+    }
+    if summary.statements == 0 {
+        let what = match (&selection.gtids, summary.has_chosen) {
+            (Some(_), false) => "none of these transactions is in the logs",
+            (None, false) => "no transaction in the logs is one of those chosen",
+            (_, true) => "no row in the transactions chosen is one of those chosen",
+        };
+        warn(&format!("nothing is {verb}: {what}"));
+        return Exit::Negative;
+    }
+    Exit::Done
+}
+
+/// A log's name in comments, without its folder.
+fn file_name(log: &LogPath) -> String {
+    match log {
+        LogPath::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        LogPath::Stdin => "-".to_owned(),
+    }
+}
+
+fn failure(log: &LogPath, error: Error) -> Failure {
+    match error {
+        Error::Log(error) => Failure::reading(log, &error),
+        Error::Condition(error) => Failure::Line(error.to_string()),
+        error => Failure::of(&"temporary file", error),
+    }
+}
+
+/// The offsets of a log where no option says otherwise.
+const WHOLE_LOG: Range = Range { start: 0, stop: u64::MAX };

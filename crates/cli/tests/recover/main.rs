@@ -1,0 +1,9 @@
+//! `undo` and `redo`, on real servers.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
+#[path = "../common/mod.rs"]
+mod common;
+mod options;
+mod round_trip;
+mod workload;

@@ -1,0 +1,161 @@
+//! What is chosen, and what can't be undone: named, with exit code 1.
+
+use binlogz_testkit::{Result, Tool, require_tool};
+
+use crate::common::{Folder, Ran};
+
+/// The statements and the notes about rows and statements that are left, without the session's settings.
+fn body(script: &Ran) -> Vec<String> {
+    let is_body = |line: &&str| {
+        ["INSERT", "UPDATE", "DELETE", "-- not", "-- was"].iter().any(|front| line.starts_with(front))
+    };
+    script.text().lines().filter(is_body).map(str::to_owned).collect()
+}
+
+#[test]
+fn rows_are_chosen_and_the_rest_is_named() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;
+    let folder = Folder::new();
+    server.sql(
+        "CREATE DATABASE shop; USE shop;
+         CREATE TABLE orders (id INT PRIMARY KEY, state ENUM('new','paid'), total DECIMAL(8,2), at TIMESTAMP NULL);
+         CREATE TABLE notes (text VARCHAR(20));",
+    )?;
+    server.flush_binary_logs()?;
+    server.sql(
+        "USE shop; INSERT INTO orders VALUES (1, 'new', 1.50, NULL), (2, 'paid', 20, NULL), (3, 'PAID', -3, NULL);
+         UPDATE orders SET state = 'paid' WHERE id = 1;
+         BEGIN; DELETE FROM orders WHERE id > 1; INSERT INTO notes VALUES ('it''s'); COMMIT;",
+    )?;
+    let log = server.flush_binary_logs()?;
+    let log = log.as_os_str();
+    let undo = |options: &[&str]| folder.run(options.iter().map(AsRef::as_ref).chain([log]));
+
+    let all = undo(&["undo"]);
+    all.is_done();
+    assert_eq!(
+        body(&all),
+        [
+            "DELETE FROM `shop`.`notes` WHERE CAST(`text` AS BINARY) = 'it\\'s' LIMIT 1;",
+            "INSERT INTO `shop`.`orders` (`id`, `state`, `total`, `at`) VALUES (3, 'paid', -3.00, NULL);",
+            "INSERT INTO `shop`.`orders` (`id`, `state`, `total`, `at`) VALUES (2, 'paid', 20.00, NULL);",
+            "UPDATE `shop`.`orders` SET `state` = 'new', `at` = NULL WHERE `id` = 1;",
+            "DELETE FROM `shop`.`orders` WHERE `id` = 3;",
+            "DELETE FROM `shop`.`orders` WHERE `id` = 2;",
+            "DELETE FROM `shop`.`orders` WHERE `id` = 1;",
+        ]
+    );
+    let redo = undo(&["redo", "--operation", "delete", "--operation", "update"]);
+    redo.is_done();
+    assert_eq!(
+        body(&redo),
+        [
+            "UPDATE `shop`.`orders` SET `state` = 'paid', `at` = NULL WHERE `id` = 1;",
+            "DELETE FROM `shop`.`orders` WHERE `id` = 2;",
+            "DELETE FROM `shop`.`orders` WHERE `id` = 3;",
+        ]
+    );
+    let count = |options: &[&str]| body(&undo(&[&["undo"], options].concat())).len();
+    assert_eq!(count(&["--table", "shop.notes"]), 1);
+    assert_eq!(
+        count(&["--table", "shop.orders", "--where", "before.state = 'paid' AND after.id IS NULL"]),
+        2
+    );
+    assert_eq!(count(&["--table", "shop.orders", "--where", "total > 1.5 OR id IN (3)"]), 4);
+    assert_eq!(count(&["--table", "shop.orders", "--where", "NOT (id BETWEEN 2 AND 3)"]), 2);
+    assert_eq!(count(&["--table", "shop.notes", "--where", "@1 LIKE 'IT_s'"]), 1);
+    let uuid = server.server_uuid()?;
+    let first: u64 = {
+        let executed = server.gtid_executed()?;
+        executed.trim().rsplit([':', '-']).next().and_then(|last| last.parse().ok()).unwrap_or(0)
+    };
+    if first > 0 {
+        assert_eq!(count(&["--gtids", &format!("{uuid}:{first}")]), 3);
+        assert_eq!(count(&["--stop-before-gtid", &format!("{uuid}:{first}")]), 4);
+    }
+
+    let none =
+        undo(&["undo", "--start-datetime", "2001-01-01 00:00:00", "--stop-datetime", "2001-01-01 01:00:00"]);
+    assert_eq!(none.code, Some(1));
+    assert!(
+        none.stderr.contains("nothing is undone: no transaction in the logs is one of those chosen"),
+        "{}",
+        none.stderr
+    );
+    undo(&["undo", "--where", "id = 1"])
+        .fails("--where: shop.notes has no column id; --table chooses the tables");
+
+    // A table that is changed afterwards is a border; images without their columns are left.
+    server.sql(
+        "USE shop; SET binlog_row_image = MINIMAL; INSERT INTO orders VALUES (9, 'new', 1, NULL);
+         UPDATE orders SET total = 2 WHERE id = 9; DELETE FROM orders WHERE id = 9; INSERT INTO notes VALUES ('x');
+         ALTER TABLE notes ADD more INT; INSERT INTO notes VALUES ('y', 1);",
+    )?;
+    let log = server.flush_binary_logs()?;
+    let args = ["undo".as_ref(), log.as_os_str()];
+    let script = folder.run(args);
+    assert_eq!(script.code, Some(1));
+    assert_eq!(
+        script.stderr,
+        "binlogz: warning: 3 rows and 1 statements are not undone; the output names each\n"
+    );
+    let lines = body(&script);
+    let parts = [
+        "DELETE FROM `shop`.`notes` WHERE CAST(`text` AS BINARY) = 'y' AND `more` = 1 LIMIT 1;",
+        "-- not undone, a statement: ALTER TABLE notes ADD more INT (in shop)",
+        "its table was changed after it",
+        "DELETE of a row in shop.orders: the logged image lacks state, total, at",
+        "UPDATE of a row in shop.orders: the logged image lacks total",
+        "DELETE FROM `shop`.`orders` WHERE `id` = 9;",
+    ];
+    assert_eq!(lines.len(), parts.len(), "{lines:#?}");
+    for (line, part) in lines.iter().zip(parts) {
+        assert!(line.contains(part), "{line}");
+    }
+    let args = ["undo".as_ref(), "--across-ddl".as_ref(), log.as_os_str()];
+    let across = body(&folder.run(args));
+    assert!(across[2].starts_with("DELETE FROM `shop`.`notes` WHERE"), "{across:#?}");
+
+    // A schema of another table is refused, row by row.
+    let other =
+        folder.put("other.sql", "CREATE TABLE `orders` (`id` int); CREATE TABLE notes (a int, b int);");
+    let args = ["undo".as_ref(), "--schema".as_ref(), other.as_os_str(), log.as_os_str()];
+    let unfit = folder.run(args);
+    assert_eq!(unfit.code, Some(1));
+    assert!(unfit.text().contains("--schema doesn't fit: it has 1 columns, the log 4"), "{}", unfit.text());
+    Ok(())
+}
+
+#[test]
+fn without_names_deleted_rows_come_back_and_others_are_named() {
+    let folder = Folder::new();
+    folder.sample("compressed", "binlog.000005");
+    folder.sample("compressed", "binlog.000002");
+    let deleted = folder.run(["undo", "--operation", "delete", "binlog.000005"]);
+    deleted.is_done();
+    assert!(body(&deleted).iter().all(|line| line.contains(" VALUES (")), "{}", deleted.text());
+    let inserted = folder.run(["undo", "--operation", "update", "binlog.000002"]);
+    assert_eq!(inserted.code, Some(1));
+    let lines = body(&inserted);
+    let why = "the log has no column names (binlog_row_metadata=FULL writes them): --schema tells them; the row has @1 = ";
+    assert!(!lines.is_empty() && lines.iter().all(|line| line.contains(why)), "{lines:#?}");
+    folder
+        .run(["undo", "--where", "id = 1", "binlog.000005"])
+        .fails("--where: the log has no column names for sbtest.sbtest1 (binlog_row_metadata=FULL writes them); --schema FILE \
+                tells them, and @3 is the third column");
+}
+
+#[test]
+fn a_pipe_an_archive_and_any_number_of_threads_give_the_same() {
+    let folder = Folder::new();
+    let bytes = folder.sample("compressed", "binlog.000005");
+    let select = ["undo", "--operation", "delete"];
+    let run = |more: &[&str]| folder.run(select.iter().chain(more));
+    let plain = run(&["binlog.000005"]);
+    assert_eq!(run(&["--jobs", "1", "binlog.000005"]).stdout, plain.stdout);
+    folder.run(["archive", "create", "--to", "archive", "binlog.000005"]);
+    assert_eq!(body(&run(&["archive"])), body(&plain));
+    let piped = folder.run_with(select.iter().chain(&["-"]), &bytes);
+    assert_eq!(body(&piped), body(&plain));
+}

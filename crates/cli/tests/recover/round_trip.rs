@@ -1,0 +1,96 @@
+//! The state before, random changes, `undo --format sql | mysql`: every table has the checksum it had; then `redo`, and it
+//! has the one after the changes.
+//!
+//! `BINLOGZ_UNDO_SEEDS` says how many seeds; `scripts/soak/undo.sh` runs 200. `SEED=N` begins at N.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
+
+use crate::common::{Folder, Ran};
+use crate::workload::Workload;
+
+/// How a server logs, seed by seed.
+const SETTINGS: [&str; 4] = [
+    "SET GLOBAL binlog_row_metadata = FULL, GLOBAL binlog_transaction_compression = ON;",
+    "SET GLOBAL binlog_row_metadata = MINIMAL, GLOBAL binlog_row_value_options = PARTIAL_JSON;",
+    "SET GLOBAL binlog_transaction_compression = ON, GLOBAL binlog_row_value_options = PARTIAL_JSON, \
+     GLOBAL binlog_rows_query_log_events = ON;",
+    "SET GLOBAL binlog_row_metadata = FULL;",
+];
+const PLAIN: &str = "SET GLOBAL binlog_row_metadata = MINIMAL, GLOBAL binlog_transaction_compression = OFF, \
+                     GLOBAL binlog_row_value_options = '', GLOBAL binlog_rows_query_log_events = OFF;";
+
+const SEEDS: u64 = 3;
+const TRANSACTIONS: usize = 60;
+
+#[test]
+fn changes_are_undone_and_redone_to_equality() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
+    let (first, count) = (number("SEED").unwrap_or(1), number("BINLOGZ_UNDO_SEEDS").unwrap_or(SEEDS));
+    let server = mysql.sandbox().start()?;
+    for seed in first..first + count {
+        println!("SEED={seed}");
+        round_trip(&server, seed)?;
+    }
+    Ok(())
+}
+
+fn round_trip(server: &MysqlSandbox, seed: u64) -> Result<()> {
+    let folder = Folder::new();
+    let database = format!("d{seed}");
+    let mut workload = Workload::new(seed);
+    server.sql(PLAIN)?;
+    server.sql(SETTINGS[seed as usize % SETTINGS.len()])?;
+    server.sql(&workload.begin(&database))?;
+    server.flush_binary_logs()?;
+    let before = server.checksum_tables(&database)?;
+    // Statements that break a key end the workload's client unless it goes on.
+    let changes = folder.put("changes.sql", workload.run(&database, TRANSACTIONS));
+    let ran = server.client().arg("--force").stdin(File::open(changes).unwrap()).output().unwrap();
+    println!("{}", String::from_utf8_lossy(&ran.stderr));
+    let after = server.checksum_tables(&database)?;
+    let log = server.flush_binary_logs()?;
+    let schema = schema_of(server, &folder, &database)?;
+    let [undone, redone] = ["undo", "redo"].map(|verb| {
+        let script = folder.run([verb.as_ref(), "--schema".as_ref(), schema.as_os_str(), log.as_os_str()]);
+        script.is_done();
+        script
+    });
+    assert_ne!(before, after, "SEED={seed}: nothing was changed");
+    apply(server, &folder, &database, &undone)?;
+    assert_eq!(server.checksum_tables(&database)?, before, "SEED={seed}: undone");
+    apply(server, &folder, &database, &redone)?;
+    assert_eq!(server.checksum_tables(&database)?, after, "SEED={seed}: redone");
+    server.sql(&format!("DROP DATABASE {database}"))?;
+    Ok(())
+}
+
+/// Runs a script; each of its statements must find its row.
+fn apply(server: &MysqlSandbox, folder: &Folder, database: &str, script: &Ran) -> Result<()> {
+    let path = folder.put(&format!("{database}.sql"), &script.stdout);
+    let ran = server.client().arg("-vvv").stdin(File::open(path).unwrap()).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let told = String::from_utf8_lossy(&ran.stdout);
+    let mut statement = "";
+    for line in told.lines() {
+        if ["INSERT", "UPDATE", "DELETE"].iter().any(|verb| line.starts_with(verb)) {
+            statement = line;
+        } else if line.starts_with("Query OK") {
+            assert!(statement.is_empty() || line.contains("1 row affected"), "{line}: {statement}");
+            statement = "";
+        }
+    }
+    Ok(())
+}
+
+/// The schema file that mysqldump makes.
+pub(crate) fn schema_of(server: &MysqlSandbox, folder: &Folder, database: &str) -> Result<PathBuf> {
+    let socket = format!("--socket={}", server.socket().display());
+    let options = ["--no-defaults", "--user=root", &socket, "--no-data", "--databases", database];
+    let dumped = server.installed().run("mysqldump", options)?;
+    assert!(dumped.status.success(), "{}", String::from_utf8_lossy(&dumped.stderr));
+    Ok(folder.put(&format!("{database}.schema.sql"), dumped.stdout))
+}

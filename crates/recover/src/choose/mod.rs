@@ -1,0 +1,97 @@
+//! Which transactions and which rows: everything that a user may choose by.
+
+mod condition;
+mod scalar;
+
+use binlogz_binlog::event::RowsKind;
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_binlog::row::Row;
+
+pub use condition::{Condition, ConditionError};
+
+use crate::table::Table;
+
+/// Whether changes are taken back or made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// The changes are taken back, the last one first.
+    Undo,
+    /// The changes are made again, in their order.
+    Redo,
+}
+
+/// What a row change does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// INSERT.
+    Insert,
+    /// UPDATE.
+    Update,
+    /// DELETE.
+    Delete,
+}
+
+impl Operation {
+    pub(crate) fn of(kind: RowsKind) -> Self {
+        match kind {
+            RowsKind::Write => Operation::Insert,
+            RowsKind::Update | RowsKind::PartialUpdate => Operation::Update,
+            RowsKind::Delete => Operation::Delete,
+        }
+    }
+
+    /// Its SQL keyword.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Operation::Insert => "INSERT",
+            Operation::Update => "UPDATE",
+            Operation::Delete => "DELETE",
+        }
+    }
+}
+
+/// What was chosen; everything by default.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Only these transactions.
+    pub gtids: Option<GtidSet>,
+    /// Only transactions committed at this time or later, in seconds since 1970.
+    pub start_time: Option<i64>,
+    /// Only transactions committed before this time.
+    pub stop_time: Option<i64>,
+    /// Nothing from this transaction on.
+    pub stop_before_gtid: Option<Gtid>,
+    /// Only these tables, by database and table; all if empty.
+    pub tables: Vec<(String, String)>,
+    /// Only these operations; all if empty.
+    pub operations: Vec<Operation>,
+    /// Only transactions of these sessions; all if empty.
+    pub thread_ids: Vec<u32>,
+    /// Only rows that meet this.
+    pub condition: Option<Condition>,
+}
+
+/// Where to begin and to end in one log: a transaction is in the range if it begins there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// The first offset.
+    pub start: u64,
+    /// The offset that is too far.
+    pub stop: u64,
+}
+
+impl Selection {
+    pub(crate) fn has_table(&self, database: &[u8], table: &[u8]) -> bool {
+        let is = |name: &(String, String)| name.0.as_bytes() == database && name.1.as_bytes() == table;
+        self.tables.is_empty() || self.tables.iter().any(is)
+    }
+
+    pub(crate) fn has_operation(&self, operation: Operation) -> bool {
+        self.operations.is_empty() || self.operations.contains(&operation)
+    }
+
+    /// Whether a row of a table that was chosen is chosen too.
+    pub(crate) fn has_row(&self, table: &Table, row: &Row<'_, '_>) -> Result<bool, ConditionError> {
+        self.condition.as_ref().map_or(Ok(true), |condition| condition.is_met(table, row))
+    }
+}

@@ -1,0 +1,340 @@
+//! Values as a condition compares them: by MySQL's rules for the types that meet, as far as a log allows.
+//!
+//! ```text
+//! numbers                 exactly, as decimals; as doubles where one of them is a double
+//! text with text          by characters; without case where the collation ends in _ci
+//! text with a number      the number that the text begins with
+//! dates and times         with text by their fields; a date without a time is midnight
+//! TIMESTAMP with text     the text is local time, as everywhere in binlogz
+//! ```
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use binlogz_binlog::charset::{Charset, collation_name};
+use binlogz_binlog::row::{Cell, Value};
+use binlogz_report::zone::Zone;
+use jiff::civil::DateTime;
+
+/// A value that is compared.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Scalar<'a> {
+    Null,
+    /// Digits with an optional sign and point.
+    Number(Cow<'a, str>),
+    Double(f64),
+    /// `has_case`: whether capitals count.
+    Text {
+        text: Cow<'a, str>,
+        has_case: bool,
+    },
+    Bytes(Cow<'a, [u8]>),
+    /// Seconds since 1970, and microseconds.
+    Moment(u32, u32),
+    /// A DATE, DATETIME or TIME as text.
+    Clock(Cow<'a, str>),
+    /// A member's number, and its name.
+    Member(u64, Option<Cow<'a, str>>),
+}
+
+impl<'a> Scalar<'a> {
+    /// The value of a column. `None`: bytes that can't be read.
+    pub(super) fn of(cell: &Cell<'a>, unsigned: Option<bool>) -> Option<Self> {
+        let number = |text: String| Scalar::Number(Cow::Owned(text));
+        Some(match cell.value().ok()? {
+            Value::Int(value) if unsigned == Some(true) && cell.column.unsigned.is_none() => {
+                number((value as u64).to_string())
+            }
+            Value::Int(value) => number(value.to_string()),
+            Value::Uint(value) | Value::Bit(value) => number(value.to_string()),
+            Value::Year(value) => number(value.to_string()),
+            Value::Decimal(value) => number(value.to_string()),
+            Value::Float(value) => Scalar::Double(value.to_string().parse().unwrap_or(f64::from(value))),
+            Value::Double(value) => Scalar::Double(value),
+            Value::Date(value) => Scalar::Clock(Cow::Owned(value.to_string())),
+            Value::Time(value) => Scalar::Clock(Cow::Owned(value.to_string())),
+            Value::DateTime(value) => Scalar::Clock(Cow::Owned(value.to_string())),
+            Value::Timestamp(value) => Scalar::Moment(value.seconds(), value.fraction().microseconds()),
+            Value::Enum(value) => {
+                let name = cell.column.member(value).map(|name| text_of(cell, name).into_owned().into());
+                Scalar::Member(value.into(), name)
+            }
+            Value::Set(bits) => {
+                let names: Vec<_> =
+                    cell.column.set_members(bits).map(|name| text_of(cell, name).into_owned()).collect();
+                let is_known = cell.column.members.is_some();
+                Scalar::Member(bits, is_known.then(|| Cow::Owned(names.join(","))))
+            }
+            Value::Bytes(bytes) => bytes_of(cell, bytes),
+            Value::Geometry(bytes) => Scalar::Bytes(Cow::Borrowed(bytes)),
+            Value::Vector(vector) => Scalar::Bytes(Cow::Borrowed(vector.as_bytes())),
+            Value::Json(document) => {
+                let mut text = Vec::new();
+                document.write_text(&mut text).ok()?;
+                Scalar::Text { text: String::from_utf8_lossy(&text).into_owned().into(), has_case: true }
+            }
+            Value::Null => Scalar::Null,
+            _ => return None,
+        })
+    }
+
+    /// How it compares; `None`: unknown, as with NULL.
+    pub(super) fn compare(&self, other: &Scalar<'_>) -> Option<Ordering> {
+        use Scalar::{Bytes, Clock, Double, Member, Moment, Null, Number, Text};
+        match (self, other) {
+            (Null, _) | (_, Null) => None,
+            (Number(one), Number(two)) => Some(compare_decimals(one, two)),
+            (Text { text: one, has_case }, Text { text: two, has_case: other_case }) => {
+                // A literal has no opinion: it says that case doesn't count, and the column decides.
+                Some(match *has_case || *other_case {
+                    true => one.cmp(two),
+                    false => one.to_lowercase().cmp(&two.to_lowercase()),
+                })
+            }
+            (Bytes(one), Bytes(two)) => Some(one.cmp(two)),
+            (Bytes(one), Text { text, .. }) => Some((**one).cmp(text.as_bytes())),
+            (Text { text, .. }, Bytes(two)) => Some(text.as_bytes().cmp(two)),
+            (Moment(one, fraction), Moment(two, other)) => Some((one, fraction).cmp(&(two, other))),
+            (Moment(seconds, micros), Text { text, .. } | Clock(text)) => {
+                let (other, other_micros) = moment(text)?;
+                Some((i64::from(*seconds), *micros).cmp(&(other, other_micros)))
+            }
+            (Text { .. } | Clock(_), Moment(..)) => other.compare(self).map(Ordering::reverse),
+            (Clock(one), Clock(two)) => Some(compare_clocks(one, two)),
+            (Clock(one), Text { text: two, .. }) => Some(compare_clocks(one, two)),
+            (Text { text: one, .. }, Clock(two)) => Some(compare_clocks(one, two)),
+            (Member(_, Some(name)), Text { text, .. }) => Some(name.to_lowercase().cmp(&text.to_lowercase())),
+            (Text { .. }, Member(_, Some(_))) => other.compare(self).map(Ordering::reverse),
+            (Member(one, _), Member(two, _)) => Some(one.cmp(two)),
+            (Member(number, _), Number(_) | Double(_)) => {
+                Number(Cow::Owned(number.to_string())).compare(other)
+            }
+            (Number(_) | Double(_), Member(..)) => other.compare(self).map(Ordering::reverse),
+            _ => self.double()?.partial_cmp(&other.double()?),
+        }
+    }
+
+    /// The value as text, for LIKE.
+    pub(super) fn text(&self) -> Option<(Cow<'_, str>, bool)> {
+        Some(match self {
+            Scalar::Null => return None,
+            Scalar::Number(text) | Scalar::Clock(text) => (Cow::Borrowed(&**text), true),
+            Scalar::Double(number) => (number.to_string().into(), true),
+            Scalar::Text { text, has_case } => (Cow::Borrowed(&**text), *has_case),
+            Scalar::Bytes(bytes) => (String::from_utf8_lossy(bytes), true),
+            Scalar::Moment(seconds, _) => (local(*seconds)?.into(), true),
+            Scalar::Member(number, None) => (number.to_string().into(), false),
+            Scalar::Member(_, Some(name)) => (Cow::Borrowed(&**name), false),
+        })
+    }
+
+    fn double(&self) -> Option<f64> {
+        match self {
+            Scalar::Number(text) => text.parse().ok(),
+            Scalar::Double(number) => Some(*number),
+            Scalar::Text { text, .. } => Some(leading_number(text)),
+            Scalar::Bytes(bytes) => Some(leading_number(&String::from_utf8_lossy(bytes))),
+            Scalar::Clock(text) => {
+                text.chars().filter(|c| c.is_ascii_digit() || *c == '.').collect::<String>().parse().ok()
+            }
+            _ => None,
+        }
+    }
+}
+
+fn text_of<'a>(cell: &Cell<'_>, bytes: &'a [u8]) -> Cow<'a, str> {
+    let charset = cell.column.charset().filter(|charset| *charset != Charset::Binary);
+    charset.and_then(|charset| charset.decode(bytes)).unwrap_or_else(|| String::from_utf8_lossy(bytes))
+}
+
+fn bytes_of<'a>(cell: &Cell<'a>, bytes: &'a [u8]) -> Scalar<'a> {
+    let Some(collation) = cell.column.collation else {
+        return match std::str::from_utf8(bytes) {
+            Ok(text) => Scalar::Text { text: Cow::Borrowed(text), has_case: true },
+            Err(_) => Scalar::Bytes(Cow::Borrowed(bytes)),
+        };
+    };
+    if cell.column.charset() == Some(Charset::Binary) {
+        return Scalar::Bytes(Cow::Borrowed(bytes));
+    }
+    let has_case = !collation_name(collation).is_some_and(|name| name.ends_with("_ci"));
+    Scalar::Text { text: text_of(cell, bytes), has_case }
+}
+
+/// The number that a text begins with, as the server converts it; 0 if it begins with none.
+fn leading_number(text: &str) -> f64 {
+    let text = text.trim_start();
+    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
+    let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
+    (0..=end).rev().find_map(|end| text.get(..end)?.parse().ok()).unwrap_or(0.0)
+}
+
+/// Compares numbers digit by digit.
+fn compare_decimals(one: &str, two: &str) -> Ordering {
+    let (one, two) = (Digits::of(one), Digits::of(two));
+    match (one.is_negative(), two.is_negative()) {
+        (false, true) => Ordering::Greater,
+        (true, false) => Ordering::Less,
+        (false, false) => one.size(&two),
+        (true, true) => two.size(&one),
+    }
+}
+
+struct Digits<'t> {
+    sign: bool,
+    whole: &'t str,
+    fraction: &'t str,
+}
+
+impl<'t> Digits<'t> {
+    fn of(text: &'t str) -> Self {
+        let (sign, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        Digits { sign, whole: whole.trim_start_matches(['+', '0']), fraction: fraction.trim_end_matches('0') }
+    }
+
+    fn is_negative(&self) -> bool {
+        self.sign && !(self.whole.is_empty() && self.fraction.is_empty())
+    }
+
+    fn size(&self, other: &Digits<'_>) -> Ordering {
+        let key = |digits: &Digits<'t>| digits.whole.len();
+        let other_key = other.whole.len();
+        key(self).cmp(&other_key).then(self.whole.cmp(other.whole)).then(self.fraction.cmp(other.fraction))
+    }
+}
+
+/// Compares dates and times as text, each field filled up.
+fn compare_clocks(one: &str, two: &str) -> Ordering {
+    let is_date = |text: &str| text.get(1..).is_some_and(|rest| rest.contains('-'));
+    let full = |text: &str| {
+        let text = text.trim().replacen('T', " ", 1);
+        match is_date(&text) && !text.contains(':') {
+            true => format!("{text} 00:00:00"),
+            false => text,
+        }
+    };
+    let (one, two) = (full(one), full(two));
+    if !is_date(&one) && !is_date(&two) {
+        return span(&one).cmp(&span(&two));
+    }
+    let trim = |text: String| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    };
+    trim(one).cmp(&trim(two))
+}
+
+/// A TIME in microseconds.
+fn span(text: &str) -> i64 {
+    let (sign, text) = text.strip_prefix('-').map_or((1, text), |text| (-1, text));
+    let (clock, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let seconds = clock.split(':').fold(0_i64, |sum, part| sum * 60 + part.parse::<i64>().unwrap_or(0));
+    let micros =
+        format!("{fraction:0<6}").get(..6).and_then(|digits| digits.parse::<i64>().ok()).unwrap_or(0);
+    sign * (seconds.saturating_mul(1_000_000).saturating_add(micros))
+}
+
+/// A local time, in seconds since 1970 and microseconds.
+fn moment(text: &str) -> Option<(i64, u32)> {
+    let text = text.trim().replacen(' ', "T", 1);
+    let text = if text.contains('T') { text } else { format!("{text}T00:00:00") };
+    let time: DateTime = text.parse().ok()?;
+    let seconds = Zone::of_process().seconds(time)?;
+    Some((seconds, u32::try_from(time.subsec_nanosecond() / 1000).unwrap_or(0)))
+}
+
+fn local(seconds: u32) -> Option<String> {
+    let moment = jiff::Timestamp::from_second(seconds.into()).ok()?;
+    Some(Zone::of_process().local(moment).0.strftime("%Y-%m-%d %H:%M:%S").to_string())
+}
+
+/// Whether a text is LIKE a pattern.
+pub(super) fn is_like(text: &str, pattern: &str, escape: Option<char>, has_case: bool) -> bool {
+    let fold = |text: &str| -> Vec<char> {
+        if has_case { text.chars().collect() } else { text.to_lowercase().chars().collect() }
+    };
+    let (text, pattern) = (fold(text), fold(pattern));
+    // Where to go on when the rest doesn't match: the last %, and how much it took.
+    let (mut at, mut rest, mut retry) = (0, 0, None);
+    loop {
+        match pattern.get(rest) {
+            Some('%') => {
+                retry = Some((rest + 1, at));
+                rest += 1;
+                continue;
+            }
+            Some('_') if at < text.len() => {
+                (at, rest) = (at + 1, rest + 1);
+                continue;
+            }
+            Some(c) => {
+                let is_escaped = Some(*c) == escape && rest + 1 < pattern.len();
+                let step = if is_escaped { 2 } else { 1 };
+                let wanted = pattern.get(rest + step - 1);
+                if wanted.is_some() && wanted == text.get(at) && (is_escaped || *c != '_') {
+                    (at, rest) = (at + 1, rest + step);
+                    continue;
+                }
+            }
+            None if at == text.len() => return true,
+            None => {}
+        }
+        match retry {
+            Some((behind, from)) if from < text.len() => {
+                retry = Some((behind, from + 1));
+                (rest, at) = (behind, from + 1);
+            }
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_compared_exactly() {
+        for (one, two, order) in [
+            ("9007199254740993", "9007199254740992", Ordering::Greater),
+            ("1.10", "1.1", Ordering::Equal),
+            ("-0", "0.00", Ordering::Equal),
+            ("-2", "-10", Ordering::Greater),
+            ("007", "7", Ordering::Equal),
+            ("0.05", "0.5", Ordering::Less),
+        ] {
+            assert_eq!(compare_decimals(one, two), order, "{one} {two}");
+        }
+        assert_eq!(leading_number(" 12abc"), 12.0);
+        assert_eq!(leading_number("abc"), 0.0);
+    }
+
+    #[test]
+    fn dates_and_times_are_compared_by_their_fields() {
+        assert_eq!(compare_clocks("2026-11-22 00:00:00", "2026-11-22"), Ordering::Equal);
+        assert_eq!(compare_clocks("2026-11-22 00:00:00.500000", "2026-11-22T00:00:00.5"), Ordering::Equal);
+        assert_eq!(compare_clocks("2026-11-22", "2026-11-22 00:00:01"), Ordering::Less);
+        assert_eq!(compare_clocks("-10:00:00", "9:00:00"), Ordering::Less);
+        assert_eq!(compare_clocks("100:00:00", "99:59:59.9"), Ordering::Greater);
+    }
+
+    #[test]
+    fn patterns_match_as_in_sql() {
+        for (text, pattern, is) in [
+            ("paid", "p%d", true),
+            ("paid", "P_ID", true),
+            ("paid", "p_d", false),
+            ("", "%", true),
+            ("a%b", "a\\%b", true),
+            ("axb", "a\\%b", false),
+            ("aXbXc", "%b%c", true),
+            ("abc", "%b", false),
+            ("a_b", "a\\_b", true),
+            ("axb", "a\\_b", false),
+        ] {
+            assert_eq!(is_like(text, pattern, Some('\\'), false), is, "{text} {pattern}");
+        }
+        assert!(!is_like("paid", "PAID", None, true));
+    }
+}

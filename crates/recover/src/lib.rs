@@ -1,0 +1,22 @@
+//! Takes row changes back, or makes them again: from binary logs to SQL.
+//!
+//! ```text
+//! table    what is known of a table: its map in the log, a schema file
+//! choose   which transactions and rows
+//! sql      a row's images as a statement, values as literals
+//! pass     one pass over logs on all cores: chosen rows, in order, with their transactions
+//! script   the statements as a script, the last transaction first where changes are taken back
+//! ```
+//!
+//! Modules only import from modules above them in this list. It opens no files: the caller hands it logs and takes text.
+
+mod choose;
+mod pass;
+mod script;
+mod sql;
+mod table;
+
+pub use choose::{Condition, ConditionError, Direction, Operation, Range, Selection};
+pub use pass::Error;
+pub use script::{Script, Summary};
+pub use table::{SchemaFile, SchemaFileError};

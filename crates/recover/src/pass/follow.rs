@@ -1,0 +1,244 @@
+//! Follows the transactions through the records of all batches, in order, and tells a [`Listener`] of the chosen ones.
+
+use std::io;
+
+use binlogz_binlog::event::{AnyGtidEvent, QueryEvent, XaPrepareEvent};
+use binlogz_binlog::statement::StatementKind;
+use binlogz_payload::Spool;
+
+use super::Error;
+use super::record::{EventAt, Kind, Records, RowAt, broken, event_of, row_of};
+use crate::choose::{Range, Selection};
+use crate::table::Structure;
+
+/// A transaction, as far as it has passed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Transaction {
+    /// Counted from 1 over all logs.
+    pub(crate) number: u64,
+    pub(crate) log: String,
+    pub(crate) offset: u64,
+    /// As it is written.
+    pub(crate) gtid: Option<String>,
+    /// When it was committed, in microseconds since 1970; of old logs, when it began.
+    pub(crate) time: u64,
+    pub(crate) thread_id: Option<u32>,
+    /// The original text of the current statement, where it was logged.
+    pub(crate) statement: Option<Vec<u8>>,
+    /// How many of them were logged so far.
+    pub(crate) statements: u64,
+    /// The identifier of a transaction that is prepared, not committed, as the server spells it.
+    pub(crate) prepared: Option<String>,
+    is_chosen: bool,
+    /// Whether it is chosen if its session is, which its first statement tells.
+    may_be_chosen: bool,
+    has_savepoint_rollback: bool,
+    is_rolled_back: bool,
+}
+
+/// How a transaction ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Its changes are there, or will be when it is committed.
+    Whole,
+    /// ROLLBACK: only changes to tables without transactions are there.
+    RolledBack,
+    /// It went back to a savepoint, with changes logged that are not there.
+    PartlyRolledBack,
+    /// The log ends within it.
+    Cut,
+}
+
+/// A statement that stands in the log as text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StatementAt<'b> {
+    /// The session's default database.
+    pub(crate) database: &'b [u8],
+    pub(crate) text: &'b [u8],
+}
+
+/// Takes what was chosen.
+pub(crate) trait Listener {
+    /// The rows after this are of this table.
+    fn table(&mut self, database: &[u8], table: &[u8], structure: Structure) -> io::Result<()>;
+
+    /// A row.
+    fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()>;
+
+    /// A statement that is no transaction control. It is told of those that weren't chosen too.
+    fn statement(
+        &mut self,
+        transaction: &Transaction,
+        statement: &StatementAt<'_>,
+        is_chosen: bool,
+    ) -> io::Result<()>;
+
+    /// A prepared transaction was committed or rolled back, chosen or not.
+    fn decided(&mut self, xid: &str, is_committed: bool);
+
+    /// The end of a transaction.
+    fn end(&mut self, transaction: &Transaction, ending: Ending) -> io::Result<()>;
+}
+
+/// See the module.
+pub(crate) struct Follower<L> {
+    pub(crate) listener: L,
+    log: String,
+    range: Range,
+    open: Option<Transaction>,
+    count: u64,
+    /// Whether a transaction was chosen at all.
+    pub(crate) has_chosen: bool,
+}
+
+impl<L: Listener> Follower<L> {
+    pub(crate) fn new(listener: L) -> Self {
+        Follower {
+            listener,
+            log: String::new(),
+            range: Range { start: 0, stop: u64::MAX },
+            open: None,
+            count: 0,
+            has_chosen: false,
+        }
+    }
+
+    pub(super) fn begin_log(&mut self, name: &str, range: Range) {
+        name.clone_into(&mut self.log);
+        self.range = range;
+    }
+
+    /// Nothing more comes.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        match self.open.take() {
+            Some(open) if open.is_chosen => self.listener.end(&open, Ending::Cut),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the records of a batch.
+    pub(super) fn take(&mut self, records: &Spool, selection: &Selection) -> Result<(), Error> {
+        let mut records = Records::new(records);
+        while let Some((kind, content)) = records.next()? {
+            match kind {
+                Kind::Begin => self.begin(event_of(content)?, selection)?,
+                Kind::Query => self.query(event_of(content)?, selection)?,
+                Kind::XaPrepare => {
+                    let prepare = XaPrepareEvent::decode(event_of(content)?.body)?;
+                    if let Some(open) = self.open.as_mut().filter(|_| !prepare.one_phase) {
+                        open.prepared = Some(prepare.xa_id.to_string());
+                    }
+                }
+                Kind::RowsQuery => {
+                    if let Some(open) = &mut self.open {
+                        open.statement = Some(content.to_vec());
+                        open.statements += 1;
+                    }
+                }
+                Kind::Table => {
+                    let (structure, names) = content.split_first_chunk().ok_or_else(broken)?;
+                    let nul = names.iter().position(|byte| *byte == 0).ok_or_else(broken)?;
+                    let (database, table) = (names.get(..nul), names.get(nul + 1..));
+                    let structure = Structure::from_bytes(structure);
+                    self.listener.table(
+                        database.unwrap_or_default(),
+                        table.unwrap_or_default(),
+                        structure,
+                    )?;
+                }
+                Kind::Row => {
+                    if let Some(open) = self.open.as_ref().filter(|open| open.is_chosen) {
+                        self.listener.row(open, &row_of(content)?)?;
+                    }
+                }
+                Kind::End => self.end()?,
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, event: EventAt<'_>, selection: &Selection) -> Result<(), Error> {
+        // It was cut off, as by a crash: what the log has of it was never committed.
+        self.finish()?;
+        let gtid_event = AnyGtidEvent::decode(event.body, event.event_type)?;
+        let gtid = gtid_event.as_ref().and_then(AnyGtidEvent::gtid);
+        let committed = gtid_event.as_ref().and_then(AnyGtidEvent::commit_timestamps);
+        let time = committed.map(|times| times.original.unwrap_or(times.immediate)).filter(|time| *time > 0);
+        let time = time.unwrap_or(u64::from(event.timestamp) * 1_000_000);
+        if event.offset >= self.range.stop || gtid.is_some() && gtid == selection.stop_before_gtid {
+            return Err(Error::Io(io::Error::other(Ended)));
+        }
+        let seconds = i64::try_from(time / 1_000_000).unwrap_or(i64::MAX);
+        let may_be_chosen = event.offset >= self.range.start
+            && selection.start_time.is_none_or(|start| seconds >= start)
+            && selection.stop_time.is_none_or(|stop| seconds < stop)
+            && selection
+                .gtids
+                .as_ref()
+                .is_none_or(|set| gtid.as_ref().is_some_and(|gtid| set.contains(gtid)));
+        let is_chosen = may_be_chosen && selection.thread_ids.is_empty();
+        self.count += 1;
+        self.has_chosen |= is_chosen;
+        self.open = Some(Transaction {
+            number: self.count,
+            log: self.log.clone(),
+            offset: event.offset,
+            gtid: gtid.map(|gtid| gtid.to_string()),
+            time,
+            is_chosen,
+            may_be_chosen,
+            ..Transaction::default()
+        });
+        Ok(())
+    }
+
+    fn query(&mut self, event: EventAt<'_>, selection: &Selection) -> Result<(), Error> {
+        let query = QueryEvent::decode(event.body)?;
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if open.thread_id.is_none() {
+            open.thread_id = Some(query.thread_id);
+            if !selection.thread_ids.is_empty() {
+                open.is_chosen = open.may_be_chosen && selection.thread_ids.contains(&query.thread_id);
+                self.has_chosen |= open.is_chosen;
+            }
+        }
+        match StatementKind::of(query.statement) {
+            StatementKind::Rollback => open.is_rolled_back = true,
+            StatementKind::RollbackTo => open.has_savepoint_rollback = true,
+            kind @ (StatementKind::XaCommit | StatementKind::XaRollback) => {
+                let text = String::from_utf8_lossy(query.statement);
+                let xid = text.splitn(3, ' ').nth(2).unwrap_or_default();
+                let xid = xid.strip_suffix(" ONE PHASE").unwrap_or(xid);
+                self.listener.decided(xid, kind == StatementKind::XaCommit);
+            }
+            StatementKind::Other => {
+                let statement = StatementAt { database: query.database, text: query.statement };
+                self.listener.statement(open, &statement, open.is_chosen)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        if let Some(open) = self.open.take().filter(|open| open.is_chosen) {
+            let ending = match (open.is_rolled_back, open.has_savepoint_rollback) {
+                (true, _) => Ending::RolledBack,
+                (false, true) => Ending::PartlyRolledBack,
+                (false, false) => Ending::Whole,
+            };
+            self.listener.end(&open, ending)?;
+        }
+        Ok(())
+    }
+}
+
+/// The way out when nothing more was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing more was asked for")]
+struct Ended;
+
+/// Whether an error is the way out.
+pub(super) fn is_end(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Ended>())
+}

@@ -1,0 +1,92 @@
+//! One pass over logs: workers find the chosen rows and write what is made of them, the caller's thread puts them in order,
+//! with their transactions.
+//!
+//! ```text
+//! events → worker (all cores): rows of chosen tables → Renderer → records in a spool, a batch at a time
+//!        → Follower (in order): which transaction is open, was it chosen? → Listener: rows, statements, ends
+//! ```
+//!
+//! A batch's records may be many times its size, so beyond a bound they go to a temporary file.
+
+mod follow;
+mod record;
+mod work;
+
+use std::io;
+
+use binlogz_flow::events::{self, ReadSummary};
+use binlogz_flow::{Error as FlowError, Input};
+use binlogz_payload::SpoolMemory;
+
+use crate::choose::{ConditionError, Range, Selection};
+use crate::table::SchemaFile;
+
+pub(crate) use follow::{Ending, Follower, Listener, StatementAt, Transaction};
+pub(crate) use record::{RowAt, RowFlags};
+pub(crate) use work::{Rendered, Renderer};
+
+/// Memory for the records of all batches under way.
+const RECORDS_MEMORY: usize = 16 << 20;
+
+/// What ended a pass.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A log can't be read.
+    #[error(transparent)]
+    Log(#[from] FlowError),
+    /// The condition doesn't fit a table.
+    #[error(transparent)]
+    Condition(#[from] ConditionError),
+    /// A temporary file, or the output.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// What is looked for, and how.
+pub(crate) struct Search<'o, R> {
+    pub(crate) selection: &'o Selection,
+    pub(crate) schema: Option<&'o SchemaFile>,
+    pub(crate) renderer: &'o R,
+    pub(crate) workers: usize,
+}
+
+/// Reads one log, under its name; `range` of its offsets is chosen. Returns what was read and whether more logs are needed.
+pub(crate) fn read_log<L: Listener, R: Renderer + Sync>(
+    input: Input,
+    (name, range): (&str, Range),
+    search: &Search<'_, R>,
+    follower: &mut Follower<L>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(ReadSummary, bool), Error> {
+    let memory = SpoolMemory::new(RECORDS_MEMORY);
+    follower.begin_log(name, range);
+    let mut trouble = None;
+    let ran = events::run(
+        input,
+        search.workers,
+        || Ok(work::Worker::new(search, &memory)),
+        |worker, batch| Ok(worker.batch(batch)),
+        |records| {
+            let taken = match records {
+                Ok(records) => follower.take(&records, search.selection),
+                Err(error) => Err(error),
+            };
+            taken.map_err(|error| {
+                trouble = Some(error);
+                stop()
+            })
+        },
+        progress,
+    );
+    match (ran, trouble) {
+        (_, Some(Error::Io(error))) if follow::is_end(&error) => Ok((ReadSummary::default(), false)),
+        (_, Some(error)) => Err(error),
+        (Ok(summary), None) => Ok((summary, true)),
+        (Err(error), None) => Err(error.into()),
+    }
+}
+
+/// The way out of a run: the cause is kept beside it.
+fn stop() -> FlowError {
+    FlowError::Output(io::Error::other("the pass was ended").into())
+}

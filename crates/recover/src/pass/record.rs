@@ -1,0 +1,165 @@
+//! What workers tell about the events of a batch, in a spool: bounded memory, whatever a batch expands to.
+//!
+//! ```text
+//! size field
+//!    1 kind
+//!    4 size        of what follows
+//!    n content     begin, query, prepared: offset u64, timestamp u32, event type u8, body
+//!                  statement: the text; table: structure, `database`, NUL, `table`
+//!                  row: offset u64, index in the payload u64 (u64::MAX: in none), row u64, timestamp u32, flags u8, what the
+//!                  renderer wrote
+//!                  end: nothing
+//! ```
+
+use std::io::{self, Read};
+
+use binlogz_binlog::EventType;
+use binlogz_payload::Spool;
+
+/// What a record is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The first event of a transaction.
+    Begin = 1,
+    Query,
+    XaPrepare,
+    RowsQuery,
+    Table,
+    Row,
+    /// A transaction's last event has passed.
+    End,
+}
+
+impl Kind {
+    fn of(code: u8) -> Option<Self> {
+        use Kind::{Begin, End, Query, Row, RowsQuery, Table, XaPrepare};
+        [Begin, Query, XaPrepare, RowsQuery, Table, Row, End].into_iter().find(|kind| *kind as u8 == code)
+    }
+}
+
+/// An event that was passed on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EventAt<'b> {
+    pub(super) offset: u64,
+    pub(super) timestamp: u32,
+    pub(super) event_type: EventType,
+    pub(super) body: &'b [u8],
+}
+
+/// A row that was chosen, and what was made of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowAt<'b> {
+    /// Where its event begins, or the payload that holds it.
+    pub(crate) offset: u64,
+    /// Which event of the payload it is.
+    pub(crate) inside: Option<u64>,
+    /// Which row of the event it is.
+    pub(crate) row: u64,
+    /// When the statement began.
+    pub(crate) timestamp: u32,
+    pub(crate) flags: RowFlags,
+    /// What the renderer wrote.
+    pub(crate) text: &'b [u8],
+}
+
+/// How a row's statement is to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct RowFlags(pub(crate) u8);
+
+impl RowFlags {
+    /// Foreign keys are not checked.
+    pub(crate) const NO_FOREIGN_KEYS: u8 = 1;
+    /// The session must not be strict.
+    pub(crate) const LENIENT: u8 = 2;
+    /// There is no statement: the text says why.
+    pub(crate) const MISSING: u8 = 4;
+
+    pub(crate) fn has(self, flag: u8) -> bool {
+        self.0 & flag != 0
+    }
+}
+
+pub(super) fn put(spool: &mut Spool, kind: Kind, parts: &[&[u8]]) -> io::Result<()> {
+    let size: usize = parts.iter().map(|part| part.len()).sum();
+    let size =
+        u32::try_from(size).map_err(|_| io::Error::other("a row takes more than 4 GiB as a statement"))?;
+    spool.append(&[kind as u8])?;
+    spool.append(&size.to_le_bytes())?;
+    parts.iter().try_for_each(|part| spool.append(part))
+}
+
+pub(super) fn put_event(spool: &mut Spool, kind: Kind, event: EventAt<'_>) -> io::Result<()> {
+    let front = (event.offset.to_le_bytes(), event.timestamp.to_le_bytes(), [event.event_type.0]);
+    put(spool, kind, &[&front.0, &front.1, &front.2, event.body])
+}
+
+pub(super) fn put_row(spool: &mut Spool, row: RowAt<'_>) -> io::Result<()> {
+    let numbers = [row.offset, row.inside.unwrap_or(u64::MAX), row.row].map(u64::to_le_bytes);
+    let front = (row.timestamp.to_le_bytes(), [row.flags.0]);
+    put(spool, Kind::Row, &[numbers.as_flattened(), &front.0, &front.1, row.text])
+}
+
+/// Reads records one after the other.
+pub(super) struct Records<'s> {
+    reader: io::BufReader<Box<dyn Read + 's>>,
+    content: Vec<u8>,
+}
+
+impl<'s> Records<'s> {
+    pub(super) fn new(spool: &'s Spool) -> Self {
+        let reader = io::BufReader::new(Box::new(spool.reader(0..spool.size())) as Box<dyn Read>);
+        Records { reader, content: Vec::new() }
+    }
+
+    pub(super) fn next(&mut self) -> io::Result<Option<(Kind, &[u8])>> {
+        let mut front = [0; 5];
+        if io::BufRead::fill_buf(&mut self.reader)?.is_empty() {
+            return Ok(None);
+        }
+        self.reader.read_exact(&mut front)?;
+        let [code, size @ ..] = front;
+        self.content.resize(u32::from_le_bytes(size) as usize, 0);
+        self.reader.read_exact(&mut self.content)?;
+        let kind = Kind::of(code).ok_or_else(broken)?;
+        Ok(Some((kind, &self.content)))
+    }
+}
+
+pub(super) fn event_of(content: &[u8]) -> io::Result<EventAt<'_>> {
+    let read = || {
+        let (offset, rest) = content.split_first_chunk()?;
+        let (timestamp, rest) = rest.split_first_chunk()?;
+        let (event_type, body) = rest.split_first()?;
+        Some(EventAt {
+            offset: u64::from_le_bytes(*offset),
+            timestamp: u32::from_le_bytes(*timestamp),
+            event_type: EventType(*event_type),
+            body,
+        })
+    };
+    read().ok_or_else(broken)
+}
+
+pub(super) fn row_of(content: &[u8]) -> io::Result<RowAt<'_>> {
+    let read = || {
+        let (offset, rest) = content.split_first_chunk()?;
+        let (inside, rest) = rest.split_first_chunk()?;
+        let (row, rest) = rest.split_first_chunk()?;
+        let (timestamp, rest) = rest.split_first_chunk()?;
+        let (flags, text) = rest.split_first()?;
+        Some(RowAt {
+            offset: u64::from_le_bytes(*offset),
+            inside: Some(u64::from_le_bytes(*inside)).filter(|index| *index != u64::MAX),
+            row: u64::from_le_bytes(*row),
+            timestamp: u32::from_le_bytes(*timestamp),
+            flags: RowFlags(*flags),
+            text,
+        })
+    };
+    read().ok_or_else(broken)
+}
+
+/// Our own bytes came back otherwise: a temporary file was changed.
+pub(super) fn broken() -> io::Error {
+    io::Error::other("a temporary file does not hold what was written to it")
+}

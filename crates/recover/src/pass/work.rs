@@ -1,0 +1,191 @@
+//! What a worker does with a batch: it decodes the rows of chosen tables and lets a [`Renderer`] write them.
+
+use std::sync::Arc;
+
+use binlogz_binlog::event::{AnyGtidEvent, RowsEvent, RowsFlags, RowsQueryEvent};
+use binlogz_binlog::gtid::Gtid;
+use binlogz_binlog::row::{Row, RowDecoder, TableSchema};
+use binlogz_binlog::{Boundary, EventFrame, EventType};
+use binlogz_flow::Error as FlowError;
+use binlogz_flow::events::{Event, EventBatch, Item, TableEvent, Tables};
+use binlogz_payload::{Spool, SpoolMemory};
+
+use super::record::{self, EventAt, Kind, RowAt, RowFlags};
+use super::{Error, Search};
+use crate::choose::{Operation, Selection};
+use crate::table::{SchemaFile, Structure, Table};
+
+/// The most bytes of an original statement that are kept.
+const STATEMENT_SIZE_MAX: usize = 4 << 10;
+
+/// What is made of a row.
+pub(crate) trait Renderer {
+    /// Appends it.
+    fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered;
+}
+
+/// How a row was rendered.
+pub(crate) enum Rendered {
+    /// The text stands.
+    Text(u8),
+    /// There is nothing to say.
+    Nothing,
+}
+
+/// A worker, for all its batches of a log.
+pub(super) struct Worker<'o, R> {
+    selection: &'o Selection,
+    schema: Option<&'o SchemaFile>,
+    renderer: &'o R,
+    memory: &'o SpoolMemory,
+    tables: Tables,
+    decoder: RowDecoder,
+    table: Option<Table>,
+    text: Vec<u8>,
+}
+
+/// The transaction that is open, as far as a worker knows it.
+struct Open {
+    is_chosen: bool,
+    in_payload: bool,
+}
+
+impl<'o, R: Renderer> Worker<'o, R> {
+    pub(super) fn new(search: &Search<'o, R>, memory: &'o SpoolMemory) -> Self {
+        Worker {
+            selection: search.selection,
+            schema: search.schema,
+            renderer: search.renderer,
+            memory,
+            tables: Tables::new(),
+            decoder: RowDecoder::new(),
+            table: None,
+            text: Vec::new(),
+        }
+    }
+
+    /// The records of a batch, up to the first event that can't be read, which fails the batch.
+    pub(super) fn batch(&mut self, batch: &mut EventBatch<'_>) -> Result<Spool, Error> {
+        let mut records = Spool::new(self.memory, Vec::new());
+        self.table = None;
+        match self.events(batch, &mut records) {
+            Ok(()) => Ok(records),
+            Err(Error::Log(error)) => {
+                batch.fail(error);
+                Ok(records)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    fn events(&mut self, batch: &mut EventBatch<'_>, records: &mut Spool) -> Result<(), Error> {
+        self.tables.begin(batch)?;
+        let carried = batch.carried().gtid.as_deref();
+        let checksum_size = batch.log().context.framing.checksum().size();
+        let frame = carried.and_then(|event| EventFrame::from_bytes(&event.bytes, checksum_size).ok());
+        let gtid = frame.and_then(|frame| AnyGtidEvent::decode_frame(&frame).ok().flatten()?.gtid());
+        let mut open = Open { is_chosen: frame.is_none() || self.may_have(gtid.as_ref()), in_payload: false };
+        while let Some(item) = batch.next_item() {
+            match item {
+                Item::Event(event) => self.event(&event, &mut open, records)?,
+                Item::PayloadEnd(_) => record::put(records, Kind::End, &[])?,
+            }
+        }
+        Ok(())
+    }
+
+    fn may_have(&self, gtid: Option<&Gtid>) -> bool {
+        self.selection.gtids.as_ref().is_none_or(|set| gtid.is_some_and(|gtid| set.contains(gtid)))
+    }
+
+    fn event(&mut self, event: &Event<'_>, open: &mut Open, records: &mut Spool) -> Result<(), Error> {
+        let event_type = event.header.event_type;
+        let table = self.tables.event(event)?;
+        open.in_payload = event.is_inside_payload();
+        let boundary = if open.in_payload { Boundary::Inside } else { event.placement.boundary };
+        let passed = EventAt {
+            offset: event.position.offset,
+            timestamp: event.header.timestamp,
+            event_type,
+            body: event.body,
+        };
+        if matches!(boundary, Boundary::Begin | Boundary::BeginAgain | Boundary::Single) {
+            let gtid = AnyGtidEvent::decode(event.body, event_type).map_err(|error| event.error(error))?;
+            open.is_chosen = self.may_have(gtid.and_then(|gtid| gtid.gtid()).as_ref());
+            record::put_event(records, Kind::Begin, passed)?;
+        }
+        match event_type {
+            EventType::QUERY => record::put_event(records, Kind::Query, passed)?,
+            EventType::XA_PREPARE => record::put_event(records, Kind::XaPrepare, passed)?,
+            EventType::ROWS_QUERY => {
+                let statement =
+                    RowsQueryEvent::decode(event.body).map_err(|error| event.error(error))?.statement;
+                let statement = statement.get(..STATEMENT_SIZE_MAX).unwrap_or(statement);
+                record::put(records, Kind::RowsQuery, &[statement])?;
+            }
+            _ => {}
+        }
+        if let Some(TableEvent::Rows(schema, rows)) = table
+            && open.is_chosen
+        {
+            self.rows(event, &schema, &rows, records)?;
+        }
+        // The events of a payload follow it.
+        let ends = matches!(boundary, Boundary::End | Boundary::Single);
+        if ends && event_type != EventType::TRANSACTION_PAYLOAD {
+            record::put(records, Kind::End, &[])?;
+        }
+        Ok(())
+    }
+
+    fn rows(
+        &mut self,
+        event: &Event<'_>,
+        schema: &Arc<TableSchema>,
+        rows: &RowsEvent<'_>,
+        records: &mut Spool,
+    ) -> Result<(), Error> {
+        let operation = Operation::of(rows.kind());
+        let is_chosen = self.selection.has_table(&schema.database, &schema.table);
+        if !is_chosen || !self.selection.has_operation(operation) {
+            return Ok(());
+        }
+        if self.table.as_ref().is_none_or(|table| !Arc::ptr_eq(&table.schema, schema)) {
+            let structure = Structure::of(schema).to_bytes();
+            record::put(records, Kind::Table, &[&structure, &schema.database, &[0], &schema.table])?;
+            self.table = Some(Table::new(schema, self.schema));
+        }
+        let Some(table) = &self.table else { return Ok(()) };
+        // With the second flag children's changes are in the log themselves: they must not be made twice.
+        let unchecked = [RowsFlags::NO_FOREIGN_KEY_CHECKS, RowsFlags::USE_SQL_FOREIGN_KEY];
+        let no_foreign_keys = unchecked.into_iter().any(|flag| rows.flags.contains(flag));
+        let common = if no_foreign_keys { RowFlags::NO_FOREIGN_KEYS } else { 0 };
+        let unreadable = |error| Error::Log(event.error(error));
+        let mut decoded = self.decoder.rows(schema, rows).map_err(unreadable)?;
+        let mut number = 0;
+        while let Some(row) = decoded.next_row().map_err(unreadable)? {
+            if self.selection.has_row(table, &row)? {
+                self.text.clear();
+                if let Rendered::Text(flags) = self.renderer.render(table, operation, &row, &mut self.text) {
+                    let row = RowAt {
+                        offset: event.position.offset,
+                        inside: event.position.inside.map(|inside| inside.index),
+                        row: number,
+                        timestamp: event.header.timestamp,
+                        flags: RowFlags(common | flags),
+                        text: &self.text,
+                    };
+                    record::put_row(records, row)?;
+                }
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+}
+
+impl From<binlogz_binlog::Error> for Error {
+    fn from(error: binlogz_binlog::Error) -> Self {
+        Error::Log(FlowError::from(error))
+    }
+}

@@ -1,0 +1,325 @@
+//! Keeps the statements of a pass, and learns what decides over them: DDL, the end of transactions, XA.
+
+use std::collections::HashMap;
+use std::io;
+
+use binlogz_binlog::printable;
+use binlogz_payload::{Spool, SpoolMemory};
+use binlogz_report::zone::Zone;
+use sqlparser::dialect::MySqlDialect;
+use sqlparser::tokenizer::{Token, Tokenizer};
+
+use super::kept::{Kind, put};
+use crate::choose::{Direction, Selection};
+use crate::pass::{Ending, Listener, RowAt, RowFlags, StatementAt, Transaction};
+use crate::table::Structure;
+
+/// Memory for what is kept; the rest goes to a temporary file.
+const KEPT_MEMORY: usize = 16 << 20;
+/// The most characters of a statement in a comment.
+const COMMENT_LENGTH_MAX: usize = 1000;
+
+/// Why nothing of a transaction is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Skipped {
+    Ended(Ending),
+    XaRolledBack,
+    /// Neither committed nor rolled back in the logs given.
+    XaPrepared,
+}
+
+/// A table that had rows.
+#[derive(Debug)]
+pub(super) struct SeenTable {
+    database: String,
+    table: String,
+    structure: Structure,
+    /// What changed it, in order: a row of epoch n is older than all but the first n.
+    pub(super) borders: Vec<String>,
+}
+
+/// All that was kept.
+pub(super) struct Collected {
+    pub(super) kept: Spool,
+    pub(super) tables: Vec<SeenTable>,
+    /// By number of transaction.
+    pub(super) skipped: HashMap<u64, Skipped>,
+}
+
+/// See the module.
+pub(super) struct Collector<'o> {
+    selection: &'o Selection,
+    direction: Direction,
+    collected: Collected,
+    numbers: HashMap<(String, String), usize>,
+    table: usize,
+    /// The transaction that has records.
+    open: Option<u64>,
+    /// The statement that the last rows were of, by its number in the transaction.
+    statement: Option<(u64, Vec<u8>)>,
+    /// Prepared transactions by their identifier.
+    prepared: HashMap<String, u64>,
+}
+
+impl<'o> Collector<'o> {
+    pub(super) fn new(selection: &'o Selection, direction: Direction) -> Self {
+        let kept = Spool::new(&SpoolMemory::new(KEPT_MEMORY), Vec::new());
+        Collector {
+            selection,
+            direction,
+            collected: Collected { kept, tables: Vec::new(), skipped: HashMap::new() },
+            numbers: HashMap::new(),
+            table: 0,
+            open: None,
+            statement: None,
+            prepared: HashMap::new(),
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Collected {
+        let open = self.prepared.into_values().map(|number| (number, Skipped::XaPrepared));
+        self.collected.skipped.extend(open);
+        self.collected
+    }
+
+    /// A record of this transaction follows.
+    fn begin(&mut self, transaction: &Transaction) -> io::Result<()> {
+        if self.open != Some(transaction.number) {
+            self.open = Some(transaction.number);
+            self.statement = None;
+            if self.direction == Direction::Redo {
+                self.header(transaction)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn header(&mut self, transaction: &Transaction) -> io::Result<()> {
+        let text = describe(transaction);
+        put(&mut self.collected.kept, Kind::Header, &[&transaction.number.to_le_bytes(), text.as_bytes()])
+    }
+
+    /// The rows after this are of the transaction's current statement.
+    fn begin_statement(&mut self, transaction: &Transaction) -> io::Result<()> {
+        let number = transaction.statements;
+        if self.statement.as_ref().is_some_and(|(last, _)| *last == number) {
+            return Ok(());
+        }
+        let Some(text) = &transaction.statement else { return Ok(()) };
+        match self.direction {
+            Direction::Redo => put(&mut self.collected.kept, Kind::Statement, &[text])?,
+            Direction::Undo => self.end_statement()?,
+        }
+        self.statement = Some((number, text.clone()));
+        Ok(())
+    }
+
+    /// Backwards, a statement is read before its rows if it stands after them.
+    fn end_statement(&mut self) -> io::Result<()> {
+        match self.statement.take() {
+            Some((_, text)) if self.direction == Direction::Undo => {
+                put(&mut self.collected.kept, Kind::Statement, &[&text])
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn change_tables(&mut self, statement: &str, words: &Words) {
+        for table in &mut self.collected.tables {
+            if words.mention(&table.database, &table.table) {
+                table.borders.push(statement.to_owned());
+            }
+        }
+    }
+}
+
+impl Listener for Collector<'_> {
+    fn table(&mut self, database: &[u8], table: &[u8], structure: Structure) -> io::Result<()> {
+        let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name).into_owned());
+        let tables = &mut self.collected.tables;
+        let number = *self.numbers.entry((database.clone(), table.clone())).or_insert_with(|| {
+            tables.push(SeenTable { database, table, structure, borders: Vec::new() });
+            tables.len() - 1
+        });
+        if let Some(seen) = tables.get_mut(number) {
+            if !seen.structure.fits(structure) {
+                let border =
+                    "its columns in the log are others from here on, without a statement that says why";
+                seen.borders.push(border.to_owned());
+            }
+            seen.structure = structure;
+        }
+        self.table = number;
+        Ok(())
+    }
+
+    fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
+        self.begin(transaction)?;
+        self.begin_statement(transaction)?;
+        if row.flags.has(RowFlags::MISSING) {
+            let inside = row.inside.map(|index| format!("+{index}")).unwrap_or_default();
+            let place = format!("{} at {}{inside}#{}: ", transaction.log, row.offset, row.row);
+            return put(&mut self.collected.kept, Kind::Missing, &[place.as_bytes(), row.text]);
+        }
+        let epoch = self.collected.tables.get(self.table).map_or(0, |table| table.borders.len());
+        let numbers = [self.table as u32, epoch as u32].map(u32::to_le_bytes);
+        put(&mut self.collected.kept, Kind::Row, &[numbers.as_flattened(), &[row.flags.0], row.text])
+    }
+
+    fn statement(
+        &mut self,
+        transaction: &Transaction,
+        statement: &StatementAt<'_>,
+        is_chosen: bool,
+    ) -> io::Result<()> {
+        let text = String::from_utf8_lossy(statement.text);
+        let words = Words::of(&text);
+        if words.leaves_rows_alone() {
+            return Ok(());
+        }
+        let shown = shortened(&text);
+        if words.is_ddl() {
+            let by = transaction.gtid.as_deref().unwrap_or("a transaction without GTID");
+            self.change_tables(&format!("{by}: {shown}"), &words);
+        }
+        let is_meant = self.selection.tables.is_empty()
+            || self.selection.tables.iter().any(|(database, table)| words.mention(database, table));
+        if is_chosen && is_meant {
+            self.begin(transaction)?;
+            self.end_statement()?;
+            let database = String::from_utf8_lossy(statement.database);
+            let context = if database.is_empty() { String::new() } else { format!(" (in {database})") };
+            put(&mut self.collected.kept, Kind::Border, &[shown.as_bytes(), context.as_bytes()])?;
+        }
+        Ok(())
+    }
+
+    fn decided(&mut self, xid: &str, is_committed: bool) {
+        if let Some(number) = self.prepared.remove(xid).filter(|_| !is_committed) {
+            self.collected.skipped.insert(number, Skipped::XaRolledBack);
+        }
+    }
+
+    fn end(&mut self, transaction: &Transaction, ending: Ending) -> io::Result<()> {
+        if self.open.take_if(|open| *open == transaction.number).is_none() {
+            return Ok(());
+        }
+        self.end_statement()?;
+        if ending != Ending::Whole {
+            self.collected.skipped.insert(transaction.number, Skipped::Ended(ending));
+        }
+        if let Some(xid) = &transaction.prepared {
+            self.prepared.insert(xid.clone(), transaction.number);
+        }
+        if self.direction == Direction::Undo {
+            self.header(transaction)?;
+        }
+        Ok(())
+    }
+}
+
+/// GTID, time, session and place.
+fn describe(transaction: &Transaction) -> String {
+    let time =
+        jiff::Timestamp::from_microsecond(i64::try_from(transaction.time).unwrap_or(0)).unwrap_or_default();
+    let (time, zone) = Zone::of_process().local(time);
+    let gtid = transaction.gtid.as_deref().unwrap_or("no GTID");
+    let thread = transaction.thread_id.map(|id| format!(", thread {id}")).unwrap_or_default();
+    let time = time.strftime("%Y-%m-%d %H:%M:%S.%6f");
+    format!("{gtid}, {time} {zone}{thread}, {} at {}", transaction.log, transaction.offset)
+}
+
+/// A statement as a comment shows it.
+pub(super) fn shortened(text: &str) -> String {
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short: String = one_line.chars().take(COMMENT_LENGTH_MAX).collect();
+    let dots = if short.len() < one_line.len() { " …" } else { "" };
+    format!("{}{dots}", printable(&short))
+}
+
+/// The words of a statement, in small letters.
+struct Words {
+    words: Vec<String>,
+    /// It can't be split into words: it may mean anything.
+    is_unknown: bool,
+}
+
+impl Words {
+    fn of(text: &str) -> Self {
+        let tokens = Tokenizer::new(&MySqlDialect {}, text).tokenize();
+        let is_unknown = tokens.is_err();
+        let word = |token| match token {
+            Token::Word(word) => Some(word.value.to_lowercase()),
+            _ => None,
+        };
+        let mut words: Vec<String> = tokens.unwrap_or_default().into_iter().filter_map(word).collect();
+        if is_unknown {
+            words = text.split_whitespace().map(str::to_lowercase).collect();
+        }
+        Words { words, is_unknown }
+    }
+
+    fn first(&self) -> &str {
+        self.words.first().map_or("", String::as_str)
+    }
+
+    fn has(&self, word: &str) -> bool {
+        self.words.iter().any(|other| other == word)
+    }
+
+    fn is_ddl(&self) -> bool {
+        ["create", "alter", "drop", "rename", "truncate"].contains(&self.first())
+    }
+
+    /// Accounts, statistics, settings: nothing that a row depends on.
+    fn leaves_rows_alone(&self) -> bool {
+        let of_accounts = ["user", "role", "server"]
+            .iter()
+            .any(|object| self.words.get(1).is_some_and(|word| word == object));
+        let others = [
+            "grant",
+            "revoke",
+            "flush",
+            "analyze",
+            "optimize",
+            "check",
+            "repair",
+            "set",
+            "install",
+            "uninstall",
+        ];
+        others.contains(&self.first()) || self.is_ddl() && of_accounts
+    }
+
+    /// Whether it may be about a table.
+    fn mention(&self, database: &str, table: &str) -> bool {
+        let of_database = self.words.get(1).is_some_and(|word| word == "database" || word == "schema");
+        self.is_unknown
+            || self.has(&table.to_lowercase())
+            || of_database && self.has(&database.to_lowercase())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_told_apart_by_their_words() {
+        for (text, is_ddl, mentions, alone) in [
+            ("ALTER TABLE `shop`.`Orders` ADD x INT", true, true, false),
+            ("/* a */ truncate orders", true, true, false),
+            ("CREATE TABLE other LIKE orders", true, true, false),
+            ("CREATE TABLE other (id INT COMMENT 'orders')", true, false, false),
+            ("DROP DATABASE shop", true, true, false),
+            ("UPDATE orders SET x = 1", false, true, false),
+            ("CREATE USER orders", true, true, true),
+            ("GRANT SELECT ON shop.orders TO u", false, true, true),
+        ] {
+            let words = Words::of(text);
+            assert_eq!(words.is_ddl(), is_ddl, "{text}");
+            assert_eq!(words.mention("shop", "orders"), mentions, "{text}");
+            assert_eq!(words.leaves_rows_alone(), alone, "{text}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The statements of chosen changes as a script for the mysql client.
+//!
+//! ```text
+//! pass → Collector: statements, forward, into a spool → Writer: the spool backwards (or forward, to make changes again)
+//! ```
+//!
+//! What becomes of a row is known only at the end: a later DDL statement or XA ROLLBACK decides over it. So nothing is
+//! written before all logs are read, and what was read is kept in a spool: memory is bounded however many rows there are.
+
+mod collect;
+mod kept;
+mod write;
+
+use std::io;
+
+use binlogz_binlog::row::{Cell, CellContent, Row};
+use binlogz_flow::Input;
+use binlogz_flow::events::ReadSummary;
+
+use crate::choose::{Direction, Operation, Range, Selection};
+use crate::pass::{Error, Follower, Rendered, Renderer, RowFlags, Search, read_log};
+use crate::sql::literal::{push, push_equal};
+use crate::sql::statement::{Outcome, push_statement};
+use crate::table::{SchemaFile, Table};
+use collect::Collector;
+
+/// What was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Transactions with at least one statement.
+    pub transactions: u64,
+    /// Statements, one for each row.
+    pub statements: u64,
+    /// Rows that were chosen and for which no statement could be written; the script names each.
+    pub rows_left: u64,
+    /// Statements in the logs, as DDL, that were chosen and have no rows to take back; the script names each.
+    pub statements_left: u64,
+    /// Whether any transaction was chosen.
+    pub has_chosen: bool,
+}
+
+/// A script in the making. Read all logs, then write it.
+pub struct Script<'o> {
+    selection: &'o Selection,
+    schema: Option<&'o SchemaFile>,
+    direction: Direction,
+    /// Whether rows from before a DDL statement on their table are written nevertheless.
+    across_ddl: bool,
+    follower: Follower<Collector<'o>>,
+}
+
+impl<'o> Script<'o> {
+    /// An empty script.
+    pub fn new(
+        selection: &'o Selection,
+        schema: Option<&'o SchemaFile>,
+        direction: Direction,
+        across_ddl: bool,
+    ) -> Self {
+        let follower = Follower::new(Collector::new(selection, direction));
+        Script { selection, schema, direction, across_ddl, follower }
+    }
+
+    /// Reads a log, in the order of the logs. `false`: nothing after it is asked for.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be read, a condition that doesn't fit its tables, a temporary file that can't be written.
+    pub fn read(
+        &mut self,
+        input: Input,
+        name: &str,
+        range: Range,
+        workers: usize,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(ReadSummary, bool), Error> {
+        let renderer = Statements { direction: self.direction };
+        let search = Search { selection: self.selection, schema: self.schema, renderer: &renderer, workers };
+        read_log(input, (name, range), &search, &mut self.follower, progress)
+    }
+
+    /// Writes the script.
+    ///
+    /// # Errors
+    ///
+    /// An output or a temporary file that fails.
+    pub fn write(mut self, out: &mut dyn io::Write) -> io::Result<Summary> {
+        self.follower.finish()?;
+        let has_chosen = self.follower.has_chosen;
+        let collected = self.follower.listener.finish();
+        let summary = write::write(&collected, self.direction, self.across_ddl, out)?;
+        Ok(Summary { has_chosen, ..summary })
+    }
+}
+
+/// Renders rows as statements.
+struct Statements {
+    direction: Direction,
+}
+
+impl Renderer for Statements {
+    fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered {
+        match push_statement(out, table, row, self.direction) {
+            Outcome::Nothing => Rendered::Nothing,
+            Outcome::Statement { is_lenient } => {
+                Rendered::Text(if is_lenient { RowFlags::LENIENT } else { 0 })
+            }
+            Outcome::Missing(why) => {
+                push(
+                    out,
+                    format_args!("{} of a row in {}: {why}; the row has ", operation.name(), table.shown()),
+                );
+                push_row(out, table, row);
+                Rendered::Text(RowFlags::MISSING)
+            }
+        }
+    }
+}
+
+/// The most bytes of a value by which a row is named.
+const NAMED_VALUE_SIZE_MAX: usize = 64;
+/// The most values.
+const NAMED_VALUES_MAX: usize = 8;
+
+/// Names a row by its key, or by its first values.
+fn push_row(out: &mut Vec<u8>, table: &Table, row: &Row<'_, '_>) {
+    let Some(image) = row.before.or(row.after) else { return };
+    let is_short = |cell: &Cell<'_>| {
+        matches!(cell.content, CellContent::Null)
+            || matches!(cell.content, CellContent::Value(bytes) if bytes.len() <= NAMED_VALUE_SIZE_MAX)
+    };
+    let named: Vec<Cell<'_>> = match &table.key {
+        Some(key) => key.iter().filter_map(|index| image.cell(*index)).filter(is_short).collect(),
+        None => image.cells().filter(is_short).take(NAMED_VALUES_MAX).collect(),
+    };
+    let mut written = 0;
+    for cell in named {
+        let Some(column) = table.columns.get(cell.index) else { continue };
+        let start = out.len();
+        push(out, if written == 0 { "" } else { ", " });
+        match push_equal(out, column, &cell, false) {
+            Ok(()) => written += 1,
+            Err(_) => out.truncate(start),
+        }
+    }
+}

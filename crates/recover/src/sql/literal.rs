@@ -1,0 +1,240 @@
+//! A column's value as SQL that gives exactly this value again, in the session that a script sets up: utf8mb4, UTC, strict,
+//! but with zero and invalid dates.
+//!
+//! ```text
+//! integers, YEAR         number              FLOAT, DOUBLE   1.5e0: a float as the double that it is, to compare it too
+//! DECIMAL                number with a point DATE … TIMESTAMP  '2026-11-22 01:02:03'
+//! ENUM, SET              'member' to store, number to compare
+//! BIT                    b'101' to store, number to compare
+//! CHAR, VARCHAR, TEXT    'text' where these bytes mean the same in the column's character set and in utf8mb4, else X'…':
+//!                        bytes that are stored as they are
+//! BINARY, BLOB, GEOMETRY, VECTOR   X'…'
+//! JSON                   CAST('…' AS JSON), or calls of JSON functions for what a text can't say: see json.rs
+//! ```
+
+use std::fmt::Write as _;
+
+use binlogz_binlog::charset::Charset;
+use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Timestamp, Value};
+use jiff::tz::Offset;
+
+use super::json;
+use crate::table::TableColumn;
+
+/// Why a value can't be written.
+pub(crate) type Unwritable = String;
+
+/// Appends the value to store it.
+pub(crate) fn push_stored(
+    out: &mut Vec<u8>,
+    column: &TableColumn,
+    cell: &Cell<'_>,
+) -> Result<(), Unwritable> {
+    match value(column, cell)? {
+        Value::Enum(number) => {
+            match cell.column.member(number).and_then(|name| text(column_charset(cell), name)) {
+                Some(name) => push_quoted(out, name),
+                None => push(out, number),
+            }
+        }
+        Value::Set(bits) => push_set(out, cell, bits),
+        Value::Bit(bits) => push(out, format_args!("b'{bits:b}'")),
+        Value::Bytes(bytes) => push_bytes(out, column_charset(cell), bytes)?,
+        other => push_other(out, other)?,
+    }
+    Ok(())
+}
+
+/// Appends a condition that holds for this value. `exactly`: byte by byte, where a key's own comparison is not at hand.
+pub(crate) fn push_equal(
+    out: &mut Vec<u8>,
+    column: &TableColumn,
+    cell: &Cell<'_>,
+    exactly: bool,
+) -> Result<(), Unwritable> {
+    let value = value(column, cell)?;
+    let is_bytes = matches!(value, Value::Bytes(_) | Value::Geometry(_) | Value::Vector(_));
+    if is_bytes && (exactly || !matches!(value, Value::Bytes(_))) {
+        push(out, "CAST(");
+        column.push_name(out);
+        push(out, " AS BINARY)");
+    } else {
+        column.push_name(out);
+    }
+    if value == Value::Null {
+        push(out, " IS NULL");
+        return Ok(());
+    }
+    push(out, " = ");
+    match value {
+        Value::Enum(number) => push(out, number),
+        Value::Set(bits) | Value::Bit(bits) => push(out, bits),
+        Value::Bytes(bytes) => match cell.column.kind {
+            // The log leaves the zeros out that fill a BINARY.
+            ColumnKind::Char { length_max } if column_charset(cell) == Some(Charset::Binary) => {
+                let mut padded = bytes.to_vec();
+                padded.resize(usize::from(length_max).max(bytes.len()), 0);
+                push_hex(out, &padded);
+            }
+            _ => push_bytes(out, column_charset(cell), bytes)?,
+        },
+        other => push_other(out, other)?,
+    }
+    Ok(())
+}
+
+/// What is stored and compared in the same way.
+fn push_other(out: &mut Vec<u8>, value: Value<'_>) -> Result<(), Unwritable> {
+    match value {
+        Value::Null => push(out, "NULL"),
+        Value::Int(number) => push(out, number),
+        Value::Uint(number) => push(out, number),
+        Value::Float(number) => push_double(out, f64::from(number)),
+        Value::Double(number) => push_double(out, number),
+        Value::Decimal(decimal) => push(out, decimal.text().as_str()),
+        Value::Year(year) => push(out, format_args!("{year:04}")),
+        Value::Date(date) => push(out, format_args!("'{date}'")),
+        Value::Time(time) => push(out, format_args!("'{time}'")),
+        Value::DateTime(time) => push(out, format_args!("'{time}'")),
+        Value::Timestamp(time) => push_timestamp(out, time),
+        Value::Geometry(bytes) => push_hex(out, bytes),
+        Value::Vector(vector) => push_hex(out, vector.as_bytes()),
+        Value::Json(document) => json::push_document(out, &document)?,
+        _ => return Err("a type that this version of binlogz doesn't know".to_owned()),
+    }
+    Ok(())
+}
+
+/// The value, with the signedness that only the schema tells for old logs.
+fn value<'a>(column: &TableColumn, cell: &Cell<'a>) -> Result<Value<'a>, Unwritable> {
+    let value = cell.value().map_err(|error| error.to_string())?;
+    Ok(match (value, cell.column.unsigned.or(column.unsigned)) {
+        (Value::Int(number), Some(true)) if number < 0 => {
+            let unused = 64 - bits_of(cell.column.kind);
+            Value::Uint((number as u64) << unused >> unused)
+        }
+        (Value::Int(number), None) if number < 0 => {
+            return Err(
+                "whether the column is unsigned, which the log doesn't tell: --schema does".to_owned()
+            );
+        }
+        (value, _) => value,
+    })
+}
+
+fn bits_of(kind: ColumnKind) -> u32 {
+    match kind {
+        ColumnKind::TinyInt { .. } => 8,
+        ColumnKind::SmallInt { .. } => 16,
+        ColumnKind::MediumInt { .. } => 24,
+        ColumnKind::Int { .. } => 32,
+        _ => 64,
+    }
+}
+
+/// Whether a strict session would refuse the value, which a lenient one stored: the empty value of an ENUM.
+pub(crate) fn needs_leniency(cell: &Cell<'_>) -> bool {
+    matches!(cell.column.kind, ColumnKind::Enum { .. })
+        && matches!(cell.content, CellContent::Value(bytes) if bytes.iter().all(|byte| *byte == 0))
+}
+
+pub(crate) fn column_charset(cell: &Cell<'_>) -> Option<Charset> {
+    cell.column.charset()
+}
+
+fn push_bytes(out: &mut Vec<u8>, charset: Option<Charset>, bytes: &[u8]) -> Result<(), Unwritable> {
+    match text(charset, bytes) {
+        Some(text) => push_quoted(out, text),
+        None => {
+            let is_utf8 = charset.is_some_and(|charset| ["utf8mb3", "utf8mb4"].contains(&charset.name()));
+            if is_utf8 && std::str::from_utf8(bytes).is_err() {
+                return Err(
+                    "bytes that are not valid in the column's character set, which no statement stores"
+                        .into(),
+                );
+            }
+            push_hex(out, bytes);
+        }
+    }
+    Ok(())
+}
+
+/// Bytes that stand for the same text in the character set as in utf8mb4, and can be written between quotes.
+fn text(charset: Option<Charset>, bytes: &[u8]) -> Option<&[u8]> {
+    let plain =
+        bytes.iter().all(|byte| *byte >= b' ' && *byte != 0x7f || matches!(byte, b'\n' | b'\t' | b'\r'));
+    let same = match charset?.name() {
+        "utf8mb4" | "utf8mb3" => std::str::from_utf8(bytes).is_ok(),
+        "ascii" | "latin1" | "latin2" | "latin5" | "cp1250" | "cp1251" | "koi8r" | "gb18030" | "gbk"
+        | "euckr" => bytes.is_ascii(),
+        _ => false,
+    };
+    (plain && same).then_some(bytes)
+}
+
+/// Appends a string literal. (mysqlbinlog's own quotes show control characters in a way that no server reads back.)
+pub(crate) fn push_quoted(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'\'');
+    for &byte in text {
+        let letter = match byte {
+            b'\'' | b'\\' => byte,
+            b'\0' => b'0',
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\x1a' => b'Z',
+            _ => {
+                out.push(byte);
+                continue;
+            }
+        };
+        out.extend([b'\\', letter]);
+    }
+    out.push(b'\'');
+}
+
+fn push_set(out: &mut Vec<u8>, cell: &Cell<'_>, bits: u64) {
+    let known = cell.column.members.as_ref().map_or(0, |members| members.len()) as u32;
+    let charset = column_charset(cell);
+    let members: Option<Vec<&[u8]>> = cell.column.set_members(bits).map(|name| text(charset, name)).collect();
+    match members {
+        Some(members) if bits.checked_shr(known).unwrap_or(0) == 0 => push_quoted(out, &members.join(&b',')),
+        _ => push(out, bits),
+    }
+}
+
+/// With an exponent it is a double for the server, which reads the shortest text back as the same one.
+fn push_double(out: &mut Vec<u8>, number: f64) {
+    push(out, format_args!("{number:e}"));
+}
+
+fn push_timestamp(out: &mut Vec<u8>, time: Timestamp) {
+    let fraction = time.fraction();
+    let digits = usize::from(fraction.digits());
+    let mut text = match time.seconds() {
+        0 => "0000-00-00 00:00:00".to_owned(),
+        seconds => {
+            let moment = jiff::Timestamp::from_second(seconds.into()).unwrap_or_default();
+            Offset::UTC.to_datetime(moment).strftime("%Y-%m-%d %H:%M:%S").to_string()
+        }
+    };
+    if digits > 0 {
+        let micros = format!("{:06}", fraction.microseconds());
+        // Nothing fails that writes to memory.
+        let _ = write!(text, ".{}", micros.get(..digits.min(6)).unwrap_or_default());
+    }
+    push(out, format_args!("'{text}'"));
+}
+
+pub(crate) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend_from_slice(b"X'");
+    let digit = |half: u8| DIGITS.get(usize::from(half)).copied().unwrap_or_default();
+    out.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
+    out.push(b'\'');
+}
+
+/// Appends what `shown` shows.
+pub(crate) fn push(out: &mut Vec<u8>, shown: impl std::fmt::Display) {
+    // Nothing fails that writes to memory.
+    let _ = std::io::Write::write_fmt(out, format_args!("{shown}"));
+}

@@ -1,0 +1,190 @@
+//! What is known of a table: from its table map in the log, and from a schema file where the log doesn't tell.
+//!
+//! A log tells columns' names and the primary key only with `binlog_row_metadata=FULL`, and never which columns are
+//! generated: [`SchemaFile`] does.
+
+mod schema_file;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use binlogz_binlog::row::{ColumnSchema, TableSchema};
+use binlogz_report::mysqlbinlog::push_identifier;
+
+use schema_file::FileTable;
+pub use schema_file::{SchemaFile, SchemaFileError};
+
+/// A table whose rows are written.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// As its map describes it.
+    pub(crate) schema: Arc<TableSchema>,
+    /// `` `database`.`table` ``.
+    pub(crate) name: Vec<u8>,
+    pub(crate) columns: Vec<TableColumn>,
+    /// The columns of a key that no two rows have in common, none of them NULL; `None`: none is known.
+    pub(crate) key: Option<Vec<usize>>,
+    /// Whether each column's name is known.
+    pub(crate) has_names: bool,
+    /// Why no row of it can be written.
+    pub(crate) unfit: Option<String>,
+}
+
+/// A column of a [`Table`].
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TableColumn {
+    pub(crate) index: usize,
+    pub(crate) name: Option<Vec<u8>>,
+    pub(crate) is_generated: bool,
+    /// Whether it is unsigned, as the schema file says.
+    pub(crate) unsigned: Option<bool>,
+}
+
+impl TableColumn {
+    /// Appends its name in backticks, or its number as mysqlbinlog shows it.
+    pub(crate) fn push_name(&self, out: &mut Vec<u8>) {
+        match &self.name {
+            Some(name) => push_identifier(out, name),
+            None => out.extend_from_slice(format!("@{}", self.index + 1).as_bytes()),
+        }
+    }
+
+    /// Its name, or its number, for messages.
+    pub(crate) fn shown(&self) -> String {
+        match &self.name {
+            Some(name) => String::from_utf8_lossy(name).into_owned(),
+            None => format!("@{}", self.index + 1),
+        }
+    }
+}
+
+impl Table {
+    /// Joins what the log and the schema file tell.
+    pub(crate) fn new(schema: &Arc<TableSchema>, file: Option<&SchemaFile>) -> Self {
+        let mut name = Vec::new();
+        push_identifier(&mut name, &schema.database);
+        name.push(b'.');
+        push_identifier(&mut name, &schema.table);
+        let column = |(index, column): (usize, &ColumnSchema)| TableColumn {
+            index,
+            name: column.name.as_deref().map(<[u8]>::to_vec),
+            ..TableColumn::default()
+        };
+        let mut table = Table {
+            schema: Arc::clone(schema),
+            name,
+            columns: schema.columns().iter().enumerate().map(column).collect(),
+            key: primary_key(schema),
+            has_names: false,
+            unfit: None,
+        };
+        if let Some(file) = file.and_then(|file| file.table(&schema.database, &schema.table)) {
+            table.unfit = unfit(schema, file);
+            if table.unfit.is_none() {
+                table.take(file);
+            }
+        }
+        table.has_names = table.columns.iter().all(|column| column.name.is_some());
+        table
+    }
+
+    /// Takes what the log doesn't tell.
+    fn take(&mut self, file: &FileTable) {
+        for (column, told) in self.columns.iter_mut().zip(&file.columns) {
+            column.name.get_or_insert_with(|| told.name.clone().into_bytes());
+            column.is_generated = told.is_generated;
+            column.unsigned = Some(told.is_unsigned);
+        }
+        let schema = &self.schema;
+        let never_null = |key: &&Vec<usize>| {
+            key.iter().all(|index| schema.columns().get(*index).is_some_and(|column| !column.nullable))
+        };
+        if self.key.is_none() {
+            self.key = file.keys.iter().find(never_null).cloned();
+        }
+    }
+
+    /// `database.table`, for messages.
+    pub(crate) fn shown(&self) -> String {
+        let [database, table] =
+            [&self.schema.database, &self.schema.table].map(|name| String::from_utf8_lossy(name));
+        format!("{database}.{table}")
+    }
+}
+
+/// What tells two structures of one table apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Structure {
+    kinds: u64,
+    /// `None`: not in the log.
+    names: Option<u64>,
+}
+
+impl Structure {
+    pub(crate) fn of(schema: &TableSchema) -> Self {
+        let (mut kinds, mut names) = (DefaultHasher::new(), DefaultHasher::new());
+        let mut are_named = true;
+        for column in schema.columns() {
+            format!("{:?}", column.kind).hash(&mut kinds);
+            column.name.hash(&mut names);
+            are_named &= column.name.is_some();
+        }
+        Structure { kinds: kinds.finish(), names: are_named.then(|| names.finish()) }
+    }
+
+    /// Whether both can be of one structure.
+    pub(crate) fn fits(self, other: Structure) -> bool {
+        let differ = matches!((self.names, other.names), (Some(one), Some(two)) if one != two);
+        self.kinds == other.kinds && !differ
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; 17] {
+        let mut bytes = [0; 17];
+        let (kinds, names) = bytes.split_at_mut(8);
+        kinds.copy_from_slice(&self.kinds.to_le_bytes());
+        if let (Some(hash), Some((is_there, place))) = (self.names, names.split_first_mut()) {
+            *is_there = 1;
+            place.copy_from_slice(&hash.to_le_bytes());
+        }
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8; 17]) -> Self {
+        let [kinds @ .., _, _, _, _, _, _, _, _, _] = *bytes;
+        let [_, _, _, _, _, _, _, _, is_there, names @ ..] = *bytes;
+        let names = (is_there == 1).then_some(u64::from_le_bytes(names));
+        Structure { kinds: u64::from_le_bytes(kinds), names }
+    }
+}
+
+fn primary_key(schema: &TableSchema) -> Option<Vec<usize>> {
+    let parts = schema.columns().iter().enumerate();
+    let mut parts: Vec<_> =
+        parts.filter_map(|(index, column)| Some((column.primary_key?.place, index))).collect();
+    parts.sort_unstable();
+    (!parts.is_empty()).then(|| parts.into_iter().map(|(_, index)| index).collect())
+}
+
+/// Why a table of the schema file is not this one.
+fn unfit(schema: &TableSchema, file: &FileTable) -> Option<String> {
+    let (logged, told) = (schema.columns().len(), file.columns.len());
+    if logged != told {
+        return Some(format!("--schema doesn't fit: it has {told} columns, the log {logged}"));
+    }
+    for (column, told) in schema.columns().iter().zip(&file.columns) {
+        if let Some(name) = column.name.as_deref()
+            && !name.eq_ignore_ascii_case(told.name.as_bytes())
+        {
+            let name = String::from_utf8_lossy(name);
+            return Some(format!("--schema doesn't fit: it has the column {}, the log {name}", told.name));
+        }
+        if !told.fits(column) {
+            let (name, kind) = (&told.name, column.kind);
+            return Some(format!(
+                "--schema doesn't fit: {name} is {}, in the log it is {kind:?}",
+                told.type_name
+            ));
+        }
+    }
+    None
+}

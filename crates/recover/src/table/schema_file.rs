@@ -1,0 +1,396 @@
+//! Tables from a file of CREATE TABLE statements, as mysqldump --no-data and SHOW CREATE TABLE write them.
+//!
+//! Only what the log may lack is read: names, keys, which columns are generated or unsigned. So the statements are walked
+//! as tokens; whatever else they hold is skipped, in the syntax of any version.
+
+use std::collections::HashMap;
+
+use binlogz_binlog::row::{ColumnKind, ColumnSchema};
+use sqlparser::dialect::MySqlDialect;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, Tokenizer};
+
+/// The tables of a schema file.
+#[derive(Debug, Default)]
+pub struct SchemaFile {
+    /// By table, each with its database where the file tells.
+    tables: HashMap<String, Vec<(Option<String>, FileTable)>>,
+}
+
+/// Why a file is no schema.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaFileError {
+    /// It can't be split into tokens.
+    #[error("{0}")]
+    Tokens(String),
+    /// It has no table.
+    #[error("has no CREATE TABLE statement, expected those of mysqldump --no-data")]
+    NoTables,
+    /// It is too large to be one.
+    #[error("has {0} bytes, expected CREATE TABLE statements without data")]
+    TooLarge(u64),
+}
+
+/// A table as the file has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct FileTable {
+    pub(super) columns: Vec<FileColumn>,
+    /// The primary key, then the unique ones.
+    pub(super) keys: Vec<Vec<usize>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FileColumn {
+    pub(super) name: String,
+    /// In capitals.
+    pub(super) type_name: String,
+    pub(super) is_generated: bool,
+    pub(super) is_unsigned: bool,
+}
+
+impl FileColumn {
+    /// Whether a column of the log can be this one.
+    pub(super) fn fits(&self, column: &ColumnSchema) -> bool {
+        use ColumnKind as Kind;
+        let expected: &[&str] = match column.kind {
+            Kind::TinyInt { .. } => &["TINYINT", "BOOL", "BOOLEAN"],
+            Kind::SmallInt { .. } => &["SMALLINT"],
+            Kind::MediumInt { .. } => &["MEDIUMINT"],
+            Kind::Int { .. } => &["INT", "INTEGER"],
+            Kind::BigInt { .. } => &["BIGINT", "SERIAL"],
+            Kind::Decimal(_) => &["DECIMAL", "NUMERIC", "DEC", "FIXED"],
+            Kind::Float => &["FLOAT"],
+            Kind::Double => &["DOUBLE", "REAL", "FLOAT"],
+            Kind::Bit { .. } => &["BIT"],
+            Kind::Year => &["YEAR"],
+            Kind::Date => &["DATE"],
+            Kind::Time { .. } | Kind::OldTime => &["TIME"],
+            Kind::DateTime { .. } | Kind::OldDateTime => &["DATETIME"],
+            Kind::Timestamp { .. } | Kind::OldTimestamp => &["TIMESTAMP"],
+            Kind::Enum { .. } => &["ENUM"],
+            Kind::Set { .. } => &["SET"],
+            Kind::Json { .. } => &["JSON"],
+            Kind::Vector { .. } => &["VECTOR"],
+            // The many names of strings and geometries: a name that is none of the above.
+            _ => return !NOT_STRINGS.contains(&self.type_name.as_str()),
+        };
+        expected.contains(&self.type_name.as_str())
+    }
+}
+
+const NOT_STRINGS: [&str; 18] = [
+    "TINYINT",
+    "SMALLINT",
+    "MEDIUMINT",
+    "INT",
+    "BIGINT",
+    "DECIMAL",
+    "FLOAT",
+    "DOUBLE",
+    "BIT",
+    "YEAR",
+    "DATE",
+    "TIME",
+    "DATETIME",
+    "TIMESTAMP",
+    "ENUM",
+    "SET",
+    "JSON",
+    "VECTOR",
+];
+
+impl SchemaFile {
+    /// The most bytes of a schema file: tens of thousands of tables.
+    pub const SIZE_MAX: u64 = 64 << 20;
+
+    /// Reads CREATE TABLE statements; others are skipped.
+    ///
+    /// # Errors
+    ///
+    /// Text that is not SQL, or has no table.
+    pub fn parse(text: &str) -> Result<Self, SchemaFileError> {
+        let dialect = MySqlDialect {};
+        let tokens = Tokenizer::new(&dialect, &without_version_comments(text)).tokenize();
+        let tokens = tokens.map_err(|error| SchemaFileError::Tokens(error.to_string()))?;
+        let tokens = tokens.into_iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+        let mut reader = Reader { tokens, next: 0 };
+        let mut file = SchemaFile::default();
+        let mut database = None;
+        while reader.next < reader.tokens.len() {
+            if reader.takes(Keyword::USE) {
+                database = reader.name();
+            } else if reader.takes_create_table()
+                && let Some((own_database, name, table)) = reader.create_table()
+            {
+                let database = own_database.or_else(|| database.clone());
+                file.tables.entry(name.to_lowercase()).or_default().push((database, table));
+            }
+            reader.skip_statement();
+        }
+        if file.tables.is_empty() { Err(SchemaFileError::NoTables) } else { Ok(file) }
+    }
+
+    /// The table of this name: in this database, else where the file names none.
+    pub(super) fn table(&self, database: &[u8], table: &[u8]) -> Option<&FileTable> {
+        let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name).into_owned());
+        let found = self.tables.get(&table.to_lowercase())?;
+        let here = found.iter().rev().find(|(own, _)| own.as_deref() == Some(&*database));
+        here.or_else(|| found.iter().rev().find(|(own, _)| own.is_none())).map(|(_, table)| table)
+    }
+}
+
+/// Removes the marks of `/*!80023 … */`, so that what stands inside counts, as it does for a server.
+fn without_version_comments(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, comment)) = rest.split_once("/*!") {
+        plain.push_str(before);
+        let comment = comment.trim_start_matches(|c: char| c.is_ascii_digit());
+        let (inside, after) = comment.split_once("*/").unwrap_or((comment, ""));
+        plain.push(' ');
+        plain.push_str(inside);
+        plain.push(' ');
+        rest = after;
+    }
+    plain.push_str(rest);
+    plain
+}
+
+/// Walks tokens.
+struct Reader {
+    tokens: Vec<Token>,
+    next: usize,
+}
+
+impl Reader {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.next)
+    }
+
+    fn is(&self, keyword: Keyword) -> bool {
+        matches!(self.peek(), Some(Token::Word(word)) if word.quote_style.is_none() && word.keyword == keyword)
+    }
+
+    fn takes(&mut self, keyword: Keyword) -> bool {
+        let is = self.is(keyword);
+        self.next += usize::from(is);
+        is
+    }
+
+    fn takes_create_table(&mut self) -> bool {
+        let is_create = self.takes(Keyword::CREATE);
+        self.takes(Keyword::TEMPORARY);
+        is_create && self.takes(Keyword::TABLE)
+    }
+
+    fn name(&mut self) -> Option<String> {
+        let Some(Token::Word(word)) = self.peek() else { return None };
+        let name = word.value.clone();
+        self.next += 1;
+        Some(name)
+    }
+
+    fn skip_statement(&mut self) {
+        while let Some(token) = self.peek() {
+            let ends = *token == Token::SemiColon;
+            self.next += 1;
+            if ends {
+                return;
+            }
+        }
+    }
+
+    /// The tokens of one item of a list in parentheses, without the comma or parenthesis that ends it.
+    fn item(&mut self) -> Vec<Token> {
+        let (mut depth, mut item) = (0_usize, Vec::new());
+        while let Some(token) = self.peek() {
+            match token {
+                Token::LParen => depth += 1,
+                Token::Comma | Token::RParen if depth == 0 => break,
+                Token::RParen => depth -= 1,
+                Token::SemiColon => break,
+                _ => {}
+            }
+            item.push(token.clone());
+            self.next += 1;
+        }
+        item
+    }
+
+    /// A table after CREATE TABLE; `None`: one without columns, as LIKE makes it.
+    fn create_table(&mut self) -> Option<(Option<String>, String, FileTable)> {
+        if self.takes(Keyword::IF) {
+            self.takes(Keyword::NOT);
+            self.takes(Keyword::EXISTS);
+        }
+        let mut name = self.name()?;
+        let mut database = None;
+        if self.peek() == Some(&Token::Period) {
+            self.next += 1;
+            database = Some(std::mem::replace(&mut name, self.name()?));
+        }
+        if self.peek() != Some(&Token::LParen) {
+            return None;
+        }
+        let mut table = FileTable::default();
+        let mut keys = Vec::new();
+        while matches!(self.peek(), Some(Token::LParen | Token::Comma)) {
+            self.next += 1;
+            let item = self.item();
+            match Key::of(&item) {
+                Some(key) => keys.push(key),
+                None => table.take_column(&item, &mut keys),
+            }
+        }
+        keys.sort_by_key(|key| !key.is_primary);
+        table.keys = keys.iter().filter_map(|key| table.key(key)).collect();
+        (!table.columns.is_empty()).then_some((database, name, table))
+    }
+}
+
+/// A primary or unique key, or another definition that is no column.
+struct Key {
+    is_primary: bool,
+    /// Empty: no key that tells rows apart.
+    columns: Vec<String>,
+}
+
+impl Key {
+    /// `None`: a column.
+    fn of(item: &[Token]) -> Option<Key> {
+        let keyword = |token: &Token| match token {
+            Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_uppercase()),
+            _ => None,
+        };
+        let first = keyword(item.first()?)?;
+        let words: Vec<String> =
+            item.iter().take_while(|token| **token != Token::LParen).filter_map(keyword).collect();
+        let has = |word: &str| words.iter().any(|other| other == word);
+        let is_primary = has("PRIMARY");
+        match first.as_str() {
+            "PRIMARY" | "UNIQUE" | "CONSTRAINT" => {}
+            "KEY" | "INDEX" | "FULLTEXT" | "SPATIAL" | "FOREIGN" | "CHECK" => {
+                return Some(Key { is_primary: false, columns: Vec::new() });
+            }
+            _ => return None,
+        }
+        let columns = if is_primary || has("UNIQUE") { key_columns(item) } else { Vec::new() };
+        Some(Key { is_primary, columns })
+    }
+}
+
+/// The columns of a key; none if one is an expression.
+fn key_columns(item: &[Token]) -> Vec<String> {
+    let (mut depth, mut columns) = (0_usize, Vec::new());
+    let mut expects = false;
+    for token in item {
+        match token {
+            Token::LParen => {
+                if depth == 1 && expects {
+                    return Vec::new();
+                }
+                depth += 1;
+                expects = depth == 1;
+            }
+            Token::RParen => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    break;
+                }
+            }
+            Token::Comma if depth == 1 => expects = true,
+            Token::Word(word) if depth == 1 && expects => {
+                columns.push(word.value.clone());
+                expects = false;
+            }
+            _ => {}
+        }
+    }
+    columns
+}
+
+impl FileTable {
+    fn take_column(&mut self, item: &[Token], keys: &mut Vec<Key>) {
+        let [Token::Word(name), Token::Word(type_name), rest @ ..] = item else { return };
+        let mut depth = 0_usize;
+        // Words at the column's own level: not those of an expression or a list of members.
+        let mut words = Vec::new();
+        for token in rest {
+            match token {
+                Token::LParen => depth += 1,
+                Token::RParen => depth = depth.saturating_sub(1),
+                Token::Word(word) if depth == 0 && word.quote_style.is_none() => {
+                    words.push(word.value.to_uppercase())
+                }
+                _ => {}
+            }
+        }
+        let has = |word: &str| words.iter().any(|other| other == word);
+        let type_name = type_name.value.to_uppercase();
+        self.columns.push(FileColumn {
+            name: name.value.clone(),
+            // AS alone makes a column generated too.
+            is_generated: has("AS"),
+            is_unsigned: has("UNSIGNED") || has("ZEROFILL") || type_name == "SERIAL",
+            type_name,
+        });
+        let is_primary = has("PRIMARY");
+        if is_primary || has("UNIQUE") {
+            keys.push(Key { is_primary, columns: vec![name.value.clone()] });
+        }
+    }
+
+    /// The key as indexes of columns.
+    fn key(&self, key: &Key) -> Option<Vec<usize>> {
+        let index =
+            |name: &String| self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
+        let indexes: Option<Vec<usize>> = key.columns.iter().map(index).collect();
+        indexes.filter(|indexes| !indexes.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DUMP: &str = "
+/*!40101 SET character_set_client = utf8mb4 */;
+USE `shop`;
+CREATE TABLE `orders` (
+  `id` bigint unsigned NOT NULL AUTO_INCREMENT,
+  `state` enum('as','b,c)') CHARACTER SET latin1 DEFAULT 'as' COMMENT 'UNSIGNED',
+  `total` decimal(10,2) GENERATED ALWAYS AS ((`id` * 2)) STORED,
+  `half` int AS (`id` / 2) VIRTUAL,
+  `hidden` int DEFAULT NULL /*!80023 INVISIBLE */,
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `f` ((`half` + 1)),
+  UNIQUE KEY `s` (`state`(3),`hidden` DESC),
+  KEY `k` (`total`),
+  CONSTRAINT `fk` FOREIGN KEY (`hidden`) REFERENCES `other` (`id`),
+  CONSTRAINT `c` CHECK ((`half` > 0))
+) ENGINE=InnoDB /*!50100 PARTITION BY HASH (`id`) PARTITIONS 4 */;
+INSERT INTO x VALUES (1);
+CREATE TABLE `archive`.`orders` (a INT PRIMARY KEY, b VARCHAR(10) UNIQUE);
+";
+
+    #[test]
+    fn a_dump_tells_names_keys_and_what_is_generated() {
+        let file = SchemaFile::parse(DUMP).unwrap();
+        let orders = file.table(b"shop", b"orders").unwrap();
+        let names: Vec<_> = orders.columns.iter().map(|column| &*column.name).collect();
+        assert_eq!(names, ["id", "state", "total", "half", "hidden"]);
+        let generated: Vec<_> = orders.columns.iter().map(|column| column.is_generated).collect();
+        assert_eq!(generated, [false, false, true, true, false]);
+        let unsigned: Vec<_> = orders.columns.iter().map(|column| column.is_unsigned).collect();
+        assert_eq!(unsigned, [true, false, false, false, false]);
+        assert_eq!(orders.keys, [vec![0], vec![1, 4]]);
+        assert_eq!(file.table(b"archive", b"orders").unwrap().keys, [vec![0], vec![1]]);
+        assert_eq!(file.table(b"other", b"orders"), None);
+    }
+
+    #[test]
+    fn a_file_without_tables_is_none() {
+        assert_eq!(SchemaFile::parse("SELECT 1;").unwrap_err(), SchemaFileError::NoTables);
+        assert!(SchemaFile::parse("CREATE TABLE t (a INT DEFAULT 'x").is_err());
+    }
+}

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Random changes of tables with all column types, undone and redone on a real server: SEEDS seeds (200), each to equal
+# checksums. SEED=N begins at N.
+#
+# usage: undo.sh [SEEDS]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+BINLOGZ_UNDO_SEEDS=${1:-200} cargo test --quiet --release --package binlogz --test recover round_trip -- --nocapture
