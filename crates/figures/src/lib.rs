@@ -17,7 +17,7 @@ mod table;
 mod wrap;
 mod write;
 
-pub use grouped::grouped;
+pub use grouped::{counted, grouped};
 pub use page::{Chart, Page, Series, Unit};
 pub use quantiles::Quantiles;
 pub use section::{Cell, Section};
