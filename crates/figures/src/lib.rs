@@ -17,7 +17,7 @@ mod table;
 mod wrap;
 mod write;
 
-pub use grouped::grouped;
+pub use grouped::{counted, grouped};
 pub use page::{
     Bar, BarRow, Bars, Card, Chart, DotRow, Dots, Line, Lines, Page, Paint, Series, SparkRow, Sparks, Step,
     Tile, Tone, Unit,

@@ -280,7 +280,7 @@ fn what_no_server_writes_is_a_negative_answer() {
     folder.run(["verify", "odd"]).is(
         1,
         "odd at 127: Gtid event: transaction length is 254, expected 249\n\
-         odd: bad, 376 bytes, 6 events, 1 rows, 1 transactions, 0 of them compressed\n",
+         odd: bad, 376 bytes, 6 events, 1 row, 1 transaction, 0 of them compressed\n",
         "",
     );
 }

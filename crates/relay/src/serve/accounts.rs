@@ -105,6 +105,17 @@ impl Accounts {
             .collect()
     }
 
+    /// Why a login from an address was denied, for our log alone: the client may not learn which names there are.
+    pub(crate) fn why_denied(&self, user: &str, address: IpAddr) -> &'static str {
+        match self.0.iter().find(|entry| entry.options.user == user) {
+            None => "there is no account of this name",
+            Some(entry) if !entry.options.may_come_from(address.to_canonical()) => {
+                "the account may not come from this address"
+            }
+            Some(_) => "wrong password",
+        }
+    }
+
     /// Logs a client in after its proof was accepted, or returns the server's error.
     pub(crate) fn enter(&self, user: &str, over_tls: bool) -> Result<Entered<'_>, ServerError> {
         let refused =
@@ -169,6 +180,10 @@ mod tests {
         assert_eq!(names("10.1.2.3"), ["inside", "safe"]);
         assert_eq!(names("::ffff:10.1.2.3"), ["inside", "safe"]);
         assert_eq!(names("11.1.2.3"), ["safe"]);
+        let why = |user, address: &str| accounts.why_denied(user, address.parse().unwrap());
+        assert_eq!(why("nobody", "10.1.2.3"), "there is no account of this name");
+        assert_eq!(why("inside", "11.1.2.3"), "the account may not come from this address");
+        assert_eq!(why("inside", "::ffff:10.1.2.3"), "wrong password");
         assert_eq!(accounts.enter("safe", false).unwrap_err().code, 3159);
         assert!(accounts.enter("safe", true).is_ok());
         let first = accounts.enter("inside", false).unwrap();

@@ -246,7 +246,9 @@ impl Client<'_> {
                     }
                     ReplicaStep::Denied(user) => {
                         transport.send(session.pending()).map_err(broken)?;
-                        return Err(Error::Refused(format!("access denied for user '{user}'")));
+                        let KnownClient { server, peer, .. } = &self.known;
+                        let why = server.accounts.why_denied(&user, peer.ip());
+                        return Err(Error::Refused(format!("access denied for user '{user}': {why}")));
                     }
                     ReplicaStep::TooOld(lacks) => {
                         transport.send(session.pending()).map_err(broken)?;

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::storage::{self, ReadRange, Storage};
 use binlogz_archive::{Result as ArchiveResult, check};
+use binlogz_figures::grouped;
 use clap::Args;
 
 use super::{failure, json, open, print};
@@ -69,7 +70,11 @@ impl Check {
         let logs: usize = parts.iter().map(|part| part.manifest.files.len()).sum();
         let archives = if parts.len() > 1 { format!(" in {} archives", parts.len()) } else { String::new() };
         if is_text {
-            print(out, &format!("{logs} logs{archives} are whole and follow one another"))?;
+            let said = match logs {
+                1 => format!("1 log{archives} is whole"),
+                _ => format!("{} logs{archives} are whole and follow one another", grouped(logs as u64)),
+            };
+            print(out, &said)?;
         }
         Ok(Exit::Done)
     }

@@ -179,6 +179,7 @@ fn added_line(entry: &FileEntry, sizes: SizesArg) -> String {
             format!(", payloads of level {level} expanded, {count} others kept as they are")
         }
         (None, 0) => String::new(),
+        (None, 1) => ", 1 payload kept as it is".to_owned(),
         (None, count) => format!(", {count} payloads kept as they are"),
     };
     let part =

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 
 use binlogz_binlog::printable;
 use binlogz_encryption::Keyring;
-use binlogz_figures::grouped;
+use binlogz_figures::{counted, grouped};
 use binlogz_flow::{Verdict, verify};
 use clap::Args;
 use serde::Serialize;
@@ -130,13 +130,17 @@ fn write_text(name: &str, verdict: &Verdict, out: &mut dyn Write) -> io::Result<
         writeln!(out, "{name}: {} more problems", grouped(more))?;
     }
     let answer = if findings.problem_count == 0 { "ok" } else { "bad" };
-    let [bytes, events, rows, transactions, payloads] =
-        [verdict.bytes, findings.events, findings.rows, findings.transactions, findings.payloads]
-            .map(grouped);
+    let [bytes, events, rows, transactions] = [
+        (verdict.bytes, "bytes"),
+        (findings.events, "events"),
+        (findings.rows, "rows"),
+        (findings.transactions, "transactions"),
+    ]
+    .map(|(number, things)| counted(number, things));
+    let payloads = grouped(findings.payloads);
     write!(
         out,
-        "{name}: {answer}, {bytes} bytes, {events} events, {rows} rows, {transactions} transactions, \
-         {payloads} of them compressed"
+        "{name}: {answer}, {bytes}, {events}, {rows}, {transactions}, {payloads} of them compressed"
     )?;
     if findings.ends_inside_transaction {
         write!(out, ", ends inside a transaction")?;

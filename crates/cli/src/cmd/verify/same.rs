@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use binlogz_binlog::printable;
 use binlogz_encryption::Keyring;
-use binlogz_figures::grouped;
+use binlogz_figures::{counted, grouped};
 use binlogz_flow::same::{Difference, FoundEvent};
 use binlogz_flow::{Comparison, same};
 use serde::Serialize;
@@ -48,9 +48,10 @@ fn log(sides: [&[LogPath]; 2], side: usize, number: usize) -> &LogPath {
 }
 
 fn write_text(sides: [&[LogPath]; 2], comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
-    let (transactions, events) = (grouped(comparison.transactions), grouped(comparison.events));
+    let (transactions, events) =
+        (counted(comparison.transactions, "transactions"), grouped(comparison.events));
     let Some(difference) = &comparison.difference else {
-        return writeln!(out, "same: {transactions} transactions, {events} events");
+        return writeln!(out, "same: {transactions}, {}", counted(comparison.events, "events"));
     };
     writeln!(out, "different: {}, after {events} equal events", difference.what())?;
     for (side, found) in difference.found.iter().enumerate() {
