@@ -18,7 +18,7 @@ pub(crate) mod text;
 pub(crate) mod varint;
 pub(crate) mod zstd;
 
-/// How long packing may take for how small a result. What was packed is read in the same way, whatever its level.
+/// The trade between packing time and size. Readers don't need to know the level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Level {
     /// zstd for text: half again as large there, several times as fast.

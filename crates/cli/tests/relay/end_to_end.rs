@@ -16,8 +16,8 @@ use binlogz_testkit::random::Random;
 use binlogz_testkit::workload::sysbench;
 use binlogz_testkit::{MariadbSandbox, MysqlSandbox, Tool, mutate, require_tool, setting};
 
-/// What both MySQL and MariaDB can apply, from compressed transactions.
-const COMMON: &str = "\
+/// What MySQL, 5.6 included, and MariaDB can apply, from compressed transactions.
+pub(crate) const COMMON: &str = "\
 CREATE DATABASE shop;
 CREATE TABLE shop.orders (id INT PRIMARY KEY AUTO_INCREMENT, customer VARCHAR(50), note TEXT) ENGINE=InnoDB;
 INSERT INTO shop.orders (customer, note) VALUES ('ada', REPEAT('apples ', 40)), ('bob', REPEAT('pears ', 90));

@@ -3,23 +3,10 @@
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, client, reserved_port, url};
+use crate::end_to_end::COMMON;
 use binlogz_testkit::workload::sysbench;
 use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, MysqlSandbox, Server, Tool, require_tool, setting};
 
-/// What 5.6 can apply, from compressed transactions.
-const COMMON: &str = "\
-CREATE DATABASE shop;
-CREATE TABLE shop.orders (id INT PRIMARY KEY AUTO_INCREMENT, customer VARCHAR(50), note TEXT) ENGINE=InnoDB;
-INSERT INTO shop.orders (customer, note) VALUES ('ada', REPEAT('apples ', 40)), ('bob', REPEAT('pears ', 90));
-INSERT INTO shop.orders (customer, note) SELECT customer, CONCAT(note, id) FROM shop.orders;
-BEGIN;
-INSERT INTO shop.orders (customer, note) SELECT CONCAT(customer, id), note FROM shop.orders;
-UPDATE shop.orders SET customer = UPPER(customer) WHERE id % 3 = 0;
-DELETE FROM shop.orders WHERE id = 2;
-COMMIT;
-ALTER TABLE shop.orders ADD COLUMN paid DATETIME NULL;
-UPDATE shop.orders SET paid = '2026-11-22 01:02:03' WHERE id > 4;
-";
 const MORE: &str =
     "INSERT INTO shop.orders (customer, note) SELECT 'more', REPEAT(id, 50) FROM shop.orders LIMIT 3";
 

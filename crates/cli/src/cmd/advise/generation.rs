@@ -1,4 +1,4 @@
-//! What the servers do whose logs are measured: as their own logs say, if they are files, or as the server says.
+//! Finds which server version wrote the logs that are measured: from the logs themselves, or by asking the server.
 
 use binlogz_binlog::event::{SERVER_VERSION_SIZE, version_number};
 use binlogz_binlog::header::HEADER_SIZE;
@@ -26,7 +26,7 @@ pub(super) fn of_logs(logs: &[Log], keyring: Option<&Keyring>) -> ServerGenerati
     let known = logs.iter().rev().find_map(|log| match log {
         Log::Server(log) => log.version.as_deref().map(ServerGeneration::of_version),
         Log::Path(path) => {
-            // What we read from a pipe can't be read again; a problem with a file is reported when it is measured.
+            // A pipe can be read only once. A file that can't be read is reported when it is measured.
             path.metadata().ok().flatten().filter(|metadata| metadata.is_file())?;
             let Ok(Input::Places(places)) = path.open_input(keyring) else { return None };
             let mut front = [0; SERVER_VERSION + SERVER_VERSION_SIZE];

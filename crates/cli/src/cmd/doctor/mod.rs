@@ -111,7 +111,7 @@ impl Doctor {
         }
         report.changes = baseline.map(|baseline| changes(&baseline, &report));
         self.print(&report)?;
-        // What was asked and not answered was told.
+        // Questions that got no answer were reported above.
         let unanswered = self.advise && report.servers.iter().any(|server| server.answer.is_none());
         Ok(exit(&report).max(if unanswered { Exit::Trouble } else { Exit::Done }))
     }
@@ -208,7 +208,7 @@ fn estimate(recommended: &Recommendation) -> Estimate {
         said: recommended.to_string(),
         level: recommended.level.map(|level| level.get()),
         saved_percent: recommended.saved.map(|(percent, _)| percent),
-        // Who reads the log is what was asked here.
+        // This command's question is who reads the log.
         reasons: recommended.reasons.iter().filter(|reason| *reason != READERS).cloned().collect(),
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct Definition {
     pub(super) short: Option<char>,
     pub(super) kind: Kind,
     pub(super) help: &'static str,
-    /// What a value is called in the help.
+    /// The placeholder for the value in the help.
     pub(super) value_name: &'static str,
     /// Its name in errors about its value: mysqlbinlog writes one with underscores.
     pub(super) told_as: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct Definition {
 type Field<T> = fn(&mut Options) -> &mut T;
 type SetText = fn(&mut Options, &'static str, &OsStr) -> Result<(), String>;
 
-/// What an option takes, and where it goes.
+/// Which value an option takes, and the field that holds it.
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
     /// Nothing, or on or off.
