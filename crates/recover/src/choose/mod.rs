@@ -1,6 +1,7 @@
 //! Which transactions and which rows: everything that a user may choose by.
 
 mod condition;
+mod keys;
 mod scalar;
 
 use binlogz_binlog::event::RowsKind;
@@ -8,6 +9,7 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::row::Row;
 
 pub use condition::{Condition, ConditionError};
+pub use keys::{KeySpan, WantedKeys};
 
 use crate::table::Table;
 
@@ -81,7 +83,8 @@ pub struct Range {
 }
 
 impl Selection {
-    pub(crate) fn has_table(&self, database: &[u8], table: &[u8]) -> bool {
+    /// Whether rows of a table may be chosen.
+    pub fn has_table(&self, database: &[u8], table: &[u8]) -> bool {
         let is = |name: &(String, String)| name.0.as_bytes() == database && name.1.as_bytes() == table;
         self.tables.is_empty() || self.tables.iter().any(is)
     }

@@ -79,6 +79,11 @@ impl<'o> Script<'o> {
         read_log(input, (name, range), &search, &mut self.follower, progress)
     }
 
+    /// Transactions were passed over that were chosen, and have no row that is.
+    pub fn pass_chosen(&mut self) {
+        self.follower.has_chosen = true;
+    }
+
     /// Writes the script.
     ///
     /// # Errors
