@@ -11,7 +11,7 @@ help: ## this list
 run: ## compress and expand real binlogs, verify both, print what it saves: samples/, or FILES="…/binlog.*"
 	@scripts/run-demo.sh $(FILES)
 
-demo: ## the whole product on private servers, in five minutes: a replica that stops, the relay, an archive, a restore; Ctrl-C ends it
+demo: ## the whole product on private servers, in five minutes: a replica that stops, the relay, an undo, an archive, a restore; Ctrl-C ends it
 	@for tool in mysql mariadb; do scripts/get-tool.sh $$tool >/dev/null || exit 1; done
 	cargo build --profile quick --no-default-features --package binlogz
 	@exec "$${CARGO_TARGET_DIR:-target}/quick/binlogz" demo

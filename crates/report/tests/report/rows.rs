@@ -1,7 +1,6 @@
 //! Rows print as the real mysqlbinlog prints them: for every real log, and for tables of every type at its
 //! limits.
 
-mod limits;
 use std::path::Path;
 
 use binlogz_binlog::MAGIC;
