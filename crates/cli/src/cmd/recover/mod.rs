@@ -5,6 +5,7 @@ mod choose;
 use std::io::{self, BufWriter};
 use std::num::NonZeroUsize;
 
+use binlogz_figures::counted;
 use binlogz_recover::{Direction, Error, Range, Script, Selection, Summary};
 use binlogz_report::met::Unmet;
 use clap::{Args, ValueEnum};
@@ -147,7 +148,9 @@ fn tell(summary: &Summary, selection: &Selection, direction: Direction) -> Exit 
     let Summary { rows_left, statements_left, .. } = *summary;
     if rows_left + statements_left > 0 {
         warn(&format!(
-            "{rows_left} rows and {statements_left} statements are not {verb}; the output names each"
+            "{} and {} not {verb}; the output names each",
+            counted(rows_left, "rows"),
+            counted(statements_left, "statements")
         ));
         return Exit::Negative;
     }
