@@ -6,7 +6,7 @@ use std::fs;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::{restore, storage};
 
-use crate::common::Folder;
+use crate::common::{Folder, Ran};
 
 const LOGS: [&str; 7] = [
     "binlog.000001",
@@ -32,7 +32,11 @@ fn same(folder: &Folder, command: &[&str]) -> usize {
     let of = |logs: &[&str]| folder.run(command.iter().chain(logs));
     let (of_files, of_archive) = (of(&LOGS), of(&["arc"]));
     assert_eq!(of_archive.code, of_files.code, "{command:?}: {}", of_archive.stderr);
-    assert!(of_archive.stdout == of_files.stdout, "{command:?}");
+    // Each run makes files of its own for LOAD DATA.
+    let shown = |ran: &Ran| -> Vec<String> {
+        ran.text().lines().filter(|line| !line.contains("SQL_LOAD_MB")).map(str::to_owned).collect()
+    };
+    assert!(shown(&of_archive) == shown(&of_files), "{command:?}");
     of_files.stdout.len()
 }
 
@@ -67,7 +71,8 @@ fn an_archive_says_what_its_logs_say() {
         assert!(found > 0, "{kind}: nothing was looked for that is there");
         same(&folder, &["redo", "--stop-datetime", "2026-11-21T04:37:38Z"]);
         for time in ["2026-11-21T04:37:37Z", "2026-11-21T04:37:38Z", "2026-11-21T04:37:39Z"] {
-            same(&folder, &["dump", "--no-defaults", "-v", "--start-datetime", time]);
+            let dump = ["dump", "--no-defaults", "-v", "--local-load=.", "--start-datetime", time];
+            same(&folder, &dump);
         }
     }
 }

@@ -15,11 +15,13 @@ use binlogz_archive::Error;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::storage::{self, Storage};
 use binlogz_binlog::printable;
+use binlogz_figures::wrapped;
 use binlogz_report::zone::Zone;
 use clap::{Args, Subcommand};
 
 use crate::Exit;
 use crate::failure::{Failure, Result, warn};
+use crate::terminal;
 use check::Check;
 use create::Create;
 use list::List;
@@ -77,5 +79,6 @@ fn failure(path: &Path) -> impl FnOnce(Error) -> Failure {
 }
 
 fn print(out: &mut impl Write, line: &str) -> Result<()> {
-    writeln!(out, "{}", printable(line)).map_err(|error| Failure::writing(&"standard output", &error))
+    let line = wrapped(&printable(line), "", "  ", terminal::width());
+    writeln!(out, "{line}").map_err(|error| Failure::writing(&"standard output", &error))
 }

@@ -22,6 +22,9 @@ impl LookedFor {
             && options.stop_position.is_none_or(|stop| stop == u64::MAX)
             && options.include_gtids.is_none()
             && options.stop_before_gtid.is_none()
+            && options.tables.is_empty()
+            && options.database.is_none()
+            && options.server_id == 0
             && options
                 .stop_datetime
                 .is_none_or(|stop| options.start_datetime.is_some_and(|start| start < stop));

@@ -48,10 +48,13 @@ pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Opt
         return Some(Request { program: shown, arguments, called_mysqlbinlog: true });
     }
     let command = command_line.next()?;
-    (command == "dump").then(|| Request {
-        program: format!("{shown} dump"),
-        arguments: command_line.collect(),
-        called_mysqlbinlog: false,
+    (command == "dump").then(|| {
+        let mut arguments: Vec<_> = command_line.collect();
+        // A host that is not named is an error to mysqlbinlog. To everybody else `-h` is help.
+        if let Some(last) = arguments.last_mut().filter(|last| *last == "-h") {
+            *last = "--help".into();
+        }
+        Request { program: format!("{shown} dump"), arguments, called_mysqlbinlog: false }
     })
 }
 
@@ -106,7 +109,7 @@ fn dump(options: &Options) -> Result<u8> {
         return Ok(FAILED);
     }
     match options {
-        options if options.raw => raw::run(options).map(|()| 0),
+        options if options.raw => raw::run(options),
         options if options.format == Format::Jsonl => jsonl::run(options),
         options => local::dump(options),
     }

@@ -1,5 +1,8 @@
 //! Which parts of an archived log may have what was chosen: the others are neither read nor unpacked.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use binlogz_archive::format::Key;
 use binlogz_archive::format::contents::KeyProbe;
 use binlogz_archive::part::{Run, TableRows};
@@ -14,12 +17,28 @@ pub(in crate::cmd) struct LookedFor<'o> {
     pub(in crate::cmd) statements: bool,
     /// Whether transactions were passed over that were chosen and have no row that is.
     pub(in crate::cmd) has_passed_chosen: bool,
+    /// The places, among the tables that were named, of those that had rows in them.
+    pub(in crate::cmd) passed_tables: BTreeSet<usize>,
 }
 
-impl LookedFor<'_> {
+impl<'o> LookedFor<'o> {
+    pub(in crate::cmd) fn new(
+        selection: &'o Selection,
+        schema: Option<&'o SchemaFile>,
+        range: Range,
+        statements: bool,
+    ) -> Self {
+        let passed_tables = BTreeSet::new();
+        LookedFor { selection, schema, range, statements, has_passed_chosen: false, passed_tables }
+    }
+
     /// Whether a part may have it.
     pub(in crate::cmd) fn may_be_in(&mut self, run: &Run<'_>) -> bool {
         let selection = self.selection;
+        // Positions are those of the log as it was, and its end has to be seen.
+        if self.range.start > 0 || self.range.stop < u64::MAX {
+            return true;
+        }
         if selection.stop_before_gtid.as_ref().is_some_and(|stop| run.gtids.contains(stop)) {
             return true;
         }
@@ -37,12 +56,15 @@ impl LookedFor<'_> {
                 return false;
             }
         }
-        // In the log as it was, its offsets may be others.
-        if self.range.start > 0 || self.range.stop < u64::MAX {
-            return true;
+        let met = RefCell::new(Vec::new());
+        let is_in = run.may_have_rows(&|rows| {
+            met.borrow_mut().extend(selection.place_of(&rows.name.database, &rows.name.table));
+            self.may_be_among(&rows)
+        });
+        if !is_in && selection.thread_ids.is_empty() && !run.gtids.is_empty() {
+            self.has_passed_chosen = true;
+            self.passed_tables.extend(met.into_inner());
         }
-        let is_in = run.may_have_rows(&|rows| self.may_be_among(&rows));
-        self.has_passed_chosen |= !is_in && selection.thread_ids.is_empty() && !run.gtids.is_empty();
         is_in
     }
 

@@ -80,13 +80,7 @@ impl Rows {
         let count = self.files.len();
         for (number, log) in self.files.iter().enumerate() {
             let range = self.choose.range(number, count);
-            let mut looked_for = LookedFor {
-                selection: &selection,
-                schema: schema.as_ref(),
-                range,
-                statements: false,
-                has_passed_chosen: false,
-            };
+            let mut looked_for = LookedFor::new(&selection, schema.as_ref(), range, false);
             let input = log.open_part(keyring.as_ref(), &mut |run| looked_for.may_be_in(run))?;
             mariadb::warn_of(log);
             let progress = Progress::of(log, log.size()?, (number + 1, count));
