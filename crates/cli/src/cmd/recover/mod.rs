@@ -6,11 +6,12 @@ use std::io::{self, BufWriter};
 use std::num::NonZeroUsize;
 
 use binlogz_recover::{Direction, Error, Range, Script, Selection, Summary};
+use binlogz_report::met::Unmet;
 use clap::{Args, ValueEnum};
 
 use super::workers;
 use crate::Exit;
-use crate::failure::{Failure, Result, warn, warn_cut};
+use crate::failure::{Failure, Result, complain, warn, warn_cut};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::mariadb;
@@ -103,6 +104,7 @@ impl ScriptArgs {
         let keyring = self.keyring.open()?;
         let mut script = Script::new(&selection, schema.as_ref(), direction, self.across_ddl);
         let count = self.files.len();
+        let (mut unmet, mut has_ended) = (Vec::new(), false);
         for (number, log) in self.files.iter().enumerate() {
             let input = log.open(keyring.as_ref())?;
             mariadb::warn_of(log);
@@ -116,11 +118,25 @@ impl ScriptArgs {
                 warn_cut(log, cut, "; they are left out");
             }
             if !goes_on {
+                has_ended = true;
                 break;
             }
+            unmet.extend(self.choose.unmet_positions((number, count), summary.bytes_read));
         }
+        if let Some(gtid) = selection.stop_before_gtid.filter(|_| !has_ended) {
+            unmet.push(Unmet::stop_before_gtid(&gtid));
+        }
+        if !unmet.is_empty() {
+            unmet.iter().for_each(|unmet| complain(&unmet.line));
+            return Ok(Exit::Negative);
+        }
+        let tables = selection.tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
+        let without_rows = Unmet::tables(tables, |place| script.has_met_table(place));
         let mut out = BufWriter::new(io::stdout().lock());
         let summary = script.write(&mut out).map_err(|error| Failure::writing(&"standard output", &error))?;
+        if summary.statements > 0 {
+            without_rows.iter().for_each(|unmet| warn(&unmet.line));
+        }
         Ok(tell(&summary, &selection, direction))
     }
 }
