@@ -92,6 +92,12 @@ impl Progress {
         Self::shown(ProgressBar::new(time), OF_TIME, name.to_owned(), Some(begin))
     }
 
+    /// A bar of work that is counted.
+    pub(crate) fn counting(name: &str, what: &str, all: u64) -> Self {
+        let template = format!("{{prefix}} {{wide_bar}} {{pos}}/{{len}} {what}, {{per_sec}}, {{eta}} left");
+        Self::shown(ProgressBar::new(all), &template, name.to_owned(), None)
+    }
+
     /// A sign of life of work that tells nothing.
     pub(crate) fn waiting(name: &str) -> Self {
         let progress = Self::shown(ProgressBar::no_length(), OF_UNKNOWN_TIME, name.to_owned(), None);

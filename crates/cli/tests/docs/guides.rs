@@ -125,7 +125,9 @@ fn answers(page: &str, expected: &[&str]) -> Result<(), Box<dyn std::error::Erro
     };
     if let Some(empty) = &empty {
         empty.sql("SET sql_log_bin = 0; CREATE USER restore@'%' IDENTIFIED BY 'repl'; GRANT ALL ON *.* TO restore@'%' WITH GRANT OPTION")?;
-        script = script.replace("-h db2", &format!("-h 127.0.0.1 -P {}", empty.port()));
+        script = script
+            .replace("-h db2", &format!("-h 127.0.0.1 -P {}", empty.port()))
+            .replace("@db2", &format!("@127.0.0.1:{}", empty.port()));
     }
     let said = run(&page, &script, &[("MYSQL_PWD", "repl")]);
     for expected in expected {

@@ -6,6 +6,7 @@ mod json;
 mod list;
 mod remove;
 mod restore;
+mod serve;
 mod source_logs;
 
 use std::io::Write;
@@ -27,6 +28,7 @@ use create::Create;
 use list::List;
 use remove::Remove;
 use restore::{Cat, Restore};
+use serve::Serve;
 
 /// Pack binary logs by column into an archive, and restore them byte for byte
 ///
@@ -48,6 +50,7 @@ enum What {
     Restore(Restore),
     Cat(Cat),
     Remove(Remove),
+    Serve(Box<Serve>),
 }
 
 impl Archive {
@@ -62,6 +65,7 @@ impl Archive {
             What::Restore(restore) => restore.run(),
             What::Cat(cat) => cat.run(),
             What::Remove(remove) => remove.run(),
+            What::Serve(serve) => serve.run(),
         }
     }
 }
