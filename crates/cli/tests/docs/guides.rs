@@ -177,7 +177,7 @@ fn can_i_turn_compression_on() -> Outcome {
 fn who_deleted_row_42() -> Outcome {
     answers(
         "follow-a-delete",
-        &["\"thread_id\":", "\"customer\":\"customer 42\"", "2\tcustomer", "###   @1=42"],
+        &["DELETE shop.orders", ", thread ", "  - customer  'customer 42'", "2\tcustomer", "###   @1=42"],
     )
 }
 
