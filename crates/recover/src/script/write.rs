@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use binlogz_figures::counted;
+
 use super::Summary;
 use super::collect::{Collected, Skipped, shortened};
 use super::kept::{Kind, Reader, broken};
@@ -81,8 +83,11 @@ impl Writer<'_> {
         let verb = self.verb;
         writeln!(
             self.out,
-            "-- {statements} rows in {transactions} transactions; {rows_left} rows and {statements_left} statements are \
-             not {verb}"
+            "-- {} in {}; {} and {} not {verb}",
+            counted(statements, "rows"),
+            counted(transactions, "transactions"),
+            counted(rows_left, "rows"),
+            counted(statements_left, "statements")
         )?;
         self.out.flush()
     }
