@@ -34,7 +34,7 @@ impl Told {
         let object = restore::open(storage, object)?;
         let contents = match object.contents() {
             Ok(contents) => contents.filter(|_| !object.made_anew),
-            Err(error) if error.is_io() => return Err(error),
+            Err(Error::In { source, .. }) if matches!(*source, Error::Io { .. }) => return Err(*source),
             Err(_) => None,
         };
         Ok(Told { object, contents })
