@@ -6,17 +6,20 @@
 //! sql      a row's images as a statement, values as literals
 //! pass     one pass over logs on all cores: chosen rows, in order, with their transactions
 //! script   the statements as a script, the last transaction first where changes are taken back
+//! life     the changes as they are, in their order, for people and programs
 //! ```
 //!
 //! Modules only import from modules above them in this list. It opens no files: the caller hands it logs and takes text.
 
 mod choose;
+mod life;
 mod pass;
 mod script;
 mod sql;
 mod table;
 
-pub use choose::{Condition, ConditionError, Direction, Operation, Range, Selection};
+pub use choose::{Condition, ConditionError, Direction, KeySpan, Operation, Range, Selection, WantedKeys};
+pub use life::{Life, LifeFormat};
 pub use pass::Error;
 pub use script::{Script, Summary};
 pub use table::{SchemaFile, SchemaFileError};

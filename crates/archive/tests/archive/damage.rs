@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use binlogz_archive::create::Creator;
-use binlogz_archive::format::BlockEntry;
 use binlogz_archive::format::Manifest;
+use binlogz_archive::format::{BlockEntry, ContentsEntry};
 use binlogz_archive::selection::Selection;
 use binlogz_archive::storage::Folder;
 use binlogz_archive::storage::Storage;
@@ -25,6 +25,7 @@ struct Archive {
     folder: Folder,
     object: PathBuf,
     blocks: Vec<BlockEntry>,
+    contents: ContentsEntry,
 }
 
 impl Archive {
@@ -37,10 +38,11 @@ impl Archive {
         creator.finish().unwrap();
         let manifest = Manifest::read(&folder).unwrap().unwrap();
         let name = &manifest.files[0].objects[0];
-        let blocks = restore::open(&folder, name).unwrap().index.blocks;
+        let index = restore::open(&folder, name).unwrap().index;
+        let (blocks, contents) = (index.blocks, index.contents.unwrap());
         assert!(blocks.len() == 3 && !blocks[2].references.is_empty(), "{blocks:?}");
         let object = dir.path().join("objects").join(name);
-        Archive { dir, folder, object, blocks }
+        Archive { dir, folder, object, blocks, contents }
     }
 
     fn manifest(&self) -> Manifest {
@@ -87,8 +89,8 @@ fn begin_headers_index_and_end_are_there_a_second_time() {
     assert_eq!((archive.problems(), archive.whole()), (Vec::new(), NAMES.map(String::from).to_vec()));
     let size = std::fs::metadata(&archive.object).unwrap().len();
     let object = archive.object.file_name().unwrap().to_str().unwrap();
-    let last = &archive.blocks[2];
-    let index_at = last.at + last.packed_size;
+    let contents = archive.contents;
+    let index_at = contents.at + contents.size;
     let mut header_at = 12;
     let mut regions = vec![("begin", (0..12).step_by(8))];
     for block in &archive.blocks {
@@ -96,6 +98,7 @@ fn begin_headers_index_and_end_are_there_a_second_time() {
             .push(("header of block", (header_at..block.at).step_by(((block.at - header_at) / 3) as usize)));
         header_at = block.at + block.packed_size;
     }
+    regions.push(("contents", (contents.at..index_at).step_by((contents.size / 3) as usize)));
     regions.push(("index", (index_at..size - 32).step_by(((size - 32 - index_at) / 3) as usize)));
     regions.push(("index", (size - 32..size).step_by(7)));
     for (what, places) in regions {

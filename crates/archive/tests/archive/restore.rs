@@ -414,6 +414,25 @@ fn version_5_is_read() {
     assert!(back == sample("plain/binlog.000001"));
 }
 
+/// It tells what its blocks hold.
+#[test]
+fn version_6_is_read() {
+    fixture(
+        6,
+        &[
+            ("binlog.000001", sample("plain/binlog.000001")),
+            ("binlog.000002", sample("plain/binlog.000002")),
+            ("binlog.000009", sample("compressed/binlog.000009")),
+        ],
+    );
+    let folder = Folder::new(format!("{}/tests/fixtures/version-6", env!("CARGO_MANIFEST_DIR")));
+    let manifest = Manifest::read(&folder).unwrap().unwrap();
+    let object = restore::open(&folder, &manifest.files[0].objects[0]).unwrap();
+    let contents = object.contents().unwrap().unwrap();
+    assert!(contents.blocks.len() == object.index.blocks.len() && !contents.tables.is_empty());
+    assert!(contents.blocks.iter().all(|block| !block.is_opaque));
+}
+
 fn corpus_log(name: &str) -> Vec<u8> {
     std::fs::read(corpus::path(name)).unwrap()
 }

@@ -6,4 +6,5 @@
 mod common;
 mod options;
 mod round_trip;
+mod rows;
 mod workload;

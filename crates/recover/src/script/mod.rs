@@ -11,6 +11,7 @@ mod collect;
 mod kept;
 mod write;
 
+use std::collections::BTreeSet;
 use std::io;
 
 use binlogz_binlog::row::{Cell, CellContent, Row};
@@ -77,6 +78,18 @@ impl<'o> Script<'o> {
         let renderer = Statements { direction: self.direction };
         let search = Search { selection: self.selection, schema: self.schema, renderer: &renderer, workers };
         read_log(input, (name, range), &search, &mut self.follower, progress)
+    }
+
+    /// Transactions were passed over that were chosen, and have no row that is; they had rows of the tables at these
+    /// places of those that were named.
+    pub fn pass_chosen(&mut self, tables: &BTreeSet<usize>) {
+        self.follower.has_chosen = true;
+        self.follower.tables_met.resize(self.selection.tables.len(), false);
+        for place in tables {
+            if let Some(met) = self.follower.tables_met.get_mut(*place) {
+                *met = true;
+            }
+        }
     }
 
     /// Whether the table at this place of those that were named had rows in chosen transactions.

@@ -6,6 +6,7 @@
 mod jsonl;
 mod lines;
 mod local;
+mod looked_for;
 mod options;
 mod print_options;
 mod raw;

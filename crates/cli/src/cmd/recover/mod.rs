@@ -1,6 +1,8 @@
-//! `binlogz undo` and `redo`: chosen row changes as statements that take them back, or make them again.
+//! `binlogz undo` and `redo`: chosen row changes as statements that take them back, or make them again; [`rows`] shows them.
 
 mod choose;
+mod looked_for;
+mod rows;
 
 use std::io::{self, BufWriter};
 use std::num::NonZeroUsize;
@@ -19,6 +21,8 @@ use crate::mariadb;
 use crate::progress::Progress;
 use crate::units;
 use choose::{ChooseArgs, SchemaArg};
+use looked_for::LookedFor;
+pub(crate) use rows::Rows;
 
 /// Write the SQL that takes row changes back
 ///
@@ -107,11 +111,15 @@ impl ScriptArgs {
         let count = self.files.len();
         let (mut unmet, mut has_ended) = (Vec::new(), false);
         for (number, log) in self.files.iter().enumerate() {
-            let input = log.open(keyring.as_ref())?;
+            let range = self.choose.range(number, count);
+            let mut looked_for = LookedFor::new(&selection, schema.as_ref(), range, true);
+            let input = log.open_part(keyring.as_ref(), &mut |run| looked_for.may_be_in(run))?;
+            if looked_for.has_passed_chosen {
+                script.pass_chosen(&looked_for.passed_tables);
+            }
             mariadb::warn_of(log);
             let progress = Progress::of(log, log.size()?, (number + 1, count));
             let input = progress.watch(input);
-            let range = self.choose.range(number, count);
             let name = file_name(log);
             let read = script.read(input, &name, range, workers(self.jobs), &mut |bytes| progress.at(bytes));
             let (summary, goes_on) = read.map_err(|error| failure(log, error))?;
