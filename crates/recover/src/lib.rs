@@ -5,12 +5,14 @@
 //! choose   which transactions and rows
 //! sql      a row's images as a statement, values as literals
 //! pass     one pass over logs on all cores: chosen rows, in order, with their transactions
-//! script   the statements as a script, the last transaction first where changes are taken back
+//! log      a row's images as a row event has them, the events of a binary log
+//! script   what was chosen as a script or a binary log, the last transaction first where changes are taken back
 //! ```
 //!
 //! Modules only import from modules above them in this list. It opens no files: the caller hands it logs and takes text.
 
 mod choose;
+mod log;
 mod pass;
 mod script;
 mod sql;
@@ -18,5 +20,5 @@ mod table;
 
 pub use choose::{Condition, ConditionError, Direction, Operation, Range, Selection};
 pub use pass::Error;
-pub use script::{Script, Summary};
+pub use script::{Form, Script, Summary};
 pub use table::{SchemaFile, SchemaFileError};

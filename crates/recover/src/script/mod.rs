@@ -9,6 +9,10 @@
 
 mod collect;
 mod kept;
+mod log;
+mod named;
+mod replay;
+mod session;
 mod write;
 
 use std::io;
@@ -18,11 +22,13 @@ use binlogz_flow::Input;
 use binlogz_flow::events::ReadSummary;
 
 use crate::choose::{Direction, Operation, Range, Selection};
+use crate::log::images::push_images;
 use crate::pass::{Error, Follower, Rendered, Renderer, RowFlags, Search, read_log};
 use crate::sql::literal::{push, push_equal};
 use crate::sql::statement::{Outcome, push_statement};
 use crate::table::{SchemaFile, Table};
-use collect::Collector;
+use collect::{Collected, Collector};
+use named::Named;
 
 /// What was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,11 +45,21 @@ pub struct Summary {
     pub has_chosen: bool,
 }
 
+/// What is made of the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Statements for the mysql client: [`Script::write`].
+    Sql,
+    /// A binary log: [`Script::write_log`].
+    Log,
+}
+
 /// A script in the making. Read all logs, then write it.
 pub struct Script<'o> {
     selection: &'o Selection,
     schema: Option<&'o SchemaFile>,
     direction: Direction,
+    form: Form,
     /// Whether rows from before a DDL statement on their table are written nevertheless.
     across_ddl: bool,
     follower: Follower<Collector<'o>>,
@@ -54,11 +70,11 @@ impl<'o> Script<'o> {
     pub fn new(
         selection: &'o Selection,
         schema: Option<&'o SchemaFile>,
-        direction: Direction,
+        (direction, form): (Direction, Form),
         across_ddl: bool,
     ) -> Self {
         let follower = Follower::new(Collector::new(selection, direction));
-        Script { selection, schema, direction, across_ddl, follower }
+        Script { selection, schema, direction, form, across_ddl, follower }
     }
 
     /// Reads a log, in the order of the logs. `false`: nothing after it is asked for.
@@ -74,38 +90,75 @@ impl<'o> Script<'o> {
         workers: usize,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(ReadSummary, bool), Error> {
-        let renderer = Statements { direction: self.direction };
+        let renderer = Rows { direction: self.direction, form: self.form };
         let search = Search { selection: self.selection, schema: self.schema, renderer: &renderer, workers };
         read_log(input, (name, range), &search, &mut self.follower, progress)
     }
 
-    /// Writes the script.
+    /// Writes the statements as a script for the mysql client.
     ///
     /// # Errors
     ///
     /// An output or a temporary file that fails.
-    pub fn write(mut self, out: &mut dyn io::Write) -> io::Result<Summary> {
+    pub fn write(self, out: &mut dyn io::Write) -> io::Result<Summary> {
+        self.finish(|how, collected| write::write(collected, how.direction, how.across_ddl, out))
+    }
+
+    /// Writes a binary log, and a report of what is left.
+    ///
+    /// # Errors
+    ///
+    /// An output or a temporary file that fails.
+    pub fn write_log(self, out: &mut dyn io::Write, report: &mut dyn io::Write) -> io::Result<Summary> {
+        self.finish(|how, collected| log::write(collected, how.direction, how.across_ddl, out, report))
+    }
+
+    fn finish<E: From<io::Error>>(
+        mut self,
+        write: impl FnOnce(&Settings, &Collected) -> Result<Summary, E>,
+    ) -> Result<Summary, E> {
         self.follower.finish()?;
         let has_chosen = self.follower.has_chosen;
+        let settings = Settings { direction: self.direction, across_ddl: self.across_ddl };
         let collected = self.follower.listener.finish();
-        let summary = write::write(&collected, self.direction, self.across_ddl, out)?;
+        let summary = write(&settings, &collected)?;
         Ok(Summary { has_chosen, ..summary })
     }
 }
 
-/// Renders rows as statements.
-struct Statements {
+/// How what was kept is written.
+struct Settings {
     direction: Direction,
+    across_ddl: bool,
 }
 
-impl Renderer for Statements {
+/// Renders rows.
+struct Rows {
+    direction: Direction,
+    form: Form,
+}
+
+impl Renderer for Rows {
     fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered {
-        match push_statement(out, table, row, self.direction) {
+        let start = out.len();
+        let outcome = match self.form {
+            Form::Sql => push_statement(out, table, row, self.direction),
+            Form::Log => {
+                Named::push(out, |out| push_name(out, table, operation, row));
+                match push_images(out, table, row, self.direction) {
+                    Ok(true) => Outcome::Statement { is_lenient: false },
+                    Ok(false) => Outcome::Nothing,
+                    Err(why) => Outcome::Missing(why),
+                }
+            }
+        };
+        match outcome {
             Outcome::Nothing => Rendered::Nothing,
             Outcome::Statement { is_lenient } => {
                 Rendered::Text(if is_lenient { RowFlags::LENIENT } else { 0 })
             }
             Outcome::Missing(why) => {
+                out.truncate(start);
                 push(
                     out,
                     format_args!("{} of a row in {}: {why}; the row has ", operation.name(), table.shown()),
@@ -115,6 +168,15 @@ impl Renderer for Statements {
             }
         }
     }
+
+    fn needs_table_maps(&self) -> bool {
+        self.form == Form::Log
+    }
+}
+
+fn push_name(out: &mut Vec<u8>, table: &Table, operation: Operation, row: &Row<'_, '_>) {
+    push(out, format_args!("{} of a row in {}: ", operation.name(), table.shown()));
+    push_row(out, table, row);
 }
 
 /// The most bytes of a value by which a row is named.

@@ -12,7 +12,7 @@ use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Row, RowImage, Value};
 use super::json::push_changed;
 use super::literal::{Unwritable, needs_leniency, push, push_equal, push_stored};
 use crate::choose::Direction;
-use crate::table::{Table, TableColumn};
+use crate::table::{Table, TableColumn, lacks};
 
 /// What became of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -246,10 +246,6 @@ fn is_moment(table: &Table, column: &TableColumn) -> bool {
                 | ColumnKind::OldTimestamp
         )
     )
-}
-
-fn lacks(columns: &[String]) -> String {
-    format!("the logged image lacks {} (binlog_row_image=FULL writes all columns)", columns.join(", "))
 }
 
 fn of_column(column: &TableColumn, why: &str) -> String {

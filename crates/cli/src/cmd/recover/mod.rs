@@ -1,11 +1,11 @@
 //! `binlogz undo` and `redo`: chosen row changes as statements that take them back, or make them again.
 
 mod choose;
+mod output;
 
-use std::io::{self, BufWriter};
 use std::num::NonZeroUsize;
 
-use binlogz_recover::{Direction, Error, Range, Script, Selection, Summary};
+use binlogz_recover::{Direction, Error, Form, Range, Script, Selection, Summary};
 use clap::{Args, ValueEnum};
 
 use super::workers;
@@ -17,6 +17,7 @@ use crate::mariadb;
 use crate::progress::Progress;
 use crate::units;
 use choose::{ChooseArgs, SchemaArg};
+use output::OutputArgs;
 
 /// Write the SQL that takes row changes back
 ///
@@ -63,6 +64,8 @@ struct ScriptArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Sql)]
     format: FormatArg,
+    #[command(flatten)]
+    output: OutputArgs,
     /// Write rows too that are older than a DDL statement on their table; they may not fit it any more
     #[arg(long)]
     across_ddl: bool,
@@ -80,6 +83,17 @@ struct ScriptArgs {
 enum FormatArg {
     /// Statements for the mysql client
     Sql,
+    /// A binary log of row events, for mysqlbinlog and replicas; --output says where
+    Binlog,
+}
+
+impl FormatArg {
+    fn form(self) -> Form {
+        match self {
+            FormatArg::Sql => Form::Sql,
+            FormatArg::Binlog => Form::Log,
+        }
+    }
 }
 
 impl Undo {
@@ -96,12 +110,13 @@ impl Redo {
 
 impl ScriptArgs {
     fn run(mut self, direction: Direction) -> Result<Exit> {
-        let FormatArg::Sql = self.format;
+        let output = self.output.check(self.format, &self.files)?;
         let selection = self.choose.selection()?;
         let schema = self.schema.read()?;
         resolve(&mut self.files)?;
         let keyring = self.keyring.open()?;
-        let mut script = Script::new(&selection, schema.as_ref(), direction, self.across_ddl);
+        let mut script =
+            Script::new(&selection, schema.as_ref(), (direction, self.format.form()), self.across_ddl);
         let count = self.files.len();
         for (number, log) in self.files.iter().enumerate() {
             let input = log.open(keyring.as_ref())?;
@@ -119,8 +134,7 @@ impl ScriptArgs {
                 break;
             }
         }
-        let mut out = BufWriter::new(io::stdout().lock());
-        let summary = script.write(&mut out).map_err(|error| Failure::writing(&"standard output", &error))?;
+        let summary = output.write(script)?;
         Ok(tell(&summary, &selection, direction))
     }
 }
