@@ -6,11 +6,13 @@
 //! sql      a row's images as a statement, values as literals
 //! pass     one pass over logs on all cores: chosen rows, in order, with their transactions
 //! log      a row's images as a row event has them, the events of a binary log
+//! apply    the session that applies changes to a server, its journal
 //! script   what was chosen as a script or a binary log, the last transaction first where changes are taken back
 //! ```
 //!
 //! Modules only import from modules above them in this list. It opens no files: the caller hands it logs and takes text.
 
+mod apply;
 mod choose;
 mod log;
 mod pass;
@@ -18,7 +20,8 @@ mod script;
 mod sql;
 mod table;
 
+pub use apply::ApplyError;
 pub use choose::{Condition, ConditionError, Direction, Operation, Range, Selection};
 pub use pass::Error;
-pub use script::{Form, Script, Summary};
+pub use script::{Applied, ApplyOptions, Form, Script, Summary, TableSummary};
 pub use table::{SchemaFile, SchemaFileError};

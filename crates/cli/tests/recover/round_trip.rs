@@ -89,8 +89,22 @@ fn round_trip(server: &MysqlSandbox, seed: u64) -> Result<()> {
         let now = server.checksum_tables(&database)?;
         assert_eq!(chosen(&now), chosen(state), "SEED={seed}: {verb} as a log");
     }
+
+    for (verb, state) in [("undo", &before), ("redo", &after)] {
+        let batch = format!("--batch={}", 1 + seed * 7 % 50);
+        let options =
+            [verb, "--execute", &batch, "--apply", &place_of(server), "--user=root", "--no-defaults"];
+        let applied = folder.run(options.map(AsRef::as_ref).into_iter().chain([log.as_os_str()]));
+        assert_eq!((applied.code, &*applied.stderr), (Some(0), ""), "SEED={seed}: {}", applied.text());
+        assert_eq!(&server.checksum_tables(&database)?, state, "SEED={seed}: {verb} applied");
+    }
     server.sql(&format!("DROP DATABASE {database}"))?;
     Ok(())
+}
+
+/// A server as --apply takes it.
+pub(crate) fn place_of(server: &MysqlSandbox) -> String {
+    server.socket().display().to_string()
 }
 
 /// Runs a script; each of its statements must find its row.

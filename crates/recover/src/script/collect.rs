@@ -31,8 +31,8 @@ pub(super) enum Skipped {
 /// A table that had rows.
 #[derive(Debug)]
 pub(super) struct SeenTable {
-    database: String,
-    table: String,
+    pub(super) database: String,
+    pub(super) table: String,
     structure: Structure,
     /// What changed it, in order: a row of epoch n is older than all but the first n.
     pub(super) borders: Vec<String>,

@@ -7,6 +7,8 @@
 //! What becomes of a row is known only at the end: a later DDL statement or XA ROLLBACK decides over it. So nothing is
 //! written before all logs are read, and what was read is kept in a spool: memory is bounded however many rows there are.
 
+mod apply;
+mod change;
 mod collect;
 mod kept;
 mod log;
@@ -21,12 +23,15 @@ use binlogz_binlog::row::{Cell, CellContent, Row};
 use binlogz_flow::Input;
 use binlogz_flow::events::ReadSummary;
 
+use crate::apply::ApplyError;
 use crate::choose::{Direction, Operation, Range, Selection};
 use crate::log::images::push_images;
 use crate::pass::{Error, Follower, Rendered, Renderer, RowFlags, Search, read_log};
 use crate::sql::literal::{push, push_equal};
-use crate::sql::statement::{Outcome, push_statement};
+use crate::sql::statement::{Matching, Outcome, push_statement};
 use crate::table::{SchemaFile, Table};
+pub use apply::{Applied, ApplyOptions, TableSummary};
+use change::Change;
 use collect::{Collected, Collector};
 use named::Named;
 
@@ -52,6 +57,8 @@ pub enum Form {
     Sql,
     /// A binary log: [`Script::write_log`].
     Log,
+    /// Changes of a server: [`Script::apply`].
+    Apply,
 }
 
 /// A script in the making. Read all logs, then write it.
@@ -113,16 +120,43 @@ impl<'o> Script<'o> {
         self.finish(|how, collected| log::write(collected, how.direction, how.across_ddl, out, report))
     }
 
-    fn finish<E: From<io::Error>>(
+    /// Applies it to a server, and writes a report of conflicts and of what is left.
+    ///
+    /// # Errors
+    ///
+    /// See [`ApplyError`]; it says what of the changes is there.
+    pub fn apply(self, options: ApplyOptions<'_>, report: &mut dyn io::Write) -> Result<Applied, ApplyError> {
+        self.finish(|how, collected| apply::apply(collected, how.direction, how.across_ddl, options, report))
+    }
+
+    fn finish<T: HasSummary, E: From<io::Error>>(
         mut self,
-        write: impl FnOnce(&Settings, &Collected) -> Result<Summary, E>,
-    ) -> Result<Summary, E> {
+        write: impl FnOnce(&Settings, &Collected) -> Result<T, E>,
+    ) -> Result<T, E> {
         self.follower.finish()?;
         let has_chosen = self.follower.has_chosen;
         let settings = Settings { direction: self.direction, across_ddl: self.across_ddl };
         let collected = self.follower.listener.finish();
-        let summary = write(&settings, &collected)?;
-        Ok(Summary { has_chosen, ..summary })
+        let mut written = write(&settings, &collected)?;
+        written.summary_mut().has_chosen = has_chosen;
+        Ok(written)
+    }
+}
+
+/// What tells what was written.
+trait HasSummary {
+    fn summary_mut(&mut self) -> &mut Summary;
+}
+
+impl HasSummary for Summary {
+    fn summary_mut(&mut self) -> &mut Summary {
+        self
+    }
+}
+
+impl HasSummary for Applied {
+    fn summary_mut(&mut self) -> &mut Summary {
+        &mut self.summary
     }
 }
 
@@ -142,7 +176,8 @@ impl Renderer for Rows {
     fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered {
         let start = out.len();
         let outcome = match self.form {
-            Form::Sql => push_statement(out, table, row, self.direction),
+            Form::Sql => push_statement(out, table, row, self.direction, Matching::Key),
+            Form::Apply => Change::push(out, table, (operation, row), self.direction),
             Form::Log => {
                 Named::push(out, |out| push_name(out, table, operation, row));
                 match push_images(out, table, row, self.direction) {

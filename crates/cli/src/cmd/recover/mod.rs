@@ -1,11 +1,14 @@
 //! `binlogz undo` and `redo`: chosen row changes as statements that take them back, or make them again.
 
+mod apply;
 mod choose;
 mod output;
+mod schema;
 
 use std::num::NonZeroUsize;
 
 use binlogz_recover::{Direction, Error, Form, Range, Script, Selection, Summary};
+use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
 use super::workers;
@@ -15,9 +18,12 @@ use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::mariadb;
 use crate::progress::Progress;
+use crate::server_args::{ServerArgs, with_place};
 use crate::units;
-use choose::{ChooseArgs, SchemaArg};
+use apply::ApplyArgs;
+use choose::ChooseArgs;
 use output::OutputArgs;
+use schema::SchemaArg;
 
 /// Write the SQL that takes row changes back
 ///
@@ -25,7 +31,7 @@ use output::OutputArgs;
 /// first. Nothing is applied: the output is for you to read, and then for the mysql client. What can't be undone (DDL, rows
 /// of which the log lacks columns) is named in the output, and the exit code is 1.
 #[derive(Debug, Args)]
-#[command(after_help = UNDO_EXAMPLES)]
+#[command(after_help = UNDO_EXAMPLES, disable_help_flag = true)]
 pub(crate) struct Undo {
     #[command(flatten)]
     args: ScriptArgs,
@@ -35,7 +41,7 @@ pub(crate) struct Undo {
 ///
 /// As undo, but the statements make the chosen changes once more, in their order.
 #[derive(Debug, Args)]
-#[command(after_help = REDO_EXAMPLES)]
+#[command(after_help = REDO_EXAMPLES, disable_help_flag = true)]
 pub(crate) struct Redo {
     #[command(flatten)]
     args: ScriptArgs,
@@ -66,6 +72,8 @@ struct ScriptArgs {
     format: FormatArg,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    apply: ApplyArgs,
     /// Write rows too that are older than a DDL statement on their table; they may not fit it any more
     #[arg(long)]
     across_ddl: bool,
@@ -74,6 +82,8 @@ struct ScriptArgs {
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     keyring: KeyringArg,
+    #[command(flatten)]
+    server: ServerArgs,
     /// Binary logs or relay logs, in their order; an archive; - is standard input
     #[arg(required = true, value_name = "FILE|-")]
     files: Vec<LogPath>,
@@ -112,11 +122,13 @@ impl ScriptArgs {
     fn run(mut self, direction: Direction) -> Result<Exit> {
         let output = self.output.check(self.format, &self.files)?;
         let selection = self.choose.selection()?;
-        let schema = self.schema.read()?;
+        let server = self.connect_to_apply()?;
+        let options = || self.server.connect_options(PROGRAM_NAME);
+        let form = if server.is_some() { Form::Apply } else { self.format.form() };
+        let schema = self.schema.read(&selection.tables, &options, server.as_ref())?;
         resolve(&mut self.files)?;
         let keyring = self.keyring.open()?;
-        let mut script =
-            Script::new(&selection, schema.as_ref(), (direction, self.format.form()), self.across_ddl);
+        let mut script = Script::new(&selection, schema.as_ref(), (direction, form), self.across_ddl);
         let count = self.files.len();
         for (number, log) in self.files.iter().enumerate() {
             let input = log.open(keyring.as_ref())?;
@@ -134,14 +146,41 @@ impl ScriptArgs {
                 break;
             }
         }
+        if let Some(connect) = server {
+            return self.apply.run(script, &connect, &selection, direction);
+        }
         let summary = output.write(script)?;
         Ok(tell(&summary, &selection, direction))
     }
 }
 
+impl ScriptArgs {
+    /// The server to which changes are applied, if they are.
+    fn connect_to_apply(&self) -> Result<Option<ConnectOptions>> {
+        let Some(server) = &self.apply.apply else {
+            if self.server.names_a_place() && !self.schema.is_server() {
+                return Err(Failure::Line(
+                    "a server is given, but neither --apply nor --schema needs one".to_owned(),
+                ));
+            }
+            return Ok(None);
+        };
+        let options = self.server.connect_options(PROGRAM_NAME)?;
+        with_place(&options, server).map(Some).map_err(Failure::Line)
+    }
+}
+
+/// What happens to rows, for messages.
+fn verb(direction: Direction) -> &'static str {
+    if direction == Direction::Undo { "undone" } else { "redone" }
+}
+
+/// What the program calls itself to servers.
+const PROGRAM_NAME: &str = "binlogz";
+
 /// Says what is left.
 fn tell(summary: &Summary, selection: &Selection, direction: Direction) -> Exit {
-    let verb = if direction == Direction::Undo { "undone" } else { "redone" };
+    let verb = verb(direction);
     let Summary { rows_left, statements_left, .. } = *summary;
     if rows_left + statements_left > 0 {
         warn(&format!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use binlogz_flow::{Input, Rewrite, Rewriter};
 use binlogz_payload::{CompressOptions, CompressionLevel};
-use binlogz_recover::{Form, Script, Summary};
+use binlogz_recover::{Script, Summary};
 use clap::Args;
 
 use super::FormatArg;
@@ -31,7 +31,7 @@ pub(super) struct OutputArgs {
 
 /// A place that was checked.
 pub(super) struct Checked {
-    form: Form,
+    format: FormatArg,
     target: Target,
     compress: Option<CompressionLevel>,
 }
@@ -39,20 +39,19 @@ pub(super) struct Checked {
 impl OutputArgs {
     /// Checks it before anything is read.
     pub(super) fn check(&self, format: FormatArg, logs: &[LogPath]) -> Result<Checked> {
-        let form = format.form();
         let wrong = |line: &str| Err(Failure::Line(line.to_owned()));
-        if form != Form::Log && self.compress.is_some() {
+        if format != FormatArg::Binlog && self.compress.is_some() {
             return wrong("--compress is for --format binlog");
         }
         let target = match &self.output {
-            None if form == Form::Log => {
+            None if format == FormatArg::Binlog => {
                 return wrong("--format binlog needs --output, a file or - for a pipe");
             }
             None => Target::Stdout,
-            Some(Destination::Stdout) if form == Form::Sql => Target::Stdout,
+            Some(Destination::Stdout) if format == FormatArg::Sql => Target::Stdout,
             Some(destination) => destination.target(logs, self.force)?,
         };
-        Ok(Checked { form, target, compress: self.compress })
+        Ok(Checked { format, target, compress: self.compress })
     }
 }
 
@@ -60,17 +59,17 @@ impl Checked {
     /// Writes what was chosen.
     pub(super) fn write(&self, script: Script<'_>) -> Result<Summary> {
         let failure = |error: io::Error| Failure::writing(&self.target, &error);
-        let mut output = match self.form {
-            Form::Sql => self.target.create_printed()?,
-            Form::Log => self.target.create_log(None)?,
+        let mut output = match self.format {
+            FormatArg::Sql => self.target.create_printed()?,
+            FormatArg::Binlog => self.target.create_log(None)?,
         };
-        let summary = match (self.form, self.compress) {
-            (Form::Sql, _) => buffered(&mut output, |out| script.write(out)).map_err(failure)?,
-            (Form::Log, None) => {
+        let summary = match (self.format, self.compress) {
+            (FormatArg::Sql, _) => buffered(&mut output, |out| script.write(out)).map_err(failure)?,
+            (FormatArg::Binlog, None) => {
                 let mut report = self.report();
                 buffered(&mut output, |out| script.write_log(out, &mut report)).map_err(failure)?
             }
-            (Form::Log, Some(level)) => self.write_compressed(script, level, &mut output)?,
+            (FormatArg::Binlog, Some(level)) => self.write_compressed(script, level, &mut output)?,
         };
         output.finish()?;
         Ok(summary)
