@@ -26,6 +26,7 @@ lint: ## formatting, clippy and docs without warnings, scripts, imports (Python 
 		cargo doc --workspace --no-deps --document-private-items
 	scripts/lint-scripts.sh
 	scripts/import-graph.py --check
+	scripts/package-crates.sh --no-verify --allow-dirty
 	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo "lint: cargo-deny isn't installed here: deny.toml was not checked" >&2; fi
 	cargo test --quiet --package binlogz --test docs links
 

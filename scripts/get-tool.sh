@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mysql-5.6|mysql-8.0|mariadb|mariadb-11.4|sysbench|zstd|cdc|chromium|versitygw|openssl|mdbook|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|compat-java|compat-debezium|compat-canal|compat-rust|compat-go
+# usage: get-tool.sh mysql|mysql-5.6|mysql-8.0|mariadb|mariadb-11.4|sysbench|zstd|cdc|chromium|versitygw|openssl|mdbook|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|compat-java|compat-debezium|compat-canal|compat-rust|compat-go
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below
@@ -37,6 +37,7 @@ case $tool in
     sysbench) suite=bookworm packages='sysbench libmariadb3' ;;
     zstd) suite=sid packages='zstd' ;;
     openssl) suite=bookworm packages='openssl' ;;
+    mysqld-exporter) suite=sid packages='prometheus-mysqld-exporter libc6' ;;
     # The server itself comes from $archive; these are its libraries.
     mysql-5.6)
         suite=bookworm packages='libaio1 libstdc++6 libcrypt1'
@@ -450,6 +451,7 @@ case $tool in
             wrap sysbench usr/bin/sysbench
         ;;
     zstd) wrap zstd usr/bin/zstd ;;
+    mysqld-exporter) wrap mysqld_exporter usr/bin/prometheus-mysqld-exporter ;;
     openssl) environment="OPENSSL_CONF='$prefix/root/etc/ssl/openssl.cnf'" wrap openssl usr/bin/openssl ;;
     chromium)
         # It looks for its data, and for itself as a child process, where the running program stands: that is the loader.

@@ -2,16 +2,16 @@
 # Who follows a MySQL source, directly and through the relay in each form: servers as replicas and sources, and
 # clients. Writes docs/reference/compatibility.md; half an hour. Fetches MySQL 8.0.33 (550 MB) and packages of npm;
 # what can't be had is not tried, and the page says so.
-# PARTS="clients sql" runs these parts of replicas, clients, forwarding, tls, sql and sources; the page's others stay as they are. PAGE names
+# PARTS="clients sql" runs these parts of replicas, replicas-8.0, clients, forwarding, tls, sql and sources; the page's others stay as they are. PAGE names
 # another page. BINLOGZ_COMPAT_CLIENTS=NAME runs clients with NAME in their names, and prints instead of writing the page.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-parts=" ${PARTS:-replicas clients forwarding tls sql sources} "
+parts=" ${PARTS:-replicas replicas-8.0 clients forwarding tls sql sources} "
 tools=mysql
-[[ $parts != *" replicas "* && $parts != *" sources "* ]] || tools+=' mysql-8.0 mysql-5.6 mariadb mariadb-11.4'
+[[ $parts != *" replicas"* && $parts != *" sources "* ]] || tools+=' mysql-8.0 mysql-5.6 mariadb mariadb-11.4'
 [[ $parts != *" clients "* && $parts != *" forwarding "* && $parts != *" tls "* && $parts != *" sql "* ]] ||
-    tools+=' openssl cdc compat-java compat-debezium compat-canal compat-rust compat-go'
+    tools+=' openssl cdc mysqld-exporter compat-java compat-debezium compat-canal compat-rust compat-go'
 for tool in $tools; do
     scripts/get-tool.sh "$tool" >/dev/null || true
 done

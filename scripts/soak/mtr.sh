@@ -4,16 +4,18 @@
 # - Runs the tests that call mysqlbinlog (chosen by grep, through the files they source) with the original, notes which of
 #   them did call it, and runs those that passed again with a link called mysqlbinlog that is binlogz.
 # - Copies every log that a test left behind or handed to mysqlbinlog, and the keyrings, and checks each, decrypted: compress and expand give it back,
-#   verify and `verify --same` agree, `dump` prints what mysqlbinlog prints, an archive gives it back.
+#   verify and `verify --same` agree, `dump` prints what mysqlbinlog prints, an archive gives it back, and so do two relays: a server
+#   has the log as its own, a relay follows it, another one the relay, compressing what it stores.
 #
 # Fails if a test passes with the original only, or a log differs. The suite is Debian's mysql-testsuite, which get-tool.sh
 # keeps (a download of 400 MB).
 #
-# usage: mtr.sh [--suite=A,B…] [--jobs=N] [--keep=FOLDER] [--logs=FOLDER] [--big] [--encrypted] [TEST…]
+# usage: mtr.sh [--suite=A,B…] [--jobs=N] [--keep=FOLDER] [--logs=FOLDER] [--relays=N] [--big] [--encrypted] [TEST…]
 #   --suite   these suites instead of all eight
 #   --jobs    tests at a time (2)
 #   --keep    a folder for what the run makes: mtr's output, what differs, the logs; without, it is removed
 #   --logs    no tests: check the logs of this folder, of an earlier --keep
+#   --relays  send only every Nth log through the relays, which takes seconds for each (1: all; 0: none)
 #   --big     also the tests that the suite calls big, and those that write gigabytes
 #   --encrypted also the tests of logs that the server encrypts: they don't call mysqlbinlog, but leave logs
 #   TEST      these tests instead of a choice by grep, as in binlog.binlog_base64_flag
@@ -22,13 +24,14 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 suites=main,binlog,binlog_gtid,binlog_nogtid,rpl,rpl_gtid,rpl_nogtid,group_replication
-jobs=2 keep='' only_logs='' big=() huge='_4g_|_big_event$' with_encrypted='' tests=()
+jobs=2 keep='' only_logs='' relays=1 big=() huge='_4g_|_big_event$' with_encrypted='' tests=()
 for argument in "$@"; do
     case $argument in
         --suite=*) suites=${argument#*=} ;;
         --jobs=*) jobs=${argument#*=} ;;
         --keep=*) keep=${argument#*=} ;;
         --logs=*) only_logs=${argument#*=} ;;
+        --relays=*) relays=${argument#*=} ;;
         --big) big=(--big-test) huge='^$' ;;
         --encrypted) with_encrypted=1 ;;
         -*) sed -n '/^# usage/,/^# BINLOGZ/p' "$0" | sed 's/^# //' >&2; exit 2 ;;
@@ -184,6 +187,90 @@ differs() {
     cp -r "$mine/." "$to/"
 }
 
+# mysqld FOLDER OPTION…: the suite's server over a data directory, without a network.
+mysqld() {
+    local folder=$1
+    shift
+    "$root/usr/sbin/mysqld" --no-defaults --user="$(id -un)" --basedir="$root/usr" --datadir="$folder" --socket="$folder/socket" \
+        --skip-networking --mysqlx=0 --secure-file-priv=NULL --innodb-redo-log-capacity=8M --log-error="$folder.err" "$@"
+}
+
+# template: a data directory whose root has a password, made once.
+template() {
+    echo "ALTER USER root@localhost IDENTIFIED BY 'secret';" >"$work/password.sql"
+    mysqld "$work/template" --initialize-insecure --disable-log-bin --init-file="$work/password.sql"
+}
+
+# until_done SECONDS COMMAND…: waits until it succeeds.
+until_done() {
+    local tries=$(($1 * 10))
+    shift
+    while ! "$@" >/dev/null 2>&1; do
+        [ $((tries--)) -gt 0 ] || return 1
+        sleep 0.1
+    done
+}
+
+# said PATTERN FILE: what the pattern's group matches in what a program said so far; fails if nothing does.
+said() { sed -n "s/.*$1.*/\\1/p" "$2" | head -n 1 | grep .; }
+
+# relay NAME SOURCE OPTION…: starts a relay of this name in $mine; $port is where it listens.
+relay() {
+    local name=$1 source=$2
+    shift 2
+    MYSQL_PWD=secret "$binlogz" relay run --source "$source" --dir "$mine/$name" --listen 127.0.0.1:0 --form received "$@" \
+        2>"$mine/$name.said" &
+    started+=($!)
+    until_done 60 said 'listening on 127\.0\.0\.1:\([0-9]*\)' "$mine/$name.said" &&
+        port=$(said 'listening on 127\.0\.0\.1:\([0-9]*\)' "$mine/$name.said")
+}
+
+# serves_or_ended PID LOG: whether a server that writes this log is ready, or gone.
+serves_or_ended() { grep -q 'ready for connections' "$2" || ! kill -0 "$1"; }
+
+# fetched NAME PORT EXPECTED: whether a relay has the log and sends it as expected, byte for byte, and in the form uncompressed with the same
+# transactions, where nothing is compressed any more. (A rotate event there names another file.)
+fetched() {
+    local form
+    for form in '' -u; do
+        MYSQL_PWD=secret "$binlogz" dump --no-defaults -R --raw --host=127.0.0.1 --port="$2" --user=root --result-file="$mine/$1." \
+            "log$form.000001" >"$mine/told" 2>&1
+    done
+    cmp "$mine/$1.log.000001" "$3" >"$mine/told" 2>&1 || return 1
+    "$binlogz" verify --same "$3" -- "$mine/$1.log-u.000001" >"$mine/told" 2>&1 || return 1
+    ! "$binlogz" events "$mine/$1.log-u.000001" | grep Transaction_payload >"$mine/told"
+}
+
+# relayed LOG: a server has the log as its own; a relay follows the server, another one the relay, and compresses what it stores.
+# Both send the log as the server's file has it, and expanded. Logs that the server refuses are counted.
+relayed() {
+    local started=() port name mode=ON
+    "$binlogz" dump --no-defaults -s "$1" 2>/dev/null | grep -q "^SET @@SESSION.GTID_NEXT= '[^A]" || mode=OFF
+    cp -r "$work/template" "$mine/source"
+    cp "$1" "$mine/source/log.000001"
+    echo ./log.000001 >"$mine/source/log.index"
+    mysqld "$mine/source" --log-bin=log --server-id=1 --gtid-mode=$mode --enforce-gtid-consistency=$mode &
+    started+=($!)
+    until_done 300 serves_or_ended $! "$mine/source.err"
+    if ! grep -q 'ready for connections' "$mine/source.err"; then
+        echo unserved >>"$work/counts"
+        grep -h '\[ERROR\]' "$mine/source.err" | head -n 1 | sed -E 's/^[^[]*//; s/[0-9a-f-]{32,36}|[0-9]+/N/g' >>"$work/refusals"
+    else
+        # It may have cut off what was torn, and said that the log is closed: what it serves counts.
+        relay first "root@unix:$mine/source/socket" || differs "relay: $(tail -n 1 "$mine/first.said")"
+        for name in first second; do
+            until_done 20 fetched $name "$port" "$mine/source/log.000001" ||
+                differs "relay: $name: $(tail -n 1 "$mine/told"); $(tail -n 1 "$mine/$name.said")"
+            [ $name = second ] || relay second "root@127.0.0.1:$port" --store compressed ||
+                differs "relay: $(tail -n 1 "$mine/second.said")"
+        done
+        echo relayed >>"$work/counts"
+    fi
+    kill "${started[@]}" 2>/dev/null || true
+    wait "${started[@]}" 2>/dev/null || true
+    rm -rf "$mine/source"
+}
+
 # decrypted LOG TO: what an encrypted log holds, expanded: with the keyring of those that were kept which has its key.
 # mysqlbinlog reads no encrypted logs, but finds every checksum of the result right, or says so.
 decrypted() {
@@ -219,7 +306,8 @@ check() {
             # The text names the folder of LOAD DATA's files, which is the same for both.
             rm -rf "${mine:?}/load" "${mine:?}/$name.load"
             mkdir "$mine/load"
-            dumped=("$binlogz" dump)
+            # Called mysqlbinlog, it has its exit codes where a log lacks what is asked for.
+            dumped=("$work/mysqlbinlog")
             [ "$name" = ours ] || dumped=("$mysqlbinlog")
             code=0
             # shellcheck disable=SC2086  # a list of options
@@ -266,6 +354,10 @@ check() {
     cmp -s "$mine/expanded" "$mine/back" || differs "expand of compress: other bytes"
     "$binlogz" verify --same "$log" -- "$mine/small" >"$mine/told" 2>&1 || differs "verify --same: $(tail -1 "$mine/told")"
 
+    if [ "$relays" != 0 ] && [ $(($(basename "$1" | cksum | cut -d ' ' -f 1) % relays)) = 0 ]; then
+        relayed "$log"
+    fi
+
     # A log in use is archived once the next one stands beside it.
     mkdir "$mine/data"
     cp "$log" "$mine/data/log.000001"
@@ -285,15 +377,19 @@ checked() {
     mkdir "$kept/differences"
     : >"$work/counts"
     keyrings=$(dirname "$1")/keyrings
-    export work kept keyrings binlogz mysqlbinlog
-    export -f check decrypted differs
+    : >"$work/refusals"
+    ln -sf "$binlogz" "$work/mysqlbinlog"
+    export work kept keyrings binlogz mysqlbinlog relays root
+    export -f check decrypted differs mysqld until_done serves_or_ended said relay fetched relayed
+    [ "$relays" = 0 ] || template
     find "$1" -type f -print0 | sort -z | xargs -0r -n 1 -P "$jobs" bash -c 'set -euo pipefail; check "$1"' check
     count() { grep -c "^$1$" "$work/counts" || true; }
     echo
     echo "$(count log) logs, $(count dump) dumps compared ($(count geometry) with a GEOMETRY column), $(count damaged) logs that" \
         "mysqlbinlog or verify refuses, $(count rewritten) written by mysqlbinlog --raw --rewrite-db, $(count encrypted) encrypted" \
-        "($(count keyless) more without their key);" \
+        "($(count keyless) more without their key), $(count relayed) through two relays, $(count unserved) more that no server serves;" \
         "$(find "$kept/differences" -name why | wc -l) logs differ"
+    sort "$work/refusals" | uniq -c | sort -rn | sed 's/^/  the server says: /'
 }
 
 rm -f "$kept/fell"

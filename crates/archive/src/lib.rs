@@ -19,7 +19,7 @@
 //! use binlogz_archive::format::Manifest;
 //! use binlogz_archive::{restore, storage};
 //!
-//! let path = "../../samples/plain/binlog.000001";
+//! let path = "sample/binlog.000001";
 //! let folder = tempfile::tempdir()?;
 //! let storage = storage::at(&folder.path().join("archive"))?;
 //! let mut told = |_: &_| {};

@@ -11,7 +11,7 @@
 //! ```
 //! use binlogz_binlog::{Boundary, EventReader, TransactionBoundaryParser};
 //!
-//! let mut log = EventReader::new(std::fs::File::open("../../samples/plain/binlog.000001")?);
+//! let mut log = EventReader::new(std::fs::File::open("sample/binlog.000001")?);
 //! let (mut parser, mut transactions) = (TransactionBoundaryParser::new(), 0);
 //! while let Some((offset, event)) = log.next_event()? {
 //!     let placement = parser.feed(event.header(), event.body());

@@ -16,17 +16,13 @@
 //!
 //! ```
 //! use std::io::Read;
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/corpus/mysql-9.7.4");
-//! # std::env::set_current_dir(folder)?;
-//! let keyring = binlogz_encryption::Keyring::open("keyring.json".as_ref())?;
-//! let log = std::fs::File::open("encrypted-binlog.000001")?;
+//! let keyring = binlogz_encryption::Keyring::open("sample/keyring.json".as_ref())?;
+//! let log = std::fs::File::open("sample/binlog.000001")?;
 //! let mut plain = binlogz_encryption::DecryptingReader::new(log, &keyring)?;
 //! let mut magic = [0; 4];
 //! plain.read_exact(&mut magic)?;
 //! assert_eq!(magic, binlogz_binlog::MAGIC);
-//! # Ok(())
-//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod cipher;

@@ -17,7 +17,7 @@
 //! ```
 //! use binlogz_flow::{Input, RowChanges, verify};
 //!
-//! let path = "../../samples/compressed/binlog.000001".as_ref();
+//! let path = "sample/binlog.000001".as_ref();
 //! let verdict = verify(Input::open(path)?, 2, &mut |_| {})?;
 //! assert_eq!(verdict.cut, None, "the log is whole");
 //! let changes = RowChanges::new(Input::open(path)?).collect::<Result<Vec<_>, _>>()?;

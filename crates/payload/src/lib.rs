@@ -13,7 +13,7 @@
 //!     CompressOptions, LogContext, PieceContext, PositionWriter, Spool, SpoolMemory, TransactionCompressor,
 //! };
 //!
-//! let log = std::fs::read("../../samples/plain/binlog.000001")?;
+//! let log = std::fs::read("sample/binlog.000001")?;
 //! let first = Framing::new().next_frame(&log[4..])?.expect("a format description").verify()?;
 //! let description = FormatDescription::decode_frame(&first)?;
 //! let context = LogContext {

@@ -1,9 +1,13 @@
 //! Which parts of a selection the events so far matched. We report a request that nothing matched: otherwise
 //! the output would look like that of a log without the requested transactions.
+//!
+//! All commands that select follow one rule. A request that nothing meets is an error. Of several names given with one
+//! option (`--table`, `--rewrite-db`), one that occurs is enough; the others are named in a warning.
 
 use std::fmt::Display;
 
 use binlogz_binlog::event::PreviousGtidsEvent;
+use binlogz_binlog::gtid::GtidSet;
 
 use crate::selection::Selection;
 
@@ -12,12 +16,46 @@ use crate::selection::Selection;
 pub struct Met {
     /// A transaction of `--include-gtids` began.
     pub(crate) gtid: bool,
+    /// `--exclude-gtids` has to do with these logs: they hold one of its transactions, or come after one.
+    pub(crate) excluded: bool,
     /// An event was in the requested time range.
     pub(crate) time: bool,
     /// The end of the last event, with payloads not opened.
     pub(crate) end: u64,
+    /// Events, as `--offset` counts them.
+    pub(crate) entries: u64,
     /// The transaction of `--stop-before-gtid` is before the logs: nothing after it is shown.
     pub(crate) is_too_late: bool,
+    /// An event of `--server-id`.
+    pub(crate) server_id: bool,
+    /// An event concerns `--database`.
+    pub(crate) database: bool,
+    /// Which of the tables of `--table` occurred, by their place.
+    pub(crate) tables: Places,
+    /// Which rules of `--rewrite-db` applied, by their place.
+    pub(crate) renames: Places,
+}
+
+/// A set of places in a list of options. The 64th place stands for all later ones too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Places(u64);
+
+impl Places {
+    fn bit(place: usize) -> u64 {
+        1 << place.min(u64::BITS as usize - 1)
+    }
+
+    pub(crate) fn insert(&mut self, place: usize) {
+        self.0 |= Self::bit(place);
+    }
+
+    pub(crate) fn contains(self, place: usize) -> bool {
+        self.0 & Self::bit(place) != 0
+    }
+
+    pub(crate) fn union(&mut self, other: Places) {
+        self.0 |= other.0;
+    }
 }
 
 /// A request, and why it was not met.
@@ -25,68 +63,239 @@ pub struct Met {
 pub struct Unmet {
     /// The option and why it was not met.
     pub line: String,
-    /// The option exists only in binlogz: mysqlbinlog has no behaviour to follow.
-    pub is_our_own: bool,
+    /// How much this matters.
+    pub kind: UnmetKind,
 }
 
+/// How much an unmet request matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnmetKind {
+    /// An error, except where mysqlbinlog is stood in for: it exits with 0.
+    Mysqlbinlogs,
+    /// An error: the option exists only in binlogz, so mysqlbinlog has no behaviour to follow.
+    OurOwn,
+    /// A warning: something else that the option names is there.
+    Partial,
+}
+
+use UnmetKind::{Mysqlbinlogs, OurOwn, Partial};
+
 impl Unmet {
+    fn new(line: String, kind: UnmetKind) -> Self {
+        Unmet { line, kind }
+    }
+
     /// No transaction of `--include-gtids`.
-    pub fn include_gtids(set: &dyn Display) -> Self {
-        let set = set.to_string().replace('\n', "");
-        Unmet {
-            line: format!("--include-gtids={set}: none of these transactions is there"),
-            is_our_own: false,
-        }
+    pub fn include_gtids(set: &GtidSet) -> Self {
+        Unmet::new(no_gtids("--include-gtids", set), Mysqlbinlogs)
+    }
+
+    /// No transaction of `--gtids`, as `archive`, `undo` and `redo` call it.
+    pub fn gtids(set: &GtidSet) -> Self {
+        Unmet::new(no_gtids("--gtids", set), OurOwn)
     }
 
     /// The transaction of `--stop-before-gtid` did not come.
     pub fn stop_before_gtid(gtid: &dyn Display) -> Self {
-        Unmet { line: format!("--stop-before-gtid={gtid}: this transaction is not there"), is_our_own: true }
+        Unmet::new(format!("--stop-before-gtid={gtid}: this transaction is not there"), OurOwn)
     }
 
     /// The first log ends before `--start-position`.
     pub fn start_position(start: u64, end: u64) -> Self {
-        Unmet { line: format!("--start-position={start}: the log ends at {end}"), is_our_own: false }
+        Unmet::new(format!("--start-position={start}: the log ends at {end}"), Mysqlbinlogs)
     }
 
     /// The log ends before `--stop-position`.
     pub fn stop_position(stop: u64, end: u64) -> Self {
-        Unmet { line: format!("--stop-position={stop}: the log ends at {end}"), is_our_own: false }
+        Unmet::new(format!("--stop-position={stop}: the log ends at {end}"), Mysqlbinlogs)
     }
+
+    /// Nothing is of the times of `--start-datetime` and `--stop-datetime`. `what`: "event" or "transaction".
+    pub fn times(what: &str) -> Self {
+        Unmet::new(format!("--start-datetime, --stop-datetime: no {what} is of these times"), Mysqlbinlogs)
+    }
+
+    /// Names given with one option of which `occurs` says whether they are there.
+    fn names(
+        option: &str,
+        names: impl ExactSizeIterator<Item = String> + Clone,
+        occurs: impl Fn(usize) -> bool,
+        (one, several, kind): (&str, &str, UnmetKind),
+    ) -> Vec<Self> {
+        let given = |name: String| format!("{option}={name}");
+        let absent = names.clone().enumerate().filter(|(place, _)| !occurs(*place));
+        let absent: Vec<String> = absent.map(|(_, name)| given(name)).collect();
+        match absent.len() {
+            0 => Vec::new(),
+            1 if names.len() == 1 => vec![Unmet::new(format!("{}: {one}", absent.join(" ")), kind)],
+            count if count == names.len() => {
+                vec![Unmet::new(format!("{}: {several}", absent.join(" ")), kind)]
+            }
+            _ => absent.iter().map(|name| Unmet::new(format!("{name}: {one}"), Partial)).collect(),
+        }
+    }
+
+    /// Tables of `--table` without rows; `occurs` is asked by place.
+    pub fn tables<'n>(
+        tables: impl ExactSizeIterator<Item = (&'n [u8], &'n [u8])> + Clone,
+        occurs: impl Fn(usize) -> bool,
+    ) -> Vec<Self> {
+        let names = tables.map(|(database, table)| {
+            format!("{}.{}", String::from_utf8_lossy(database), String::from_utf8_lossy(table))
+        });
+        let said = ("no row of this table is there", "no row of these tables is there", OurOwn);
+        Unmet::names("--table", names, occurs, said)
+    }
+
+    fn renames(rules: &[(Vec<u8>, Vec<u8>)], applied: Places) -> Vec<Self> {
+        let names = rules
+            .iter()
+            .map(|(from, to)| format!("{}->{}", String::from_utf8_lossy(from), String::from_utf8_lossy(to)));
+        // Of rules for one database the last one applies.
+        let occurs = |place: usize| {
+            let name = |place: usize| rules.get(place).map(|(from, _)| from);
+            (0..rules.len()).any(|other| applied.contains(other) && name(other) == name(place))
+        };
+        let said =
+            ("nothing there concerns this database", "nothing there concerns these databases", Mysqlbinlogs);
+        Unmet::names("--rewrite-db", names, occurs, said)
+    }
+}
+
+fn no_gtids(option: &str, set: &GtidSet) -> String {
+    let set = set.to_string().replace('\n', "");
+    format!("{option}={set}: none of these transactions is there")
 }
 
 impl Met {
     /// Reads a log's previous GTIDs: whether they include the transaction to stop before, which then can't
     /// come any more.
     pub(crate) fn previous_gtids(&mut self, body: &[u8], selection: &Selection) -> bool {
-        let Some(stop) = &selection.stop_before_gtid else { return false };
-        let previous = PreviousGtidsEvent::decode(body);
-        self.is_too_late |= previous.is_ok_and(|previous| previous.gtid_set.contains(stop));
+        if selection.stop_before_gtid.is_none() && selection.exclude_gtids.is_none() {
+            return false;
+        }
+        let Ok(PreviousGtidsEvent { gtid_set, .. }) = PreviousGtidsEvent::decode(body) else { return false };
+        let is_before = |set: &GtidSet| !gtid_set.is_disjoint(set);
+        self.excluded |= selection.exclude_gtids.as_ref().is_some_and(is_before);
+        self.is_too_late |= selection.stop_before_gtid.is_some_and(|stop| gtid_set.contains(&stop));
         self.is_too_late
+    }
+
+    /// The requests of a run that renames databases and shows everything, `--raw --rewrite-db`.
+    pub fn unmet_renames(&self, renames: &[(Vec<u8>, Vec<u8>)]) -> Vec<Unmet> {
+        Unmet::renames(renames, self.renames)
+    }
+
+    /// Takes the names that occurred in events that another pass looked at.
+    pub fn add_names(&mut self, other: Met) {
+        self.server_id |= other.server_id;
+        self.database |= other.database;
+        self.tables.union(other.tables);
+        self.renames.union(other.renames);
     }
 
     /// The requests that were not met, at the end of the last log. `ended`: the output ended before the log
     /// did, as requested.
-    pub fn unmet(&self, selection: &Selection, stop: Option<u64>, ended: bool) -> Vec<Unmet> {
+    pub fn unmet(
+        &self,
+        selection: &Selection,
+        renames: &[(Vec<u8>, Vec<u8>)],
+        stop: Option<u64>,
+        ended: bool,
+    ) -> Vec<Unmet> {
         let mut unmet = Vec::new();
+        if selection.offset > self.entries {
+            let line = format!("--offset={}: the logs have {} events", selection.offset, self.entries);
+            unmet.push(Unmet::new(line, Mysqlbinlogs));
+            return unmet;
+        }
         if let Some(set) = selection.include_gtids.as_ref().filter(|_| !self.gtid) {
             unmet.push(Unmet::include_gtids(set));
         }
         if (selection.start_time.is_some() || selection.stop_time.is_some()) && !self.time {
-            let line = "--start-datetime, --stop-datetime: no event is of these times".to_owned();
-            unmet.push(Unmet { line, is_our_own: false });
+            unmet.push(Unmet::times("event"));
         }
         if let Some(gtid) = selection.stop_before_gtid.as_ref().filter(|_| self.is_too_late) {
             let line = format!("--stop-before-gtid={gtid}: this transaction stands before the log");
-            unmet.push(Unmet { line, is_our_own: true });
+            unmet.push(Unmet::new(line, OurOwn));
+        }
+        if unmet.is_empty() {
+            // Otherwise what is above is the reason why these did not occur.
+            unmet.extend(self.unmet_names(selection, renames));
         }
         if ended {
             return unmet;
+        }
+        if let Some(set) = selection.exclude_gtids.as_ref().filter(|set| !set.is_empty() && !self.excluded) {
+            let line = no_gtids("--exclude-gtids", set);
+            unmet.push(Unmet::new(line, Partial));
         }
         unmet.extend(selection.stop_before_gtid.as_ref().map(|gtid| Unmet::stop_before_gtid(gtid)));
         if let Some(stop) = stop.filter(|&stop| stop != u64::MAX && stop > self.end) {
             unmet.push(Unmet::stop_position(stop, self.end));
         }
         unmet
+    }
+
+    fn unmet_names(&self, selection: &Selection, renames: &[(Vec<u8>, Vec<u8>)]) -> Vec<Unmet> {
+        let mut unmet = Vec::new();
+        if let Some(id) = selection.server_id.filter(|_| !self.server_id) {
+            let line = format!("--server-id={id}: no event of this server is there");
+            unmet.push(Unmet::new(line, Mysqlbinlogs));
+        }
+        if let Some(name) = selection.database.as_deref().filter(|_| !self.database) {
+            let name = String::from_utf8_lossy(name);
+            unmet.push(Unmet::new(
+                format!("--database={name}: nothing there concerns this database"),
+                Mysqlbinlogs,
+            ));
+        }
+        let tables = selection.tables.iter().map(|(database, table)| (database.as_slice(), table.as_slice()));
+        // A table that is named twice is noted once.
+        let is_same = |place: usize, other: usize| selection.tables.get(place) == selection.tables.get(other);
+        let occurs =
+            |place| (0..tables.len()).any(|other| self.tables.contains(other) && is_same(place, other));
+        unmet.extend(Unmet::tables(tables.clone(), occurs));
+        unmet.extend(Unmet::renames(renames, self.renames));
+        unmet
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_names_one_is_enough() {
+        let tables = [("a", "t"), ("b", "t"), ("c", "t")];
+        let unmet = |there: &'static [usize]| {
+            let tables = tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
+            Unmet::tables(tables, move |place| there.contains(&place))
+        };
+        assert_eq!(unmet(&[0, 1, 2]), []);
+        let some: Vec<_> = unmet(&[1]).into_iter().map(|unmet| (unmet.line, unmet.kind)).collect();
+        let line = |name: &str| format!("--table={name}.t: no row of this table is there");
+        assert_eq!(some, [(line("a"), Partial), (line("c"), Partial)]);
+        let [Unmet { line, kind }] = &unmet(&[])[..] else { panic!("one line") };
+        assert_eq!(line, "--table=a.t --table=b.t --table=c.t: no row of these tables is there");
+        assert_eq!(*kind, OurOwn);
+    }
+
+    #[test]
+    fn of_two_rules_for_a_database_one_applies() {
+        let rule = |from: &str, to: &str| (from.as_bytes().to_vec(), to.as_bytes().to_vec());
+        let rules = [rule("a", "x"), rule("a", "y"), rule("b", "z")];
+        let mut applied = Places::default();
+        applied.insert(1);
+        let lines: Vec<_> =
+            Unmet::renames(&rules, applied).into_iter().map(|unmet| (unmet.line, unmet.kind)).collect();
+        assert_eq!(lines, [("--rewrite-db=b->z: nothing there concerns this database".to_owned(), Partial)]);
+    }
+
+    #[test]
+    fn places_beyond_the_last_bit_share_it() {
+        let mut places = Places::default();
+        places.insert(70);
+        assert!(places.contains(63) && places.contains(99) && !places.contains(62));
     }
 }

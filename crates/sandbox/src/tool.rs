@@ -139,7 +139,7 @@ impl Installed {
 }
 
 /// Finds programs, and installs them.
-const SCRIPT: &str = include_str!("../../../scripts/get-tool.sh");
+const SCRIPT: &str = include_str!("../get-tool.sh");
 
 /// From now on nothing is installed: only what is there already is found. For programs that nobody told to install
 /// anything.

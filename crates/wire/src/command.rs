@@ -10,7 +10,7 @@
 //! COM_BINLOG_DUMP     12 · see dump_request.rs
 //! COM_REGISTER_SLAVE  15 · see register_replica.rs
 //! COM_STMT_PREPARE    16 · statement, the rest
-//! COM_FIELD_LIST 04 · COM_STMT_EXECUTE 17 · COM_STMT_SEND_LONG_DATA 18 · COM_STMT_CLOSE 19 · COM_STMT_RESET 1a ·
+//! COM_REFRESH 07 · COM_PROCESS_INFO 0a · COM_FIELD_LIST 04 · COM_STMT_EXECUTE 17 · COM_STMT_SEND_LONG_DATA 18 · COM_STMT_CLOSE 19 · COM_STMT_RESET 1a ·
 //! COM_STMT_FETCH 1c · COM_RESET_CONNECTION 1f: forwarded or answered without a look at their parameters
 //! COM_BINLOG_DUMP_GTID 1e · see dump_request.rs
 //! ```
@@ -30,6 +30,10 @@ pub(crate) const STATISTICS: u8 = 0x09;
 pub(crate) const KILL: u8 = 0x0c;
 pub(crate) const PING: u8 = 0x0e;
 pub(crate) const PREPARE: u8 = 0x16;
+/// COM_REFRESH: FLUSH, as mysqldump of 8.0 says it.
+pub const REFRESH: u8 = 0x07;
+/// COM_PROCESS_INFO: SHOW PROCESSLIST.
+pub const PROCESS_INFO: u8 = 0x0a;
 /// COM_FIELD_LIST: asks for a table's columns.
 pub const FIELD_LIST: u8 = 0x04;
 /// COM_STMT_EXECUTE: runs a prepared statement.

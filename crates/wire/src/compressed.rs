@@ -121,6 +121,8 @@ pub struct CompressedPackets {
     held: Vec<u8>,
     /// The number of the next packet, in either direction.
     next_sequence: u8,
+    /// The peer is a client: each of its exchanges begins at 0.
+    serves: bool,
     expander: DCtx<'static>,
     compressor: CCtx<'static>,
 }
@@ -138,9 +140,15 @@ impl CompressedPackets {
             compression,
             held: Vec::new(),
             next_sequence: 0,
+            serves: false,
             expander: DCtx::create(),
             compressor: CCtx::create(),
         }
+    }
+
+    /// The server's side of such a connection.
+    pub fn serving(compression: Compression) -> Self {
+        CompressedPackets { serves: true, ..CompressedPackets::new(compression) }
     }
 
     /// The compression in use.
@@ -158,7 +166,7 @@ impl CompressedPackets {
         plain.clear();
         self.hold(input, HEADER_SIZE);
         let &[l0, l1, l2, sequence, p0, p1, p2, ..] = self.held.as_slice() else { return Ok(false) };
-        if sequence != self.next_sequence {
+        if sequence != self.next_sequence && !(self.serves && sequence == 0) {
             let found = format!("{sequence} where {} is next", self.next_sequence);
             return Err(Error::invalid(WHAT, "sequence", found, "packets in order"));
         }
@@ -177,6 +185,19 @@ impl CompressedPackets {
         }
         self.held.clear();
         Ok(true)
+    }
+
+    /// As [`CompressedPackets::expand`], for what a peer says in the middle of our exchange: our numbering continues unchanged.
+    pub fn expand_beside(&mut self, input: &mut &[u8], plain: &mut Vec<u8>) -> Result<bool> {
+        let next_sequence = self.next_sequence;
+        let expanded = self.expand(input, plain);
+        self.next_sequence = next_sequence;
+        expanded
+    }
+
+    /// Bytes held of a packet that is not whole yet.
+    pub fn held(&self) -> usize {
+        self.held.len()
     }
 
     /// Appends packets, compressed, to `out`. `begins`: they begin an exchange.
@@ -336,6 +357,37 @@ mod tests {
             source.expect_sequence(1);
             replica.expect_sequence(1);
             assert_eq!(says(&mut source, &mut replica).unwrap(), 1);
+        }
+    }
+
+    #[test]
+    fn a_client_begins_each_exchange_at_0() {
+        for compression in ALL {
+            let (mut client, mut server) =
+                (CompressedPackets::new(compression), CompressedPackets::serving(compression));
+            let mut plain = Vec::new();
+            let mut says = |begins: bool, server: &mut CompressedPackets| {
+                let mut out = Vec::new();
+                client.compress(&[7; 100], begins, &mut out).unwrap();
+                server.expand(&mut out.as_slice(), &mut plain).map(|_| plain.len())
+            };
+            for begins in [true, false, true, true] {
+                assert_eq!(says(begins, &mut server).unwrap(), 100);
+            }
+            let mut answer = Vec::new();
+            server.compress(b"answer", false, &mut answer).unwrap();
+            assert_eq!(answer[3], 1, "after the client's");
+            server.expect_sequence(7);
+            assert!(says(false, &mut server).is_err(), "1 where 7 is next");
+            let mut beside = Vec::new();
+            client.compress(b"acknowledged", true, &mut beside).unwrap();
+            let mut server = CompressedPackets::serving(compression);
+            server.expect_sequence(7);
+            server.expand_beside(&mut beside.as_slice(), &mut plain).unwrap();
+            assert_eq!(plain, b"acknowledged");
+            answer.clear();
+            server.compress(b"event", false, &mut answer).unwrap();
+            assert_eq!(answer[3], 7);
         }
     }
 

@@ -333,7 +333,7 @@ fn what_is_asked_for_and_not_there_is_told_before_anything_is_written() {
         ];
         for (option, value, what_is_not) in asked {
             let arguments = ["archive"].iter().chain(what).copied().chain([option, value, "arc"]);
-            let line = format!("binlogz: arc: {option} {value}: {what_is_not}\n");
+            let line = format!("binlogz: arc: {option}={value}: {what_is_not}\n");
             folder.run(arguments).is(1, "", &line);
         }
     }

@@ -309,6 +309,137 @@ fn requests_that_the_logs_do_not_meet_are_errors() {
     assert_eq!((ran.code, ran.text()), (Some(1), ""), "{}", ran.stderr);
 }
 
+/// Names that occur nowhere are known at the end; what there is without them is printed before.
+#[test]
+fn names_that_occur_nowhere_are_errors() {
+    let folder = Folder::new();
+    let log = corpus::path("binlog.000001");
+    let log = log.to_str().unwrap();
+    let dump =
+        |arguments: &[&str]| folder.run(["dump", "--no-defaults"].iter().chain(arguments).chain(&[log]));
+    let (server, there) = {
+        let all = dump(&["--format=jsonl"]);
+        let field = |name: &str, end: char| {
+            let at = all.text().rfind(name).unwrap() + name.len();
+            all.text()[at..].split(end).next().unwrap().to_owned()
+        };
+        (field("\"server_id\":", ','), all.text().lines().count())
+    };
+    assert!(there > 10);
+    let unmet = [
+        ("--table=d.m2", "no row of this table is there"),
+        ("--database=dd", "nothing there concerns this database"),
+        ("--server-id=4711", "no event of this server is there"),
+        ("--rewrite-db=dd->test", "nothing there concerns this database"),
+    ];
+    for (request, why) in unmet {
+        for format in ["sql", "jsonl"] {
+            if format == "jsonl" && request.starts_with("--rewrite-db") {
+                continue;
+            }
+            for jobs in ["--jobs=1", "--jobs=3"] {
+                let mut ran = dump(&[request, "--format", format, jobs]);
+                // mysqlbinlog has a warning of its own for this option.
+                if let Some((_, told)) = ran.stderr.split_once(", respectively, instead.\n") {
+                    ran.stderr = told.to_owned();
+                }
+                is_refused(&ran, &format!("{request}: {why}"));
+            }
+        }
+    }
+    // In the usual way of recovering, nothing of the database is replayed, and a shell with pipefail says so.
+    let offset = dump(&["--offset=100000"]);
+    assert_eq!(offset.code, Some(1));
+    let told = offset.stderr.strip_prefix("ERROR: --offset=100000: the logs have ").unwrap();
+    let count: usize = told.strip_suffix(" events\n").unwrap().parse().unwrap();
+    dump(&[&format!("--offset={count}")]).is_done();
+    is_refused(
+        &dump(&[&format!("--offset={}", count + 1)]),
+        &format!("--offset={}: the logs have {count} events", count + 1),
+    );
+
+    // What is there meets the request, in any one of the logs.
+    for format in ["sql", "jsonl"] {
+        for request in ["--table=d.m1", "--database=d", &format!("--server-id={server}")] {
+            let ran = dump(&[request, "--format", format]);
+            assert_eq!(
+                (ran.code, ran.stderr.lines().any(|line| line.contains("ERROR"))),
+                (Some(0), false),
+                "{request}"
+            );
+        }
+        let other = corpus::path("binlog.000003");
+        let ran = dump(&["--table=d.m1", "--format", format, other.to_str().unwrap()]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        // Of several names one is enough; the others are named.
+        let ran = dump(&["--table=d.m2", "--table=d.m1", "--table=x.y", "--format", format]);
+        assert_eq!(ran.code, Some(0));
+        let line = |table: &str| format!("WARNING: --table={table}: no row of this table is there\n");
+        assert_eq!(ran.stderr, [line("d.m2"), line("x.y")].concat());
+        is_refused(
+            &dump(&["--table=d.m2", "--table=x.y", "--format", format]),
+            "--table=d.m2 --table=x.y: no row of these tables is there",
+        );
+    }
+    dump(&["--rewrite-db=d->test"]).is_done();
+    // One line for one reason.
+    let ran = dump(&["--table=d.m1", "--start-datetime=2100-01-01 00:00:00"]);
+    is_refused(&ran, "--start-datetime, --stop-datetime: no event is of these times");
+    // To leave out what is not there is no error, since a log may well begin after it.
+    let ran = dump(&[&format!("--exclude-gtids={UUID}:900-999")]);
+    assert_eq!(ran.code, Some(0));
+    let line = format!("WARNING: --exclude-gtids={UUID}:900-999: none of these transactions is there\n");
+    assert_eq!(ran.stderr, line);
+    let second = corpus::path("binlog.000003");
+    let second = second.to_str().unwrap();
+    folder.run(["dump", "--no-defaults", &format!("--exclude-gtids={UUID}:1-2"), second]).is_done();
+    let raw = folder.run(["dump", "--no-defaults", "--raw", "-R", "--format=jsonl", "binlog.000001"]);
+    is_refused(&raw, "You cannot use --format and --raw together.");
+}
+
+/// What would undo or repeat everything.
+#[test]
+fn undo_and_redo_do_nothing_where_a_request_is_not_met() {
+    let folder = Folder::new();
+    folder.sample("compressed", "binlog.000005");
+    let size = fs::metadata(folder.path("binlog.000005")).unwrap().len();
+    for direction in ["undo", "redo"] {
+        let run = |arguments: &[&str]| {
+            folder.run([direction, "--operation=delete"].iter().chain(arguments).chain(&["binlog.000005"]))
+        };
+        // To make deletes again, names of columns are needed, which this log does not have.
+        let is_undo = direction == "undo";
+        assert_eq!(run(&[]).code, Some(if is_undo { 0 } else { 1 }));
+        for (option, value, why) in [
+            ("--stop-before-gtid", format!("{UUID}:99999"), "this transaction is not there".to_owned()),
+            ("--start-position", (size + 1).to_string(), format!("the log ends at {size}")),
+            ("--stop-position", (size + 1).to_string(), format!("the log ends at {size}")),
+        ] {
+            let ran = run(&[option, &value]);
+            let line = format!("binlogz: {option}={value}: {why}\n");
+            assert_eq!(
+                (ran.code, ran.text(), ran.stderr.as_str()),
+                (Some(1), "", line.as_str()),
+                "{direction}"
+            );
+        }
+        let ran = run(&["--table=sbtest.sbtest99"]);
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        if !is_undo {
+            continue;
+        }
+        run(&["--stop-position", &size.to_string()]).is_done();
+        let ran = run(&["--table=sbtest.sbtest1", "--table=sbtest.sbtest99"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("--table=sbtest.sbtest99: no row of this table is there"),
+            "{}",
+            ran.stderr
+        );
+        assert!(!ran.stderr.contains("sbtest1:"), "{}", ran.stderr);
+    }
+}
+
 /// Nothing of a pipe is shown that comes after the transaction to stop before, which its previous GTIDs name.
 #[test]
 fn a_transaction_that_stands_before_the_log_ends_a_pipe_at_once() {
@@ -339,11 +470,20 @@ fn called_mysqlbinlog_it_keeps_the_exit_code_and_says_so() {
         ("--stop-position=99999999".to_owned(), "the log ends at "),
         ("--start-position=99999999".to_owned(), "the log ends at "),
         ("--start-datetime=2100-01-01 00:00:00".to_owned(), "no event is of these times"),
+        ("--server-id=4711".to_owned(), "no event of this server is there"),
+        ("--offset=99999".to_owned(), "the logs have "),
+        ("--rewrite-db=dd->test".to_owned(), "nothing there concerns this database"),
     ] {
         let ran = same_as_mysqlbinlog(mysql, &folder, &[&request, log]);
         assert!(ran.stderr.starts_with("WARNING: ") && ran.stderr.contains(said), "{}", ran.stderr);
         assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
     }
+    // mysqlbinlog has a warning of its own for this option.
+    let ran = same_as_mysqlbinlog(mysql, &folder, &["--database=dd", log]);
+    let told = "WARNING: --database=dd: nothing there concerns this database";
+    assert!(ran.stderr.lines().any(|line| line == told), "{}", ran.stderr);
+    let mut command = folder.mysqlbinlog(["--no-defaults", "--table=d.m2", log]);
+    is_refused(&command.output().unwrap().into(), "--table=d.m2: no row of this table is there");
     let mut command = folder.mysqlbinlog(["--no-defaults", &format!("--stop-before-gtid={UUID}:999"), log]);
     is_refused(
         &command.output().unwrap().into(),
@@ -581,8 +721,12 @@ fn raw_files_name_the_new_database() -> Outcome {
     // What names no such database stays as the server sends it, payloads too.
     let here = Folder::new();
     let log = name(&untouched);
-    remote(here.mysqlbinlog([""; 0]), &server, &["--raw", rules[0], &log]).is_done();
+    let ran = remote(here.mysqlbinlog([""; 0]), &server, &["--raw", rules[0], &log]);
+    let told = format!("{}: nothing there concerns this database\n", rules[0]);
+    assert_eq!((ran.code, ran.stderr), (Some(0), format!("WARNING: {told}")));
     assert!(here.read(&log) == fs::read(&untouched)?);
+    let ran = remote(here.binlogz(["dump"]), &server, &["--raw", rules[0], &log]);
+    assert_eq!((ran.code, ran.stderr), (Some(1), format!("ERROR: {told}")));
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The compatibility matrix: which servers and clients follow a MySQL source, directly and through the relay in each form.
 //!
 //! ```text
-//! replicas.rs   servers as replicas: every row compared, the replica killed and started again in between
+//! replicas.rs   servers as replicas: every row compared, the replica and the relay killed and started again in between
 //! sources.rs    servers as the relay's source
 //! clients/      change-data-capture clients: every row compared, the client killed and begun again in between
 //! table.rs      what a cell says, and the page
@@ -23,7 +23,7 @@ use std::time::Duration;
 use binlogz_testkit::{MysqlSandbox, Server, Tool};
 
 use common::Folder;
-use common::relay::{Configuration, Relay, url};
+use common::relay::{Configuration, Relay, reserved_port};
 use table::{Page, Table};
 
 /// How long a replica or client that says nothing may take for what is written in milliseconds.
@@ -64,9 +64,10 @@ fn source(tool: Tool) -> binlogz_testkit::Result<MysqlSandbox> {
 /// What a client's account needs at the source: the relay's own needs only the first two.
 const RIGHTS: &str = "GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT, RELOAD, SHOW DATABASES ON *.* TO";
 
-/// A relay that has all of a source; an account for each form. `listen`: further keys of `[listen]`.
-fn relay(folder: &Folder, source: &MysqlSandbox, listen: &str) -> Relay {
-    let configuration = Configuration::of([url(source)]);
+/// What a relay of this source is told: an account for each form. `listen`: further keys of `[listen]`.
+fn configuration(folder: &Folder, source: &Server, listen: &str) -> Configuration {
+    let url = format!("mysql://repl@127.0.0.1:{}", source.port());
+    let configuration = Configuration::of([url]).ports(reserved_port(), reserved_port());
     let configuration =
         FORMS.into_iter().fold(configuration, |configuration, (_, [own, forwarded], keys)| {
             configuration.account(own, keys).account(forwarded, format!("{keys}\n{FORWARDED}"))
@@ -75,9 +76,7 @@ fn relay(folder: &Folder, source: &MysqlSandbox, listen: &str) -> Relay {
         true => "ssl_cert = \"relay.pem\"\nssl_key = \"relay.key\"",
         false => "",
     };
-    let mut relay = configuration.listen(format!("{certificate}\n{listen}")).start(folder);
-    relay.has_all_of(source);
-    relay
+    configuration.listen(format!("{certificate}\n{listen}"))
 }
 
 /// What an account may be given, with the names of two accounts that have it: of one that stays at the relay, and of one whose
@@ -96,6 +95,30 @@ struct Relays {
     usual: Relay,
     /// What it does not answer goes to the source.
     forwarding: Relay,
+    folders: [Folder; 2],
+    /// Of the usual one.
+    configuration: Configuration,
+}
+
+impl Relays {
+    /// They have all of the source.
+    fn of(source: &MysqlSandbox) -> Relays {
+        let folders = [Folder::new(), Folder::new()];
+        let configuration = configuration(&folders[0], source, "");
+        let mut usual = configuration.start(&folders[0]);
+        let mut forwarding =
+            self::configuration(&folders[1], source, "forward_sql = true").start(&folders[1]);
+        usual.has_all_of(source);
+        forwarding.has_all_of(source);
+        Relays { usual, forwarding, folders, configuration }
+    }
+
+    /// Kills the usual one, as a crash would, and starts it again.
+    fn restart(&mut self, meanwhile: impl FnOnce()) {
+        self.usual.kill();
+        meanwhile();
+        self.usual = self.configuration.start(&self.folders[0]);
+    }
 }
 
 /// Makes `relay.pem` and `relay.key`.
@@ -108,33 +131,36 @@ fn certificate(folder: &Folder) -> bool {
 }
 
 /// The parts of the matrix, by name.
-const PARTS: [(&str, Part); 6] = [
-    ("replicas", Part::BesideARelay(replicas::table)),
-    ("clients", Part::BesideARelay(clients::table)),
-    ("forwarding", Part::BesideARelay(clients::table_of_forwarding)),
-    ("tls", Part::BesideARelay(clients::table_of_tls)),
-    ("sql", Part::BesideARelay(clients::sql::table)),
+const PARTS: [(&str, Part); 7] = [
+    ("replicas", Part::BesideRelays(Tool::Mysql, replicas::table)),
+    ("replicas-8.0", Part::BesideRelays(Tool::Mysql80, replicas::table_of_8_0)),
+    ("clients", Part::BesideRelays(Tool::Mysql, clients::table)),
+    ("forwarding", Part::BesideRelays(Tool::Mysql, clients::table_of_forwarding)),
+    ("tls", Part::BesideRelays(Tool::Mysql, clients::table_of_tls)),
+    ("sql", Part::BesideRelays(Tool::Mysql, clients::sql::table)),
     ("sources", Part::Alone(sources::table)),
 ];
 
 #[derive(Clone, Copy)]
 enum Part {
     /// With a source of its own, and relays that follow it.
-    BesideARelay(fn(&MysqlSandbox, &Relays) -> Table),
+    BesideRelays(Tool, fn(&MysqlSandbox, &mut Relays) -> Table),
     Alone(fn() -> Table),
 }
 
 impl Part {
-    fn run(self) -> Table {
+    /// `None` if the source can't be had.
+    fn run(self) -> Option<Table> {
         match self {
-            Part::Alone(table) => table(),
-            Part::BesideARelay(table) => {
-                let folders = [Folder::new(), Folder::new()];
-                let source = source(Tool::Mysql).unwrap();
+            Part::Alone(table) => Some(table()),
+            Part::BesideRelays(tool, table) => {
+                if let Err(error) = tool.find() {
+                    eprintln!("not tried: {error}");
+                    return None;
+                }
+                let source = source(tool).unwrap();
                 source.sql(&format!("{RIGHTS} repl@'127.0.0.1'")).unwrap();
-                let usual = relay(&folders[0], &source, "");
-                let forwarding = relay(&folders[1], &source, "forward_sql = true");
-                table(&source, &Relays { usual, forwarding })
+                Some(table(&source, &mut Relays::of(&source)))
             }
         }
     }
@@ -156,7 +182,7 @@ fn the_matrix() {
         let mut failed = false;
         for table in running {
             match table.join() {
-                Ok(table) => page.add(table),
+                Ok(table) => table.into_iter().for_each(|table| page.add(table)),
                 Err(_) => failed = true,
             }
             // A run that is ended has what it has.

@@ -164,6 +164,7 @@ impl Replica {
         }
     }
 
+    /// How it fares from the beginning on, and after a restart of its own.
     pub(crate) fn verdict(&mut self, source: &Server, followed: Followed, by_gtid: bool) -> Result<Verdict> {
         self.forget()?;
         self.follow(followed, by_gtid)?;
@@ -178,21 +179,44 @@ impl Replica {
     }
 }
 
-/// Everybody beside everything.
-pub(crate) fn table(source: &MysqlSandbox, relays: &Relays) -> Table {
+/// Every kind of replica, by GTID and by position.
+pub(crate) fn table(source: &MysqlSandbox, relays: &mut Relays) -> Table {
     let mut table = Table::new(
         "Replicas of MySQL 9.7",
-        "Every row compared; the replica is killed in between, and started again after more was written.",
+        "Every row compared; the replica is killed in between, and so is the relay. Each is started again after more was written.",
         Followed::columns(),
     );
+    fill(&mut table, source, relays, |relay| Followed::all(source, relay));
+    table
+}
+
+/// The same behind 8.0.
+pub(crate) fn table_of_8_0(source: &MysqlSandbox, relays: &mut Relays) -> Table {
+    let mut table = Table::new(
+        "Replicas of MySQL 8.0",
+        "The same with MySQL 8.0.33 as the source.",
+        ["the source itself", "relay, `uncompressed`", "relay, `older_collations`"].map(str::to_owned).into(),
+    );
+    fill(&mut table, source, relays, |relay| {
+        vec![Followed::source(source), Followed::of("uncompressed", relay), Followed::of("older", relay)]
+    });
+    table
+}
+
+/// A row for each kind of replica. `all`: the source itself, and the relay.
+fn fill(
+    table: &mut Table,
+    source: &MysqlSandbox,
+    relays: &mut Relays,
+    all: impl Fn(&Relay) -> Vec<Followed>,
+) {
     for tool in [Tool::Mysql, Tool::Mysql80, Tool::Mysql56, Tool::Mariadb114, Tool::Mariadb] {
         let by = if matches!(tool, Tool::Mariadb | Tool::Mariadb114) { &[false][..] } else { &[true, false] };
-        let replica = Replica::start(tool);
-        let mut replica = match replica {
+        let mut replica = match Replica::start(tool) {
             Ok(replica) => replica,
             Err(error) => {
                 let cell = Verdict::NotTried(error.to_string());
-                table.row(tool.name(), vec![cell; FORMS.len() + 1]);
+                table.row(tool.name(), vec![cell; all(&relays.usual).len()]);
                 continue;
             }
         };
@@ -203,15 +227,17 @@ pub(crate) fn table(source: &MysqlSandbox, relays: &Relays) -> Table {
                 replica.server().installed().version(),
                 if *by_gtid { "GTID" } else { "position" }
             );
-            let cells = Followed::all(source, &relays.usual)
-                .into_iter()
-                .map(|followed| {
-                    let verdict = replica.verdict(source, followed, *by_gtid);
-                    verdict.unwrap_or_else(|error| Verdict::NotTried(error.to_string()))
-                })
-                .collect();
+            let mut cells = Vec::new();
+            for followed in all(&relays.usual) {
+                let mut verdict = replica.verdict(source, followed, *by_gtid);
+                if followed.port == relays.usual.port && matches!(verdict, Ok(Verdict::Works)) {
+                    relays.restart(|| Rows::write(source));
+                    let after = replica.wait_for_all(source).unwrap_or(Verdict::Works);
+                    verdict = Ok(after.prefixed("after a restart of the relay"));
+                }
+                cells.push(verdict.unwrap_or_else(|error| Verdict::NotTried(error.to_string())));
+            }
             table.row(name, cells);
         }
     }
-    table
 }

@@ -1,106 +1,80 @@
-//! Servers as the relay's source: MySQL 9.7 follows it in the uncompressed form, and the server itself beside that.
+//! Servers as the relay's source: MySQL 9.7 follows it in each form, and the server itself beside that.
 
 use std::time::{Duration, Instant};
 
 use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, Result, Server, Tool};
 
 use crate::common::Folder;
-use crate::common::relay::{Configuration, reserved_port};
 use crate::replicas::{Followed, Replica};
 use crate::table::{Table, Verdict};
-use crate::{BEGINNING, PATIENCE, source};
+use crate::{BEGINNING, PATIENCE, configuration, source};
 
-/// How a replica fares that follows a relay of this server; if the relay does not follow it, what the relay says.
-fn through_a_relay(server: &Server) -> Result<Verdict> {
-    server.sql(&BEGINNING.replace("utf8mb4_0900_ai_ci", "utf8mb4_unicode_ci"))?;
-    let folder = Folder::new();
-    let configuration = Configuration::of([format!("mysql://repl@127.0.0.1:{}", server.port())])
-        .account("uncompressed", "form = \"uncompressed\"")
-        .ports(reserved_port(), reserved_port());
-    let relay = configuration.launch(&folder);
-    let until = Instant::now() + PATIENCE;
-    loop {
-        std::thread::sleep(Duration::from_millis(200));
-        let messages = relay.messages();
-        if messages.iter().any(|message| message.ends_with(" begins")) {
-            let mut replica = Replica::start(Tool::Mysql)?;
-            return replica.verdict(server, Followed::of("uncompressed", &relay), true);
-        }
-        let said = relay.said();
-        let is_trouble = |line: &&str| !line.contains("\"level\":\"info\"");
-        if let Some(place) = said.lines().position(|line| is_trouble(&line)) {
-            return Ok(Verdict::Stops(messages.into_iter().nth(place).unwrap_or_default()));
-        }
-        if Instant::now() > until {
-            return Ok(Verdict::Differs("the relay neither follows it nor says why".into()));
-        }
-    }
-}
+/// The accounts of the relay, in whose forms 9.7 follows; with `older_collations` it would be as `uncompressed`.
+const FORMS: usize = crate::FORMS.len() - 1;
 
-/// The server itself, as the relay's source is followed.
-fn directly(server: &Server) -> Result<Verdict> {
+/// How a replica fares that follows the server itself, and a relay of it in each form; if the relay does not follow the server,
+/// what the relay says.
+fn verdicts(server: &Server) -> Result<Vec<Verdict>> {
     let mut replica = Replica::start(Tool::Mysql)?;
-    let followed = Followed {
+    let itself = Followed {
         port: server.port(),
         user: "repl",
         password: "repl",
         first_file: "binlog.000001",
         tls: false,
     };
-    replica.verdict(server, followed, true)
-}
-
-/// A server with GTIDs and some rows, as 9.7 and the relay may follow it.
-fn mysql56() -> Result<Mysql56Sandbox> {
-    Mysql56Sandbox::start(&[])
-}
-
-/// How a replica fares that follows this server itself.
-fn itself(tool: Tool) -> Result<Verdict> {
-    let begin = |server: &Server| server.sql(&BEGINNING.replace("utf8mb4_0900_ai_ci", "utf8mb4_unicode_ci"));
-    match tool {
-        Tool::Mysql | Tool::Mysql80 => directly(&*source(tool)?),
-        Tool::Mysql56 => {
-            let server = mysql56()?;
-            begin(&server)?;
-            directly(&server)
+    let mut verdicts = vec![replica.verdict(server, itself, true)?];
+    let folder = Folder::new();
+    let relay = configuration(&folder, server, "").launch(&folder);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        std::thread::sleep(Duration::from_millis(200));
+        let messages = relay.messages();
+        if messages.iter().any(|message| message.ends_with(" begins")) {
+            for (_, [user, _], _) in &crate::FORMS[..FORMS] {
+                verdicts.push(replica.verdict(server, Followed::of(user, &relay), true)?);
+            }
+            return Ok(verdicts);
         }
-        _ => {
-            let server = MariadbSandbox::start_version(tool, &[])?;
-            begin(&server)?;
-            directly(&server)
-        }
+        let said = relay.said();
+        let is_trouble = |line: &str| !line.contains("\"level\":\"info\"");
+        let trouble = match said.lines().position(is_trouble) {
+            Some(place) => Verdict::Stops(messages.into_iter().nth(place).unwrap_or_default()),
+            None if Instant::now() < until => continue,
+            None => Verdict::Differs("the relay neither follows it nor says why".into()),
+        };
+        verdicts.resize(1 + FORMS, trouble);
+        return Ok(verdicts);
     }
 }
 
-fn followed(tool: Tool) -> Result<Verdict> {
+/// A server with rows.
+fn with_rows(server: &Server) -> Result<&Server> {
+    server.sql(&BEGINNING.replace("utf8mb4_0900_ai_ci", "utf8mb4_unicode_ci"))?;
+    Ok(server)
+}
+
+fn followed(tool: Tool) -> Result<Vec<Verdict>> {
     match tool {
-        Tool::Mysql | Tool::Mysql80 => {
-            let folder = Folder::new();
-            let source = source(tool)?;
-            let relay = crate::relay(&folder, &source, "");
-            let mut replica = Replica::start(Tool::Mysql)?;
-            let uncompressed = Followed::of("uncompressed", &relay);
-            replica.verdict(&source, uncompressed, true)
-        }
-        Tool::Mysql56 => through_a_relay(&*mysql56()?),
-        _ => through_a_relay(&*MariadbSandbox::start_version(tool, &[])?),
+        Tool::Mysql | Tool::Mysql80 => verdicts(&*source(tool)?),
+        Tool::Mysql56 => verdicts(with_rows(&*Mysql56Sandbox::start(&[])?)?),
+        _ => verdicts(with_rows(&*MariadbSandbox::start_version(tool, &[])?)?),
     }
 }
 
 pub(crate) fn table() -> Table {
+    let forms = crate::FORMS[..FORMS].iter().map(|(name, _, _)| format!("relay, {name}"));
     let mut table = Table::new(
         "Sources of the relay",
-        "MySQL 9.7 follows by GTID: the server itself, and the relay in the uncompressed form. Of servers that the relay does \
-         not follow, what it says.",
-        ["the source itself", "relay, `uncompressed`"].map(str::to_owned).into(),
+        "MySQL 9.7 follows by GTID: the server itself, and the relay. Of servers that the relay does not follow, what it says.",
+        std::iter::once("the source itself".to_owned()).chain(forms).collect(),
     );
     for tool in [Tool::Mysql, Tool::Mysql80, Tool::Mysql56, Tool::Mariadb114, Tool::Mariadb] {
         let version = tool.find().map_or_else(|_| tool.name().to_owned(), |found| found.version().to_owned());
         let name = if tool.name().starts_with("mariadb") { "MariaDB" } else { "MySQL" };
-        let verdict =
-            |tried: Result<Verdict>| tried.unwrap_or_else(|error| Verdict::NotTried(error.to_string()));
-        table.row(format!("{name} {version}"), vec![verdict(itself(tool)), verdict(followed(tool))]);
+        let cells =
+            followed(tool).unwrap_or_else(|error| vec![Verdict::NotTried(error.to_string()); 1 + FORMS]);
+        table.row(format!("{name} {version}"), cells);
     }
     table
 }

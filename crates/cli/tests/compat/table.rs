@@ -81,8 +81,9 @@ pub(crate) struct Page {
 
 impl Page {
     /// Sections stand in this order.
-    const TITLES: [&str; 6] = [
+    const TITLES: [&str; 7] = [
         "Replicas of MySQL 9.7",
+        "Replicas of MySQL 8.0",
         "Change-data-capture clients",
         "The same with `forward_sql`",
         "The same over TLS",

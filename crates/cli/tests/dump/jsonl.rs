@@ -365,13 +365,11 @@ fn what_is_asked_for_is_shown() {
     let of_table = lines(&folder, &[&table, "binlog.000009"]);
     let rows: Vec<_> = of_table.iter().filter(|line| is_row(line)).collect();
     assert!(!rows.is_empty() && rows.iter().all(|line| line["table"] == row["table"]));
-    assert_eq!(
-        lines(&folder, &["--server-id=4711", "binlog.000009"]).len(),
-        1,
-        "the format description alone"
-    );
-    for time in ["--stop-datetime=2001-01-01 0:0:0", "--start-datetime=2101-01-01 0:0:0"] {
-        let ran = folder.run(["dump", "--no-defaults", "--format=jsonl", time, "binlog.000009"]);
+    for nothing in
+        ["--stop-datetime=2001-01-01 0:0:0", "--start-datetime=2101-01-01 0:0:0", "--server-id=4711"]
+    {
+        let ran = folder.run(["dump", "--no-defaults", "--format=jsonl", nothing, "binlog.000009"]);
+        // The format description alone.
         assert_eq!((ran.code, parsed(ran.text()).len()), (Some(1), 1), "{}", ran.stderr);
     }
 }

@@ -48,7 +48,7 @@ fn rows_that_somebody_changed_are_reported_and_left() -> Result<()> {
         "USE shop; INSERT INTO orders (id, state, note) VALUES (1, 'a', 'n'), (2, 'b', 'n'), (3, 'c', 'n'), (4, 'd', 'n'),
          (5, 'e', 'n'); INSERT INTO events VALUES ('x', 1), ('x', 1), ('y', 2)",
     )?;
-    let before = (rows(&server, "orders")?, server.checksum_tables("shop")?);
+    let before = rows(&server, "orders")?;
     server.flush_binary_logs()?;
     server.sql(
         "USE shop; UPDATE orders SET state = 'changed' WHERE id IN (1, 2); DELETE FROM orders WHERE id IN (3, 4);
@@ -100,7 +100,10 @@ fn rows_that_somebody_changed_are_reported_and_left() -> Result<()> {
     let over = folder.run(undo(&server, &only, &log));
     // What is as it should be already is a conflict too: nothing tells it from somebody's change.
     assert!(over.text().contains("4 of them overwritten"), "{}", over.text());
-    assert_eq!(rows(&server, "orders")?, before.0);
+    // Of an updated row, only the columns that the change had changed.
+    let mut expected = before;
+    expected.insert("1".to_owned(), "a\tmine\t2".to_owned());
+    assert_eq!(rows(&server, "orders")?, expected);
     Ok(())
 }
 

@@ -1,5 +1,5 @@
-//! A compressed connection between relay and source, on real servers: with acknowledgements, events larger than a packet,
-//! and a network that is cut.
+//! Compressed connections, between relay and source and between clients and the relay, on real servers: with acknowledgements,
+//! events larger than a packet, and a network that is cut.
 
 use crate::common::Folder;
 use crate::common::proxy::cutting;
@@ -83,6 +83,78 @@ fn compressed_packets_carry_the_same_log_and_its_acknowledgements() {
     // A group of commits, of at most four sessions, counts once.
     assert!(number(&source, "yes_tx") >= 4 * 50, "{} acknowledged", number(&source, "yes_tx"));
     assert_eq!(number(&source, "no_tx"), 0, "committed without an acknowledgement");
+}
+
+/// Clients that allow nothing else, over TLS and without.
+#[test]
+fn the_relay_serves_compressed_packets_as_its_source_does() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().option("max-allowed-packet", "64M").start().unwrap();
+    let insert = "INSERT INTO d.t (body) VALUES (REPEAT(UUID(), 1 + RAND() * 30));";
+    source
+        .sql(&format!(
+            "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body LONGBLOB);
+             CREATE USER app IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO app; {}
+             INSERT INTO d.t (body) VALUES (REPEAT('larger than a packet ', 900000))",
+            insert.repeat(50)
+        ))
+        .unwrap();
+    let mut relay = Configuration::of([url(&source)])
+        .listen("forward_sql = true\nsemi_sync = true")
+        .account("app", "form = \"received\"")
+        .start(&folder);
+    relay.has_all_of(&source);
+    let first = source.binlogs().unwrap().remove(0);
+    source.flush_binary_logs().unwrap();
+    relay.has_all_of(&source);
+
+    let replica = mysql.sandbox().option("max-allowed-packet", "64M").start().unwrap();
+    replica
+        .sql(
+            "INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so';
+             SET GLOBAL rpl_semi_sync_replica_enabled = ON",
+        )
+        .unwrap();
+    for (algorithm, options) in [
+        ("zlib", ["--ssl-mode=disabled", "--get-server-public-key"]),
+        ("zstd", ["--ssl-mode=required", "--zstd-compression-level=7"]),
+    ] {
+        let only = format!("--compression-algorithms={algorithm}");
+        let large = "--max-allowed-packet=64M";
+        let options = [&[only.as_str(), large], options.as_slice()].concat();
+        // Its own answers, and those of the source.
+        let asked = "SELECT @@server_id; SHOW BINARY LOGS; SELECT LENGTH(body) FROM d.t; SELECT MAX(body) FROM d.t; SELECT 1";
+        let compressed = relay.sql(mysql, "app", &options, asked).unwrap();
+        assert!(compressed == relay.sql(mysql, "app", &[large], asked).unwrap(), "{algorithm}");
+        let into = folder.path(algorithm);
+        let options: Vec<_> = options.into_iter().filter(|option| *option != large).collect();
+        let fetched = relay.fetch(mysql, "app", &into, &options, &["binlog.000001"]).unwrap();
+        assert!(std::fs::read(&fetched[0]).unwrap() == std::fs::read(&first).unwrap(), "{algorithm}");
+
+        relay.replicates_to(
+            &replica,
+            "app",
+            &format!(
+                "SOURCE_AUTO_POSITION=1, SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1, SOURCE_COMPRESSION_ALGORITHMS='{algorithm}'"
+            ),
+        );
+        relay.brings(&source, &replica, &["d"]);
+        // It acknowledges what comes from now on, and what follows an acknowledgement comes too.
+        source.sql(&insert.repeat(20)).unwrap();
+        source.sql("INSERT INTO d.t (body) VALUES (REPEAT('larger than a packet ', 900000))").unwrap();
+        relay.brings(&source, &replica, &["d"]);
+        relay.wait_for("acknowledgements", |relay| {
+            let status = relay.status();
+            let replica = status["replicas"].as_array()?.first()?.clone();
+            (replica["acknowledgements"].as_u64()? > 0).then_some(())
+        });
+    }
+    assert_eq!(relay.status()["errors"].as_object().unwrap().len(), 0, "{}", relay.said());
+    let mut refused = relay.client(mysql, "mysql", "app");
+    refused.args(["--compression-algorithms=zstd", "--password=wrong", "--execute=SELECT 1"]);
+    let refused = String::from_utf8(refused.output().unwrap().stderr).unwrap();
+    assert!(refused.contains("1045"), "{refused}");
 }
 
 #[test]

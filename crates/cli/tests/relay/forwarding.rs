@@ -152,6 +152,23 @@ fn what_the_source_answers_has_its_bytes_and_the_accounts_rights() {
     assert!(through.forward(b"\x16SHOW BINARY LOG STATUS", &mut bytes).unwrap().is_refused());
     assert!(bytes.0.windows(2).any(|code| code == 1295_u16.to_le_bytes()));
 
+    // A dump of everything has a table that is called like a variable of positions, and mysqldump of 8.0 says FLUSH as COM_REFRESH.
+    let mut everything = client(mysql, "mysqldump", relay.port, "app", "secret");
+    everything.args(PLAIN).args(["--all-databases", "--single-transaction", "--source-data=2", "--no-data"]);
+    let dumped = everything.output().unwrap();
+    assert!(dumped.status.success(), "{}", String::from_utf8_lossy(&dumped.stderr));
+    let dumped = String::from_utf8_lossy(&dumped.stdout).into_owned();
+    assert!(dumped.contains("CREATE TABLE IF NOT EXISTS `gtid_executed`"), "{dumped}");
+    assert!(dumped.contains("SOURCE_LOG_FILE='binlog-u.000001'"), "{dumped}");
+    for command in [b"\x07\x40".as_slice(), b"\x0a"] {
+        let [theirs, ours] = [&mut there, &mut through].map(|connection| {
+            let mut bytes = Bytes::default();
+            connection.forward(command, &mut bytes).unwrap();
+            bytes.0[4]
+        });
+        assert_eq!(ours, theirs, "{command:?}");
+    }
+
     // COM_RESET_CONNECTION ends what was begun there.
     through.forward(b"\x1f", &mut Bytes::default()).unwrap();
     assert_eq!(through.query("SELECT @mine, DATABASE()").unwrap(), [[None, None]]);

@@ -62,7 +62,7 @@ pub struct Summary {
 /// ```
 /// use binlogz_flow::{Input, Rewrite, Rewriter};
 ///
-/// let log = Input::open("../../samples/compressed/binlog.000001".as_ref())?;
+/// let log = Input::open("sample/binlog.000001".as_ref())?;
 /// let mut expanded = Vec::new();
 /// let summary = Rewriter::new(Rewrite::Expand).workers(2).run(log, &mut expanded)?;
 /// assert_eq!(summary.bytes_written, expanded.len() as u64);

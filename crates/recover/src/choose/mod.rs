@@ -82,8 +82,13 @@ pub struct Range {
 
 impl Selection {
     pub(crate) fn has_table(&self, database: &[u8], table: &[u8]) -> bool {
+        self.tables.is_empty() || self.place_of(database, table).is_some()
+    }
+
+    /// The place of a table among those that were named.
+    pub(crate) fn place_of(&self, database: &[u8], table: &[u8]) -> Option<usize> {
         let is = |name: &(String, String)| name.0.as_bytes() == database && name.1.as_bytes() == table;
-        self.tables.is_empty() || self.tables.iter().any(is)
+        self.tables.iter().position(is)
     }
 
     pub(crate) fn has_operation(&self, operation: Operation) -> bool {

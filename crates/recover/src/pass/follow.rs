@@ -94,6 +94,10 @@ pub(crate) struct Follower<L> {
     count: u64,
     /// Whether a transaction was chosen at all.
     pub(crate) has_chosen: bool,
+    /// Which of the tables that were named had rows in chosen transactions, by place.
+    pub(crate) tables_met: Vec<bool>,
+    /// The place of the current table.
+    table: Option<usize>,
 }
 
 impl<L: Listener> Follower<L> {
@@ -105,6 +109,8 @@ impl<L: Listener> Follower<L> {
             open: None,
             count: 0,
             has_chosen: false,
+            tables_met: Vec::new(),
+            table: None,
         }
     }
 
@@ -145,15 +151,16 @@ impl<L: Listener> Follower<L> {
                     let nul = names.iter().position(|byte| *byte == 0).ok_or_else(broken)?;
                     let (database, table) = (names.get(..nul), names.get(nul + 1..));
                     let structure = Structure::from_bytes(structure);
-                    self.listener.table(
-                        database.unwrap_or_default(),
-                        table.unwrap_or_default(),
-                        structure,
-                    )?;
+                    let (database, table) = (database.unwrap_or_default(), table.unwrap_or_default());
+                    self.tables_met.resize(selection.tables.len(), false);
+                    self.table = selection.place_of(database, table);
+                    self.listener.table(database, table, structure)?;
                 }
                 Kind::TableMap => self.listener.table_map(content)?,
                 Kind::Row => {
                     if let Some(open) = self.open.as_ref().filter(|open| open.is_chosen) {
+                        let met = self.table.and_then(|place| self.tables_met.get_mut(place));
+                        met.into_iter().for_each(|met| *met = true);
                         self.listener.row(open, &row_of(content)?)?;
                     }
                 }

@@ -102,6 +102,11 @@ impl<'o> Script<'o> {
         read_log(input, (name, range), &search, &mut self.follower, progress)
     }
 
+    /// Whether the table at this place of those that were named had rows in chosen transactions.
+    pub fn has_met_table(&self, place: usize) -> bool {
+        self.follower.tables_met.get(place).copied().unwrap_or(false)
+    }
+
     /// Writes the statements as a script for the mysql client.
     ///
     /// # Errors

@@ -209,7 +209,7 @@ impl Client<'_> {
             loop {
                 match session.poll(&mut input)? {
                     ReplicaStep::NeedInput => {
-                        if !self.admission.may_hold(session.held()) {
+                        if !self.admission.may_hold(session.held() + transport.held()) {
                             session.limit_commands(SMALL_COMMAND);
                         }
                         break;
@@ -236,6 +236,13 @@ impl Client<'_> {
                         match (&transport, &self.known.server.tls) {
                             (Transport::Tls(_), Some(tls)) => session.ok_over_tls(&tls.fingerprint()),
                             _ => session.ok(),
+                        }
+                        if let Some(compression) = session.begin_compression() {
+                            // The OK is the last that goes as it is.
+                            transport.send(session.pending()).map_err(broken)?;
+                            session.sent(session.pending().len());
+                            transport = transport.compress_with(compression, input);
+                            break;
                         }
                     }
                     ReplicaStep::StartTls => {

@@ -183,6 +183,7 @@ impl EventSink {
     }
 
     fn end_event(&mut self) -> io::Result<()> {
+        let is_last = self.sending && self.wants_ack();
         if let Some(held) = self.held.as_mut().filter(|held| held.is_current) {
             held.is_current = false;
             let of = held.of;
@@ -193,6 +194,10 @@ impl EventSink {
         }
         self.header.clear();
         self.position += self.event_size;
+        if is_last {
+            self.flush()?;
+            self.connection.restart_numbering();
+        }
         Ok(())
     }
 

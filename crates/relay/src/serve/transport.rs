@@ -1,4 +1,4 @@
-//! A connection to a client: plain, or over TLS.
+//! A connection to a client: plain, or over TLS; its packets may be compressed.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 
+use binlogz_wire::compressed::{CompressedPackets, Compression};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -20,11 +21,70 @@ pub(crate) trait Connection {
 
     /// Sends all bytes at once.
     fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Compressed packets are numbered anew: after an event that is to be acknowledged, as the server does it.
+    fn restart_numbering(&mut self) {}
 }
+
+/// Bytes of compressed packets to read at a time.
+const READ_SIZE: usize = 16 << 10;
 
 pub(crate) enum Transport {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ServerConnection, Behind>>),
+    /// Compressed packets over one of the others.
+    Compressed(Box<Compressed>),
+}
+
+/// What lies between a session and a connection with compressed packets.
+pub(crate) struct Compressed {
+    below: Transport,
+    packets: CompressedPackets,
+    /// What came in: `begin..` was not expanded yet.
+    received: Vec<u8>,
+    begin: usize,
+    /// What was expanded: `taken..` was not given on yet.
+    plain: Vec<u8>,
+    taken: usize,
+    out: Vec<u8>,
+    /// What comes in is said in the middle of our exchange.
+    is_beside: bool,
+}
+
+impl Compressed {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let mut left = self.plain.get(self.taken..).unwrap_or_default();
+            if !left.is_empty() {
+                let count = left.read(bytes)?;
+                self.taken += count;
+                return Ok(count);
+            }
+            let mut rest = self.received.get(self.begin..).unwrap_or_default();
+            let before = rest.len();
+            let expanded = match self.is_beside {
+                true => self.packets.expand_beside(&mut rest, &mut self.plain),
+                false => self.packets.expand(&mut rest, &mut self.plain),
+            };
+            self.begin += before - rest.len();
+            self.taken = 0;
+            if !expanded.map_err(io::Error::other)? {
+                self.begin = 0;
+                self.received.resize(READ_SIZE, 0);
+                let read = self.below.read(&mut self.received);
+                self.received.truncate(*read.as_ref().unwrap_or(&0));
+                if read? == 0 {
+                    return Ok(0);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.clear();
+        self.packets.compress(bytes, false, &mut self.out).map_err(io::Error::other)?;
+        self.below.send(&self.out)
+    }
 }
 
 /// The certificate that the relay presents to TLS clients.
@@ -78,10 +138,33 @@ impl Transport {
         Ok(Transport::Tls(Box::new(StreamOwned::new(connection, behind))))
     }
 
+    /// Compresses all packets from now on; `read` holds bytes that were already read and are compressed.
+    pub(crate) fn compress_with(self, compression: Compression, read: &[u8]) -> Transport {
+        Transport::Compressed(Box::new(Compressed {
+            below: self,
+            packets: CompressedPackets::serving(compression),
+            received: read.to_vec(),
+            begin: 0,
+            plain: Vec::new(),
+            taken: 0,
+            out: Vec::new(),
+            is_beside: false,
+        }))
+    }
+
+    /// Bytes held of compressed packets.
+    pub(crate) fn held(&self) -> usize {
+        match self {
+            Transport::Compressed(compressed) => compressed.packets.held() + compressed.plain.len(),
+            _ => 0,
+        }
+    }
+
     pub(crate) fn socket(&self) -> &TcpStream {
         match self {
             Transport::Plain(stream) => stream,
             Transport::Tls(tls) => &tls.sock.stream,
+            Transport::Compressed(compressed) => compressed.below.socket(),
         }
     }
 }
@@ -90,6 +173,9 @@ impl Connection for Transport {
     fn read_at_hand(&mut self, bytes: &mut [u8]) -> io::Result<Option<usize>> {
         use io::ErrorKind::{Interrupted, WouldBlock};
         self.socket().set_nonblocking(true)?;
+        if let Transport::Compressed(compressed) = self {
+            compressed.is_beside = true;
+        }
         let read = self.read(bytes);
         self.socket().set_nonblocking(false)?;
         match read {
@@ -103,6 +189,13 @@ impl Connection for Transport {
         match self {
             Transport::Plain(stream) => stream.write_all(bytes),
             Transport::Tls(tls) => tls.write_all(bytes).and_then(|()| tls.flush()),
+            Transport::Compressed(compressed) => compressed.send(bytes),
+        }
+    }
+
+    fn restart_numbering(&mut self) {
+        if let Transport::Compressed(compressed) = self {
+            compressed.packets.expect_sequence(0);
         }
     }
 }
@@ -116,6 +209,7 @@ impl Read for Transport {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
                 read => read,
             },
+            Transport::Compressed(compressed) => compressed.read(bytes),
         }
     }
 }

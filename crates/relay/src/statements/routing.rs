@@ -4,14 +4,18 @@
 //! Positions and statuses are always the relay's: the source's mean other places in other files.
 
 use binlogz_wire::statement::{
-    Expression, NamePattern, Statement, TransactionStatement, first_word, mentions,
+    Expression, NamePattern, Statement, TransactionStatement, first_word, mentions, mentions_variable,
 };
 
 use crate::statements::compression_stats;
 use crate::statements::variables::{NOT_SUPPORTED, Refusal, evaluate};
 
-/// Tells how far a source is, in a statement that the source would answer with its own coordinates.
-const POSITIONS: [&str; 3] = ["gtid_executed", "gtid_purged", "log_status"];
+/// Variables that tell how far a source is, in a statement that the source would answer with its own coordinates.
+const POSITIONS: [&str; 2] = ["gtid_executed", "gtid_purged"];
+/// Tables that have those variables as rows.
+const OF_VARIABLES: [&str; 3] = ["variables", "global_variables", "session_variables"];
+/// A table that has the source's coordinates.
+const LOG_STATUS: [&str; 1] = ["log_status"];
 const NO_SUCH_THREAD: (u16, [u8; 5]) = (1094, *b"HY000");
 
 /// Where a statement is answered.
@@ -111,7 +115,7 @@ fn is_of_session(expression: &Expression) -> bool {
 
 /// The source answers, unless the statement is about what the source has other answers to than the relay.
 fn elsewhere(text: &str) -> Route {
-    if mentions(text, &POSITIONS) {
+    if tells_positions_of_source(text) {
         let message = "the relay answers for positions itself, in statements about nothing else: \
                        SHOW BINARY LOG STATUS, SELECT @@GLOBAL.gtid_executed";
         return Route::Refused((NOT_SUPPORTED, message.into()));
@@ -124,6 +128,13 @@ fn elsewhere(text: &str) -> Route {
         ));
     }
     Route::There
+}
+
+/// The table `mysql.gtid_executed`, which is part of a dump of everything, is a table like others.
+fn tells_positions_of_source(text: &str) -> bool {
+    mentions_variable(text, &POSITIONS)
+        || mentions(text, &LOG_STATUS)
+        || mentions(text, &OF_VARIABLES) && mentions(text, &POSITIONS)
 }
 
 #[cfg(test)]
@@ -161,6 +172,13 @@ mod tests {
             ("PURGE BINARY LOGS TO 'a'", "here", "here"),
             ("SELECT NOW(), @@GLOBAL.gtid_executed", "nowhere", "nowhere"),
             ("SELECT LOCAL FROM performance_schema.log_status", "nowhere", "nowhere"),
+            (
+                "SELECT * FROM performance_schema.global_variables WHERE VARIABLE_NAME = 'gtid_executed'",
+                "nowhere",
+                "nowhere",
+            ),
+            ("SHOW TABLE STATUS LIKE 'gtid\\_executed'", "there", "there"),
+            ("SHOW CREATE TABLE `mysql`.`gtid_executed`", "there", "there"),
             ("KILL QUERY 7", "nowhere", "nowhere"),
         ] {
             assert_eq!((place(text, unused), place(text, open)), (unused_place, open_place), "{text}");

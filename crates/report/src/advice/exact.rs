@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binlogz_flow::measure::{Cost, Measure, Meter};
+use binlogz_flow::measure::{Cost, CpuClock, Measure, Meter};
 use binlogz_payload::{CompressionLevel, Error, Extracted, Ineligible, ServerGeneration};
 
 use super::figures::{Compressed, Figures};
@@ -30,6 +30,7 @@ pub struct ExactMeter {
     figures: Figures,
     /// Transactions so far.
     seen: u64,
+    clock: CpuClock,
     commits: Arc<Commits>,
 }
 
@@ -51,6 +52,7 @@ impl ExactMeter {
             compressed: Vec::new(),
             figures: Figures::default(),
             seen: 0,
+            clock: CpuClock::default(),
             commits: Arc::clone(commits),
         })
     }
@@ -70,14 +72,21 @@ impl Measure for ExactMeter {
                 self.walk.push(events);
                 self.commits.offer(class_of(transaction.inner_size()), mixed(transaction.offset), events);
                 stands_for = timed_for(self.seen, transaction.offset, transaction.inner_size());
-                self.meter.held(events, stands_for > 0, expanded_too(transaction.offset))?
+                let (meter, expand) = (&mut self.meter, expanded_too(transaction.offset));
+                match stands_for {
+                    0 => meter.held(events, false, expand)?,
+                    _ => self.figures.spent.time(self.clock, || meter.held(events, true, expand))?,
+                }
             }
             None => {
                 let walk = &mut self.walk;
-                self.meter.read(transaction.inner_size(), |sink| {
-                    transaction.read(&mut |events| {
-                        walk.push(events);
-                        sink(events)
+                let meter = &mut self.meter;
+                self.figures.spent.time(self.clock, || {
+                    meter.read(transaction.inner_size(), |sink| {
+                        transaction.read(&mut |events| {
+                            walk.push(events);
+                            sink(events)
+                        })
                     })
                 })?
             }

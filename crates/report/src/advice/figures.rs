@@ -9,6 +9,7 @@ use std::sync::Arc;
 use binlogz_figures::Quantiles;
 use binlogz_payload::{Error, Extracted, Ineligible};
 
+use super::spent::Spent;
 use super::strata::{BUCKETS, Known};
 use super::tables::Tables;
 use crate::stats::TableName;
@@ -33,6 +34,8 @@ pub(super) struct Figures {
     pub(super) commits: Option<(u64, u64)>,
     /// By level.
     pub(super) levels: Vec<LevelFigures>,
+    /// What compressing everything took; of a sample nothing.
+    pub(super) spent: Spent,
 }
 
 /// Transactions that stay as they are.
@@ -191,6 +194,7 @@ impl Figures {
 
     /// Adds the figures of a later piece.
     pub(super) fn add(&mut self, other: &Figures) {
+        self.spent.add(other.spent);
         for (left, other) in self.left.iter_mut().zip(other.left) {
             left.transactions += other.transactions;
             left.bytes += other.bytes;

@@ -22,6 +22,7 @@ mod recommend;
 mod sample;
 mod sampled;
 mod sections;
+mod spent;
 mod strata;
 mod table_walk;
 mod tables;
@@ -139,6 +140,14 @@ impl Advice {
             // Logs that are compressed already expand.
             Some(bytes) => bytes as f64 * per(plain, self.bytes_read as f64).max(1.0),
             None => plain.max(1.0),
+        }
+    }
+
+    /// Whether the machine was busy with something else, so that times are less certain.
+    fn is_of_busy_machine(&self) -> bool {
+        match &self.sampled {
+            Some(sampled) => sampled.busy,
+            None => self.figures.spent.was_disturbed(),
         }
     }
 

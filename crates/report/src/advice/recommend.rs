@@ -303,7 +303,7 @@ impl Advice {
                 slow,
             }
         });
-        decide(&points.collect::<Vec<_>>(), self.sampled.as_ref().is_some_and(|sampled| sampled.busy))
+        decide(&points.collect::<Vec<_>>(), self.is_of_busy_machine())
     }
 
     /// The error of a level's saving, in points of the plain log.
@@ -340,7 +340,7 @@ impl Advice {
                  --budget, or --exact, will tell"
             );
         }
-        match self.sampled.as_ref().is_some_and(|sampled| sampled.busy) {
+        match self.is_of_busy_machine() {
             true => "this machine was busy with something else, and processor time measured on it can be twice or half of \
                      the truth: measure again when it is idle"
                 .to_owned(),
@@ -424,6 +424,8 @@ mod tests {
     use binlogz_payload::ServerGeneration;
 
     use super::super::Sampled;
+    use super::super::figures::ClassLevel;
+    use super::super::spent::Spent;
     use super::*;
 
     /// A hundred transactions with `bytes` in total, `units` of them compressed by `percent`.
@@ -498,6 +500,31 @@ mod tests {
         let told = advice.recommendation();
         assert_eq!((told.verdict, told.too_little), (Verdict::CantTell, Some(TooLittle::Budget)));
         assert!(advice.half_width_percent(0).unwrap() >= 100.0);
+    }
+
+    /// The same figures decide on an idle machine and not on a busy one, measured exactly as well as sampled.
+    #[test]
+    fn times_of_a_busy_machine_decide_less() {
+        let told = |busy: bool, exact: bool| {
+            let mut advice = advice(1 << 20, 10, 57);
+            let sampled = advice.sampled.as_mut().unwrap();
+            (sampled.busy, sampled.half_widths) = (busy, vec![0.0]);
+            if exact {
+                advice.sampled = None;
+                advice.figures.spent = Spent { wall: if busy { 2_000 } else { 1_100 }, cpu: 1_000 };
+            }
+            // 6 ms a commit, where 10 are too many.
+            let mut level = ClassLevel { compress: 600_000_000, ..ClassLevel::default() };
+            level.times.count(6_000_000, 100.0);
+            advice.figures.classes[3].levels = vec![level];
+            advice.recommendation()
+        };
+        for exact in [false, true] {
+            assert_eq!(told(false, exact).verdict, Verdict::TryOnReplica, "{exact}");
+            let busy = told(true, exact);
+            assert_eq!(busy.verdict, Verdict::CantTell, "{exact}");
+            assert!(busy.reasons[0].starts_with("this machine was busy with something else"), "{busy:?}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::Advice;
 use super::estimate::{Estimator, Measured, MeasuredUnit};
 use super::plan::{Plan, Span, Spans};
 use super::sample::{Large, SMALL_CLASSES, Sampler, Store, Unit};
+use super::spent::Spent;
 use super::strata::BUCKETS;
 use super::table_walk::TableWalk;
 use crate::stats::size_class::CLASSES;
@@ -24,9 +25,6 @@ use crate::stats::size_class::CLASSES;
 /// A half-width of this fraction of the result at every level is enough. If that leaves the recommendation
 /// open, the next one is tried.
 const HALF_WIDTHS_ENOUGH: [f64; 3] = [0.0075, 0.003, 0.001];
-
-/// The machine is busy with something else if compressing takes this many times its processor time.
-const BUSY: f64 = 1.3;
 
 /// With fewer units than this, nothing can be concluded.
 const UNITS_MIN: u64 = 200;
@@ -213,10 +211,8 @@ impl Advice {
 impl Run<'_> {
     /// Whether compressing waited for the processor.
     fn was_disturbed(&self) -> bool {
-        let [wall, cpu] = [0, 1].map(|place: usize| {
-            self.spent.get(place).map_or(0, |spent| spent.load(Ordering::Relaxed)) as f64
-        });
-        wall > BUSY * cpu
+        let [wall, cpu] = &self.spent;
+        Spent { wall: wall.load(Ordering::Relaxed), cpu: cpu.load(Ordering::Relaxed) }.was_disturbed()
     }
 
     /// Measures units, in this order, until time is over or `enough` says so. Returns whether it may go on.
@@ -319,10 +315,9 @@ impl Worker {
 
     /// Runs a job; `None` if time is over first.
     fn measure(&mut self, job: &Job<'_>, run: &Run<'_>) -> Result<Option<Levels>, Error> {
-        let (began, clock) = (Instant::now(), self.clock);
-        let (levels, cpu) = clock.time(|| self.measured(job, run));
-        let wall = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        for (spent, more) in run.spent.iter().zip([wall, cpu]) {
+        let mut spent = Spent::default();
+        let levels = spent.time(self.clock, || self.measured(job, run));
+        for (spent, more) in run.spent.iter().zip([spent.wall, spent.cpu]) {
             spent.fetch_add(more, Ordering::Relaxed);
         }
         levels

@@ -8,6 +8,7 @@ use binlogz_binlog::event::{
 };
 use binlogz_binlog::row::{RowDecoder, RowImage, TableSchema};
 use binlogz_binlog::show_events::{event_type_name, write_info};
+use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventType, Result as BinlogResult};
 use binlogz_flow::Error;
 use binlogz_flow::events::{Event, EventBatch, EventList, Item, TableEvent, Tables};
@@ -49,6 +50,8 @@ struct TableText {
     /// `"name":` of each column.
     columns: Vec<Vec<u8>>,
     is_asked_for: bool,
+    /// Its place in `--table`.
+    place: Option<usize>,
 }
 
 impl<'o> Printer<'o> {
@@ -145,7 +148,7 @@ impl<'o> Printer<'o> {
         match table {
             Some(TableEvent::Rows(schema, rows)) => self.rows(event, state, schema, &rows, out, flush),
             Some(TableEvent::Map(schema)) => {
-                self.names.take(&schema, self.selection);
+                self.names.take(&schema, self.selection, state);
                 if self.names.is_asked_for {
                     self.begin_line(event, state, type_name(event.header.event_type), out);
                     self.names.push_table_map(out);
@@ -156,7 +159,7 @@ impl<'o> Printer<'o> {
             None => {
                 let start = out.len();
                 self.begin_line(event, state, type_name(event.header.event_type), out);
-                match self.fields(event, out) {
+                match self.fields(event, state, out) {
                     Ok(()) => end_line(out),
                     Err(error) => {
                         out.truncate(start);
@@ -190,9 +193,15 @@ impl<'o> Printer<'o> {
     }
 
     /// Appends the fields of an event without rows.
-    fn fields(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> BinlogResult<()> {
+    fn fields(&mut self, event: &Event<'_>, state: &mut State, out: &mut Vec<u8>) -> BinlogResult<()> {
         match event.header.event_type {
-            EventType::QUERY => push_query(out, &QueryEvent::decode(event.body)?),
+            EventType::QUERY => {
+                let query = QueryEvent::decode(event.body)?;
+                let is_asked_for = self.selection.database.as_deref() == Some(query.database);
+                state.met_mut().database |=
+                    is_asked_for && StatementKind::of(query.statement) == StatementKind::Other;
+                push_query(out, &query);
+            }
             EventType::XID => push_number(out, "xid", XidEvent::decode(event.body)?.xid),
             EventType::ROTATE => {
                 let rotate = RotateEvent::decode(event.body)?;
@@ -245,7 +254,7 @@ impl<'o> Printer<'o> {
         flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), Failed<E>> {
         let bad = |error| Failed::Event(event.error(error));
-        self.names.take(&schema, self.selection);
+        self.names.take(&schema, self.selection, state);
         if !self.names.is_asked_for {
             return Ok(());
         }
@@ -297,15 +306,25 @@ fn type_name(event_type: EventType) -> &'static str {
 }
 
 impl TableText {
-    fn take(&mut self, schema: &Arc<TableSchema>, selection: &Selection) {
-        if self.schema.as_ref().is_some_and(|last| Arc::ptr_eq(last, schema)) {
-            return;
+    /// Takes the table that a selected event concerns.
+    fn take(&mut self, schema: &Arc<TableSchema>, selection: &Selection, state: &mut State) {
+        if !self.schema.as_ref().is_some_and(|last| Arc::ptr_eq(last, schema)) {
+            self.show(schema, selection);
         }
+        let met = state.met_mut();
+        met.database |= selection.database.as_deref().is_some_and(|name| *name == *schema.database);
+        if let Some(place) = self.place.filter(|_| self.is_asked_for) {
+            met.tables.insert(place);
+        }
+    }
+
+    fn show(&mut self, schema: &Arc<TableSchema>, selection: &Selection) {
         let asked_for = |(database, table): &(Vec<u8>, Vec<u8>)| {
             **database == *schema.database && **table == *schema.table
         };
+        self.place = selection.tables.iter().position(asked_for);
         self.is_asked_for = selection.database.as_deref().is_none_or(|name| *name == *schema.database)
-            && (selection.tables.is_empty() || selection.tables.iter().any(asked_for));
+            && (selection.tables.is_empty() || self.place.is_some());
         self.table.clear();
         push_bytes_as_text(&mut self.table, "database", &schema.database);
         push_bytes_as_text(&mut self.table, "table", &schema.table);

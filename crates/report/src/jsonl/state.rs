@@ -44,6 +44,11 @@ impl State {
         self.met
     }
 
+    /// Notes a request that was met.
+    pub(super) fn met_mut(&mut self) -> &mut Met {
+        &mut self.met
+    }
+
     /// Whether nothing further is asked for.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
@@ -119,7 +124,9 @@ impl State {
             let is_in = |set: &GtidSet| gtid.is_some_and(|gtid| set.contains(gtid));
             let included = selection.include_gtids.as_ref().is_none_or(is_in);
             self.met.gtid |= included && !is_in_front;
-            self.is_filtered = !included || selection.exclude_gtids.as_ref().is_some_and(is_in);
+            let excluded = selection.exclude_gtids.as_ref().is_some_and(is_in);
+            self.met.excluded |= excluded;
+            self.is_filtered = !included || excluded;
         }
         if event_type == EventType::FORMAT_DESCRIPTION {
             return !is_in_front || positions.start == Positions::default().start;
@@ -133,10 +140,12 @@ impl State {
             return false;
         }
         self.started |= selection.start_time.is_none_or(|start| time >= start);
-        self.met.time |= self.started
-            && !matches!(event_type, EventType::PREVIOUS_GTIDS | EventType::ROTATE | EventType::STOP);
+        let is_of_the_data =
+            !matches!(event_type, EventType::PREVIOUS_GTIDS | EventType::ROTATE | EventType::STOP);
+        self.met.time |= self.started && is_of_the_data;
         let mask = if selection.server_id_mask == 0 { u32::MAX } else { selection.server_id_mask };
         let other_server = selection.server_id.is_some_and(|id| id != event.header.server_id & mask);
+        self.met.server_id |= self.started && !other_server && is_of_the_data;
         self.started && !self.is_filtered && !other_server
     }
 }

@@ -65,7 +65,7 @@ impl RowsPen {
         out: &mut Part,
     ) -> Result<(), Unprinted> {
         let shown = self.shown.show(event, &options.rewrite_db, true);
-        let shown = shown.map_err(|error| Unprinted::Damaged(event.error(error).to_string()))?;
+        let (shown, _) = shown.map_err(|error| Unprinted::Damaged(event.error(error).to_string()))?;
         push_base64_lines(&mut out.text, shown.bytes);
         Ok(out.settle()?)
     }
@@ -92,7 +92,7 @@ impl RowsPen {
             Entry::Occupied(known) if Arc::ptr_eq(known.get().schema(), &schema) => known.into_mut(),
             entry => {
                 let verbosity = if options.verbose > 1 { Verbosity::Types } else { Verbosity::Values };
-                let database = new_name(&schema.database, &options.rewrite_db).map(Vec::from);
+                let database = new_name(&schema.database, &options.rewrite_db).map(|(_, name)| name.to_vec());
                 let printer = RowsPrinter::renamed(Arc::clone(&schema), verbosity, database.as_deref());
                 entry.insert_entry(printer).into_mut()
             }

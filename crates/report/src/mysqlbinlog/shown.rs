@@ -30,20 +30,21 @@ pub(super) struct ShownBuffer {
 }
 
 impl ShownBuffer {
-    /// Shows an event. `emit`: checksum and bytes are needed.
+    /// Shows an event; returns the place of the renaming rule that applied too. `emit`: checksum and bytes are needed.
     #[inline]
     pub(super) fn show<'a>(
         &'a mut self,
         event: &Event<'a>,
         renames: &[(Vec<u8>, Vec<u8>)],
         emit: bool,
-    ) -> Result<Shown<'a>> {
+    ) -> Result<(Shown<'a>, Option<usize>)> {
         let algorithm = event.log.context.framing.checksum();
         let event_type = event.header.event_type;
         let renamed = match renames.is_empty() {
             true => None,
             false => renamed_body(event_type, event.body, event.log.lengths.of(event_type), renames)?,
         };
+        let (rule, renamed) = renamed.unzip();
         let position = match event.position.inside {
             None => event.position.offset,
             Some(inside) => inside.end_log_pos.into(),
@@ -58,7 +59,7 @@ impl ShownBuffer {
             inside_payload: event.is_inside_payload(),
         };
         if !shown.inside_payload && renamed.is_none() || !emit && renamed.is_none() {
-            return Ok(shown);
+            return Ok((shown, rule));
         }
         let frame = event.frame.map_or(&[][..], |frame| frame.without_checksum());
         self.bytes.clear();
@@ -69,7 +70,7 @@ impl ShownBuffer {
         shown.header = EventHeader::decode(&self.bytes)?;
         let end = self.bytes.len() - algorithm.size();
         shown.body = self.bytes.get(HEADER_SIZE..end).unwrap_or_default();
-        Ok(shown)
+        Ok((shown, rule))
     }
 }
 

@@ -158,7 +158,7 @@ impl State {
 
     /// What was asked for and found so far.
     pub fn met(&self) -> Met {
-        self.met
+        Met { entries: self.entries, ..self.met }
     }
 
     /// Takes the warnings for stderr.

@@ -9,13 +9,15 @@
 //! client  command … we answer with ok, refuse or rows; a dump takes over the connection
 //! ```
 //!
-//! Compressed packets are not offered; TLS is the caller's to offer. The caller decides what commands mean.
+//! TLS is the caller's to offer. Compressed packets are offered: after the OK that lets a client in, the caller compresses what
+//! goes out and expands what comes in ([`ReplicaSession::begin_compression`]). The caller decides what commands mean.
 
 use binlogz_binlog::put::Put;
 
 use crate::auth::{AUTH_MORE_DATA, AuthPlugin, AuthSwitch, Password, scramble, server};
 use crate::capabilities::Capabilities;
 use crate::command::Command;
+use crate::compressed::{Compression, CompressionChoice};
 use crate::dump_request::DumpRequest;
 use crate::error::{Error, Result, ServerError, While};
 use crate::greeting::{Greeting, NONCE_SIZE};
@@ -47,12 +49,14 @@ pub const COMMAND_SIZE_MAX: usize = 64 << 20;
 const CAPABILITIES: Capabilities = Capabilities(
     Capabilities::LONG_PASSWORD.0
         | Capabilities::CONNECT_WITH_DB.0
+        | Capabilities::COMPRESS.0
         | Capabilities::PROTOCOL_41.0
         | Capabilities::TRANSACTIONS.0
         | Capabilities::SECURE_CONNECTION.0
         | Capabilities::PLUGIN_AUTH.0
         | Capabilities::CONNECT_ATTRS.0
-        | Capabilities::PLUGIN_AUTH_LENENC_DATA.0,
+        | Capabilities::PLUGIN_AUTH_LENENC_DATA.0
+        | Capabilities::ZSTD_COMPRESSION.0,
 );
 
 /// An account that may log in.
@@ -157,6 +161,8 @@ pub struct ReplicaSession {
     /// What the client said at login: its default database, and the number of its collation.
     database: Option<String>,
     collation: u8,
+    /// What the client said at login that packets are to be compressed with.
+    compression: Option<Compression>,
     /// Status flags of all answers.
     status: u16,
     /// The last command's message, if it is to be kept.
@@ -206,6 +212,7 @@ impl ReplicaSession {
             stored_password: None,
             database: None,
             collation: COLLATION,
+            compression: None,
             status: STATUS_AUTOCOMMIT,
             command: None,
             command_size_max: COMMAND_SIZE_MAX,
@@ -235,6 +242,13 @@ impl ReplicaSession {
     /// The number of the collation that the client named at login.
     pub fn collation(&self) -> u8 {
         self.collation
+    }
+
+    /// What the connection is to be compressed with, once the client has its OK.
+    pub fn begin_compression(&mut self) -> Option<Compression> {
+        let compression = self.compression?;
+        self.packets.ignore_sequence();
+        Some(compression)
     }
 
     /// Keeps each command's message from now on, for [`ReplicaSession::take_command`].
@@ -303,6 +317,17 @@ impl ReplicaSession {
                     response.attributes.iter().map(|(name, value)| (text(name), text(value))).collect();
                 self.database = response.database.filter(|name| !name.is_empty()).map(text);
                 self.collation = response.head.collation;
+                // As the server: zlib before zstd.
+                self.compression = match response.zstd_level {
+                    _ if has(Capabilities::COMPRESS) => Some(Compression::Zlib),
+                    Some(level) => Some(Compression::Zstd {
+                        level: match level {
+                            1..=CompressionChoice::ZSTD_LEVEL_MAX => level,
+                            _ => CompressionChoice::default().zstd_level,
+                        },
+                    }),
+                    None => None,
+                };
                 let named = response.plugin.and_then(AuthPlugin::from_name);
                 let plugin = match named {
                     Some(AuthPlugin::NativePassword) | None if self.options.native_password => {

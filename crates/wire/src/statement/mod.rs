@@ -148,6 +148,21 @@ pub fn mentions(text: &str, words: &[&str]) -> bool {
     })
 }
 
+/// Whether one of these system variables, in lower case, is in a statement. So is one that can't be taken apart.
+pub fn mentions_variable(text: &str, names: &[&str]) -> bool {
+    let Some(tokens) = tokens(text) else { return mentions(text, names) };
+    let mut parser = Parser { text, tokens: &tokens };
+    while let Some((first, rest)) = parser.tokens.split_first() {
+        parser.tokens = rest;
+        if first.token == Token::SystemMark
+            && parser.system_variable().is_some_and(|(_, name)| names.contains(&name.as_str()))
+        {
+            return true;
+        }
+    }
+    false
+}
+
 /// A statement's first word, in capitals.
 pub fn first_word(text: &str) -> Option<String> {
     let tokens = tokens(text)?;

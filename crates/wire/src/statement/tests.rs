@@ -167,6 +167,16 @@ fn what_a_statement_is_about_is_seen_without_its_grammar() {
         assert!(mentions(text, &words), "{text}");
     }
     assert!(!mentions("SELECT 1 /* gtid_executed */ FROM log_status_of_mine", &words));
+    for text in
+        ["SELECT 1, @@`Gtid_Executed`", "SELECT @@global . GTID_EXECUTED", "SELECT @@gtid_executed 'open"]
+    {
+        assert!(mentions_variable(text, &words), "{text}");
+    }
+    for text in
+        ["SELECT @gtid_executed, @@version", "SHOW CREATE TABLE gtid_executed", "SELECT @@", "@@global."]
+    {
+        assert!(!mentions_variable(text, &words), "{text}");
+    }
     assert_eq!(first_word(" /* why */ kill 7").as_deref(), Some("KILL"));
     assert_eq!(first_word("7"), None);
 }

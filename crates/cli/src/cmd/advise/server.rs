@@ -74,6 +74,10 @@ pub(super) fn last_logs(
             rate_max,
         });
     }
+    if let Some(count) = count.filter(|count| count.get() > logs.len()) {
+        let there = logs.len();
+        warn(&format!("--last {count}: {} has {there} logs, all of which are read", connect.server()));
+    }
     let count = count.map_or_else(|| enough(logs.iter().map(|log| log.size)), NonZeroUsize::get);
     let logs = logs.split_off(logs.len().saturating_sub(count));
     if !replicates {

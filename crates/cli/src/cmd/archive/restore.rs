@@ -11,6 +11,7 @@ use binlogz_archive::storage::Storage;
 use binlogz_archive::{Error, restore};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_figures::grouped;
+use binlogz_report::met::Unmet;
 use clap::Args;
 
 use super::{failure, json, open, print};
@@ -106,14 +107,14 @@ impl Chosen {
                 && self.stop_datetime.is_none_or(|stop| first < stop)
         };
         if let Some(stop) = self.stop_before_gtid.filter(|stop| !there.contains(stop)) {
-            return Ok(Some(format!("--stop-before-gtid {stop}: this transaction is not there")));
+            return Ok(Some(Unmet::stop_before_gtid(&stop).line));
         }
         if !files.is_empty() && !files.iter().any(is_of_times) {
-            return Ok(Some("no transaction is of these times".to_owned()));
+            return Ok(Some(Unmet::times("transaction").line));
         }
         let Some(mut absent) = self.gtids.clone() else { return Ok(None) };
         if absent.is_disjoint(&there) {
-            return Ok(Some(format!("--gtids {}: none of these transactions is there", one_line(&absent))));
+            return Ok(Some(Unmet::gtids(&absent).line));
         }
         absent.subtract(&there);
         if !absent.is_empty() {

@@ -69,7 +69,7 @@ pub(super) fn run(options: &Options) -> Result<u8> {
             break;
         }
     }
-    let unmet = run.met.unmet(&selection, options.stop_position, ended);
+    let unmet = run.met.unmet(&selection, &[], options.stop_position, ended);
     Ok(if unmet::tell(options, &unmet) { FAILED } else { 0 })
 }
 
@@ -166,7 +166,8 @@ impl Run<'_> {
                 let Some(Printed { lines, last, flow: batch_flow, failed, met: batch_met }) = printed else {
                     return Ok(ControlFlow::Break(()));
                 };
-                (flow, met) = (batch_flow, batch_met);
+                flow = batch_flow;
+                met = with_names_of(met, batch_met);
                 // First print what could be printed, whatever happened after it.
                 match lines.end(last, !failed) {
                     Ok(()) if flow == Flow::GoesOn => Ok(ControlFlow::Continue(())),
@@ -186,8 +187,9 @@ impl Run<'_> {
             warn_cut(&name, cut, "");
         }
         self.passed = summary.state;
+        // Tables and servers are looked at where lines are made, not where the state is passed on.
         self.met = match &self.passed {
-            Some(passed) => passed.state.met(),
+            Some(passed) => with_names_of(met, passed.state.met()),
             None => met,
         };
         Ok(flow)
@@ -253,6 +255,13 @@ impl From<FlowError> for Stopped {
     fn from(error: FlowError) -> Self {
         Stopped::Log(error)
     }
+}
+
+/// What a later state met, and the names that were met before.
+fn with_names_of(before: Met, later: Met) -> Met {
+    let mut met = later;
+    met.add_names(before);
+    met
 }
 
 fn open_keyring(path: &Path) -> Result<Keyring> {

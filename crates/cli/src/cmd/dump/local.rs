@@ -82,7 +82,8 @@ pub(super) fn dump(options: &Options) -> Result<u8> {
         }
     }
     if !run.failed {
-        let unmet = state.met().unmet(&print.selection, options.stop_position, state.stopped().is_some());
+        let ended = state.stopped().is_some();
+        let unmet = state.met().unmet(&print.selection, &print.rewrite_db, options.stop_position, ended);
         run.failed = unmet::tell(options, &unmet);
     }
     if let Some(warning) = warnings_at_end(&state) {

@@ -105,7 +105,7 @@ fn dump(options: &Options) -> Result<u8> {
         return Ok(FAILED);
     }
     match options {
-        options if options.raw => raw::run(options).map(|()| 0),
+        options if options.raw => raw::run(options),
         options if options.format == Format::Jsonl => jsonl::run(options),
         options => local::dump(options),
     }

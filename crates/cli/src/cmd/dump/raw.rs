@@ -13,25 +13,35 @@ use std::path::{Path, PathBuf};
 
 use binlogz_binlog::MAGIC;
 use binlogz_payload::Error as PayloadError;
+use binlogz_report::met::Met;
 use binlogz_report::mysqlbinlog::Renamer;
 use binlogz_source::{ConnectOptions, RemoteFile, RemoteFiles};
 
 use super::options::Options;
-use super::remote;
+use super::{FAILED, remote, unmet};
 use crate::failure::{Failure, Result};
 use crate::output::create_printed;
 
 /// Bytes that are written at a time: small events cost no system call each.
 const WRITE_SIZE: usize = 1 << 20;
 
-/// Copies the logs that were asked for.
-pub(super) fn run(options: &Options) -> Result<()> {
+/// Copies the logs that were asked for; the exit code.
+pub(super) fn run(options: &Options) -> Result<u8> {
     let connect = remote::connect(options)?;
+    let mut met = Met::default();
     let mut logs = options.logs.iter().enumerate();
-    logs.try_for_each(|(number, log)| copy_log(options, &connect, log, number))
+    logs.try_for_each(|(number, log)| copy_log(options, &connect, log, number, &mut met))?;
+    let unmet = met.unmet_renames(&renames(options));
+    Ok(if unmet::tell(options, &unmet) { FAILED } else { 0 })
 }
 
-fn copy_log(options: &Options, connect: &ConnectOptions, log: &Path, number: usize) -> Result<()> {
+fn copy_log(
+    options: &Options,
+    connect: &ConnectOptions,
+    log: &Path,
+    number: usize,
+    met: &mut Met,
+) -> Result<()> {
     let dump = remote::dump_options(options, log, number);
     let mut files = RemoteFiles::open(connect, dump).map_err(|error| remote::failure(&error, false))?;
     loop {
@@ -39,7 +49,7 @@ fn copy_log(options: &Options, connect: &ConnectOptions, log: &Path, number: usi
         let path = path(options.result_file.as_deref(), &name)?;
         let Some(mut file) = files.current_file() else { return Ok(()) };
         let renamer = renamer(options)?;
-        RawFile::create(path, renamer)?.copy(&mut file)?;
+        met.add_names(RawFile::create(path, renamer)?.copy(&mut file)?);
     }
 }
 
@@ -68,13 +78,17 @@ struct RawFile {
     renamer: Option<Renamer>,
 }
 
+/// Old and new names of databases.
+fn renames(options: &Options) -> Vec<(Vec<u8>, Vec<u8>)> {
+    options.rewrite_db.iter().map(|rule| (rule.from.clone(), rule.to.clone())).collect()
+}
+
 /// What renames databases, if some are to be renamed.
 fn renamer(options: &Options) -> Result<Option<Renamer>> {
     if options.rewrite_db.is_empty() {
         return Ok(None);
     }
-    let renames = options.rewrite_db.iter().map(|rule| (rule.from.clone(), rule.to.clone())).collect();
-    Renamer::new(renames).map(Some).map_err(|error| Failure::Line(error.to_string()))
+    Renamer::new(renames(options)).map(Some).map_err(|error| Failure::Line(error.to_string()))
 }
 
 impl RawFile {
@@ -87,10 +101,12 @@ impl RawFile {
         Ok(RawFile { path, file, written: 0, whole: 0, received: 0, event_begin: 0, renamer })
     }
 
-    fn copy(mut self, from: &mut RemoteFile<'_>) -> Result<()> {
+    /// Copies what comes; returns which names occurred.
+    fn copy(mut self, from: &mut RemoteFile<'_>) -> Result<Met> {
         let copied = self.copy_pieces(from);
         let finished = self.finish();
-        copied.and(finished)
+        copied.and(finished)?;
+        Ok(self.renamer.map(|renamer| renamer.met()).unwrap_or_default())
     }
 
     fn copy_pieces(&mut self, from: &mut RemoteFile<'_>) -> Result<()> {

@@ -1,15 +1,15 @@
-//! Requests that the logs don't satisfy: a GTID that is not there, a position beyond the end. If a log can be
-//! examined first, that ends the run before anything is printed; otherwise the exit code tells.
+//! Requests that the logs don't satisfy: a GTID that is not there, a position beyond the end, a table that never
+//! occurs. What can be looked for first ends the run before anything is printed; otherwise the exit code tells.
 //!
 //! mysqlbinlog prints what there is and exits with 0. When called by mysqlbinlog's name, `dump` does the same
-//! and says so on stderr; `--stop-before-gtid` is not an option of mysqlbinlog's.
+//! and says so on stderr, except for options that mysqlbinlog does not have. The rule is [`binlogz_report::met`]'s.
 
 use std::ffi::OsStr;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_encryption::Keyring;
 use binlogz_flow::Input;
-use binlogz_report::met::Unmet;
+use binlogz_report::met::{Unmet, UnmetKind};
 
 use super::options::{Options, POSITION_MIN};
 use super::tell_line;
@@ -18,8 +18,12 @@ use crate::archived;
 /// Reports requests that were not met. Returns whether the exit code must say so.
 pub(super) fn tell(options: &Options, unmet: &[Unmet]) -> bool {
     let mut failed = false;
-    for Unmet { line, is_our_own } in unmet {
-        let fails = *is_our_own || !options.called_mysqlbinlog;
+    for Unmet { line, kind } in unmet {
+        let fails = match kind {
+            UnmetKind::Mysqlbinlogs => !options.called_mysqlbinlog,
+            UnmetKind::OurOwn => true,
+            UnmetKind::Partial => false,
+        };
         tell_line(if fails { "ERROR" } else { "WARNING" }, line);
         failed |= fails;
     }

@@ -2,6 +2,7 @@
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_recover::{Condition, Operation, Range, Selection};
+use binlogz_report::met::Unmet;
 use clap::{Args, ValueEnum};
 
 use super::WHOLE_LOG;
@@ -80,6 +81,16 @@ impl ChooseArgs {
             start: self.start_position.filter(|_| number == 0).unwrap_or(WHOLE_LOG.start),
             stop: self.stop_position.filter(|_| number + 1 == count).unwrap_or(WHOLE_LOG.stop),
         }
+    }
+}
+
+impl ChooseArgs {
+    /// The offsets that lie after the end of the `number`th of the logs.
+    pub(super) fn unmet_positions(&self, (number, count): (usize, usize), end: u64) -> Vec<Unmet> {
+        let Range { start, stop } = self.range(number, count);
+        let start = (start > end).then(|| Unmet::start_position(start, end));
+        let stop = (stop > end && stop != WHOLE_LOG.stop).then(|| Unmet::stop_position(stop, end));
+        start.into_iter().chain(stop).collect()
     }
 }
 

@@ -8,12 +8,13 @@ mod schema;
 use std::num::NonZeroUsize;
 
 use binlogz_recover::{Direction, Error, Form, Range, Script, Selection, Summary};
+use binlogz_report::met::Unmet;
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
 use super::workers;
 use crate::Exit;
-use crate::failure::{Failure, Result, warn, warn_cut};
+use crate::failure::{Failure, Result, complain, warn, warn_cut};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::mariadb;
@@ -28,8 +29,8 @@ use schema::SchemaArg;
 /// Write the SQL that takes row changes back
 ///
 /// Reads binary logs, finds the rows that were changed, and writes for each the statement that restores it, the last change
-/// first. Nothing is applied: the output is for you to read, and then for the mysql client. What can't be undone (DDL, rows
-/// of which the log lacks columns) is named in the output, and the exit code is 1.
+/// first. The output is for you to read, and then for the mysql client; with --apply it goes to a server. What can't be
+/// undone (DDL, rows of which the log lacks columns) is named in the output, and the exit code is 1.
 #[derive(Debug, Args)]
 #[command(after_help = UNDO_EXAMPLES, disable_help_flag = true)]
 pub(crate) struct Undo {
@@ -50,6 +51,7 @@ pub(crate) struct Redo {
 const UNDO_EXAMPLES: &str = "Examples:
   binlogz undo --table shop.orders --operation delete --schema shop.sql binlog.000042 > undo.sql
   binlogz undo --gtids 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 binlog.000042 | less
+  binlogz undo --table shop.orders --apply db1:3306 --execute --journal undo.journal binlog.000042
   binlogz undo --start-datetime '2026-11-22 23:10' --where 'before.status = \"paid\" AND id < 100' binlog.0000*
 
 Column names come from the log (binlog_row_metadata=FULL) or from --schema: mysqldump --no-data --databases shop > shop.sql
@@ -130,6 +132,7 @@ impl ScriptArgs {
         let keyring = self.keyring.open()?;
         let mut script = Script::new(&selection, schema.as_ref(), (direction, form), self.across_ddl);
         let count = self.files.len();
+        let (mut unmet, mut has_ended) = (Vec::new(), false);
         for (number, log) in self.files.iter().enumerate() {
             let input = log.open(keyring.as_ref())?;
             mariadb::warn_of(log);
@@ -143,13 +146,28 @@ impl ScriptArgs {
                 warn_cut(log, cut, "; they are left out");
             }
             if !goes_on {
+                has_ended = true;
                 break;
             }
+            unmet.extend(self.choose.unmet_positions((number, count), summary.bytes_read));
         }
+        if let Some(gtid) = selection.stop_before_gtid.filter(|_| !has_ended) {
+            unmet.push(Unmet::stop_before_gtid(&gtid));
+        }
+        if !unmet.is_empty() {
+            unmet.iter().for_each(|unmet| complain(&unmet.line));
+            return Ok(Exit::Negative);
+        }
+        let tables = selection.tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
+        let without_rows = Unmet::tables(tables, |place| script.has_met_table(place));
         if let Some(connect) = server {
+            without_rows.iter().for_each(|unmet| warn(&unmet.line));
             return self.apply.run(script, &connect, &selection, direction);
         }
         let summary = output.write(script)?;
+        if summary.statements > 0 {
+            without_rows.iter().for_each(|unmet| warn(&unmet.line));
+        }
         Ok(tell(&summary, &selection, direction))
     }
 }

@@ -95,18 +95,18 @@ impl Client {
     pub(crate) fn command(self) -> Result<Command> {
         match self {
             Client::MysqlReplication => python("mysql_replication.py"),
-            Client::JavaConnector => Ok(Command::new(built("compat-java")?.join("bin/connector"))),
-            Client::Debezium => Ok(Command::new(built("compat-debezium")?.join("bin/follow"))),
+            Client::JavaConnector => Ok(Command::new(got("compat-java")?.join("bin/connector"))),
+            Client::Debezium => Ok(Command::new(got("compat-debezium")?.join("bin/follow"))),
             Client::Canal { parallel } => {
-                let mut command = Command::new(built("compat-canal")?.join("bin/parser"));
+                let mut command = Command::new(got("compat-canal")?.join("bin/parser"));
                 if !parallel {
                     command.env("SERIAL", "1");
                 }
                 Ok(command)
             }
-            Client::MysqlAsync => Ok(Command::new(built("compat-rust")?.join("bin/compat-rust"))),
+            Client::MysqlAsync => Ok(Command::new(got("compat-rust")?.join("bin/compat-rust"))),
             Client::GoMysql { canal } => {
-                let mut command = Command::new(built("compat-go")?.join("bin/compat"));
+                let mut command = Command::new(got("compat-go")?.join("bin/compat"));
                 command.env("AS", if canal { "canal" } else { "syncer" });
                 Ok(command)
             }
@@ -129,8 +129,8 @@ pub(crate) fn python(program: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Where `scripts/get-tool.sh` has built a client of `scripts/compat/clients`.
-pub(crate) fn built(tool: &str) -> Result<PathBuf> {
+/// Where `scripts/get-tool.sh` has put a client: one of Debian's, or one that it built from `scripts/compat/clients`.
+pub(crate) fn got(tool: &str) -> Result<PathBuf> {
     let mut script = Command::new("bash");
     let output = script.args([&format!("{ROOT}/scripts/get-tool.sh"), tool]).output();
     let output = output.map_err(|error| Error::Unavailable(format!("bash: {error}")))?;

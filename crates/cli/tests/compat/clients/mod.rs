@@ -33,7 +33,7 @@ const IN_ONE_FORM: [&str; 3] =
 
 /// The source itself, and a relay that expands, without and with `forward_sql`.
 fn in_one_form(source: &MysqlSandbox, relays: &Relays) -> [Followed; 3] {
-    let Relays { usual, forwarding } = relays;
+    let Relays { usual, forwarding, .. } = relays;
     [
         Followed::source(source),
         Followed::of("uncompressed", usual),
@@ -135,7 +135,7 @@ fn wanted() -> Vec<(Client, By)> {
     clients.flat_map(|client| client.ways().iter().map(move |by| (client, *by))).collect()
 }
 
-pub(crate) fn table(source: &MysqlSandbox, relays: &Relays) -> Table {
+pub(crate) fn table(source: &MysqlSandbox, relays: &mut Relays) -> Table {
     let mut table = Table::new(
         "Change-data-capture clients",
         "Each row's columns are compared with the source's. The client is killed while rows come, and begun again where it was after more was \
@@ -151,7 +151,7 @@ pub(crate) fn table(source: &MysqlSandbox, relays: &Relays) -> Table {
 }
 
 /// The same, with what the relay does not answer passed to the source, in each form.
-pub(crate) fn table_of_forwarding(source: &MysqlSandbox, relays: &Relays) -> Table {
+pub(crate) fn table_of_forwarding(source: &MysqlSandbox, relays: &mut Relays) -> Table {
     let mut table = Table::new(
         "The same with `forward_sql`",
         "The relay passes what it does not answer to the source. Else as above.",
@@ -170,7 +170,7 @@ fn name_of_row(client: Client, by: By) -> String {
 }
 
 /// The same over TLS, in one form.
-pub(crate) fn table_of_tls(source: &MysqlSandbox, relays: &Relays) -> Table {
+pub(crate) fn table_of_tls(source: &MysqlSandbox, relays: &mut Relays) -> Table {
     let mut table = Table::new(
         "The same over TLS",
         "The connection is encrypted, or the client refuses; it does not look at the certificate.",

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! client PORT USER PASSWORD
+//! version VERSION      of a client that is whatever Debian has
 //! done STEP
 //! failed STEP: ERROR
 //! ```
@@ -10,7 +11,7 @@ use std::process::Command;
 
 use binlogz_testkit::{MysqlSandbox, Result, Tool};
 
-use super::client::{FOLDER, built, python};
+use super::client::{FOLDER, got, python};
 use super::{IN_ONE_FORM, in_one_form};
 use crate::Relays;
 use crate::replicas::Followed;
@@ -19,42 +20,56 @@ use crate::table::{Table, Verdict};
 /// A client's name, and how it is run.
 type Client = (&'static str, fn() -> Result<Command>);
 
-const CLIENTS: [Client; 3] = [
-    ("Connector/J 9.4.0 (Java)", || Ok(Command::new(built("compat-java")?.join("bin/jdbc")))),
+const CLIENTS: [Client; 4] = [
+    ("Connector/J 9.4.0 (Java)", || Ok(Command::new(got("compat-java")?.join("bin/jdbc")))),
     ("PyMySQL (Python)", || python("pymysql_plain.py")),
     ("mysqladmin 9.7.4", || {
         let mut command = Command::new(format!("{FOLDER}/mysqladmin.sh"));
         command.env("MYSQLADMIN", Tool::Mysql.find()?.command("mysqladmin").get_program());
         Ok(command)
     }),
+    ("mysqld_exporter (Go)", || {
+        let mut command = Command::new(format!("{FOLDER}/mysqld_exporter.sh"));
+        command.env("MYSQLD_EXPORTER", got("mysqld-exporter")?.join("bin/mysqld_exporter"));
+        Ok(command)
+    }),
 ];
 
-fn verdict((_, command): Client, followed: Followed) -> Result<Verdict> {
+/// How a client fares, and the version that it tells.
+fn verdict((_, command): Client, followed: Followed) -> Result<(Verdict, Option<String>)> {
     let mut command = command()?;
     command.args([&followed.port.to_string(), followed.user, followed.password]);
     let output = command.output().unwrap();
     let [printed, complaint] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     let failed: Vec<_> = printed.lines().filter_map(|line| line.strip_prefix("failed ")).collect();
-    Ok(match failed.split_first() {
+    let version = printed.lines().find_map(|line| line.strip_prefix("version ")).map(str::to_owned);
+    let verdict = match failed.split_first() {
         None if printed.contains("done ") && output.status.success() => Verdict::Works,
         None => Verdict::Stops(complaint.lines().last().unwrap_or("it ends without a word").to_owned()),
         Some((first, [])) => Verdict::Stops((*first).to_owned()),
         Some((first, others)) => Verdict::Stops(format!("{first}; {} other steps", others.len())),
-    })
+    };
+    Ok((verdict, version))
 }
 
-pub(crate) fn table(source: &MysqlSandbox, relays: &Relays) -> Table {
+pub(crate) fn table(source: &MysqlSandbox, relays: &mut Relays) -> Table {
     let mut table = Table::new(
         "Clients that ask in SQL",
         "What programs do when they connect: settings, statuses, transactions without content, a database, its columns, a \
-         prepared statement. mysqld_exporter was not tried: the Go module proxy answers 403 for it.",
+         prepared statement; metrics.",
         IN_ONE_FORM.map(str::to_owned).into(),
     );
     for client in CLIENTS {
-        let cells = in_one_form(source, relays).map(|followed| {
-            verdict(client, followed).unwrap_or_else(|error| Verdict::NotTried(error.to_string()))
+        let mut name = client.0.to_owned();
+        let cells = in_one_form(source, relays).map(|followed| match verdict(client, followed) {
+            Ok((verdict, None)) => verdict,
+            Ok((verdict, Some(version))) => {
+                name = client.0.replacen(' ', &format!(" {version} "), 1);
+                verdict
+            }
+            Err(error) => Verdict::NotTried(error.to_string()),
         });
-        table.row(client.0, cells.into());
+        table.row(name, cells.into());
     }
     table
 }

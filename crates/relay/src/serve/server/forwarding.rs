@@ -2,8 +2,8 @@
 
 use binlogz_wire::ServerError;
 use binlogz_wire::command::{
-    FIELD_LIST, RESET_CONNECTION, STATEMENT_CLOSE, STATEMENT_EXECUTE, STATEMENT_FETCH, STATEMENT_LONG_DATA,
-    STATEMENT_RESET,
+    FIELD_LIST, PROCESS_INFO, REFRESH, RESET_CONNECTION, STATEMENT_CLOSE, STATEMENT_EXECUTE, STATEMENT_FETCH,
+    STATEMENT_LONG_DATA, STATEMENT_RESET,
 };
 use binlogz_wire::session::{ReplicaSession, Request};
 use binlogz_wire::statement::Statement;
@@ -61,7 +61,7 @@ impl Client<'_> {
                     Ok(Outcome::Answered)
                 }
             },
-            Request::Other(FIELD_LIST) => self.send(upstream, parts, &command),
+            Request::Other(FIELD_LIST | REFRESH | PROCESS_INFO) => self.send(upstream, parts, &command),
             Request::Other(
                 STATEMENT_EXECUTE | STATEMENT_FETCH | STATEMENT_RESET | STATEMENT_CLOSE | STATEMENT_LONG_DATA,
             ) if is_open => self.send(upstream, parts, &command),

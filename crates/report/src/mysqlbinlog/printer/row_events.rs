@@ -125,11 +125,17 @@ impl Run<'_> {
         selection.database.is_some() || !selection.tables.is_empty()
     }
 
-    pub(super) fn is_ignored(&self, map: &TableMapEvent<'_>) -> bool {
+    pub(super) fn is_ignored(&mut self, map: &TableMapEvent<'_>) -> bool {
         let tables = &self.options.selection.tables;
-        self.is_other_database(map.database)
-            || !tables.is_empty()
-                && !tables.iter().any(|(database, table)| database == map.database && table == map.table)
+        if self.is_other_database(map.database) {
+            return true;
+        }
+        let is_it = |(database, table): &(Vec<u8>, Vec<u8>)| database == map.database && table == map.table;
+        let place = tables.iter().position(is_it);
+        if let Some(place) = place {
+            self.state.met.tables.insert(place);
+        }
+        !tables.is_empty() && place.is_none()
     }
 
     pub(super) fn table_map(

@@ -108,7 +108,10 @@ impl Run<'_> {
     pub(super) fn event(&mut self, event: &Event<'_>) -> io::Result<()> {
         let mut buffer = std::mem::take(&mut self.pen.shown);
         let ended = match buffer.show(event, &self.options.rewrite_db, self.emit) {
-            Ok(mut shown) => {
+            Ok((mut shown, rule)) => {
+                if let Some(rule) = rule {
+                    self.state.met.renames.insert(rule);
+                }
                 self.place(&mut shown);
                 self.shown_event(&shown, Some(event))
             }
@@ -191,6 +194,7 @@ impl Run<'_> {
             if event_type != EventType::ROTATE && other_server {
                 return Ok(Next::Go);
             }
+            self.state.met.server_id |= !other_server && is_of_the_data(event_type);
         }
         let is_at_stop = !shown.inside_payload && shown.position >= self.positions.stop;
         if !shown.inside_payload && !is_at_stop {
@@ -199,10 +203,7 @@ impl Run<'_> {
         if selection.stop_time.is_some_and(|stop| time >= stop) || is_at_stop {
             return Ok(Next::Stop);
         }
-        self.state.met.time |= !matches!(
-            event_type,
-            EventType::FORMAT_DESCRIPTION | EventType::PREVIOUS_GTIDS | EventType::ROTATE | EventType::STOP
-        );
+        self.state.met.time |= is_of_the_data(event_type);
         if event_type == EventType::PREVIOUS_GTIDS && self.state.met.previous_gtids(shown.body, selection) {
             return Ok(Next::Stop);
         }
@@ -244,6 +245,7 @@ impl Run<'_> {
                 let included = selection.include_gtids.as_ref().is_none_or(is_in);
                 self.state.met.gtid |= included;
                 let excluded = selection.exclude_gtids.as_ref().is_some_and(is_in);
+                self.state.met.excluded |= excluded;
                 self.state.filtered_by_gtid = !included || excluded;
                 self.state.filtered_by_gtid || self.options.skip_gtids
             }
@@ -311,9 +313,20 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn is_other_database(&self, database: &[u8]) -> bool {
-        self.options.selection.database.as_deref().is_some_and(|wanted| wanted != database)
+    /// Whether `--database` is another one.
+    pub(super) fn is_other_database(&mut self, database: &[u8]) -> bool {
+        let Some(wanted) = &self.options.selection.database else { return false };
+        self.state.met.database |= wanted == database;
+        wanted != database
     }
+}
+
+/// Whether events of a type are what a log is kept for: the others say where files begin and end.
+fn is_of_the_data(event_type: EventType) -> bool {
+    !matches!(
+        event_type,
+        EventType::FORMAT_DESCRIPTION | EventType::PREVIOUS_GTIDS | EventType::ROTATE | EventType::STOP
+    )
 }
 
 #[cold]

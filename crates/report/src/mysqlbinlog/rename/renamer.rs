@@ -24,6 +24,7 @@ use binlogz_binlog::{
 use binlogz_payload::{CompressionLevel, Compressor, Error, Expander, PayloadStream, Spool, SpoolMemory};
 
 use super::{names_database, renamed_body};
+use crate::met::{Met, Places};
 
 /// Bytes of held events in memory; the rest goes to a temporary file.
 const MEMORY_SIZE: usize = 8 << 20;
@@ -43,6 +44,7 @@ pub struct Renamer {
     codecs: Codecs,
     memory: SpoolMemory,
     event: Received,
+    met: Met,
 }
 
 /// The state of the current event.
@@ -77,7 +79,13 @@ impl Renamer {
             codecs: Codecs { expander: Expander::new()?, compressor },
             memory: SpoolMemory::new(MEMORY_SIZE),
             event: Received::Header(Vec::new()),
+            met: Met::default(),
         })
+    }
+
+    /// Which rules applied so far.
+    pub fn met(&self) -> Met {
+        self.met
     }
 
     /// Takes the next bytes of an event, and writes the result once it is known.
@@ -175,6 +183,7 @@ impl Renamer {
             parser.push(stage.get(..count).unwrap_or_default(), &mut looker)?;
         }
         parser.finish()?;
+        self.met.renames.union(looker.inside.applied);
         Ok(looker.made)
     }
 
@@ -268,7 +277,8 @@ impl EventVisitor for Looker<'_> {
         let Some(payload) = &self.payload else {
             let EventHeader { event_type, .. } = self.header;
             let length = self.lengths.of(event_type);
-            if let Some(body) = renamed_body(event_type, &self.body, length, self.renames)? {
+            if let Some((rule, body)) = renamed_body(event_type, &self.body, length, self.renames)? {
+                self.inside.applied.insert(rule);
                 made.append(&body)?;
                 self.made = Some(std::mem::replace(made, Spool::on_disk()));
             }
@@ -303,6 +313,8 @@ struct Inside<'a> {
     is_begun: bool,
     is_compressed: bool,
     is_renamed: bool,
+    /// The rules that applied.
+    applied: Places,
     /// Their bytes, or those they are compressed to.
     made: Spool,
     /// Bytes of the events.
@@ -320,6 +332,7 @@ impl<'a> Inside<'a> {
             is_begun: false,
             is_compressed: false,
             is_renamed: false,
+            applied: Places::default(),
             made: Spool::new(memory, Vec::new()),
             size: 0,
             held: None,
@@ -367,8 +380,14 @@ impl EventVisitor<StoredChecksum> for Compressing<'_, '_> {
         let Some((header, body)) = self.inside.held.take() else { return Ok(()) };
         let length = self.inside.lengths.of(header.event_type);
         let renamed = renamed_body(header.event_type, &body, length, self.inside.renames)?;
-        self.inside.is_renamed |= renamed.is_some();
-        let body = renamed.unwrap_or(body);
+        let body = match renamed {
+            Some((rule, body)) => {
+                self.inside.applied.insert(rule);
+                self.inside.is_renamed = true;
+                body
+            }
+            None => body,
+        };
         let event_size = (HEADER_SIZE + body.len()) as u32;
         self.put(&EventHeader { event_size, ..header }.encode())?;
         self.put(&body)

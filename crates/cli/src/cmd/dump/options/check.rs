@@ -3,7 +3,7 @@
 use binlogz_binlog::gtid::GtidSet;
 
 use super::getopt::{Getopt, Stop};
-use super::{Options, RemoteSource};
+use super::{Format, Options, RemoteSource};
 
 /// The largest position that a dump by position can ask for.
 const REMOTE_POSITION_MAX: u64 = u32::MAX as u64;
@@ -74,6 +74,9 @@ fn check_raw(options: &Options, told: &mut String) -> Result<(), String> {
         let option = if options.tables.is_empty() { "--stop-before-gtid" } else { "--table" };
         return Err(format!("You cannot use {option} and --raw together."));
     }
+    if options.format != Format::Sql {
+        return Err("You cannot use --format and --raw together.".into());
+    }
     if options.given("include-gtids").is_some() {
         return Err("You cannot use --include-gtids and --raw together.".into());
     }
@@ -87,6 +90,16 @@ fn check_raw(options: &Options, told: &mut String) -> Result<(), String> {
     }
     if options.stop_datetime.is_some() {
         warn("The --stop-datetime option is ignored in raw mode");
+    }
+    // mysqlbinlog ignores these without a word.
+    for (option, is_given) in [
+        ("--start-datetime", options.start_datetime.is_some()),
+        ("--offset", options.offset > 0),
+        ("--server-id", options.server_id != 0),
+    ] {
+        if is_given {
+            warn(&format!("The {option} option is ignored in raw mode"));
+        }
     }
     Ok(())
 }

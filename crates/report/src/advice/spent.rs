@@ -1,0 +1,51 @@
+//! Whether the machine was busy with something else while times were measured: compressing waits for nothing but the
+//! processor, so it was if much more time passed than processor time.
+
+use std::time::Instant;
+
+use binlogz_flow::measure::CpuClock;
+
+/// The machine is busy with something else if compressing takes this many times its processor time.
+const BUSY: f64 = 1.3;
+
+/// What measuring took, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Spent {
+    /// Elapsed.
+    pub(super) wall: u64,
+    /// Processor time of the threads that measured.
+    pub(super) cpu: u64,
+}
+
+impl Spent {
+    /// Measures something, and adds what that took.
+    pub(super) fn time<T>(&mut self, clock: CpuClock, measure: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let (measured, cpu) = clock.time(measure);
+        let wall = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.add(Spent { wall, cpu });
+        measured
+    }
+
+    pub(super) fn add(&mut self, more: Spent) {
+        self.wall += more.wall;
+        self.cpu += more.cpu;
+    }
+
+    /// Whether measuring waited for the processor.
+    pub(super) fn was_disturbed(self) -> bool {
+        self.wall as f64 > BUSY * self.cpu as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_for_the_processor_is_told_from_using_it() {
+        let disturbed = |wall, cpu| Spent { wall, cpu }.was_disturbed();
+        assert!(!disturbed(0, 0) && !disturbed(1_000, 1_000) && !disturbed(1_290, 1_000));
+        assert!(disturbed(1_310, 1_000) && disturbed(2_000, 1_000));
+    }
+}

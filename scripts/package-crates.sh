@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Packs the crates that are published, into target/package, as `cargo publish` would upload them, and builds each from its
+# package.
+#
+# usage: package-crates.sh [--no-verify]      --no-verify packs them and looks at their manifests only: seconds
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# What only we run: never published.
+private=(binlogz-testkit binlogz-bench-programs)
+
+rm -rf "${CARGO_TARGET_DIR:-target}/package"
+cargo package --quiet --workspace "${private[@]/#/--exclude=}" "$@"
