@@ -11,7 +11,7 @@ help: ## this list
 run: ## compress and expand real binlogs, verify both, print what it saves: samples/, or FILES="…/binlog.*"
 	@scripts/run-demo.sh $(FILES)
 
-demo: ## the whole product on private servers, in five minutes: a replica that stops, the relay, an archive, a restore; Ctrl-C ends it
+demo: ## the whole product on private servers, in five minutes: a replica that stops, the relay, an undo, an archive, a restore; Ctrl-C ends it
 	@for tool in mysql mariadb; do scripts/get-tool.sh $$tool >/dev/null || exit 1; done
 	cargo build --profile quick --no-default-features --package binlogz
 	@exec "$${CARGO_TARGET_DIR:-target}/quick/binlogz" demo
@@ -28,7 +28,7 @@ lint: ## formatting, clippy and docs without warnings, scripts, imports (Python 
 	scripts/import-graph.py --check
 	scripts/package-crates.sh --no-verify --allow-dirty
 	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo "lint: cargo-deny isn't installed here: deny.toml was not checked" >&2; fi
-	cargo test --quiet --package binlogz --test docs links
+	cargo test --quiet --workspace --test docs links
 
 docs: ## the pages of docs/ as a book, in target/docs
 	@prefix=$$(scripts/get-tool.sh mdbook) && "$$prefix/bin/mdbook" build && echo "target/docs/index.html"

@@ -30,8 +30,8 @@ FOLDERS = {
     "archive": "codec log block storage format segment operations".split(),
     "experiments": "preset server safety load measure run report".split(),
     "flow": "read work events measure passes".split(),
-    "recover": "table choose sql pass script".split(),
-    "relay": "telemetry log replicas forms receive housekeeping statements serve watch".split(),
+    "recover": "table choose sql pass script life".split(),
+    "relay": "telemetry log closed replicas forms receive housekeeping statements serve watch".split(),
     "store": "storage files recovery state open".split(),
 }
 

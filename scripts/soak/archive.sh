@@ -6,4 +6,4 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 ARCHIVE_MUTATIONS=${1:-10000} ARCHIVE_LOG_SIZE_MAX=2000000000 \
-    cargo test --quiet --release --package binlogz-archive --test restore -- --nocapture
+    cargo test --quiet --release --package binlogz-archive --test archive -- --nocapture restore::

@@ -4,4 +4,4 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 export BINLOGZ_SOAK=1 MUTATIONS=${MUTATIONS:-100000}
-cargo test --release --package binlogz-flow --test laws -- --nocapture mutations cuts
+cargo test --release --package binlogz-flow --test flow -- --nocapture laws::mutations laws::cuts

@@ -94,6 +94,6 @@ echo "$logs logs: $compared dumps compared ($v1 of logs with row events of versi
     "$logs archives restored; $differ differ"
 [ "$logs" -gt 0 ] && [ "$differ" -eq 0 ]
 
-cargo test --quiet --package binlogz-binlog --test std_data -- --include-ignored
-cargo test --quiet --package binlogz-encryption --test std_data -- --include-ignored
-cargo test --quiet --package binlogz-report --test rows older_servers -- --include-ignored
+cargo test --quiet --package binlogz-binlog --test binlog -- --include-ignored std_data
+cargo test --quiet --package binlogz-encryption --test encryption -- --include-ignored std_data
+cargo test --quiet --package binlogz-report --test report -- --include-ignored rows::older_servers

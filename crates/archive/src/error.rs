@@ -119,9 +119,9 @@ impl Error {
         Error::io("write")(error)
     }
 
-    /// Whether the system refused to read or write something; this may be temporary.
-    pub fn is_io(&self) -> bool {
-        matches!(self, Error::Io { .. })
+    /// Whether the same may succeed a moment later: reading failed, and what is read is not missing.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() != io::ErrorKind::NotFound)
     }
 
     /// Whether the reader of our output stopped reading.

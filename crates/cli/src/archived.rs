@@ -1,13 +1,18 @@
 //! Archives as input: naming an archive means all its logs, and `ARCHIVE/LOG` means one of them. Every
 //! command that reads logs gets them here: [`expand`] replaces archives by such names, and [`find`] opens the
-//! log that has one.
+//! log that has one. Who looks for something gets a log without the parts that can't have it
+//! ([`Archived::input_of`]).
+//!
+//! An archive is opened once a run: its manifest is read once, and an object that holds several logs, too.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use binlogz_archive::format::{FileEntry, Manifest};
+use binlogz_archive::part::{Parts, Run, Told};
 use binlogz_archive::storage::{self, Storage};
 use binlogz_archive::{Error, restore};
 use binlogz_binlog::gtid::GtidSet;
@@ -23,9 +28,32 @@ const WORKERS: usize = 2;
 
 /// A log in an archive.
 pub(crate) struct Archived {
-    storage: Box<dyn Storage>,
+    archive: Arc<Archive>,
     entry: FileEntry,
 }
+
+/// An archive.
+struct Archive {
+    storage: Box<dyn Storage>,
+    manifest: Manifest,
+    /// The object that was opened last: the next log may begin in it.
+    last: Mutex<Option<(String, Arc<Told>)>>,
+}
+
+impl Archive {
+    fn object(&self, name: &str) -> Result<Arc<Told>, Error> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, told)) = last.as_ref().filter(|(there, _)| there == name) {
+            return Ok(Arc::clone(told));
+        }
+        let told = Arc::new(Told::open(&self.storage, name)?);
+        *last = Some((name.to_owned(), Arc::clone(&told)));
+        Ok(told)
+    }
+}
+
+/// The archives that were opened, by their places.
+static OPENED: Mutex<Vec<(PathBuf, Arc<Archive>)>> = Mutex::new(Vec::new());
 
 /// Replaces archives by their logs, in the order they were archived; `-` and files stay.
 pub(crate) fn expand(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<PathBuf>> {
@@ -33,7 +61,9 @@ pub(crate) fn expand(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<Pat
     for path in paths {
         let archive = if may_be_archive(&path) { manifest(&path)? } else { None };
         match archive {
-            Some((_, manifest)) => expanded.extend(manifest.files.iter().map(|file| path.join(&file.name))),
+            Some(archive) => {
+                expanded.extend(archive.manifest.files.iter().map(|file| path.join(&file.name)));
+            }
             None => expanded.push(path),
         }
     }
@@ -47,14 +77,15 @@ pub(crate) fn find(path: &Path) -> io::Result<Option<Archived>> {
         return Ok(None);
     }
     let found = open(archive).map_err(io::Error::other)?;
-    let Some((storage, manifest)) = found else {
+    let Some(found) = found else {
         return match storage::in_object_storage(path) {
             Some(_) => Err(io::Error::new(io::ErrorKind::NotFound, "is neither an archive nor a log in one")),
             None => Ok(None),
         };
     };
-    match manifest.files.into_iter().find(|file| *file.name == *name) {
-        Some(entry) => Ok(Some(Archived { storage, entry })),
+    let entry = found.manifest.files.iter().find(|file| *file.name == *name).cloned();
+    match entry {
+        Some(entry) => Ok(Some(Archived { archive: found, entry })),
         None => Err(io::Error::new(io::ErrorKind::NotFound, "is not in the archive")),
     }
 }
@@ -63,17 +94,20 @@ fn may_be_archive(path: &Path) -> bool {
     storage::in_object_storage(path).is_some() || path.join("manifest.json").is_file()
 }
 
-/// An existing archive.
-type Opened = (Box<dyn Storage>, Manifest);
-
-fn manifest(path: &Path) -> Result<Option<Opened>> {
+fn manifest(path: &Path) -> Result<Option<Arc<Archive>>> {
     open(path).map_err(|error| Failure::of(&path.display(), error))
 }
 
-fn open(path: &Path) -> Result<Option<Opened>, Error> {
+fn open(path: &Path) -> Result<Option<Arc<Archive>>, Error> {
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, archive)) = opened.iter().find(|(there, _)| there == path) {
+        return Ok(Some(Arc::clone(archive)));
+    }
     let storage = storage::at(path)?;
-    let manifest = Manifest::read(&storage)?;
-    Ok(manifest.map(|manifest| (storage, manifest)))
+    let Some(manifest) = Manifest::read(&storage)? else { return Ok(None) };
+    let archive = Arc::new(Archive { storage, manifest, last: Mutex::new(None) });
+    opened.push((path.to_owned(), Arc::clone(&archive)));
+    Ok(Some(archive))
 }
 
 impl Archived {
@@ -89,18 +123,31 @@ impl Archived {
 
     /// The log as it was, restored while it is read.
     pub(crate) fn input(self) -> Input {
-        let (sender, receiver) = sync_channel(PIECES_MAX);
-        thread::spawn(move || {
-            let mut out = Pieces { sender, piece: Vec::new() };
-            let restored = restore::whole(&self.storage, &self.entry, &mut out, WORKERS)
-                .and_then(|()| out.flush().map_err(Error::writing));
-            // The reader may have gone.
-            let _ = out
-                .sender
-                .send(restored.map_or_else(|error| Piece::Failed(error.to_string()), |()| Piece::End));
-        });
-        Input::Stream(Box::new(Restored { receiver, piece: io::Cursor::default(), ended: false }))
+        Input::Stream(stream(move |out| restore::whole(&self.archive.storage, &self.entry, out, WORKERS)))
     }
+
+    /// The log without the parts of which nothing is wanted.
+    pub(crate) fn input_of(self, is_wanted: &mut dyn FnMut(&Run<'_>) -> bool) -> io::Result<Input> {
+        let objects = self.entry.objects.iter().map(|object| self.archive.object(object));
+        let objects = objects.collect::<Result<_, _>>().map_err(io::Error::other)?;
+        let parts = Parts::choose(&self.entry, objects, is_wanted).map_err(io::Error::other)?;
+        let Some(parts) = parts else { return Ok(self.input()) };
+        let gaps = parts.gaps.clone();
+        Ok(Input::Sparse { stream: stream(move |out| parts.write(out, WORKERS)), gaps })
+    }
+}
+
+/// What `write` writes, on a thread of its own, as it is read.
+fn stream(write: impl FnOnce(&mut dyn Write) -> Result<(), Error> + Send + 'static) -> Box<dyn Read + Send> {
+    let (sender, receiver) = sync_channel(PIECES_MAX);
+    thread::spawn(move || {
+        let mut out = Pieces { sender, piece: Vec::new() };
+        let written = write(&mut out).and_then(|()| out.flush().map_err(Error::writing));
+        // The reader may have gone.
+        let _ =
+            out.sender.send(written.map_or_else(|error| Piece::Failed(error.to_string()), |()| Piece::End));
+    });
+    Box::new(Restored { receiver, piece: io::Cursor::default(), ended: false })
 }
 
 enum Piece {

@@ -10,6 +10,7 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::failure::{Failure, Result};
+use crate::pager;
 
 /// To be called before a signal ends the process.
 static BEFORE_THE_END: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::new());
@@ -25,6 +26,10 @@ pub(crate) fn watch() -> Result<()> {
     let mut signals = signals.map_err(|error| Failure::Line(format!("handle signals: {error}")))?;
     let watcher = move || {
         for signal in signals.forever() {
+            // Ctrl-C in a pager is for the pager.
+            if signal == SIGINT && pager::is_open() {
+                continue;
+            }
             let acts = std::mem::take(&mut *BEFORE_THE_END.lock().unwrap_or_else(PoisonError::into_inner));
             acts.into_iter().for_each(|act| act());
             let none_begins = remove_unfinished();

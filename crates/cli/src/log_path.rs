@@ -6,6 +6,7 @@ use std::fs::{self, Metadata};
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
+use binlogz_archive::part::Run;
 use binlogz_encryption::{Error as EncryptionError, Keyring};
 use binlogz_flow::Input;
 
@@ -42,7 +43,26 @@ impl LogPath {
         self.open_input(keyring).map_err(|error| Failure::with_encryption(self, &error))
     }
 
-    /// The same for callers that tell themselves which log it was.
+    /// The same without the parts of an archived log of which nothing is wanted.
+    pub(crate) fn open_part(
+        &self,
+        keyring: Option<&Keyring>,
+        is_wanted: &mut dyn FnMut(&Run<'_>) -> bool,
+    ) -> Result<Input> {
+        if let LogPath::File(path) = self
+            && let Some(archived) = archived::find(path).map_err(|error| self.failure(&error))?
+        {
+            let input = archived.input_of(is_wanted).map_err(|error| self.failure(&error))?;
+            return match keyring {
+                Some(keyring) => input.decrypted(keyring),
+                None => Ok(input),
+            }
+            .map_err(|error| Failure::with_encryption(self, &error));
+        }
+        self.open(keyring)
+    }
+
+    /// The same as [`LogPath::open`] for callers that tell themselves which log it was.
     pub(crate) fn open_input(&self, keyring: Option<&Keyring>) -> Result<Input, EncryptionError> {
         let input = match self {
             LogPath::Stdin if io::stdin().is_terminal() => {

@@ -13,6 +13,7 @@ mod log_path;
 mod mariadb;
 mod memory;
 mod output;
+mod pager;
 mod progress;
 mod report;
 mod server_args;
@@ -36,6 +37,9 @@ struct Cli {
     /// Show no progress; there is none where standard error is no terminal
     #[arg(long, global = true)]
     quiet: bool,
+    /// Say on standard error what was done: each piece of work with its bytes and its time
+    #[arg(long, short, global = true)]
+    verbose: bool,
 }
 
 /// Help is wrapped here on wider terminals: longer lines read badly.
@@ -57,7 +61,7 @@ fn main() -> ExitCode {
     if let Some(dump) = cmd::dump::asked_for(std::env::args_os()) {
         return ExitCode::from(dump.run());
     }
-    let args: Vec<_> = std::env::args_os().collect();
+    let args = server_args::with_h_alone_as_help(&help::command(), std::env::args_os().collect());
     if server_args::password_behind_p(&help::command(), &args) {
         complain(server_args::PASSWORD_HAS_VALUE);
         return ExitCode::from(Exit::Trouble as u8);
@@ -67,6 +71,9 @@ fn main() -> ExitCode {
         Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut help::command()).exit());
     if cli.quiet {
         progress::be_quiet();
+    }
+    if cli.verbose {
+        progress::be_verbose();
     }
     let exit = interrupt::watch().and_then(|()| cli.command.run()).unwrap_or_else(|failure| match failure {
         Failure::ClosedPipe => Exit::Done,

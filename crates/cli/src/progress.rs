@@ -11,11 +11,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::printable;
+use binlogz_figures::human_size;
 use binlogz_flow::{Input, ReadAt};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Whether progress is not shown on a terminal either.
 static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Whether each piece of work is told of when it has ended.
+static VERBOSE: AtomicBool = AtomicBool::new(false);
 
 /// The bar on the terminal: whatever is printed meanwhile goes above it.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
@@ -23,6 +27,11 @@ static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 /// From now on no progress is shown.
 pub(crate) fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
+}
+
+/// From now on each piece of work is told of, with its bytes and its time.
+pub(crate) fn be_verbose() {
+    VERBOSE.store(true, Ordering::Relaxed);
 }
 
 /// Whether none is shown.
@@ -46,6 +55,7 @@ pub(crate) struct Progress {
     done: Arc<AtomicU64>,
     /// When work began that ends in time.
     begun: Option<Instant>,
+    started: Instant,
 }
 
 /// How often a sign of life moves.
@@ -82,6 +92,12 @@ impl Progress {
         Self::shown(ProgressBar::new(time), OF_TIME, name.to_owned(), Some(begin))
     }
 
+    /// A bar of work that is counted.
+    pub(crate) fn counting(name: &str, what: &str, all: u64) -> Self {
+        let template = format!("{{prefix}} {{wide_bar}} {{pos}}/{{len}} {what}, {{per_sec}}, {{eta}} left");
+        Self::shown(ProgressBar::new(all), &template, name.to_owned(), None)
+    }
+
     /// A sign of life of work that tells nothing.
     pub(crate) fn waiting(name: &str) -> Self {
         let progress = Self::shown(ProgressBar::no_length(), OF_UNKNOWN_TIME, name.to_owned(), None);
@@ -96,14 +112,14 @@ impl Progress {
         if !bar.is_hidden() {
             *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
         }
-        Progress { bar, done: Arc::default(), begun }
+        Progress { bar, done: Arc::default(), begun, started: Instant::now() }
     }
 
     /// So many bytes are done.
     pub(crate) fn at(&self, bytes: u64) {
         match self.begun {
             Some(begin) => {
-                self.bar.set_message(binlogz_figures::human_size(bytes));
+                self.bar.set_message(human_size(bytes));
                 self.bar.set_position(begin.elapsed().as_millis() as u64);
             }
             None => {
@@ -154,6 +170,17 @@ impl Drop for Progress {
             *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         self.bar.finish_and_clear();
+        if VERBOSE.load(Ordering::Relaxed) {
+            let bytes = if self.begun.is_some() { 0 } else { self.bar.position() };
+            let seconds = self.started.elapsed().as_secs_f64();
+            let rate = (bytes as f64 / seconds.max(0.001)) as u64;
+            let size = match bytes {
+                0 => String::new(),
+                bytes => format!("{}, {}/s, ", human_size(bytes), human_size(rate)),
+            };
+            // If even that is closed, there is nobody to tell.
+            let _ = writeln!(io::stderr(), "binlogz: {}: {size}{seconds:.1} s", self.bar.prefix());
+        }
     }
 }
 

@@ -7,15 +7,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
-use binlogz_binlog::printable;
-use binlogz_figures::grouped;
+use binlogz_figures::Format::Table;
+use binlogz_figures::{Cell, Layout, Section};
 use binlogz_flow::{CutEvent, LostRange, Summary};
 use binlogz_payload::Tally;
 use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
-use crate::terminal::{self, SizesArg};
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -38,9 +37,9 @@ pub(crate) enum Verb {
 pub(crate) struct Report {
     out: Box<dyn Write>,
     format: Format,
-    sizes: SizesArg,
+    layout: Layout,
     verb: Verb,
-    name_width: usize,
+    rows: Vec<Vec<Cell>>,
     files: Vec<FileReport>,
     failed: Vec<FailedFile>,
     total: Total,
@@ -148,36 +147,23 @@ struct TotalReport {
     transactions: Transactions,
 }
 
-/// The width of a size, and of a percentage.
-const SIZE_WIDTH: usize = 10;
-const EXACT_SIZE_WIDTH: usize = 15;
-const PERCENTAGE_WIDTH: usize = 9;
-/// What follows the name on a line at the least.
-const REST_WIDTH: usize = 2 * (1 + SIZE_WIDTH) + 1 + PERCENTAGE_WIDTH + 2 + "1,000 of 1,000 compressed".len();
-/// No name is cut shorter than this.
-const NAME_WIDTH_MIN: usize = 16;
-
+/// The columns of the tables.
+const COMPRESSED: &[&str] =
+    &["file", "bytes_before", "bytes_after", "saved_percent", "transactions", "compressed"];
+const EXPANDED: &[&str] =
+    &["file", "bytes_before", "bytes_after", "grown_percent", "transactions", "expanded"];
 /// The name of the line of sums.
 const TOTAL: &str = "total";
 
 impl Report {
-    /// A report on logs of these names.
-    pub(crate) fn new(
-        out: Box<dyn Write>,
-        format: Format,
-        sizes: SizesArg,
-        verb: Verb,
-        names: &[String],
-    ) -> Self {
-        let longest = names.iter().map(|name| printable(name).chars().count()).max().unwrap_or(0);
-        let room = terminal::width().map(|width| width.saturating_sub(REST_WIDTH).max(NAME_WIDTH_MIN));
-        let name_width = longest.min(room.unwrap_or(usize::MAX)).max(TOTAL.len());
+    /// A report that is told at the end.
+    pub(crate) fn new(out: Box<dyn Write>, format: Format, layout: Layout, verb: Verb) -> Self {
         Report {
             out,
             format,
-            sizes,
+            layout,
             verb,
-            name_width,
+            rows: Vec::new(),
             files: Vec::new(),
             failed: Vec::new(),
             total: Total::default(),
@@ -191,16 +177,16 @@ impl Report {
         output: &dyn fmt::Display,
         summary: &Summary,
         lost: &[LostRange],
-    ) -> Result<()> {
-        if self.total.files == 0 && self.format == Format::Text {
-            self.heading()?;
-        }
+    ) {
         self.total.files += 1;
         self.total.bytes_read += summary.bytes_read;
         self.total.bytes_written += summary.bytes_written;
         self.total.tally.add(&summary.tally);
         match self.format {
-            Format::Text => self.row(name, summary.bytes_read, summary.bytes_written, &summary.tally),
+            Format::Text => {
+                let row = self.row(name, summary.bytes_read, summary.bytes_written, &summary.tally);
+                self.rows.push(row);
+            }
             Format::Json => {
                 self.files.push(FileReport {
                     file: name.to_string(),
@@ -211,7 +197,6 @@ impl Report {
                     cut: summary.cut.map(CutReport::from),
                     lost: lost.iter().map(LostReport::from).collect(),
                 });
-                Ok(())
             }
         }
     }
@@ -230,46 +215,41 @@ impl Report {
         }
         let total = std::mem::take(&mut self.total);
         if total.files > 1 {
-            self.row(TOTAL, total.bytes_read, total.bytes_written, &total.tally)?;
+            let row = self.row(TOTAL, total.bytes_read, total.bytes_written, &total.tally);
+            self.rows.push(row);
         }
-        let mut left = total.tally.left().peekable();
-        if left.peek().is_some() {
-            self.line(format_args!("\nleft as they are:"))?;
-        }
-        for (reason, count) in left {
-            self.line(format_args!("{:>15}  {reason}", grouped(count)))?;
-        }
-        Ok(())
+        let left: Vec<Vec<Cell>> =
+            total.tally.left().map(|(reason, count)| vec![count.into(), reason.to_string().into()]).collect();
+        let (title, columns) = match self.verb {
+            Verb::Compress => ("Compressed", COMPRESSED),
+            Verb::Expand => ("Expanded", EXPANDED),
+        };
+        let files = Section { name: "files", title, columns, rows: std::mem::take(&mut self.rows) };
+        let left = Section {
+            name: "left",
+            title: "Transactions left as they are",
+            columns: &["transactions", "reason"],
+            rows: left,
+        };
+        let sections: Vec<_> = [files, left].into_iter().filter(|section| !section.rows.is_empty()).collect();
+        let mut text = Vec::new();
+        let written = Table(self.layout).write(&sections, &mut text).and_then(|()| self.out.write_all(&text));
+        self.told(written)
     }
 
-    fn heading(&mut self) -> Result<()> {
-        let (width, size) = (self.name_width, self.size_width());
+    fn row(&self, name: &str, before: u64, after: u64, tally: &Tally) -> Vec<Cell> {
         let difference = match self.verb {
-            Verb::Compress => "saved",
-            Verb::Expand => "grown by",
+            Verb::Compress => less_percent(after, before),
+            Verb::Expand => less_percent(after, before).map(|percent| -percent),
         };
-        self.line(format_args!(
-            "{:width$} {:>size$} {:>size$} {difference:>PERCENTAGE_WIDTH$}  transactions",
-            "file", "before", "after"
-        ))
-    }
-
-    fn size_width(&self) -> usize {
-        if self.sizes.are_exact() { EXACT_SIZE_WIDTH } else { SIZE_WIDTH }
-    }
-
-    fn row(&mut self, name: &str, before: u64, after: u64, tally: &Tally) -> Result<()> {
-        let (difference, changed) = match self.verb {
-            Verb::Compress => (less(after, before), "compressed"),
-            Verb::Expand => (more(after, before), "expanded"),
-        };
-        let (width, size) = (self.name_width, self.size_width());
-        let name = end_of(&printable(name), width);
-        let (before, after) = (self.sizes.show(before), self.sizes.show(after));
-        let (count, of) = (grouped(tally.changed), grouped(tally.transactions()));
-        self.line(format_args!(
-            "{name:width$} {before:>size$} {after:>size$} {difference:>PERCENTAGE_WIDTH$}  {count} of {of} {changed}"
-        ))
+        vec![
+            name.into(),
+            before.into(),
+            after.into(),
+            difference.map(|percent| Cell::decimal(percent, 1)).into(),
+            tally.transactions().into(),
+            tally.changed.into(),
+        ]
     }
 
     fn document(&mut self) -> Result<()> {
@@ -290,9 +270,14 @@ impl Report {
         self.line(format_args!("{text}"))
     }
 
-    /// A reader that has seen enough of the report does not end the work.
     fn line(&mut self, line: fmt::Arguments<'_>) -> Result<()> {
-        match writeln!(self.out, "{line}") {
+        let written = writeln!(self.out, "{line}");
+        self.told(written)
+    }
+
+    /// A reader that has seen enough of the report does not end the work.
+    fn told(&self, written: io::Result<()>) -> Result<()> {
+        match written {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 Err(Failure::of(&"write the report", error))
             }
@@ -301,29 +286,14 @@ impl Report {
     }
 }
 
-/// The end of a name that is too long: a path's last parts say most.
-fn end_of(name: &str, width: usize) -> String {
-    let length = name.chars().count();
-    match length > width {
-        true => std::iter::once('…').chain(name.chars().skip(length + 1 - width)).collect(),
-        false => name.to_owned(),
-    }
-}
-
 /// By how much it is smaller than before, in per cent of before; negative if it is larger.
-pub(crate) fn less(after: u64, before: u64) -> String {
-    match before {
-        0 => "-".to_owned(),
-        before => format!("{:.1} %", 100.0 - 100.0 * after as f64 / before as f64),
-    }
+fn less_percent(after: u64, before: u64) -> Option<f64> {
+    (before > 0).then(|| 100.0 - 100.0 * after as f64 / before as f64)
 }
 
-/// By how much it is larger than before.
-fn more(after: u64, before: u64) -> String {
-    match before {
-        0 => "-".to_owned(),
-        before => format!("{:.1} %", 100.0 * after as f64 / before as f64 - 100.0),
-    }
+/// The same in a sentence.
+pub(crate) fn less(after: u64, before: u64) -> String {
+    less_percent(after, before).map_or_else(|| "-".to_owned(), |percent| format!("{percent:.1} %"))
 }
 
 #[cfg(test)]
@@ -335,12 +305,5 @@ mod tests {
         assert_eq!(less(1, 4), "75.0 %");
         assert_eq!(less(5, 4), "-25.0 %");
         assert_eq!(less(0, 0), "-");
-        assert_eq!(more(4, 1), "300.0 %");
-    }
-
-    #[test]
-    fn a_long_name_keeps_its_end() {
-        assert_eq!(end_of("binlog.000001", 13), "binlog.000001");
-        assert_eq!(end_of("/var/lib/mysql/binlog.000001", 15), "…/binlog.000001");
     }
 }

@@ -29,11 +29,11 @@ pub(crate) const CONNECTION: &str =
     "Connection, as for the mysql client (more options: binlogz help connection)";
 pub(crate) const CONNECTION_SHOWN: [&str; 6] = ["host", "port", "socket", "user", "password", "login_path"];
 
-/// How to reach servers. A command with these has no -h for help: as with the mysql client, that is the host.
+/// How to reach servers. In a command with these `-h NAME` is the host, as for the mysql client, and `-h` alone is help.
 #[derive(Debug, Args)]
 #[command(next_help_heading = CONNECTION)]
 pub(crate) struct ServerArgs {
-    /// Host of a server that is not named as SERVER
+    /// Host of a server that is not named as SERVER; -h alone shows a summary of this help
     #[arg(short = 'h', long, value_name = "NAME")]
     host: Option<String>,
     /// Port
@@ -105,9 +105,12 @@ pub(crate) struct ServerArgs {
     /// Seconds to wait for a connection
     #[arg(long, value_name = "SECONDS")]
     connect_timeout: Option<String>,
-    /// Show this help
-    #[arg(long, action = clap::ArgAction::Help, help_heading = "Options")]
+    /// Show this help; -h, without a host, shows a summary
+    #[arg(long, action = clap::ArgAction::HelpLong, help_heading = "Options")]
     help: Option<bool>,
+    /// What -h alone becomes
+    #[arg(long, action = clap::ArgAction::HelpShort, hide = true)]
+    short_help: Option<bool>,
 }
 
 impl ServerArgs {
@@ -180,6 +183,31 @@ impl ServerArgs {
         .map(|(name, value)| (name, value.as_deref()))
     }
 }
+
+/// These arguments, with `-h` read as help where it has no value: with one it is the host in a command that connects, as for
+/// the mysql client. Everywhere else `-h` is help anyway.
+pub(crate) fn with_h_alone_as_help(cli: &clap::Command, mut args: Vec<OsString>) -> Vec<OsString> {
+    let mut command = cli;
+    for arg in args.iter().skip(1).filter(|arg| !arg.as_encoded_bytes().starts_with(b"-")) {
+        match command.find_subcommand(arg) {
+            Some(below) => command = below,
+            None => break,
+        }
+    }
+    let takes_host =
+        command.get_arguments().any(|arg| arg.get_short() == Some('h') && arg.get_id() == "host");
+    let has_value =
+        |after: Option<&OsString>| after.is_some_and(|arg| !arg.as_encoded_bytes().starts_with(b"-"));
+    let alone = (1..args.len())
+        .find(|at| args.get(*at).is_some_and(|arg| arg == "-h") && !has_value(args.get(at + 1)));
+    if let Some(arg) = alone.filter(|_| takes_host).and_then(|at| args.get_mut(at)) {
+        *arg = SHORT_HELP.into();
+    }
+    args
+}
+
+/// What `-h` alone becomes.
+const SHORT_HELP: &str = "--short-help";
 
 /// Whether the arguments of a command that logs in have `-pPASSWORD`, which the mysql client takes.
 pub(crate) fn password_behind_p(cli: &clap::Command, args: &[OsString]) -> bool {

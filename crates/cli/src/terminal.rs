@@ -2,6 +2,7 @@
 
 use std::env;
 use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 
 use binlogz_figures::Layout;
 use clap::Args;
@@ -23,9 +24,9 @@ impl SizesArg {
         Layout { width: width(), exact_sizes: self.bytes }
     }
 
-    /// Whether they are shown in bytes.
-    pub(crate) fn are_exact(self) -> bool {
-        self.bytes
+    /// How tables on this stream are laid out.
+    pub(crate) fn layout_on(self, stream: &(impl IsTerminal + AsFd)) -> Layout {
+        Layout { width: width_of(stream), exact_sizes: self.bytes }
     }
 
     /// A size in a sentence.
@@ -35,23 +36,20 @@ impl SizesArg {
             false => binlogz_figures::human_size(bytes),
         }
     }
-
-    /// A size below a heading.
-    pub(crate) fn show(self, bytes: u64) -> String {
-        match self.bytes {
-            true => binlogz_figures::grouped(bytes),
-            false => binlogz_figures::human_size(bytes),
-        }
-    }
 }
 
 /// Columns of the terminal that is standard output; `None`: it is none, and lines may have any length. COLUMNS comes first,
 /// as for other programs.
 pub(crate) fn width() -> Option<usize> {
-    if !io::stdout().is_terminal() {
+    width_of(&io::stdout())
+}
+
+/// The same of another stream.
+fn width_of(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
+    if !stream.is_terminal() {
         return None;
     }
     let given = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let width = given.or_else(|| terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)))?;
-    Some(width.max(WIDTH_MIN))
+    let of_terminal = || terminal_size::terminal_size_of(stream).map(|(width, _)| usize::from(width.0));
+    Some(given.or_else(of_terminal)?.max(WIDTH_MIN))
 }

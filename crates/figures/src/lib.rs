@@ -25,6 +25,6 @@ pub use page::{
 pub use quantiles::Quantiles;
 pub use section::{Cell, Section};
 pub use size::human_size;
-pub use table::Layout;
+pub use table::{Layout, RunningTable};
 pub use wrap::wrapped;
 pub use write::Format;

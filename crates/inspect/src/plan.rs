@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use binlogz_figures::counted;
 use binlogz_payload::ServerGeneration;
+use binlogz_payload::switch::{self, COMPRESSION, LEVEL, NEXT_FILE, RESTART_APPLIER, STATISTICS};
 
-use crate::facts::{COMPRESSION, Facts, HolderKind, LEVEL, Settings};
+use crate::facts::{Facts, HolderKind, Settings};
 use crate::report::{ConsumerFinding, Finding, PlanStep, Reads, Verdict};
 
 /// The server's default level, which costs little.
 const LEVEL_DEFAULT: u32 = 3;
-
-const RESTART_APPLIER: &str = "STOP REPLICA SQL_THREAD; START REPLICA SQL_THREAD;";
-const STATISTICS: &str = "SELECT * FROM performance_schema.binary_log_transaction_compression_stats;";
 
 /// The plan of a server that has the feature.
 pub(crate) fn plan(facts: &Facts, findings: &[Finding], level: Option<u8>) -> Vec<PlanStep> {
@@ -66,7 +65,7 @@ fn replicas_first(consumers: &[&ConsumerFinding]) -> Option<PlanStep> {
     if lines.is_empty() {
         return None;
     }
-    lines.push(format!("SET PERSIST {COMPRESSION} = ON;"));
+    lines.extend(switch::turn_on(None::<u8>));
     lines.push(RESTART_APPLIER.to_owned());
     lines.push("-- then look at each with doctor too: its own consumers read its own log".to_owned());
     Some(PlanStep {
@@ -86,11 +85,13 @@ fn turn_on(facts: &Facts, level: Option<u8>) -> PlanStep {
 fn switch_on(settings: &Settings, generation: ServerGeneration, level: Option<u8>) -> Vec<String> {
     let level = level.map(u64::from).or_else(|| settings.number(&[LEVEL]));
     let level = level.unwrap_or(u64::from(LEVEL_DEFAULT));
-    let level = match generation.only_level() {
-        None => format!("SET PERSIST {LEVEL} = {level};"),
-        Some(only) => format!("-- at level {only}: in this release no other can be set"),
-    };
-    vec![level, format!("SET PERSIST {COMPRESSION} = ON;")]
+    match generation.only_level() {
+        None => switch::turn_on(Some(level)),
+        Some(only) => {
+            let note = format!("-- at level {only}: in this release no other can be set");
+            [note].into_iter().chain(switch::turn_on(None::<u8>)).collect()
+        }
+    }
 }
 
 fn is_replica(facts: &Facts) -> bool {
@@ -107,7 +108,11 @@ fn recycle(facts: &Facts) -> PlanStep {
             for holder in of_switch.filter(|holder| holder.kind == HolderKind::Session) {
                 *sessions.entry(holder.user.as_str()).or_default() += holder.count;
             }
-            lines.extend(sessions.iter().map(|(user, count)| format!("-- {user}: {count} sessions now")));
+            lines.extend(
+                sessions
+                    .iter()
+                    .map(|(user, count)| format!("-- {user}: {} now", counted(*count, "sessions"))),
+            );
             if sessions.is_empty() {
                 lines.push("-- no other session now".to_owned());
             }
@@ -142,12 +147,12 @@ fn watch(facts: &Facts) -> PlanStep {
 }
 
 fn back(facts: &Facts, consumers: &[&ConsumerFinding]) -> PlanStep {
-    let mut lines = vec![format!("SET PERSIST {COMPRESSION} = OFF;")];
+    let mut lines = vec![switch::turn_off()];
     if is_replica(facts) || consumers.iter().any(|consumer| consumer.server_uuid.is_some()) {
         lines.push(format!("{RESTART_APPLIER} -- on every replica that has it on"));
     }
     lines.push("-- recycle connection pools as above, then:".to_owned());
-    lines.push("FLUSH BINARY LOGS;".to_owned());
+    lines.push(NEXT_FILE.to_owned());
     lines.push(
         "SELECT LAST_TRANSACTION_ID, LAST_TRANSACTION_TIMESTAMP \
          FROM performance_schema.binary_log_transaction_compression_stats \

@@ -61,6 +61,7 @@ mod scan;
 pub mod server;
 pub mod spool;
 pub mod statistics;
+pub mod switch;
 pub mod verify;
 
 pub use compress::{CompressOptions, TransactionCompressor};

@@ -80,6 +80,9 @@ pub enum Error {
     /// A client's request can't be served; the client gets the reason.
     #[error("{0}")]
     Refused(String),
+    /// Logs don't have what was asked for.
+    #[error("{0}")]
+    Unmet(String),
     /// A client has more than is stored here, and it is not known yet whether the source has it too; it may ask again.
     #[error("{0}")]
     Ahead(String),
@@ -206,7 +209,7 @@ impl Error {
             Error::Conversion(error) => error.kind(),
             Error::Stored { source, .. } => source.kind(),
             Error::Client(_) | Error::Left(_) => "client",
-            Error::Refused(_) | Error::Ahead(_) | Error::Unfollowable(_) => "refused",
+            Error::Refused(_) | Error::Unmet(_) | Error::Ahead(_) | Error::Unfollowable(_) => "refused",
             Error::Unacknowledged { .. } => "replicas",
             Error::Thread { .. } => "thread",
             Error::Panicked { .. } | Error::Ended(_) => "panic",

@@ -12,6 +12,7 @@
 //!
 //! * `telemetry`: counters, lag and log lines from all parts;
 //! * `log`: the stored logs, and the indexes into their files;
+//! * `closed`: logs at rest, in an archive or as files, served without a source;
 //! * `replicas`: what we know about the connected replicas;
 //! * `forms`: converts the stored log into the form a reader can read;
 //! * `receive`: from the source to durable bytes;
@@ -24,6 +25,7 @@
 //! There is one thread per client, one that receives and one that syncs. `binlogz-wire` decides what goes over the
 //! wire, `binlogz-store` what is on disk, and `binlogz-payload` what an expanded transaction looks like.
 
+mod closed;
 mod error;
 mod form;
 mod forms;
@@ -42,13 +44,14 @@ mod tests;
 mod time;
 mod watch;
 
+pub use closed::{ClosedLogs, EndedLogs, LastTransaction, StopAt};
 pub use error::{Error, Result};
 pub use form::{Form, FormPolicy};
 pub use housekeeping::archiving::ArchiveOptions;
 pub use housekeeping::retention::Retention;
 pub use log::brought_back::BringBack;
 pub use log::syncing::SyncPolicy;
-pub use options::{ListenTls, RelayOptions};
+pub use options::{ListenTls, RelayOptions, ServeOptions, ServedLogs};
 pub use receive::control::Phase;
 pub use receive::source_status::SourceStatus;
 pub use receive::start::StartAt;

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_source::ConnectOptions;
 
+use crate::closed::ClosedLogs;
 use crate::error::{Error, Result};
 use crate::form::FormPolicy;
 use crate::housekeeping::archiving::ArchiveOptions;
 use crate::housekeeping::retention::Retention;
+use crate::log::brought_back::BringBack;
 use crate::log::syncing::SyncPolicy;
 use crate::receive::start::StartAt;
 use crate::receive::storing::Storing;
@@ -59,6 +61,8 @@ pub struct RelayOptions {
     pub retention: Retention,
     /// Where closed files go before any is purged.
     pub archive: Option<ArchiveOptions>,
+    /// Logs to serve without a source; there are no sources then.
+    pub closed: Option<ServedLogs>,
     /// Where to serve status and metrics over HTTP.
     pub http: Option<HttpOptions>,
     /// The relay's own server id; by default derived from its uuid.
@@ -75,6 +79,72 @@ pub struct RelayOptions {
     pub forward: Option<ForwardOptions>,
     /// How many of them the relay's own acknowledgements wait for.
     pub wait_for_replicas: WaitForReplicas,
+}
+
+/// Closed logs that are served without a source.
+#[derive(Debug, Clone)]
+pub struct ServedLogs {
+    /// The logs, of which the last one is in the relay's directory.
+    pub logs: Arc<ClosedLogs>,
+    /// How much of the others may be on disk at a time.
+    pub bring_back: BringBack,
+    /// The server id of the only replica that is served; `None`: all are.
+    pub only_replica: Option<u32>,
+}
+
+/// How to serve closed logs without a source.
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    /// The logs.
+    pub served: ServedLogs,
+    /// The directory that has the last of them, and nothing else.
+    pub directory: PathBuf,
+    /// The accounts that may log in.
+    pub accounts: Vec<AccountOptions>,
+    /// How many clients to serve.
+    pub limits: Limits,
+    /// Where replicas connect.
+    pub listen: SocketAddr,
+    /// What TLS clients are shown.
+    pub listen_tls: ListenTls,
+    /// Whether clients must use TLS.
+    pub require_tls: bool,
+    /// Whether clients may log in with `mysql_native_password`.
+    pub native_password: bool,
+    /// The form for a client that names no file.
+    pub form: FormPolicy,
+}
+
+impl From<ServeOptions> for RelayOptions {
+    fn from(serve: ServeOptions) -> RelayOptions {
+        RelayOptions {
+            sources: Vec::new(),
+            accounts: serve.accounts,
+            limits: serve.limits,
+            directory: serve.directory,
+            listen: serve.listen,
+            listen_tls: serve.listen_tls,
+            require_tls: serve.require_tls,
+            form: serve.form,
+            storing: Storing::Received,
+            uncompressed_file_size: RelayOptions::UNCOMPRESSED_FILE_SIZE,
+            start: StartAt::default(),
+            seed: Vec::new(),
+            sync: SyncPolicy::default(),
+            keyring: None,
+            encrypt: None,
+            retention: Retention::default(),
+            archive: None,
+            closed: Some(serve.served),
+            http: None,
+            server_id: None,
+            semi_sync: false,
+            listen_native_password: serve.native_password,
+            listen_semi_sync: false,
+            forward: None,
+            wait_for_replicas: WaitForReplicas::default(),
+        }
+    }
 }
 
 impl RelayOptions {
@@ -111,8 +181,9 @@ impl RelayOptions {
 
     /// The accounts that may log in, and the given certificate that they are shown.
     pub(crate) fn resolve(&self) -> Result<(Accounts, Option<ServerTls>)> {
-        let source = self.sources.first();
-        let source = source.ok_or_else(|| Error::Refused("there is no source to follow".into()))?;
+        if self.sources.is_empty() && self.closed.is_none() {
+            return Err(Error::Refused("there is no source to follow".into()));
+        }
         if self.semi_sync && !self.sync.is_prompt() {
             return Err(Error::Refused(
                 "semi_sync promises that a transaction is durable here: it needs sync_binlog = 1".into(),
@@ -128,7 +199,9 @@ impl RelayOptions {
         }
         let mut accounts = self.accounts.clone();
         if accounts.is_empty() {
-            let (user, password) = source.account()?;
+            let source = self.sources.first().filter(|_| self.closed.is_none());
+            let none = || Error::Refused("there is no account that replicas could log in with".into());
+            let (user, password) = source.ok_or_else(none)?.account()?;
             if password.is_empty() {
                 return Err(Error::Refused(format!(
                     "user {user} has no password: replicas log in to the relay with the source's account, which \

@@ -16,7 +16,7 @@ use crate::log::brought_back::BroughtBack;
 use crate::log::disk::{Directory, Disk};
 use crate::log::lineages::Lineages;
 use crate::log::syncing::Unsynced;
-use crate::options::{ListenTls, RelayOptions};
+use crate::options::{ListenTls, RelayOptions, ServeOptions};
 use crate::receive::control::Control;
 use crate::receive::intake::Intake;
 use crate::receive::source_variables::KnownVariables;
@@ -82,6 +82,23 @@ impl Relay {
         Ok(Running { address, accepting })
     }
 
+    /// Serves closed logs, without a source: nothing is received, and replicas wait at the end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Relay::start`].
+    pub fn serve(options: ServeOptions, log: Log) -> Result<Running> {
+        let options = RelayOptions::from(options);
+        let disk = Arc::new(Directory(options.directory.clone()));
+        let relay = Arc::new(Relay::open(options, disk, log)?);
+        let (listener, address) = listen(relay.options.listen)?;
+        relay.telemetry.say(&format!("listening on {address}"));
+        relay.take_up(duties::RETAIN, |relay| archiving::sweep(&relay.housekeeping))?;
+        let accepting =
+            relay.take_up(duties::ACCEPT, move |relay| server::accept(&relay.server, &listener))?;
+        Ok(Running { address, accepting })
+    }
+
     /// Opens the stored logs, but starts no threads yet.
     pub(crate) fn open(options: RelayOptions, disk: Arc<dyn Disk>, log: Log) -> Result<Relay> {
         let (accounts, tls) = options.resolve()?;
@@ -103,7 +120,16 @@ impl Relay {
             Some(_) => None,
             None => seed::seed(&options.directory, &options.seed)?,
         };
-        let bring_back = options.archive.as_ref().map(|archive| archive.bring_back).unwrap_or_default();
+        if let Some(closed) = options.closed.as_ref().filter(|_| lineages.last().is_none()) {
+            // Its replicas see a server of its own: the one that wrote the logs may be a replica here itself.
+            let (_, report) = lineages.begin(closed.logs.base(), uuid)?;
+            if report.is_alarming() {
+                return Err(Error::DamagedLog(format!("{}: {report}", closed.logs.place())));
+            }
+        }
+        let of_archive = options.archive.as_ref().map(|archive| archive.bring_back);
+        let of_closed = options.closed.as_ref().map(|closed| closed.bring_back);
+        let bring_back = of_closed.or(of_archive).unwrap_or_default();
         let pins = Pins::open(lineages.own())?;
         let served = LastServed::open(lineages.own())?;
         let telemetry = Arc::new(Telemetry::new(log));
@@ -144,6 +170,7 @@ impl Relay {
             dumps: Arc::clone(&dumps),
             brought_back: Arc::new(BroughtBack::new(bring_back)),
             archive: options.archive.clone(),
+            closed: options.closed.as_ref().map(|closed| Arc::clone(&closed.logs)),
             retention: options.retention,
             directory: options.directory.clone(),
             keyring: options.keyring.clone(),
@@ -175,6 +202,7 @@ impl Relay {
             semi_sync: options.listen_semi_sync,
             forward: options.forward,
             form: options.form,
+            only_replica: options.closed.as_ref().and_then(|closed| closed.only_replica),
         });
         let watch = Watch {
             telemetry: Arc::clone(&telemetry),

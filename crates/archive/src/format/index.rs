@@ -15,6 +15,10 @@
 //!     back     varint  its number minus that of the block referred to
 //!   first, last varint the smallest and largest timestamp of its events; 0: it has none
 //!   gtids      bytes   length, then the GTIDs that begin in it, as text
+//! contents     what the blocks hold (contents.rs), since version 6:
+//!   at         varint  in the object
+//!   size       varint
+//!   crc32      4
 //! ```
 //!
 //! In version 1 an object held one log: `head` took the place of `logs`, and blocks had neither `log` nor
@@ -27,6 +31,7 @@ use crate::block::Method;
 use crate::block::rows::REFERENCES_MAX;
 use crate::codec::varint::{self, Taker};
 use crate::error::{Error, Result};
+use crate::format::ends::VERSION_CONTENTS;
 use crate::log::events::{events, gtid_of};
 use crate::log::{BLOCK_SIZE_MAX, Piece};
 
@@ -79,6 +84,19 @@ pub struct Index {
     pub logs: Vec<LogEntry>,
     /// Its blocks.
     pub blocks: Vec<BlockEntry>,
+    /// Where it is told what they hold; `None`: nowhere.
+    pub contents: Option<ContentsEntry>,
+}
+
+/// Where an object tells what its blocks hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContentsEntry {
+    /// Where that begins in the object.
+    pub at: u64,
+    /// Its bytes.
+    pub size: u64,
+    /// Their CRC-32.
+    pub crc32: u32,
 }
 
 impl Index {
@@ -94,6 +112,10 @@ impl Index {
         for (number, block) in self.blocks.iter().enumerate() {
             block.encode(&mut out, number as u32);
         }
+        let contents = self.contents.unwrap_or(ContentsEntry { at: 0, size: 0, crc32: 0 });
+        varint::put(&mut out, contents.at);
+        varint::put(&mut out, contents.size);
+        out.extend_from_slice(&contents.crc32.to_le_bytes());
         out
     }
 
@@ -133,10 +155,16 @@ impl Index {
             *next = Some(block.offset.saturating_add(block.size));
             blocks.push(block);
         }
+        let mut contents = None;
+        if version >= VERSION_CONTENTS {
+            let (at, size) = (from.number()?, from.number()?);
+            let crc32 = from.take(4)?.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+            contents = Some(ContentsEntry { at, size, crc32 }).filter(|contents| contents.size > 0);
+        }
         if from.left() == 0 {
-            Ok(Index { logs, blocks })
+            Ok(Index { logs, blocks, contents })
         } else {
-            Err(Error::damaged("index", format!("{} bytes after the last block", from.left()), "none"))
+            Err(Error::damaged("index", format!("{} bytes too many", from.left()), "none"))
         }
     }
 

@@ -10,9 +10,9 @@ use crate::log::sort_by_name;
 use crate::storage::Storage;
 
 const FORMAT: &str = "binlogz archive";
-/// The newest version: its objects may be of version 5. We can also read version 1, which had one object for
-/// each log, 2, which had no copy, 3, and 4, which had logs of which a part is kept.
-const VERSION: u32 = 5;
+/// The newest version: its objects may be of version 6. We can also read version 1, which had one object for
+/// each log, 2, which had no copy, 3, 4, which had logs of which a part is kept, and 5.
+const VERSION: u32 = 6;
 /// The first version that must have a checksum, and has a copy.
 const VERSION_COPY: u32 = 3;
 /// The copy of the manifest, stored beside the objects: written after the manifest, read if the manifest is

@@ -4,16 +4,21 @@
 //! and back.
 //!
 //! - `manifest`: what an archive holds, as JSON
-//! - `index`: what each block of an object holds
+//! - `index`: where each block of an object is, its transactions and times
+//! - `contents`: which tables, rows and keys each block holds; `keys`: the filter of keys
 //! - `ends`: the start and the end of an object
 //! - `block_header`: an index entry before each block; rebuilds an index from these
 
 pub(crate) mod block_header;
+pub mod contents;
 pub(crate) mod ends;
 pub(crate) mod index;
+mod keys;
 mod manifest;
 
 pub use block_header::{BlockHeader, index_anew};
+pub use contents::Contents;
 pub use ends::{HEAD_SIZE, MAGIC, VERSION};
-pub use index::{BlockEntry, Index, LogEntry};
+pub use index::{BlockEntry, ContentsEntry, Index, LogEntry};
+pub use keys::Key;
 pub use manifest::{FileEntry, Manifest};

@@ -1,9 +1,9 @@
 //! The events of a part of a log, as far as archives look at them.
 
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, crc32};
-use binlogz_binlog::event::AnyGtidEvent;
+use binlogz_binlog::event::{AnyGtidEvent, FormatDescription, PostHeaderLengths};
 use binlogz_binlog::header::{EVENT_SIZE_OFFSET, HEADER_SIZE};
-use binlogz_binlog::{EventFrame, EventHeader, EventType, MAGIC};
+use binlogz_binlog::{EventFrame, EventHeader, EventType, Framing, MAGIC};
 
 /// Bytes of a table map's post-header, since 5.1.5.
 pub(crate) const TABLE_MAP_POST_HEADER: u8 = 8;
@@ -58,6 +58,14 @@ pub(crate) fn head(log: &[u8]) -> Vec<u8> {
         }
     }
     head
+}
+
+/// The lengths of post-headers that a log's head tells; `None`: it has no format description.
+pub(crate) fn lengths(head: &[u8]) -> Option<PostHeaderLengths> {
+    let framing = Framing::new();
+    let event = events(head, 0).next()?;
+    let frame = framing.next_frame(event).ok().flatten()?.verify().ok()?;
+    Some(PostHeaderLengths::from(&FormatDescription::decode_frame(&frame).ok()?))
 }
 
 /// Whether the last four bytes are the checksum of those before.

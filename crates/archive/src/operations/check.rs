@@ -28,8 +28,27 @@ fn check_file(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Vec<St
         let blocks = restore::open(storage, object).and_then(|object| {
             let (log, numbers) = object.log(&file.name)?;
             problems.extend(object.inspect(log).iter().map(|error| format!("{}: {error}", file.name)));
-            let damaged = numbers.into_iter().filter_map(|number| object.block(number, workers).err());
-            Ok(damaged.map(|error| format!("{}: {error}", file.name)).collect())
+            let contents = object.contents();
+            problems.extend(contents.as_ref().err().map(|error| {
+                format!(
+                    "{}: {error}; nothing is lost, but commands that look for rows read every block",
+                    file.name
+                )
+            }));
+            let contents = contents.ok().flatten();
+            let mut damaged = Vec::new();
+            for number in numbers {
+                match object.block(number, workers) {
+                    Ok(block) => {
+                        let told = contents
+                            .as_ref()
+                            .map_or(Ok(()), |contents| object.compare(number, &block, contents));
+                        problems.extend(told.err().map(|error| format!("{}: {error}", file.name)));
+                    }
+                    Err(error) => damaged.push(format!("{}: {error}", file.name)),
+                }
+            }
+            Ok(damaged)
         });
         let all = |error| vec![format!("{}: {error}; it held {}", file.name, file.gtids)];
         lost.extend(blocks.unwrap_or_else(all));

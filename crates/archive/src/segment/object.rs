@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::block::Unpacked;
 use crate::error::{Error, Result};
+use crate::format::contents::{Found, TableName};
 use crate::format::ends::{HEAD_SIZE, VERSION, VERSION_HEADERS, read_end, read_version};
-use crate::format::{BlockEntry, Index};
+use crate::format::index::ContentsEntry;
+use crate::format::{BlockEntry, Contents, Index};
 use crate::format::{BlockHeader, index_anew};
-use crate::log::BLOCK_SIZE_MAX;
+use crate::log::{BLOCK_SIZE_MAX, Piece, events};
 use crate::segment::unpacker::{self, Kept};
 use crate::storage::ReadRange;
 
@@ -95,6 +97,67 @@ impl Object {
             }
         }
         problems
+    }
+
+    /// What its blocks hold; `None`: that was not told before version 6, or the index was made anew.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that can't be read or are damaged. Nothing is lost then: every block may hold anything.
+    pub fn contents(&self) -> Result<Option<Contents>> {
+        let Some(ContentsEntry { at, size, crc32 }) = self.index.contents else { return Ok(None) };
+        let read = || {
+            let size = usize::try_from(size).unwrap_or(usize::MAX);
+            if size as u64 > self.bytes.size()? {
+                return Err(Error::damaged(
+                    "contents",
+                    format!("{size} bytes"),
+                    "no more than the object has",
+                ));
+            }
+            let bytes = self.bytes.read(at, size)?;
+            if crc32fast::hash(&bytes) != crc32 {
+                return Err(Error::damaged("contents", "another checksum", "that of its bytes"));
+            }
+            Contents::decode(&bytes, self.index.blocks.len())
+        };
+        read().map(Some).map_err(|error| in_object(&self.name, at, error))
+    }
+
+    /// Compares what is told of a block with the block. One that begins inside a transaction isn't compared: its table
+    /// maps are in another.
+    ///
+    /// # Errors
+    ///
+    /// A difference.
+    pub(crate) fn compare(&self, number: u32, block: &Unpacked, contents: &Contents) -> Result<()> {
+        let (Some(entry), Some(told)) =
+            (self.index.blocks.get(number as usize), contents.blocks.get(number as usize))
+        else {
+            return Ok(());
+        };
+        if entry.continues {
+            return Ok(());
+        }
+        let head = self.index.logs.get(entry.log as usize).map(|log| log.head.as_slice()).unwrap_or_default();
+        let piece =
+            Piece { offset: entry.offset, log: block.log.clone(), maps: Vec::new(), continues: false };
+        let found = Found::of(&piece, events::lengths(head).as_ref());
+        let mut place = |name: TableName| {
+            let place = contents.tables.iter().position(|table| *table == name);
+            place.map_or(u32::MAX, |place| place as u32)
+        };
+        match found.told(entry.packed_size, &mut place) == *told {
+            true => Ok(()),
+            false => Err(self.name_it(
+                number,
+                Error::Unexpected {
+                    what: format!("what is told of {}", entry.describe()),
+                    found: "not what the block holds".into(),
+                    expected: "its tables, rows and keys".into(),
+                },
+            )),
+        }
     }
 
     /// The number of a log and those of its blocks.

@@ -23,9 +23,11 @@ use crate::block::{self, Dealt, Method};
 use crate::codec::Level;
 use crate::error::{Error, Result};
 use crate::format::BlockHeader;
+use crate::format::contents::{BlockContents, Contents, Found, Numbers};
 use crate::format::ends::{self, HEAD_SIZE, MAGIC, VERSION};
+use crate::format::index::ContentsEntry;
 use crate::format::{BlockEntry, Index, LogEntry};
-use crate::log::{BLOCK_SIZE_MAX, Piece};
+use crate::log::{BLOCK_SIZE_MAX, Piece, events};
 use crate::segment::budget::Budget;
 use crate::segment::unpacker::{self, CLOSURE_MAX, Kept};
 
@@ -56,6 +58,9 @@ pub struct Segment {
     history: History,
     kept: Kept,
     level: Level,
+    /// What the blocks hold, and the numbers of their tables.
+    contents: Vec<BlockContents>,
+    tables: Numbers,
 }
 
 /// A state of a segment while it is packed.
@@ -87,6 +92,7 @@ struct Coded {
     piece: Piece,
     entry: BlockEntry,
     packed: Result<Vec<u8>>,
+    found: Found,
 }
 
 impl Segment {
@@ -107,6 +113,8 @@ impl Segment {
             history: History::default(),
             kept: Kept::default(),
             level,
+            contents: Vec::new(),
+            tables: Numbers::default(),
         })
     }
 
@@ -144,6 +152,7 @@ impl Segment {
     pub(crate) fn give_back(&mut self, mark: Mark) {
         self.index.logs.truncate(mark.logs);
         self.index.blocks.truncate(mark.blocks);
+        self.contents.truncate(mark.blocks);
     }
 
     /// Packs pieces of a log, `workers` at once. Returns the first piece that does not fit, or `None` once
@@ -177,13 +186,14 @@ impl Segment {
         workers: usize,
         held: &mut Option<Piece>,
     ) -> Result<()> {
-        let Segment { file, index, plain, packed, history, kept, level } = self;
+        let Segment { file, index, plain, packed, history, kept, level, contents, tables } = self;
         let level = *level;
         let packed = &*packed;
         let entry_of_log = index.logs.get(log as usize).cloned();
         let entry_of_log = entry_of_log
             .ok_or_else(|| Error::damaged("segment", format!("log {log}"), "one that was begun"))?;
         let header_max = header_size_max(&entry_of_log);
+        let lengths = events::lengths(&entry_of_log.head);
         let budget = Budget::new(UNDER_WAY_MAX);
         let jobs = || {
             if !budget.wait_for(1) {
@@ -215,12 +225,14 @@ impl Segment {
                 entry.references.clear();
             }
             budget.give_back(job.memory);
-            Ok(Coded { piece: job.piece, entry, packed })
+            let found = Found::of(&job.piece, lengths.as_ref());
+            Ok(Coded { piece: job.piece, entry, packed, found })
         };
         let keep = |coded: Coded| {
             let size = coded.piece.log.len();
             let size_max = stored_size_max(size, header_max);
-            let (bytes, mut entry) = check(&*file, &index.blocks, kept, coded, workers)?;
+            let (bytes, mut entry, found) = check(&*file, &index.blocks, kept, coded, workers)?;
+            contents.push(found.told(entry.packed_size, &mut |name| tables.of(name)));
             entry.at = index.blocks.last().map_or(HEAD_SIZE, |last| last.at + last.packed_size);
             let first = index.blocks.last().is_none_or(|last| last.log != log);
             let number = index.blocks.len() as u32;
@@ -242,9 +254,12 @@ impl Segment {
     /// # Errors
     ///
     /// A temporary file that can't be written.
-    pub fn finish(self) -> Result<(File, u64, Index)> {
+    pub fn finish(mut self) -> Result<(File, u64, Index)> {
         let at = self.index.blocks.last().map_or(HEAD_SIZE, |last| last.at + last.packed_size);
-        let bytes = ends::end(at, &self.index.encode());
+        let contents = Contents { tables: self.tables.into_tables(), blocks: self.contents }.encode()?;
+        let size = contents.len() as u64;
+        self.index.contents = Some(ContentsEntry { at, size, crc32: crc32fast::hash(&contents) });
+        let bytes = [contents, ends::end(at + size, &self.index.encode())].concat();
         self.file.write_all_at(&bytes, at).map_err(Error::io("write a temporary file"))?;
         Ok((self.file, at + bytes.len() as u64, self.index))
     }
@@ -270,8 +285,8 @@ fn check(
     kept: &mut Kept,
     coded: Coded,
     workers: usize,
-) -> Result<(Vec<u8>, BlockEntry)> {
-    let Coded { piece, mut entry, packed } = coded;
+) -> Result<(Vec<u8>, BlockEntry, Found)> {
+    let Coded { piece, mut entry, packed, found } = coded;
     let read = |entry: &BlockEntry| {
         let mut bytes = vec![0; entry.packed_size as usize];
         file.read_exact_at(&mut bytes, entry.at).map_err(Error::io("read a temporary file"))?;
@@ -308,7 +323,7 @@ fn check(
     };
     entry.packed_size = packed.len() as u64;
     entry.crc32 = crc32fast::hash(&packed);
-    Ok((packed, entry))
+    Ok((packed, entry, found))
 }
 
 impl History {

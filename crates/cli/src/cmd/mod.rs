@@ -3,6 +3,7 @@
 mod advise;
 mod archive;
 mod bench;
+mod closed_logs;
 mod completions;
 mod compress;
 mod connection;
@@ -14,6 +15,7 @@ mod expand;
 mod man;
 mod recover;
 mod relay;
+mod replay;
 mod rewrite;
 mod stats;
 mod verify;
@@ -38,6 +40,8 @@ pub(crate) enum Command {
     Stats(stats::Stats),
     Undo(Box<recover::Undo>),
     Redo(Box<recover::Redo>),
+    Rows(Box<recover::Rows>),
+    Recover(Box<replay::Recover>),
     Advise(Box<advise::Advise>),
     Archive(archive::Archive),
     Relay(relay::Relay),
@@ -62,6 +66,8 @@ impl Command {
             Command::Stats(command) => command.run(),
             Command::Undo(command) => command.run(),
             Command::Redo(command) => command.run(),
+            Command::Rows(command) => command.run(),
+            Command::Recover(command) => command.run(),
             Command::Advise(command) => command.run(),
             Command::Archive(command) => command.run(),
             Command::Relay(command) => command.run(),

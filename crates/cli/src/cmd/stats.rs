@@ -1,6 +1,5 @@
 //! `binlogz stats`: the contents of logs, in figures.
 
-use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 
 use binlogz_encryption::Keyring;
@@ -15,6 +14,7 @@ use crate::failure::{Failure, Result, complain, warn_cut};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::mariadb;
+use crate::pager;
 use crate::progress::Progress;
 use crate::terminal::SizesArg;
 use crate::units;
@@ -108,9 +108,7 @@ impl Stats {
         if counted == 0 {
             return Ok(exit);
         }
-        let mut out = BufWriter::new(io::stdout().lock());
-        let written = self.format().write(&self.sections(&figures), &mut out).and_then(|()| out.flush());
-        written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        pager::show(|out| self.format().write(&self.sections(&figures), out))?;
         Ok(exit)
     }
 

@@ -9,3 +9,4 @@ mod full_disk;
 mod growing;
 mod input;
 mod operations;
+mod rows;

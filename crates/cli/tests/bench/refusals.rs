@@ -23,7 +23,7 @@ fn a_server_with_replicas_or_semi_sync_is_loaded_only_where_that_is_allowed() {
         .unwrap();
     let before = state(&source);
     let [replicas, semi_sync] = [
-        "1 replicas or other readers are attached (--allow replicas)",
+        "attached replicas and other readers: 1 (--allow replicas)",
         "commits wait for semi-synchronous replicas (--allow semi-sync)",
     ];
     let with = |allowed: &[&str]| run(bench(&folder, &source, "updates", &[&SMALL[..], allowed].concat()));

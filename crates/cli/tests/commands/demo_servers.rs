@@ -61,11 +61,15 @@ fn it_ends_with_a_restored_row_and_leaves_nothing() {
         "mariadb> SELECT COUNT(*) FROM shop.orders\n  500\n",
         "source    127.0.0.1:",
         "\"before\":{\"id\":42,\"customer\":\"customer 42\"",
+        "INSERT INTO `shop`.`orders`",
+        "mariadb> SELECT id, customer FROM shop.orders WHERE id = 42\n  42\tcustomer 42\n",
         "binlog.000001 is archived",
-        "mysql> SELECT id, customer FROM orders WHERE id = 42\n  42\tcustomer 42\n",
     ] {
         assert!(text.contains(expected), "{expected:?} is not in\n{text}\n{error}");
     }
+    // At the source after the undo, and in the restored server.
+    let order = "mysql> SELECT id, customer FROM shop.orders WHERE id = 42\n  42\tcustomer 42\n";
+    assert_eq!(text.matches(order).count(), 2, "{text}");
     leaves_nothing(&temporary);
 }
 

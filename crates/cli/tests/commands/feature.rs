@@ -16,24 +16,27 @@ fn compress_and_expand_keep_file_names_in_a_folder() {
     folder.run(["compress", "--output", "small", "binlog.000004", "binlog.000009"]).is(
         0,
         "\
-file              before      after     saved  transactions
-binlog.000004   77.0 KiB   34.0 KiB    55.8 %  45 of 45 compressed
-binlog.000009    7.2 KiB    5.7 KiB    20.4 %  14 of 22 compressed
-total           84.2 KiB   39.7 KiB    52.8 %  59 of 67 compressed
+Compressed
+  file           bytes before  bytes after  saved %  transactions  compressed
+  binlog.000004      77.0 KiB     34.0 KiB     55.8            45          45
+  binlog.000009       7.2 KiB      5.7 KiB     20.4            22          14
+  total              84.2 KiB     39.7 KiB     52.8            67          59
 
-left as they are:
-              3  statements, not rows
-              5  no row event
+Transactions left as they are
+  transactions  reason
+             3  statements, not rows
+             5  no row event
 ",
         "",
     );
     folder.run(["expand", "--bytes", "--output", "back", "small/binlog.000004", "small/binlog.000009"]).is(
         0,
         "\
-file                         before           after  grown by  transactions
-small/binlog.000004          34,825          78,812   126.3 %  45 of 45 expanded
-small/binlog.000009           5,857           7,361    25.7 %  14 of 22 expanded
-total                        40,682          86,173   111.8 %  59 of 67 expanded
+Expanded
+  file                 bytes before  bytes after  grown %  transactions  expanded
+  small/binlog.000004        34,825       78,812    126.3            45        45
+  small/binlog.000009         5,857        7,361     25.7            22        14
+  total                      40,682       86,173    111.8            67        59
 ",
         "",
     );
@@ -125,7 +128,8 @@ fn the_level_has_an_effect_and_recompress_changes_it() {
     assert!(distinct.len() >= 4 && sizes[0] > sizes[3], "{sizes:?}");
     let ran = folder.run(["compress", "--level", "22", "--output", "left", "level1"]);
     assert!(
-        ran.text().ends_with("left as they are:\n              1  already compressed\n"),
+        ran.text()
+            .ends_with("left as they are\n  transactions  reason\n             1  already compressed\n"),
         "{}",
         ran.text()
     );
@@ -239,8 +243,10 @@ fn verify_tells_what_it_checked() {
     folder.run(["verify", "binlog.000009", "relay.000012"]).is(
         0,
         "\
-binlog.000009: ok, 5,865 bytes, 113 events, 16 rows, 22 transactions, 14 of them compressed
-relay.000012: ok, 4,267 bytes, 50 events, 7 rows, 8 transactions, 7 of them compressed
+Verified
+  file           answer    bytes  events  rows  transactions  compressed
+  binlog.000009  ok      5.7 KiB     113    16            22          14
+  relay.000012   ok      4.2 KiB      50     7             8           7
 ",
         "",
     );
@@ -276,12 +282,11 @@ fn events_are_listed_as_a_table() {
     folder.sample("compressed", "binlog.000009");
     folder.run(["events", "--from", "413", "--limit", "4", "binlog.000009"]).is(
         0,
-        "\
-Log_name              Pos  Event_type              Server_id  End_log_pos  Info
-binlog.000009         413  Gtid                            1          492  SET @@SESSION.GTID_NEXT= '49fc2641-e565-11f1-8b9c-02fc00000001:467'
-binlog.000009         492  Transaction_payload             1          722  compression='ZSTD', decompressed_size=399 bytes
-binlog.000009         722  Query                           1          722  XA START X'74776f',X'',1
-binlog.000009         722  Table_map                       1          722  table_id: 168 (mix.xa)
+        "  Log_name        Pos  Event_type              Server_id  End_log_pos  Info
+  binlog.000009   413  Gtid                            1          492  SET @@SESSION.GTID_NEXT= '49fc2641-e565-11f1-8b9c-02fc00000001:467'
+  binlog.000009   492  Transaction_payload             1          722  compression='ZSTD', decompressed_size=399 bytes
+  binlog.000009   722  Query                           1          722  XA START X'74776f',X'',1
+  binlog.000009   722  Table_map                       1          722  table_id: 168 (mix.xa)
 ",
         "",
     );
@@ -331,11 +336,13 @@ fn a_log_in_use_is_done_up_to_its_cut_with_a_warning() {
     folder.run(["compress", "--output", "small", "live"]).is(
         0,
         "\
-file      before      after     saved  transactions
-live    38.9 KiB   17.9 KiB    53.8 %  22 of 23 compressed
+Compressed
+  file  bytes before  bytes after  saved %  transactions  compressed
+  live      38.9 KiB     17.9 KiB     53.8            23          22
 
-left as they are:
-              1  cut off at the end of the log
+Transactions left as they are
+  transactions  reason
+             1  cut off at the end of the log
 ",
         &format!("{warning}; they are left out\n"),
     );
@@ -360,15 +367,20 @@ fn salvage_keeps_what_is_whole_and_tells_what_is_not() {
     ran.is(
         1,
         "\
-file        before      after     saved  transactions
-damaged   75.3 KiB   33.2 KiB    55.8 %  44 of 44 compressed
+Compressed
+  file     bytes before  bytes after  saved %  transactions  compressed
+  damaged      75.3 KiB     33.2 KiB     55.8            44          44
 ",
         "binlogz: warning: damaged at 19636: UpdateRows event: checksum is 0xed18ac24, the bytes give 0xd0a940f8; \
          the bytes from 19404 to 21150 are left out, with transaction 468dfa6d-e565-11f1-89b6-02fc00000001:36\n",
     );
     folder.run(["verify", "small"]).is(
         0,
-        "small: ok, 34,026 bytes, 531 events, 176 rows, 44 transactions, 44 of them compressed\n",
+        "\
+Verified
+  file   answer     bytes  events  rows  transactions  compressed
+  small  ok      33.2 KiB     531   176            44          44
+",
         "",
     );
     let ran =

@@ -20,5 +20,6 @@ mod messages;
 mod output;
 mod pipe;
 mod progress;
+mod relay_log;
 mod stats;
 mod terminal;

@@ -121,3 +121,57 @@ fn restore_says_what_it_wrote() {
         "",
     );
 }
+
+#[test]
+fn h_alone_is_help_and_with_a_name_the_host() {
+    let folder = Folder::new();
+    for command in
+        [&["doctor"][..], &["advise"], &["bench", "updates"], &["stats"], &["archive", "list"], &["dump"]]
+    {
+        let ran = folder.run(command.iter().chain(&["-h"]));
+        ran.is_done();
+        assert!(
+            ran.text().contains("Usage: ") || ran.text().contains("Usage:"),
+            "{command:?}: {}",
+            ran.text()
+        );
+    }
+    // The summary, with a line for each option; --help has more.
+    let [short, long] = ["-h", "--help"].map(|option| folder.run(["doctor", option]).text().lines().count());
+    assert!(short + 10 < long, "{short} lines, {long} lines");
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = closed.port().to_string();
+    let ran = folder.run([
+        "doctor",
+        "--no-defaults",
+        "--connect-timeout=5",
+        "-h",
+        "127.0.0.1",
+        "-P",
+        &port,
+        "-u",
+        "x",
+    ]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains(&format!("connect to {closed}: Connection refused")), "{}", ran.stderr);
+}
+
+#[test]
+fn verbose_tells_of_each_piece_of_work() {
+    let folder = Folder::new();
+    for name in ["binlog.000004", "binlog.000009"] {
+        folder.sample("plain", name);
+    }
+    for command in
+        [&["verify", "-v"][..], &["--verbose", "stats"], &["archive", "create", "-v", "--to", "kept"]]
+    {
+        let ran = folder.run(command.iter().chain(&["binlog.000004", "binlog.000009"]));
+        let told: Vec<_> = ran.stderr.lines().collect();
+        assert_eq!((ran.code, told.len()), (Some(0), 2), "{command:?}: {told:?}");
+        for (line, name) in told.iter().zip(["1/2 binlog.000004: 77.0 KiB, ", "2/2 binlog.000009: 7.2 KiB, "])
+        {
+            assert!(line.starts_with(&format!("binlogz: {name}")) && line.ends_with(" s"), "{line}");
+        }
+    }
+    folder.run(["verify", "binlog.000004"]).is_done();
+}

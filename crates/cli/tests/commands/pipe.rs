@@ -18,8 +18,9 @@ fn logs_go_through_pipes_and_the_report_goes_to_stderr() {
     assert_eq!(
         small.stderr,
         "\
-file               before      after     saved  transactions
-standard input   77.0 KiB   34.0 KiB    55.8 %  45 of 45 compressed
+Compressed
+  file            bytes before  bytes after  saved %  transactions  compressed
+  standard input      77.0 KiB     34.0 KiB     55.8            45          45
 "
     );
     let back = folder.run_with(["expand", "--format", "json", "--output", "-", "-"], &small.stdout);
@@ -27,7 +28,11 @@ standard input   77.0 KiB   34.0 KiB    55.8 %  45 of 45 compressed
     assert!(back.stderr.starts_with("{\n  \"command\": \"expand\""), "{}", back.stderr);
     folder.run_with(["verify", "-"], &small.stdout).is(
         0,
-        "standard input: ok, 34,825 bytes, 543 events, 180 rows, 45 transactions, 45 of them compressed\n",
+        "\
+Verified
+  file            answer     bytes  events  rows  transactions  compressed
+  standard input  ok      34.0 KiB     543   180            45          45
+",
         "",
     );
     folder.put("log", &log);

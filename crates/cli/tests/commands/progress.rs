@@ -15,7 +15,8 @@ fn on_terminal(folder: &Folder, command: &str) -> Option<Vec<String>> {
     let line = format!("stty cols 100 rows 50; exec {} {command}", env!("CARGO_BIN_EXE_binlogz"));
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(folder.path(""));
-    let output = script.env_remove("COLUMNS").env("SHELL", "/bin/sh").env("TERM", "xterm").output().unwrap();
+    script.env_remove("COLUMNS").env("SHELL", "/bin/sh").env("TERM", "xterm").env("BINLOGZ_PAGER", "cat");
+    let output = script.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{command}: {text}");
     Some(text.split(['\r', '\n']).map(str::to_owned).collect())

@@ -22,11 +22,11 @@ fn tables_of_figures_for_people() {
     assert_eq!(
         titles,
         [
-            "performance_schema.binary_log_transaction_compression_stats",
-            "Why transactions are not compressed",
             "Files",
             "Tables",
             "Largest transactions",
+            "performance_schema.binary_log_transaction_compression_stats",
+            "Why transactions are not compressed",
             "Transactions by size",
             "Hours",
         ]

@@ -15,7 +15,8 @@ fn on_terminal(folder: &Folder, columns: usize, command: &str) -> Option<String>
     let line = format!("stty cols {columns} rows 50; exec {binlogz} {command} 2>/dev/null");
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(folder.path(""));
-    let output = script.env_remove("COLUMNS").env("SHELL", "/bin/sh").output().unwrap();
+    script.env_remove("COLUMNS").env("SHELL", "/bin/sh").env("BINLOGZ_PAGER", "cat");
+    let output = script.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap().replace('\r', "");
     assert!(output.status.success(), "{command}: {text}");
     Some(text)
@@ -60,4 +61,156 @@ fn nothing_is_left_out_on_a_narrow_terminal() {
     for cell in ran.text().lines().skip(2).flat_map(|line| line.split("  ")) {
         assert!(narrow.contains(cell.trim()), "{cell:?} is not in\n{narrow}");
     }
+}
+
+/// What others define, line by line: mysqlbinlog, the mysql client, shells and man.
+const NOT_OURS: [&str; 6] = ["dump", "undo", "redo", "completions", "man", "archive cat"];
+
+/// A real run of each command that needs no server.
+const RUNS: [&str; 19] = [
+    "compress --force --output small var/lib/mysql/binlog.000001 var/lib/mysql/binlog.000004",
+    "expand --force --output back small/binlog.000001 small/binlog.000004",
+    "verify var/lib/mysql/binlog.000001 small/binlog.000004 binlog.index",
+    "verify --same var/lib/mysql/binlog.000004 -- small/binlog.000004",
+    "events binlog.000009",
+    "events var/lib/mysql/binlog.000009 small/binlog.000004",
+    "stats var/lib/mysql/binlog.000009 small/binlog.000004",
+    "stats --by file small/binlog.000004",
+    "advise --budget 1s var/lib/mysql/binlog.000004",
+    "archive create --to kept small/binlog.000001 small/binlog.000004",
+    "archive list kept",
+    "archive check kept",
+    "archive restore --force --to restored kept",
+    "archive cat kept",
+    "dump binlog.000009",
+    "undo binlog.000009",
+    "redo binlog.000009",
+    "relay init --force",
+    "completions bash",
+];
+
+/// All commands that the help lists, with those below them.
+fn commands(folder: &Folder) -> Vec<String> {
+    let listed = |of: &str| -> Vec<String> {
+        let ran = folder.run(["help"].into_iter().chain(of.split_whitespace()));
+        let lines = ran.text().lines().skip_while(|line| *line != "Commands:").skip(1);
+        let names = lines.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("   "));
+        let names: Vec<_> = names.filter_map(|line| line.split_whitespace().next()).collect();
+        names
+            .into_iter()
+            .filter(|name| *name != "help")
+            .map(|name| format!("{of} {name}").trim().to_owned())
+            .collect()
+    };
+    let commands = listed("");
+    let below = ["archive", "relay", "bench"].into_iter().flat_map(listed);
+    let commands: Vec<_> = commands.iter().cloned().chain(below).collect();
+    assert!(commands.len() > 30, "{commands:?}");
+    commands
+}
+
+/// A script that runs all of it: help in each form, and the real runs. A line of its own goes before each.
+fn everything(folder: &Folder) -> String {
+    let helps = commands(folder).into_iter().flat_map(|command| {
+        [format!("help {command}"), format!("{command} --help"), format!("{command} -h")]
+    });
+    let all: Vec<_> = helps.chain(RUNS.map(str::to_owned)).collect();
+    let line = |command: &String| format!("echo '@@ {command}'; binlogz {command} </dev/null\n");
+    // By its name, as users call it.
+    let folder = Path::new(env!("CARGO_BIN_EXE_binlogz")).parent().unwrap().display().to_string();
+    let begin = format!("PATH={folder}:$PATH; mkdir -p small back\n");
+    [begin].into_iter().chain(all.iter().map(line)).collect()
+}
+
+/// Without the codes for bold and colours.
+fn without_codes(line: &str) -> String {
+    let mut parts = line.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once('m').map_or(part, |(_, rest)| rest))
+}
+
+#[test]
+fn no_command_is_wider_than_the_terminal() {
+    let folder = folder();
+    folder.put("binlog.index", "./binlog.000001\n");
+    folder.put("all.sh", everything(&folder));
+    for columns in [80, 120] {
+        let line = format!("stty cols {columns} rows 50; sh all.sh 2>/dev/null");
+        if !Path::new("/usr/bin/script").exists() {
+            eprintln!("SKIPPED: script is not here, which makes a terminal");
+            return;
+        }
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(folder.path(""));
+        script.env_remove("COLUMNS").env("SHELL", "/bin/sh").env("BINLOGZ_PAGER", "cat").env("TERM", "xterm");
+        let output = script.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+        let parts: Vec<_> = text.split("@@ ").skip(1).collect();
+        assert!(parts.len() > 100, "{text}");
+        for part in parts {
+            let (command, said) = part.split_once('\n').unwrap();
+            assert!(!said.is_empty(), "{columns} columns: {command} says nothing");
+            let is_help =
+                command.starts_with("help ") || command.ends_with(" -h") || command.ends_with(" --help");
+            // Help of dump has mysqlbinlog's layout.
+            if command.contains("dump") || !is_help && NOT_OURS.iter().any(|name| command.starts_with(name)) {
+                continue;
+            }
+            for line in said.lines().map(without_codes) {
+                let is_too_wide = line.chars().count() > columns;
+                assert!(!is_too_wide, "{columns} columns, {command}: {line:?}\n{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_acts_on_what_is_no_terminal() {
+    let folder = folder();
+    folder.put("binlog.index", "./binlog.000001\n");
+    folder.put("all.sh", everything(&folder));
+    let output =
+        Command::new("sh").arg("all.sh").current_dir(folder.path("")).env("TERM", "xterm").output().unwrap();
+    // An archive's logs are bytes.
+    let text: String = String::from_utf8_lossy(&output.stdout)
+        .split("@@ ")
+        .filter(|part| !part.starts_with("archive cat kept\n"))
+        .collect();
+    assert!(text.lines().count() > 1000, "{text}");
+    for text in [&*text, &String::from_utf8_lossy(&output.stderr)] {
+        let acting: Vec<_> = text.lines().filter(|line| line.contains(['\u{1b}', '\r', '\u{8}'])).collect();
+        assert!(acting.is_empty(), "{acting:?}");
+    }
+}
+
+#[test]
+fn long_tables_go_through_a_pager_and_short_ones_do_not() {
+    let folder = folder();
+    if !Path::new("/usr/bin/script").exists() {
+        eprintln!("SKIPPED: script is not here, which makes a terminal");
+        return;
+    }
+    let shown = |command: &str, pager: &str| {
+        let line = format!("stty cols 100 rows 12; exec {} {command}", env!("CARGO_BIN_EXE_binlogz"));
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(folder.path(""));
+        script.env_remove("COLUMNS").env_remove("BINLOGZ_PAGER").env("SHELL", "/bin/sh").env("PAGER", pager);
+        let output = script.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().replace('\r', "")
+    };
+    let quiet = "--quiet stats binlog.000009";
+    let plain = shown(quiet, "cat");
+    assert!(!plain.contains("paged:") && plain.lines().count() > 12, "{plain}");
+    let paged = shown(quiet, "sed s/^/paged:/");
+    assert_eq!(paged, plain.lines().map(|line| format!("paged:{line}\n")).collect::<String>());
+    assert_eq!(
+        shown("--quiet stats --by size binlog.000009", "sed s/^/paged:/").matches("paged:").count(),
+        0
+    );
+    assert!(shown("events binlog.000009", "sed s/^/paged:/").starts_with("paged:  Log_name"));
+    // A user who has seen enough leaves it.
+    assert_eq!(shown("events binlog.000004", "head -1").lines().count(), 1);
+    let piped = folder.binlogz(["stats", "binlog.000009"]).env("PAGER", "sed s/^/paged:/").output().unwrap();
+    assert!(!String::from_utf8(piped.stdout).unwrap().contains("paged:"));
 }

@@ -7,4 +7,5 @@ mod apply;
 mod common;
 mod options;
 mod round_trip;
+mod rows;
 mod workload;

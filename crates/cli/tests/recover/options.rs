@@ -96,10 +96,7 @@ fn rows_are_chosen_and_the_rest_is_named() -> Result<()> {
     let args = ["undo".as_ref(), log.as_os_str()];
     let script = folder.run(args);
     assert_eq!(script.code, Some(1));
-    assert_eq!(
-        script.stderr,
-        "binlogz: warning: 3 rows and 1 statements are not undone; the output names each\n"
-    );
+    assert_eq!(script.stderr, "binlogz: warning: 3 rows and 1 statement not undone; the output names each\n");
     let lines = body(&script);
     let parts = [
         "DELETE FROM `shop`.`notes` WHERE CAST(`text` AS BINARY) = 'y' AND `more` = 1 LIMIT 1;",

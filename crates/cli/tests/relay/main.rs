@@ -4,6 +4,7 @@
 
 mod ahead;
 mod archive;
+mod closed;
 #[path = "../common/mod.rs"]
 mod common;
 mod compressed;
@@ -23,6 +24,7 @@ mod old_replicas;
 mod old_sources;
 mod ops;
 mod receive;
+mod recovery;
 mod semi_sync;
 mod serving;
 mod sources;

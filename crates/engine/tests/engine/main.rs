@@ -5,6 +5,7 @@
 mod common;
 mod faults;
 mod groups;
+mod kill;
 mod live;
 mod replay;
 mod same_bytes;

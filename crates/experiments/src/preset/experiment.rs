@@ -76,8 +76,7 @@ pub(crate) struct Tables {
 /// give comparable figures.
 pub(crate) const SCHEMAS: [&str; 2] = ["sbtest", "employees"];
 
-pub(crate) const COMPRESSION: &str = "binlog_transaction_compression";
-pub(crate) const LEVEL: &str = "binlog_transaction_compression_level_zstd";
+pub(crate) use binlogz_payload::switch::{COMPRESSION, LEVEL};
 pub(crate) const ENCRYPTION: &str = "binlog_encryption";
 
 impl Setting {

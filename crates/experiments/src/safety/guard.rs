@@ -131,9 +131,7 @@ fn replicas(session: &mut Session) -> Result<Option<String>> {
     );
     match readers {
         Ok(Some(0)) => Ok(None),
-        Ok(count) => {
-            Ok(Some(format!("{} replicas or other readers are attached", count.unwrap_or_default())))
-        }
+        Ok(count) => Ok(Some(format!("attached replicas and other readers: {}", count.unwrap_or_default()))),
         Err(error) if is_denied(&error) => Ok(Some(
             "whether replicas are attached can't be seen without SELECT ON performance_schema.*".into(),
         )),

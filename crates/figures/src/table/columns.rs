@@ -18,6 +18,7 @@ pub(super) struct Column {
     pub(super) cells: Vec<String>,
     /// To the right.
     is_number: bool,
+    kind: Kind,
     width: usize,
 }
 
@@ -28,21 +29,8 @@ pub(super) fn width(text: &str) -> usize {
 
 /// The columns of a section.
 pub(super) fn columns(section: &Section, exact_sizes: bool) -> Vec<Column> {
-    let column = |(place, name): (usize, &&str)| {
-        let cells = || section.rows.iter().filter_map(|row| row.get(place));
-        let kind = match words::kind(name) {
-            Kind::Size if exact_sizes => Kind::Count,
-            kind => kind,
-        };
-        let mut column = Column {
-            heading: vec![words::heading(name)],
-            cells: cells().map(|cell| text(cell, kind)).collect(),
-            is_number: cells().any(|cell| matches!(cell, Cell::Number(_) | Cell::Decimal(..))),
-            width: 0,
-        };
-        column.measure();
-        column
-    };
+    let cells = |place| section.rows.iter().filter_map(move |row| row.get(place));
+    let column = |(place, name): (usize, &&str)| Column::of(name, || cells(place), exact_sizes);
     section.columns.iter().enumerate().map(column).collect()
 }
 
@@ -68,6 +56,32 @@ fn text(cell: &Cell, kind: Kind) -> String {
 }
 
 impl Column {
+    /// The column of this name with these cells.
+    pub(super) fn of<'c, C: Iterator<Item = &'c Cell>>(
+        name: &str,
+        cells: impl Fn() -> C,
+        exact_sizes: bool,
+    ) -> Self {
+        let kind = match words::kind(name) {
+            Kind::Size if exact_sizes => Kind::Count,
+            kind => kind,
+        };
+        let mut column = Column {
+            heading: vec![words::heading(name)],
+            cells: cells().map(|cell| text(cell, kind)).collect(),
+            is_number: cells().any(|cell| matches!(cell, Cell::Number(_) | Cell::Decimal(..))),
+            kind,
+            width: 0,
+        };
+        column.measure();
+        column
+    }
+
+    /// A cell that comes later.
+    pub(super) fn later(&self, cell: &Cell) -> String {
+        text(cell, self.kind)
+    }
+
     fn measure(&mut self) {
         self.width = self.heading.iter().chain(&self.cells).map(|text| width(text)).max().unwrap_or(0);
     }

@@ -11,13 +11,15 @@
 //! does.
 
 mod columns;
+mod running;
 pub(crate) mod words;
 
 use std::io::{self, Write};
 
 use crate::section::Section;
-use crate::wrap::wrapped;
+use crate::wrap::{folded, wrapped};
 use columns::{Column, GAP, columns, width_of};
+pub use running::RunningTable;
 
 /// How a table for people is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,8 +51,10 @@ pub(crate) fn write(section: &Section, layout: Layout, out: &mut impl Write) -> 
     if width_of(&columns) <= width {
         return block(&columns.iter().collect::<Vec<_>>(), out);
     }
-    if section.rows.len() <= TURNED_ROWS_MAX {
-        return turned(&columns, section.rows.len(), out);
+    let names_width = width_of(columns.get(..columns::names(&columns, width / 2)).unwrap_or_default());
+    let is_too_wide = |column: &Column| names_width + column.full_width() > width;
+    if section.rows.len() <= TURNED_ROWS_MAX || columns.iter().any(is_too_wide) {
+        return turned(&columns, section.rows.len(), width, out);
     }
     blocks(&columns, width, out)
 }
@@ -66,6 +70,13 @@ fn lines(head: &str, parts: &[String], width: usize, out: &mut impl Write) -> io
             writeln!(out, "{}", line.trim_end())?;
             line.clone_from(&indent);
         }
+        // One part may be wider than the terminal.
+        let mut folds = folded(&part, width.saturating_sub(indent.len()));
+        let part = folds.pop().unwrap_or_default();
+        for fold in folds {
+            writeln!(out, "{line}{fold}")?;
+            line.clone_from(&indent);
+        }
         line.push_str(&part);
         is_empty = false;
     }
@@ -77,15 +88,17 @@ fn lines(head: &str, parts: &[String], width: usize, out: &mut impl Write) -> io
 
 /// Writes columns beside one another.
 fn block(columns: &[&Column], out: &mut impl Write) -> io::Result<()> {
-    let height = columns.iter().map(|column| column.heading.len()).max().unwrap_or(0);
-    for line in 0..height {
-        row(columns, |column| column.heading_line(line, height), out)?;
-    }
+    block_heading(columns, out)?;
     let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
     for number in 0..rows {
         row(columns, |column| column.cell(number), out)?;
     }
     Ok(())
+}
+
+fn block_heading(columns: &[&Column], out: &mut impl Write) -> io::Result<()> {
+    let height = columns.iter().map(|column| column.heading.len()).max().unwrap_or(0);
+    (0..height).try_for_each(|line| row(columns, |column| column.heading_line(line, height), out))
 }
 
 fn row<'c>(
@@ -122,8 +135,8 @@ fn blocks(columns: &[Column], width: usize, out: &mut impl Write) -> io::Result<
     Ok(())
 }
 
-/// Writes a line for each cell, row after row.
-fn turned(columns: &[Column], rows: usize, out: &mut impl Write) -> io::Result<()> {
+/// Writes a line for each cell, row after row; what is wider than the terminal is folded.
+fn turned(columns: &[Column], rows: usize, width: usize, out: &mut impl Write) -> io::Result<()> {
     let headings: Vec<_> = columns.iter().map(|column| column.heading.join(" ")).collect();
     let widest = headings.iter().map(|heading| columns::width(heading)).max().unwrap_or(0);
     for number in 0..rows {
@@ -132,7 +145,11 @@ fn turned(columns: &[Column], rows: usize, out: &mut impl Write) -> io::Result<(
         }
         for (column, heading) in columns.iter().zip(&headings) {
             let padding = " ".repeat(widest - columns::width(heading));
-            writeln!(out, "{GAP}{heading}{padding}{GAP}{}", column.cell(number))?;
+            let room = width.saturating_sub(widest + 2 * GAP.len());
+            let mut lines = folded(column.cell(number), room).into_iter();
+            writeln!(out, "{GAP}{heading}{padding}{GAP}{}", lines.next().unwrap_or_default())?;
+            let indent = " ".repeat(widest + 2 * GAP.len());
+            lines.try_for_each(|line| writeln!(out, "{indent}{line}"))?;
         }
     }
     Ok(())
@@ -215,10 +232,15 @@ Files
 
     #[test]
     fn nothing_is_wider_than_the_terminal() {
+        let long = format!("/{}", "a long folder/".repeat(20));
         let title = "The files as a whole, by zstd, and what is lost by compressing each transaction alone";
         for rows in [0, 1, 2, 3, 4, 20] {
             for width in [60, 80, 90, 120] {
-                let section = Section { title, ..section(rows) };
+                let mut section = Section { title, ..section(rows) };
+                if width == 60 {
+                    section.rows.iter_mut().for_each(|row| row[4] = Cell::from(long.clone()));
+                    section.rows.iter_mut().skip(1).for_each(|row| row[1] = Cell::from(long.clone() + "x"));
+                }
                 let text = written(&section, Layout { width: Some(width), ..Layout::default() });
                 let widest = text.lines().map(|line| line.chars().count()).max();
                 assert!(widest <= Some(width), "{rows} rows, {width}:\n{text}");

@@ -71,6 +71,8 @@ pub struct Batcher {
     gtid_seen: bool,
     /// Parts of the log to skip, in order.
     lost: VecDeque<Range<u64>>,
+    /// Whether the input doesn't have them anyway.
+    is_sparse: bool,
     /// The error that ends the log, once everything before it was returned.
     ending: Option<Result<LogPiece, Error>>,
     done: bool,
@@ -79,9 +81,10 @@ pub struct Batcher {
 impl Batcher {
     /// Reads `input` from its beginning.
     pub fn new(input: Input, unit: BatchUnit, size: BatchSize) -> Self {
-        let (input, lost) = match input {
-            Input::Seek { places, passed } => (Input::Places(places), VecDeque::from([passed])),
-            other => (other, VecDeque::new()),
+        let (input, lost, is_sparse) = match input {
+            Input::Seek { places, passed } => (Input::Places(places), VecDeque::from([passed]), false),
+            Input::Sparse { stream, gaps } => (Input::Stream(stream), gaps.into(), true),
+            other => (other, VecDeque::new(), false),
         };
         Batcher {
             input,
@@ -101,6 +104,7 @@ impl Batcher {
             in_use: false,
             gtid_seen: false,
             lost,
+            is_sparse,
             ending: None,
             done: false,
         }
@@ -118,7 +122,11 @@ impl Batcher {
     pub(crate) fn places(&self) -> Option<(&Arc<dyn ReadAt>, u64)> {
         match &self.input {
             Input::Places(places) => Some((places, self.log_begin)),
-            Input::Seek { .. } | Input::Stream(_) | Input::Live(_) | Input::Pipe(_) => None,
+            Input::Seek { .. }
+            | Input::Stream(_)
+            | Input::Sparse { .. }
+            | Input::Live(_)
+            | Input::Pipe(_) => None,
         }
     }
 
@@ -224,10 +232,9 @@ impl Batcher {
     /// Takes the events that are entirely in memory, up to the first one that may need special treatment.
     fn walk(&mut self) {
         let Some(LogContext { framing, .. }) = self.context else { return };
-        if !self.lost.is_empty() {
-            return;
-        }
-        while let Some(head) = self.ahead().first_chunk::<LOG_START_SIZE>()
+        let lost = self.lost.front().map_or(u64::MAX, |lost| lost.start);
+        while self.offset_of(self.walked) < lost
+            && let Some(head) = self.ahead().first_chunk::<LOG_START_SIZE>()
             && let Ok(header) = EventHeader::decode(head)
         {
             let event_end = self.walked + header.event_size as usize;
@@ -261,6 +268,11 @@ impl Batcher {
     fn pass_lost(&mut self) -> Result<(), Error> {
         let Some(lost) = self.lost.pop_front() else { return Ok(()) };
         let mut left = lost.end - lost.start;
+        if self.is_sparse {
+            // What is pending stands after it.
+            self.read_offset += left;
+            return Ok(());
+        }
         if let Input::Places(_) = self.input {
             // The part that was not read so far never is.
             let unread = left.saturating_sub(self.pending.len() as u64);

@@ -43,6 +43,8 @@ impl Input {
                 let cipher = FileCipher::open(&start, keyring)?;
                 Ok(Input::Places(Arc::new(Decrypted { places, cipher })))
             }
+            // Parts are only told apart of what is readable.
+            sparse @ Input::Sparse { .. } => Ok(sparse),
             Input::Stream(stream) => Ok(Input::Stream(decrypted_stream(stream, keyring)?)),
             Input::Live(stream) => Ok(Input::Stream(decrypted_stream(stream, keyring)?)),
             Input::Pipe(mut pipe) => {

@@ -80,6 +80,13 @@ pub enum Input {
     },
     /// Bytes in order: anything too large to keep is spilled to a temporary file.
     Stream(Box<dyn Read + Send>),
+    /// The same, without some parts of the log, which are not in the stream.
+    Sparse {
+        /// The other bytes, one after the other.
+        stream: Box<dyn Read + Send>,
+        /// The missing parts, in order: each from the end of an event to the beginning of another, or to the log's end.
+        gaps: Vec<Range<u64>>,
+    },
     /// The same, passing on every event as it arrives.
     Live(Box<dyn Live>),
     /// The same from a file descriptor that may keep a reader waiting.
@@ -92,6 +99,7 @@ impl std::fmt::Debug for Input {
             Input::Places(_) => "Input::Places",
             Input::Seek { .. } => "Input::Seek",
             Input::Stream(_) => "Input::Stream",
+            Input::Sparse { .. } => "Input::Sparse",
             Input::Live(_) => "Input::Live",
             Input::Pipe(_) => "Input::Pipe",
         })
@@ -128,7 +136,11 @@ impl Input {
     pub(crate) fn stop(&mut self) -> Stop {
         match self {
             Input::Pipe(pipe) => Stop(pipe.stop.take()),
-            Input::Places(_) | Input::Seek { .. } | Input::Stream(_) | Input::Live(_) => Stop(None),
+            Input::Places(_)
+            | Input::Seek { .. }
+            | Input::Stream(_)
+            | Input::Sparse { .. }
+            | Input::Live(_) => Stop(None),
         }
     }
 
@@ -141,7 +153,7 @@ impl Input {
     pub(crate) fn read(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         uninterrupted(|| match self {
             Input::Places(places) | Input::Seek { places, .. } => places.read_at(buffer, offset),
-            Input::Stream(stream) => stream.read(buffer),
+            Input::Stream(stream) | Input::Sparse { stream, .. } => stream.read(buffer),
             Input::Live(stream) => stream.read(buffer),
             Input::Pipe(pipe) => pipe.bytes.read(buffer),
         })

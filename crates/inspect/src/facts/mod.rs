@@ -19,10 +19,7 @@ pub(crate) use consumers::{Consumer, Consumers};
 pub(crate) use figures::{BinlogIo, LogStatistics, Stage};
 pub(crate) use threads::{Holder, HolderKind};
 
-/// The switch itself.
-pub(crate) const COMPRESSION: &str = "binlog_transaction_compression";
-/// Its level.
-pub(crate) const LEVEL: &str = "binlog_transaction_compression_level_zstd";
+pub(crate) use binlogz_payload::switch::{COMPRESSION, LEVEL};
 
 /// A connection of this server to a source of its own.
 #[derive(Debug)]

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use binlogz_figures::counted;
+
 use crate::ask::Fact;
 use crate::facts::{Consumer, Consumers};
 use crate::knowledge::Knowledge;
@@ -36,8 +38,8 @@ pub(super) fn findings(consumers: &Consumers, knowledge: &Knowledge) -> Vec<Find
         }
         Fact::NotGranted(grant) => Finding {
             found: format!(
-                "{} replicas registered; connections are not visible to this account",
-                consumers.list.len()
+                "{} registered; connections are not visible to this account",
+                counted(consumers.list.len() as u64, "replicas")
             ),
             ..Finding::not_granted(CONSUMERS, grant)
         },

@@ -1,5 +1,7 @@
 //! Rows of the server's own figures: statistics, stage timings.
 
+use binlogz_figures::counted;
+
 use crate::ask::Fact;
 use crate::facts::{BinlogIo, Facts, LogStatistics, Stage};
 use crate::report::{Finding, Verdict};
@@ -20,12 +22,12 @@ fn statistics(fact: &Fact<Vec<LogStatistics>>) -> Finding {
     let texts = rows.iter().map(|row| {
         let saved = 100.0 - 100.0 * row.compressed_bytes as f64 / (row.uncompressed_bytes.max(1)) as f64;
         let last = format!("the last {} at {}", row.last_transaction, row.last_timestamp);
-        let LogStatistics { log, compression, transactions, uncompressed_bytes, .. } = row;
+        let LogStatistics { log, compression, .. } = row;
+        let [transactions, bytes] = [(row.transactions, "transactions"), (row.uncompressed_bytes, "bytes")]
+            .map(|(number, things)| counted(number, things));
         match compression.as_str() {
-            "NONE" => format!("{log} NONE {transactions} transactions, {uncompressed_bytes} bytes, {last}"),
-            _ => format!(
-                "{log} {compression} {transactions} transactions, {uncompressed_bytes} bytes, {saved:.0} % saved, {last}"
-            ),
+            "NONE" => format!("{log} NONE {transactions}, {bytes}, {last}"),
+            _ => format!("{log} {compression} {transactions}, {bytes}, {saved:.0} % saved, {last}"),
         }
     });
     let texts: Vec<_> = texts.collect();
@@ -53,7 +55,7 @@ fn stages(stages: &Fact<Vec<Stage>>, io: &Fact<BinlogIo>) -> Finding {
         .iter()
         .map(|stage| {
             let name = stage.name.trim_start_matches("stage/sql/").split(' ').next().unwrap_or_default();
-            format!("{name} {} times, {:.3} s", stage.count, seconds(stage.picoseconds))
+            format!("{name} {}, {:.3} s", counted(stage.count, "times"), seconds(stage.picoseconds))
         })
         .collect();
     match io {

@@ -17,7 +17,7 @@ use crate::table::Table;
 
 /// A condition that was read, and that has only what a row can be asked for.
 #[derive(Debug, Clone)]
-pub struct Condition(Expr);
+pub struct Condition(pub(super) Expr);
 
 /// Why a condition can't be read, or doesn't fit a table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -138,12 +138,12 @@ fn check(expr: &Expr) -> Result<(), ConditionError> {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Side {
+pub(super) enum Side {
     Before,
     After,
 }
 
-fn side_of(parts: &[sqlparser::ast::Ident]) -> Option<(Side, &str)> {
+pub(super) fn side_of(parts: &[sqlparser::ast::Ident]) -> Option<(Side, &str)> {
     let [side, column] = parts else { return None };
     match side.value.to_lowercase().as_str() {
         "before" => Some((Side::Before, &column.value)),
@@ -318,7 +318,7 @@ fn literal_text(value: &Literal) -> Option<&str> {
 }
 
 /// `None`: a literal that MySQL doesn't have.
-fn literal(value: &Literal) -> Option<Scalar<'_>> {
+pub(super) fn literal(value: &Literal) -> Option<Scalar<'_>> {
     Some(match value {
         Literal::Number(text, _) => match text.contains(['e', 'E']) {
             true => Scalar::Double(text.parse().ok()?),

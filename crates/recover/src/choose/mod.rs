@@ -1,6 +1,7 @@
 //! Which transactions and which rows: everything that a user may choose by.
 
 mod condition;
+mod keys;
 mod scalar;
 
 use binlogz_binlog::event::RowsKind;
@@ -8,6 +9,7 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::row::Row;
 
 pub use condition::{Condition, ConditionError};
+pub use keys::{KeySpan, WantedKeys};
 
 use crate::table::Table;
 
@@ -81,12 +83,13 @@ pub struct Range {
 }
 
 impl Selection {
-    pub(crate) fn has_table(&self, database: &[u8], table: &[u8]) -> bool {
+    /// Whether rows of a table may be chosen.
+    pub fn has_table(&self, database: &[u8], table: &[u8]) -> bool {
         self.tables.is_empty() || self.place_of(database, table).is_some()
     }
 
     /// The place of a table among those that were named.
-    pub(crate) fn place_of(&self, database: &[u8], table: &[u8]) -> Option<usize> {
+    pub fn place_of(&self, database: &[u8], table: &[u8]) -> Option<usize> {
         let is = |name: &(String, String)| name.0.as_bytes() == database && name.1.as_bytes() == table;
         self.tables.iter().position(is)
     }

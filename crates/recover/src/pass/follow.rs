@@ -5,6 +5,7 @@ use std::io;
 use binlogz_binlog::event::{AnyGtidEvent, QueryEvent, XaPrepareEvent};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_payload::Spool;
+use binlogz_report::zone::Zone;
 
 use super::Error;
 use super::record::{EventAt, Kind, Records, RowAt, broken, event_of, row_of};
@@ -34,6 +35,16 @@ pub(crate) struct Transaction {
     may_be_chosen: bool,
     has_savepoint_rollback: bool,
     is_rolled_back: bool,
+}
+
+impl Transaction {
+    /// When it was committed, in local time with microseconds, and the zone's name.
+    pub(crate) fn local_time(&self) -> (String, String) {
+        let time =
+            jiff::Timestamp::from_microsecond(i64::try_from(self.time).unwrap_or(0)).unwrap_or_default();
+        let (time, zone) = Zone::of_process().local(time);
+        (time.strftime("%Y-%m-%d %H:%M:%S.%6f").to_string(), zone.to_string())
+    }
 }
 
 /// How a transaction ended.

@@ -5,7 +5,6 @@ use std::io;
 
 use binlogz_binlog::printable;
 use binlogz_payload::{Spool, SpoolMemory};
-use binlogz_report::zone::Zone;
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
@@ -239,12 +238,9 @@ impl Listener for Collector<'_> {
 
 /// GTID, time, session and place.
 fn describe(transaction: &Transaction) -> String {
-    let time =
-        jiff::Timestamp::from_microsecond(i64::try_from(transaction.time).unwrap_or(0)).unwrap_or_default();
-    let (time, zone) = Zone::of_process().local(time);
+    let (time, zone) = transaction.local_time();
     let gtid = transaction.gtid.as_deref().unwrap_or("no GTID");
     let thread = transaction.thread_id.map(|id| format!(", thread {id}")).unwrap_or_default();
-    let time = time.strftime("%Y-%m-%d %H:%M:%S.%6f");
     format!("{gtid}, {time} {zone}{thread}, {} at {}", transaction.log, transaction.offset)
 }
 

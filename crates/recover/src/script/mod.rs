@@ -17,6 +17,7 @@ mod replay;
 mod session;
 mod write;
 
+use std::collections::BTreeSet;
 use std::io;
 
 use binlogz_binlog::row::{Cell, CellContent, Row};
@@ -100,6 +101,18 @@ impl<'o> Script<'o> {
         let renderer = Rows { direction: self.direction, form: self.form };
         let search = Search { selection: self.selection, schema: self.schema, renderer: &renderer, workers };
         read_log(input, (name, range), &search, &mut self.follower, progress)
+    }
+
+    /// Transactions were passed over that were chosen, and have no row that is; they had rows of the tables at these
+    /// places of those that were named.
+    pub fn pass_chosen(&mut self, tables: &BTreeSet<usize>) {
+        self.follower.has_chosen = true;
+        self.follower.tables_met.resize(self.selection.tables.len(), false);
+        for place in tables {
+            if let Some(met) = self.follower.tables_met.get_mut(*place) {
+                *met = true;
+            }
+        }
     }
 
     /// Whether the table at this place of those that were named had rows in chosen transactions.

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use binlogz_figures::counted;
+
 use super::Summary;
 use super::collect::Collected;
 use super::replay::{KeptRow, Sink, Skip, replay, verb};
@@ -53,8 +55,11 @@ impl Writer<'_> {
         let verb = verb(direction);
         writeln!(
             self.out,
-            "-- {statements} rows in {transactions} transactions; {rows_left} rows and {statements_left} statements are \
-             not {verb}"
+            "-- {} in {}; {} and {} not {verb}",
+            counted(statements, "rows"),
+            counted(transactions, "transactions"),
+            counted(rows_left, "rows"),
+            counted(statements_left, "statements")
         )?;
         self.out.flush()
     }

@@ -131,6 +131,11 @@ impl SchemaFile {
     }
 
     /// The table of this name: in this database, else where the file names none.
+    /// The name of a table's column, by its number.
+    pub(crate) fn column(&self, database: &[u8], table: &[u8], index: usize) -> Option<Vec<u8>> {
+        Some(self.table(database, table)?.columns.get(index)?.name.clone().into_bytes())
+    }
+
     pub(super) fn table(&self, database: &[u8], table: &[u8]) -> Option<&FileTable> {
         let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name).into_owned());
         let found = self.tables.get(&table.to_lowercase())?;

@@ -3,20 +3,19 @@
 //! archive can't be reached, files can't be purged; everything else goes on. A replica that needs purged files reads
 //! them restored from the archive, one by one (`brought_back`).
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use binlogz_archive::create::{Created, Creator};
-use binlogz_archive::format::{FileEntry, Manifest};
-use binlogz_archive::storage::Storage;
-use binlogz_archive::{restore, storage};
+use binlogz_archive::storage;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Input;
 use binlogz_store::FileNumber;
 
+use crate::closed::{ClosedLog, ClosedLogs};
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::housekeeping::Housekeeping;
@@ -56,6 +55,13 @@ pub(crate) fn watch(house: &Housekeeping, options: &ArchiveOptions) {
                     .complain(&error, &format!("{error}; files that are not archived are not purged"));
             }
         }
+        house.brought_back.sweep(&house.lineages)
+    });
+}
+
+/// Removes files that were brought back and are no longer read; for logs without a source.
+pub(crate) fn sweep(house: &Housekeeping) {
+    duties::rounds(&house.telemetry, duties::RETAIN, INTERVAL, "it is tried again", || {
         house.brought_back.sweep(&house.lineages)
     });
 }
@@ -125,31 +131,27 @@ pub(crate) fn first_needed(house: &Housekeeping, kept: &Lineage) -> Result<Optio
 
 /// The archived files that come before those on disk, without a gap.
 struct Shelf {
-    to: PathBuf,
-    storage: Box<dyn Storage>,
-    files: BTreeMap<FileNumber, FileEntry>,
+    logs: Arc<ClosedLogs>,
+    /// Newest first.
+    numbers: Vec<FileNumber>,
 }
 
 impl Shelf {
     /// `None` if there is no archive.
     fn of(house: &Housekeeping, kept: &Lineage) -> Result<Option<Shelf>> {
-        let Some(options) = &house.archive else { return Ok(None) };
         let Some((first, _)) = kept.front(Form::Received)? else { return Ok(None) };
-        let to = options.place_of(kept);
-        let failed = |error| Error::Archive(to.display().to_string(), error);
-        let storage = storage::at(&to).map_err(failed)?;
-        let manifest = Manifest::read(&storage).map_err(failed)?.unwrap_or_default();
-        let numbered = |file: FileEntry| Some((kept.store.names().number(&file.name)?, file));
-        let mut all: BTreeMap<_, _> = manifest.files.into_iter().filter_map(numbered).collect();
-        let mut files = BTreeMap::new();
-        let mut next = first;
-        while let Some(number) = next.0.checked_sub(1).map(FileNumber)
-            && let Some(file) = all.remove(&number)
-        {
-            files.insert(number, file);
-            next = number;
-        }
-        Ok(Some(Shelf { to, storage, files }))
+        let logs = match (&house.closed, &house.archive) {
+            (Some(closed), _) => Arc::clone(closed),
+            (None, Some(options)) => {
+                Arc::new(ClosedLogs::in_archive(&options.place_of(kept), kept.store.names())?)
+            }
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(Shelf { numbers: logs.just_before(first), logs }))
+    }
+
+    fn get(&self, number: FileNumber) -> Option<&ClosedLog> {
+        self.logs.get(number).filter(|_| self.numbers.contains(&number))
     }
 }
 
@@ -160,13 +162,10 @@ pub(crate) fn last_with(
     gtid_set: &GtidSet,
 ) -> Result<Option<FileNumber>> {
     let Some(shelf) = Shelf::of(house, kept)? else { return Ok(None) };
-    for (number, file) in shelf.files.iter().rev() {
-        let previous = file.previous_gtid_set();
-        if previous
-            .map_err(|error| Error::Archive(shelf.to.display().to_string(), error))?
-            .is_subset(gtid_set)
-        {
-            return Ok(Some(*number));
+    for number in shelf.numbers.iter().copied() {
+        let Some(log) = shelf.get(number) else { continue };
+        if shelf.logs.previous(log)?.is_subset(gtid_set) {
+            return Ok(Some(number));
         }
     }
     Ok(None)
@@ -181,13 +180,13 @@ pub(crate) fn find(
 ) -> Result<Option<FormFile>> {
     let Some(shelf) = Shelf::of(house, kept)? else { return Ok(None) };
     if form != Form::Uncompressed {
-        return Ok(shelf.files.contains_key(&wanted).then(|| FormFile::first_of(wanted)));
+        return Ok(shelf.numbers.contains(&wanted).then(|| FormFile::first_of(wanted)));
     }
     let Some((_, mut number)) = kept.front(form)? else { return Ok(None) };
-    for file in shelf.files.keys().rev() {
-        number.0 = number.0.saturating_sub(parts(house, kept, form, *file)?);
+    for file in shelf.numbers {
+        number.0 = number.0.saturating_sub(parts(house, kept, form, file)?);
         if let Some(part) = wanted.0.checked_sub(number.0) {
-            return Ok(Some(FormFile { file: *file, part: part as u32 }));
+            return Ok(Some(FormFile { file, part: part as u32 }));
         }
     }
     Ok(None)
@@ -227,28 +226,21 @@ pub(crate) fn lease(house: &Housekeeping, kept: &Lineage, number: FileNumber) ->
         return Ok(None);
     }
     let shelf = Shelf::of(house, kept)?.ok_or_else(purged)?;
-    let file = shelf.files.get(&number).ok_or_else(purged)?;
+    let log = shelf.get(number).ok_or_else(purged)?;
     let place = PurgedFile { lineages: &house.lineages, kept, number };
     let (mut failed, mut came) = (None, false);
-    let leased = house.brought_back.lease(&place, file.size, &mut |out| {
+    let leased = house.brought_back.lease(&place, log.size, &mut |out| {
         came = true;
-        match restore::whole(&shelf.storage, file, out, WORKERS) {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                let line = error.to_string();
-                failed = Some(error);
-                Err(io::Error::other(line))
-            }
-        }
+        shelf.logs.write(log, out).map_err(|error| {
+            let line = error.to_string();
+            failed = Some(error);
+            io::Error::other(line)
+        })
     });
-    let to = shelf.to.display();
-    // Archive errors are reported in the archive's own words.
-    let lease = leased.map_err(|error| match failed {
-        Some(failed) => Error::Archive(format!("{to}/{}", file.name), failed),
-        None => error,
-    })?;
+    // Errors of the archive are reported in its own words.
+    let lease = leased.map_err(|error| failed.unwrap_or(error))?;
     if came {
-        house.telemetry.say(&format!("brought {} back from {to}", file.name));
+        house.telemetry.say(&format!("brought {} back from {}", log.name, shelf.logs.place()));
     }
     Ok(Some(lease))
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use binlogz_encryption::Keyring;
 
+use crate::closed::ClosedLogs;
 use crate::log::brought_back::BroughtBack;
 use crate::log::lineages::Lineages;
 use crate::replicas::dumps::Dumps;
@@ -29,6 +30,8 @@ pub(crate) struct Housekeeping {
     pub(crate) dumps: Arc<Dumps>,
     pub(crate) brought_back: Arc<BroughtBack>,
     pub(crate) archive: Option<ArchiveOptions>,
+    /// The logs that are served without a source.
+    pub(crate) closed: Option<Arc<ClosedLogs>>,
     pub(crate) retention: Retention,
     /// The directory of the log.
     pub(crate) directory: PathBuf,

@@ -69,4 +69,6 @@ pub(crate) struct Server {
     pub(crate) forward: Option<ForwardOptions>,
     /// The form of a client whose account has none.
     pub(crate) form: FormPolicy,
+    /// The server id of the only replica that is served; `None`: all are.
+    pub(crate) only_replica: Option<u32>,
 }

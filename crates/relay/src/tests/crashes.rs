@@ -112,6 +112,7 @@ pub(crate) fn options(random: &mut Random) -> RelayOptions {
         encrypt: None,
         retention: Retention::default(),
         archive: None,
+        closed: None,
         http: None,
         server_id: None,
         semi_sync: true,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use binlogz_figures::counted;
 use binlogz_payload::{CompressionLevel, Ineligible, Library};
 
 use super::Advice;
@@ -212,7 +213,8 @@ impl Advice {
         if self.payloads > 0 {
             let transactions = self.figures.transactions();
             reasons.push(format!(
-                "{} of {transactions} transactions are compressed already; they were measured as if they were not",
+                "of {}, {} compressed already; they were measured as if they were not",
+                counted(transactions, "transactions"),
                 self.payloads
             ));
         }

@@ -18,3 +18,5 @@ mod value;
 
 pub use printer::{Flow, Printer};
 pub use state::State;
+pub use text::push_string;
+pub use value::push_value;

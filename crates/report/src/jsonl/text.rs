@@ -46,7 +46,7 @@ pub(super) fn push_shown(out: &mut Vec<u8>, value: impl Display) {
 
 /// Appends a string in quotes.
 #[inline]
-pub(super) fn push_string(out: &mut Vec<u8>, text: &str) {
+pub fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut rest = text.as_bytes();
     while let Some(at) = rest.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\') {

@@ -29,7 +29,7 @@ use super::text::{
 /// # Errors
 ///
 /// Bytes that the column's type can't have.
-pub(super) fn push_value(out: &mut Vec<u8>, cell: &Cell<'_>, scratch: &mut Vec<u8>) -> Result<()> {
+pub fn push_value(out: &mut Vec<u8>, cell: &Cell<'_>, scratch: &mut Vec<u8>) -> Result<()> {
     match cell.value()? {
         Value::Int(number) => push_shown(out, number),
         Value::Uint(number) | Value::Bit(number) => push_shown(out, number),

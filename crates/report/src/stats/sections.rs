@@ -93,11 +93,17 @@ const HOURS: &[&str] = &[
 ];
 
 impl Stats {
-    /// All tables, the server's first.
+    /// All tables, in the order in which people ask: what is there, what fills it, what compression does, and when.
     pub fn sections(&self) -> Vec<Section> {
-        let by = [By::File, By::Table, By::Transaction, By::Size, By::Hour];
-        let others = by.into_iter().map(|by| self.section(by));
-        [self.compression(), self.not_compressed()].into_iter().chain(others).collect()
+        vec![
+            self.files(),
+            self.tables(),
+            self.transactions(),
+            self.compression(),
+            self.not_compressed(),
+            self.sizes(),
+            self.hours(),
+        ]
     }
 
     /// One of the tables.

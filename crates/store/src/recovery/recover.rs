@@ -90,13 +90,13 @@ impl fmt::Display for RecoveryReport {
             None => write!(f, "a new log")?,
             Some(end) => {
                 let state = if self.was_in_use { "was not closed" } else { "was closed" };
-                write!(f, "file {} {state} and holds {} transactions", end.file, self.transactions)?;
+                write!(f, "file {} {state}; transactions in it: {}", end.file, self.transactions)?;
             }
         }
         if let Some(cut) = &self.cut {
             write!(f, "; {} at {}: {} bytes were cut off", cut.file, cut.offset, cut.size)?;
             if cut.transactions > 0 {
-                write!(f, " with {} whole transactions in them", cut.transactions)?;
+                write!(f, ", whole transactions in them: {}", cut.transactions)?;
             }
             if let Some(kept_as) = &cut.kept_as {
                 write!(f, " and kept as {kept_as}")?;

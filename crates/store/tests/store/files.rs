@@ -31,7 +31,7 @@ fn is_kept_in_ordinary_files(storage: impl Storage + Clone + 'static) {
     names.retain(|name| name != "binlogz.lock");
     assert_eq!(names, ["binlog.000001", "binlog.000002", "binlog.durable", "binlog.index", "binlog.store"]);
     let (store, report) = open(storage).unwrap();
-    assert_eq!(report.to_string(), "file 000002 was closed and holds 1 transactions");
+    assert_eq!(report.to_string(), "file 000002 was closed; transactions in it: 1");
     assert!(report.closed && !report.was_in_use);
     assert_eq!(report.gtids, gtids(2));
     assert_eq!(numbers(&store), [1, 2]);

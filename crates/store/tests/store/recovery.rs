@@ -64,7 +64,7 @@ fn a_tail_cut_at_any_byte_is_cut_off_and_reported() {
     assert_eq!(
         report.to_string(),
         format!(
-            "file 000001 was not closed and holds 1 transactions; binlog.000001 at {0}: 10 bytes were cut off and kept as \
+            "file 000001 was not closed; transactions in it: 1; binlog.000001 at {0}: 10 bytes were cut off and kept as \
              binlog.000001.torn-{0}: at {0}: the log ends inside an event: 19 bytes expected, 10 are there",
             ends[1]
         )

@@ -209,7 +209,7 @@ fn a_tail_that_is_cut_is_kept_beside() {
     for name in ["", "-2"] {
         let (report, kept_as) = torn(&tail);
         assert_eq!((report.is_alarming(), kept_as), (true, format!("{LOG}.cut-{}{name}", ends[5])));
-        assert!(report.to_string().contains("with 1 whole transactions in them"), "{report}");
+        assert!(report.to_string().contains("whole transactions in them: 1"), "{report}");
     }
     let (_, last) = torn(&tail[..60]);
     let copies = |storage: &MemoryStorage| -> Vec<String> {

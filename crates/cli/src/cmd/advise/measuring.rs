@@ -274,7 +274,9 @@ const EXACT_WHOLE_FILE: Duration = Duration::from_secs(60);
 fn places(input: &Input) -> Option<Arc<dyn ReadAt>> {
     match input {
         Input::Places(places) => Some(Arc::clone(places)),
-        Input::Seek { .. } | Input::Stream(_) | Input::Live(_) | Input::Pipe(_) => None,
+        Input::Seek { .. } | Input::Stream(_) | Input::Sparse { .. } | Input::Live(_) | Input::Pipe(_) => {
+            None
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::printable;
-use binlogz_figures::{Format, wrapped};
+use binlogz_figures::{Format, counted, wrapped};
 use binlogz_report::advice::{Advice, Recommendation};
 use binlogz_source::ConnectOptions;
 use clap::Args;
@@ -22,6 +22,7 @@ use crate::failure::{Failure, Result, complain};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::output::{self, Target};
+use crate::pager;
 use crate::report::Format as FormatArg;
 use crate::server_args::{ServerArgs, with_place};
 use crate::terminal::SizesArg;
@@ -108,9 +109,7 @@ impl Advise {
             let written = written.and_then(|()| out.into_inner().map_err(|error| error.into_error()));
             written.map_err(|error| Failure::writing(page, &error))?.finish()?;
         }
-        let mut out = BufWriter::new(io::stdout().lock());
-        let written = self.tell(&advice, &mut out).and_then(|()| out.flush());
-        written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        pager::show(|out| self.tell(&advice, out))?;
         Ok(exit)
     }
 
@@ -212,7 +211,9 @@ fn name(logs: &[Log]) -> String {
     };
     match logs {
         [log] => name(log),
-        [first, .., last] => format!("{} … {}, {} files", name(first), name(last), logs.len()),
+        [first, .., last] => {
+            format!("{} … {}, {}", name(first), name(last), counted(logs.len() as u64, "files"))
+        }
         [] => String::new(),
     }
 }

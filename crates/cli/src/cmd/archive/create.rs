@@ -10,6 +10,7 @@ use binlogz_archive::Level;
 use binlogz_archive::create::{Created, Creator};
 use binlogz_archive::format::FileEntry;
 use binlogz_archive::{log, storage};
+use binlogz_figures::counted;
 use binlogz_flow::Input;
 use clap::{Args, ValueEnum};
 
@@ -176,11 +177,11 @@ fn added_line(entry: &FileEntry, sizes: SizesArg) -> String {
         }
         (Some(level), 0) => format!(", payloads of level {level} expanded"),
         (Some(level), count) => {
-            format!(", payloads of level {level} expanded, {count} others kept as they are")
+            format!(", payloads of level {level} expanded, {} kept as they are", counted(count, "others"))
         }
         (None, 0) => String::new(),
         (None, 1) => ", 1 payload kept as it is".to_owned(),
-        (None, count) => format!(", {count} payloads kept as they are"),
+        (None, count) => format!(", {} kept as they are", counted(count, "payloads")),
     };
     let part =
         if entry.active_size.is_some() { ", as far as it is whole while its server writes it" } else { "" };

@@ -1,6 +1,5 @@
 //! `binlogz archive list`: the logs of an archive.
 
-use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use binlogz_archive::format::FileEntry;
@@ -10,7 +9,8 @@ use clap::Args;
 
 use super::{json, open};
 use crate::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
+use crate::pager;
 use crate::report::Format;
 use crate::terminal::SizesArg;
 use crate::time;
@@ -40,9 +40,7 @@ impl List {
             columns: &["log", "bytes", "packed_bytes", "from", "to", "gtids"],
             rows: manifest.files.iter().map(row).collect(),
         };
-        let mut out = BufWriter::new(io::stdout().lock());
-        let written = Table(self.sizes.layout()).write(&[logs], &mut out).and_then(|()| out.flush());
-        written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        pager::show(|out| Table(self.sizes.layout()).write(&[logs], out))?;
         Ok(Exit::Done)
     }
 }

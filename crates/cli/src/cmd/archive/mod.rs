@@ -6,6 +6,7 @@ mod json;
 mod list;
 mod remove;
 mod restore;
+mod serve;
 mod source_logs;
 
 use std::io::Write;
@@ -15,16 +16,19 @@ use binlogz_archive::Error;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::storage::{self, Storage};
 use binlogz_binlog::printable;
+use binlogz_figures::wrapped;
 use binlogz_report::zone::Zone;
 use clap::{Args, Subcommand};
 
 use crate::Exit;
 use crate::failure::{Failure, Result, warn};
+use crate::terminal;
 use check::Check;
 use create::Create;
 use list::List;
 use remove::Remove;
 use restore::{Cat, Restore};
+use serve::Serve;
 
 /// Pack binary logs by column into an archive, and restore them byte for byte
 ///
@@ -46,6 +50,7 @@ enum What {
     Restore(Restore),
     Cat(Cat),
     Remove(Remove),
+    Serve(Box<Serve>),
 }
 
 impl Archive {
@@ -60,6 +65,7 @@ impl Archive {
             What::Restore(restore) => restore.run(),
             What::Cat(cat) => cat.run(),
             What::Remove(remove) => remove.run(),
+            What::Serve(serve) => serve.run(),
         }
     }
 }
@@ -77,5 +83,6 @@ fn failure(path: &Path) -> impl FnOnce(Error) -> Failure {
 }
 
 fn print(out: &mut impl Write, line: &str) -> Result<()> {
-    writeln!(out, "{}", printable(line)).map_err(|error| Failure::writing(&"standard output", &error))
+    let line = wrapped(&printable(line), "", "  ", terminal::width());
+    writeln!(out, "{line}").map_err(|error| Failure::writing(&"standard output", &error))
 }

@@ -10,7 +10,7 @@ use binlogz_archive::selection::Selection;
 use binlogz_archive::storage::Storage;
 use binlogz_archive::{Error, restore};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_figures::grouped;
+use binlogz_figures::counted;
 use binlogz_report::met::Unmet;
 use clap::Args;
 
@@ -251,11 +251,10 @@ impl Restore {
 
 fn restored_line(log: &json::RestoredLog) -> String {
     let json::RestoredLog { output, bytes, transactions, .. } = log;
-    let bytes = grouped(*bytes);
+    let bytes = counted(*bytes, "bytes");
     match transactions {
-        Some(1) => format!("{output}: restored, {bytes} bytes, 1 transaction"),
-        Some(count) => format!("{output}: restored, {bytes} bytes, {} transactions", grouped(*count)),
-        None => format!("{output}: restored, {bytes} bytes"),
+        Some(count) => format!("{output}: restored, {bytes}, {}", counted(*count, "transactions")),
+        None => format!("{output}: restored, {bytes}"),
     }
 }
 

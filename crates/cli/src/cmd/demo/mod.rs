@@ -15,7 +15,7 @@ use crate::Exit;
 use crate::failure::{Failure, Result};
 use scene::{Scene, say};
 
-/// See what binlogz does, on private servers: a replica that stops, the relay that heals it, an archive, a restore
+/// See what binlogz does, on private servers: a replica that stops, the relay that heals it, an undo, an archive, a restore
 ///
 /// Starts a MySQL source with compression on and a MariaDB replica, below the temporary folder and on ports of their own. Each step
 /// prints the command that it runs. At the end the relay's status page stays up, under load, until Ctrl-C; then nothing of it is left.
@@ -78,7 +78,7 @@ struct Step {
     act: fn(&mut Scene) -> Result<()>,
 }
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     Step {
         title: "a source that compresses",
         words: &["MySQL with binlog_transaction_compression=ON, and a shop with 500 orders."],
@@ -116,6 +116,16 @@ const STEPS: [Step; 7] = [
         title: "an accident",
         words: &["Somebody deletes order 42. Which transaction was it, and what did the row hold?"],
         act: Scene::accident,
+    },
+    Step {
+        title: "the accident undone",
+        words: &[
+            "The log has the whole row: undo writes the SQL that puts it back. You read it, then apply it.",
+        ],
+        act: |scene| {
+            scene.undo()?;
+            scene.replica_has_order()
+        },
     },
     Step {
         title: "an archive",

@@ -27,6 +27,8 @@ pub(super) use say;
 /// Two busy cores, and more.
 const PATIENCE: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(100);
+/// The order that is deleted and comes back.
+const ORDER_42: &str = "SELECT id, customer FROM shop.orders WHERE id = 42";
 /// Between two orders that come in.
 const LOAD_PAUSE: Duration = Duration::from_millis(200);
 
@@ -260,15 +262,52 @@ impl Scene {
         self.on_source("DELETE FROM shop.orders WHERE id = 42; FLUSH BINARY LOGS")?;
         let log = self.log();
         say!("\n$ binlogz dump --format jsonl --table=shop.orders {log} | grep '\"type\":\"delete\"'");
-        let output = self.binlogz(&["dump", "--format", "jsonl", "--table=shop.orders", &log])?.output();
-        let output = output.map_err(|error| Failure::of(&"binlogz", error))?;
-        let text = String::from_utf8_lossy(&output.stdout);
+        let changes = self.printed(&["dump", "--format", "jsonl", "--table=shop.orders", &log])?;
+        let text = String::from_utf8_lossy(&changes);
         let line = text.lines().find(|line| line.contains("\"type\":\"delete\"")).unwrap_or_default();
         say!("{line}");
         let gtid = line.split_once("\"gtid\":\"").and_then(|(_, rest)| rest.split_once('"'));
         self.deleted = gtid.map(|(gtid, _)| gtid.to_owned()).unwrap_or_default();
         say!("   Its GTID, thread, time and the whole row.");
         Ok(())
+    }
+
+    /// Puts the deleted row back at the source.
+    pub(super) fn undo(&self) -> Result<()> {
+        let (source, log) = (self.source()?, self.log());
+        let chosen = format!("--gtids={}", self.deleted);
+        say!("\n$ binlogz undo {chosen} {log} > undo.sql");
+        let sql = self.printed(&["undo", &chosen, &log])?;
+        say!("$ grep -v -e '^SET' -e '^$' undo.sql");
+        for line in String::from_utf8_lossy(&sql).lines().filter(|line| !line.starts_with("SET")) {
+            if !line.is_empty() {
+                say!("{line}");
+            }
+        }
+        say!("$ mysql -P {} < undo.sql", source.port());
+        source.run_client(|client| client.write_all(&sql)).map_err(trouble)?;
+        say_order("mysql", &self.on_source(ORDER_42)?)
+    }
+
+    /// Waits until order 42 is at the replica too.
+    pub(super) fn replica_has_order(&self) -> Result<()> {
+        // An order that came in after the deletion: the row that is found then is not the one from before it.
+        self.replica_catches_up()?;
+        let row = wait("order 42 in MariaDB", || {
+            let row = self.mariadb()?.sql(ORDER_42).map_err(trouble)?;
+            Ok((!row.trim().is_empty()).then_some(row))
+        })?;
+        say_order("mariadb", &row)
+    }
+
+    /// Runs binlogz to its end, and returns what it prints.
+    fn printed(&self, arguments: &[&str]) -> Result<Vec<u8>> {
+        let output = self.binlogz(arguments)?.output();
+        let output = output.map_err(|error| Failure::of(&"binlogz", error))?;
+        match output.status.success() {
+            true => Ok(output.stdout),
+            false => Err(Failure::Line(String::from_utf8_lossy(&output.stderr).trim_end().to_owned())),
+        }
     }
 
     /// The first of the source's logs, which is closed.
@@ -280,16 +319,15 @@ impl Scene {
         let empty = Tool::Mysql.find().and_then(|mysql| mysql.sandbox().start()).map_err(trouble)?;
         let stop = format!("--stop-before-gtid={}", self.deleted);
         say!("\n$ binlogz dump {stop} archive | mysql -P {}", empty.port());
-        let sql = self.binlogz(&["dump", &stop, "archive"])?.output();
-        let sql = sql.map_err(|error| Failure::of(&"binlogz", error))?;
-        if !sql.status.success() {
-            return Err(Failure::Line(String::from_utf8_lossy(&sql.stderr).trim_end().to_owned()));
-        }
-        empty.run_client(|client| client.write_all(&sql.stdout)).map_err(trouble)?;
-        let row = empty.sql("SELECT id, customer FROM shop.orders WHERE id = 42").map_err(trouble)?;
-        say!("mysql> SELECT id, customer FROM orders WHERE id = 42\n  {}", row.trim());
-        Ok(())
+        let sql = self.printed(&["dump", &stop, "archive"])?;
+        empty.run_client(|client| client.write_all(&sql)).map_err(trouble)?;
+        say_order("mysql", &empty.sql(ORDER_42).map_err(trouble)?)
     }
+}
+
+fn say_order(client: &str, row: &str) -> Result<()> {
+    say!("{client}> {ORDER_42}\n  {}", row.trim());
+    Ok(())
 }
 
 /// Asks again and again until there is an answer.

@@ -3,7 +3,7 @@
 mod targets;
 
 use std::fs;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,6 +20,7 @@ use super::advise::{self, BUDGET};
 use crate::Exit;
 use crate::failure::{Failure, Result, complain};
 use crate::output;
+use crate::pager;
 use crate::server_args::ServerArgs;
 use crate::terminal;
 use crate::units;
@@ -153,12 +154,10 @@ impl Doctor {
     }
 
     fn print(&self, report: &Report) -> Result<()> {
-        let mut out = BufWriter::new(io::stdout().lock());
-        let written = match self.format {
-            FormatArg::Text => write_text(report, terminal::width(), &mut out),
-            FormatArg::Json => write_json(report, &mut out),
-        };
-        written.and_then(|()| out.flush()).map_err(|error| Failure::writing(&"standard output", &error))
+        pager::show(|out| match self.format {
+            FormatArg::Text => write_text(report, terminal::width(), out),
+            FormatArg::Json => write_json(report, out),
+        })
     }
 }
 

@@ -17,6 +17,7 @@ use binlogz_report::met::Met;
 use binlogz_report::mysqlbinlog::{Positions, Selection, TextMemory};
 
 use super::lines::{Awaited, Lines, Out, Unwritten, at_hand};
+use super::looked_for::LookedFor;
 use super::options::{Options, POSITION_MIN};
 use super::print_options::print_options;
 use super::remote::{self, RemoteInputs};
@@ -43,6 +44,7 @@ pub(super) fn run(options: &Options) -> Result<u8> {
         passed: Some(Passed { state: State::new(), out: at_hand(out) }),
     };
     let last = options.logs.len().saturating_sub(1);
+    let mut looked_for = LookedFor::new(options);
     let mut ended = false;
     let connect = if options.is_remote() { Some(remote::connect(options)?) } else { None };
     for (number, log) in options.logs.iter().enumerate() {
@@ -60,7 +62,8 @@ pub(super) fn run(options: &Options) -> Result<u8> {
             None => {
                 let name = log.display().to_string();
                 // Each row is shown with its transaction.
-                let input = open(log, run.keyring.as_ref())?.starting_in_transaction(positions.start);
+                let input = open(log, run.keyring.as_ref(), &mut looked_for)?
+                    .starting_in_transaction(positions.start);
                 run.log(&name, input, positions)?
             }
         };
@@ -268,7 +271,15 @@ fn open_keyring(path: &Path) -> Result<Keyring> {
     Keyring::open(path).map_err(|error| Failure::with_encryption(&path.display(), &error))
 }
 
-fn open(path: &Path, keyring: Option<&Keyring>) -> Result<Input> {
+fn open(path: &Path, keyring: Option<&Keyring>, looked_for: &mut LookedFor) -> Result<Input> {
     let log = if path == OsStr::new("-") { LogPath::Stdin } else { LogPath::File(path.into()) };
-    log.open(keyring)
+    let mut is_archived = false;
+    let input = log.open_part(keyring, &mut |run| {
+        is_archived = true;
+        looked_for.may_be_in(run)
+    });
+    if !is_archived {
+        looked_for.pass_log();
+    }
+    input
 }

@@ -23,6 +23,7 @@ use binlogz_report::mysqlbinlog::{
 };
 use binlogz_source::ConnectOptions;
 
+use super::looked_for::LookedFor;
 use super::options::{Options, POSITION_MIN};
 use super::print_options::print_options;
 use super::remote::{self, RemoteInputs};
@@ -54,6 +55,7 @@ pub(super) fn dump(options: &Options) -> Result<u8> {
         out_name,
         to_file: options.result_file.is_some(),
         failed: false,
+        looked_for: LookedFor::new(options),
     };
     let mut text = Vec::new();
     push_begin(&mut text, &print);
@@ -106,6 +108,7 @@ struct Run<'o> {
     out_name: String,
     to_file: bool,
     failed: bool,
+    looked_for: LookedFor,
 }
 
 /// Why a run over a log ends at once.
@@ -136,7 +139,7 @@ impl Run<'_> {
         positions: Positions,
         state: State,
     ) -> Result<State> {
-        match open(path, keyring) {
+        match open(path, keyring, &mut self.looked_for) {
             Ok(input) => {
                 // Text that goes to a terminal is progress enough.
                 let progress = self.to_file.then(|| {
@@ -283,12 +286,14 @@ fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
-fn open(path: &Path, keyring: Option<&Keyring>) -> Result<Input> {
+fn open(path: &Path, keyring: Option<&Keyring>, looked_for: &mut LookedFor) -> Result<Input> {
     let name = path.display();
     let input = match archived::find(path) {
-        Ok(Some(archived)) => Ok(archived.input()),
-        Ok(None) if path == OsStr::new("-") => Input::stdin(),
-        Ok(None) => Input::open(path),
+        Ok(Some(archived)) => archived.input_of(&mut |run| looked_for.may_be_in(run)),
+        Ok(None) => {
+            looked_for.pass_log();
+            if path == OsStr::new("-") { Input::stdin() } else { Input::open(path) }
+        }
         Err(error) => Err(error),
     };
     let input =

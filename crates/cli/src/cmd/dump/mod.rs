@@ -6,6 +6,7 @@
 mod jsonl;
 mod lines;
 mod local;
+mod looked_for;
 mod options;
 mod print_options;
 mod raw;
@@ -47,10 +48,13 @@ pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Opt
         return Some(Request { program: shown, arguments, called_mysqlbinlog: true });
     }
     let command = command_line.next()?;
-    (command == "dump").then(|| Request {
-        program: format!("{shown} dump"),
-        arguments: command_line.collect(),
-        called_mysqlbinlog: false,
+    (command == "dump").then(|| {
+        let mut arguments: Vec<_> = command_line.collect();
+        // A host that is not named is an error to mysqlbinlog. To everybody else `-h` is help.
+        if let Some(last) = arguments.last_mut().filter(|last| *last == "-h") {
+            *last = "--help".into();
+        }
+        Request { program: format!("{shown} dump"), arguments, called_mysqlbinlog: false }
     })
 }
 

@@ -55,7 +55,9 @@ impl Events {
         resolve(&mut self.files)?;
         let keyring = self.keyring.open()?;
         let names: Vec<_> = self.files.iter().map(log_name).collect();
-        let mut rows = Rows::new(self.format, &names)?;
+        let sizes: Option<Vec<u64>> = self.files.iter().map(|log| log.size().ok().flatten()).collect();
+        let size_max = sizes.and_then(|sizes| sizes.into_iter().max());
+        let mut rows = Rows::new(self.format, &names, size_max)?;
         let mut exit = Exit::Done;
         let mut from = self.from;
         let mut left = self.limit.unwrap_or(u64::MAX);

@@ -1,15 +1,16 @@
 //! Prints rows of events: as a table, as `mysql --batch` does, as JSON.
 
-use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 
-use binlogz_binlog::printable;
+use binlogz_figures::{Cell, Layout, RunningTable};
 use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
+use crate::pager::Pager;
+use crate::terminal;
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -33,9 +34,8 @@ pub(super) struct Row<'a> {
 /// Their names.
 const COLUMNS: [&str; 6] = ["Log_name", "Pos", "Event_type", "Server_id", "End_log_pos", "Info"];
 
-/// Widths of the columns between the first and the last: 10 digits, the longest name of a type. Rows are
-/// printed before all of them are known.
-const WIDTHS: [usize; 4] = [10, 21, 10, 11];
+/// The longest name of a type.
+const TYPE_WIDTH: usize = 21;
 
 /// Bytes written at a time.
 const BUFFER_SIZE: usize = 256 << 10;
@@ -44,27 +44,44 @@ const BUFFER_SIZE: usize = 256 << 10;
 pub(super) struct Rows {
     out: BufWriter<File>,
     format: RowFormat,
-    name_width: usize,
+    table: RunningTable,
+    // Dropped after the output is closed: it waits for its user.
+    _pager: Option<Pager>,
 }
 
 impl Rows {
-    /// Rows of logs of these names.
-    pub(super) fn new(format: RowFormat, names: &[String]) -> Result<Self> {
-        let names = names.iter().map(String::as_str).chain([COLUMNS[0]]);
-        let name_width = names.map(|name| name.chars().count()).max().unwrap_or_default();
-        // Not std's stdout: that writes line by line.
-        let out = io::stdout().as_fd().try_clone_to_owned().map_err(|error| failure(&error))?;
-        let mut rows = Rows { out: BufWriter::with_capacity(BUFFER_SIZE, out.into()), format, name_width };
+    /// Rows of logs of these names, of which the largest has this size.
+    pub(super) fn new(format: RowFormat, names: &[String], size_max: Option<u64>) -> Result<Self> {
+        // Rows are printed before all of them are known.
+        let longest = names.iter().max_by_key(|name| name.chars().count()).map_or("", String::as_str);
+        let position = Cell::from(size_max.unwrap_or(u32::MAX.into()).max(1));
+        let widest = [
+            longest.into(),
+            position.clone(),
+            "x".repeat(TYPE_WIDTH).into(),
+            u64::from(u32::MAX).into(),
+            position,
+        ];
+        let (columns, info) = (COLUMNS.get(..5).unwrap_or_default(), COLUMNS[5]);
+        let layout = Layout { width: terminal::width(), exact_sizes: true };
+        let table = RunningTable::new(columns, info, &widest, layout);
+        let (pager, out) = match (format == RowFormat::Table).then(Pager::start).flatten() {
+            Some((pager, out)) => (Some(pager), out),
+            // Not std's stdout: that writes line by line.
+            None => {
+                let out = io::stdout().as_fd().try_clone_to_owned();
+                (None, out.map_err(|error| failure(&error))?.into())
+            }
+        };
+        let out = BufWriter::with_capacity(BUFFER_SIZE, out);
+        let mut rows = Rows { out, format, table, _pager: pager };
         rows.heading().map_err(|error| failure(&error))?;
         Ok(rows)
     }
 
     fn heading(&mut self) -> io::Result<()> {
         match self.format {
-            RowFormat::Table => {
-                let [log_name, pos, event_type, server_id, end_log_pos, info] = COLUMNS;
-                self.table_line([&log_name, &pos, &event_type, &server_id, &end_log_pos], info.as_bytes())
-            }
+            RowFormat::Table => self.table.heading(&mut self.out),
             RowFormat::Tsv => writeln!(self.out, "{}", COLUMNS.join("\t")),
             RowFormat::Json => Ok(()),
         }
@@ -87,22 +104,9 @@ impl Rows {
 
     fn table_row(&mut self, row: &Row<'_>) -> io::Result<()> {
         let Row { log_name, pos, event_type, server_id, end_log_pos, info } = *row;
-        let (log_name, info) = (printable(log_name), String::from_utf8_lossy(info));
-        let info = printable(&info);
-        self.table_line([&log_name, &pos, &event_type, &server_id, &end_log_pos], info.as_bytes())
-    }
-
-    fn table_line(&mut self, columns: [&dyn Display; 5], info: &[u8]) -> io::Result<()> {
-        let [log_name, pos, event_type, server_id, end_log_pos] = columns;
-        let [pos_width, type_width, id_width, end_width] = WIDTHS;
-        let name_width = self.name_width;
-        write!(
-            self.out,
-            "{log_name:name_width$}  {pos:>pos_width$}  {event_type:type_width$}  {server_id:>id_width$}  \
-             {end_log_pos:>end_width$}  "
-        )?;
-        self.out.write_all(info)?;
-        self.out.write_all(b"\n")
+        let [server_id, end_log_pos] = [server_id, end_log_pos].map(u64::from);
+        let cells = [log_name.into(), pos.into(), event_type.into(), server_id.into(), end_log_pos.into()];
+        self.table.row(&cells, &String::from_utf8_lossy(info), &mut self.out)
     }
 
     fn tsv_row(&mut self, row: &Row<'_>) -> io::Result<()> {

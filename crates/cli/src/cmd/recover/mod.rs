@@ -1,12 +1,15 @@
-//! `binlogz undo` and `redo`: chosen row changes as statements that take them back, or make them again.
+//! `binlogz undo` and `redo`: chosen row changes as statements that take them back, or make them again; [`rows`] shows them.
 
 mod apply;
 mod choose;
+mod looked_for;
 mod output;
+mod rows;
 mod schema;
 
 use std::num::NonZeroUsize;
 
+use binlogz_figures::counted;
 use binlogz_recover::{Direction, Error, Form, Range, Script, Selection, Summary};
 use binlogz_report::met::Unmet;
 use binlogz_source::ConnectOptions;
@@ -23,7 +26,9 @@ use crate::server_args::{ServerArgs, with_place};
 use crate::units;
 use apply::ApplyArgs;
 use choose::ChooseArgs;
+use looked_for::LookedFor;
 use output::OutputArgs;
+pub(crate) use rows::Rows;
 use schema::SchemaArg;
 
 /// Write the SQL that takes row changes back
@@ -134,11 +139,15 @@ impl ScriptArgs {
         let count = self.files.len();
         let (mut unmet, mut has_ended) = (Vec::new(), false);
         for (number, log) in self.files.iter().enumerate() {
-            let input = log.open(keyring.as_ref())?;
+            let range = self.choose.range(number, count);
+            let mut looked_for = LookedFor::new(&selection, schema.as_ref(), range, true);
+            let input = log.open_part(keyring.as_ref(), &mut |run| looked_for.may_be_in(run))?;
+            if looked_for.has_passed_chosen {
+                script.pass_chosen(&looked_for.passed_tables);
+            }
             mariadb::warn_of(log);
             let progress = Progress::of(log, log.size()?, (number + 1, count));
             let input = progress.watch(input);
-            let range = self.choose.range(number, count);
             let name = file_name(log);
             let read = script.read(input, &name, range, workers(self.jobs), &mut |bytes| progress.at(bytes));
             let (summary, goes_on) = read.map_err(|error| failure(log, error))?;
@@ -202,7 +211,9 @@ fn tell(summary: &Summary, selection: &Selection, direction: Direction) -> Exit 
     let Summary { rows_left, statements_left, .. } = *summary;
     if rows_left + statements_left > 0 {
         warn(&format!(
-            "{rows_left} rows and {statements_left} statements are not {verb}; the output names each"
+            "{} and {} not {verb}; the output names each",
+            counted(rows_left, "rows"),
+            counted(statements_left, "statements")
         ));
         return Exit::Negative;
     }

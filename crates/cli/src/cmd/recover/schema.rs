@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use binlogz_recover::{SchemaFile, SchemaFileError};
 use binlogz_source::{ConnectOptions, Connection};
@@ -21,6 +21,24 @@ pub(super) struct SchemaArg {
     /// generated.
     #[arg(long, value_name = "FILE.sql|SERVER")]
     schema: Option<String>,
+}
+
+/// The same for commands that ask no server.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Choosing transactions and rows")]
+pub(super) struct SchemaFileArg {
+    /// Take column names and keys from this file of CREATE TABLE statements, where the log lacks them
+    ///
+    /// As mysqldump --no-data --databases writes it. Only it tells which columns are generated.
+    #[arg(long, value_name = "FILE.sql")]
+    schema: Option<PathBuf>,
+}
+
+impl SchemaFileArg {
+    /// Reads the file, where one was named.
+    pub(super) fn read(&self) -> Result<Option<SchemaFile>> {
+        self.schema.as_deref().map(of_file).transpose()
+    }
 }
 
 impl SchemaArg {

@@ -16,7 +16,7 @@ fn raise() -> u64 {
 }
 
 /// The number of clients, up to `wanted`, for which the process may have descriptors; warns if that is fewer.
-pub(super) fn limit(wanted: Limits, say: &dyn Fn(Level, &str)) -> Limits {
+pub(in crate::cmd) fn limit(wanted: Limits, say: &dyn Fn(Level, &str)) -> Limits {
     let descriptors = raise();
     let limits = wanted.within(descriptors);
     if limits != wanted {

@@ -5,12 +5,12 @@
 
 mod check_config;
 mod config;
-mod descriptors;
+pub(in crate::cmd) mod descriptors;
 mod init;
 mod log;
 mod resolve;
 mod run;
-mod secret;
+pub(in crate::cmd) mod secret;
 mod status;
 
 use binlogz_relay::{Form, FormPolicy};
@@ -38,7 +38,7 @@ enum Action {
 /// See [`FormPolicy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum FormName {
+pub(in crate::cmd) enum FormName {
     /// The source's own bytes, file names and positions.
     Received,
     /// Every transaction that may be compressed is.
@@ -51,7 +51,7 @@ enum FormName {
 }
 
 impl FormName {
-    fn form(self) -> FormPolicy {
+    pub(in crate::cmd) fn form(self) -> FormPolicy {
         match self {
             FormName::Received => FormPolicy::Always(Form::Received),
             FormName::Compressed => FormPolicy::Always(Form::Compressed),

@@ -36,6 +36,7 @@ impl Config {
             seed: self.store.seed.clone(),
             retention,
             archive: self.archive.map(Archive::resolve).transpose()?,
+            closed: None,
             accounts,
             limits: self.listen.limits(),
             storing: self.store.storing()?,

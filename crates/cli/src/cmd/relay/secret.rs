@@ -17,7 +17,10 @@ const OTHERS: u32 = 0o006;
 /// # Errors
 ///
 /// What is wrong, without the password.
-pub(super) fn password(file: Option<&Path>, variable: Option<&str>) -> Result<Option<Password>, String> {
+pub(in crate::cmd) fn password(
+    file: Option<&Path>,
+    variable: Option<&str>,
+) -> Result<Option<Password>, String> {
     let password = match (file, variable) {
         (None, None) => return Ok(None),
         (Some(_), Some(_)) => return Err("password_file and password_env: expected one of them".into()),

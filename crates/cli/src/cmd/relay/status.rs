@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use binlogz_binlog::printable;
+use binlogz_figures::counted;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
@@ -116,8 +117,8 @@ fn text(status: &Value, sizes: SizesArg) -> String {
         true => lines.push("log       nothing is here yet".to_owned()),
         false => {
             lines.push(format!(
-                "log       {} files, {}, from {}",
-                log["files"],
+                "log       {}, {}, from {}",
+                counted(log["files"].as_u64().unwrap_or_default(), "files"),
                 size(&log["bytes"]),
                 plain(&log["first_file"])
             ));

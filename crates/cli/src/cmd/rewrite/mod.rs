@@ -87,9 +87,11 @@ impl RewriteArgs {
         let positions = positions.map(|path| positions::target(path, &jobs, self.force)).transpose()?;
         let mut positions = positions.as_ref().map(Positions::create).transpose()?;
         let names: Vec<_> = jobs.iter().map(|job| job.log.to_string()).collect();
-        let out: Box<dyn Write> =
-            if self.output.is_stdout() { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
-        let mut report = Report::new(out, self.format, self.sizes, verb, &names);
+        let (out, layout): (Box<dyn Write>, _) = match self.output.is_stdout() {
+            true => (Box::new(io::stderr()), self.sizes.layout_on(&io::stderr())),
+            false => (Box::new(io::stdout()), self.sizes.layout()),
+        };
+        let mut report = Report::new(out, self.format, layout, verb);
         let mut exit = Exit::Done;
         for ((job, name), number) in jobs.into_iter().zip(&names).zip(1..) {
             match job.run(&settings, positions.as_mut(), (number, names.len())) {
@@ -104,7 +106,7 @@ impl RewriteArgs {
                     if let Some(positions) = &mut positions {
                         positions.keep();
                     }
-                    report.done(name, &target, &summary, &lost)?;
+                    report.done(name, &target, &summary, &lost);
                 }
                 Err(Failure::Line(line)) => {
                     if let Some(positions) = &mut positions {

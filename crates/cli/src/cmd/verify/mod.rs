@@ -8,7 +8,8 @@ use std::num::NonZeroUsize;
 
 use binlogz_binlog::printable;
 use binlogz_encryption::Keyring;
-use binlogz_figures::{counted, grouped};
+use binlogz_figures::Format::Table;
+use binlogz_figures::{Cell, Section, counted};
 use binlogz_flow::{Verdict, verify};
 use clap::Args;
 use serde::Serialize;
@@ -20,6 +21,7 @@ use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::progress::Progress;
 use crate::report::{CutReport, Format};
+use crate::terminal::SizesArg;
 use crate::units;
 
 /// Check every byte of binary logs, or compare what two sequences of logs mean
@@ -41,6 +43,8 @@ pub(crate) struct Verify {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    #[command(flatten)]
+    sizes: SizesArg,
     #[command(flatten)]
     keyring: KeyringArg,
     /// Binary logs or relay logs; - is standard input
@@ -81,7 +85,7 @@ impl Verify {
                         warn_cut(log, cut, "");
                     }
                     if self.format == Format::Text {
-                        print(|out| write_text(&name, &verdict, out))?;
+                        print(|out| write_problems(&name, &verdict, out))?;
                     }
                     answers.push(Answer::of(name, &verdict));
                 }
@@ -93,8 +97,16 @@ impl Verify {
                 Err(closed) => return Err(closed),
             }
         }
-        if self.format == Format::Json {
-            print(|out| writeln!(out, "{}", serde_json::to_string_pretty(&Document { files: &answers })?))?;
+        match self.format {
+            Format::Json => print(|out| {
+                writeln!(out, "{}", serde_json::to_string_pretty(&Document { files: &answers })?)
+            })?,
+            // What could not be read was told of.
+            Format::Text if answers.iter().all(|answer| answer.error.is_some()) => {}
+            Format::Text => {
+                let table = Table(self.sizes.layout());
+                print(|mut out| table.write(&[section(&answers)], &mut out))?;
+            }
         }
         Ok(exit)
     }
@@ -120,35 +132,34 @@ fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     write(&mut out).and_then(|()| out.flush()).map_err(|error| Failure::writing(&"standard output", &error))
 }
 
-fn write_text(name: &str, verdict: &Verdict, out: &mut dyn Write) -> io::Result<()> {
-    let (findings, name) = (&verdict.findings, printable(name));
+fn write_problems(name: &str, verdict: &Verdict, out: &mut dyn Write) -> io::Result<()> {
+    let (name, findings) = (printable(name), &verdict.findings);
     for problem in verdict.problems() {
         writeln!(out, "{name} {}", printable(&problem.to_string()))?;
     }
-    let more = findings.problem_count - findings.problems.len() as u64;
-    if more > 0 {
-        writeln!(out, "{name}: {} more problems", grouped(more))?;
+    match findings.problem_count - findings.problems.len() as u64 {
+        0 => Ok(()),
+        more => writeln!(out, "{name}: {}", counted(more, "more problems")),
     }
-    let answer = if findings.problem_count == 0 { "ok" } else { "bad" };
-    let [bytes, events, rows, transactions] = [
-        (verdict.bytes, "bytes"),
-        (findings.events, "events"),
-        (findings.rows, "rows"),
-        (findings.transactions, "transactions"),
-    ]
-    .map(|(number, things)| counted(number, things));
-    let payloads = grouped(findings.payloads);
-    write!(
-        out,
-        "{name}: {answer}, {bytes}, {events}, {rows}, {transactions}, {payloads} of them compressed"
-    )?;
-    if findings.ends_inside_transaction {
-        write!(out, ", ends inside a transaction")?;
+}
+
+/// A row for each log.
+fn section(answers: &[Answer]) -> Section {
+    let row = |answer: &Answer| -> Vec<Cell> {
+        let counts = [answer.bytes, answer.events, answer.rows, answer.transactions, answer.payloads];
+        let counts = counts.map(|count| match answer.error {
+            Some(_) => Cell::Null,
+            None => count.into(),
+        });
+        let cells = [answer.file.as_str().into(), answer.in_words().into()];
+        cells.into_iter().chain(counts).collect()
+    };
+    Section {
+        name: "files",
+        title: "Verified",
+        columns: &["file", "answer", "bytes", "events", "rows", "transactions", "compressed"],
+        rows: answers.iter().map(row).collect(),
     }
-    if findings.not_decoded > 0 {
-        write!(out, ", {} events too large to decode", grouped(findings.not_decoded))?;
-    }
-    writeln!(out)
 }
 
 #[derive(Serialize)]
@@ -183,6 +194,19 @@ struct ProblemReport {
 }
 
 impl Answer {
+    /// In a word, with what else should be known.
+    fn in_words(&self) -> String {
+        let answer = match (&self.error, self.ok) {
+            (Some(_), _) => "can't be read",
+            (None, true) => "ok",
+            (None, false) => "bad",
+        };
+        let cut = self.ends_inside_transaction.then(|| ", ends inside a transaction".to_owned());
+        let too_large = (self.not_decoded > 0)
+            .then(|| format!(", {} too large to decode", counted(self.not_decoded, "events")));
+        [Some(answer.to_owned()), cut, too_large].into_iter().flatten().collect()
+    }
+
     fn of(file: String, verdict: &Verdict) -> Self {
         let findings = &verdict.findings;
         let problem = |problem: &binlogz_payload::verify::Problem| ProblemReport {

@@ -158,6 +158,7 @@ fn relayed(
     connect.set("password", Some("repl"))?;
     fs::create_dir_all(folder).at("create", folder)?;
     let options = RelayOptions {
+        closed: None,
         forward: None,
         uncompressed_file_size: RelayOptions::UNCOMPRESSED_FILE_SIZE,
         sources: vec![connect],

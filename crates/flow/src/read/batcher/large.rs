@@ -19,9 +19,11 @@ impl Batcher {
             Input::Places(places) => {
                 LargeSource::Places { places: Arc::clone(places), offset: self.log_begin + offset }
             }
-            Input::Seek { .. } | Input::Stream(_) | Input::Live(_) | Input::Pipe(_) => {
-                LargeSource::Spool(Spool::on_disk())
-            }
+            Input::Seek { .. }
+            | Input::Stream(_)
+            | Input::Sparse { .. }
+            | Input::Live(_)
+            | Input::Pipe(_) => LargeSource::Spool(Spool::on_disk()),
         };
         let mut first = self.walked == 0;
         let end = loop {

@@ -67,7 +67,7 @@ impl KnownClient<'_> {
             Err(error @ Error::Left(_)) => return Err(error),
             Err(error @ Error::Io { .. }) if !error.is_transient() => return Err(error),
             // A temporary failure must not stop a replica for good: it reconnects.
-            Err(Error::Archive(to, error)) if error.is_io() => return Err(Error::Archive(to, error)),
+            Err(Error::Archive(to, error)) if error.may_pass() => return Err(Error::Archive(to, error)),
             Err(error) => return farewell(&mut sink, error),
         };
         sink.progress = Some(Arc::clone(&dump.progress));
@@ -83,7 +83,7 @@ impl KnownClient<'_> {
             Ok(()) => sender.sink()?.message(|out| EofPacket::default().encode(out)).map_err(broken),
             // If it could not be sent to, it can't be sent an error either.
             Err(error @ (Error::Io { .. } | Error::Left(_))) => Err(error),
-            Err(Error::Archive(to, error)) if error.is_io() => Err(Error::Archive(to, error)),
+            Err(Error::Archive(to, error)) if error.may_pass() => Err(Error::Archive(to, error)),
             Err(Error::Payload(binlogz_payload::Error::Io(error))) if !is_transient(&error) => {
                 let Ok(sink) = sender.sink() else { return Err(broken(error)) };
                 match sink.refusal() {
@@ -266,6 +266,11 @@ impl KnownClient<'_> {
         let mut kept = Arc::clone(kept);
         let (DumpRequest::ByPosition { flags, server_id, name, .. }
         | DumpRequest::ByGtidSet { flags, server_id, name, .. }) = request;
+        if let Some(only) = self.server.only_replica.filter(|only| only != server_id) {
+            return Err(Error::Refused(format!(
+                "these logs are served to the replica with server id {only} alone, and this one has {server_id}"
+            )));
+        }
         let uuid = announced::replica_uuid(variables);
         let known = uuid.as_deref().and_then(|uuid| uuid.parse().ok());
         let named = self.named(&kept, &String::from_utf8_lossy(name))?;

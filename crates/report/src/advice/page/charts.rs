@@ -1,7 +1,7 @@
 //! The charts of the page: what is saved, what it costs, and who profits.
 
 use binlogz_figures::{
-    Bar, BarRow, Bars, Card, Cell, Chart, DotRow, Dots, Line, Lines, Paint, Series, Unit, human_size,
+    Bar, BarRow, Bars, Card, Chart, DotRow, Dots, Line, Lines, Paint, Series, Unit, counted, human_size,
 };
 
 use super::TOP;
@@ -123,8 +123,8 @@ impl Advice {
                 None => format!("{} and more", human_size(from)),
             };
             let time = per(figures.compress as f64 * self.slowdown(place, number), class.transactions as f64);
-            let count = Cell::from(class.transactions).for_people();
-            let detail = format!("{count} transactions, +{} each", Unit::Seconds.text(time / SECOND));
+            let count = counted(class.transactions, "transactions");
+            let detail = format!("{count}, +{} each", Unit::Seconds.text(time / SECOND));
             // A class that would grow has no bar to draw, and its number says so.
             rows.push(row(&label, &detail, vec![Bar::new(0, saved_percent(class.plain, figures.size))]));
         }

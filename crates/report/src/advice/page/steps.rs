@@ -1,6 +1,7 @@
 //! What to do, with what to paste.
 
 use binlogz_figures::Step;
+use binlogz_payload::switch::{self, NEXT_FILE, RESTART_APPLIER, STATISTICS};
 
 use crate::advice::{Recommendation, TooLittle, Verdict};
 
@@ -12,13 +13,10 @@ pub(super) fn steps(recommendation: &Recommendation) -> Vec<Step> {
         "binlogz doctor HOST:PORT",
     );
     let on = turn_on(recommendation);
-    let watch = step(
-        "Watch what it saves.",
-        "SELECT * FROM performance_schema.binary_log_transaction_compression_stats;",
-    );
+    let watch = step("Watch what it saves.", STATISTICS);
     let back = step(
         "The way back. Files that are compressed stay so.",
-        "SET PERSIST binlog_transaction_compression = OFF;\nFLUSH BINARY LOGS;",
+        &format!("{}\n{NEXT_FILE}", switch::turn_off()),
     );
     match recommendation.verdict {
         Verdict::TurnOn => vec![
@@ -33,7 +31,7 @@ pub(super) fn steps(recommendation: &Recommendation) -> Vec<Step> {
         Verdict::TryOnReplica => vec![
             readers,
             step("Turn it on at a replica that only backups are taken from, and restart its applier.", &{
-                format!("{on}\nSTOP REPLICA SQL_THREAD;\nSTART REPLICA SQL_THREAD;")
+                format!("{on}\n{RESTART_APPLIER}")
             }),
             watch,
             back,
@@ -58,13 +56,7 @@ pub(super) fn steps(recommendation: &Recommendation) -> Vec<Step> {
 
 /// The statements that turn it on.
 fn turn_on(recommendation: &Recommendation) -> String {
-    let on = "SET PERSIST binlog_transaction_compression = ON;";
-    match recommendation.level {
-        Some(level) if !recommendation.only_level => {
-            format!("SET PERSIST binlog_transaction_compression_level_zstd = {level};\n{on}")
-        }
-        _ => on.to_owned(),
-    }
+    switch::turn_on(recommendation.level.filter(|_| !recommendation.only_level)).join("\n")
 }
 
 #[cfg(test)]

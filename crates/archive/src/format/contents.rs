@@ -1,0 +1,549 @@
+//! What the blocks of a segment hold: tables, how many of their rows, keys, times of commit. A reader that looks for
+//! something passes over blocks that can't have it. It stands once in an object, before the index; where it is lost,
+//! every block may hold anything, and nothing else is lost.
+//!
+//! ```text
+//! size    varint  of what follows, unpacked: one zstd frame of
+//!   tables  varint  count; each:
+//!     database, table  bytes   length, then the name
+//!     key      1       0: none is known; 1: the key column is there
+//!     column   varint  its number in the table, from 0
+//!     name     bytes   length, then its name; empty if it is not logged
+//!   blocks, as many as the index has; each:
+//!     flags    1       1: may hold anything | 2: has statements | 4: ends XA transactions | 8: has events in no transaction
+//!     first    varint  the earliest commit, in seconds since 1970; 0: none is known
+//!     last     varint  the latest, minus the earliest
+//!     tail     bytes   length, then its last events, if they are in no transaction
+//!     tables   varint  count; each:
+//!       number varint  of the table, minus that of the one before
+//!       rows   varint  inserted, then updated, then deleted
+//!       keys   1       1: their range follows | 2: they are in the filter | 4: they are texts, not numbers; 0: any
+//!       low    varint  signed: the smallest key
+//!       span   varint  the largest, minus the smallest
+//!     filter           of all keys that are in it (keys.rs)
+//! ```
+//!
+//! The key column is the first of the primary key, where the log tells it (binlog_row_metadata = FULL), else the
+//! first column.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use binlogz_binlog::event::{AnyGtidEvent, PostHeaderLengths, QueryEvent, RowsEvent, RowsFlags, RowsKind};
+use binlogz_binlog::row::{Row, RowDecoder, TableSchema, TableSchemas};
+use binlogz_binlog::statement::StatementKind;
+use binlogz_binlog::{EventHeader, EventType, MAGIC};
+
+use crate::codec::varint::{self, Taker};
+use crate::codec::zstd;
+use crate::error::{Error, Result};
+use crate::format::keys::{Filter, Key, hash_of_table};
+use crate::log::Piece;
+use crate::log::events::{self, frame, has_checksum};
+
+/// Ranges and filters take at most this part of a packed block: with the rest, less than 1 %.
+const PART: u64 = 128;
+/// What they may take of the smallest block.
+const SIZE_MIN: u64 = 64;
+/// What a table takes without its keys, packed.
+const TABLE_SIZE: u64 = 4;
+/// What a range takes, packed.
+const RANGE_SIZE: u64 = 8;
+/// The most bytes of events at a block's end that are kept here.
+const TAIL_MAX: usize = 1 << 10;
+/// The most bytes of contents.
+const SIZE_MAX: u64 = 256 << 20;
+/// The most keys of a block whose hashes are held.
+const KEYS_MAX: usize = 1 << 20;
+
+/// What a segment's blocks hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// The tables; one whose key column changed is there several times.
+    pub tables: Vec<TableName>,
+    /// By block.
+    pub blocks: Vec<BlockContents>,
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableName {
+    /// Its database.
+    pub database: Vec<u8>,
+    /// Its name.
+    pub table: Vec<u8>,
+    /// The column whose values are in ranges and filters.
+    pub key: Option<KeyColumn>,
+}
+
+/// The column of a table's keys.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyColumn {
+    /// Its number, from 0.
+    pub index: usize,
+    /// Its name, if it is logged.
+    pub name: Option<Vec<u8>>,
+}
+
+/// What a block holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BlockContents {
+    /// It has bytes that were not understood, so it may hold anything.
+    pub is_opaque: bool,
+    /// It has statements other than transaction control.
+    pub has_statements: bool,
+    /// It has XA COMMIT or XA ROLLBACK.
+    pub ends_xa: bool,
+    /// It has events in no transaction, other than those at a log's begin and `tail`.
+    pub has_loose: bool,
+    /// When its transactions were committed, in seconds since 1970: the first and the last.
+    pub commits: Option<(u64, u64)>,
+    /// Its last events, if they are in no transaction: what ends a log.
+    pub tail: Vec<u8>,
+    /// Its tables with rows.
+    pub tables: Vec<TableContents>,
+    filter: Option<Filter>,
+}
+
+/// Rows of a table in a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableContents {
+    /// Its number among the tables.
+    pub table: u32,
+    /// Rows inserted.
+    pub inserted: u64,
+    /// Rows updated.
+    pub updated: u64,
+    /// Rows deleted.
+    pub deleted: u64,
+    /// The smallest and the largest key, if all are numbers.
+    range: Option<(i64, i64)>,
+    /// Whether the keys are in the block's filter.
+    in_filter: bool,
+    /// Whether they are texts; otherwise, if they are in the filter, numbers.
+    are_texts: bool,
+}
+
+/// Keys that are looked for: what they are in a column of numbers, and in one of texts. `None`: any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyProbe {
+    /// Whole numbers from the first to the second; none, if the first is above the second.
+    pub numbers: Option<(i128, i128)>,
+    /// A text as [`Key::of_bytes`] makes it.
+    pub text: Option<Key>,
+}
+
+/// A range of numbers is looked up number by number in a filter up to this many.
+const POINTS_MAX: i128 = 64;
+
+impl BlockContents {
+    /// Nothing is known of it.
+    pub(crate) fn unknown() -> Self {
+        BlockContents {
+            is_opaque: true,
+            has_statements: true,
+            ends_xa: true,
+            has_loose: true,
+            ..BlockContents::default()
+        }
+    }
+
+    /// Whether a row of the table may have one of these keys.
+    pub fn may_have(&self, name: &TableName, table: &TableContents, probes: &[KeyProbe]) -> bool {
+        let seed = hash_of_table(&name.database, &name.table);
+        let in_filter = |keys: &mut dyn Iterator<Item = Key>| match &self.filter {
+            Some(filter) if table.in_filter => {
+                let hashes: Vec<_> = keys.map(|key| key.hash(seed)).collect();
+                filter.may_have(&hashes)
+            }
+            _ => true,
+        };
+        probes.iter().any(|probe| {
+            if table.are_texts {
+                return probe.text.as_ref().is_none_or(|text| in_filter(&mut std::iter::once(text.clone())));
+            }
+            let Some((mut first, mut last)) = probe.numbers else { return true };
+            if let Some((low, high)) = table.range {
+                (first, last) = (first.max(low.into()), last.min(high.into()));
+            }
+            let few = last.checked_sub(first).is_some_and(|span| span < POINTS_MAX);
+            first <= last && (!few || in_filter(&mut (first..=last).map(Key::Number)))
+        })
+    }
+}
+
+/// What was found in a block, before it is known how much room there is to tell it.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    contents: BlockContents,
+    tables: BTreeMap<TableName, Rows>,
+    keys: usize,
+}
+
+/// What was found of a table.
+#[derive(Debug, Default)]
+struct Rows {
+    /// Inserted, updated, deleted.
+    counts: [u64; 3],
+    hashes: HashSet<u64>,
+    range: Option<(i128, i128)>,
+    has_text: bool,
+    /// A row without a key, or one of another type.
+    is_unknown: bool,
+}
+
+impl Found {
+    /// What a part of a log holds; `lengths` are those of its format description.
+    pub(crate) fn of(piece: &Piece, lengths: Option<&PostHeaderLengths>) -> Found {
+        let mut found = Found::default();
+        let whole = lengths.is_some_and(|lengths| found.events(piece, lengths).is_some());
+        found.contents.is_opaque |= !whole;
+        found
+    }
+
+    /// Takes the events; `None`: some can't be understood.
+    fn events(&mut self, piece: &Piece, lengths: &PostHeaderLengths) -> Option<()> {
+        let mut schemas = TableSchemas::new();
+        for map in &piece.maps {
+            schemas.note(map, lengths.of(EventType::TABLE_MAP)).ok()?;
+        }
+        let mut decoder = RowDecoder::new();
+        let magic = if piece.offset == 0 && piece.log.starts_with(&MAGIC) { MAGIC.len() } else { 0 };
+        let (mut size, mut checksums) = (magic, None);
+        let mut is_head = piece.offset == 0;
+        let mut tail = 0..0;
+        for event in events::events(&piece.log, piece.offset) {
+            let header = EventHeader::decode(event).ok()?;
+            let event_type = header.event_type;
+            let at = size;
+            size += event.len();
+            if event_type == EventType::FORMAT_DESCRIPTION && is_head {
+                continue;
+            }
+            // One that has another checksum than its bytes, or none among others.
+            if *checksums.get_or_insert(has_checksum(event)) != has_checksum(event) {
+                return None;
+            }
+            if event_type == EventType::PREVIOUS_GTIDS && is_head {
+                continue;
+            }
+            is_head = false;
+            let body = frame(event)?.body();
+            match event_type {
+                EventType::ROTATE | EventType::STOP => {
+                    self.contents.has_loose |= tail.end != at && !tail.is_empty();
+                    tail = if tail.end == at { tail.start..size } else { at..size };
+                }
+                EventType::TABLE_MAP => drop(schemas.note(body, lengths.of(event_type)).ok()?),
+                EventType::QUERY => self.query(body, header.timestamp)?,
+                EventType::XID | EventType::XA_PREPARE | EventType::ROWS_QUERY => {}
+                event_type if event_type.is_gtid() => {
+                    schemas.end_statement();
+                    self.gtid(&frame(event)?, header.timestamp)?;
+                }
+                event_type if event_type.is_rows() => {
+                    let rows = RowsEvent::decode(event_type, body, lengths.of(event_type)).ok()?;
+                    let schema = Arc::clone(schemas.get(rows.table_id).ok()?);
+                    self.rows(&mut decoder, &schema, &rows)?;
+                    if rows.flags.contains(RowsFlags::STMT_END) {
+                        schemas.end_statement();
+                    }
+                }
+                EventType::INTVAR
+                | EventType::RAND
+                | EventType::USER_VAR
+                | EventType::BEGIN_LOAD_QUERY
+                | EventType::APPEND_BLOCK
+                | EventType::EXECUTE_LOAD_QUERY => self.contents.has_statements = true,
+                EventType::TRANSACTION_PAYLOAD => return None,
+                _ => self.contents.has_loose = true,
+            }
+        }
+        if tail.end == size && tail.len() <= TAIL_MAX {
+            self.contents.tail = piece.log.get(tail).unwrap_or_default().to_vec();
+        } else {
+            self.contents.has_loose |= !tail.is_empty();
+        }
+        (size == piece.log.len()).then_some(())
+    }
+
+    fn committed(&mut self, second: u64) {
+        if second > 0 {
+            let (first, last) = self.contents.commits.unwrap_or((second, second));
+            self.contents.commits = Some((first.min(second), last.max(second)));
+        }
+    }
+
+    fn gtid(&mut self, event: &binlogz_binlog::EventFrame<'_>, timestamp: u32) -> Option<()> {
+        let times = AnyGtidEvent::decode_frame(event).ok()?.and_then(|gtid| gtid.commit_timestamps());
+        let time = times.map(|times| times.original.unwrap_or(times.immediate)).filter(|time| *time > 0);
+        self.committed(time.map_or(timestamp.into(), |time| time / 1_000_000));
+        Some(())
+    }
+
+    fn query(&mut self, body: &[u8], timestamp: u32) -> Option<()> {
+        // In logs without GTID events, a transaction's time is that of its first statement.
+        self.committed(timestamp.into());
+        match StatementKind::of(QueryEvent::decode(body).ok()?.statement) {
+            StatementKind::Other => self.contents.has_statements = true,
+            StatementKind::XaCommit | StatementKind::XaRollback => self.contents.ends_xa = true,
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn rows(&mut self, decoder: &mut RowDecoder, schema: &TableSchema, event: &RowsEvent<'_>) -> Option<()> {
+        let name = TableName {
+            database: schema.database.to_vec(),
+            table: schema.table.to_vec(),
+            key: key_column(schema),
+        };
+        let seed = hash_of_table(&name.database, &name.table);
+        let key = name.key.as_ref().map(|key| key.index);
+        let rows = self.tables.entry(name).or_default();
+        let count = match event.kind() {
+            RowsKind::Write => 0,
+            RowsKind::Update | RowsKind::PartialUpdate => 1,
+            RowsKind::Delete => 2,
+        };
+        let mut decoded = decoder.rows(schema, event).ok()?;
+        while let Some(row) = decoded.next_row().ok()? {
+            *rows.counts.get_mut(count)? += 1;
+            if rows.is_unknown {
+                continue;
+            }
+            let before = rows.hashes.len();
+            rows.is_unknown = key.and_then(|key| rows.keys(&row, key, seed)).is_none();
+            self.keys += rows.hashes.len() - before;
+            if rows.is_unknown || self.keys > KEYS_MAX {
+                rows.is_unknown = true;
+                self.keys -= std::mem::take(&mut rows.hashes).len();
+            }
+        }
+        Some(())
+    }
+
+    /// What is told of a block of this packed size. `number` gives the number of a table.
+    pub(crate) fn told(self, packed_size: u64, number: &mut dyn FnMut(TableName) -> u32) -> BlockContents {
+        let Found { mut contents, tables, .. } = self;
+        if contents.is_opaque {
+            return BlockContents { tail: contents.tail, ..BlockContents::unknown() };
+        }
+        let mut left = (packed_size / PART).max(SIZE_MIN);
+        left = left.saturating_sub(tables.len() as u64 * TABLE_SIZE);
+        let mut filtered: Vec<(usize, Vec<u64>)> = Vec::new();
+        for (name, rows) in tables {
+            let [inserted, updated, deleted] = rows.counts;
+            let number = number(name);
+            let narrow =
+                |(low, high): (i128, i128)| Some((i64::try_from(low).ok()?, i64::try_from(high).ok()?));
+            let is_unknown = rows.is_unknown || rows.has_text && rows.range.is_some();
+            let range = rows.range.filter(|_| !is_unknown).and_then(narrow);
+            let range = range.filter(|_| left >= RANGE_SIZE);
+            left -= if range.is_some() { RANGE_SIZE } else { 0 };
+            let keys = rows.hashes.len() as i128;
+            // Nearly every number in the range is there: a filter would tell little more.
+            let is_dense =
+                range.is_some_and(|(low, high)| i128::from(high) - i128::from(low) < keys + keys / 4);
+            if !is_unknown && !is_dense {
+                filtered.push((contents.tables.len(), rows.hashes.into_iter().collect()));
+            }
+            contents.tables.push(TableContents {
+                table: number,
+                inserted,
+                updated,
+                deleted,
+                range,
+                in_filter: false,
+                are_texts: rows.has_text && !is_unknown,
+            });
+        }
+        // If there is no room for all, the tables of few keys come first.
+        filtered.sort_by_key(|(place, hashes)| (hashes.len(), *place));
+        let mut all: Vec<u64> = Vec::new();
+        for (place, hashes) in filtered {
+            if !Filter::fits((all.len() + hashes.len()) as u64, left) {
+                break;
+            }
+            all.extend(hashes);
+            if let Some(table) = contents.tables.get_mut(place) {
+                table.in_filter = true;
+            }
+        }
+        contents.filter = Filter::new(&all, left);
+        contents.tables.sort_by_key(|table| table.table);
+        contents
+    }
+}
+
+impl Rows {
+    /// Takes a row's keys; `None`: it has none that are known.
+    fn keys(&mut self, row: &Row<'_, '_>, key: usize, seed: u64) -> Option<()> {
+        let mut is_there = false;
+        for image in [row.before, row.after].into_iter().flatten() {
+            let Some(cell) = image.cell(key) else { continue };
+            is_there = true;
+            let keys = Key::of_cell(&cell)?;
+            for key in [keys.first, keys.second].into_iter().flatten() {
+                self.hashes.insert(key.hash(seed));
+                match key {
+                    Key::Number(number) => {
+                        let (low, high) = self.range.unwrap_or((number, number));
+                        self.range = Some((low.min(number), high.max(number)));
+                    }
+                    Key::Text(_) => self.has_text = true,
+                }
+            }
+        }
+        is_there.then_some(())
+    }
+}
+
+/// The first column of the primary key; else the first column.
+fn key_column(schema: &TableSchema) -> Option<KeyColumn> {
+    let columns = schema.columns();
+    let first = |(_, column): &(usize, &binlogz_binlog::row::ColumnSchema)| {
+        column.primary_key.is_some_and(|part| part.place == 0)
+    };
+    let (index, column) =
+        columns.iter().enumerate().find(first).or_else(|| columns.iter().enumerate().next())?;
+    Some(KeyColumn { index, name: column.name.as_deref().map(<[u8]>::to_vec) })
+}
+
+impl Contents {
+    /// As it is stored.
+    pub(crate) fn encode(&self) -> Result<Vec<u8>> {
+        let mut plain = Vec::new();
+        varint::put(&mut plain, self.tables.len() as u64);
+        for TableName { database, table, key } in &self.tables {
+            varint::put_bytes(&mut plain, database);
+            varint::put_bytes(&mut plain, table);
+            plain.push(key.is_some().into());
+            if let Some(key) = key {
+                varint::put(&mut plain, key.index as u64);
+                varint::put_bytes(&mut plain, key.name.as_deref().unwrap_or_default());
+            }
+        }
+        self.blocks.iter().for_each(|block| block.encode(&mut plain));
+        let mut out = Vec::new();
+        varint::put(&mut out, plain.len() as u64);
+        out.extend(zstd::pack(&plain, zstd::Effort::Full)?);
+        Ok(out)
+    }
+
+    /// The reverse, for an index of so many blocks.
+    pub(crate) fn decode(bytes: &[u8], blocks: usize) -> Result<Contents> {
+        let mut front = Taker::new(bytes);
+        let size = front.at_most(SIZE_MAX, "size of the contents")?;
+        let plain = zstd::unpack(bytes.get(bytes.len() - front.left()..).unwrap_or_default(), size)?;
+        let mut from = Taker::new(&plain);
+        let mut tables = Vec::new();
+        for _ in 0..from.at_most(plain.len() as u64, "count of tables")? {
+            let (database, table) = (from.bytes()?.to_vec(), from.bytes()?.to_vec());
+            let key = match from.byte()? {
+                0 => None,
+                _ => {
+                    let index = from.at_most(u64::from(u16::MAX), "number of a column")?;
+                    Some(KeyColumn {
+                        index,
+                        name: Some(from.bytes()?.to_vec()).filter(|name| !name.is_empty()),
+                    })
+                }
+            };
+            tables.push(TableName { database, table, key });
+        }
+        let blocks = (0..blocks).map(|_| BlockContents::decode(&mut from, tables.len()));
+        let blocks = blocks.collect::<Result<_>>()?;
+        match from.left() {
+            0 => Ok(Contents { tables, blocks }),
+            left => Err(Error::damaged("contents", format!("{left} bytes after the last block"), "none")),
+        }
+    }
+}
+
+/// Flags as a byte, the first in the lowest bit.
+fn flags_of(flags: &[bool]) -> u8 {
+    flags.iter().rev().fold(0, |flags, &flag| flags << 1 | u8::from(flag))
+}
+
+/// Numbers the tables of a segment in the order in which they come.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers(BTreeMap<TableName, u32>);
+
+impl Numbers {
+    pub(crate) fn of(&mut self, name: TableName) -> u32 {
+        let next = self.0.len() as u32;
+        *self.0.entry(name).or_insert(next)
+    }
+
+    /// The tables by their numbers.
+    pub(crate) fn into_tables(self) -> Vec<TableName> {
+        let mut tables: Vec<_> = self.0.into_iter().collect();
+        tables.sort_by_key(|(_, number)| *number);
+        tables.into_iter().map(|(name, _)| name).collect()
+    }
+}
+
+impl BlockContents {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(flags_of(&[self.is_opaque, self.has_statements, self.ends_xa, self.has_loose]));
+        let (first, last) = self.commits.unwrap_or_default();
+        varint::put(out, first);
+        varint::put(out, last - first);
+        varint::put_bytes(out, &self.tail);
+        varint::put(out, self.tables.len() as u64);
+        let mut before = 0;
+        for table in &self.tables {
+            varint::put(out, (table.table - before).into());
+            before = table.table;
+            for rows in [table.inserted, table.updated, table.deleted] {
+                varint::put(out, rows);
+            }
+            let flags = [table.range.is_some(), table.in_filter, table.are_texts];
+            out.push(flags_of(&flags));
+            if let Some((low, high)) = table.range {
+                varint::put_signed(out, low);
+                varint::put(out, high.wrapping_sub(low) as u64);
+            }
+        }
+        Filter::encode(self.filter.as_ref(), out);
+    }
+
+    fn decode(from: &mut Taker<'_>, tables: usize) -> Result<BlockContents> {
+        let flags = from.byte()?;
+        let has = |bit: u8| flags >> bit & 1 == 1;
+        let (first, span) = (from.number()?, from.number()?);
+        let tail = from.bytes()?.to_vec();
+        let count = from.at_most(tables as u64, "count of tables")?;
+        let mut number = 0u64;
+        let mut there = Vec::new();
+        for _ in 0..count {
+            number = number.saturating_add(from.number()?);
+            if number >= tables as u64 {
+                return Err(Error::damaged("contents", format!("table {number}"), "a table that is there"));
+            }
+            let (inserted, updated, deleted) = (from.number()?, from.number()?, from.number()?);
+            let keys = from.byte()?;
+            let range = match keys & 1 {
+                1 => {
+                    let low = from.signed()?;
+                    Some((low, low.wrapping_add(from.number()? as i64)))
+                }
+                _ => None,
+            };
+            let table = number as u32;
+            let (in_filter, are_texts) = (keys & 2 > 0, keys & 4 > 0);
+            there.push(TableContents { table, inserted, updated, deleted, range, in_filter, are_texts });
+        }
+        Ok(BlockContents {
+            is_opaque: has(0),
+            has_statements: has(1),
+            ends_xa: has(2),
+            has_loose: has(3),
+            commits: (first > 0).then_some((first, first.saturating_add(span))),
+            tail,
+            tables: there,
+            filter: Filter::decode(from)?,
+        })
+    }
+}

@@ -1,0 +1,13 @@
+//! Archives: logs come back byte for byte, whatever storage, network and disks do, and damage costs no more than it hits.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
+mod damage;
+mod damaged_log;
+mod faults;
+mod mariadb;
+mod restore;
+#[cfg(feature = "s3")]
+mod s3;
+mod shapes;
+mod trust;

@@ -1,0 +1,226 @@
+//! Archives in a real S3 server: logs come back, nothing is uploaded twice, one transaction costs a few
+//! requests, and faults of networks and services lose nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use binlogz_archive::create::{self, Created};
+use binlogz_archive::format::Manifest;
+use binlogz_archive::selection::Selection;
+use binlogz_archive::storage::Storage;
+use binlogz_archive::storage::{Patience, S3};
+use binlogz_archive::{Error, check, restore};
+use binlogz_testkit::corpus;
+use binlogz_testkit::random::Random;
+use binlogz_testkit::s3::{BUCKET, Fault, FaultProxy, S3Server};
+
+const PATIENCE: Patience = Patience {
+    retries: 4,
+    first_pause: Duration::from_millis(5),
+    pause_max: Duration::from_millis(20),
+    total: Duration::from_secs(20),
+};
+
+fn archive(settings: Vec<(String, String)>) -> S3 {
+    S3::new(&format!("{BUCKET}/some/where"), settings, PATIENCE).unwrap()
+}
+
+fn log(name: &str) -> Vec<u8> {
+    std::fs::read(corpus::path(name)).unwrap()
+}
+
+fn add(storage: &dyn Storage, name: &str) -> Result<Created, Error> {
+    create::add(storage, name, Arc::new(log(name)), 1)
+}
+
+fn manifest(storage: &dyn Storage) -> Manifest {
+    Manifest::read(storage).unwrap().unwrap_or_default()
+}
+
+/// All its logs are there, whole.
+#[track_caller]
+fn holds(storage: &dyn Storage, names: &[&str]) {
+    let manifest = manifest(storage);
+    assert_eq!(manifest.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), names);
+    for file in &manifest.files {
+        let mut back = Vec::new();
+        restore::whole(storage, file, &mut back, 1).unwrap();
+        assert!(back == log(&file.name), "{}", file.name);
+    }
+}
+
+#[test]
+fn logs_come_back_and_go_up_once_and_a_transaction_costs_few_requests() {
+    let Some(server) = S3Server::start() else { return };
+    let proxy = FaultProxy::start(&server, |_, _| Fault::Pass).unwrap();
+    let storage = archive(proxy.settings());
+    assert!(storage.manifest().unwrap().is_none());
+    for name in ["binlog.000002", "binlog.000004"] {
+        assert!(matches!(add(&storage, name).unwrap(), Created::Added(_)), "{name}");
+    }
+    holds(&storage, &["binlog.000002", "binlog.000004"]);
+    let problems = check::check(&storage, &manifest(&storage), 1).unwrap();
+    assert!(problems.iter().all(|problem| problem.contains(": gap: ")), "{problems:?}");
+    assert!(server.bucket().join("some/where/manifest.json").is_file());
+
+    let before = proxy.requests().len();
+    assert!(matches!(add(&storage, "binlog.000002").unwrap(), Created::Known(_)));
+    let again = proxy.requests().split_off(before);
+    assert!(again.iter().all(|request| request.starts_with("GET ")), "{again:?}");
+
+    let before = proxy.requests().len();
+    let manifest = manifest(&storage);
+    let file = &manifest.files[0];
+    let gtids = file.gtid_set().unwrap().to_string();
+    let (uuid, numbers) = gtids.split_once(':').unwrap();
+    let number = numbers.split(|c: char| !c.is_ascii_digit()).next().unwrap();
+    let gtid = format!("{uuid}:{number}").parse().unwrap();
+    let selection = Selection { gtids: Some(gtid), ..Selection::default() };
+    let restored =
+        restore::chosen(&storage, file, &selection, 1, &mut || Ok(Box::new(std::io::sink()))).unwrap();
+    assert_eq!(restored.transactions, 1);
+    let requests = proxy.requests().split_off(before);
+    assert!(requests.len() <= 4, "{requests:?}");
+}
+
+#[test]
+fn large_objects_go_up_in_parts_and_are_there_whole_or_not_at_all() {
+    let Some(server) = S3Server::start() else { return };
+    let mut random = Random::new(7);
+    let bytes: Vec<u8> = (0..20 << 20).map(|_| random.bits() as u8).collect();
+    let put = |storage: &S3, name: &str| {
+        storage.put(name, &mut |out| {
+            bytes.chunks(1 << 16).try_for_each(|chunk| out.write_all(chunk)).map_err(Error::writing)
+        })
+    };
+    let proxy = FaultProxy::start(&server, |_, line| match line.contains("partNumber=2") {
+        true => Fault::Answer(
+            403,
+            "<Error><Code>ExpiredToken</Code><Message>it has expired</Message></Error>".into(),
+        ),
+        false => Fault::Pass,
+    })
+    .unwrap();
+    let error = put(&archive(proxy.settings()), "cut").unwrap_err().to_string();
+    assert!(
+        error.contains("s3://bucket/some/where/objects/cut: 403 ") && error.contains("it has expired"),
+        "{error}"
+    );
+    assert!(!server.bucket().join("some/where/objects/cut").exists());
+    assert!(proxy.requests().iter().any(|line| line.starts_with("DELETE ")), "{:?}", proxy.requests());
+
+    let storage = archive(server.settings());
+    put(&storage, "whole").unwrap();
+    let object = storage.get("whole").unwrap();
+    assert_eq!(object.size().unwrap(), bytes.len() as u64);
+    for (offset, size) in
+        [(0, 10), (bytes.len() - 5, 5), (9 << 20, 3 << 20), (bytes.len() - 100_000, 100_000)]
+    {
+        assert!(object.read(offset as u64, size).unwrap() == bytes[offset..][..size], "{offset}");
+    }
+    assert!(object.read(bytes.len() as u64 - 5, 6).is_err());
+    assert!(storage.get("none").is_err());
+}
+
+#[test]
+fn what_passes_is_waited_for() {
+    let Some(server) = S3Server::start() else { return };
+    let slow_down = "<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>";
+    for (place, fault) in [
+        Fault::Answer(500, String::new()),
+        Fault::Answer(503, slow_down.into()),
+        Fault::CutUpload,
+        Fault::LoseAnswer,
+        Fault::CutAnswer,
+        Fault::Stall(Duration::from_secs(3)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // Every third request fails.
+        let (planned, count) = (fault.clone(), AtomicUsize::new(0));
+        let proxy = FaultProxy::start(&server, move |_, _| {
+            if count.fetch_add(1, Ordering::Relaxed) % 3 == 0 { planned.clone() } else { Fault::Pass }
+        })
+        .unwrap();
+        let mut settings = proxy.settings();
+        settings.push(("AWS_TIMEOUT".into(), "1 second".into()));
+        let storage = S3::new(&format!("{BUCKET}/{place}"), settings, PATIENCE).unwrap();
+        let added = add(&storage, "binlog.000004");
+        assert!(added.is_ok(), "{fault:?}: {added:?} {:?}", proxy.requests());
+        let storage = S3::new(&format!("{BUCKET}/{place}"), server.settings(), PATIENCE).unwrap();
+        holds(&storage, &["binlog.000004"]);
+    }
+}
+
+#[test]
+fn what_stays_is_one_clear_line_and_nothing_is_lost() {
+    let Some(server) = S3Server::start() else { return };
+    let storage = archive(server.settings());
+    add(&storage, "binlog.000002").unwrap();
+    let answer = |status, code, message| {
+        Fault::Answer(
+            status,
+            format!(
+                "<?xml version=\"1.0\"?>\n<Error><Code>{code}</Code>\n<Message>{message}</Message></Error>"
+            ),
+        )
+    };
+    let expired = || answer(403, "ExpiredToken", "The provided token has expired.");
+    let full = || answer(507, "InsufficientStorage", "no space left on device");
+    for (fault, at, expected) in [
+        (
+            expired(),
+            "GET /bucket/some/where/manifest",
+            "manifest.json: 403 Forbidden: ExpiredToken: The provided token has expired.",
+        ),
+        (expired(), "PUT /bucket/some/where/objects", "ExpiredToken: The provided token has expired."),
+        (expired(), "PUT /bucket/some/where/manifest", "write s3://bucket/some/where/manifest.json: 403 "),
+        (full(), "PUT /bucket/some/where/objects", "InsufficientStorage: no space left on device"),
+        (full(), "PUT /bucket/some/where/manifest", "InsufficientStorage: no space left on device"),
+        (Fault::CutUpload, "PUT /bucket/some/where/objects", "write s3://bucket/some/where/objects/segment-"),
+        (
+            Fault::Answer(500, String::new()),
+            "GET /bucket/some/where/objects",
+            "read s3://bucket/some/where/objects/",
+        ),
+    ] {
+        let planned = fault.clone();
+        let proxy =
+            FaultProxy::start(
+                &server,
+                move |_, line| {
+                    if line.starts_with(at) { planned.clone() } else { Fault::Pass }
+                },
+            )
+            .unwrap();
+        let error = add(&archive(proxy.settings()), "binlog.000004").unwrap_err().to_string();
+        assert!(error.contains(expected) && !error.contains('\n'), "{error}");
+        // As it was before.
+        holds(&storage, &["binlog.000002"]);
+    }
+    add(&storage, "binlog.000004").unwrap();
+    holds(&storage, &["binlog.000002", "binlog.000004"]);
+
+    let nowhere = S3::new("nowhere/x", server.settings(), PATIENCE).unwrap();
+    let error = nowhere.manifest().unwrap_err().to_string();
+    assert!(error.contains("NoSuchBucket"), "{error}");
+}
+
+#[test]
+fn of_two_runs_at_once_none_loses_what_the_other_stored() {
+    let Some(server) = S3Server::start() else { return };
+    let storage = archive(server.settings());
+    let stale = manifest(&storage);
+    let names = ["binlog.000001", "binlog.000003", "binlog.000004"];
+    std::thread::scope(|scope| {
+        for name in names {
+            scope.spawn(|| add(&archive(server.settings()), name).unwrap());
+        }
+    });
+    let mut found: Vec<_> = manifest(&storage).files.into_iter().map(|file| file.name).collect();
+    found.sort();
+    assert_eq!(found, names);
+    assert!(matches!({ stale }.write(&storage), Err(Error::Changed)));
+}

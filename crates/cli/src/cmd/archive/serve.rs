@@ -1,0 +1,125 @@
+//! `binlogz archive serve`: the relay's serving side over an archive or files, without a source.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use binlogz_relay::{AccountOptions, Level, Limits, ListenTls, Relay, ServeOptions, ServedLogs};
+use binlogz_source::Password;
+use clap::Args;
+
+use crate::Exit;
+use crate::cmd::closed_logs::{self, DiskArgs, StopArgs};
+use crate::cmd::relay::{FormName, descriptors, secret};
+use crate::failure::{Failure, Result, complain};
+use crate::keyring::KeyringArg;
+use crate::memory;
+
+/// The environment's password, as for MySQL's programs.
+const PASSWORD_VARIABLE: &str = "MYSQL_PWD";
+
+/// Serve an archive's logs, or files, to replicas, without their server
+///
+/// Replicas attach with CHANGE REPLICATION SOURCE TO and follow by GTID (SOURCE_AUTO_POSITION=1) or by position, any number of
+/// them, each in the form that it can read; at the end they wait. The logs are those that are there when it starts. It runs
+/// until it is stopped.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Serve {
+    /// Where replicas connect
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3307")]
+    listen: SocketAddr,
+    /// The account that replicas log in with
+    #[arg(long, value_name = "NAME")]
+    user: String,
+    /// Its password: a file that others can't read [default: MYSQL_PWD in the environment]
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// The form for replicas that name no file
+    #[arg(long, value_enum, default_value_t)]
+    form: FormName,
+    /// The certificate shown to replicas that connect with TLS, in PEM form; by default one that is made at each start
+    #[arg(long, value_name = "FILE", requires = "listen_ssl_key")]
+    listen_ssl_cert: Option<PathBuf>,
+    /// The key of that certificate
+    #[arg(long, value_name = "FILE", requires = "listen_ssl_cert")]
+    listen_ssl_key: Option<PathBuf>,
+    /// Offer replicas no TLS
+    #[arg(long, conflicts_with = "listen_ssl_cert")]
+    no_listen_tls: bool,
+    /// Serve only replicas that use TLS
+    #[arg(long, conflicts_with = "no_listen_tls")]
+    require_tls: bool,
+    #[command(flatten)]
+    stop: StopArgs,
+    #[command(flatten)]
+    disk: DiskArgs,
+    #[command(flatten)]
+    keyring: KeyringArg,
+    /// The archive (its folder, or s3://BUCKET/PREFIX), or closed binary logs of one server
+    #[arg(required = true, value_name = "ARCHIVE|FILE")]
+    logs: Vec<PathBuf>,
+}
+
+const EXAMPLES: &str = "Examples:
+  MYSQL_PWD=secret binlogz archive serve --user repl /backup/db1
+  binlogz archive serve --user repl --password-file repl.password --listen 0.0.0.0:3307 --require-tls s3://backup/db1
+
+At the replica:
+  CHANGE REPLICATION SOURCE TO SOURCE_HOST='backup1', SOURCE_PORT=3307, SOURCE_USER='repl', SOURCE_PASSWORD='secret',
+    SOURCE_SSL=1, SOURCE_AUTO_POSITION=1; START REPLICA;";
+
+impl Serve {
+    pub(super) fn run(self) -> Result<Exit> {
+        memory::keep_small();
+        let stop = self.stop.stop()?;
+        let password = self.password()?;
+        let logs = closed_logs::find(&self.logs, &self.keyring)?;
+        let folder = self.disk.folder()?;
+        let ended = match closed_logs::ended(logs, &stop, folder.path()) {
+            Ok(ended) => ended,
+            Err(error @ binlogz_relay::Error::Unmet(_)) => {
+                complain(&error.to_string());
+                return Ok(Exit::Negative);
+            }
+            Err(error) => return Err(closed_logs::line(error)),
+        };
+        let (first, last) = ended.logs().range();
+        complain(&format!("{first} to {last}, up to {}", closed_logs::reach(&ended)));
+        let tell = |_: Level, line: &str| complain(line);
+        let options = ServeOptions {
+            served: ServedLogs {
+                logs: ended.shared(),
+                bring_back: self.disk.bring_back(),
+                only_replica: None,
+            },
+            directory: folder.path().to_owned(),
+            accounts: vec![AccountOptions::new(self.user.clone(), password)],
+            limits: descriptors::limit(Limits::default(), &tell),
+            listen: self.listen,
+            listen_tls: self.tls(),
+            require_tls: self.require_tls,
+            native_password: true,
+            form: self.form.form(),
+        };
+        let running = Relay::serve(options, Box::new(tell)).map_err(closed_logs::line)?;
+        running.join();
+        Ok(Exit::Trouble)
+    }
+
+    fn password(&self) -> Result<Password> {
+        let variable = self.password_file.is_none().then_some(PASSWORD_VARIABLE);
+        let password = secret::password(self.password_file.as_deref(), variable);
+        let password = password.map_err(|error| Failure::of(&"--password-file", error))?;
+        password.ok_or_else(|| Failure::of(&"--user", "needs a password: --password-file or MYSQL_PWD"))
+    }
+
+    fn tls(&self) -> ListenTls {
+        match (&self.listen_ssl_cert, &self.listen_ssl_key) {
+            _ if self.no_listen_tls => ListenTls::Off,
+            (Some(certificate), Some(key)) => {
+                ListenTls::Files { certificate: certificate.clone(), key: key.clone() }
+            }
+            _ => ListenTls::Own,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Logs that are served without their server: an archive's or files, where they end, and the folder for what is on disk
+//! meanwhile. `archive serve` and `recover` take the same.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use binlogz_binlog::gtid::Gtid;
+use binlogz_relay::{BringBack, ClosedLogs, EndedLogs, StopAt};
+use clap::Args;
+use tempfile::TempDir;
+
+use crate::failure::{Failure, Result, warn};
+use crate::interrupt;
+use crate::keyring::KeyringArg;
+use crate::time;
+use crate::units;
+
+/// Where to stop.
+#[derive(Debug, Args)]
+pub(super) struct StopArgs {
+    /// Stop after this transaction
+    #[arg(long, value_name = "GTID", group = "stop")]
+    until_gtid: Option<String>,
+    /// Stop before this transaction
+    #[arg(long, value_name = "GTID", group = "stop")]
+    stop_before_gtid: Option<String>,
+    /// Stop before the first transaction, in the log's order, that was committed at this time or later: YYYY-MM-DD hh:mm:ss,
+    /// local time unless Z or an offset as +01:00 follows, or @SECONDS since 1970
+    #[arg(long, value_name = "TIME", group = "stop")]
+    until_datetime: Option<String>,
+}
+
+impl StopArgs {
+    pub(super) fn stop(&self) -> Result<StopAt> {
+        let gtid = |name: &str, text: &str| -> Result<Gtid> {
+            let expected = |error| Failure::of(&name, format_args!("{text:?}: {error}"));
+            text.parse().map_err(expected)
+        };
+        Ok(match (&self.until_gtid, &self.stop_before_gtid, &self.until_datetime) {
+            (Some(text), ..) => StopAt::After(gtid("--until-gtid", text)?),
+            (_, Some(text), _) => StopAt::Before(gtid("--stop-before-gtid", text)?),
+            (.., Some(text)) => {
+                let time = time::parse(text);
+                let time = time
+                    .map_err(|error| Failure::of(&"--until-datetime", format_args!("{text:?}: {error}")))?;
+                StopAt::Time(u64::try_from(time).unwrap_or(0))
+            }
+            (None, None, None) => StopAt::End,
+        })
+    }
+}
+
+/// What may be on disk meanwhile.
+#[derive(Debug, Args)]
+pub(super) struct DiskArgs {
+    /// Where to put the logs that are being read, in a folder that is removed at the end [default: the system's temporary
+    /// folder]
+    #[arg(long, value_name = "DIR")]
+    work_dir: Option<PathBuf>,
+    /// How much of them may be on disk at a time, beside the last one; 1 GiB stays free
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = units::size)]
+    disk_max: u64,
+}
+
+impl DiskArgs {
+    pub(super) fn bring_back(&self) -> BringBack {
+        BringBack { bytes_max: self.disk_max, ..BringBack::default() }
+    }
+
+    /// A folder that goes with the process, unless that is killed.
+    pub(super) fn folder(&self) -> Result<TempDir> {
+        let parent = self.work_dir.clone().unwrap_or_else(std::env::temp_dir);
+        let folder = tempfile::Builder::new().prefix("binlogz-served-").tempdir_in(&parent);
+        let folder =
+            folder.map_err(|error| Failure::of(&parent.display(), format_args!("make a folder: {error}")))?;
+        let path = folder.path().to_owned();
+        interrupt::before_the_end(move || {
+            // Whatever stays is the system's to clean up: it is in its temporary folder.
+            let _ = std::fs::remove_dir_all(path);
+        });
+        Ok(folder)
+    }
+}
+
+/// The archive that is named, or the files.
+pub(super) fn find(paths: &[PathBuf], keyring: &KeyringArg) -> Result<ClosedLogs> {
+    let archive = match paths {
+        [path] if is_archive(path) => Some(path),
+        _ => None,
+    };
+    let found = match archive {
+        Some(path) => ClosedLogs::of_archive(path),
+        None => match paths.iter().find(|path| is_archive(path)) {
+            Some(path) => {
+                return Err(Failure::of(&path.display(), "is an archive, expected it alone, or files"));
+            }
+            None => ClosedLogs::of_files(paths, keyring.open()?.map(Arc::new)),
+        },
+    };
+    found.map_err(line)
+}
+
+fn is_archive(path: &Path) -> bool {
+    binlogz_archive::storage::in_object_storage(path).is_some() || path.is_dir()
+}
+
+/// The logs up to where they end, the last one of them in a folder.
+pub(super) fn ended(
+    logs: ClosedLogs,
+    stop: &StopAt,
+    folder: &Path,
+) -> Result<EndedLogs, binlogz_relay::Error> {
+    if let Some(why) = logs.left_out() {
+        warn(&format!("{}: {why}", logs.place()));
+    }
+    let ended = logs.ended(stop, folder)?;
+    if let Some(torn) = &ended.torn {
+        warn(torn);
+    }
+    Ok(ended)
+}
+
+/// How far logs go: `UUID:23, committed 2026-11-22 23:10:05`.
+pub(super) fn reach(ended: &EndedLogs) -> String {
+    match &ended.last {
+        Some(last) => {
+            let gtid = last.gtid.map_or("a transaction without GTID".to_owned(), |gtid| gtid.to_string());
+            let seconds = u32::try_from(last.committed / 1_000_000).unwrap_or(u32::MAX);
+            format!("{gtid}, committed {}", time::shown(seconds))
+        }
+        None => format!("before {}, which has no transaction", ended.logs().range().1),
+    }
+}
+
+pub(super) fn line(error: binlogz_relay::Error) -> Failure {
+    Failure::Line(error.to_string())
+}

@@ -1,0 +1,89 @@
+//! Which parts of an archived log may have what was chosen: the others are neither read nor unpacked.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use binlogz_archive::format::Key;
+use binlogz_archive::format::contents::KeyProbe;
+use binlogz_archive::part::{Run, TableRows};
+use binlogz_recover::{KeySpan, Range, SchemaFile, Selection, WantedKeys};
+
+/// What is looked for in a log.
+pub(in crate::cmd) struct LookedFor<'o> {
+    pub(in crate::cmd) selection: &'o Selection,
+    pub(in crate::cmd) schema: Option<&'o SchemaFile>,
+    pub(in crate::cmd) range: Range,
+    /// Whether statements matter that are no transaction control, also of transactions that are not chosen.
+    pub(in crate::cmd) statements: bool,
+    /// Whether transactions were passed over that were chosen and have no row that is.
+    pub(in crate::cmd) has_passed_chosen: bool,
+    /// The places, among the tables that were named, of those that had rows in them.
+    pub(in crate::cmd) passed_tables: BTreeSet<usize>,
+}
+
+impl<'o> LookedFor<'o> {
+    pub(in crate::cmd) fn new(
+        selection: &'o Selection,
+        schema: Option<&'o SchemaFile>,
+        range: Range,
+        statements: bool,
+    ) -> Self {
+        let passed_tables = BTreeSet::new();
+        LookedFor { selection, schema, range, statements, has_passed_chosen: false, passed_tables }
+    }
+
+    /// Whether a part may have it.
+    pub(in crate::cmd) fn may_be_in(&mut self, run: &Run<'_>) -> bool {
+        let selection = self.selection;
+        // Positions are those of the log as it was, and its end has to be seen.
+        if self.range.start > 0 || self.range.stop < u64::MAX {
+            return true;
+        }
+        if selection.stop_before_gtid.as_ref().is_some_and(|stop| run.gtids.contains(stop)) {
+            return true;
+        }
+        if self.statements && (run.may_have_statements() || run.may_end_xa()) {
+            return true;
+        }
+        if selection.gtids.as_ref().is_some_and(|wanted| wanted.is_disjoint(&run.gtids)) {
+            return false;
+        }
+        if let Some((first, last)) = run.commits() {
+            let [first, last] = [first, last].map(|second| i64::try_from(second).unwrap_or(i64::MAX));
+            let is_early = selection.start_time.is_some_and(|start| last < start);
+            let is_late = selection.stop_time.is_some_and(|stop| first >= stop);
+            if is_early || is_late {
+                return false;
+            }
+        }
+        let met = RefCell::new(Vec::new());
+        let is_in = run.may_have_rows(&|rows| {
+            met.borrow_mut().extend(selection.place_of(&rows.name.database, &rows.name.table));
+            self.may_be_among(&rows)
+        });
+        if !is_in && selection.thread_ids.is_empty() && !run.gtids.is_empty() {
+            self.has_passed_chosen = true;
+            self.passed_tables.extend(met.into_inner());
+        }
+        is_in
+    }
+
+    fn may_be_among(&self, rows: &TableRows<'_>) -> bool {
+        let counts = rows.rows;
+        if !self.selection.wants(counts.inserted, counts.updated, counts.deleted) {
+            return false;
+        }
+        let name = rows.name;
+        let table = (&name.database[..], &name.table[..]);
+        let Some(key) = &name.key else { return self.selection.has_table(table.0, table.1) };
+        match self.selection.keys(table, (key.index, key.name.as_deref()), self.schema) {
+            WantedKeys::Nothing => false,
+            WantedKeys::All => true,
+            WantedKeys::Some(spans) => rows.may_have(&spans.into_iter().map(probe).collect::<Vec<_>>()),
+        }
+    }
+}
+
+fn probe(span: KeySpan) -> KeyProbe {
+    KeyProbe { numbers: span.numbers, text: span.text.map(|text| Key::of_bytes(&text)) }
+}

@@ -1,0 +1,208 @@
+//! The replication channel on the server: attached to the embedded source, and detached again with every setting as it was.
+//!
+//! What has to be restored stands on the server itself, in the name of the channel's account: it is there exactly as long as
+//! the channel is, whichever run finds it, on whichever machine.
+//!
+//! ```text
+//! binlogz_w4_o1_s12_p0     replica_parallel_workers, replica_preserve_commit_order, server_id as they were; whether
+//!                          skip_replica_start was persisted here
+//! ```
+
+use std::net::SocketAddr;
+
+use super::target::{Facts, Target, Trouble, line, quoted};
+use crate::failure::{Failure, Result};
+
+/// The channel's name.
+pub(super) const CHANNEL: &str = "binlogz_recover";
+const USER: &str = "binlogz";
+/// ER_REPLICA_CHANNEL_DOES_NOT_EXIST.
+const NO_SUCH_CHANNEL: u16 = 3074;
+/// ER_SPECIFIC_ACCESS_DENIED_ERROR.
+const ACCESS_DENIED: u16 = 1227;
+
+/// Settings as they were before the first run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Before {
+    pub(super) workers: u32,
+    pub(super) keeps_order: bool,
+    pub(super) server_id: u32,
+    pub(super) persisted: bool,
+}
+
+impl Before {
+    pub(super) fn of(facts: &Facts, persists: bool) -> Before {
+        Before {
+            workers: facts.workers,
+            keeps_order: facts.keeps_order,
+            server_id: facts.server_id,
+            persisted: persists,
+        }
+    }
+
+    pub(super) fn user(&self) -> String {
+        let Before { workers, keeps_order, server_id, persisted } = self;
+        format!("{USER}_w{workers}_o{}_s{server_id}_p{}", u8::from(*keeps_order), u8::from(*persisted))
+    }
+
+    fn parse(user: &str) -> Option<Before> {
+        let mut parts = user.strip_prefix(USER)?.strip_prefix('_')?.split('_');
+        let mut number = |letter: &str| -> Option<u32> { parts.next()?.strip_prefix(letter)?.parse().ok() };
+        Some(Before {
+            workers: number("w")?,
+            keeps_order: number("o")? == 1,
+            server_id: number("s")?,
+            persisted: number("p")? == 1,
+        })
+    }
+}
+
+/// What the replicating threads do meanwhile.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Applying {
+    /// 0: as the server has it.
+    pub(super) workers: Option<u32>,
+    pub(super) keeps_order: Option<bool>,
+    pub(super) filters: Vec<String>,
+}
+
+/// How the channel reaches the embedded source.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    pub(super) address: SocketAddr,
+    pub(super) password: String,
+    pub(super) tls: bool,
+    /// The server's id meanwhile: replicas pass over transactions that have their own.
+    pub(super) server_id: u32,
+}
+
+/// The channel that an earlier run left; `None` if there is none.
+pub(super) fn left(target: &mut Target) -> Result<Option<Before>> {
+    let users = target.ask(&format!(
+        "SELECT USER FROM performance_schema.replication_connection_configuration WHERE CHANNEL_NAME = '{CHANNEL}'"
+    ));
+    let Some(user) = users.map_err(line)?.into_iter().flatten().next() else { return Ok(None) };
+    match Before::parse(&user) {
+        Some(before) => Ok(Some(before)),
+        None => Err(Failure::of(
+            &target.name,
+            format_args!(
+                "has a replication channel {CHANNEL} that binlogz did not make (its account is {user:?}): expected none"
+            ),
+        )),
+    }
+}
+
+/// Whether the account may set what is set meanwhile. Changes nothing. Nothing harmless tells whether it may have a channel.
+pub(super) fn check_rights(target: &mut Target) -> Result<()> {
+    let name = target.name.clone();
+    target.ask("SET GLOBAL server_id = @@GLOBAL.server_id").map(drop).map_err(|error| {
+        match error.server_error() {
+            Some(error) if error.code == ACCESS_DENIED => Failure::of(&name, &error.message),
+            _ => line(error),
+        }
+    })
+}
+
+/// Attaches the server, and starts to apply. The same again after a server was restarted.
+pub(super) fn attach(
+    target: &mut Target,
+    source: &Source,
+    before: &Before,
+    applying: &Applying,
+) -> Result<(), Trouble> {
+    let words = target.words;
+    let (change, prefix) = words.change();
+    let replica = words.replica();
+    // One that is left may run, and even have been started by the server itself.
+    stop(target)?;
+    let Source { address, password, tls, server_id } = source;
+    // Whatever was received before is dropped: after a crash it may be torn.
+    let changed = target.ask(&format!(
+        "{change} {prefix}_HOST = {}, {prefix}_PORT = {}, {prefix}_USER = {}, {prefix}_PASSWORD = {}, \
+         {prefix}_SSL = {}, {prefix}_AUTO_POSITION = 1, {prefix}_CONNECT_RETRY = 1, {prefix}_RETRY_COUNT = 86400, \
+         {prefix}_HEARTBEAT_PERIOD = 5 FOR CHANNEL '{CHANNEL}'",
+        quoted(&address.ip().to_string()),
+        address.port(),
+        quoted(&before.user()),
+        quoted(password),
+        u8::from(*tls),
+    ));
+    // Not in the error's own words, which have the password.
+    changed.map_err(|error| match error.server_error() {
+        Some(error) => {
+            Trouble::Final(Failure::of(&target.name, format_args!("attach it: {}", error.message)))
+        }
+        None => Trouble::Lost(error),
+    })?;
+    if before.persisted {
+        target.run("SET PERSIST_ONLY skip_replica_start = ON")?;
+    }
+    target.run(&format!("SET GLOBAL server_id = {server_id}"))?;
+    if let Some(workers) = applying.workers {
+        target.run(&format!("SET GLOBAL {} = {workers}", words.variable("parallel_workers")))?;
+    }
+    if let Some(keeps) = applying.keeps_order {
+        target.run(&format!(
+            "SET GLOBAL {} = {}",
+            words.variable("preserve_commit_order"),
+            u8::from(keeps)
+        ))?;
+    }
+    if !applying.filters.is_empty() {
+        target.run(&format!(
+            "CHANGE REPLICATION FILTER {} FOR CHANNEL '{CHANNEL}'",
+            applying.filters.join(", ")
+        ))?;
+    }
+    target.run(&format!("START {replica} FOR CHANNEL '{CHANNEL}'"))
+}
+
+/// Stops the channel; returns whether there is one.
+fn stop(target: &mut Target) -> Result<bool, Trouble> {
+    let stop = format!("STOP {} FOR CHANNEL '{CHANNEL}'", target.words.replica());
+    match target.ask(&stop) {
+        Ok(_) => Ok(true),
+        Err(error) if error.server_error().is_some_and(|error| error.code == NO_SUCH_CHANNEL) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Detaches the server: its settings first, since the channel is what knows them.
+pub(super) fn detach(target: &mut Target, before: &Before) -> Result<(), Trouble> {
+    let words = target.words;
+    let replica = words.replica();
+    if !stop(target)? {
+        // It was never attached, so nothing was changed.
+        return Ok(());
+    }
+    target.run(&format!("SET GLOBAL {} = {}", words.variable("parallel_workers"), before.workers))?;
+    target.run(&format!(
+        "SET GLOBAL {} = {}",
+        words.variable("preserve_commit_order"),
+        u8::from(before.keeps_order)
+    ))?;
+    target.run(&format!("SET GLOBAL server_id = {}", before.server_id))?;
+    if before.persisted {
+        target.run("RESET PERSIST IF EXISTS skip_replica_start")?;
+    }
+    target.run(&format!("RESET {replica} ALL FOR CHANNEL '{CHANNEL}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_before_fits_into_a_users_name_and_comes_back() {
+        for workers in [0, 4, 1024] {
+            let before =
+                Before { workers, keeps_order: workers > 0, server_id: u32::MAX, persisted: workers == 4 };
+            assert!(before.user().len() <= 32, "{}", before.user());
+            assert_eq!(Before::parse(&before.user()), Some(before));
+        }
+        for user in ["repl", "binlogz", "binlogz_w4", "binlogz_w4_o1_s_p0", "other_w4_o1_s1_p0", ""] {
+            assert_eq!(Before::parse(user), None, "{user}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The server that is brought forward: its connection, what it has and can do, and the words of its version.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_inspect::Version;
+use binlogz_source::{ConnectOptions, Connection, Error};
+
+use super::channel::CHANNEL;
+use crate::failure::{Failure, Result, warn};
+
+/// Names the lock that keeps two runs from one server; the server drops it with the connection.
+const LOCK: &str = "binlogz_recover";
+
+/// How long a lost server may stay away: it may have to recover from a crash first.
+const AWAY_MAX: Duration = Duration::from_secs(300);
+const POLL: Duration = Duration::from_millis(250);
+
+/// A connected server.
+pub(super) struct Target {
+    pub(super) options: ConnectOptions,
+    connection: Connection,
+    pub(super) words: Words,
+    pub(super) version: String,
+    pub(super) name: String,
+    /// Whether it was lost, and did not come back.
+    pub(super) is_away: bool,
+}
+
+/// What a version calls things.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Words {
+    /// CHANGE REPLICATION SOURCE TO, with SOURCE_…
+    source_statements: bool,
+    /// START REPLICA, SHOW REPLICA STATUS.
+    replica_statements: bool,
+    /// replica_parallel_workers and so on.
+    replica_variables: bool,
+    /// Whether it reads compressed transactions.
+    pub(super) reads_payloads: bool,
+    /// Whether it knows GTIDs with tags.
+    pub(super) knows_tags: bool,
+    /// Whether it can be told not to start replication at its next start.
+    pub(super) can_stay_stopped: bool,
+}
+
+impl Words {
+    fn of(version: &Version) -> Words {
+        let from = |text| Version::parse(text).is_some_and(|from| *version >= from);
+        Words {
+            source_statements: from("8.0.23"),
+            replica_statements: from("8.0.22"),
+            replica_variables: from("8.0.26"),
+            reads_payloads: from("8.0.20"),
+            knows_tags: from("8.3"),
+            can_stay_stopped: from("8.0.24"),
+        }
+    }
+
+    /// `CHANGE REPLICATION SOURCE TO`, and the prefix of its options.
+    pub(super) fn change(self) -> (&'static str, &'static str) {
+        match self.source_statements {
+            true => ("CHANGE REPLICATION SOURCE TO", "SOURCE"),
+            false => ("CHANGE MASTER TO", "MASTER"),
+        }
+    }
+
+    /// `REPLICA`, as in START REPLICA.
+    pub(super) fn replica(self) -> &'static str {
+        if self.replica_statements { "REPLICA" } else { "SLAVE" }
+    }
+
+    /// The global variable `replica_NAME`.
+    pub(super) fn variable(self, name: &str) -> String {
+        let prefix = if self.replica_variables { "replica" } else { "slave" };
+        format!("{prefix}_{name}")
+    }
+}
+
+/// What a server says of itself.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) server_id: u32,
+    pub(super) gtid_mode: String,
+    pub(super) executed: GtidSet,
+    pub(super) workers: u32,
+    pub(super) keeps_order: bool,
+    /// Other channels whose threads run.
+    pub(super) other_channels: Vec<String>,
+}
+
+impl Target {
+    pub(super) fn connect(options: ConnectOptions) -> Result<Target> {
+        let name = options.server();
+        let mut connection = Connection::open(&options).map_err(line)?;
+        let version = one(&mut connection, "SELECT @@GLOBAL.version")?;
+        let refused = |why: &str| Err(Failure::of(&name, format_args!("is version {version}: {why}")));
+        let number = match Version::parse(&version) {
+            Some(number) if !version.contains("MariaDB") => number,
+            _ => return refused("only MySQL can be recovered so: MariaDB's GTIDs are others"),
+        };
+        if Version::parse("5.7.6").is_some_and(|oldest| number < oldest) {
+            return refused("expected 5.7.6 or later, which have replication channels");
+        }
+        Ok(Target { words: Words::of(&number), options, connection, version, name, is_away: false })
+    }
+
+    /// Makes sure that no other run is at work on this server.
+    pub(super) fn lock(&mut self) -> Result<()> {
+        match self.one(&format!("SELECT GET_LOCK('{LOCK}', 0)"))?.as_str() {
+            "1" => Ok(()),
+            _ => Err(Failure::of(&self.name, "another binlogz recover is at work on this server")),
+        }
+    }
+
+    /// Runs a statement; its rows as text, NULL as nothing.
+    pub(super) fn ask(&mut self, statement: &str) -> Result<Vec<Vec<String>>, Error> {
+        let rows = self.connection.query(statement)?;
+        let text = |cell: Option<Vec<u8>>| String::from_utf8_lossy(&cell.unwrap_or_default()).into_owned();
+        Ok(rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
+    }
+
+    /// Runs a statement that must succeed.
+    pub(super) fn run(&mut self, statement: &str) -> Result<(), Trouble> {
+        Ok(self.ask(statement).map(drop)?)
+    }
+
+    /// Does something, again if the connection is lost: the server may have been restarted.
+    pub(super) fn patiently<T>(
+        &mut self,
+        mut act: impl FnMut(&mut Target) -> Result<T, Trouble>,
+    ) -> Result<T> {
+        loop {
+            match act(self) {
+                Ok(done) => return Ok(done),
+                Err(Trouble::Final(failure)) => return Err(failure),
+                Err(Trouble::Lost(error)) => self.find_again(&error)?,
+            }
+        }
+    }
+
+    /// Connects again after the connection was lost.
+    pub(super) fn find_again(&mut self, lost: &Error) -> Result<()> {
+        warn(&format!("{lost}; connecting again"));
+        let until = Instant::now() + AWAY_MAX;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match Connection::open(&self.options) {
+                Ok(connection) => {
+                    self.connection = connection;
+                    // The server may not have noticed yet that the earlier connection is gone.
+                    match self.ask(&format!("SELECT GET_LOCK('{LOCK}', {})", left.as_secs())) {
+                        Ok(_) => return Ok(()),
+                        Err(error) if error.server_error().is_some() => return Err(line(error)),
+                        Err(_) => {}
+                    }
+                }
+                Err(error) if left.is_zero() => {
+                    self.is_away = true;
+                    return Err(Failure::of(
+                        &self.name,
+                        format_args!(
+                            "the server did not come back within {} s: {error}. If it has a channel {CHANNEL}, that is left \
+                             as it is: the same command goes on from there",
+                            AWAY_MAX.as_secs()
+                        ),
+                    ));
+                }
+                Err(_) => {}
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// The one value that a query gives.
+    pub(super) fn one(&mut self, query: &str) -> Result<String> {
+        one(&mut self.connection, query)
+    }
+
+    /// The columns of the last answer.
+    pub(super) fn column(&self, name: &str) -> Option<usize> {
+        let named = |column: &binlogz_source::wire::result_set::AnswerColumn| column.name == name.as_bytes();
+        self.connection.columns().iter().position(named)
+    }
+
+    pub(super) fn executed(&mut self) -> Result<GtidSet, Error> {
+        let rows = self.ask("SELECT @@GLOBAL.gtid_executed")?;
+        let text = rows.into_iter().flatten().next().unwrap_or_default();
+        // The server's own text.
+        Ok(text.replace('\n', "").parse().unwrap_or_default())
+    }
+
+    pub(super) fn facts(&mut self, channel: &str) -> Result<Facts> {
+        let (workers, order) =
+            (self.words.variable("parallel_workers"), self.words.variable("preserve_commit_order"));
+        let rows = self.ask(&format!(
+            "SELECT @@GLOBAL.server_id, @@GLOBAL.gtid_mode, @@GLOBAL.{workers}, @@GLOBAL.{order}"
+        ));
+        let mut cells = rows.map_err(line)?.into_iter().flatten();
+        let mut next = || cells.next().unwrap_or_default();
+        let (server_id, gtid_mode, workers, order) = (next(), next(), next(), next());
+        let others = self.ask(&format!(
+            "SELECT CHANNEL_NAME FROM performance_schema.replication_connection_status \
+             WHERE SERVICE_STATE = 'ON' AND CHANNEL_NAME <> '{channel}' UNION \
+             SELECT CHANNEL_NAME FROM performance_schema.replication_applier_status \
+             WHERE SERVICE_STATE = 'ON' AND CHANNEL_NAME <> '{channel}'"
+        ));
+        Ok(Facts {
+            server_id: server_id.parse().unwrap_or(0),
+            gtid_mode,
+            executed: self.executed().map_err(line)?,
+            workers: workers.parse().unwrap_or(0),
+            keeps_order: order == "1",
+            other_channels: others.map_err(line)?.into_iter().flatten().collect(),
+        })
+    }
+}
+
+fn one(connection: &mut Connection, query: &str) -> Result<String> {
+    let rows = connection.query(query).map_err(line)?;
+    let cell = rows.into_iter().flatten().next().flatten().unwrap_or_default();
+    Ok(String::from_utf8_lossy(&cell).into_owned())
+}
+
+/// Why something on the server failed.
+pub(super) enum Trouble {
+    /// The connection is gone; the server may come back.
+    Lost(Error),
+    /// It was refused, or makes no sense.
+    Final(Failure),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Trouble {
+        match error.server_error() {
+            None => Trouble::Lost(error),
+            Some(_) => Trouble::Final(line(error)),
+        }
+    }
+}
+
+impl Trouble {
+    /// For callers that don't wait for the server.
+    pub(super) fn failure(self) -> Failure {
+        match self {
+            Trouble::Lost(error) => line(error),
+            Trouble::Final(failure) => failure,
+        }
+    }
+}
+
+pub(super) fn line(error: Error) -> Failure {
+    Failure::Line(error.to_string())
+}
+
+/// A text as a literal of SQL, whatever the session's sql_mode.
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}

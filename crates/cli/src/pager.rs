@@ -1,0 +1,96 @@
+//! Tables that are longer than the terminal go through a pager, as git's output does.
+//!
+//! `BINLOGZ_PAGER` names it, then `PAGER`, then it is `less`; empty or `cat` means none. Standard output that is no terminal
+//! never has one.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::failure::{Failure, Result};
+
+/// Where a user names one.
+const VARIABLES: [&str; 2] = ["BINLOGZ_PAGER", "PAGER"];
+const LESS: &str = "less";
+/// As git has it: ends at once if one screen is enough, and leaves what was shown on the screen.
+const LESS_OPTIONS: &str = "FRX";
+
+/// How many are open: Ctrl-C is theirs as long.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a user is reading in one.
+pub(crate) fn is_open() -> bool {
+    OPEN.load(Ordering::SeqCst) > 0
+}
+
+/// A pager that reads what is written to it. Dropped, it waits for the user to leave it.
+#[derive(Debug)]
+pub(crate) struct Pager {
+    child: Child,
+}
+
+impl Pager {
+    /// The pager and where to write, if standard output is a terminal and the user wants one.
+    pub(crate) fn start() -> Option<(Self, File)> {
+        if !io::stdout().is_terminal() {
+            return None;
+        }
+        let named = VARIABLES.into_iter().find_map(env::var_os);
+        let pager = match named {
+            Some(pager) if pager.is_empty() || pager == "cat" => return None,
+            Some(pager) => pager,
+            None => is_installed(LESS).then(|| OsString::from(LESS))?,
+        };
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(pager).stdin(Stdio::piped());
+        if env::var_os("LESS").is_none() {
+            command.env("LESS", LESS_OPTIONS);
+        }
+        OPEN.fetch_add(1, Ordering::SeqCst);
+        let started = command.spawn().ok().and_then(|mut child| {
+            let stdin = child.stdin.take()?;
+            Some((Pager { child }, File::from(OwnedFd::from(stdin))))
+        });
+        if started.is_none() {
+            OPEN.fetch_sub(1, Ordering::SeqCst);
+        }
+        started
+    }
+}
+
+impl Drop for Pager {
+    fn drop(&mut self) {
+        // How it ends is between it and its user.
+        let _ = self.child.wait();
+        OPEN.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Shows a text on standard output, in a pager if the terminal has fewer lines.
+pub(crate) fn show(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<()> {
+    let failure = |error: io::Error| Failure::writing(&"standard output", &error);
+    let mut text = Vec::new();
+    write(&mut text).map_err(failure)?;
+    let lines = text.iter().filter(|byte| **byte == b'\n').count();
+    let rows = terminal_size::terminal_size().map(|(_, rows)| usize::from(rows.0));
+    if rows.is_some_and(|rows| lines >= rows)
+        && let Some((_pager, mut out)) = Pager::start()
+    {
+        // A user who has seen enough leaves.
+        return match out.write_all(&text) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(failure(error)),
+            _ => Ok(()),
+        };
+    }
+    let mut out = io::stdout().lock();
+    out.write_all(&text).and_then(|()| out.flush()).map_err(failure)
+}

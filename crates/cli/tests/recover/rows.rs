@@ -1,0 +1,76 @@
+//! `rows`: each change of a row, with what is known of it.
+
+use binlogz_testkit::{Result, Tool, require_tool};
+
+use crate::common::Folder;
+
+#[test]
+fn a_row_is_followed_from_insert_to_delete() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;
+    let folder = Folder::new();
+    server.sql(
+        "CREATE DATABASE shop; USE shop;
+         CREATE TABLE orders (id INT PRIMARY KEY, state ENUM('new','paid'), total DECIMAL(8,2), note JSON);",
+    )?;
+    server.flush_binary_logs()?;
+    server.sql(
+        "USE shop; SET binlog_rows_query_log_events = ON;
+         INSERT INTO orders VALUES (1, 'new', 1.50, '{\"a\": 1}'), (42, 'new', 20, NULL);
+         SET binlog_transaction_compression = ON;
+         UPDATE orders SET state = 'paid' WHERE id = 42;
+         SET binlog_row_image = MINIMAL; UPDATE orders SET total = 21 WHERE id = 42; SET binlog_row_image = FULL;
+         ALTER TABLE orders ADD more INT DEFAULT 7, ALGORITHM = COPY;
+         DELETE FROM orders;",
+    )?;
+    let log = server.flush_binary_logs()?;
+    let name = log.file_name().unwrap().to_str().unwrap().to_owned();
+    let rows = |options: &[&str]| {
+        let front = ["rows", "shop.orders", "--where", "id = 42"];
+        folder.run(front.iter().chain(options).map(AsRef::as_ref).chain([log.as_os_str()]))
+    };
+    let ran = rows(&[]);
+    ran.is_done();
+    let text = ran.text();
+    let heads = [" INSERT shop.orders", " UPDATE shop.orders", " UPDATE shop.orders", " DELETE shop.orders"];
+    let lines: Vec<&str> = text.lines().collect();
+    let found = lines.iter().filter(|line| line.contains(" shop.orders")).collect::<Vec<_>>();
+    let found: Vec<&&str> = found.into_iter().filter(|line| !line.starts_with("  ")).collect();
+    assert_eq!(found.len(), heads.len(), "{text}");
+    assert!(found.iter().zip(heads).all(|(line, head)| line.ends_with(head)), "{text}");
+    for expected in [
+        "  + state  'new'",
+        "  * state  'new' → 'paid'",
+        "    id     42",
+        "  * total  (not logged) → 21.00",
+        "  - more   7",
+        "  - total  21.00",
+        "  statement: UPDATE orders SET state = 'paid' WHERE id = 42",
+    ] {
+        assert!(lines.contains(&expected), "{expected}: {text}");
+    }
+    let uuid = server.server_uuid()?;
+    assert!(text.contains(&format!("  GTID {uuid}:")) && text.contains(&format!(", {name} at ")), "{text}");
+
+    let json = rows(&["--format", "json", "--operation", "update"]);
+    json.is_done();
+    let changed: Vec<serde_json::Value> =
+        json.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(changed.len(), 2);
+    assert_eq!(changed[0]["changed"], serde_json::json!(["state"]));
+    assert_eq!(changed[0]["before"]["state"], "new");
+    assert_eq!(changed[1]["after"], serde_json::json!({"total": "21.00"}));
+    assert_eq!(changed[1]["ending"], "committed");
+
+    let csv = rows(&["--format", "csv", "--operation", "delete"]);
+    csv.is_done();
+    let csv = csv.text();
+    let deleted: Vec<&str> = csv.lines().skip(1).map(|line| line.split(",delete,").nth(1).unwrap()).collect();
+    assert_eq!(deleted, ["id,42,,0", "state,'paid',,0", "total,21.00,,0", "note,NULL,,0", "more,7,,0"]);
+
+    let args = ["rows", "shop.orders", "--where", "id = 43"];
+    let none = folder.run(args.iter().map(AsRef::as_ref).chain([log.as_os_str()]));
+    assert_eq!((none.code, none.stdout.len()), (Some(1), 0));
+    assert!(none.stderr.contains("no such row was changed in these logs"), "{}", none.stderr);
+    Ok(())
+}

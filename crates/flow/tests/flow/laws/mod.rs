@@ -1,0 +1,16 @@
+//! The laws of compress and expand, over every real log there is and over logs built by hand; `docs/internals/laws.md` says
+//! which test proves what, and where the limits are.
+
+mod bounded;
+mod canonical;
+mod cuts;
+mod damage;
+mod deterministic;
+mod disorder;
+mod inverse;
+mod lies;
+mod meaning;
+mod mutations;
+mod old_servers;
+mod positions;
+mod support;

@@ -1,0 +1,271 @@
+//! The life of rows: each change as it was, with its transaction.
+//!
+//! ```text
+//! pass → Listener: the rows of a transaction, in a spool, until its end says what became of it → output
+//! ```
+
+mod render;
+
+use std::io::{self, BufReader, Read, Write};
+
+use binlogz_binlog::printable;
+use binlogz_flow::Input;
+use binlogz_flow::events::ReadSummary;
+use binlogz_payload::{Spool, SpoolMemory};
+use binlogz_report::jsonl::push_string;
+
+use crate::choose::{Range, Selection};
+use crate::pass::{Ending, Error, Follower, Listener, RowAt, Search, StatementAt, Transaction, read_log};
+use crate::table::{SchemaFile, Structure};
+use render::{Changes, push_csv};
+
+/// Memory for the rows of a transaction; the rest goes to a temporary file.
+const ROWS_MEMORY: usize = 4 << 20;
+/// The most characters of a statement in text.
+const STATEMENT_LENGTH_MAX: usize = 300;
+
+/// How changes are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LifeFormat {
+    /// A paragraph for each change, for people.
+    Text,
+    /// An object a line for each change.
+    Json,
+    /// A line for each column of each change.
+    Csv,
+}
+
+/// The changes in the making. Read all logs, in their order.
+pub struct Life<'o> {
+    selection: &'o Selection,
+    schema: Option<&'o SchemaFile>,
+    changes: Changes,
+    follower: Follower<Writer<'o>>,
+}
+
+impl<'o> Life<'o> {
+    /// Nothing read yet.
+    ///
+    /// # Errors
+    ///
+    /// An output that fails.
+    pub fn new(
+        selection: &'o Selection,
+        schema: Option<&'o SchemaFile>,
+        format: LifeFormat,
+        out: &'o mut dyn Write,
+    ) -> io::Result<Self> {
+        if format == LifeFormat::Csv {
+            out.write_all(CSV_HEAD)?;
+        }
+        let rows = Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new());
+        let writer = Writer { out, format, rows, count: 0 };
+        Ok(Life { selection, schema, changes: Changes { format }, follower: Follower::new(writer) })
+    }
+
+    /// Reads a log, in the order of the logs. `false`: nothing after it is asked for.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be read, a condition that doesn't fit its tables, an output or a temporary file that fails.
+    pub fn read(
+        &mut self,
+        input: Input,
+        name: &str,
+        range: Range,
+        workers: usize,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(ReadSummary, bool), Error> {
+        let search =
+            Search { selection: self.selection, schema: self.schema, renderer: &self.changes, workers };
+        read_log(input, (name, range), &search, &mut self.follower, progress)
+    }
+
+    /// Writes what is left; how many changes were written.
+    ///
+    /// # Errors
+    ///
+    /// An output or a temporary file that fails.
+    pub fn finish(mut self) -> io::Result<u64> {
+        self.follower.finish()?;
+        self.follower.listener.out.flush()?;
+        Ok(self.follower.listener.count)
+    }
+}
+
+const CSV_HEAD: &[u8] =
+    b"time,gtid,thread_id,log,position,in_payload,row,ending,database,table,operation,column,before,after,changed\n";
+
+struct Writer<'o> {
+    out: &'o mut dyn Write,
+    format: LifeFormat,
+    /// Those of the open transaction: each its place's size and its text's size (u32), and both.
+    rows: Spool,
+    count: u64,
+}
+
+impl Listener for Writer<'_> {
+    fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
+        let mut place = Vec::new();
+        match self.format {
+            LifeFormat::Text => {
+                let inside = row.inside.map(|index| format!("+{index}")).unwrap_or_default();
+                place.extend_from_slice(format!("{}{inside}#{}", row.offset, row.row).as_bytes());
+                if let Some(statement) = &transaction.statement {
+                    let text = String::from_utf8_lossy(statement);
+                    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                    let short: String = line.chars().take(STATEMENT_LENGTH_MAX).collect();
+                    let dots = if short.len() < line.len() { " …" } else { "" };
+                    let line = format!("\n  statement: {}{dots}", printable(&short));
+                    place.extend_from_slice(line.as_bytes());
+                }
+            }
+            LifeFormat::Json => {
+                let inside = row.inside.map(|index| format!(",\"in_payload\":{index}")).unwrap_or_default();
+                let text = format!("\"position\":{}{inside},\"row\":{}", row.offset, row.row);
+                place.extend_from_slice(text.as_bytes());
+                if let Some(statement) = &transaction.statement {
+                    place.extend_from_slice(b",\"statement\":");
+                    push_string(&mut place, &String::from_utf8_lossy(statement));
+                }
+            }
+            LifeFormat::Csv => {
+                let inside = row.inside.map(|index| index.to_string()).unwrap_or_default();
+                place.extend_from_slice(format!("{},{inside},{}", row.offset, row.row).as_bytes());
+            }
+        }
+        for part in [&place[..], row.text] {
+            let size =
+                u32::try_from(part.len()).map_err(|_| io::Error::other("a row takes more than 4 GiB"))?;
+            self.rows.append(&size.to_le_bytes())?;
+        }
+        self.rows.append(&place)?;
+        self.rows.append(row.text)
+    }
+
+    fn statement(&mut self, _: &Transaction, _: &StatementAt<'_>, _: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn decided(&mut self, _: &str, _: bool) {}
+
+    fn end(&mut self, transaction: &Transaction, ending: Ending) -> io::Result<()> {
+        if self.rows.size() == 0 {
+            return Ok(());
+        }
+        let rows = std::mem::replace(&mut self.rows, Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new()));
+        let mut reader = BufReader::new(rows.reader(0..rows.size()));
+        let mut left = rows.size();
+        let (mut place, mut text) = (Vec::new(), Vec::new());
+        let outcome = outcome(transaction, ending);
+        while left > 0 {
+            let mut sizes = [[0; 4]; 2];
+            reader.read_exact(sizes.as_flattened_mut())?;
+            let [place_size, text_size] = sizes.map(u32::from_le_bytes);
+            place.resize(place_size as usize, 0);
+            text.resize(text_size as usize, 0);
+            reader.read_exact(&mut place)?;
+            reader.read_exact(&mut text)?;
+            left = left.saturating_sub(8 + u64::from(place_size) + u64::from(text_size));
+            self.change(transaction, outcome, &place, &text)?;
+            self.count += 1;
+        }
+        Ok(())
+    }
+}
+
+/// What became of a transaction, as programs and people read it.
+fn outcome(transaction: &Transaction, ending: Ending) -> (&'static str, &'static str) {
+    match ending {
+        Ending::Whole if transaction.prepared.is_some() => {
+            ("prepared", "only prepared here (XA): a later XA COMMIT or XA ROLLBACK decides")
+        }
+        Ending::Whole => ("committed", ""),
+        Ending::RolledBack => ("rolled_back", "its transaction ended with ROLLBACK"),
+        Ending::PartlyRolledBack => {
+            ("partly_rolled_back", "its transaction went back to a savepoint, perhaps to before this")
+        }
+        Ending::Cut => ("cut", "the log ends within its transaction, which may not have been committed"),
+    }
+}
+
+impl Writer<'_> {
+    fn change(
+        &mut self,
+        transaction: &Transaction,
+        (ending, remark): (&str, &str),
+        place: &[u8],
+        text: &[u8],
+    ) -> io::Result<()> {
+        let gtid = transaction.gtid.as_deref();
+        let out = &mut self.out;
+        match self.format {
+            LifeFormat::Text => {
+                let (time, zone) = transaction.local_time();
+                let (what, columns) = split(text);
+                let thread = transaction.thread_id.map(|id| format!("thread {id}, ")).unwrap_or_default();
+                let gtid = gtid.map_or("no GTID".to_owned(), |gtid| format!("GTID {gtid}"));
+                if self.count > 0 {
+                    writeln!(out)?;
+                }
+                writeln!(out, "{time} {zone}  {}", String::from_utf8_lossy(what))?;
+                write!(out, "  {gtid}, {thread}{} at ", printable(&transaction.log))?;
+                out.write_all(place)?;
+                writeln!(out)?;
+                if !remark.is_empty() {
+                    writeln!(out, "  not certain: {remark}")?;
+                }
+                out.write_all(columns)
+            }
+            LifeFormat::Json => {
+                let mut line = b"{\"time\":".to_vec();
+                push_string(&mut line, &utc(transaction.time));
+                line.extend_from_slice(b",\"gtid\":");
+                match gtid {
+                    Some(gtid) => push_string(&mut line, gtid),
+                    None => line.extend_from_slice(b"null"),
+                }
+                let thread = transaction.thread_id.map_or("null".to_owned(), |id| id.to_string());
+                line.extend_from_slice(format!(",\"thread_id\":{thread},\"log\":").as_bytes());
+                push_string(&mut line, &transaction.log);
+                line.push(b',');
+                line.extend_from_slice(place);
+                line.extend_from_slice(format!(",\"ending\":\"{ending}\",").as_bytes());
+                line.extend_from_slice(text);
+                line.extend_from_slice(b"}\n");
+                out.write_all(&line)
+            }
+            LifeFormat::Csv => {
+                let mut front = Vec::new();
+                let thread = transaction.thread_id.map(|id| id.to_string()).unwrap_or_default();
+                for field in [&utc(transaction.time), gtid.unwrap_or_default(), &thread, &transaction.log] {
+                    push_csv(&mut front, field.as_bytes());
+                    front.push(b',');
+                }
+                for line in text.split_inclusive(|byte| *byte == b'\n') {
+                    out.write_all(&front)?;
+                    out.write_all(place)?;
+                    write!(out, ",{ending},")?;
+                    out.write_all(line)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The first line, and the others.
+fn split(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
+    (text.get(..end).unwrap_or_default(), text.get(end + 1..).unwrap_or_default())
+}
+
+fn utc(microseconds: u64) -> String {
+    let time =
+        jiff::Timestamp::from_microsecond(i64::try_from(microseconds).unwrap_or(0)).unwrap_or_default();
+    time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}

@@ -1,0 +1,179 @@
+//! A change as text, JSON or CSV, as far as its row tells: the transaction is added by those who know it.
+
+use binlogz_binlog::printable;
+use binlogz_binlog::row::{Cell, CellContent, Row, RowImage};
+use binlogz_report::jsonl::{push_string, push_value};
+
+use super::LifeFormat;
+use crate::choose::Operation;
+use crate::pass::{Rendered, Renderer};
+use crate::sql::literal::{push, push_hex, push_quoted, push_stored};
+use crate::table::{Table, TableColumn};
+
+/// The most characters of a value in text.
+const VALUE_LENGTH_MAX: usize = 200;
+/// The widest name that values are lined up behind.
+const NAME_WIDTH_MAX: usize = 30;
+
+/// Renders changes.
+pub(super) struct Changes {
+    pub(super) format: LifeFormat,
+}
+
+impl Renderer for Changes {
+    fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered {
+        match self.format {
+            LifeFormat::Text => text(table, operation, row, out),
+            LifeFormat::Json => json(table, operation, row, out),
+            LifeFormat::Csv => csv(table, operation, row, out),
+        }
+        Rendered::Text(0)
+    }
+}
+
+/// A column of a change.
+struct Change<'t> {
+    column: &'t TableColumn,
+    before: Option<Vec<u8>>,
+    after: Option<Vec<u8>>,
+    is_changed: bool,
+}
+
+/// The columns of which the log has a value, as SQL writes them.
+fn changes<'t>(table: &'t Table, row: &Row<'_, '_>) -> Vec<Change<'t>> {
+    let shown = |image: Option<RowImage<'_, '_>>, column: &TableColumn| {
+        let cell = image?.cell(column.index)?;
+        Some(value(column, row, &cell))
+    };
+    let columns = table.columns.iter().map(|column| {
+        let (before, after) = (shown(row.before, column), shown(row.after, column));
+        // What an update's image lacks, it left alone.
+        let is_changed = after.is_some() && before != after;
+        Change { column, before, after, is_changed }
+    });
+    columns.filter(|change| change.before.is_some() || change.after.is_some()).collect()
+}
+
+fn value(column: &TableColumn, row: &Row<'_, '_>, cell: &Cell<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    if matches!(cell.content, CellContent::JsonDiffs(_)) {
+        let mut document = Vec::new();
+        if let Ok(Some(tree)) = row.json_after(cell.index)
+            && tree.write_text(&mut document).is_ok()
+        {
+            push_quoted(&mut out, &document);
+            return out;
+        }
+    }
+    if push_stored(&mut out, column, cell).is_err() {
+        out.clear();
+        match (cell.value(), cell.content) {
+            // Whether it has a sign is not logged.
+            (Ok(binlogz_binlog::row::Value::Int(number)), _) => push(&mut out, number),
+            (_, CellContent::Value(bytes) | CellContent::JsonDiffs(bytes)) => push_hex(&mut out, bytes),
+            (_, CellContent::Null) => push(&mut out, "NULL"),
+        }
+    }
+    out
+}
+
+fn text(table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) {
+    push(out, format_args!("{} {}\n", operation.name(), printable(&table.shown())));
+    let changes = changes(table, row);
+    let width = |change: &Change<'_>| change.column.shown().chars().count();
+    let width = changes.iter().map(width).max().unwrap_or(0).min(NAME_WIDTH_MAX);
+    for change in &changes {
+        let name = change.column.shown();
+        let short = |value: &Option<Vec<u8>>| match value {
+            Some(value) => short(value),
+            None => "(not logged)".to_owned(),
+        };
+        let (mark, value) = match operation {
+            Operation::Insert => ('+', short(&change.after)),
+            Operation::Delete => ('-', short(&change.before)),
+            Operation::Update if change.is_changed => {
+                ('*', format!("{} → {}", short(&change.before), short(&change.after)))
+            }
+            Operation::Update => (' ', short(&change.before)),
+        };
+        push(out, format_args!("  {mark} {:width$}  {value}\n", printable(&name)));
+    }
+}
+
+fn short(value: &[u8]) -> String {
+    let text = String::from_utf8_lossy(value);
+    let short: String = text.chars().take(VALUE_LENGTH_MAX).collect();
+    let dots = if short.len() < text.len() { " …" } else { "" };
+    format!("{}{dots}", printable(&short))
+}
+
+fn json(table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) {
+    for (name, text) in [("database", &table.schema.database), ("table", &table.schema.table)] {
+        push(out, format_args!("\"{name}\":"));
+        push_string(out, &String::from_utf8_lossy(text));
+        out.push(b',');
+    }
+    push(out, format_args!("\"operation\":\"{}\"", operation.name().to_lowercase()));
+    let mut scratch = Vec::new();
+    for (name, image) in [("before", row.before), ("after", row.after)] {
+        let Some(image) = image else { continue };
+        push(out, format_args!(",\"{name}\":{{"));
+        for cell in image.cells() {
+            let Some(column) = table.columns.get(cell.index) else { continue };
+            if out.last() != Some(&b'{') {
+                out.push(b',');
+            }
+            push_string(out, &column.shown());
+            out.push(b':');
+            let start = out.len();
+            if push_value(out, &cell, &mut scratch).is_err() {
+                out.truncate(start);
+                push(out, "null");
+            }
+        }
+        out.push(b'}');
+    }
+    push(out, ",\"changed\":[");
+    let changed = changes(table, row);
+    let changed = changed.iter().filter(|change| operation == Operation::Update && change.is_changed);
+    for (number, change) in changed.enumerate() {
+        if number > 0 {
+            out.push(b',');
+        }
+        push_string(out, &change.column.shown());
+    }
+    out.push(b']');
+}
+
+/// A line for each column.
+fn csv(table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) {
+    for change in changes(table, row) {
+        push_csv(out, &table.schema.database);
+        out.push(b',');
+        push_csv(out, &table.schema.table);
+        push(out, format_args!(",{},", operation.name().to_lowercase()));
+        // A line break would end the line.
+        push_csv(out, change.column.shown().replace(['\n', '\r'], " ").as_bytes());
+        for value in [&change.before, &change.after] {
+            out.push(b',');
+            push_csv(out, value.as_deref().unwrap_or_default());
+        }
+        let is_changed = operation == Operation::Update && change.is_changed;
+        push(out, format_args!(",{}\n", u8::from(is_changed)));
+    }
+}
+
+/// Appends a field as RFC 4180 has it.
+pub(super) fn push_csv(out: &mut Vec<u8>, field: &[u8]) {
+    if !field.iter().any(|byte| matches!(byte, b'"' | b',' | b'\n' | b'\r')) {
+        return out.extend_from_slice(field);
+    }
+    out.push(b'"');
+    for &byte in field {
+        if byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
+}

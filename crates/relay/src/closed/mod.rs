@@ -1,0 +1,301 @@
+//! Closed logs of one server that are served without a source: an archive's, or plain files.
+//!
+//! In come an archive or files, and a place at which to end. Out go the logs in order, for `housekeeping`, which brings
+//! one back whenever a reader needs it; and the last one, cut at its end, which is what the relay has on disk.
+//!
+//! * this file finds the logs and writes their bytes;
+//! * `head` reads the beginning of a plain file;
+//! * `end` cuts the last log: after its last whole transaction, or where the caller wants to stop.
+
+mod end;
+mod head;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use binlogz_archive::format::{FileEntry, Manifest};
+use binlogz_archive::storage::{self, Storage};
+use binlogz_archive::{log, restore};
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_encryption::Keyring;
+use binlogz_flow::Input;
+use binlogz_store::{FileNumber, LogNames};
+
+use crate::error::{Error, Result};
+pub use end::{EndedLogs, LastTransaction, StopAt};
+use head::PlainHead;
+
+/// Threads that unpack blocks of an archive.
+const WORKERS: usize = 2;
+
+/// Closed logs, by their numbers; none is missing between two of them.
+pub struct ClosedLogs {
+    place: String,
+    base: String,
+    logs: BTreeMap<FileNumber, ClosedLog>,
+    origin: Origin,
+    /// Why logs before these are left out.
+    left_out: Option<String>,
+}
+
+enum Origin {
+    Archive(Box<dyn Storage>),
+    Files(Option<Arc<Keyring>>),
+}
+
+/// A closed log.
+pub(crate) struct ClosedLog {
+    pub(crate) name: String,
+    /// Bytes, at most.
+    pub(crate) size: u64,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    Archived(FileEntry),
+    File(PathBuf, PlainHead),
+}
+
+impl std::fmt::Debug for ClosedLogs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.logs.values().map(|log| &log.name).collect();
+        f.debug_struct("ClosedLogs").field("place", &self.place).field("logs", &names).finish_non_exhaustive()
+    }
+}
+
+impl ClosedLogs {
+    /// The logs of an archive.
+    ///
+    /// # Errors
+    ///
+    /// There is no archive, or it can't be read; it has no log, or logs of several servers.
+    pub fn of_archive(place: &Path) -> Result<ClosedLogs> {
+        let shown = place.display().to_string();
+        let failed = |error| Error::Archive(shown.clone(), error);
+        let storage = storage::at(place).map_err(failed)?;
+        let manifest = Manifest::read(&storage).map_err(failed)?;
+        let manifest = manifest
+            .ok_or_else(|| Error::Refused(format!("{shown}: is no archive: it has no manifest.json")))?;
+        let files = manifest.files.into_iter().map(|file| (file.name.clone(), file)).collect();
+        ClosedLogs::of(shown, Origin::Archive(storage), files, |file| Ok((file.size, Bytes::Archived(file))))
+    }
+
+    /// Files, in any order; encrypted ones with a key of the keyring.
+    ///
+    /// # Errors
+    ///
+    /// A file that can't be read or is no binary log; there is none; they are logs of several servers.
+    pub fn of_files(paths: &[PathBuf], keyring: Option<Arc<Keyring>>) -> Result<ClosedLogs> {
+        let named = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            (name, path.clone())
+        };
+        let shown = match paths {
+            [path] => path.display().to_string(),
+            [path, ..] => format!("{} and {} more files", path.display(), paths.len() - 1),
+            [] => "no file".into(),
+        };
+        let keys = keyring.clone();
+        let mut files: Vec<(String, PathBuf)> = paths.iter().map(named).collect();
+        log::sort_by_name(&mut files, |(name, _)| name);
+        ClosedLogs::of(shown, Origin::Files(keyring), files, |path| {
+            let reading = || Error::io(format!("read {}", path.display()));
+            let size = std::fs::metadata(&path).map_err(reading())?.len();
+            let head = PlainHead::read(&path, keys.as_deref())?;
+            Ok((size, Bytes::File(path, head)))
+        })
+    }
+
+    /// What an archive has of a log that is called so; nothing if there is no archive yet.
+    pub(crate) fn in_archive(place: &Path, names: &LogNames) -> Result<ClosedLogs> {
+        let shown = place.display().to_string();
+        let failed = |error| Error::Archive(shown.clone(), error);
+        let storage = storage::at(place).map_err(failed)?;
+        let manifest = Manifest::read(&storage).map_err(failed)?.unwrap_or_default();
+        let numbered = |file: FileEntry| {
+            let log = ClosedLog { name: file.name.clone(), size: file.size, bytes: Bytes::Archived(file) };
+            Some((names.number(&log.name)?, log))
+        };
+        let logs = manifest.files.into_iter().filter_map(numbered).collect();
+        Ok(ClosedLogs {
+            place: shown,
+            base: String::new(),
+            logs,
+            origin: Origin::Archive(storage),
+            left_out: None,
+        })
+    }
+
+    fn of<F>(
+        place: String,
+        origin: Origin,
+        files: Vec<(String, F)>,
+        bytes: impl Fn(F) -> Result<(u64, Bytes)>,
+    ) -> Result<ClosedLogs> {
+        let unfit = |name: &str, what: String| Err(Error::Refused(format!("{place}: {name} {what}")));
+        let Some(first) = files.first().map(|(name, _)| name.clone()) else {
+            return Err(Error::Refused(format!("{place}: there is no log in it, expected at least one")));
+        };
+        let base = first.rsplit_once('.').map(|(base, _)| base.to_owned()).unwrap_or_default();
+        let names = LogNames::new(&base)?;
+        let mut logs = BTreeMap::new();
+        let (mut left_out, mut last) = (None, None::<(FileNumber, String)>);
+        for (name, file) in files {
+            let Some(number) = names.number(&name) else {
+                return unfit(
+                    &name,
+                    format!("is no log of the server of {first}: expected names such as {base}.000001"),
+                );
+            };
+            match last {
+                Some((before, _)) if before == number => return unfit(&name, "is there twice".into()),
+                Some((before, before_name)) if before.next() != number => {
+                    left_out = Some(format!(
+                        "{} is missing between {before_name} and {name}: only {name} and later logs are served",
+                        names.log(before.next())
+                    ));
+                    logs.clear();
+                }
+                _ => {}
+            }
+            let (size, bytes) = bytes(file)?;
+            logs.insert(number, ClosedLog { name: name.clone(), size, bytes });
+            last = Some((number, name));
+        }
+        let logs = ClosedLogs { place, base, logs, origin, left_out };
+        logs.check_order()?;
+        Ok(logs)
+    }
+
+    /// Each log must have come after the one before it.
+    fn check_order(&self) -> Result<()> {
+        for ((_, before), (_, log)) in self.logs.iter().zip(self.logs.iter().skip(1)) {
+            let (had, has) = (self.previous(before)?, self.previous(log)?);
+            if !had.is_subset(&has) {
+                let mut lost = had;
+                lost.subtract(&has);
+                return Err(Error::Refused(format!(
+                    "{}: {} does not continue {}: before it came {}, of which it knows nothing; they are logs of \
+                     different servers, or one was reset",
+                    self.place,
+                    log.name,
+                    before.name,
+                    lost.brief()
+                )));
+            }
+            if let Bytes::Archived(entry) = &before.bytes {
+                let mut joined = had;
+                joined.union(&entry.gtid_set().map_err(self.failed())?);
+                let mut missing = has;
+                missing.subtract(&joined);
+                if !missing.is_empty() {
+                    return Err(Error::Refused(format!(
+                        "{}: {} does not continue {}: {} are missing between them",
+                        self.place,
+                        log.name,
+                        before.name,
+                        missing.brief()
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self) -> impl Fn(binlogz_archive::Error) -> Error {
+        |error| Error::Archive(self.place.clone(), error)
+    }
+
+    /// Where they come from, for people.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Why logs before these are left out, if any are.
+    pub fn left_out(&self) -> Option<&str> {
+        self.left_out.as_deref()
+    }
+
+    /// Bytes of all of them.
+    pub fn size(&self) -> u64 {
+        self.logs.values().map(|log| log.size).sum()
+    }
+
+    /// The names of the first and the last one.
+    pub fn range(&self) -> (&str, &str) {
+        let first = self.logs.values().next().map_or("", |log| &log.name);
+        (first, self.logs.values().next_back().map_or("", |log| &log.name))
+    }
+
+    /// What the names begin with.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    pub(crate) fn get(&self, number: FileNumber) -> Option<&ClosedLog> {
+        self.logs.get(&number)
+    }
+
+    /// The logs just before this one, newest first, as far as none is missing.
+    pub(crate) fn just_before(&self, number: FileNumber) -> Vec<FileNumber> {
+        let mut next = number;
+        let mut found = Vec::new();
+        while let Some(before) = next.0.checked_sub(1).map(FileNumber)
+            && self.logs.contains_key(&before)
+        {
+            found.push(before);
+            next = before;
+        }
+        found
+    }
+
+    /// What came before a log.
+    pub(crate) fn previous(&self, log: &ClosedLog) -> Result<GtidSet> {
+        match &log.bytes {
+            Bytes::Archived(entry) => entry.previous_gtid_set().map_err(self.failed()),
+            Bytes::File(_, head) => Ok(head.previous.clone()),
+        }
+    }
+
+    /// What came before all of them.
+    pub fn before_all(&self) -> Result<GtidSet> {
+        self.logs.values().next().map_or(Ok(GtidSet::new()), |first| self.previous(first))
+    }
+
+    /// Writes a log as it is, decrypted.
+    pub(crate) fn write(&self, log: &ClosedLog, out: &mut dyn Write) -> Result<()> {
+        match (&self.origin, &log.bytes) {
+            (Origin::Archive(storage), Bytes::Archived(entry)) => {
+                restore::whole(storage, entry, out, WORKERS)
+                    .map_err(|error| Error::Archive(format!("{}/{}", self.place, log.name), error))
+            }
+            (Origin::Files(keyring), Bytes::File(path, _)) => {
+                let failed = || Error::io(format!("copy {}", path.display()));
+                let mut from = head::open(path, keyring.as_deref()).map_err(|error| match error {
+                    Error::Io { doing, source } if source.kind() == io::ErrorKind::NotFound => {
+                        Error::Refused(format!("{doing}: {source}"))
+                    }
+                    error => error,
+                })?;
+                io::copy(&mut from, out).map(drop).map_err(failed())
+            }
+            // One kind of place has one kind of logs.
+            _ => Err(Error::Refused(format!("{}: {} is nowhere", self.place, log.name))),
+        }
+    }
+}
+
+/// The bytes of a plain file, decrypted.
+fn decrypted(path: &Path, keyring: Option<&Keyring>) -> Result<Arc<dyn binlogz_flow::ReadAt>> {
+    let failed = || Error::io(format!("read {}", path.display()));
+    let mut input = Input::open(path).map_err(failed())?;
+    if let Some(keyring) = keyring {
+        input = input.decrypted(keyring).map_err(|error| failed()(io::Error::other(error)))?;
+    }
+    match input {
+        Input::Places(places) => Ok(places),
+        _ => Err(Error::Refused(format!("{}: is no file; it has to be read twice", path.display()))),
+    }
+}

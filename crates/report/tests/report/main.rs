@@ -1,0 +1,11 @@
+//! What logs are shown to hold, compared with mysqlbinlog and the server.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
+mod advice;
+mod limits;
+mod old_types;
+#[path = "../../examples/row_lines.rs"]
+mod row_lines;
+mod rows;
+mod stats;

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Recoveries of which the command and the server are killed amid transactions, at random ones, ROUNDS times (5, which are ten
+# kills or more), each to equal checksums. SEED=N begins at N.
+#
+# usage: recover.sh [ROUNDS]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+seed=${SEED:-$RANDOM}
+for ((round = 0; round < ${1:-5}; round++)); do
+    SEED=$((seed + round)) cargo test --quiet --package binlogz --test relay recovery::what_is_killed -- --nocapture
+done
