@@ -71,6 +71,14 @@ impl LogPath {
             LogPath::Stdin => Input::stdin()?,
             LogPath::File(path) => match archived::find(path)? {
                 Some(archived) => archived.input(),
+                None if path.is_dir() => {
+                    let folder = path.display().to_string();
+                    let said = format!(
+                        "is a directory, expected a binary log; name the logs in it: {}/binlog.0*",
+                        folder.trim_end_matches('/')
+                    );
+                    return Err(io::Error::new(io::ErrorKind::IsADirectory, said).into());
+                }
                 None => Input::open(path)?,
             },
         };

@@ -35,6 +35,6 @@ sed -n 's/^mysql_exporter_collector_success{collector="\([a-z_.]*\)"} \([01]\)/\
         if [ "$success" = 1 ]; then
             echo "done $collector"
         else
-            echo "failed $collector: $(grep "scraper=$collector " "$folder/log" | sed 's/.* err=//' | head -1)"
+            echo "failed $collector: $(grep "scraper=${collector#collect.} " "$folder/log" | sed 's/.* err=//' | head -1)"
         fi
     done

@@ -59,7 +59,7 @@ fn what_is_no_log() {
     }
     fs::remove_file(folder.path("bad")).unwrap();
     fs::create_dir(folder.path("bad")).unwrap();
-    refused(&folder, "bad: is a directory, expected a binary log");
+    refused(&folder, "bad: is a directory, expected a binary log; name the logs in it: bad/binlog.0*");
 }
 
 #[test]

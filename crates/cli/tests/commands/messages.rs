@@ -175,3 +175,19 @@ fn verbose_tells_of_each_piece_of_work() {
     }
     folder.run(["verify", "binlog.000004"]).is_done();
 }
+
+#[test]
+fn what_is_missing_is_named_with_the_way_to_it() {
+    let folder = Folder::new();
+    folder.run(["archive", "list", "nowhere"]).fails("nowhere: there is no such folder, expected an archive");
+    for command in ["run", "status", "check-config"] {
+        folder.run(["relay", command, "--config", "relay.toml"]).fails(
+            "relay.toml: No such file or directory (os error 2); `binlogz relay init` writes one, --config names another",
+        );
+    }
+    let mut doctor = folder.binlogz(["doctor", "--no-defaults"]);
+    let ran: crate::common::Ran =
+        doctor.env("MYSQL_UNIX_PORT", folder.path("none.sock")).output().unwrap().into();
+    let last = "binlogz: no server was named: `binlogz doctor HOST` or -h HOST does, and --help has more\n";
+    assert!(ran.code == Some(2) && ran.stderr.ends_with(last), "{ran:?}");
+}

@@ -103,6 +103,8 @@ said() {
 }
 # No is an answer too: how busy this machine is decides some of them.
 binlogz_doctor() { command binlogz doctor "$@" || [ $? -eq 1 ]; }
+# The whole log has statements too that nothing undoes, which undo names.
+binlogz_undo() { command binlogz undo "$@" || [ $? -eq 1 ]; }
 "#;
 
 /// Beside a real source with its replica, a page's commands print all of this.
@@ -146,6 +148,7 @@ fn beside(source: &MysqlSandbox, script: &str) -> String {
         .replace(" --http 127.0.0.1:3308 \\\n", " \\\n")
         .replace("127.0.0.1:3308", "127.0.0.1:$http_port")
         .replace("binlogz doctor", "binlogz_doctor")
+        .replace("binlogz undo", "binlogz_undo")
         .replace("-P 3307", "-P $relay_port")
         .replace("-h relay", "-h 127.0.0.1")
         .replace("@db1", &format!("@127.0.0.1:{port}"))

@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod examples;
 mod glossary;
 mod guides;
 mod help;

@@ -74,6 +74,10 @@ fn open(archive: &Path) -> Result<(Box<dyn Storage>, Manifest)> {
     let storage = storage::at(archive).map_err(failure(archive))?;
     match Manifest::read(&storage).map_err(failure(archive))? {
         Some(manifest) => Ok((storage, manifest)),
+        // Object storage has no folders.
+        None if !archive.to_string_lossy().contains("://") && !archive.exists() => {
+            Err(Failure::of(&archive.display(), "there is no such folder, expected an archive"))
+        }
         None => Err(Failure::of(&archive.display(), "is no archive: it has no manifest.json")),
     }
 }

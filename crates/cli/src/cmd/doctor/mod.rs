@@ -105,6 +105,11 @@ impl Doctor {
                 complain(&format!("{}: {error}", server.server));
             }
         }
+        let is_default =
+            self.servers.is_empty() && self.targets.is_none() && !self.connection.names_a_place();
+        if is_default && report.servers.iter().any(|server| server.error.is_some()) {
+            complain("no server was named: `binlogz doctor HOST` or -h HOST does, and --help has more");
+        }
         if let Some(target) = &save {
             let mut output = target.create()?;
             write_json(&report, &mut output).map_err(|error| Failure::writing(target, &error))?;

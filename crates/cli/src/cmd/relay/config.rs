@@ -180,7 +180,13 @@ pub(super) struct Account {
 impl Config {
     /// Reads a file.
     pub(super) fn read(path: &Path) -> Result<Self> {
-        let failed = |error: std::io::Error| Failure::of(&path.display(), error);
+        let failed = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::NotFound => Failure::of(
+                &path.display(),
+                format_args!("{error}; `binlogz relay init` writes one, --config names another"),
+            ),
+            _ => Failure::of(&path.display(), error),
+        };
         if std::fs::metadata(path).map_err(failed)?.len() > SIZE_MAX {
             return Err(Failure::of(&path.display(), "is larger than 1 MiB, expected a configuration"));
         }
