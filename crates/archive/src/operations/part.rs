@@ -34,7 +34,7 @@ impl Told {
         let object = restore::open(storage, object)?;
         let contents = match object.contents() {
             Ok(contents) => contents.filter(|_| !object.made_anew),
-            Err(error @ Error::Io { .. }) => return Err(error),
+            Err(Error::In { source, .. }) if matches!(*source, Error::Io { .. }) => return Err(*source),
             Err(_) => None,
         };
         Ok(Told { object, contents })
@@ -198,7 +198,8 @@ impl Parts {
         if file.payload_level.is_some() {
             // The end of its last event is another: so nothing but the head is given.
             let start = head.len() as u64;
-            (steps, gaps) = (vec![Step::Bytes(head)], vec![start..file.size.max(start)]);
+            let after = start..file.size.max(start);
+            (steps, gaps) = (vec![Step::Bytes(head)], Vec::from_iter([after]));
         }
         gaps.retain(|gap| !gap.is_empty());
         Ok((!gaps.is_empty()).then_some(Parts { objects, steps, gaps }))
