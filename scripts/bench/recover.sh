@@ -32,12 +32,12 @@ trap 'stop; rm -rf "$work"' EXIT
 # serve FOLDER: starts a server on a data directory.
 serve() {
     mysqld --no-defaults --datadir="$1" --socket="$work/sock" --skip-networking=ON \
-        --log-error="$work/log" --log-bin=binlog --relay-log=relay --gtid-mode=ON --enforce-gtid-consistency=ON \
+        --log-error="$work/log.txt" --log-bin=binlog --relay-log=relay --gtid-mode=ON --enforce-gtid-consistency=ON \
         --server-id="$2" --sync-binlog=1 --innodb-flush-log-at-trx-commit=1 --innodb-buffer-pool-size=256M \
-        --max-binlog-size=1G --loose-mysqlx=OFF --tmpdir="$work" --user="$(id -un)" &
+        --max-binlog-size=1G --loose-mysqlx=OFF --secure-file-priv= --tmpdir="$work" --user="$(id -un)" &
     running=$!
     until mysqladmin --no-defaults -uroot -S "$work/sock" --silent ping >/dev/null 2>&1; do
-        kill -0 "$running" || { cat "$work/log" >&2; exit 1; }
+        kill -0 "$running" || { cat "$work/log.txt" >&2; exit 1; }
         sleep 0.1
     done
 }
@@ -54,7 +54,7 @@ sums() {
 # now: seconds.
 now() { date +%s.%N; }
 
-mysqld --no-defaults --initialize-insecure --datadir="$work/base" --log-error="$work/log" --user="$(id -un)"
+mysqld --no-defaults --initialize-insecure --secure-file-priv= --datadir="$work/base" --log-error="$work/log.txt" --user="$(id -un)"
 serve "$work/base" 1
 sql 'RESET BINARY LOGS AND GTIDS; CREATE DATABASE sbtest'
 declare -A logs equal

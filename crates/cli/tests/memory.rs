@@ -13,7 +13,10 @@ use std::thread;
 use std::time::Duration;
 
 use binlogz_binlog::EventType;
-use binlogz_binlog::event::CompressionType;
+use binlogz_binlog::event::{
+    Bitmap, ColumnType, CompressionType, OptionalMetadata, RowsEvent, RowsFlags, TableId, TableMapEvent,
+    TableMapFlags,
+};
 use binlogz_payload::{CompressionLevel, Compressor};
 use binlogz_testkit::builder::{
     LogBuilder, Payload, Release, change_events, inner_event, transaction_events,
@@ -171,6 +174,88 @@ fn dump_of_one_large_statement() {
         for options in [&["-v", "--base64-output=decode-rows"][..], &["-v"], &[]] {
             let command = folder.binlogz([&["dump", "--no-defaults", "--jobs=2"], options, &[log]].concat());
             within_bounds(&format!("dump {options:?} {log}"), command);
+        }
+    }
+}
+
+/// Rounds over all tables: what is remembered of one is asked for again.
+const ROUNDS: usize = 3;
+/// Columns of each: half are integers, half are strings, all with long names.
+const COLUMNS: usize = 16;
+
+/// A log in which so many tables change in turn, each with its columns' names.
+fn many_tables(count: usize) -> Vec<u8> {
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    let (mut types, mut metadata, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    for column in 0..COLUMNS {
+        let name = format!("a_column_of_this_name_{column:02}");
+        names.extend([&[name.len() as u8][..], name.as_bytes()].concat());
+        if column % 2 == 0 {
+            types.push(ColumnType::LONG.0);
+        } else {
+            types.push(ColumnType::VARCHAR.0);
+            metadata.extend([100, 0]);
+        }
+    }
+    // A field of the optional metadata: column names, a length of two bytes, the names.
+    let optional = [&[4, 252][..], &(names.len() as u16).to_le_bytes(), &names].concat();
+    for number in (0..count).cycle().take(count * ROUNDS) {
+        let table_id = TableId(1000 + number as u64);
+        let map = TableMapEvent {
+            table_id,
+            flags: TableMapFlags::BIT_LEN_EXACT,
+            database: format!("schema_{}", number % 50).as_bytes(),
+            table: format!("table_number_{number}").as_bytes(),
+            column_types: &types,
+            column_metadata: &metadata,
+            null_bitmap: Bitmap(&[0; COLUMNS / 8]),
+            optional_metadata: OptionalMetadata(&optional),
+        }
+        .encode(8)
+        .unwrap();
+        let mut row = vec![0; COLUMNS / 8];
+        for column in 0..COLUMNS {
+            match column % 2 {
+                0 => row.extend((number as u32).to_le_bytes()),
+                _ => row.extend(b"\x0fsome short text"),
+            }
+        }
+        let rows = RowsEvent {
+            event_type: EventType::WRITE_ROWS,
+            table_id,
+            flags: RowsFlags::STMT_END,
+            extra_data: &[],
+            width: COLUMNS as u64,
+            columns: Bitmap(&[0xff; COLUMNS / 8]),
+            columns_after: None,
+            rows: &row.repeat(2),
+        }
+        .encode(10)
+        .unwrap();
+        let mut events = transaction_events(&[]);
+        events.splice(1..2, [(EventType::TABLE_MAP, map), (EventType::WRITE_ROWS, rows)]);
+        log.transaction_of(&events);
+    }
+    log.take()
+}
+
+/// What is kept of each table is bounded for all tables and workers together.
+#[test]
+fn thousands_of_tables() {
+    let folder = Folder::new();
+    for (count, all_jobs) in [(2_000, &["--jobs=2"][..]), (10_000, &["--jobs=2", "--jobs=16"])] {
+        folder.put("tables", many_tables(count));
+        for &jobs in all_jobs {
+            let dumps = [&["-v"][..], &["-vv", "--base64-output=decode-rows"], &[], &["--format=jsonl"]];
+            for options in dumps {
+                let command =
+                    folder.binlogz([&["dump", "--no-defaults", jobs], options, &["tables"]].concat());
+                within(&format!("dump {options:?} {jobs} of {count} tables"), MEMORY_MAX, command);
+            }
+            for options in [&[][..], &["--values"]] {
+                let command = folder.binlogz([&["stats", jobs], options, &["tables"]].concat());
+                within(&format!("stats {options:?} {jobs} of {count} tables"), MEMORY_MAX, command);
+            }
         }
     }
 }

@@ -45,7 +45,9 @@ pub(crate) fn folded(text: &str, width: usize) -> Vec<String> {
         lines.push(line.trim_end().to_owned());
         rest = if space.is_some() { after.trim_start() } else { after };
     }
-    lines.push(rest.to_owned());
+    if !rest.is_empty() || lines.is_empty() {
+        lines.push(rest.to_owned());
+    }
     lines
 }
 

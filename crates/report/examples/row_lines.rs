@@ -17,7 +17,7 @@ use binlogz_binlog::event::{
 use binlogz_binlog::row::{RowDecoder, TableSchemas};
 use binlogz_binlog::{EventFrame, EventReader, EventType, Framing};
 use binlogz_payload::Expander;
-use binlogz_report::mysqlbinlog::{RowsPrinter, Verbosity};
+use binlogz_report::mysqlbinlog::{LineRoom, RowsPrinter, Verbosity};
 
 type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
@@ -44,6 +44,7 @@ pub(crate) fn each_event(
         schemas: TableSchemas::new(),
         decoder: RowDecoder::new(),
         printers: HashMap::new(),
+        room: LineRoom::default(),
     };
     let mut expander = Expander::new()?;
     let mut transaction = Vec::new();
@@ -87,6 +88,7 @@ struct RowLines {
     schemas: TableSchemas,
     decoder: RowDecoder,
     printers: HashMap<TableId, RowsPrinter>,
+    room: LineRoom,
 }
 
 impl RowLines {
@@ -106,7 +108,7 @@ impl RowLines {
                 Entry::Occupied(known) if Arc::ptr_eq(known.get().schema(), schema) => known.into_mut(),
                 entry => entry.insert_entry(RowsPrinter::new(Arc::clone(schema), self.verbosity)).into_mut(),
             };
-            printer.print(&mut self.text, &mut self.decoder, &event)?;
+            printer.print(&mut self.room, &mut self.text, &mut self.decoder, &event)?;
             if event.flags.contains(RowsFlags::STMT_END) {
                 self.schemas.end_statement();
             }

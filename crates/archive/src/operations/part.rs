@@ -198,9 +198,8 @@ impl Parts {
         if file.payload_level.is_some() {
             // The end of its last event is another: so nothing but the head is given.
             let start = head.len() as u64;
-            steps = vec![Step::Bytes(head)];
-            gaps.clear();
-            gaps.push(start..file.size.max(start));
+            let after = start..file.size.max(start);
+            (steps, gaps) = (vec![Step::Bytes(head)], Vec::from_iter([after]));
         }
         gaps.retain(|gap| !gap.is_empty());
         Ok((!gaps.is_empty()).then_some(Parts { objects, steps, gaps }))

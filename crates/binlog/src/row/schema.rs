@@ -15,9 +15,13 @@ use crate::event::{Column, ColumnDefinition, ColumnType, PrimaryKeyPart, TableId
 const WHAT: &str = "table map event";
 /// The most columns of a table (`MAX_FIELDS` in the server).
 pub const COLUMNS_MAX: usize = 4096;
-/// Bytes that all remembered table maps may take: several hundred tables of usual width, or forty of the
-/// widest. No statement comes near it; a log that keeps on mapping tables must not fill the memory.
-const REMEMBERED_BYTES_MAX: usize = 32 << 20;
+/// Bytes that the table maps of one statement may take: forty of the widest tables. No statement comes near it.
+const STATEMENT_BYTES_MAX: usize = 32 << 20;
+/// Bytes that remembered table maps may take where nothing else is said: thousands of tables of usual width. A log that
+/// keeps on mapping tables must not fill the memory.
+const REMEMBERED_BYTES: usize = 8 << 20;
+/// What an allocation takes besides its bytes.
+const ALLOCATION: usize = 16;
 
 /// A table as its map describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +89,27 @@ impl TableSchema {
             json_columns: columns.iter().filter(|column| column.is_json()).count(),
             columns,
         })
+    }
+
+    /// Approximately the bytes that it takes.
+    pub fn memory(&self) -> usize {
+        let members = |column: &ColumnSchema| {
+            let sizes = column
+                .members
+                .iter()
+                .flatten()
+                .map(|member| size_of::<Box<[u8]>>() + ALLOCATION + member.len());
+            sizes.sum::<usize>()
+        };
+        let columns = self.columns.iter().map(|column| {
+            let name = column.name.as_ref().map_or(0, |name| name.len() + ALLOCATION);
+            size_of::<ColumnSchema>() + size_of::<ColumnSize>() + name + members(column)
+        });
+        size_of::<TableSchema>()
+            + self.database.len()
+            + self.table.len()
+            + 4 * ALLOCATION
+            + columns.sum::<usize>()
     }
 
     /// The columns in their order.
@@ -160,11 +185,15 @@ fn metadata_number(column: &Column<'_>) -> u16 {
 }
 
 /// The table maps in force in a stream, by the table number used in row events.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TableSchemas {
     tables: HashMap<TableId, Entry>,
     /// Total memory of all entries.
     bytes: usize,
+    /// The bytes that those of earlier statements may take.
+    bytes_max: usize,
+    /// From here on they are forgotten: at least `bytes_max`, more while one statement takes so much.
+    forget_at: usize,
     /// Counts statements, so that a map of an earlier one isn't taken for one in force.
     statement: u64,
 }
@@ -177,10 +206,22 @@ struct Entry {
     statement: u64,
 }
 
+impl Default for TableSchemas {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl TableSchemas {
     /// No table maps.
     pub fn new() -> Self {
-        Self::default()
+        Self::one_of(1)
+    }
+
+    /// No table maps. Of so many threads each has its own, and together they remember as much as one would.
+    pub fn one_of(threads: usize) -> Self {
+        let bytes_max = REMEMBERED_BYTES / threads.max(1);
+        TableSchemas { tables: HashMap::new(), bytes: 0, bytes_max, forget_at: bytes_max, statement: 0 }
     }
 
     /// Notes a table map, given the event's body (without checksum) and the format description's
@@ -203,7 +244,7 @@ impl TableSchemas {
         if let Some(replaced) = self.tables.insert(table_id, entry) {
             self.bytes -= replaced.weight();
         }
-        if self.bytes > REMEMBERED_BYTES_MAX {
+        if self.bytes > self.forget_at {
             self.forget()?;
         }
         Ok(schema)
@@ -231,7 +272,8 @@ impl TableSchemas {
     fn forget(&mut self) -> Result<()> {
         self.tables.retain(|_, entry| entry.statement == self.statement);
         self.bytes = self.tables.values().map(Entry::weight).sum();
-        if self.bytes > REMEMBERED_BYTES_MAX {
+        self.forget_at = self.bytes_max.max(2 * self.bytes);
+        if self.bytes > STATEMENT_BYTES_MAX {
             return Err(Error::invalid(WHAT, "size of the statement's maps", self.bytes, "at most 32 MiB"));
         }
         Ok(())
@@ -239,9 +281,9 @@ impl TableSchemas {
 }
 
 impl Entry {
-    /// Approximate size of the entry. Members of an ENUM may take 24 bytes for each byte of the body.
+    /// Approximate size of the entry.
     fn weight(&self) -> usize {
-        size_of::<Entry>() + self.schema.columns.len() * size_of::<ColumnSchema>() + 24 * self.body.len()
+        size_of::<Entry>() + self.body.len() + ALLOCATION + self.schema.memory()
     }
 }
 
@@ -330,7 +372,7 @@ mod tests {
     fn old_maps_are_forgotten_when_there_are_many() {
         let mut schemas = TableSchemas::new();
         note_many(&mut schemas, TableSchemas::end_statement).unwrap();
-        assert!(schemas.tables.len() < 60 && schemas.bytes <= REMEMBERED_BYTES_MAX);
+        assert!(schemas.tables.len() < 60 && schemas.bytes <= REMEMBERED_BYTES);
         assert_eq!(schemas.bytes, schemas.tables.values().map(Entry::weight).sum());
     }
 

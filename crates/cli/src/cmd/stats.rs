@@ -126,11 +126,11 @@ impl Stats {
         let progress = Progress::of(log, size, number);
         let input = progress.watch(input);
         let mut file = FileStats::new(top);
-        let values = self.values;
+        let (values, workers) = (self.values, workers(self.jobs));
         let summary = events::run(
             input,
-            workers(self.jobs),
-            || Ok(Collector::new(top, values)),
+            workers,
+            || Ok(Collector::new(top, values, workers)),
             |collector, batch| Ok(collector.collect(batch)),
             |part| {
                 file.add(part);

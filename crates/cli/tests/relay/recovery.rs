@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use binlogz_testkit::random::Random;
@@ -393,4 +394,57 @@ fn what_does_not_fit_is_told_before_anything_is_changed() {
     let off =
         mysql.sandbox().option("gtid-mode", "OFF").option("enforce-gtid-consistency", "OFF").start().unwrap();
     fails(story.recover(&off, &[]), 2, "gtid_mode is OFF, expected ON");
+}
+
+#[test]
+fn a_drill_compares_every_table_with_the_live_source() {
+    let mysql = require_tool!(Tool::Mysql);
+    let story = Story::new(mysql);
+    let drill = |format: &str| {
+        let source = format!("root@{}", story.source.socket().display());
+        let args = [
+            "recover",
+            "--no-defaults",
+            "--work-dir",
+            ".",
+            "--verify",
+            "--from",
+            "arc",
+            "--dump",
+            "dump.sql",
+        ];
+        let mut command = story.folder.binlogz(args);
+        command.args(["--source", &source, "--format", format]);
+        ran(command)
+    };
+    // The source is written to all the while, and the archive lacks that.
+    let is_over = AtomicBool::new(false);
+    let (told, written) = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut written = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                story.source.sql("INSERT INTO other.t (body) VALUES ('live'), (RAND())").unwrap();
+                written += 1;
+            }
+            written
+        });
+        let told = drill("json");
+        is_over.store(true, Ordering::Relaxed);
+        (told, writer.join().unwrap())
+    });
+    assert_eq!(told.code, Some(0), "{}\n{told:?}", told.text());
+    let found: serde_json::Value = serde_json::from_str(told.text()).unwrap();
+    assert_eq!(found["equal"], true);
+    let names: Vec<_> =
+        found["tables"].as_array().unwrap().iter().map(|table| table["table"].as_str().unwrap()).collect();
+    assert_eq!(names, ["other.t", "shop.orders"]);
+    let live = found["from_source"].as_u64().unwrap();
+    assert!((1..=written).contains(&live), "{live} of {written}\n{}", told.text());
+
+    story.source.sql("SET sql_log_bin = 0; UPDATE shop.orders SET note = 'unlogged' WHERE id = 99").unwrap();
+    let told = drill("text");
+    assert_eq!(told.code, Some(1), "{told:?}");
+    let lines: Vec<_> = told.text().lines().collect();
+    assert!(lines.iter().any(|line| line.starts_with("shop.orders: differs: source ")), "{lines:?}");
+    assert_eq!(lines.last(), Some(&"1 of 2 tables are equal"));
 }

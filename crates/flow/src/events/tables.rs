@@ -35,6 +35,11 @@ impl Tables {
         Self::default()
     }
 
+    /// No tables yet, for one of so many workers: together they remember as much as one would alone.
+    pub fn one_of(workers: usize) -> Self {
+        Tables { schemas: TableSchemas::one_of(workers), ended: false }
+    }
+
     /// Takes the table maps that are in force where a batch begins.
     ///
     /// # Errors

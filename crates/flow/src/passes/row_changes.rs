@@ -117,7 +117,8 @@ impl RowChanges {
         let (sender, batches) = bounded(BATCHES_WAITING);
         // We don't wait for it: it ends with the log, or when it finds that the iterator is gone.
         thread::spawn(move || {
-            let new_worker = || Ok(Worker { tables: Tables::new(), decoder: RowDecoder::new(), after });
+            let new_worker =
+                || Ok(Worker { tables: Tables::one_of(workers), decoder: RowDecoder::new(), after });
             let work = |worker: &mut Worker, batch: &mut EventBatch<'_>| Ok(worker.changes(batch));
             let sink = |changes: Vec<RowChange>| match sender.send(Ok(changes)) {
                 Ok(()) => Ok(()),

@@ -57,7 +57,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
             schema: search.schema,
             renderer: search.renderer,
             memory,
-            tables: Tables::new(),
+            tables: Tables::one_of(search.workers),
             decoder: RowDecoder::new(),
             table: None,
             text: Vec::new(),

@@ -55,15 +55,15 @@ struct TableText {
 }
 
 impl<'o> Printer<'o> {
-    /// A printer of what is selected of a log, which is shown under this name.
-    pub fn new(selection: &'o Selection, name: &str, positions: Positions) -> Self {
+    /// A printer of what is selected of a log, which is shown under this name. It is one of so many workers.
+    pub fn new(selection: &'o Selection, name: &str, positions: Positions, workers: usize) -> Self {
         let mut line_begin = b"{".to_vec();
         push_text(&mut line_begin, "log", name);
         Printer {
             selection,
             positions,
             line_begin,
-            tables: Tables::new(),
+            tables: Tables::one_of(workers),
             decoder: RowDecoder::new(),
             names: TableText::default(),
             scratch: Vec::new(),

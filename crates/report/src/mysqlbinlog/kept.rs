@@ -86,7 +86,7 @@ pub(super) fn write_kept(
         workers,
         || next.next().map(Ok::<_, Unprinted>),
         (),
-        || Ok((RowsPen::new(), Vec::new())),
+        || Ok((RowsPen::new(workers), Vec::new())),
         |(pen, buffer), chunk| {
             let mut text = Part::new(memory);
             let printed = print_chunk(pen, chunk, kind, options, buffer, &mut text);

@@ -32,6 +32,7 @@ pub use rename::Renamer;
 pub use rows::row_event::{RowsPrinter, Verbosity};
 pub use state::{State, Stop};
 pub use text::Text;
+pub use write::line_room::LineRoom;
 pub use write::quote::{push_identifier, push_quoted};
 pub use write::text_memory::{Chunk, TextMemory};
 

@@ -16,6 +16,7 @@ use super::rows::row_event::{RowsPrinter, Verbosity};
 use super::shown::ShownBuffer;
 use super::text::Part;
 use super::write::base64_lines::push_base64_lines;
+use super::write::line_room::LineRoom;
 use super::write::number::push_unsigned;
 
 /// Prints rows, in memory that is used again.
@@ -24,8 +25,15 @@ pub(super) struct RowsPen {
     pub(super) tables: Tables,
     decoder: RowDecoder,
     printers: HashMap<TableId, RowsPrinter>,
+    /// Bytes that they take, and may take.
+    printers_bytes: usize,
+    printers_bytes_max: usize,
+    room: LineRoom,
     shown: ShownBuffer,
 }
+
+/// Bytes that the printers of all workers may take: hundreds of tables, or a few thousand narrow ones.
+const PRINTERS_BYTES: usize = 8 << 20;
 
 /// Why not all was printed.
 #[derive(Debug)]
@@ -43,11 +51,15 @@ impl From<io::Error> for Unprinted {
 }
 
 impl RowsPen {
-    pub(super) fn new() -> Self {
+    /// A pen for one of so many workers.
+    pub(super) fn new(workers: usize) -> Self {
         RowsPen {
-            tables: Tables::new(),
+            tables: Tables::one_of(workers),
             decoder: RowDecoder::new(),
             printers: HashMap::new(),
+            printers_bytes: 0,
+            printers_bytes_max: PRINTERS_BYTES / workers.max(1),
+            room: LineRoom::default(),
             shown: ShownBuffer::default(),
         }
     }
@@ -88,18 +100,24 @@ impl RowsPen {
                 return Ok(());
             }
         };
+        if self.printers_bytes > self.printers_bytes_max {
+            self.printers.clear();
+            self.printers_bytes = 0;
+        }
         let printer = match self.printers.entry(rows.table_id) {
             Entry::Occupied(known) if Arc::ptr_eq(known.get().schema(), &schema) => known.into_mut(),
             entry => {
                 let verbosity = if options.verbose > 1 { Verbosity::Types } else { Verbosity::Values };
                 let database = new_name(&schema.database, &options.rewrite_db).map(|(_, name)| name.to_vec());
                 let printer = RowsPrinter::renamed(Arc::clone(&schema), verbosity, database.as_deref());
+                // One that it replaces is counted until all are cleared.
+                self.printers_bytes += printer.memory();
                 entry.insert_entry(printer).into_mut()
             }
         };
         let mut spilled = Ok(());
         let mut text = std::mem::take(&mut out.text);
-        let printed = printer.print_by_row(&mut text, &mut self.decoder, &rows, |text| {
+        let printed = printer.print_by_row(&mut self.room, &mut text, &mut self.decoder, &rows, |text| {
             if spilled.is_ok() {
                 std::mem::swap(&mut out.text, text);
                 spilled = out.settle();

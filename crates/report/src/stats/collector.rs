@@ -46,9 +46,9 @@ struct Open {
 
 impl Collector {
     /// A counter that keeps the `top` largest transactions. With `values` every value of every row is
-    /// decoded, to find invalid bytes.
-    pub fn new(top: usize, values: bool) -> Self {
-        Collector { tables: Tables::new(), decoder: RowDecoder::new(), named: None, top, values }
+    /// decoded, to find invalid bytes. It is one of so many workers.
+    pub fn new(top: usize, values: bool, workers: usize) -> Self {
+        Collector { tables: Tables::one_of(workers), decoder: RowDecoder::new(), named: None, top, values }
     }
 
     /// Counts all events of a batch. Unreadable bytes fail the batch.

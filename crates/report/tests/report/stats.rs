@@ -23,7 +23,7 @@ fn count(stats: &mut Stats, name: &str, bytes: Vec<u8>, workers: usize) -> Optio
     let result = events::run(
         Input::Places(Arc::new(bytes)),
         workers,
-        || Ok(Collector::new(5, true)),
+        || Ok(Collector::new(5, true, workers)),
         |collector, batch| Ok(collector.collect(batch)),
         |part| {
             file.add(part);

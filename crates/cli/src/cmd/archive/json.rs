@@ -105,7 +105,7 @@ pub(super) struct Failed {
 }
 
 /// Writes a document to standard output.
-pub(super) fn print(document: &impl Serialize) -> Result<()> {
+pub(in crate::cmd) fn print(document: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(document).map_err(|error| Failure::Line(error.to_string()))?;
     writeln!(io::stdout().lock(), "{text}").map_err(|error| Failure::writing(&"standard output", &error))
 }

@@ -2,7 +2,7 @@
 
 mod check;
 mod create;
-mod json;
+pub(in crate::cmd) mod json;
 mod list;
 mod remove;
 mod restore;

@@ -157,7 +157,7 @@ impl Run<'_> {
             self.options.verify_binlog_checksum,
             passed,
             || {
-                let printer = Printer::new(selection, name, positions);
+                let printer = Printer::new(selection, name, positions, threads);
                 Ok(Worker { printer, list: EventList::default(), memory, is_one_of_many: threads > 1 })
             },
             |worker, turn, batch| match worker.print(turn, batch) {

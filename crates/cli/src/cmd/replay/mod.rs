@@ -7,12 +7,14 @@
 //! * `target` is the server: what it has, what its version calls things;
 //! * `embedded` is the source inside this process, which ends where recovery is to end;
 //! * `channel` attaches the server to it, and detaches it again with its settings as they were;
-//! * `follow` watches until it has everything.
+//! * `follow` watches until it has everything;
+//! * `verify` makes a drill of it, on a private server.
 
 mod channel;
 mod embedded;
 mod follow;
 mod target;
+mod verify;
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -31,6 +33,7 @@ use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn};
 use crate::interrupt;
 use crate::keyring::KeyringArg;
+use crate::report::Format;
 use crate::server_args::{ServerArgs, with_place};
 use channel::{Applying, Before, CHANNEL};
 use follow::Goal;
@@ -54,13 +57,26 @@ pub(crate) struct Recover {
     #[arg(long, required = true, num_args = 1.., value_name = "ARCHIVE|FILE")]
     from: Vec<PathBuf>,
     /// The server: mysql://[USER@]HOST[:PORT], HOST[:PORT] or a socket's path [default: what the options name]
-    #[arg(long, value_name = "SERVER")]
+    #[arg(long, value_name = "SERVER", conflicts_with = "verify")]
     to: Option<String>,
     #[command(flatten)]
     stop: StopArgs,
     /// Check everything, say what would be done, and change nothing
     #[arg(long)]
     check: bool,
+    /// A restore drill: restore into a private server, and compare CHECKSUM TABLE of every table with the live source at the same
+    /// GTIDs. Exit code 0: all are equal, 1: not
+    #[arg(long, requires = "source", conflicts_with_all = ["check", "stop"])]
+    verify: bool,
+    /// The live source for --verify
+    #[arg(long, value_name = "SERVER", requires = "verify")]
+    source: Option<String>,
+    /// A dump to restore first for --verify: SQL, as mysqldump writes it
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "verify")]
+    dump: Vec<PathBuf>,
+    /// How --verify tells what it found
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
     /// Apply with this many workers [default: as the server has it]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     workers: Option<u32>,
@@ -119,15 +135,25 @@ struct Filters {
 const EXAMPLES: &str = "Examples:
   binlogz recover --from /backup/db1 --to root@db2 --check
   binlogz recover --from /backup/db1 --to root@db2 --until-datetime '2026-11-22 10:42:00'
+  binlogz recover --verify --from /backup/db1 --dump sunday.sql --source monitor@db1 --format json
   binlogz recover --from binlog.0000* --to root@db2 --stop-before-gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23
 
 Exit codes: 0 the server is there, 1 the logs don't have that moment, 2 a check failed, or trouble.";
 
 impl Recover {
     pub(super) fn run(self) -> Result<Exit> {
+        match &self.source {
+            Some(source) => self.verify(source),
+            None => self.recover(self.server()?),
+        }
+    }
+
+    /// Brings a server forward.
+    fn recover(&self, server: ConnectOptions) -> Result<Exit> {
+        let say = |line: &str| if self.format == Format::Json { Ok(()) } else { say(line) };
         let stop = self.stop.stop()?;
         let filters = self.filters.clauses()?;
-        let mut target = Target::connect(self.server()?)?;
+        let mut target = Target::connect(server)?;
         target.lock()?;
         let logs = closed_logs::find(&self.from, &self.keyring)?;
         let folder = self.disk.folder()?;

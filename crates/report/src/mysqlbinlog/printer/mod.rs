@@ -148,7 +148,7 @@ impl<'o> Printer<'o> {
             list: EventList::default(),
             pen: Pen {
                 time: LocalTime::new(),
-                rows: RowsPen::new(),
+                rows: RowsPen::new(workers),
                 shown: ShownBuffer::default(),
                 waiting: Vec::new(),
                 table_maps: TableMapTexts::default(),

@@ -42,7 +42,6 @@ pub struct RowsPrinter {
     table: Vec<u8>,
     columns: Vec<ColumnText>,
     verbosity: Verbosity,
-    room: LineRoom,
     /// The start of each row of the last kind of event.
     front: (Option<RowsKind>, Vec<u8>),
 }
@@ -121,14 +120,7 @@ impl RowsPrinter {
                 after_null: after(true),
             }
         });
-        RowsPrinter {
-            columns: columns.collect(),
-            table,
-            verbosity,
-            room: LineRoom::new(),
-            front: (None, Vec::new()),
-            schema,
-        }
+        RowsPrinter { columns: columns.collect(), table, verbosity, front: (None, Vec::new()), schema }
     }
 
     /// The table that it prints.
@@ -136,18 +128,26 @@ impl RowsPrinter {
         &self.schema
     }
 
-    /// Appends the lines of an event.
+    /// Approximately the bytes that it takes, its table included.
+    pub(crate) fn memory(&self) -> usize {
+        let texts = self.columns.iter().map(|column| column.after.capacity() + column.after_null.capacity());
+        let columns = self.columns.len() * size_of::<ColumnText>() + texts.sum::<usize>();
+        size_of::<Self>() + self.table.capacity() + self.front.1.capacity() + columns + self.schema.memory()
+    }
+
+    /// Appends the lines of an event. `room` may be used again for any table.
     ///
     /// # Errors
     ///
     /// Rows or values that can't be read. What was appended before them stays.
     pub fn print(
         &mut self,
+        room: &mut LineRoom,
         out: &mut Vec<u8>,
         decoder: &mut RowDecoder,
         event: &RowsEvent<'_>,
     ) -> Result<()> {
-        self.print_by_row(out, decoder, event, |_| Ok(()))
+        self.print_by_row(room, out, decoder, event, |_| Ok(()))
     }
 
     /// As [`RowsPrinter::print`], but calls `after_row` after each row, which may take what was appended: the
@@ -158,6 +158,7 @@ impl RowsPrinter {
     /// Those of [`RowsPrinter::print`], and those of `after_row`.
     pub fn print_by_row<E: From<Error>>(
         &mut self,
+        room: &mut LineRoom,
         out: &mut Vec<u8>,
         decoder: &mut RowDecoder,
         event: &RowsEvent<'_>,
@@ -186,7 +187,7 @@ impl RowsPrinter {
         let front = &self.front.1;
         let mut rows = decoder.rows(&self.schema, event)?;
         if self.verbosity == Verbosity::Values {
-            let mut lines = self.room.lines(out);
+            let mut lines = room.lines(out);
             let mut apart = [Vec::new(), scratch];
             loop {
                 let row = match rows.next_row() {

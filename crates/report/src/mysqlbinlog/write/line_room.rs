@@ -22,7 +22,7 @@ const BLOCK: usize = 16;
 
 /// The buffer; see the module docs.
 #[derive(Debug)]
-pub(crate) struct LineRoom {
+pub struct LineRoom {
     bytes: Box<[u8; ROOM]>,
 }
 
@@ -34,11 +34,13 @@ pub(crate) struct Lines<'r> {
     out: &'r mut Vec<u8>,
 }
 
-impl LineRoom {
-    pub(crate) fn new() -> Self {
+impl Default for LineRoom {
+    fn default() -> Self {
         LineRoom { bytes: Box::new([0; ROOM]) }
     }
+}
 
+impl LineRoom {
     /// Lines that are appended to `out`, at the latest by [`Lines::end`].
     #[inline]
     pub(crate) fn lines<'r>(&'r mut self, out: &'r mut Vec<u8>) -> Lines<'r> {
@@ -225,7 +227,7 @@ mod tests {
 
     #[test]
     fn strings_and_numbers_are_those_that_are_pushed() {
-        let mut room = LineRoom::new();
+        let mut room = LineRoom::default();
         let (mut ours, mut expected) = (Vec::new(), Vec::new());
         let mut lines = room.lines(&mut ours);
         for length in (0..300).chain([STRING_MAX - 1, STRING_MAX, STRING_MAX + 1, ROOM]) {
