@@ -21,7 +21,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 # From the bottom to the top. A crate depends on what stands before it, never on what stands after it.
-CRATES = """atomic-file binlog payload encryption figures flow report recover archive wire source inspect store variables engine relay sandbox
+CRATES = """atomic-file binlog payload encryption figures flow report wire source recover archive inspect store variables engine relay sandbox
 testkit experiments bench-programs cli""".split()
 
 # The folders of a crate from the bottom to the top: a folder imports only from those before it. A top-level file stands
@@ -30,7 +30,7 @@ FOLDERS = {
     "archive": "codec log block storage format segment operations".split(),
     "experiments": "preset server safety load measure run report".split(),
     "flow": "read work events measure passes".split(),
-    "recover": "table choose sql pass script life".split(),
+    "recover": "table choose sql pass log apply script life".split(),
     "relay": "telemetry log closed replicas forms receive housekeeping statements serve watch".split(),
     "store": "storage files recovery state open".split(),
 }

@@ -5,21 +5,26 @@
 //! choose   which transactions and rows
 //! sql      a row's images as a statement, values as literals
 //! pass     one pass over logs on all cores: chosen rows, in order, with their transactions
-//! script   the statements as a script, the last transaction first where changes are taken back
+//! log      a row's images as a row event has them, the events of a binary log
+//! apply    the session that applies changes to a server, its journal
+//! script   what was chosen as a script or a binary log, the last transaction first where changes are taken back
 //! life     the changes as they are, in their order, for people and programs
 //! ```
 //!
 //! Modules only import from modules above them in this list. It opens no files: the caller hands it logs and takes text.
 
+mod apply;
 mod choose;
 mod life;
+mod log;
 mod pass;
 mod script;
 mod sql;
 mod table;
 
+pub use apply::ApplyError;
 pub use choose::{Condition, ConditionError, Direction, KeySpan, Operation, Range, Selection, WantedKeys};
 pub use life::{Life, LifeFormat};
 pub use pass::Error;
-pub use script::{Script, Summary};
+pub use script::{Applied, ApplyOptions, Form, Script, Summary, TableSummary};
 pub use table::{SchemaFile, SchemaFileError};

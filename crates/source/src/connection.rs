@@ -46,9 +46,22 @@ impl Connection {
     ///
     /// The server's refusal is [`binlogz_wire::Error::Server`]; the connection is still usable then.
     pub fn query(&mut self, statement: &str) -> Result<Vec<Row>> {
-        let doing = format!("asking {statement}");
+        self.ask(statement.as_bytes(), format!("asking {statement}"))
+    }
+
+    /// Runs a statement without rows, which errors don't repeat: it may be long. Returns how many rows it changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::query`].
+    pub fn execute(&mut self, statement: &[u8]) -> Result<u64> {
+        self.ask(statement, "running a statement".to_owned())?;
+        Ok(self.session.affected_rows())
+    }
+
+    fn ask(&mut self, statement: &[u8], doing: String) -> Result<Vec<Row>> {
         let now = self.link.now();
-        let asked = self.session.ask(&Command::Query(statement.as_bytes()), doing.as_str(), now);
+        let asked = self.session.ask(&Command::Query(statement), doing.as_str(), now);
         asked.map_err(|error| self.link.wire_error(error))?;
         match self.advance()? {
             Some(Answer::Rows(rows)) => Ok(rows),

@@ -193,6 +193,7 @@ pub struct AnswerReader {
     rows: Vec<Row>,
     /// Bytes of all rows.
     size: usize,
+    affected_rows: u64,
 }
 
 #[derive(Debug, Default)]
@@ -216,6 +217,11 @@ impl AnswerReader {
         self.columns
     }
 
+    /// How many rows the statement changed.
+    pub fn affected_rows(&self) -> u64 {
+        self.affected_rows
+    }
+
     /// Takes the next message and returns the answer once it is whole.
     pub fn message(&mut self, message: &[u8]) -> Result<Option<Answer>> {
         if message.first() == Some(&ERR) {
@@ -223,7 +229,10 @@ impl AnswerReader {
         }
         match self.state {
             State::Begin => match message.first() {
-                Some(&OK) => OkPacket::decode(message).map(|_| Some(Answer::Ok)),
+                Some(&OK) => OkPacket::decode(message).map(|ok| {
+                    self.affected_rows = ok.affected_rows;
+                    Some(Answer::Ok)
+                }),
                 Some(&LOCAL_INFILE) => {
                     Err(Error::invalid(WHAT, "first byte", "fb: a wish for a local file", "rows"))
                 }
@@ -324,6 +333,9 @@ mod tests {
     fn answers_without_rows() {
         let ok = AnswerReader::default().message(b"\0\0\0\x02\0\0\0").unwrap();
         assert_eq!(ok, Some(Answer::Ok));
+        let mut reader = AnswerReader::default();
+        reader.message(b"\0\xfc\0\x04\0\x02\0\0\0").unwrap();
+        assert_eq!(reader.affected_rows(), 1024);
         let refused = AnswerReader::default().message(b"\xff\xa9\x04#HY000Unknown").unwrap();
         assert!(matches!(refused, Some(Answer::Refused(error)) if error.code == 1193));
     }

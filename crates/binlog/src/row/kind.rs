@@ -24,6 +24,7 @@
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::event::{Column, ColumnType};
+use crate::put::Put;
 use crate::row::decimal::DecimalFormat;
 use crate::row::temporal::{FRACTION_DIGITS_MAX, fraction_size};
 
@@ -275,6 +276,25 @@ impl ColumnSize {
             self.long(cursor)?
         };
         cursor.bytes(length, Self::FIELD)
+    }
+
+    /// Appends a value, with its length before it where it has one.
+    pub(super) fn put(self, value: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let fits = match self.prefix {
+            0 => value.len() == usize::from(self.fixed),
+            prefix => prefix >= 8 || value.len() as u64 >> (8 * u32::from(prefix)) == 0,
+        };
+        if !fits {
+            return Err(Error::invalid(
+                "row image",
+                "size of a value",
+                value.len(),
+                "one that its column has",
+            ));
+        }
+        out.put_uint(value.len() as u64, usize::from(self.prefix));
+        out.put(value);
+        Ok(())
     }
 
     /// The length of a value that may be longer.

@@ -56,6 +56,7 @@ pub mod text;
 mod image;
 mod kind;
 mod owned;
+mod put_image;
 mod rows;
 mod schema;
 mod value;

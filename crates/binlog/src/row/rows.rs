@@ -21,7 +21,7 @@ use crate::event_type::EventType;
 
 const WHAT: &str = "row image";
 /// The value option that says: JSON columns may hold differences.
-const PARTIAL_JSON_UPDATES: u64 = 1;
+pub(super) const PARTIAL_JSON_UPDATES: u64 = 1;
 
 /// Reads the rows of one event after another, reusing its memory.
 #[derive(Debug, Default)]

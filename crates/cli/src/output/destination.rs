@@ -45,19 +45,31 @@ impl Destination {
                     format_args!("can't take {} logs, expected one; a folder takes many", logs.len()),
                 ));
             }
-            Destination::Stdout if io::stdout().is_terminal() => {
-                return Err(Failure::of(
-                    &Target::Stdout,
-                    "is a terminal; a binary log belongs into a file or pipe",
-                ));
-            }
-            Destination::Stdout => return Ok(vec![Ok(Target::Stdout)]),
+            Destination::Stdout => return Ok(vec![Ok(stdout_of_a_log()?)]),
             Destination::Path(path) => path,
         };
         let paths = if path.is_dir() { in_folder(path, logs)? } else { vec![one_file(path, logs)?] };
         let inputs: Vec<_> = logs.iter().filter_map(|log| log.metadata().ok().flatten()).collect();
         Ok(paths.into_iter().map(|path| target(path, &inputs, force)).collect())
     }
+
+    /// Where one log goes that is made of all these.
+    pub(crate) fn target(&self, logs: &[LogPath], force: bool) -> Result<Target> {
+        match self {
+            Destination::Stdout => stdout_of_a_log(),
+            Destination::Path(path) => {
+                let inputs: Vec<_> = logs.iter().filter_map(|log| log.metadata().ok().flatten()).collect();
+                target(path.clone(), &inputs, force)
+            }
+        }
+    }
+}
+
+fn stdout_of_a_log() -> Result<Target> {
+    if io::stdout().is_terminal() {
+        return Err(Failure::of(&Target::Stdout, "is a terminal; a binary log belongs into a file or pipe"));
+    }
+    Ok(Target::Stdout)
 }
 
 /// The logs keep their names in a folder.

@@ -49,6 +49,11 @@ impl Target {
         self.create_with(REPORT_MODE, None)
     }
 
+    /// Begins to write what is printed from a log, which holds rows.
+    pub(crate) fn create_printed(&self) -> Result<Output<'_>> {
+        self.create_with(PRINTED_MODE, None)
+    }
+
     /// Begins to write a log. If it is made from a file, the output takes over that file's permissions and
     /// modification time; until it is complete, only users who may read the original can read it.
     pub(crate) fn create_log(&self, made_from: Option<&Metadata>) -> Result<Output<'_>> {

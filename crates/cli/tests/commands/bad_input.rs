@@ -259,7 +259,7 @@ fn bad_usage() {
         .fails("standard input: can't be read twice, expected a file for --salvage");
     folder.run(["events", "--from", "5", "binlog.000009"]).is(
         2,
-        "  Log_name        Pos  Event_type              Server_id  End_log_pos  Info\n",
+        "  Log_name              Pos  Event_type              Server_id  End_log_pos  Info\n",
         "binlogz: binlog.000009: no event begins at position 5, the next one begins at 127\n",
     );
     assert_eq!(folder.names(), before);

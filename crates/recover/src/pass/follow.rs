@@ -73,6 +73,11 @@ pub(crate) trait Listener {
     /// The rows after this are of this table.
     fn table(&mut self, database: &[u8], table: &[u8], structure: Structure) -> io::Result<()>;
 
+    /// The table map of the table that was told last, where the renderer needs it.
+    fn table_map(&mut self, _map: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
     /// A row.
     fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()>;
 
@@ -162,6 +167,7 @@ impl<L: Listener> Follower<L> {
                     self.table = selection.place_of(database, table);
                     self.listener.table(database, table, structure)?;
                 }
+                Kind::TableMap => self.listener.table_map(content)?,
                 Kind::Row => {
                     if let Some(open) = self.open.as_ref().filter(|open| open.is_chosen) {
                         let met = self.table.and_then(|place| self.tables_met.get_mut(place));

@@ -23,7 +23,7 @@ use crate::table::SchemaFile;
 
 pub(crate) use follow::{Ending, Follower, Listener, StatementAt, Transaction};
 pub(crate) use record::{RowAt, RowFlags};
-pub(crate) use work::{Rendered, Renderer};
+pub(crate) use work::{Rendered, Renderer, TABLE_MAP_POST_HEADER_LENGTH};
 
 /// Memory for the records of all batches under way.
 const RECORDS_MEMORY: usize = 16 << 20;

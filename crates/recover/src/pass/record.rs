@@ -8,6 +8,7 @@
 //!                  statement: the text; table: structure, `database`, NUL, `table`
 //!                  row: offset u64, index in the payload u64 (u64::MAX: in none), row u64, timestamp u32, flags u8, what the
 //!                  renderer wrote
+//!                  table map: its body, with 0 for the table's number
 //!                  end: nothing
 //! ```
 
@@ -28,12 +29,16 @@ pub(super) enum Kind {
     Row,
     /// A transaction's last event has passed.
     End,
+    /// The table map of the rows after it.
+    TableMap,
 }
 
 impl Kind {
     fn of(code: u8) -> Option<Self> {
-        use Kind::{Begin, End, Query, Row, RowsQuery, Table, XaPrepare};
-        [Begin, Query, XaPrepare, RowsQuery, Table, Row, End].into_iter().find(|kind| *kind as u8 == code)
+        use Kind::{Begin, End, Query, Row, RowsQuery, Table, TableMap, XaPrepare};
+        [Begin, Query, XaPrepare, RowsQuery, Table, Row, End, TableMap]
+            .into_iter()
+            .find(|kind| *kind as u8 == code)
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a worker does with a batch: it decodes the rows of chosen tables and lets a [`Renderer`] write them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use binlogz_binlog::event::{AnyGtidEvent, RowsEvent, RowsFlags, RowsQueryEvent};
+use binlogz_binlog::event::{AnyGtidEvent, RowsEvent, RowsFlags, RowsQueryEvent, TableId, TableMapEvent};
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::row::{Row, RowDecoder, TableSchema};
 use binlogz_binlog::{Boundary, EventFrame, EventType};
@@ -15,6 +16,8 @@ use super::{Error, Search};
 use crate::choose::{Operation, Selection};
 use crate::table::{SchemaFile, Structure, Table};
 
+/// Bytes of a table map's post-header since 5.1: the table's number has 6.
+pub(crate) const TABLE_MAP_POST_HEADER_LENGTH: u8 = 8;
 /// The most bytes of an original statement that are kept.
 const STATEMENT_SIZE_MAX: usize = 4 << 10;
 
@@ -22,6 +25,11 @@ const STATEMENT_SIZE_MAX: usize = 4 << 10;
 pub(crate) trait Renderer {
     /// Appends it.
     fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered;
+
+    /// Whether it is to be told of tables' maps.
+    fn needs_table_maps(&self) -> bool {
+        false
+    }
 }
 
 /// How a row was rendered.
@@ -41,6 +49,8 @@ pub(super) struct Worker<'o, R> {
     tables: Tables,
     decoder: RowDecoder,
     table: Option<Table>,
+    /// The table maps in force, where they are needed.
+    maps: HashMap<TableId, Vec<u8>>,
     text: Vec<u8>,
 }
 
@@ -60,6 +70,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
             tables: Tables::one_of(search.workers),
             decoder: RowDecoder::new(),
             table: None,
+            maps: HashMap::new(),
             text: Vec::new(),
         }
     }
@@ -80,6 +91,11 @@ impl<'o, R: Renderer> Worker<'o, R> {
 
     fn events(&mut self, batch: &mut EventBatch<'_>, records: &mut Spool) -> Result<(), Error> {
         self.tables.begin(batch)?;
+        self.maps.clear();
+        let map_length = batch.log().lengths.of(EventType::TABLE_MAP);
+        for body in &batch.carried().table_maps {
+            self.keep_map(body, map_length)?;
+        }
         let carried = batch.carried().gtid.as_deref();
         let checksum_size = batch.log().context.framing.checksum().size();
         let frame = carried.and_then(|event| EventFrame::from_bytes(&event.bytes, checksum_size).ok());
@@ -90,6 +106,16 @@ impl<'o, R: Renderer> Worker<'o, R> {
                 Item::Event(event) => self.event(&event, &mut open, records)?,
                 Item::PayloadEnd(_) => record::put(records, Kind::End, &[])?,
             }
+        }
+        Ok(())
+    }
+
+    /// Keeps a table map, without the number that the server gave the table.
+    fn keep_map(&mut self, body: &[u8], post_header_length: u8) -> binlogz_binlog::Result<()> {
+        if self.renderer.needs_table_maps() {
+            let map = TableMapEvent::decode(body, post_header_length)?;
+            let unnumbered = TableMapEvent { table_id: TableId(0), ..map };
+            self.maps.insert(map.table_id, unnumbered.encode(TABLE_MAP_POST_HEADER_LENGTH)?);
         }
         Ok(())
     }
@@ -115,6 +141,10 @@ impl<'o, R: Renderer> Worker<'o, R> {
             record::put_event(records, Kind::Begin, passed)?;
         }
         match event_type {
+            EventType::TABLE_MAP => {
+                self.keep_map(event.body, event.log.lengths.of(event_type))
+                    .map_err(|error| event.error(error))?;
+            }
             EventType::QUERY => record::put_event(records, Kind::Query, passed)?,
             EventType::XA_PREPARE => record::put_event(records, Kind::XaPrepare, passed)?,
             EventType::ROWS_QUERY => {
@@ -153,6 +183,9 @@ impl<'o, R: Renderer> Worker<'o, R> {
         if self.table.as_ref().is_none_or(|table| !Arc::ptr_eq(&table.schema, schema)) {
             let structure = Structure::of(schema).to_bytes();
             record::put(records, Kind::Table, &[&structure, &schema.database, &[0], &schema.table])?;
+            if let Some(map) = self.maps.get(&rows.table_id) {
+                record::put(records, Kind::TableMap, &[map])?;
+            }
             self.table = Some(Table::new(schema, self.schema));
         }
         let Some(table) = &self.table else { return Ok(()) };

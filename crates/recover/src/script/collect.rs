@@ -30,8 +30,8 @@ pub(super) enum Skipped {
 /// A table that had rows.
 #[derive(Debug)]
 pub(super) struct SeenTable {
-    database: String,
-    table: String,
+    pub(super) database: String,
+    pub(super) table: String,
     structure: Structure,
     /// What changed it, in order: a row of epoch n is older than all but the first n.
     pub(super) borders: Vec<String>,
@@ -41,6 +41,8 @@ pub(super) struct SeenTable {
 pub(super) struct Collected {
     pub(super) kept: Spool,
     pub(super) tables: Vec<SeenTable>,
+    /// Different table maps that rows need.
+    pub(super) maps: Vec<Vec<u8>>,
     /// By number of transaction.
     pub(super) skipped: HashMap<u64, Skipped>,
 }
@@ -52,6 +54,8 @@ pub(super) struct Collector<'o> {
     collected: Collected,
     numbers: HashMap<(String, String), usize>,
     table: usize,
+    map_numbers: HashMap<Vec<u8>, usize>,
+    map: usize,
     /// The transaction that has records.
     open: Option<u64>,
     /// The statement that the last rows were of, by its number in the transaction.
@@ -66,9 +70,11 @@ impl<'o> Collector<'o> {
         Collector {
             selection,
             direction,
-            collected: Collected { kept, tables: Vec::new(), skipped: HashMap::new() },
+            collected: Collected { kept, tables: Vec::new(), maps: Vec::new(), skipped: HashMap::new() },
             numbers: HashMap::new(),
             table: 0,
+            map_numbers: HashMap::new(),
+            map: 0,
             open: None,
             statement: None,
             prepared: HashMap::new(),
@@ -95,7 +101,8 @@ impl<'o> Collector<'o> {
 
     fn header(&mut self, transaction: &Transaction) -> io::Result<()> {
         let text = describe(transaction);
-        put(&mut self.collected.kept, Kind::Header, &[&transaction.number.to_le_bytes(), text.as_bytes()])
+        let numbers = [transaction.number, transaction.time].map(u64::to_le_bytes);
+        put(&mut self.collected.kept, Kind::Header, &[numbers.as_flattened(), text.as_bytes()])
     }
 
     /// The rows after this are of the transaction's current statement.
@@ -152,6 +159,18 @@ impl Listener for Collector<'_> {
         Ok(())
     }
 
+    fn table_map(&mut self, map: &[u8]) -> io::Result<()> {
+        self.map = match self.map_numbers.get(map) {
+            Some(number) => *number,
+            None => {
+                self.collected.maps.push(map.to_vec());
+                self.map_numbers.insert(map.to_vec(), self.map_numbers.len());
+                self.map_numbers.len() - 1
+            }
+        };
+        Ok(())
+    }
+
     fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
         self.begin(transaction)?;
         self.begin_statement(transaction)?;
@@ -161,7 +180,7 @@ impl Listener for Collector<'_> {
             return put(&mut self.collected.kept, Kind::Missing, &[place.as_bytes(), row.text]);
         }
         let epoch = self.collected.tables.get(self.table).map_or(0, |table| table.borders.len());
-        let numbers = [self.table as u32, epoch as u32].map(u32::to_le_bytes);
+        let numbers = [self.table, epoch, self.map].map(|number| (number as u32).to_le_bytes());
         put(&mut self.collected.kept, Kind::Row, &[numbers.as_flattened(), &[row.flags.0], row.text])
     }
 

@@ -7,8 +7,14 @@
 //! What becomes of a row is known only at the end: a later DDL statement or XA ROLLBACK decides over it. So nothing is
 //! written before all logs are read, and what was read is kept in a spool: memory is bounded however many rows there are.
 
+mod apply;
+mod change;
 mod collect;
 mod kept;
+mod log;
+mod named;
+mod replay;
+mod session;
 mod write;
 
 use std::collections::BTreeSet;
@@ -18,12 +24,17 @@ use binlogz_binlog::row::{Cell, CellContent, Row};
 use binlogz_flow::Input;
 use binlogz_flow::events::ReadSummary;
 
+use crate::apply::ApplyError;
 use crate::choose::{Direction, Operation, Range, Selection};
+use crate::log::images::push_images;
 use crate::pass::{Error, Follower, Rendered, Renderer, RowFlags, Search, read_log};
 use crate::sql::literal::{push, push_equal};
-use crate::sql::statement::{Outcome, push_statement};
+use crate::sql::statement::{Matching, Outcome, push_statement};
 use crate::table::{SchemaFile, Table};
-use collect::Collector;
+pub use apply::{Applied, ApplyOptions, TableSummary};
+use change::Change;
+use collect::{Collected, Collector};
+use named::Named;
 
 /// What was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,11 +51,23 @@ pub struct Summary {
     pub has_chosen: bool,
 }
 
+/// What is made of the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Statements for the mysql client: [`Script::write`].
+    Sql,
+    /// A binary log: [`Script::write_log`].
+    Log,
+    /// Changes of a server: [`Script::apply`].
+    Apply,
+}
+
 /// A script in the making. Read all logs, then write it.
 pub struct Script<'o> {
     selection: &'o Selection,
     schema: Option<&'o SchemaFile>,
     direction: Direction,
+    form: Form,
     /// Whether rows from before a DDL statement on their table are written nevertheless.
     across_ddl: bool,
     follower: Follower<Collector<'o>>,
@@ -55,11 +78,11 @@ impl<'o> Script<'o> {
     pub fn new(
         selection: &'o Selection,
         schema: Option<&'o SchemaFile>,
-        direction: Direction,
+        (direction, form): (Direction, Form),
         across_ddl: bool,
     ) -> Self {
         let follower = Follower::new(Collector::new(selection, direction));
-        Script { selection, schema, direction, across_ddl, follower }
+        Script { selection, schema, direction, form, across_ddl, follower }
     }
 
     /// Reads a log, in the order of the logs. `false`: nothing after it is asked for.
@@ -75,7 +98,7 @@ impl<'o> Script<'o> {
         workers: usize,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(ReadSummary, bool), Error> {
-        let renderer = Statements { direction: self.direction };
+        let renderer = Rows { direction: self.direction, form: self.form };
         let search = Search { selection: self.selection, schema: self.schema, renderer: &renderer, workers };
         read_log(input, (name, range), &search, &mut self.follower, progress)
     }
@@ -97,33 +120,98 @@ impl<'o> Script<'o> {
         self.follower.tables_met.get(place).copied().unwrap_or(false)
     }
 
-    /// Writes the script.
+    /// Writes the statements as a script for the mysql client.
     ///
     /// # Errors
     ///
     /// An output or a temporary file that fails.
-    pub fn write(mut self, out: &mut dyn io::Write) -> io::Result<Summary> {
+    pub fn write(self, out: &mut dyn io::Write) -> io::Result<Summary> {
+        self.finish(|how, collected| write::write(collected, how.direction, how.across_ddl, out))
+    }
+
+    /// Writes a binary log, and a report of what is left.
+    ///
+    /// # Errors
+    ///
+    /// An output or a temporary file that fails.
+    pub fn write_log(self, out: &mut dyn io::Write, report: &mut dyn io::Write) -> io::Result<Summary> {
+        self.finish(|how, collected| log::write(collected, how.direction, how.across_ddl, out, report))
+    }
+
+    /// Applies it to a server, and writes a report of conflicts and of what is left.
+    ///
+    /// # Errors
+    ///
+    /// See [`ApplyError`]; it says what of the changes is there.
+    pub fn apply(self, options: ApplyOptions<'_>, report: &mut dyn io::Write) -> Result<Applied, ApplyError> {
+        self.finish(|how, collected| apply::apply(collected, how.direction, how.across_ddl, options, report))
+    }
+
+    fn finish<T: HasSummary, E: From<io::Error>>(
+        mut self,
+        write: impl FnOnce(&Settings, &Collected) -> Result<T, E>,
+    ) -> Result<T, E> {
         self.follower.finish()?;
         let has_chosen = self.follower.has_chosen;
+        let settings = Settings { direction: self.direction, across_ddl: self.across_ddl };
         let collected = self.follower.listener.finish();
-        let summary = write::write(&collected, self.direction, self.across_ddl, out)?;
-        Ok(Summary { has_chosen, ..summary })
+        let mut written = write(&settings, &collected)?;
+        written.summary_mut().has_chosen = has_chosen;
+        Ok(written)
     }
 }
 
-/// Renders rows as statements.
-struct Statements {
-    direction: Direction,
+/// What tells what was written.
+trait HasSummary {
+    fn summary_mut(&mut self) -> &mut Summary;
 }
 
-impl Renderer for Statements {
+impl HasSummary for Summary {
+    fn summary_mut(&mut self) -> &mut Summary {
+        self
+    }
+}
+
+impl HasSummary for Applied {
+    fn summary_mut(&mut self) -> &mut Summary {
+        &mut self.summary
+    }
+}
+
+/// How what was kept is written.
+struct Settings {
+    direction: Direction,
+    across_ddl: bool,
+}
+
+/// Renders rows.
+struct Rows {
+    direction: Direction,
+    form: Form,
+}
+
+impl Renderer for Rows {
     fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered {
-        match push_statement(out, table, row, self.direction) {
+        let start = out.len();
+        let outcome = match self.form {
+            Form::Sql => push_statement(out, table, row, self.direction, Matching::Key),
+            Form::Apply => Change::push(out, table, (operation, row), self.direction),
+            Form::Log => {
+                Named::push(out, |out| push_name(out, table, operation, row));
+                match push_images(out, table, row, self.direction) {
+                    Ok(true) => Outcome::Statement { is_lenient: false },
+                    Ok(false) => Outcome::Nothing,
+                    Err(why) => Outcome::Missing(why),
+                }
+            }
+        };
+        match outcome {
             Outcome::Nothing => Rendered::Nothing,
             Outcome::Statement { is_lenient } => {
                 Rendered::Text(if is_lenient { RowFlags::LENIENT } else { 0 })
             }
             Outcome::Missing(why) => {
+                out.truncate(start);
                 push(
                     out,
                     format_args!("{} of a row in {}: {why}; the row has ", operation.name(), table.shown()),
@@ -133,6 +221,15 @@ impl Renderer for Statements {
             }
         }
     }
+
+    fn needs_table_maps(&self) -> bool {
+        self.form == Form::Log
+    }
+}
+
+fn push_name(out: &mut Vec<u8>, table: &Table, operation: Operation, row: &Row<'_, '_>) {
+    push(out, format_args!("{} of a row in {}: ", operation.name(), table.shown()));
+    push_row(out, table, row);
 }
 
 /// The most bytes of a value by which a row is named.

@@ -12,7 +12,7 @@ use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Row, RowImage, Value};
 use super::json::push_changed;
 use super::literal::{Unwritable, needs_leniency, push, push_equal, push_stored};
 use crate::choose::Direction;
-use crate::table::{Table, TableColumn};
+use crate::table::{Table, TableColumn, lacks};
 
 /// What became of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,37 @@ pub(crate) enum Outcome {
     Missing(String),
 }
 
+/// Appends the condition that finds the row by its key, whatever else it holds; nothing for a table without a key. Returns
+/// where the condition of `statement` begins; of an INSERT, its end.
+pub(crate) fn push_key_of(
+    out: &mut Vec<u8>,
+    table: &Table,
+    row: &Row<'_, '_>,
+    direction: Direction,
+    statement: &[u8],
+) -> usize {
+    let Row { before, after } = *row;
+    let (from, to) = match direction {
+        Direction::Undo => (after, before),
+        Direction::Redo => (before, after),
+    };
+    let is_redo = direction == Direction::Redo;
+    let sides = Sides { from, to, before, after, is_redo, matching: Matching::Key };
+    let start = out.len();
+    if table.key.is_some() && table.has_names && push_key(out, table, &sides).is_err() {
+        out.truncate(start);
+    }
+    // The condition is made once more: a value may hold the word.
+    let mut condition = Vec::new();
+    let all = Sides { matching: Matching::All, ..sides };
+    match from {
+        Some(_) if push_where(&mut condition, table, &all).is_ok() => {
+            (statement.len() + WHERE.len()).saturating_sub(condition.len())
+        }
+        _ => statement.len(),
+    }
+}
+
 /// The images of a row, by what a statement does with them.
 struct Sides<'r, 'a> {
     from: Option<RowImage<'r, 'a>>,
@@ -33,6 +64,16 @@ struct Sides<'r, 'a> {
     after: Option<RowImage<'r, 'a>>,
     /// Whether the statement makes the change again.
     is_redo: bool,
+    matching: Matching,
+}
+
+/// By what a statement finds its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Matching {
+    /// By its key; without one, by all columns.
+    Key,
+    /// By its key and all columns, as they are logged.
+    All,
 }
 
 /// Appends the statement for a row, without its semicolon.
@@ -41,6 +82,7 @@ pub(crate) fn push_statement(
     table: &Table,
     row: &Row<'_, '_>,
     direction: Direction,
+    matching: Matching,
 ) -> Outcome {
     if let Some(unfit) = &table.unfit {
         return Outcome::Missing(unfit.clone());
@@ -50,7 +92,7 @@ pub(crate) fn push_statement(
         Direction::Undo => (after, before),
         Direction::Redo => (before, after),
     };
-    let sides = Sides { from, to, before, after, is_redo: direction == Direction::Redo };
+    let sides = Sides { from, to, before, after, is_redo: direction == Direction::Redo, matching };
     if !table.has_names && from.is_some() {
         return Outcome::Missing(
             "the log has no column names (binlog_row_metadata=FULL writes them): --schema tells them"
@@ -152,40 +194,65 @@ fn delete(out: &mut Vec<u8>, table: &Table, sides: &Sides<'_, '_>) -> Result<Out
     Ok(Outcome::Statement { is_lenient: false })
 }
 
+/// The text before a statement's condition.
+const WHERE: &str = " WHERE ";
+
 /// Appends the condition that only the row as it is now meets.
 fn push_where(out: &mut Vec<u8>, table: &Table, sides: &Sides<'_, '_>) -> Result<(), Unwritable> {
-    push(out, " WHERE ");
-    let mut count = 0;
-    let mut absent = Vec::new();
-    let mut columns: Vec<&TableColumn> = Vec::new();
-    match &table.key {
-        Some(key) => columns.extend(key.iter().filter_map(|index| table.columns.get(*index))),
-        None => columns.extend(&table.columns),
+    push(out, WHERE);
+    let start = out.len();
+    if table.key.is_some() {
+        push_key(out, table, sides)?;
     }
-    for column in columns {
+    if table.key.is_none() || sides.matching == Matching::All {
+        push_columns(out, table, sides, start)?;
+    }
+    // Without a key there may be several equal rows, of which one was changed.
+    push(out, if table.key.is_none() { " LIMIT 1" } else { "" });
+    Ok(())
+}
+
+/// Appends the condition that the row of this key meets.
+fn push_key(out: &mut Vec<u8>, table: &Table, sides: &Sides<'_, '_>) -> Result<(), Unwritable> {
+    let mut absent = Vec::new();
+    let key = table.key.iter().flatten().filter_map(|index| table.columns.get(*index));
+    for (count, column) in key.enumerate() {
         let Some(cell) = sides.current(column.index) else {
             absent.push(column.shown());
             continue;
         };
         push(out, if count == 0 { "" } else { " AND " });
-        count += 1;
+        push_equal(out, column, &cell, false).map_err(|why| of_column(column, &why))?;
+    }
+    if absent.is_empty() { Ok(()) } else { Err(lacks(&absent)) }
+}
+
+/// Appends conditions on all columns, byte by byte, after what the condition has from `start` on.
+fn push_columns(
+    out: &mut Vec<u8>,
+    table: &Table,
+    sides: &Sides<'_, '_>,
+    start: usize,
+) -> Result<(), Unwritable> {
+    let mut absent = Vec::new();
+    for column in &table.columns {
+        let Some(cell) = sides.current(column.index) else {
+            absent.push(column.shown());
+            continue;
+        };
+        push(out, if out.len() == start { "" } else { " AND " });
         match cell.value() {
             Ok(Value::JsonDiffs(_)) => {
                 column.push_name(out);
                 push(out, " = ");
                 sides.push_changed(out, column, &cell)?;
             }
-            _ => {
-                push_equal(out, column, &cell, table.key.is_none()).map_err(|why| of_column(column, &why))?
-            }
+            _ => push_equal(out, column, &cell, true).map_err(|why| of_column(column, &why))?,
         }
     }
-    if !absent.is_empty() || count == 0 {
-        return Err(lacks(&absent));
-    }
-    // Without a key there may be several equal rows, of which one was changed.
-    push(out, if table.key.is_none() { " LIMIT 1" } else { "" });
-    Ok(())
+    // By its key a row is found whatever else the log lacks.
+    let is_found = table.key.is_some() || absent.is_empty();
+    if is_found && out.len() > start { Ok(()) } else { Err(lacks(&absent)) }
 }
 
 impl<'a> Sides<'_, 'a> {
@@ -246,10 +313,6 @@ fn is_moment(table: &Table, column: &TableColumn) -> bool {
                 | ColumnKind::OldTimestamp
         )
     )
-}
-
-fn lacks(columns: &[String]) -> String {
-    format!("the logged image lacks {} (binlog_row_image=FULL writes all columns)", columns.join(", "))
 }
 
 fn of_column(column: &TableColumn, why: &str) -> String {

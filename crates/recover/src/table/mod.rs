@@ -157,6 +157,11 @@ impl Structure {
     }
 }
 
+/// Says which columns an image lacks.
+pub(crate) fn lacks(columns: &[String]) -> String {
+    format!("the logged image lacks {} (binlog_row_image=FULL writes all columns)", columns.join(", "))
+}
+
 fn primary_key(schema: &TableSchema) -> Option<Vec<usize>> {
     let parts = schema.columns().iter().enumerate();
     let mut parts: Vec<_> =

@@ -64,6 +64,7 @@ pub struct ClientSession {
     compression: Option<Compression>,
     /// Of the last answer.
     columns: Vec<AnswerColumn>,
+    affected_rows: u64,
 }
 
 #[derive(Debug)]
@@ -92,12 +93,18 @@ impl ClientSession {
             doing: LOGGING_IN.into(),
             compression: None,
             columns: Vec::new(),
+            affected_rows: 0,
         }
     }
 
     /// The columns of the last answer; none if it had no rows.
     pub fn columns(&self) -> &[AnswerColumn] {
         &self.columns
+    }
+
+    /// How many rows the last statement changed.
+    pub fn affected_rows(&self) -> u64 {
+        self.affected_rows
     }
 
     /// The server's greeting, once it has arrived.
@@ -168,6 +175,7 @@ impl ClientSession {
                 }
                 State::Asking(answer) => {
                     if let Some(whole) = answer.message(message).during(&self.doing)? {
+                        self.affected_rows = answer.affected_rows();
                         self.columns = std::mem::take(answer).into_columns();
                         self.state = State::Idle;
                         return Ok(ClientStep::Answer(whole));

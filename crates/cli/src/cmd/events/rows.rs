@@ -54,7 +54,10 @@ impl Rows {
     pub(super) fn new(format: RowFormat, names: &[String], size_max: Option<u64>) -> Result<Self> {
         // Rows are printed before all of them are known.
         let longest = names.iter().max_by_key(|name| name.chars().count()).map_or("", String::as_str);
-        let position = Cell::from(size_max.unwrap_or(u32::MAX.into()).max(1));
+        let layout = Layout { width: terminal::width(), exact_sizes: true };
+        // Only a terminal lacks room for the widest position that there may be.
+        let position_max = size_max.filter(|_| layout.width.is_some()).unwrap_or(u32::MAX.into());
+        let position = Cell::from(position_max.max(1));
         let widest = [
             longest.into(),
             position.clone(),
@@ -63,7 +66,6 @@ impl Rows {
             position,
         ];
         let (columns, info) = (COLUMNS.get(..5).unwrap_or_default(), COLUMNS[5]);
-        let layout = Layout { width: terminal::width(), exact_sizes: true };
         let table = RunningTable::new(columns, info, &widest, layout);
         let (pager, out) = match (format == RowFormat::Table).then(Pager::start).flatten() {
             Some((pager, out)) => (Some(pager), out),

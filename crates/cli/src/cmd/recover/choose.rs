@@ -1,10 +1,7 @@
 //! The options that choose transactions and rows, and the schema file.
 
-use std::fs;
-use std::path::PathBuf;
-
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_recover::{Condition, Operation, Range, SchemaFile, SchemaFileError, Selection};
+use binlogz_recover::{Condition, Operation, Range, Selection};
 use binlogz_report::met::Unmet;
 use clap::{Args, ValueEnum};
 
@@ -58,16 +55,6 @@ enum OperationArg {
     Delete,
 }
 
-/// Where column names come from.
-#[derive(Debug, Args)]
-pub(super) struct SchemaArg {
-    /// Take column names and keys from this file of CREATE TABLE statements, where the log lacks them
-    ///
-    /// As mysqldump --no-data --databases writes it. Only it tells which columns are generated.
-    #[arg(long, value_name = "FILE.sql")]
-    schema: Option<PathBuf>,
-}
-
 impl ChooseArgs {
     pub(super) fn selection(&self) -> Result<Selection> {
         let condition = self.r#where.as_deref().map(Condition::parse).transpose();
@@ -104,21 +91,6 @@ impl ChooseArgs {
         let start = (start > end).then(|| Unmet::start_position(start, end));
         let stop = (stop > end && stop != WHOLE_LOG.stop).then(|| Unmet::stop_position(stop, end));
         start.into_iter().chain(stop).collect()
-    }
-}
-
-impl SchemaArg {
-    /// Reads the file, where one was named.
-    pub(super) fn read(&self) -> Result<Option<SchemaFile>> {
-        let Some(path) = &self.schema else { return Ok(None) };
-        let trouble = |error: &dyn std::fmt::Display| Failure::of(&path.display(), error);
-        let size = fs::metadata(path).map_err(|error| trouble(&error))?.len();
-        if size > SchemaFile::SIZE_MAX {
-            return Err(trouble(&SchemaFileError::TooLarge(size)));
-        }
-        let bytes = fs::read(path).map_err(|error| trouble(&error))?;
-        let file = SchemaFile::parse(&String::from_utf8_lossy(&bytes));
-        file.map(Some).map_err(|error| trouble(&error))
     }
 }
 

@@ -1,15 +1,18 @@
 //! `binlogz undo` and `redo`: chosen row changes as statements that take them back, or make them again; [`rows`] shows them.
 
+mod apply;
 mod choose;
 mod looked_for;
+mod output;
 mod rows;
+mod schema;
 
-use std::io::{self, BufWriter};
 use std::num::NonZeroUsize;
 
 use binlogz_figures::counted;
-use binlogz_recover::{Direction, Error, Range, Script, Selection, Summary};
+use binlogz_recover::{Direction, Error, Form, Range, Script, Selection, Summary};
 use binlogz_report::met::Unmet;
+use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
 use super::workers;
@@ -19,18 +22,22 @@ use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::mariadb;
 use crate::progress::Progress;
+use crate::server_args::{ServerArgs, with_place};
 use crate::units;
-use choose::{ChooseArgs, SchemaArg};
+use apply::ApplyArgs;
+use choose::ChooseArgs;
 use looked_for::LookedFor;
+use output::OutputArgs;
 pub(crate) use rows::Rows;
+use schema::SchemaArg;
 
 /// Write the SQL that takes row changes back
 ///
 /// Reads binary logs, finds the rows that were changed, and writes for each the statement that restores it, the last change
-/// first. Nothing is applied: the output is for you to read, and then for the mysql client. What can't be undone (DDL, rows
-/// of which the log lacks columns) is named in the output, and the exit code is 1.
+/// first. The output is for you to read, and then for the mysql client; with --apply it goes to a server. What can't be
+/// undone (DDL, rows of which the log lacks columns) is named in the output, and the exit code is 1.
 #[derive(Debug, Args)]
-#[command(after_help = UNDO_EXAMPLES)]
+#[command(after_help = UNDO_EXAMPLES, disable_help_flag = true)]
 pub(crate) struct Undo {
     #[command(flatten)]
     args: ScriptArgs,
@@ -40,7 +47,7 @@ pub(crate) struct Undo {
 ///
 /// As undo, but the statements make the chosen changes once more, in their order.
 #[derive(Debug, Args)]
-#[command(after_help = REDO_EXAMPLES)]
+#[command(after_help = REDO_EXAMPLES, disable_help_flag = true)]
 pub(crate) struct Redo {
     #[command(flatten)]
     args: ScriptArgs,
@@ -49,6 +56,7 @@ pub(crate) struct Redo {
 const UNDO_EXAMPLES: &str = "Examples:
   binlogz undo --table shop.orders --operation delete --schema shop.sql binlog.000042 > undo.sql
   binlogz undo --gtids 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 binlog.000042 | less
+  binlogz undo --table shop.orders --apply db1:3306 --execute --journal undo.journal binlog.000042
   binlogz undo --start-datetime '2026-11-22 23:10' --where 'before.status = \"paid\" AND id < 100' binlog.0000*
 
 Column names come from the log (binlog_row_metadata=FULL) or from --schema: mysqldump --no-data --databases shop > shop.sql
@@ -69,6 +77,10 @@ struct ScriptArgs {
     /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Sql)]
     format: FormatArg,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    apply: ApplyArgs,
     /// Write rows too that are older than a DDL statement on their table; they may not fit it any more
     #[arg(long)]
     across_ddl: bool,
@@ -77,6 +89,8 @@ struct ScriptArgs {
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     keyring: KeyringArg,
+    #[command(flatten)]
+    server: ServerArgs,
     /// Binary logs or relay logs, in their order; an archive; - is standard input
     #[arg(required = true, value_name = "FILE|-")]
     files: Vec<LogPath>,
@@ -86,6 +100,17 @@ struct ScriptArgs {
 enum FormatArg {
     /// Statements for the mysql client
     Sql,
+    /// A binary log of row events, for mysqlbinlog and replicas; --output says where
+    Binlog,
+}
+
+impl FormatArg {
+    fn form(self) -> Form {
+        match self {
+            FormatArg::Sql => Form::Sql,
+            FormatArg::Binlog => Form::Log,
+        }
+    }
 }
 
 impl Undo {
@@ -102,12 +127,15 @@ impl Redo {
 
 impl ScriptArgs {
     fn run(mut self, direction: Direction) -> Result<Exit> {
-        let FormatArg::Sql = self.format;
+        let output = self.output.check(self.format, &self.files)?;
         let selection = self.choose.selection()?;
-        let schema = self.schema.read()?;
+        let server = self.connect_to_apply()?;
+        let options = || self.server.connect_options(PROGRAM_NAME);
+        let form = if server.is_some() { Form::Apply } else { self.format.form() };
+        let schema = self.schema.read(&selection.tables, &options, server.as_ref())?;
         resolve(&mut self.files)?;
         let keyring = self.keyring.open()?;
-        let mut script = Script::new(&selection, schema.as_ref(), direction, self.across_ddl);
+        let mut script = Script::new(&selection, schema.as_ref(), (direction, form), self.across_ddl);
         let count = self.files.len();
         let (mut unmet, mut has_ended) = (Vec::new(), false);
         for (number, log) in self.files.iter().enumerate() {
@@ -141,8 +169,11 @@ impl ScriptArgs {
         }
         let tables = selection.tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
         let without_rows = Unmet::tables(tables, |place| script.has_met_table(place));
-        let mut out = BufWriter::new(io::stdout().lock());
-        let summary = script.write(&mut out).map_err(|error| Failure::writing(&"standard output", &error))?;
+        if let Some(connect) = server {
+            without_rows.iter().for_each(|unmet| warn(&unmet.line));
+            return self.apply.run(script, &connect, &selection, direction);
+        }
+        let summary = output.write(script)?;
         if summary.statements > 0 {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
         }
@@ -150,9 +181,33 @@ impl ScriptArgs {
     }
 }
 
+impl ScriptArgs {
+    /// The server to which changes are applied, if they are.
+    fn connect_to_apply(&self) -> Result<Option<ConnectOptions>> {
+        let Some(server) = &self.apply.apply else {
+            if self.server.names_a_place() && !self.schema.is_server() {
+                return Err(Failure::Line(
+                    "a server is given, but neither --apply nor --schema needs one".to_owned(),
+                ));
+            }
+            return Ok(None);
+        };
+        let options = self.server.connect_options(PROGRAM_NAME)?;
+        with_place(&options, server).map(Some).map_err(Failure::Line)
+    }
+}
+
+/// What happens to rows, for messages.
+fn verb(direction: Direction) -> &'static str {
+    if direction == Direction::Undo { "undone" } else { "redone" }
+}
+
+/// What the program calls itself to servers.
+const PROGRAM_NAME: &str = "binlogz";
+
 /// Says what is left.
 fn tell(summary: &Summary, selection: &Selection, direction: Direction) -> Exit {
-    let verb = if direction == Direction::Undo { "undone" } else { "redone" };
+    let verb = verb(direction);
     let Summary { rows_left, statements_left, .. } = *summary;
     if rows_left + statements_left > 0 {
         warn(&format!(

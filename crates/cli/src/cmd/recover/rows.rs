@@ -6,8 +6,9 @@ use std::num::NonZeroUsize;
 use binlogz_recover::{Life, LifeFormat};
 use clap::{Args, ValueEnum};
 
-use super::choose::{ChooseArgs, SchemaArg, table};
+use super::choose::{ChooseArgs, table};
 use super::looked_for::LookedFor;
+use super::schema::SchemaFileArg;
 use super::{failure, file_name};
 use crate::Exit;
 use crate::cmd::workers;
@@ -28,7 +29,7 @@ pub(crate) struct Rows {
     #[command(flatten)]
     choose: ChooseArgs,
     #[command(flatten)]
-    schema: SchemaArg,
+    schema: SchemaFileArg,
     /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     format: FormatArg,

@@ -26,6 +26,8 @@ public class Connector {
         client = new BinaryLogClient("127.0.0.1", Integer.parseInt(args[0]), args[1], args[2]);
         client.setServerId(ProcessHandle.current().pid());
         client.setKeepAlive(false);
+        // By default 3 s, too short for TLS on a busy machine.
+        client.setConnectTimeout(60_000);
         if (System.getenv("TLS") != null) client.setSSLMode(SSLMode.REQUIRED);
         byGtid = args[3].equals("gtid");
         if (byGtid) {

@@ -1,0 +1,123 @@
+//! `undo --apply SERVER`: the changes go to a server, compared first; a dry run unless it is to execute.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use binlogz_recover::{Applied, ApplyOptions, Direction, Script, Selection, TableSummary};
+use binlogz_source::ConnectOptions;
+use clap::{Args, ValueEnum};
+
+use super::verb;
+use crate::Exit;
+use crate::failure::{Failure, Result, warn};
+
+/// See the module.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Applying to a server")]
+pub(super) struct ApplyArgs {
+    /// Apply the changes to this server, each row compared first; a dry run unless --execute
+    ///
+    /// A row that isn't as the log left it is a conflict: it is reported, with what the log left and what is there.
+    /// Columns and keys are those of the server, unless --schema is given.
+    #[arg(long, value_name = "SERVER", conflicts_with_all = ["format", "output", "compress"])]
+    pub(super) apply: Option<String>,
+    /// Change rows; without it everything is done in one transaction and rolled back
+    #[arg(long, requires = "apply")]
+    execute: bool,
+    /// Rows in a transaction
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "apply", value_parser = clap::value_parser!(u64).range(1..))]
+    batch: u64,
+    /// What to do with a row that somebody changed since
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnConflict::Leave, requires = "apply")]
+    on_conflict: OnConflict,
+    /// Note in this file how far it came; the same command with the same file goes on where a run was killed
+    #[arg(long, value_name = "FILE", requires = "execute")]
+    journal: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OnConflict {
+    /// Leave it as it is
+    Leave,
+    /// Overwrite it, found by its key
+    Overwrite,
+}
+
+impl ApplyArgs {
+    /// Applies what was chosen, and says what came of it.
+    pub(super) fn run(
+        &self,
+        script: Script<'_>,
+        connect: &ConnectOptions,
+        selection: &Selection,
+        direction: Direction,
+    ) -> Result<Exit> {
+        let options = ApplyOptions {
+            connect,
+            batch: self.batch,
+            overwrite: self.on_conflict == OnConflict::Overwrite,
+            execute: self.execute,
+            journal: self.journal.as_deref().map(open_journal).transpose()?,
+        };
+        let mut out = BufWriter::new(io::stdout().lock());
+        let applied = script.apply(options, &mut out);
+        // What was reported before an error counts as well.
+        let flushed = out.flush();
+        let applied = applied.map_err(|error| Failure::of(&connect.server(), error))?;
+        flushed
+            .and_then(|()| self.tell(&mut out, &applied, direction))
+            .map_err(|error| Failure::writing(&"standard output", &error))?;
+        Ok(self.exit(&applied, selection, direction))
+    }
+
+    fn tell(&self, out: &mut dyn Write, applied: &Applied, direction: Direction) -> io::Result<()> {
+        let would = if self.execute { "" } else { "would be " };
+        for (table, summary) in &applied.tables {
+            let TableSummary { inserted, updated, deleted, overwritten, conflicts } = *summary;
+            writeln!(
+                out,
+                "{table}: rows that {}{inserted} inserted, {updated} updated, {deleted} deleted; {overwritten} of them \
+                 overwritten; {conflicts} conflicts",
+                if self.execute { "were " } else { would }
+            )?;
+        }
+        if applied.done_before > 0 {
+            writeln!(out, "{} rows were done by earlier runs with this journal", applied.done_before)?;
+        }
+        let verb = verb(direction);
+        match self.execute {
+            false => writeln!(out, "dry run: nothing is {verb}; --execute does it")?,
+            true => writeln!(out, "{verb} in {} transactions", applied.batches)?,
+        }
+        if !applied.gtids.is_empty() {
+            writeln!(out, "GTIDs: {}; binlogz undo --gtids takes them back", applied.gtids.join(","))?;
+        } else if let Some((log, position, thread)) = &applied.place {
+            writeln!(
+                out,
+                "binlogz undo --thread-id {thread} --start-position {position} takes them back, from {log} on"
+            )?;
+        }
+        out.flush()
+    }
+
+    fn exit(&self, applied: &Applied, selection: &Selection, direction: Direction) -> Exit {
+        let conflicts: u64 = applied.tables.values().map(|table| table.conflicts).sum();
+        if conflicts > 0 {
+            warn(&format!("{conflicts} rows are in conflict; the output names each"));
+        }
+        super::tell(&applied.summary, selection, direction).max(if conflicts > 0 {
+            Exit::Negative
+        } else {
+            Exit::Done
+        })
+    }
+}
+
+/// It tells of rows: only the user who applies them may read it.
+fn open_journal(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options.open(path).map_err(|error| Failure::of(&path.display(), error))
+}

@@ -1,0 +1,119 @@
+//! Where columns' names, keys and what else the log lacks come from: a file of CREATE TABLE statements, or a server.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use binlogz_recover::{SchemaFile, SchemaFileError};
+use binlogz_source::{ConnectOptions, Connection};
+use clap::Args;
+
+use crate::failure::{Failure, Result};
+use crate::server_args::with_place;
+
+/// See the module.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Choosing transactions and rows")]
+pub(super) struct SchemaArg {
+    /// Take column names and keys, where the log lacks them, from a file of CREATE TABLE statements or from a server
+    ///
+    /// As mysqldump --no-data --databases writes it; a server is HOST:PORT or a socket. Only it tells which columns are
+    /// generated.
+    #[arg(long, value_name = "FILE.sql|SERVER")]
+    schema: Option<String>,
+}
+
+/// The same for commands that ask no server.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Choosing transactions and rows")]
+pub(super) struct SchemaFileArg {
+    /// Take column names and keys from this file of CREATE TABLE statements, where the log lacks them
+    ///
+    /// As mysqldump --no-data --databases writes it. Only it tells which columns are generated.
+    #[arg(long, value_name = "FILE.sql")]
+    schema: Option<PathBuf>,
+}
+
+impl SchemaFileArg {
+    /// Reads the file, where one was named.
+    pub(super) fn read(&self) -> Result<Option<SchemaFile>> {
+        self.schema.as_deref().map(of_file).transpose()
+    }
+}
+
+impl SchemaArg {
+    /// Reads it; without it that of the server, where there is one. Of a server only these tables, all if there are none.
+    pub(super) fn read(
+        &self,
+        tables: &[(String, String)],
+        options: &impl Fn() -> Result<ConnectOptions>,
+        server: Option<&ConnectOptions>,
+    ) -> Result<Option<SchemaFile>> {
+        match (&self.schema, server) {
+            (Some(place), _) if is_server(place) => {
+                let connect = with_place(&options()?, place).map_err(Failure::Line)?;
+                of_server(&connect, tables).map(Some)
+            }
+            (Some(path), _) => of_file(path.as_ref()).map(Some),
+            (None, Some(connect)) => of_server(connect, tables).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Whether it names a server.
+    pub(super) fn is_server(&self) -> bool {
+        self.schema.as_deref().is_some_and(is_server)
+    }
+}
+
+/// A socket, or what has a port or a user and is no file.
+fn is_server(place: &str) -> bool {
+    match fs::metadata(place) {
+        Ok(metadata) => metadata.file_type().is_socket(),
+        Err(_) => !place.ends_with(".sql") && place.contains([':', '@']),
+    }
+}
+
+fn of_file(path: &Path) -> Result<SchemaFile> {
+    let trouble = |error: &dyn std::fmt::Display| Failure::of(&path.display(), error);
+    let size = fs::metadata(path).map_err(|error| trouble(&error))?.len();
+    if size > SchemaFile::SIZE_MAX {
+        return Err(trouble(&SchemaFileError::TooLarge(size)));
+    }
+    let bytes = fs::read(path).map_err(|error| trouble(&error))?;
+    SchemaFile::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| trouble(&error))
+}
+
+const TABLES: &str = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND \
+                      table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')";
+
+fn of_server(connect: &ConnectOptions, tables: &[(String, String)]) -> Result<SchemaFile> {
+    let trouble = |error: binlogz_source::Error| Failure::of(&connect.server(), error);
+    let mut connection = Connection::open(connect).map_err(trouble)?;
+    for setting in ["SET NAMES utf8mb4", "SET SESSION sql_mode = '', SESSION sql_quote_show_create = 1"] {
+        connection.query(setting).map_err(trouble)?;
+    }
+    let text = |bytes: Option<&Option<Vec<u8>>>| {
+        String::from_utf8_lossy(bytes.and_then(Option::as_deref).unwrap_or_default()).into_owned()
+    };
+    let all = match tables {
+        [] => {
+            let rows = connection.query(TABLES).map_err(trouble)?;
+            rows.iter().map(|row| (text(row.first()), text(row.get(1)))).collect()
+        }
+        tables => tables.to_vec(),
+    };
+    let mut statements = String::new();
+    for (database, table) in all {
+        let [database, table] = [database, table].map(|name| format!("`{}`", name.replace('`', "``")));
+        let rows = connection.query(&format!("SHOW CREATE TABLE {database}.{table}")).map_err(trouble)?;
+        let statement = text(rows.first().and_then(|row| row.get(1)));
+        statements += &format!("USE {database};\n{statement};\n");
+    }
+    SchemaFile::parse(&statements).map_err(|error| match error {
+        SchemaFileError::NoTables => {
+            Failure::of(&connect.server(), "has no tables that this account may see")
+        }
+        error => Failure::of(&connect.server(), error),
+    })
+}

@@ -1,0 +1,240 @@
+//! `undo --apply`: conflicts, kills, refusals, on real servers.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
+
+use crate::common::{Folder, Ran};
+use crate::round_trip::place_of;
+
+const TABLES: &str = "CREATE DATABASE shop; USE shop;
+    CREATE TABLE orders (id INT PRIMARY KEY, state VARCHAR(20), note TEXT, twice INT AS (id * 2) STORED);
+    CREATE TABLE events (what VARCHAR(20), count INT);";
+
+/// The arguments of an undo of `log` on the server.
+fn undo(server: &MysqlSandbox, more: &[&str], log: &PathBuf) -> Vec<String> {
+    let place = place_of(server);
+    let mut args = ["undo", "--no-defaults", "--user=root", "--apply", &place].map(str::to_owned).to_vec();
+    args.extend(more.iter().map(|&more| more.to_owned()));
+    args.push(log.display().to_string());
+    args
+}
+
+/// What stands in the table, row by row.
+fn rows(server: &MysqlSandbox, table: &str) -> Result<BTreeMap<String, String>> {
+    let rows = server.sql(&format!("SELECT * FROM shop.{table} ORDER BY 1"))?;
+    Ok(rows
+        .lines()
+        .filter_map(|row| row.split_once('\t'))
+        .map(|(key, rest)| (key.into(), rest.into()))
+        .collect())
+}
+
+fn conflicts(ran: &Ran) -> Vec<String> {
+    ran.text().lines().filter_map(|line| line.trim().strip_prefix("conflict: ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn rows_that_somebody_changed_are_reported_and_left() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    server.sql(TABLES)?;
+    server.sql(
+        "USE shop; INSERT INTO orders (id, state, note) VALUES (1, 'a', 'n'), (2, 'b', 'n'), (3, 'c', 'n'), (4, 'd', 'n'),
+         (5, 'e', 'n'); INSERT INTO events VALUES ('x', 1), ('x', 1), ('y', 2)",
+    )?;
+    let before = rows(&server, "orders")?;
+    server.flush_binary_logs()?;
+    server.sql(
+        "USE shop; UPDATE orders SET state = 'changed' WHERE id IN (1, 2); DELETE FROM orders WHERE id IN (3, 4);
+         INSERT INTO orders (id, state, note) VALUES (6, 'f', 'n'), (7, 'g', 'n'); DELETE FROM events LIMIT 1;
+         UPDATE events SET count = 3 WHERE what = 'y'",
+    )?;
+    let log = server.flush_binary_logs()?;
+    let after = server.checksum_tables("shop")?;
+
+    let dry = folder.run(undo(&server, &[], &log));
+    dry.is_done();
+    assert!(dry.text().contains("shop.orders: rows that would be 2 inserted, 2 updated, 2 deleted; 0 of them overwritten; 0 conflicts\n"), "{}", dry.text());
+    assert!(dry.text().ends_with("dry run: nothing is undone; --execute does it\n"), "{}", dry.text());
+    assert_eq!(server.checksum_tables("shop")?, after);
+
+    // One of each kind is changed by somebody else, and the row without a key.
+    server.sql(
+        "USE shop; UPDATE orders SET note = 'mine' WHERE id = 1; INSERT INTO orders (id, state, note) VALUES (3, 'mine', '');
+         UPDATE orders SET note = 'mine' WHERE id = 6; UPDATE events SET count = 4 WHERE what = 'y'",
+    )?;
+    for execute in [&[][..], &["--execute"]] {
+        let ran = folder.run(undo(&server, execute, &log));
+        assert_eq!(ran.code, Some(1));
+        assert_eq!(ran.stderr, "binlogz: warning: 4 rows are in conflict; the output names each\n");
+        let told = conflicts(&ran);
+        let parts = [
+            "UPDATE of a row in shop.events: `what` = 'y', `count` = 2: the log left CAST(`what` AS BINARY) = 'y' AND `count` = 3 LIMIT 1; there is no such row",
+            "INSERT of a row in shop.orders: `id` = 6: the log left `id` = 6 AND `id` = 6 AND CAST(`state` AS BINARY) = 'f' AND CAST(`note` AS BINARY) = 'n' AND `twice` = 12; now it is id = '6', state = 'f', note = 'mine', twice = '12'",
+            "DELETE of a row in shop.orders: `id` = 3: the log left no such row; now it is id = '3', state = 'mine', note = '', twice = '6'; the server says: Duplicate entry '3' for key 'orders.PRIMARY'",
+            "UPDATE of a row in shop.orders: `id` = 1: the log left `id` = 1 AND",
+        ];
+        assert_eq!(told.len(), parts.len(), "{told:#?}");
+        for (told, part) in told.iter().zip(parts) {
+            assert!(told.starts_with(part), "{told}");
+        }
+    }
+    let now = rows(&server, "orders")?;
+    let expected = [
+        ("1", "changed\tmine\t2"),
+        ("2", "b\tn\t4"),
+        ("3", "mine\t\t6"),
+        ("4", "d\tn\t8"),
+        ("5", "e\tn\t10"),
+        ("6", "f\tmine\t12"),
+    ];
+    assert_eq!(now, expected.map(|(key, rest)| (key.to_owned(), rest.to_owned())).into());
+
+    let only = ["--execute", "--table", "shop.orders", "--on-conflict", "overwrite"];
+    let over = folder.run(undo(&server, &only, &log));
+    // What is as it should be already is a conflict too: nothing tells it from somebody's change.
+    assert!(over.text().contains("4 of them overwritten"), "{}", over.text());
+    // Of an updated row, only the columns that the change had changed.
+    let mut expected = before;
+    expected.insert("1".to_owned(), "a\tmine\t2".to_owned());
+    assert_eq!(rows(&server, "orders")?, expected);
+    Ok(())
+}
+
+#[test]
+fn a_run_that_is_killed_goes_on_with_its_journal() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    server.sql(TABLES)?;
+    // Without a key a row that is inserted twice would stay: nothing but the journal tells.
+    let numbers: Vec<String> = (0..3000).map(|number| format!("('row', {number})")).collect();
+    server.sql(&format!("INSERT INTO shop.events VALUES {}", numbers.join(", ")))?;
+    let before = server.checksum_tables("shop")?;
+    server.flush_binary_logs()?;
+    server.sql("DELETE FROM shop.events")?;
+    let log = server.flush_binary_logs()?;
+    let journal = folder.path("journal");
+    let options = ["--execute", "--batch", "10", "--journal", journal.to_str().unwrap()];
+    let lines = || std::fs::read_to_string(&journal).unwrap_or_default().lines().count();
+    let mut kills = 0;
+    for _ in 0..6 {
+        let begin = lines();
+        let mut run = folder
+            .binlogz(undo(&server, &options, &log))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let started = Instant::now();
+        // Some batches later, wherever that is between two of its steps.
+        while lines() < begin + 20
+            && run.try_wait().unwrap().is_none()
+            && started.elapsed() < Duration::from_secs(120)
+        {
+            sleep(Duration::from_millis(2));
+        }
+        run.kill().unwrap();
+        kills += u64::from(run.wait().unwrap().code().is_none());
+    }
+    assert!(kills > 0, "it was never killed in time");
+    let last = folder.run(undo(&server, &options, &log));
+    assert_eq!((last.code, &*last.stderr), (Some(0), ""), "{}", last.text());
+    assert!(last.text().contains("rows were done by earlier runs with this journal"), "{}", last.text());
+    assert_eq!(server.checksum_tables("shop")?, before);
+
+    // All is done: once more does nothing. Other changes don't go on with this journal.
+    let again = folder.run(undo(&server, &options, &log));
+    assert!(again.text().ends_with("undone in 0 transactions\n"), "{}", again.text());
+    let other = folder.run(undo(
+        &server,
+        &["--execute", "--batch", "11", "--journal", journal.to_str().unwrap()],
+        &log,
+    ));
+    assert!(other.stderr.contains("journal: is of other changes"), "{}", other.stderr);
+    assert_eq!((other.code, server.checksum_tables("shop")?), (Some(2), before));
+    Ok(())
+}
+
+#[test]
+fn an_undo_is_undone_by_what_it_tells() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    for gtids in ["ON", "OFF"] {
+        let server =
+            mysql.sandbox().option("gtid_mode", gtids).option("enforce_gtid_consistency", "ON").start()?;
+        server.sql(TABLES)?;
+        server.sql("USE shop; INSERT INTO orders (id, state) VALUES (1, 'a'), (2, 'b'), (3, 'c')")?;
+        server.flush_binary_logs()?;
+        server.sql("UPDATE shop.orders SET state = 'x'; DELETE FROM shop.orders WHERE id = 2")?;
+        let log = server.flush_binary_logs()?;
+        let after = server.checksum_tables("shop")?;
+        let done = folder.run(undo(&server, &["--execute", "--batch", "2"], &log));
+        done.is_done();
+        assert_ne!(server.checksum_tables("shop")?, after);
+        server.sql("INSERT INTO shop.orders (id) VALUES (100)")?;
+        let log = server.flush_binary_logs()?;
+        let told = done.text().lines().last().unwrap_or_default();
+        let options: Vec<&str> = match told.strip_prefix("GTIDs: ") {
+            Some(rest) => vec!["--gtids", rest.split_once(';').map_or(rest, |(gtids, _)| gtids)],
+            None => told.split(' ').skip(2).take(4).collect(),
+        };
+        assert_eq!(told.starts_with("GTIDs: "), gtids == "ON", "{told}");
+        folder.run(undo(&server, &[&options[..], &["--execute"]].concat(), &log)).is_done();
+        server.sql("DELETE FROM shop.orders WHERE id = 100")?;
+        assert_eq!(server.checksum_tables("shop")?, after, "{told}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_the_server_does_not_take_is_refused_before_anything_is_changed() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    server.sql(TABLES)?;
+    server.sql("INSERT INTO shop.orders (id, state) VALUES (1, 'a'), (2, 'b')")?;
+    server.flush_binary_logs()?;
+    server.sql("DELETE FROM shop.orders")?;
+    let log = server.flush_binary_logs()?;
+    let refused = |line: &str| -> Result<()> {
+        let ran = folder.run(undo(&server, &["--execute"], &log));
+        assert_eq!(ran.code, Some(2), "{}", ran.text());
+        assert!(ran.stderr.contains(line), "{}", ran.stderr);
+        Ok(())
+    };
+    server.sql("CREATE TRIGGER shop.t BEFORE INSERT ON shop.orders FOR EACH ROW SET NEW.note = 'x'")?;
+    refused(
+        "shop.orders has triggers, which would run for each row: t; --format binlog runs none; nothing is applied",
+    )?;
+    server.sql("DROP TRIGGER shop.t; ALTER TABLE shop.orders ENGINE = MyISAM")?;
+    refused(
+        "shop.orders has the engine MyISAM, which has no transactions; --format sql writes statements; nothing is applied",
+    )?;
+    server.sql("ALTER TABLE shop.orders ENGINE = InnoDB, ADD CHECK (id <> 1)")?;
+    // The second row of the batch: the first is taken back.
+    refused("its batch is rolled back, those before it stay")?;
+    assert_eq!(server.sql("SELECT COUNT(*) FROM shop.orders")?.trim(), "0");
+    // Columns that don't fit are named, and left.
+    server.sql("ALTER TABLE shop.orders DROP COLUMN note")?;
+    let unfit = folder.run(undo(&server, &["--execute"], &log));
+    assert_eq!(unfit.code, Some(1));
+    assert!(unfit.text().contains("--schema doesn't fit: it has 3 columns, the log 4"), "{}", unfit.text());
+    assert_eq!(server.sql("SELECT COUNT(*) FROM shop.orders")?.trim(), "0");
+    server.sql("DROP TABLE shop.orders")?;
+    refused("shop.orders is not on the server")?;
+    for (options, line) in [
+        (&["undo", "--compress", "x"][..], "--compress is for --format binlog"),
+        (&["undo", "--format", "binlog", "x"], "--format binlog needs --output, a file or - for a pipe"),
+        (&["undo", "--host", "x", "x"], "a server is given, but neither --apply nor --schema needs one"),
+    ] {
+        folder.run(options).fails(line);
+    }
+    Ok(())
+}

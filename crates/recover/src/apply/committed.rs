@@ -1,0 +1,101 @@
+//! The transactions that a session committed after a place in the server's binary log, which tells it exactly: a transaction
+//! is committed if it stands there.
+
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::row::Row;
+use binlogz_flow::Input;
+use binlogz_source::{ConnectOptions, DumpOptions, RemoteFiles};
+
+use super::session::Place;
+use super::{ApplyError, NOTHING_YET};
+use crate::choose::{Operation, Range, Selection};
+use crate::pass::{
+    Ending, Follower, Listener, Rendered, Renderer, RowAt, Search, StatementAt, Transaction, read_log,
+};
+use crate::table::{Structure, Table};
+
+/// Their GTIDs, in order; `None` for those without.
+pub(crate) fn committed(connect: &ConnectOptions, place: &Place) -> Result<Vec<Option<String>>, ApplyError> {
+    let trouble = |error| ApplyError::server("asking for the binary log", error, NOTHING_YET);
+    let dump = DumpOptions { verify_checksums: true, ..DumpOptions::to_the_end(&place.log, place.position) };
+    let files = Arc::new(Mutex::new(RemoteFiles::open(connect, dump).map_err(trouble)?));
+    let selection = Selection { thread_ids: vec![place.thread], ..Selection::default() };
+    let search = Search { selection: &selection, schema: None, renderer: &Nothing, workers: 1 };
+    let mut follower = Follower::new(Found(Vec::new()));
+    let mut is_first = true;
+    loop {
+        let is_there = lock(&files).next_file().map_err(trouble)?.is_some();
+        if !is_there {
+            break;
+        }
+        let mut reader = FileReader(Arc::clone(&files));
+        let mut front = Vec::new();
+        Read::by_ref(&mut reader).take(FRONT_SIZE as u64).read_to_end(&mut front)?;
+        // The numbers of sessions begin anew with the server.
+        if !std::mem::take(&mut is_first) && began_with_server(&front) {
+            break;
+        }
+        let input = Input::Stream(Box::new(io::Cursor::new(front).chain(reader)));
+        let whole = Range { start: 0, stop: u64::MAX };
+        read_log(input, (&place.log, whole), &search, &mut follower, &mut |_| {})?;
+    }
+    Ok(follower.listener.0)
+}
+
+/// Magic, header, binlog version, server version.
+const CREATED_OFFSET: usize = 4 + HEADER_SIZE + 2 + 50;
+/// The same with the time of the server's start.
+const FRONT_SIZE: usize = CREATED_OFFSET + 4;
+
+fn began_with_server(front: &[u8]) -> bool {
+    front.get(CREATED_OFFSET..FRONT_SIZE).is_some_and(|created| created.iter().any(|byte| *byte != 0))
+}
+
+fn lock(files: &Mutex<RemoteFiles>) -> std::sync::MutexGuard<'_, RemoteFiles> {
+    files.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The bytes of the current file.
+struct FileReader(Arc<Mutex<RemoteFiles>>);
+
+impl Read for FileReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        lock(&self.0).current_file().map_or(Ok(0), |mut file| file.read(buffer))
+    }
+}
+
+struct Nothing;
+
+impl Renderer for Nothing {
+    fn render(&self, _: &Table, _: Operation, _: &Row<'_, '_>, _: &mut Vec<u8>) -> Rendered {
+        Rendered::Nothing
+    }
+}
+
+struct Found(Vec<Option<String>>);
+
+impl Listener for Found {
+    fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, _: &Transaction, _: &RowAt<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn statement(&mut self, _: &Transaction, _: &StatementAt<'_>, _: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn decided(&mut self, _: &str, _: bool) {}
+
+    fn end(&mut self, transaction: &Transaction, ending: Ending) -> io::Result<()> {
+        if ending == Ending::Whole {
+            self.0.push(transaction.gtid.clone());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! Applies changes to a server: the session that does it, the journal that tells how far it came, and the search in the
+//! server's own binary log for what a killed run committed.
+
+mod committed;
+pub(crate) mod journal;
+pub(crate) mod session;
+pub(crate) mod tables;
+
+use std::io;
+
+use binlogz_source::Error as ServerError;
+
+pub(crate) use committed::committed;
+
+/// Why changes are not applied, or no further.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// A temporary file, or the report.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The server, or the way to it.
+    #[error("{doing}: {source}; {state}")]
+    Server {
+        /// What was tried.
+        doing: String,
+        /// What came of it.
+        source: ServerError,
+        /// What that leaves.
+        state: &'static str,
+    },
+    /// The server's tables don't take the changes.
+    #[error("{0}; nothing is applied")]
+    Unfit(String),
+    /// The journal.
+    #[error("journal: {0}")]
+    Journal(String),
+    /// The server's binary log can't be read.
+    #[error("reading the server's binary log: {0}")]
+    Log(#[from] crate::pass::Error),
+}
+
+/// What an error leaves before anything was tried.
+pub(crate) const NOTHING_YET: &str = "nothing is applied";
+/// What an error within a batch leaves.
+pub(crate) const BATCH_TAKEN_BACK: &str = "its batch is rolled back, those before it stay";
+/// What an error of COMMIT leaves.
+pub(crate) const BATCH_UNKNOWN: &str = "whether its batch was committed is not known; the same command with the same --journal finds out and goes on";
+
+impl ApplyError {
+    pub(crate) fn server(doing: impl Into<String>, source: ServerError, state: &'static str) -> Self {
+        ApplyError::Server { doing: doing.into(), source, state }
+    }
+}

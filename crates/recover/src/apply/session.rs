@@ -1,0 +1,79 @@
+//! The session in which changes are applied.
+
+use std::time::Duration;
+
+use binlogz_source::{ConnectOptions, Connection, Error as ServerError};
+
+use super::{ApplyError, NOTHING_YET};
+
+/// A statement may wait for locks that others hold; the server says how long.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// A place in a server's binary log, and a session that writes there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) log: String,
+    pub(crate) position: u64,
+    pub(crate) thread: u32,
+}
+
+/// See the module.
+pub(crate) struct Session {
+    connection: Connection,
+    thread: u32,
+}
+
+pub(crate) type Row = Vec<Option<Vec<u8>>>;
+
+impl Session {
+    pub(crate) fn open(connect: &ConnectOptions) -> Result<Self, ApplyError> {
+        let mut connect = connect.clone();
+        connect.timeouts.answer = ANSWER_TIMEOUT;
+        let trouble = |error| ApplyError::server("connecting", error, NOTHING_YET);
+        let mut connection = Connection::open(&connect).map_err(trouble)?;
+        let rows = connection.query("SELECT CONNECTION_ID()").map_err(trouble)?;
+        let thread = text(&rows, 0).and_then(|number| number.parse().ok()).unwrap_or_default();
+        Ok(Session { connection, thread })
+    }
+
+    /// Runs a statement; returns how many rows it changed.
+    pub(crate) fn run(&mut self, statement: &[u8]) -> Result<u64, ServerError> {
+        self.connection.execute(statement)
+    }
+
+    pub(crate) fn rows(&mut self, statement: &str) -> Result<Vec<Row>, ServerError> {
+        self.connection.query(statement)
+    }
+
+    /// The columns of the last rows.
+    pub(crate) fn columns(&self) -> Vec<String> {
+        let names = self.connection.columns().iter();
+        names.map(|column| String::from_utf8_lossy(&column.name).into_owned()).collect()
+    }
+
+    /// Which server it is; `None` for one without a UUID.
+    pub(crate) fn server_uuid(&mut self) -> Option<String> {
+        self.rows("SELECT @@GLOBAL.server_uuid").ok().and_then(|rows| text(&rows, 0))
+    }
+
+    /// Where the server's binary log ends now; `None`: it has none, or the account may not ask.
+    pub(crate) fn place(&mut self) -> Option<Place> {
+        // The second is what servers before 8.2 understand.
+        let rows = self.rows("SHOW BINARY LOG STATUS").or_else(|_| self.rows("SHOW MASTER STATUS")).ok()?;
+        let position = text(&rows, 1)?.parse().ok()?;
+        Some(Place { log: text(&rows, 0)?, position, thread: self.thread })
+    }
+
+    /// Whether a session of the server is still there.
+    pub(crate) fn has_thread(&mut self, thread: u32) -> Result<bool, ServerError> {
+        let rows = self.rows("SHOW PROCESSLIST")?;
+        let number = thread.to_string();
+        Ok(rows.iter().any(|row| row.first().and_then(Option::as_deref) == Some(number.as_bytes())))
+    }
+}
+
+/// A column of the first row.
+fn text(rows: &[Row], column: usize) -> Option<String> {
+    let bytes = rows.first()?.get(column)?.as_deref()?;
+    Some(String::from_utf8_lossy(bytes).into_owned())
+}

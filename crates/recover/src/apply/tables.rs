@@ -1,0 +1,53 @@
+//! Whether the server's tables take changes as they were logged: an engine with transactions, no triggers, which would
+//! change more.
+
+use super::session::{Row, Session};
+use super::{ApplyError, NOTHING_YET};
+use crate::sql::literal::push_quoted;
+
+/// Checks tables, by database and name.
+pub(crate) fn check(session: &mut Session, tables: &[(&str, &str)]) -> Result<(), ApplyError> {
+    for (database, table) in tables {
+        let mut names = Vec::new();
+        push_quoted(&mut names, database.as_bytes());
+        names.extend_from_slice(b", ");
+        push_quoted(&mut names, table.as_bytes());
+        let names = String::from_utf8_lossy(&names).into_owned();
+        let mut ask = |statement: String| {
+            let rows = session.rows(&statement);
+            rows.map_err(|error| {
+                ApplyError::server(format!("looking at {database}.{table}"), error, NOTHING_YET)
+            })
+        };
+        let rows = ask(format!(
+            "SELECT t.engine, e.transactions FROM information_schema.tables t LEFT JOIN information_schema.engines e \
+             ON e.engine = t.engine WHERE (t.table_schema, t.table_name) = ({names})"
+        ))?;
+        let Some(row) = rows.first() else {
+            return Err(ApplyError::Unfit(format!("{database}.{table} is not on the server")));
+        };
+        if column(row, 1) != "YES" {
+            let engine = column(row, 0);
+            return Err(ApplyError::Unfit(format!(
+                "{database}.{table} has the engine {engine}, which has no transactions; --format sql writes statements"
+            )));
+        }
+        let rows = ask(format!(
+            "SELECT trigger_name FROM information_schema.triggers WHERE (event_object_schema, event_object_table) = \
+             ({names})"
+        ))?;
+        if !rows.is_empty() {
+            let triggers: Vec<_> = rows.iter().map(|row| column(row, 0)).collect();
+            return Err(ApplyError::Unfit(format!(
+                "{database}.{table} has triggers, which would run for each row: {}; --format binlog runs none",
+                triggers.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn column(row: &Row, index: usize) -> String {
+    let bytes = row.get(index).and_then(Option::as_deref).unwrap_or_default();
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,245 @@
+//! Writes a binary log of rows: magic, format description, no previous GTIDs, then transactions.
+//!
+//! ```text
+//! anonymous GTID · BEGIN · for each table in turn: table map · rows events, the last with the flag STMT_END · XID
+//! ```
+//!
+//! The GTID event has the length of its transaction, so a transaction is kept until its end, in a spool: memory is bounded.
+//! The server id is 0, which no server has: no replica takes the events for its own.
+
+use std::io::{self, Read, Write};
+
+use binlogz_binlog::event::{
+    Bitmap, CommitTimestamps, FormatDescription, GtidEvent, GtidFlags, LogicalClock, POST_HEADER_LENGTHS,
+    PreviousGtidsEvent, QueryEvent, RowsEvent, RowsFlags, SERVER_VERSION_SIZE, ServerVersions,
+    StatusVariables, TableId, TableMapEvent, XidEvent,
+};
+use binlogz_binlog::frame::encode_event;
+use binlogz_binlog::gtid::{GtidSet, GtidSetFormat, ServerUuid};
+use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags, MAGIC};
+use binlogz_payload::{Spool, SpoolMemory};
+
+use super::images::Images;
+use crate::pass::TABLE_MAP_POST_HEADER_LENGTH;
+
+/// The version in the format description: the first that knows payloads, so that the log may be compressed.
+const VERSION: &str = "8.0.20-binlogz";
+const VERSION_NUMBER: u32 = 80020;
+/// The event types of that version.
+const TYPES: usize = 40;
+/// Bytes of rows in an event, unless a row has more: `binlog_row_event_max_size`.
+const ROWS_SIZE_MAX: usize = 8192;
+/// Memory for a transaction.
+const TRANSACTION_MEMORY: usize = 8 << 20;
+/// Bytes of an event's header and checksum.
+const FRAME_SIZE: usize = HEADER_SIZE + 4;
+/// Post-header of a row event.
+const ROWS_POST_HEADER_LENGTH: u8 = 10;
+
+/// See the module.
+pub(crate) struct LogWriter<'o> {
+    out: &'o mut dyn Write,
+    offset: u64,
+    sequence_number: i64,
+    /// Type, size and body of each event.
+    events: Spool,
+    /// Bytes of the transaction's events in the log.
+    size: u64,
+    group: Option<Group>,
+}
+
+/// Rows that go into one event.
+struct Group {
+    map: usize,
+    width: u64,
+    event_type: EventType,
+    bitmaps: Vec<u8>,
+    flags: u16,
+    rows: Vec<u8>,
+}
+
+impl Group {
+    fn takes(&self, map: usize, flags: u16, row: &Images<'_>) -> bool {
+        (self.map, self.flags, self.event_type, &*self.bitmaps) == (map, flags, row.event_type, row.bitmaps)
+    }
+}
+
+impl<'o> LogWriter<'o> {
+    pub(crate) fn new(out: &'o mut dyn Write) -> io::Result<Self> {
+        let mut writer =
+            LogWriter { out, offset: 0, sequence_number: 0, events: spool(), size: 0, group: None };
+        let mut server_version = [0; SERVER_VERSION_SIZE];
+        for (place, byte) in server_version.iter_mut().zip(VERSION.bytes()) {
+            *place = byte;
+        }
+        let description = FormatDescription {
+            binlog_version: 4,
+            server_version,
+            created: 0,
+            header_length: HEADER_SIZE as u8,
+            post_header_lengths: POST_HEADER_LENGTHS.iter().take(TYPES).copied().collect(),
+            checksum_algorithm: ChecksumAlgorithm::CRC32,
+        };
+        writer.out.write_all(&MAGIC)?;
+        writer.offset = MAGIC.len() as u64;
+        writer.write(EventType::FORMAT_DESCRIPTION, 0, &description.encode())?;
+        let previous = PreviousGtidsEvent { gtid_set: GtidSet::default(), format: GtidSetFormat::Untagged };
+        writer.write(EventType::PREVIOUS_GTIDS, 0, &previous.encode())?;
+        Ok(writer)
+    }
+
+    /// A row of a table. `map` is the body of its map, `number` tells maps apart.
+    pub(crate) fn row(
+        &mut self,
+        (number, map): (usize, &[u8]),
+        row: &Images<'_>,
+        checks_foreign_keys: bool,
+    ) -> io::Result<()> {
+        let flags = if checks_foreign_keys { 0 } else { RowsFlags::NO_FOREIGN_KEY_CHECKS.0 };
+        let fits = self.group.as_ref().is_some_and(|group| group.takes(number, flags, row));
+        let is_full =
+            self.group.as_ref().is_some_and(|group| group.rows.len() + row.images.len() > ROWS_SIZE_MAX);
+        if !fits || is_full {
+            self.end_group(!fits)?;
+        }
+        if self.size == 0 {
+            let begin = QueryEvent {
+                thread_id: 0,
+                exec_time: 0,
+                error_code: 0,
+                status_variables: StatusVariables(b""),
+                database: b"",
+                statement: b"BEGIN",
+            };
+            let begin = begin.encode().map_err(io::Error::other)?;
+            self.keep(EventType::QUERY, &begin)?;
+        }
+        let group = match &mut self.group {
+            Some(group) => group,
+            None => {
+                let map =
+                    TableMapEvent::decode(map, TABLE_MAP_POST_HEADER_LENGTH).map_err(io::Error::other)?;
+                if !fits {
+                    let numbered = TableMapEvent { table_id: id_of(number), ..map };
+                    let body = numbered.encode(TABLE_MAP_POST_HEADER_LENGTH).map_err(io::Error::other)?;
+                    self.keep(EventType::TABLE_MAP, &body)?;
+                }
+                self.group.insert(Group {
+                    map: number,
+                    width: map.column_count() as u64,
+                    event_type: row.event_type,
+                    bitmaps: row.bitmaps.to_vec(),
+                    flags,
+                    rows: Vec::new(),
+                })
+            }
+        };
+        group.rows.extend_from_slice(row.images);
+        Ok(())
+    }
+
+    /// Ends the transaction, if it has any rows. `time` is in microseconds since 1970.
+    pub(crate) fn commit(&mut self, time: u64) -> io::Result<()> {
+        self.end_group(true)?;
+        if self.size == 0 {
+            return Ok(());
+        }
+        self.sequence_number += 1;
+        self.keep(EventType::XID, &XidEvent { xid: self.sequence_number as u64 }.encode())?;
+        let timestamp = u32::try_from(time / 1_000_000).unwrap_or(u32::MAX);
+        let gtid = self.gtid_event(time)?;
+        self.write(EventType::ANONYMOUS_GTID, timestamp, &gtid)?;
+        let events = std::mem::replace(&mut self.events, spool());
+        self.size = 0;
+        let mut reader = io::BufReader::new(events.reader(0..events.size()));
+        let (mut front, mut body) = ([0; 5], Vec::new());
+        let mut left = events.size();
+        while left > 0 {
+            reader.read_exact(&mut front)?;
+            let [event_type, size @ ..] = front;
+            body.resize(u32::from_le_bytes(size) as usize, 0);
+            reader.read_exact(&mut body)?;
+            self.write(EventType(event_type), timestamp, &body)?;
+            left -= (front.len() + body.len()) as u64;
+        }
+        Ok(())
+    }
+
+    fn gtid_event(&self, time: u64) -> io::Result<Vec<u8>> {
+        let clock =
+            LogicalClock { last_committed: self.sequence_number - 1, sequence_number: self.sequence_number };
+        let mut event = GtidEvent {
+            flags: GtidFlags::default(),
+            uuid: ServerUuid([0; 16]),
+            gno: 0,
+            logical_clock: Some(clock),
+            commit_timestamps: Some(CommitTimestamps { immediate: time, original: None }),
+            transaction_length: Some(self.size),
+            server_versions: Some(ServerVersions { immediate: VERSION_NUMBER, original: None }),
+            commit_group_ticket: None,
+            trailing: b"",
+        };
+        // The length counts the event, whose size depends on the length.
+        loop {
+            let body = event.encode().map_err(io::Error::other)?;
+            let length = Some(self.size + (FRAME_SIZE + body.len()) as u64);
+            if event.transaction_length == length {
+                return Ok(body);
+            }
+            event.transaction_length = length;
+        }
+    }
+
+    fn end_group(&mut self, ends_statement: bool) -> io::Result<()> {
+        let Some(group) = self.group.take() else { return Ok(()) };
+        let has_two = matches!(group.event_type, EventType::UPDATE_ROWS | EventType::PARTIAL_UPDATE_ROWS);
+        let size = if has_two { group.bitmaps.len() / 2 } else { group.bitmaps.len() };
+        let (columns, after) = group.bitmaps.split_at_checked(size).unwrap_or_default();
+        let end = if ends_statement { RowsFlags::STMT_END.0 } else { 0 };
+        let event = RowsEvent {
+            event_type: group.event_type,
+            table_id: id_of(group.map),
+            flags: RowsFlags(group.flags | end),
+            extra_data: b"",
+            width: group.width,
+            columns: Bitmap(columns),
+            columns_after: has_two.then_some(Bitmap(after)),
+            rows: &group.rows,
+        };
+        let body = event.encode(ROWS_POST_HEADER_LENGTH).map_err(io::Error::other)?;
+        self.keep(group.event_type, &body)
+    }
+
+    /// Keeps an event of the transaction.
+    fn keep(&mut self, event_type: EventType, body: &[u8]) -> io::Result<()> {
+        let size = u32::try_from(body.len()).map_err(|_| io::Error::other("a row of more than 4 GiB"))?;
+        self.events.append(&[event_type.0])?;
+        self.events.append(&size.to_le_bytes())?;
+        self.events.append(body)?;
+        self.size += (FRAME_SIZE + body.len()) as u64;
+        Ok(())
+    }
+
+    fn write(&mut self, event_type: EventType, timestamp: u32, body: &[u8]) -> io::Result<()> {
+        self.offset += (FRAME_SIZE + body.len()) as u64;
+        let header = EventHeader {
+            timestamp,
+            event_type,
+            server_id: 0,
+            event_size: 0,
+            // As servers write positions beyond 4 GiB.
+            end_log_pos: self.offset as u32,
+            flags: HeaderFlags::default(),
+        };
+        self.out.write_all(&encode_event(header, body, ChecksumAlgorithm::CRC32))
+    }
+}
+
+fn spool() -> Spool {
+    Spool::new(&SpoolMemory::new(TRANSACTION_MEMORY), Vec::new())
+}
+
+fn id_of(map: usize) -> TableId {
+    TableId(map as u64 + 1)
+}

@@ -1,0 +1,366 @@
+//! What was kept, applied to a server: in transactions of some rows, each row compared first.
+//!
+//! ```text
+//! BEGIN · for each row the statement, whose condition compares every column · [journal: commit] · COMMIT · [journal: done]
+//! ```
+//!
+//! A statement that finds no row, or one of whose keys is taken, is a conflict: somebody changed the row since. Without
+//! `execute` all is done in one transaction, which is rolled back: conflicts are then the server's own answers.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use binlogz_binlog::checksum::Crc32;
+use binlogz_source::{ConnectOptions, Error as ServerError};
+
+use super::Summary;
+use super::change::Change;
+use super::collect::{Collected, shortened};
+use super::kept::broken;
+use super::log::Report;
+use super::replay::{KeptRow, Sink, Skip, replay};
+use super::session::Session as Settings;
+use crate::apply::journal::Journal;
+use crate::apply::session::{Place, Session};
+use crate::apply::{ApplyError, BATCH_TAKEN_BACK, BATCH_UNKNOWN, NOTHING_YET, committed, tables};
+use crate::choose::Direction;
+
+/// How changes are applied.
+#[derive(Debug)]
+pub struct ApplyOptions<'o> {
+    /// The server.
+    pub connect: &'o ConnectOptions,
+    /// Rows in a transaction.
+    pub batch: u64,
+    /// Whether a row that somebody changed since is overwritten.
+    pub overwrite: bool,
+    /// Whether anything is changed at all.
+    pub execute: bool,
+    /// Where to note how far it came: a file open for reading and writing.
+    pub journal: Option<File>,
+}
+
+/// What was applied, or would be.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// What of the logs was chosen.
+    pub summary: Summary,
+    /// By table.
+    pub tables: BTreeMap<String, TableSummary>,
+    /// Rows that earlier runs with this journal have done.
+    pub done_before: u64,
+    /// Transactions.
+    pub batches: u64,
+    /// GTIDs of the transactions, as far as the server gave some and its log may be read.
+    pub gtids: Vec<String>,
+    /// Where its transactions are in the server's binary log: log, offset, session.
+    pub place: Option<(String, u64, u32)>,
+}
+
+/// The rows of a table.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct TableSummary {
+    /// Rows inserted.
+    pub inserted: u64,
+    /// Rows updated.
+    pub updated: u64,
+    /// Rows deleted.
+    pub deleted: u64,
+    /// Rows overwritten that somebody had changed; counted above as well.
+    pub overwritten: u64,
+    /// Rows that somebody had changed, and that are left.
+    pub conflicts: u64,
+}
+
+/// The server refuses a row: another one has its key, a foreign key does.
+const CONFLICTS: [u16; 5] = [1062, 1451, 1452, 1216, 1217];
+/// How long the session of a killed run may take to end.
+const THREAD_TIMEOUT: Duration = Duration::from_secs(60);
+const THREAD_PERIOD: Duration = Duration::from_millis(100);
+/// The most characters of a column in a message.
+const VALUE_LENGTH_MAX: usize = 64;
+
+pub(super) fn apply(
+    collected: &Collected,
+    direction: Direction,
+    across_ddl: bool,
+    options: ApplyOptions<'_>,
+    report: &mut dyn Write,
+) -> Result<Applied, ApplyError> {
+    let mut session = Session::open(options.connect)?;
+    let tables: Vec<_> = collected.tables.iter().map(|table| (&*table.database, &*table.table)).collect();
+    tables::check(&mut session, &tables)?;
+    let settings = Settings::default();
+    for statement in settings.begin() {
+        session
+            .run(statement.as_bytes())
+            .map_err(|error| ApplyError::server("setting up", error, NOTHING_YET))?;
+    }
+    let journal = match options.journal {
+        Some(file) => Some(journal(file, collected, options.batch, &mut session, options.connect)?),
+        None => None,
+    };
+    let place = session.place();
+    let mut sink = ApplySink {
+        session,
+        settings,
+        batch: options.batch,
+        overwrite: options.overwrite,
+        execute: options.execute,
+        done: journal.as_ref().map_or(0, |journal| journal.done),
+        journal,
+        seen: 0,
+        in_batch: None,
+        report: Report::new(report),
+        applied: Applied::default(),
+    };
+    let summary = replay(collected, direction, across_ddl, &mut sink)?;
+    sink.finish()?;
+    let ApplySink { mut applied, done, session, .. } = sink;
+    drop(session);
+    applied.summary = summary;
+    applied.done_before = done;
+    if let Some(place) = place.filter(|_| options.execute && applied.batches > 0) {
+        // An account that may write need not have the right to read the log.
+        let gtids = committed(options.connect, &place).unwrap_or_default();
+        applied.gtids = gtids.into_iter().flatten().collect();
+        applied.place = Some((place.log, place.position, place.thread));
+    }
+    Ok(applied)
+}
+
+/// Opens the journal and finds out what became of a batch that a killed run had begun to commit.
+fn journal(
+    file: File,
+    collected: &Collected,
+    batch: u64,
+    session: &mut Session,
+    connect: &ConnectOptions,
+) -> Result<Journal, ApplyError> {
+    let server = session.server_uuid().unwrap_or_default();
+    if session.place().is_none() {
+        return Err(ApplyError::Journal(
+            "needs the server's binary log, and the right REPLICATION CLIENT to ask where it ends".to_owned(),
+        ));
+    }
+    let mut journal = Journal::open(file, checksum(collected, batch)?, &server)?;
+    if let Some((rows, place)) = journal.open.clone() {
+        let begin = Instant::now();
+        let asking = |error| ApplyError::server("asking for sessions", error, NOTHING_YET);
+        while session.has_thread(place.thread).map_err(asking)? {
+            if begin.elapsed() > THREAD_TIMEOUT {
+                return Err(ApplyError::Journal(format!(
+                    "the killed run's session {} is still there",
+                    place.thread
+                )));
+            }
+            thread::sleep(THREAD_PERIOD);
+        }
+        if is_committed(connect, &place)? { journal.done(rows)? } else { journal.undone()? }
+    }
+    Ok(journal)
+}
+
+/// The session committed batches before the place, none after this one.
+fn is_committed(connect: &ConnectOptions, place: &Place) -> Result<bool, ApplyError> {
+    committed(connect, place).map(|found| !found.is_empty())
+}
+
+/// What tells changes and batches apart.
+fn checksum(collected: &Collected, batch: u64) -> io::Result<u32> {
+    let mut crc = Crc32::new();
+    crc.update(&batch.to_le_bytes());
+    let mut reader = collected.kept.reader(0..collected.kept.size());
+    let mut buffer = vec![0; 256 << 10];
+    loop {
+        match reader.read(&mut buffer)? {
+            0 => return Ok(crc.finish()),
+            count => crc.update(buffer.get(..count).unwrap_or_default()),
+        }
+    }
+}
+
+struct ApplySink<'o> {
+    session: Session,
+    settings: Settings,
+    batch: u64,
+    overwrite: bool,
+    execute: bool,
+    journal: Option<Journal>,
+    /// Rows that earlier runs have done, and those that have passed.
+    done: u64,
+    seen: u64,
+    /// Rows of the open batch.
+    in_batch: Option<u64>,
+    report: Report<'o>,
+    applied: Applied,
+}
+
+/// What became of a row.
+enum Came {
+    Done,
+    Overwritten,
+    /// Why not.
+    Conflict(String),
+}
+
+impl Sink for ApplySink<'_> {
+    type Error = ApplyError;
+
+    fn begin(&mut self, description: &str, _time: u64, skipped: Option<&Skip>) -> Result<(), ApplyError> {
+        Ok(self.report.begin(description, skipped)?)
+    }
+
+    fn row(&mut self, row: KeptRow<'_>) -> Result<(), ApplyError> {
+        self.seen += 1;
+        if self.seen <= self.done {
+            return Ok(());
+        }
+        let change = Change::read(row.content).ok_or_else(broken)?;
+        if self.in_batch.is_none() {
+            self.run(b"BEGIN", "beginning a batch")?;
+        }
+        for statement in self.settings.change_for(row.flags) {
+            self.run(statement.as_bytes(), "setting up a row")?;
+        }
+        let came = self.change(&change)?;
+        self.count(&change, &came);
+        if let Came::Conflict(why) = came {
+            self.report.line(&format!("conflict: {}: {why}", change.name))?;
+        }
+        let count = self.in_batch.unwrap_or(0) + 1;
+        self.in_batch = Some(count);
+        if self.execute && count >= self.batch { self.commit() } else { Ok(()) }
+    }
+
+    fn left(&mut self, row: KeptRow<'_>, why: &str) -> Result<(), ApplyError> {
+        let change = Change::read(row.content).ok_or_else(broken)?;
+        Ok(self.report.line(&format!("{why}{}", change.name))?)
+    }
+
+    fn was(&mut self, _text: &str) -> Result<(), ApplyError> {
+        Ok(())
+    }
+
+    fn note(&mut self, text: &str) -> Result<(), ApplyError> {
+        Ok(self.report.line(text)?)
+    }
+
+    fn end(&mut self) -> Result<(), ApplyError> {
+        Ok(())
+    }
+}
+
+impl ApplySink<'_> {
+    fn run(&mut self, statement: &[u8], doing: &str) -> Result<u64, ApplyError> {
+        self.session.run(statement).map_err(|error| ApplyError::server(doing, error, BATCH_TAKEN_BACK))
+    }
+
+    fn change(&mut self, change: &Change<'_>) -> Result<Came, ApplyError> {
+        let why = match self.attempt(change.statement, change)? {
+            None => return Ok(Came::Done),
+            Some(why) => why,
+        };
+        let Some(by_key) = change.by_key().filter(|_| self.overwrite) else {
+            let now = self.now(change)?;
+            return Ok(Came::Conflict(format!("{}{now}{why}", change.expected())));
+        };
+        self.run(b"SAVEPOINT binlogz", "before overwriting")?;
+        let mut came_of_it = None;
+        for statement in by_key {
+            came_of_it = self.attempt(&statement, change)?;
+        }
+        match came_of_it {
+            None => Ok(Came::Overwritten),
+            Some(why) => {
+                self.run(b"ROLLBACK TO SAVEPOINT binlogz", "after overwriting")?;
+                let now = self.now(change)?;
+                Ok(Came::Conflict(format!("{}{now}{why}", change.expected())))
+            }
+        }
+    }
+
+    /// Runs a row's statement; `Some`: it is a conflict.
+    fn attempt(&mut self, statement: &[u8], change: &Change<'_>) -> Result<Option<String>, ApplyError> {
+        match self.session.run(statement) {
+            Ok(0) => Ok(Some(String::new())),
+            Ok(_) => Ok(None),
+            Err(error) => match refusal(&error) {
+                Some(why) => Ok(Some(format!("; the server says: {why}"))),
+                None => Err(ApplyError::server(change.name.to_string(), error, BATCH_TAKEN_BACK)),
+            },
+        }
+    }
+
+    /// The row as it is now, for messages.
+    fn now(&mut self, change: &Change<'_>) -> Result<String, ApplyError> {
+        let Some(key) = change.key() else { return Ok("; there is no such row".to_owned()) };
+        let select = format!("SELECT * FROM {} WHERE {key}", change.quoted_table());
+        let rows = self.session.rows(&select);
+        let rows = rows.map_err(|error| ApplyError::server(&*change.name, error, BATCH_TAKEN_BACK))?;
+        let Some(row) = rows.into_iter().next() else {
+            return Ok("; there is no row of this key".to_owned());
+        };
+        let value = |value: Option<Vec<u8>>| match value {
+            None => "NULL".to_owned(),
+            Some(bytes) => {
+                let text: String = String::from_utf8_lossy(&bytes).chars().take(VALUE_LENGTH_MAX).collect();
+                format!("'{text}'")
+            }
+        };
+        let columns: Vec<_> = self
+            .session
+            .columns()
+            .into_iter()
+            .zip(row)
+            .map(|(name, column)| format!("{name} = {}", value(column)))
+            .collect();
+        Ok(format!("; now it is {}", shortened(&columns.join(", "))))
+    }
+
+    fn count(&mut self, change: &Change<'_>, came: &Came) {
+        let table = self.applied.tables.entry(change.table.to_string()).or_default();
+        table.overwritten += u64::from(matches!(came, Came::Overwritten));
+        let count = match (came, change.statement.first()) {
+            (Came::Conflict(_), _) => &mut table.conflicts,
+            (_, Some(b'I')) => &mut table.inserted,
+            (_, Some(b'U')) => &mut table.updated,
+            _ => &mut table.deleted,
+        };
+        *count += 1;
+    }
+
+    fn commit(&mut self) -> Result<(), ApplyError> {
+        if let Some(journal) = &mut self.journal {
+            let place = self.session.place().ok_or_else(|| {
+                ApplyError::Journal(format!("the server's binary log can't be asked for; {BATCH_TAKEN_BACK}"))
+            })?;
+            journal.commit(self.seen, &place)?;
+        }
+        let committed = self.session.run(b"COMMIT");
+        committed.map_err(|error| ApplyError::server("COMMIT", error, BATCH_UNKNOWN))?;
+        self.applied.batches += 1;
+        self.in_batch = None;
+        match &mut self.journal {
+            Some(journal) => journal.done(self.seen),
+            None => Ok(()),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), ApplyError> {
+        match self.in_batch {
+            None => Ok(()),
+            Some(_) if self.execute => self.commit(),
+            Some(_) => self.run(b"ROLLBACK", "rolling the dry run back").map(drop),
+        }
+    }
+}
+
+/// The server's message, if it is about this row and not about everything.
+fn refusal(error: &ServerError) -> Option<&str> {
+    let error = error.server_error()?;
+    CONFLICTS.contains(&error.code).then_some(&*error.message)
+}

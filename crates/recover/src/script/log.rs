@@ -1,0 +1,94 @@
+//! What was kept as a binary log. What is left is named in a report beside it.
+
+use std::io::{self, Write};
+
+use super::Summary;
+use super::collect::Collected;
+use super::kept::broken;
+use super::named::Named;
+use super::replay::{KeptRow, Sink, Skip, replay};
+use crate::choose::Direction;
+use crate::log::images::Images;
+use crate::log::writer::LogWriter;
+use crate::pass::RowFlags;
+
+pub(super) fn write(
+    collected: &Collected,
+    direction: Direction,
+    across_ddl: bool,
+    out: &mut dyn Write,
+    report: &mut dyn Write,
+) -> io::Result<Summary> {
+    let mut sink = LogSink { writer: LogWriter::new(out)?, collected, report: Report::new(report), time: 0 };
+    replay(collected, direction, across_ddl, &mut sink)
+}
+
+struct LogSink<'c> {
+    writer: LogWriter<'c>,
+    collected: &'c Collected,
+    report: Report<'c>,
+    time: u64,
+}
+
+impl Sink for LogSink<'_> {
+    type Error = io::Error;
+
+    fn begin(&mut self, description: &str, time: u64, skipped: Option<&Skip>) -> io::Result<()> {
+        self.time = time;
+        self.report.begin(description, skipped)
+    }
+
+    fn row(&mut self, row: KeptRow<'_>) -> io::Result<()> {
+        let map = self.collected.maps.get(row.map).ok_or_else(broken)?;
+        let named = Named::read(row.content).ok_or_else(broken)?;
+        let images = Images::read(named.content).ok_or_else(broken)?;
+        let checks_foreign_keys = !row.flags.has(RowFlags::NO_FOREIGN_KEYS);
+        self.writer.row((row.map, map), &images, checks_foreign_keys)
+    }
+
+    fn left(&mut self, row: KeptRow<'_>, why: &str) -> io::Result<()> {
+        let named = Named::read(row.content).ok_or_else(broken)?;
+        self.report.line(&format!("{why}{}", named.name))
+    }
+
+    fn note(&mut self, text: &str) -> io::Result<()> {
+        self.report.line(text)
+    }
+
+    fn was(&mut self, _text: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.writer.commit(self.time)
+    }
+}
+
+/// Lines about transactions; one of which there is nothing to say is not named.
+pub(super) struct Report<'o> {
+    out: &'o mut dyn Write,
+    description: Option<String>,
+    is_silent: bool,
+}
+
+impl<'o> Report<'o> {
+    pub(super) fn new(out: &'o mut dyn Write) -> Self {
+        Report { out, description: None, is_silent: false }
+    }
+
+    pub(super) fn begin(&mut self, description: &str, skipped: Option<&Skip>) -> io::Result<()> {
+        self.description = Some(description.to_owned());
+        self.is_silent = skipped.is_some_and(|skip| skip.needs_nothing);
+        skipped.map_or(Ok(()), |skip| self.line(&skip.why))
+    }
+
+    pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
+        if self.is_silent {
+            return Ok(());
+        }
+        if let Some(description) = self.description.take() {
+            writeln!(self.out, "{description}")?;
+        }
+        writeln!(self.out, "  {text}")
+    }
+}

@@ -1,0 +1,175 @@
+//! Goes through what was kept, the last first where changes are taken back, decides over each row, and tells a [`Sink`].
+
+use std::io;
+
+use super::Summary;
+use super::collect::{Collected, Skipped, shortened};
+use super::kept::{Kind, Reader, broken};
+use crate::choose::Direction;
+use crate::pass::{Ending, RowFlags};
+
+/// A row that is written.
+#[derive(Clone, Copy)]
+pub(super) struct KeptRow<'c> {
+    /// Which of the table maps it needs.
+    pub(super) map: usize,
+    pub(super) flags: RowFlags,
+    /// What the renderer wrote.
+    pub(super) content: &'c [u8],
+}
+
+/// Why nothing of a transaction is written.
+pub(super) struct Skip {
+    pub(super) why: String,
+    /// Whether its rows are as they should be without it.
+    pub(super) needs_nothing: bool,
+}
+
+/// Writes the rows somewhere, and what is left.
+pub(super) trait Sink {
+    type Error: From<io::Error>;
+
+    /// A transaction begins: its description, its time in microseconds since 1970, why nothing of it is written.
+    fn begin(&mut self, description: &str, time: u64, skipped: Option<&Skip>) -> Result<(), Self::Error>;
+
+    /// A row.
+    fn row(&mut self, row: KeptRow<'_>) -> Result<(), Self::Error>;
+
+    /// A row that is left, though it could be written. `why` is empty where the transaction says it.
+    fn left(&mut self, row: KeptRow<'_>, why: &str) -> Result<(), Self::Error>;
+
+    /// The original statement of the rows that follow.
+    fn was(&mut self, text: &str) -> Result<(), Self::Error>;
+
+    /// What can't be written.
+    fn note(&mut self, text: &str) -> Result<(), Self::Error>;
+
+    /// The transaction is over.
+    fn end(&mut self) -> Result<(), Self::Error>;
+}
+
+/// Replays all that was kept.
+pub(super) fn replay<S: Sink>(
+    collected: &Collected,
+    direction: Direction,
+    across_ddl: bool,
+    sink: &mut S,
+) -> Result<Summary, S::Error> {
+    let mut replay = Replay {
+        sink,
+        collected,
+        across_ddl,
+        verb: verb(direction),
+        summary: Summary::default(),
+        skipped: None,
+        is_open: false,
+        has_begun: false,
+    };
+    let mut reader = Reader::new(&collected.kept, direction == Direction::Undo);
+    while let Some((kind, content)) = reader.next()? {
+        replay.record(kind, content)?;
+    }
+    replay.end()?;
+    Ok(replay.summary)
+}
+
+/// What happens to rows, for messages.
+pub(super) fn verb(direction: Direction) -> &'static str {
+    if direction == Direction::Undo { "undone" } else { "redone" }
+}
+
+struct Replay<'c, S> {
+    sink: &'c mut S,
+    collected: &'c Collected,
+    across_ddl: bool,
+    verb: &'static str,
+    summary: Summary,
+    /// Why the current transaction is left out.
+    skipped: Option<Skipped>,
+    is_open: bool,
+    /// Whether the current transaction has a row.
+    has_begun: bool,
+}
+
+impl<S: Sink> Replay<'_, S> {
+    fn end(&mut self) -> Result<(), S::Error> {
+        self.has_begun = false;
+        if std::mem::take(&mut self.is_open) { self.sink.end() } else { Ok(()) }
+    }
+
+    fn record(&mut self, kind: Kind, content: &[u8]) -> Result<(), S::Error> {
+        let text = || String::from_utf8_lossy(content);
+        match kind {
+            Kind::Header => {
+                self.end()?;
+                let (number, rest) = content.split_first_chunk().ok_or_else(broken)?;
+                let (time, text) = rest.split_first_chunk().ok_or_else(broken)?;
+                self.skipped = self.collected.skipped.get(&u64::from_le_bytes(*number)).copied();
+                self.is_open = true;
+                let text = String::from_utf8_lossy(text);
+                let skipped = self.skipped.map(|skipped| Skip {
+                    why: format!("not {}: {}", self.verb, why(skipped)),
+                    needs_nothing: skipped == Skipped::XaRolledBack,
+                });
+                self.sink.begin(&text, u64::from_le_bytes(*time), skipped.as_ref())
+            }
+            Kind::Row => self.row(content),
+            Kind::Missing => {
+                self.count_left();
+                self.sink.note(&format!("not {}: {}", self.verb, shortened(&text())))
+            }
+            Kind::Statement => self.sink.was(&shortened(&text())),
+            Kind::Border => {
+                self.summary.statements_left += 1;
+                self.sink.note(&format!("not {}, a statement: {}", self.verb, text()))
+            }
+        }
+    }
+
+    /// What XA ROLLBACK took back needs nothing more.
+    fn count_left(&mut self) {
+        self.summary.rows_left += u64::from(self.skipped != Some(Skipped::XaRolledBack));
+    }
+
+    fn row(&mut self, content: &[u8]) -> Result<(), S::Error> {
+        let read = || {
+            let (table, rest) = content.split_first_chunk()?;
+            let (epoch, rest) = rest.split_first_chunk()?;
+            let (map, rest) = rest.split_first_chunk()?;
+            let (flags, content) = rest.split_first()?;
+            let table = self.collected.tables.get(u32::from_le_bytes(*table) as usize)?;
+            let map = u32::from_le_bytes(*map) as usize;
+            let border = table.borders.get(u32::from_le_bytes(*epoch) as usize);
+            Some((border, KeptRow { map, flags: RowFlags(*flags), content }))
+        };
+        let (border, row) = read().ok_or_else(broken)?;
+        if self.skipped.is_some() {
+            self.count_left();
+            return self.sink.left(row, "");
+        }
+        if let Some(border) = border.filter(|_| !self.across_ddl) {
+            self.count_left();
+            let verb = self.verb;
+            return self.sink.left(
+                row,
+                &format!("not {verb}, its table was changed after it ({border}); --across-ddl writes it: "),
+            );
+        }
+        self.summary.transactions += u64::from(!std::mem::replace(&mut self.has_begun, true));
+        self.summary.statements += 1;
+        self.sink.row(row)
+    }
+}
+
+fn why(skipped: Skipped) -> &'static str {
+    match skipped {
+        Skipped::Ended(Ending::RolledBack) => {
+            "it ended with ROLLBACK, and what it changed in tables without transactions can't be told from the rest"
+        }
+        Skipped::Ended(Ending::PartlyRolledBack) => "it has changes that ROLLBACK TO SAVEPOINT took back",
+        Skipped::Ended(Ending::Cut) => "the log ends within it, so it may not have been committed",
+        Skipped::Ended(Ending::Whole) => "it is whole",
+        Skipped::XaRolledBack => "XA ROLLBACK did that",
+        Skipped::XaPrepared => "it is prepared; neither XA COMMIT nor XA ROLLBACK is in the logs",
+    }
+}
