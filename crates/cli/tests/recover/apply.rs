@@ -1,7 +1,7 @@
 //! `undo --apply`: conflicts, kills, refusals, on real servers.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const TABLES: &str = "CREATE DATABASE shop; USE shop;
     CREATE TABLE events (what VARCHAR(20), count INT);";
 
 /// The arguments of an undo of `log` on the server.
-fn undo(server: &MysqlSandbox, more: &[&str], log: &PathBuf) -> Vec<String> {
+fn undo(server: &MysqlSandbox, more: &[&str], log: &Path) -> Vec<String> {
     let place = place_of(server);
     let mut args = ["undo", "--no-defaults", "--user=root", "--apply", &place].map(str::to_owned).to_vec();
     args.extend(more.iter().map(|&more| more.to_owned()));

@@ -24,7 +24,7 @@ pub enum ApplyError {
         /// What was tried.
         doing: String,
         /// What came of it.
-        source: ServerError,
+        source: Box<ServerError>,
         /// What that leaves.
         state: &'static str,
     },
@@ -48,6 +48,6 @@ pub(crate) const BATCH_UNKNOWN: &str = "whether its batch was committed is not k
 
 impl ApplyError {
     pub(crate) fn server(doing: impl Into<String>, source: ServerError, state: &'static str) -> Self {
-        ApplyError::Server { doing: doing.into(), source, state }
+        ApplyError::Server { doing: doing.into(), source: Box::new(source), state }
     }
 }
