@@ -116,8 +116,14 @@ pub(super) struct Filter {
 impl Filter {
     /// The filter of distinct hashes that takes at most `size_max` bytes; `None`: none of use does.
     pub(crate) fn new(hashes: &[u64], size_max: u64) -> Option<Filter> {
+        let bits_max = bits_within(hashes.len() as u64, size_max)?;
+        let with = |bits| Filter::with_bits(hashes, bits);
+        // These hashes may need a little more than others in the mean.
+        (BITS_MIN..=bits_max).rev().map(with).find(|filter| filter.packed.len() as u64 <= size_max)
+    }
+
+    fn with_bits(hashes: &[u64], bits: u8) -> Filter {
         let count = hashes.len() as u64;
-        let bits = bits_within(count, size_max)?;
         let mut values: Vec<u64> = hashes.iter().map(|&hash| scaled(hash, count, bits)).collect();
         values.sort_unstable();
         let mut out = BitWriter::default();
@@ -129,7 +135,7 @@ impl Filter {
             (0..bits).for_each(|bit| out.put(difference >> bit & 1 == 1));
             last = value;
         }
-        Some(Filter { bits, count, packed: out.bytes })
+        Filter { bits, count, packed: out.bytes }
     }
 
     /// Whether a filter of so many keys is of use within so many bytes.
@@ -185,7 +191,7 @@ impl Filter {
     }
 }
 
-/// As many bits as fit into `size_max` bytes.
+/// As many bits as should fit into `size_max` bytes.
 fn bits_within(count: u64, size_max: u64) -> Option<u8> {
     if count == 0 || count > KEYS_MAX {
         return None;

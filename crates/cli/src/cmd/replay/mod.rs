@@ -56,7 +56,7 @@ pub(crate) struct Recover {
     /// The archive (its folder, or s3://BUCKET/PREFIX), or binary logs of one server
     #[arg(long, required = true, num_args = 1.., value_name = "ARCHIVE|FILE")]
     from: Vec<PathBuf>,
-    /// The server: mysql://[USER@]HOST[:PORT], HOST[:PORT] or a socket's path [default: what the options name]
+    /// The server: `mysql://[USER@]HOST[:PORT]`, `HOST[:PORT]` or a socket's path [default: what the options name]
     #[arg(long, value_name = "SERVER", conflicts_with = "verify")]
     to: Option<String>,
     #[command(flatten)]
