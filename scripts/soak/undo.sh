@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Random changes of tables with all column types, undone and redone on a real server: SEEDS seeds (200), each to equal
-# checksums. SEED=N begins at N.
+# Random changes of tables with all column types, undone and redone on a real server as SQL, as a binary log and by --apply:
+# SEEDS seeds (200), each to equal checksums. SEED=N begins at N.
 #
 # usage: undo.sh [SEEDS]
 set -euo pipefail
