@@ -295,6 +295,7 @@ fn archive_of_one_large_transaction() {
 
 /// Blocks that take long to pack: without a limit for those under way there would be one for each thread.
 #[test]
+#[ignore = "minutes in a debug build: scripts/soak/archive.sh runs it optimised"]
 fn archive_of_one_large_transaction_of_text() {
     let folder = Folder::new();
     let mut random = Random::new(3);
