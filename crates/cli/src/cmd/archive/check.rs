@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use binlogz_archive::format::Manifest;
-use binlogz_archive::storage::{self, ReadRange, Storage};
+use binlogz_archive::storage::{self, ReadRange, Storage, Stored};
 use binlogz_archive::{Result as ArchiveResult, check};
 use binlogz_figures::grouped;
 use clap::Args;
@@ -106,7 +105,7 @@ impl Storage for Watched<'_> {
         self.storage.delete(name)
     }
 
-    fn stored(&self) -> ArchiveResult<Vec<(String, SystemTime)>> {
+    fn stored(&self) -> ArchiveResult<Vec<Stored>> {
         self.storage.stored()
     }
 
