@@ -73,15 +73,9 @@ impl Serve {
         memory::keep_small();
         let stop = self.stop.stop()?;
         let password = self.password()?;
-        let logs = closed_logs::find(&self.logs, &self.keyring)?;
         let folder = self.disk.folder()?;
-        let ended = match closed_logs::ended(logs, &stop, folder.path()) {
-            Ok(ended) => ended,
-            Err(error @ binlogz_relay::Error::Unmet(_)) => {
-                complain(&error.to_string());
-                return Ok(Exit::Negative);
-            }
-            Err(error) => return Err(closed_logs::line(error)),
+        let Some(ended) = closed_logs::open(&self.logs, &self.keyring, &stop, folder.path())? else {
+            return Ok(Exit::Negative);
         };
         let (first, last) = ended.logs().range();
         complain(&format!("{first} to {last}, up to {}", closed_logs::reach(&ended)));

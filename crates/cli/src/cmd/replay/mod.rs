@@ -155,15 +155,9 @@ impl Recover {
         let filters = self.filters.clauses()?;
         let mut target = Target::connect(server)?;
         target.lock()?;
-        let logs = closed_logs::find(&self.from, &self.keyring)?;
         let folder = self.disk.folder()?;
-        let ended = match closed_logs::ended(logs, &stop, folder.path()) {
-            Ok(ended) => ended,
-            Err(error @ binlogz_relay::Error::Unmet(_)) => {
-                complain(&error.to_string());
-                return Ok(Exit::Negative);
-            }
-            Err(error) => return Err(closed_logs::line(error)),
+        let Some(ended) = closed_logs::open(&self.from, &self.keyring, &stop, folder.path())? else {
+            return Ok(Exit::Negative);
         };
         let (first, last) = ended.logs().range();
         say(&format!("{}: {first} to {last}, up to {}", ended.logs().place(), closed_logs::reach(&ended)))?;
