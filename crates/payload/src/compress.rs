@@ -16,6 +16,7 @@ use binlogz_binlog::event::transaction_payload::PAYLOAD_SIZE_MAX;
 
 use crate::candidate::Candidate;
 use crate::compressor::Compressor;
+use crate::context::PieceContext;
 use crate::eligibility::Ineligible;
 use crate::error::Result;
 use crate::extract::{Events, Extracted, Extraction, TransactionExtractor};
@@ -23,7 +24,7 @@ use crate::level::CompressionLevel;
 use crate::library::Library;
 use crate::payload_event::PayloadEvent;
 use crate::recipe::Recipe;
-use crate::rewritten::{PieceContext, Rewritten};
+use crate::rewritten::Rewritten;
 use crate::spool::Spool;
 
 /// How to compress.

@@ -18,12 +18,13 @@ use binlogz_binlog::{
 
 use crate::candidate::{HeldGtid, OpenGtid, inner_positions};
 use crate::compress::CompressOptions;
+use crate::context::PieceContext;
 use crate::error::{Error, Result};
 use crate::expander::Expander;
 use crate::feed::{STAGE_SIZE, push_all};
 use crate::payload_stream::PayloadStream;
 use crate::reproduction::Reproduction;
-use crate::rewritten::{PieceContext, Rewritten};
+use crate::rewritten::Rewritten;
 use crate::spool::Spool;
 
 /// Expands payloads, one piece of a log after the other, with one context.

@@ -14,11 +14,11 @@ use binlogz_binlog::transaction::TransactionContent;
 use binlogz_binlog::{EventHeader, EventParser, Framing, Verified};
 
 use crate::candidate::{Candidate, HeldGtid};
+use crate::context::{LogContext, PieceContext, PositionRule};
 use crate::eligibility::Ineligible;
 use crate::error::Result;
 use crate::feed::{STAGE_SIZE, feed, push_all};
 use crate::payload_event::{Inner, compressed_size};
-use crate::rewritten::{LogContext, PieceContext, PositionRule};
 use crate::scan::{Scanner, Transactions};
 
 const MICROSECONDS: u64 = 1_000_000;

@@ -6,9 +6,9 @@ use std::io::Read;
 use binlogz_binlog::{EventHeader, EventParser, EventVisitor, Verified};
 
 use crate::candidate::Candidate;
+use crate::context::LogContext;
 use crate::error::{Error, Result};
 use crate::payload_event::Inner;
-use crate::rewritten::LogContext;
 
 /// Bytes read, or passed on, at once.
 pub(crate) const STAGE_SIZE: usize = 128 << 10;

@@ -41,6 +41,7 @@
 mod candidate;
 pub mod compress;
 pub mod compressor;
+pub mod context;
 pub mod eligibility;
 pub mod error;
 pub mod expand;
@@ -66,6 +67,7 @@ pub mod verify;
 
 pub use compress::{CompressOptions, TransactionCompressor};
 pub use compressor::Compressor;
+pub use context::{LogContext, PieceContext, PositionRule};
 pub use eligibility::{Ineligible, Tally};
 pub use error::{Error, Result};
 pub use expand::TransactionExpander;
@@ -77,6 +79,6 @@ pub use payload_stream::{PayloadSizes, PayloadStream, check_inside};
 pub use position_writer::{PieceBytes, PositionWriter};
 pub use provenance::{Provenance, provenance};
 pub use recipe::Recipe;
-pub use rewritten::{LogContext, PieceContext, Rewritten};
+pub use rewritten::{Rewritten, RewrittenSpan};
 pub use server::ServerGeneration;
 pub use spool::{Spool, SpoolMemory};

@@ -14,8 +14,9 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{EventHeader, EventType, Framing, HeaderFlags, Verified};
 
 use crate::candidate::{Candidate, HeldGtid};
+use crate::context::{LogContext, PositionRule};
 use crate::error::Result;
-use crate::rewritten::{LogContext, PayloadMark, PositionRule, Rewritten};
+use crate::rewritten::{PayloadMark, Rewritten};
 use crate::spool::Spool;
 
 /// Events as they are inside a payload: no checksum, position 0.

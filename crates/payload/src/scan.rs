@@ -6,8 +6,8 @@ use binlogz_binlog::transaction::{Boundary, TransactionBoundaryParser, Transacti
 use binlogz_binlog::{EventHeader, EventVisitor, Verified};
 
 use crate::candidate::{BodyPrefix, Candidate, OpenGtid};
+use crate::context::LogContext;
 use crate::error::{Error, Result};
-use crate::rewritten::LogContext;
 
 /// Handles what a [`Scanner`] finds.
 pub(crate) trait Transactions {

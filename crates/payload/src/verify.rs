@@ -15,11 +15,11 @@ use binlogz_binlog::{
 };
 
 use crate::candidate::{BodyPrefix, HeldGtid, OpenGtid};
+use crate::context::LogContext;
 use crate::error::{Error, Result};
 use crate::expander::Expander;
 use crate::feed::{STAGE_SIZE, push_all};
 use crate::payload_stream::PayloadStream;
-use crate::rewritten::LogContext;
 
 /// Bodies above this size are not held, and so not decoded: law 5.
 const DECODED_SIZE_MAX: usize = 8 << 20;
