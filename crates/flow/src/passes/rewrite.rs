@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::{Framing, VerifiedFrame};
-use binlogz_payload::format_description::{Announcement, announce_payloads, withdraw_payloads};
+use binlogz_payload::rewritten::format_description::{Announcement, announce_payloads, withdraw_payloads};
 use binlogz_payload::{
     CompressOptions, PieceBytes, PieceContext, PositionWriter, Rewritten, Spool, Tally,
     TransactionCompressor, TransactionExpander,

@@ -16,9 +16,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, Scope};
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_payload::rewritten::RewrittenSpan;
 use binlogz_payload::{
-    CompressOptions, CompressionLevel, LogContext, PieceBytes, PieceContext, PositionWriter, Rewritten,
+    CompressOptions, CompressionLevel, LogContext, PieceBytes, PieceContext, PositionWriter, Rewritten, RewrittenSpan,
     ServerGeneration, Spool, SpoolMemory, TransactionCompressor,
 };
 use binlogz_store::StoreWriter;

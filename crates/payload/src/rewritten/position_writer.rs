@@ -19,9 +19,9 @@ use binlogz_binlog::{
     Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor, MAGIC, StoredChecksum,
 };
 
-use crate::context::{LogContext, PositionRule};
 use crate::error::{Error, Result};
-use crate::rewritten::{Rewritten, RewrittenSpan};
+use crate::rewritten::piece::{Rewritten, RewrittenSpan};
+use crate::transaction::context::{LogContext, PositionRule};
 
 /// Bytes read at a time if they are not in memory.
 const COPY_SIZE: usize = 256 << 10;

@@ -37,7 +37,7 @@ pub struct PieceContext {
     /// How to read its events.
     pub context: LogContext,
     /// Whether the log's format description, as it will be written, lets payload events follow: see
-    /// [`crate::format_description`].
+    /// [`crate::rewritten::format_description`].
     pub announced: bool,
 }
 

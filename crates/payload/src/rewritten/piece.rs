@@ -1,6 +1,6 @@
 //! The new form of a piece of a log after compressing or expanding, before its place in the output is known.
 //!
-//! Workers make these in any order; [`crate::position_writer`] writes them one after the other and fills in
+//! Workers make these in any order; [`super::position_writer`] writes them one after the other and fills in
 //! what depends on the place: `end_log_pos` and the checksum over it.
 
 use std::ops::Range;
@@ -8,10 +8,10 @@ use std::ops::Range;
 use binlogz_binlog::Verified;
 use binlogz_binlog::gtid::Gtid;
 
-use crate::context::{LogContext, PositionRule};
-use crate::eligibility::Tally;
 use crate::error::Result;
-use crate::spool::Spool;
+use crate::rewritten::spool::Spool;
+use crate::transaction::context::{LogContext, PositionRule};
+use crate::transaction::eligibility::Tally;
 
 /// Whole events, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
