@@ -122,11 +122,7 @@ fn is_archive(path: &Path) -> bool {
 }
 
 /// The logs up to where they end, the last one of them in a folder.
-fn ended(
-    logs: ClosedLogs,
-    stop: &StopAt,
-    folder: &Path,
-) -> Result<EndedLogs, binlogz_relay::Error> {
+fn ended(logs: ClosedLogs, stop: &StopAt, folder: &Path) -> Result<EndedLogs, binlogz_relay::Error> {
     if let Some(why) = logs.left_out() {
         warn(&format!("{}: {why}", logs.place()));
     }
