@@ -148,7 +148,7 @@ impl Extraction for Compression<'_> {
                 (compressor.finish(spool)?, verified)
             }
         };
-        // What we hold is far below that.
+        // A transaction that we hold is far below that.
         if payload_size > PAYLOAD_SIZE_MAX {
             return self.out.leave(candidate, Ineligible::TooLarge);
         }

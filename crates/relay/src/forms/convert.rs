@@ -178,7 +178,7 @@ impl Converter {
                 }
             }
             Change::None | Change::Name => {
-                // What isn't held is verified by the position writer when it reads it.
+                // The position writer verifies bytes that aren't held, when it reads them.
                 if held {
                     verify(&self.buffer, stored.head.framing(), group.begin)?;
                 }

@@ -356,7 +356,7 @@ fn run(seed: u64, met: &mut Met) {
     met.cuts -= source.files.len() as u64;
 }
 
-/// What was purged is there again.
+/// Brings all purged files back.
 pub(super) fn put_all_back(relay: &Relay, kept: &Lineage, known: &mut Known) {
     while kept.store.logs().unwrap().first().unwrap().number > FileNumber(1) {
         Others { relay, kept, known }.put_back().unwrap();

@@ -325,7 +325,7 @@ fn check(target: &Target, facts: &Facts, ended: &EndedLogs) -> Result<GtidSet> {
     Ok(lacks)
 }
 
-/// Detaches the server when a signal ends the process. Whoever holds the lock has done so already.
+/// Detaches the server when a signal ends the process. The thread that holds the lock has done so already.
 fn undo_at_a_signal(target: &Target, before: Before) -> Arc<Mutex<()>> {
     let ending = Arc::new(Mutex::new(()));
     let (options, name, its) = (target.options.clone(), target.name.clone(), Arc::clone(&ending));

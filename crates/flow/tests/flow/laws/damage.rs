@@ -94,7 +94,7 @@ fn no_damaged_byte_is_given_a_valid_checksum() {
                 let whole = run_within(places(&log), how, batch).unwrap();
                 let (mut noticed, mut missed) = (0, 0);
                 for at in 0..log.len() {
-                    // What is held is read once; of what is not every fifth byte will do.
+                    // Held batches are read once; of the others every fifth byte will do.
                     let goods = if batch.max > 64 || at % 5 > 0 { 0..1 } else { 0..4 };
                     for good in goods {
                         let readings = AtomicU32::new(0);

@@ -33,7 +33,7 @@ const FLOAT_WIDTH: usize = 20;
 ///
 /// # Errors
 ///
-/// Bytes that the column's type can't have. What was appended before them stays.
+/// Bytes that the column's type can't have. Text that was appended before them stays.
 #[inline]
 pub(crate) fn push_value(out: &mut Vec<u8>, cell: &Cell<'_>, scratch: &mut Vec<u8>) -> Result<()> {
     match cell.content {
