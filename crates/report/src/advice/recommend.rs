@@ -2,7 +2,7 @@
 //! are in `recommendation.rs`.
 
 use binlogz_figures::counted;
-use binlogz_payload::{CompressionLevel, Ineligible, Library};
+use binlogz_payload::{Ineligible, Library};
 
 use super::Advice;
 use super::decide::{Decision, Point, decide};
@@ -290,7 +290,7 @@ fn time(milliseconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use binlogz_payload::ServerGeneration;
+    use binlogz_payload::{CompressionLevel, ServerGeneration};
 
     use super::super::Sampled;
     use super::super::figures::ClassLevel;

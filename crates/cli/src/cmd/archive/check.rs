@@ -44,10 +44,15 @@ impl Check {
         let out = &mut io::stdout();
         let mut told = json::Checked::default();
         for part in &parts {
-            let size = part.objects_size();
+            let objects = part.objects();
+            let size = part.size_of(&objects);
             let progress = Arc::new(Progress::new(&part.place.display(), Some(size)));
-            let storage =
-                Watched { storage: &part.storage, progress: Arc::clone(&progress), read: Arc::default() };
+            let storage = Watched {
+                storage: &part.storage,
+                objects: &objects,
+                progress: Arc::clone(&progress),
+                read: Arc::default(),
+            };
             let problems = check::check(&storage, &part.manifest, workers(None));
             drop((storage, progress));
             let problems = problems.map_err(failure(&part.place))?;
@@ -84,6 +89,8 @@ impl Check {
 /// A storage that shows how much is read from it. Bytes that are read several times, as for several logs, count once.
 struct Watched<'s> {
     storage: &'s dyn Storage,
+    /// The objects whose bytes count: the manifest's copy does not.
+    objects: &'s HashSet<&'s str>,
     progress: Arc<Progress>,
     read: Arc<Mutex<ReadRanges>>,
 }
@@ -121,6 +128,9 @@ impl Storage for Watched<'_> {
 
     fn get(&self, name: &str) -> ArchiveResult<Box<dyn ReadRange>> {
         let object = self.storage.get(name)?;
+        if !self.objects.contains(name) {
+            return Ok(object);
+        }
         let (progress, read) = (Arc::clone(&self.progress), Arc::clone(&self.read));
         Ok(Box::new(WatchedObject { object, name: name.to_owned(), progress, read }))
     }
@@ -176,10 +186,14 @@ struct Part {
 }
 
 impl Part {
-    /// The size of all objects that hold its logs. One that isn't there has no bytes to read.
-    fn objects_size(&self) -> u64 {
-        let objects: HashSet<&String> = self.manifest.files.iter().flat_map(|file| &file.objects).collect();
-        let size = |name: &&String| self.storage.get(name).and_then(|object| object.size()).unwrap_or(0);
+    /// The objects that hold its logs.
+    fn objects(&self) -> HashSet<&str> {
+        self.manifest.files.iter().flat_map(|file| &file.objects).map(String::as_str).collect()
+    }
+
+    /// Their size. One that isn't there has no bytes to read.
+    fn size_of(&self, objects: &HashSet<&str>) -> u64 {
+        let size = |name: &&str| self.storage.get(name).and_then(|object| object.size()).unwrap_or(0);
         objects.iter().map(size).sum()
     }
 }

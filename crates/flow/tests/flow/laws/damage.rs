@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use binlogz_binlog::event::PostHeaderLengths;
 use binlogz_binlog::{ChecksumAlgorithm, Framing, MAGIC};
 use binlogz_flow::{BatchSize, Error, Input, Memory, ReadAt, Rewrite, Rewriter};
-use binlogz_payload::{CompressOptions, LogContext, PositionWriter, Rewritten, RewrittenSpan, Spool, SpoolMemory};
+use binlogz_payload::{
+    CompressOptions, LogContext, PositionWriter, Rewritten, RewrittenSpan, Spool, SpoolMemory,
+};
 use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
 
 use super::support::{compression, events, options, places, rewritten, run};

@@ -10,7 +10,7 @@
 //! ```
 
 use binlogz_binlog::Result;
-use binlogz_binlog::row::json::{JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument, JsonValue};
+use binlogz_binlog::row::json::{JsonDiff, JsonDiffs, JsonDocument, JsonValue};
 
 use crate::mysqlbinlog::write::number::push_unsigned;
 use crate::mysqlbinlog::write::quote::push_quoted;
@@ -31,7 +31,7 @@ pub(crate) fn push_json_diffs(
         if index > 0 {
             out.extend_from_slice(NEW_LINE);
         }
-        out.extend_from_slice(call.first().map_or("", function).as_bytes());
+        out.extend_from_slice(call.first().map_or("", JsonDiff::function).as_bytes());
         out.push(b'(');
     }
     out.push(b'@');

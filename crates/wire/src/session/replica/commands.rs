@@ -64,7 +64,7 @@ impl Request {
 
 impl ReplicaSession {
     /// The next command. One that is too long is answered with an error, then we wait for the one after it.
-    fn command(&mut self, input: &mut &[u8]) -> Result<ReplicaStep> {
+    pub(super) fn command(&mut self, input: &mut &[u8]) -> Result<ReplicaStep> {
         loop {
             let message = self.messages.next_within(&mut self.packets, input, self.command_size_max);
             let request = match message.during(TAKING)? {
