@@ -24,6 +24,9 @@ pub(super) struct Run {
     config: Option<PathBuf>,
     #[command(flatten)]
     quick: Quick,
+    // Beside the others: clap leaves a group empty that another one is flattened into.
+    #[command(flatten)]
+    listen_tls: ListenerTlsArgs,
 }
 
 /// What a quick start needs.
@@ -39,8 +42,6 @@ struct Quick {
     /// Where replicas connect; by default 127.0.0.1:3307.
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    #[command(flatten)]
-    tls: ListenerTlsArgs,
     /// Where status and metrics are served over HTTP; by default nowhere.
     #[arg(long, value_name = "ADDRESS:PORT")]
     http: Option<SocketAddr>,
@@ -99,7 +100,7 @@ impl Run {
         memory::keep_small();
         let config = match &self.config {
             Some(path) => Config::read(path)?,
-            None => self.quick.config(),
+            None => self.quick.config(self.listen_tls),
         };
         let format = config.log.format;
         let tell = move |level, line: &str| log::tell(format, level, line);
@@ -121,7 +122,7 @@ impl Run {
 
 impl Quick {
     /// The same as a configuration.
-    fn config(self) -> Config {
+    fn config(self, listen_tls: ListenerTlsArgs) -> Config {
         let listen = Listen::default();
         Config {
             archive: None,
@@ -150,9 +151,9 @@ impl Quick {
                 form: self.form.unwrap_or_default(),
                 semi_sync: self.listen_semi_sync,
                 forward_sql: self.forward_sql,
-                tls: !self.tls.no_listen_tls,
-                ssl_cert: self.tls.listen_ssl_cert,
-                ssl_key: self.tls.listen_ssl_key,
+                tls: !listen_tls.no_listen_tls,
+                ssl_cert: listen_tls.listen_ssl_cert,
+                ssl_key: listen_tls.listen_ssl_key,
                 ..listen
             },
             http: self.http.map(|address| Http { address, hosts: Vec::new() }),

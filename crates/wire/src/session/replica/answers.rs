@@ -37,7 +37,7 @@ impl ReplicaSession {
         self.out.message(|out| packet.encode(out));
     }
 
-    /// Answers [`Request::Statistics`] with a single line.
+    /// Answers [`Request::Statistics`](super::Request::Statistics) with a single line.
     pub fn line(&mut self, text: &str) {
         self.out.message(|out| out.put(text.as_bytes()));
     }
