@@ -16,7 +16,7 @@ pub(super) struct LookedFor {
 
 impl LookedFor {
     pub(super) fn new(options: &Options) -> Self {
-        // What else depends on events that are not shown: counted ones, positions, transactions that are to be there.
+        // These depend on events that are not shown: counts, positions, transactions that are to be there.
         let is_alone = options.offset == 0
             && options.start_position == POSITION_MIN
             && options.stop_position.is_none_or(|stop| stop == u64::MAX)
