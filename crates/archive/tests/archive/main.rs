@@ -6,6 +6,7 @@ mod damage;
 mod damaged_log;
 mod faults;
 mod mariadb;
+mod part;
 mod restore;
 #[cfg(feature = "s3")]
 mod s3;
