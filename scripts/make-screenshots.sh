@@ -20,9 +20,9 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/pages"
 export BINLOGZ_PAGES=$work/pages BINLOGZ_REQUIRE_SERVERS=1
 
-cargo test --quiet -p binlogz-relay --lib page::tests
-cargo test --quiet -p binlogz --test commands advise_page
-[ "$out" = --docs ] || cargo test --quiet -p binlogz --test bench every_preset_runs
+scripts/run-tests.sh --quiet -p binlogz-relay --lib page::tests
+scripts/run-tests.sh --quiet -p binlogz --test commands advise_page
+[ "$out" = --docs ] || scripts/run-tests.sh --quiet -p binlogz --test bench every_preset_runs
 
 # shoot PAGE WIDTH HEIGHT SCHEME FILE [SCALE]
 shoot() {

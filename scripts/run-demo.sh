@@ -5,7 +5,7 @@
 #
 # FILEs may be everything that lies beside the logs: what is no binary log is named and skipped.
 # BINLOGZ names a program to try instead of a quick build.
-# What was compressed must expand to the very bytes that the file itself expands to (a file without compressed
+# A compressed file must expand to the very bytes that the file itself expands to (a file without compressed
 # transactions: its own); what a server compressed at level 3 must, expanded and compressed again, be its bytes.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)

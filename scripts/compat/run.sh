@@ -19,4 +19,4 @@ if [ -z "${BINLOGZ_COMPAT_CLIENTS:-}" ]; then
     export BINLOGZ_COMPAT_PAGE=${PAGE:-$PWD/docs/reference/compatibility.md}
     mkdir -p "$(dirname "$BINLOGZ_COMPAT_PAGE")"
 fi
-cargo test --package binlogz --test compat -- --ignored --nocapture
+scripts/run-tests.sh --package binlogz --test compat -- --ignored --nocapture

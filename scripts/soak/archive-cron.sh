@@ -7,4 +7,4 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 BINLOGZ_CRON_SECONDS=${1:-300} \
-    cargo test --quiet --release --package binlogz --test archive -- --nocapture growing::a_cron
+    scripts/run-tests.sh --quiet --release --package binlogz --test archive -- --nocapture growing::a_cron

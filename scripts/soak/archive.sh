@@ -7,6 +7,6 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 ARCHIVE_MUTATIONS=${1:-10000} ARCHIVE_LOG_SIZE_MAX=2000000000 \
-    cargo test --quiet --release --package binlogz-archive --test archive -- --nocapture restore::
+    scripts/run-tests.sh --quiet --release --package binlogz-archive --test archive -- --nocapture restore::
 
-cargo test --quiet --release --package binlogz --test memory -- --ignored
+scripts/run-tests.sh --quiet --release --package binlogz --test memory -- --ignored

@@ -8,5 +8,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-cargo test --quiet --release --package binlogz-testkit --test testkit faults::
-BINLOGZ_CHAOS=${1:-300} cargo test --quiet --release --package binlogz --test relay_chaos -- --nocapture
+scripts/run-tests.sh --quiet --release --package binlogz-testkit --test testkit faults::
+BINLOGZ_CHAOS=${1:-300} scripts/run-tests.sh --quiet --release --package binlogz --test relay_chaos -- --nocapture

@@ -6,6 +6,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-BINLOGZ_SCALE=1 cargo test --quiet --release --package binlogz-engine --test engine -- --nocapture a_servers_transactions
+BINLOGZ_SCALE=1 scripts/run-tests.sh --quiet --release --package binlogz-engine --test engine -- --nocapture a_servers_transactions
 BINLOGZ_KILLS=${1:-50} BINLOGZ_KILL_MILLIS=${BINLOGZ_KILL_MILLIS:-8000} \
-	cargo test --quiet --release --package binlogz-engine --test engine -- --nocapture kill::
+	scripts/run-tests.sh --quiet --release --package binlogz-engine --test engine -- --nocapture kill::

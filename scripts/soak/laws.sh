@@ -4,4 +4,6 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 export BINLOGZ_SOAK=1 MUTATIONS=${MUTATIONS:-100000}
-cargo test --release --package binlogz-flow --test flow -- --nocapture laws::mutations laws::cuts
+for law in mutations cuts; do
+    scripts/run-tests.sh --release --package binlogz-flow --test flow -- --nocapture "laws::$law"
+done

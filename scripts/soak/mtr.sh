@@ -335,7 +335,7 @@ check() {
 
     code=0
     "$binlogz" verify "$log" >"$mine/verify" 2>&1 || code=$?
-    # What mysqlbinlog --raw --rewrite-db writes keeps the positions of the log that it read.
+    # Logs that mysqlbinlog --raw --rewrite-db writes keep the positions of the log that it read.
     if [ "$code" = 1 ] && ! grep -qvE 'end log pos is|transaction length is|more problems|^Verified$|^  ' "$mine/verify"; then
         echo rewritten >>"$work/counts"
     elif [ "$code" != 0 ] && [ -n "$readable" ]; then
@@ -347,7 +347,7 @@ check() {
         return 0
     fi
 
-    # What was compressed by the server comes back expanded.
+    # Transactions that the server compressed come back expanded.
     for name in small expanded back; do
         case $name in
             small) dumped=(compress "$log") ;;

@@ -5,9 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 scripts/get-tool.sh mysql-8.0 >/dev/null
-cargo test --quiet --package binlogz-testkit --test testkit -- --ignored old_servers
+scripts/run-tests.sh --quiet --package binlogz-testkit --test testkit -- --ignored old_servers
 for tool in mysql mysql-5.6 mariadb mariadb-11.4 sysbench; do scripts/get-tool.sh $tool >/dev/null; done
-OLD_REPLICAS_EVENTS=5000 OLD_REPLICAS_ROWS=20000 cargo test --quiet --package binlogz --test relay -- --nocapture older_replicas
-cargo test --quiet --package binlogz --test relay -- --ignored old_sources
-cargo test --quiet --package binlogz-report --test report -- --ignored stats
-cargo test --quiet --package binlogz --test archive -- --ignored --nocapture codecs
+OLD_REPLICAS_EVENTS=5000 OLD_REPLICAS_ROWS=20000 scripts/run-tests.sh --quiet --package binlogz --test relay -- --nocapture older_replicas
+scripts/run-tests.sh --quiet --package binlogz --test relay -- --ignored old_sources
+scripts/run-tests.sh --quiet --package binlogz-report --test report -- --ignored stats
+scripts/run-tests.sh --quiet --package binlogz --test archive -- --ignored --nocapture codecs

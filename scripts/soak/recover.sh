@@ -8,5 +8,5 @@ cd "$(dirname "$0")/../.."
 
 seed=${SEED:-$RANDOM}
 for ((round = 0; round < ${1:-5}; round++)); do
-    SEED=$((seed + round)) cargo test --quiet --package binlogz --test relay recovery::what_is_killed -- --nocapture
+    SEED=$((seed + round)) scripts/run-tests.sh --quiet --package binlogz --test relay recovery::what_is_killed -- --nocapture
 done

@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 export BINLOGZ_RELAY_KILLS=${1:-200} BINLOGZ_RELAY_CUTS=${2:-200} BINLOGZ_RELAY_CONNECTIONS=10000
 export BINLOGZ_RELAY_SCALE=${3:-0.1} BINLOGZ_CRASHES=${4:-1000}
 export BINLOGZ_RELAY_REPLICAS=200
-run() { cargo test --quiet --release --package "$@" -- --nocapture; }
+run() { scripts/run-tests.sh --quiet --release --package "$@" -- --nocapture; }
 
 run binlogz-relay --lib crashes
 BINLOGZ_FAULTS=1 run binlogz-relay --lib faults

@@ -94,6 +94,6 @@ echo "$logs logs: $compared dumps compared ($v1 of logs with row events of versi
     "$logs archives restored; $differ differ"
 [ "$logs" -gt 0 ] && [ "$differ" -eq 0 ]
 
-cargo test --quiet --package binlogz-binlog --test binlog -- --include-ignored std_data
-cargo test --quiet --package binlogz-encryption --test encryption -- --include-ignored std_data
-cargo test --quiet --package binlogz-report --test report -- --include-ignored rows::older_servers
+scripts/run-tests.sh --quiet --package binlogz-binlog --test binlog -- --include-ignored std_data
+scripts/run-tests.sh --quiet --package binlogz-encryption --test encryption -- --include-ignored std_data
+scripts/run-tests.sh --quiet --package binlogz-report --test report -- --include-ignored rows::logs_of_older_servers

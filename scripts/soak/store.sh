@@ -5,4 +5,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-BINLOGZ_CRASHES=${1:-1000} cargo test --quiet --release --package binlogz-store --test store crash -- --nocapture
+BINLOGZ_CRASHES=${1:-1000} scripts/run-tests.sh --quiet --release --package binlogz-store --test store crash -- --nocapture

@@ -6,4 +6,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-BINLOGZ_UNDO_SEEDS=${1:-200} cargo test --quiet --release --package binlogz --test recover round_trip -- --nocapture
+BINLOGZ_UNDO_SEEDS=${1:-200} scripts/run-tests.sh --quiet --release --package binlogz --test recover round_trip -- --nocapture

@@ -1,6 +1,6 @@
 //! Archives as input: naming an archive means all its logs, and `ARCHIVE/LOG` means one of them. Every
 //! command that reads logs gets them here: [`expand`] replaces archives by such names, and [`find`] opens the
-//! log that has one. Who looks for something gets a log without the parts that can't have it
+//! log that has one. A command that looks for something gets a log without the parts that can't have it
 //! ([`Archived::input_of`]).
 //!
 //! An archive is opened once a run: its manifest is read once, and an object that holds several logs, too.

@@ -132,7 +132,7 @@ fn one_event_of_half_a_gigabyte_in_a_few_kilobytes() {
     assert!(bomb.len() < 100_000, "{} bytes", bomb.len());
     folder.put("bomb", bomb);
     goes_through(&folder);
-    // What is decoded to values is held, once: the largest event.
+    // The event that is decoded to values is held once: the largest one.
     let with_event = MEMORY_MAX + WINDOW + (INSIDE >> 10);
     within("stats", with_event, folder.binlogz(["stats", "--jobs=16", "bomb"]));
     within("stats --values", with_event, folder.binlogz(["stats", "--jobs=16", "--values", "bomb"]));
@@ -239,7 +239,7 @@ fn many_tables(count: usize) -> Vec<u8> {
     log.take()
 }
 
-/// What is kept of each table is bounded for all tables and workers together.
+/// The memory for tables is bounded for all tables and workers together.
 #[test]
 fn thousands_of_tables() {
     let folder = Folder::new();

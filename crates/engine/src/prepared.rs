@@ -4,7 +4,8 @@ use binlogz_binlog::event::transaction_payload::{HEADER_SIZE_MAX, PAYLOAD_SIZE_M
 use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{EventHeader, EventType, HeaderFlags};
-use binlogz_payload::{CompressionLevel, Ineligible, eligibility};
+use binlogz_payload::transaction::eligibility;
+use binlogz_payload::{CompressionLevel, Ineligible};
 
 use crate::cache::Cache;
 use crate::compressors::Compressors;

@@ -68,7 +68,7 @@ fn value(cell: &Cell) -> serde_json::Value {
             Ok(number) => number.into(),
             Err(_) => u64::try_from(*number).unwrap_or(u64::MAX).into(),
         },
-        // What is written is the number that the text shows.
+        // The number is the one that the text shows.
         Cell::Decimal(..) => shown(cell, "").parse::<f64>().map_or(serde_json::Value::Null, Into::into),
         Cell::Text(text) => text.as_str().into(),
         Cell::Null => serde_json::Value::Null,

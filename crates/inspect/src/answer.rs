@@ -1,6 +1,6 @@
 //! Whether to turn compression on at a server: what it would break there, joined with what it would save.
 //!
-//! What is saved is measured elsewhere and comes as an [`Estimate`]; what breaks is in the findings.
+//! The saving is measured elsewhere and comes as an [`Estimate`]; the findings say what breaks.
 
 use crate::facts::COMPRESSION;
 use crate::findings::NOBODY;

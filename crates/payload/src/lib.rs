@@ -37,46 +37,40 @@
 //! ```
 //!
 //! Works on slices, readers and writers; files, threads and temporary files are `binlogz-flow`'s.
+//!
+//! Each folder is a stage, and uses only those above it in this list:
+//!
+//! * [`codec`]: libzstd as servers drive it, and back;
+//! * [`transaction`]: which events make a transaction, and whether it may be compressed;
+//! * [`rewritten`]: the new form of a piece of a log, and its positions, lengths and checksums;
+//! * [`mod@compress`]: transactions into payloads;
+//! * [`expand`]: payloads into transactions;
+//! * `verify.rs` checks logs; `statistics.rs` and `switch.rs` say what a server counts and how it is told to compress.
 
-mod candidate;
+pub mod codec;
 pub mod compress;
-pub mod compressor;
-pub mod eligibility;
 pub mod error;
 pub mod expand;
-pub mod expander;
-pub mod extract;
-mod feed;
-pub mod format_description;
-pub mod level;
-pub mod library;
-mod payload_event;
-pub mod payload_stream;
-pub mod position_writer;
-mod provenance;
-pub mod recipe;
-mod reproduction;
 pub mod rewritten;
-mod scan;
-pub mod server;
-pub mod spool;
 pub mod statistics;
 pub mod switch;
+pub mod transaction;
 pub mod verify;
 
-pub use compress::{CompressOptions, TransactionCompressor};
-pub use compressor::Compressor;
-pub use eligibility::{Ineligible, Tally};
+pub use codec::compressor::Compressor;
+pub use codec::expander::{Expander, expanded_size_max};
+pub use codec::level::CompressionLevel;
+pub use codec::library::Library;
+pub use codec::provenance::{Provenance, provenance};
+pub use codec::recipe::Recipe;
+pub use codec::server::ServerGeneration;
+pub use compress::extract::{Extracted, Extraction, TransactionExtractor, TransactionSize};
+pub use compress::transaction_compressor::{CompressOptions, TransactionCompressor};
 pub use error::{Error, Result};
-pub use expand::TransactionExpander;
-pub use expander::{Expander, expanded_size_max};
-pub use extract::{Extracted, Extraction, TransactionExtractor, TransactionSize};
-pub use level::CompressionLevel;
-pub use library::Library;
-pub use payload_stream::{PayloadSizes, PayloadStream, check_inside};
-pub use position_writer::{PieceBytes, PositionWriter};
-pub use provenance::{Provenance, provenance};
-pub use recipe::Recipe;
-pub use rewritten::{LogContext, PieceContext, Rewritten};
-pub use server::ServerGeneration;
-pub use spool::{Spool, SpoolMemory};
+pub use expand::payload_stream::{PayloadSizes, PayloadStream, check_inside};
+pub use expand::transaction_expander::TransactionExpander;
+pub use rewritten::piece::{PayloadMark, Rewritten, RewrittenSpan, TransactionMark};
+pub use rewritten::position_writer::{PieceBytes, PositionWriter};
+pub use rewritten::spool::{Spool, SpoolMemory};
+pub use transaction::context::{LogContext, PieceContext, PositionRule};
+pub use transaction::eligibility::{Ineligible, Tally};

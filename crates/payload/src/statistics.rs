@@ -18,7 +18,7 @@ use binlogz_binlog::event::CompressionType;
 use binlogz_binlog::gtid::Gtid;
 
 #[cfg(doc)]
-use crate::server::ServerGeneration;
+use crate::codec::server::ServerGeneration;
 
 /// The kind of log that holds a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,12 +14,12 @@ use binlogz_binlog::{
     EventFrame, EventHeader, EventParser, EventType, EventVisitor, StoredChecksum, Verified,
 };
 
-use crate::candidate::{BodyPrefix, HeldGtid, OpenGtid};
+use crate::codec::expander::Expander;
+use crate::compress::feed::{STAGE_SIZE, push_all};
 use crate::error::{Error, Result};
-use crate::expander::Expander;
-use crate::feed::{STAGE_SIZE, push_all};
-use crate::payload_stream::PayloadStream;
-use crate::rewritten::LogContext;
+use crate::expand::payload_stream::PayloadStream;
+use crate::transaction::candidate::{BodyPrefix, HeldGtid, OpenGtid};
+use crate::transaction::context::LogContext;
 
 /// Bodies above this size are not held, and so not decoded: law 5.
 const DECODED_SIZE_MAX: usize = 8 << 20;

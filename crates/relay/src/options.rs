@@ -118,14 +118,33 @@ pub struct ServeOptions {
 impl From<ServeOptions> for RelayOptions {
     fn from(serve: ServeOptions) -> RelayOptions {
         RelayOptions {
-            sources: Vec::new(),
             accounts: serve.accounts,
             limits: serve.limits,
-            directory: serve.directory,
-            listen: serve.listen,
             listen_tls: serve.listen_tls,
             require_tls: serve.require_tls,
             form: serve.form,
+            closed: Some(serve.served),
+            listen_native_password: serve.native_password,
+            ..RelayOptions::new(serve.directory, serve.listen)
+        }
+    }
+}
+
+impl RelayOptions {
+    /// The same size as servers use; positions have 32 bits, and transactions may be large.
+    pub const UNCOMPRESSED_FILE_SIZE: u64 = 1 << 30;
+
+    /// Every other option at its default: no sources yet, the log stored as received.
+    pub fn new(directory: PathBuf, listen: SocketAddr) -> RelayOptions {
+        RelayOptions {
+            sources: Vec::new(),
+            accounts: Vec::new(),
+            limits: Limits::default(),
+            directory,
+            listen,
+            listen_tls: ListenTls::default(),
+            require_tls: false,
+            form: FormPolicy::Auto,
             storing: Storing::Received,
             uncompressed_file_size: RelayOptions::UNCOMPRESSED_FILE_SIZE,
             start: StartAt::default(),
@@ -135,21 +154,16 @@ impl From<ServeOptions> for RelayOptions {
             encrypt: None,
             retention: Retention::default(),
             archive: None,
-            closed: Some(serve.served),
+            closed: None,
             http: None,
             server_id: None,
             semi_sync: false,
-            listen_native_password: serve.native_password,
+            listen_native_password: true,
             listen_semi_sync: false,
             forward: None,
             wait_for_replicas: WaitForReplicas::default(),
         }
     }
-}
-
-impl RelayOptions {
-    /// The same size as servers use; positions have 32 bits, and transactions may be large.
-    pub const UNCOMPRESSED_FILE_SIZE: u64 = 1 << 30;
 }
 
 /// The certificate for clients that connect with TLS.

@@ -122,7 +122,7 @@ impl Zone {
     /// twice, the second time. If they never do, the moment they were put forward, if that was by an hour on
     /// the hour.
     ///
-    /// It begins an hour late and corrects itself twice. What remains is a time that clocks never show, of
+    /// It begins an hour late and corrects itself twice. There remains a time that clocks never show, of
     /// which the begun hour counts.
     pub fn seconds(&self, time: DateTime) -> Option<i64> {
         let shown = Offset::UTC.to_timestamp(time).ok()?.as_second();

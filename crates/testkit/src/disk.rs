@@ -14,7 +14,7 @@
 //! ([`SimulatedDisk::fail_at`]), or for any call, reads and opens too, once or until it is cleared
 //! ([`SimulatedDisk::trouble_at`]).
 //!
-//! What is random comes from the seed given to [`SimulatedDisk::crash`].
+//! Everything random comes from the seed given to [`SimulatedDisk::crash`].
 
 use std::collections::BTreeMap;
 use std::io;

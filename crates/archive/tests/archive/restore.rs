@@ -1,4 +1,4 @@
-//! What goes into an archive comes out of it: real logs, cut and damaged ones, blocks of every size.
+//! Logs come out of an archive as they went in: real logs, cut and damaged ones, blocks of every size.
 //!
 //! `ARCHIVE_LOG_SIZE_MAX` and `ARCHIVE_MUTATIONS` make the tests long: see scripts/soak/archive.sh.
 

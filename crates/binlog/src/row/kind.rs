@@ -213,6 +213,18 @@ impl ColumnKind {
         Ok(kind)
     }
 
+    /// Bits of an integer column's values; 64 for all other kinds.
+    #[inline]
+    pub fn integer_bits(self) -> u32 {
+        match self {
+            ColumnKind::TinyInt { .. } => 8,
+            ColumnKind::SmallInt { .. } => 16,
+            ColumnKind::MediumInt { .. } => 24,
+            ColumnKind::Int { .. } => 32,
+            _ => 64,
+        }
+    }
+
     pub(super) fn size(self) -> ColumnSize {
         use ColumnSize as Size;
         match self {

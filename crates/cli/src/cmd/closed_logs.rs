@@ -9,7 +9,7 @@ use binlogz_relay::{BringBack, ClosedLogs, EndedLogs, StopAt};
 use clap::Args;
 use tempfile::TempDir;
 
-use crate::failure::{Failure, Result, warn};
+use crate::failure::{Failure, Result, complain, warn};
 use crate::interrupt;
 use crate::keyring::KeyringArg;
 use crate::time;
@@ -82,8 +82,25 @@ impl DiskArgs {
     }
 }
 
+/// The logs that are named, up to where they end; `None` after a word that they don't have that moment.
+pub(super) fn open(
+    paths: &[PathBuf],
+    keyring: &KeyringArg,
+    stop: &StopAt,
+    folder: &Path,
+) -> Result<Option<EndedLogs>> {
+    match ended(find(paths, keyring)?, stop, folder) {
+        Ok(ended) => Ok(Some(ended)),
+        Err(error @ binlogz_relay::Error::Unmet(_)) => {
+            complain(&error.to_string());
+            Ok(None)
+        }
+        Err(error) => Err(line(error)),
+    }
+}
+
 /// The archive that is named, or the files.
-pub(super) fn find(paths: &[PathBuf], keyring: &KeyringArg) -> Result<ClosedLogs> {
+fn find(paths: &[PathBuf], keyring: &KeyringArg) -> Result<ClosedLogs> {
     let archive = match paths {
         [path] if is_archive(path) => Some(path),
         _ => None,
@@ -105,11 +122,7 @@ fn is_archive(path: &Path) -> bool {
 }
 
 /// The logs up to where they end, the last one of them in a folder.
-pub(super) fn ended(
-    logs: ClosedLogs,
-    stop: &StopAt,
-    folder: &Path,
-) -> Result<EndedLogs, binlogz_relay::Error> {
+fn ended(logs: ClosedLogs, stop: &StopAt, folder: &Path) -> Result<EndedLogs, binlogz_relay::Error> {
     if let Some(why) = logs.left_out() {
         warn(&format!("{}: {why}", logs.place()));
     }

@@ -35,7 +35,7 @@ fn lists(index: &Path, name: &OsStr) -> io::Result<bool> {
     let mut line = Vec::new();
     loop {
         line.clear();
-        // What is no list of files may hold no line end at all.
+        // A file that is no list may hold no line end at all.
         if (&mut lines).take(LINE_SIZE_MAX).read_until(b'\n', &mut line)? == 0 {
             return Ok(false);
         }

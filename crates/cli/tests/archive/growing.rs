@@ -129,7 +129,7 @@ fn a_growing_log_is_replaced_by_its_longer_version_and_by_nothing_else() {
             before = restored.len();
             let listed = place.logs();
             assert_eq!(listed[1], (GROWING[1].to_owned(), true, before as u64));
-            // What was replaced is gone.
+            // The replaced object is gone.
             assert_eq!(place.objects().len(), if part == 1 { 1 } else { 2 }, "part {part}");
         }
         let ran = create();
@@ -289,7 +289,7 @@ fn list_marks_the_part_of_a_log_in_use() {
     };
     let shown: Vec<_> = ran.text().lines().map(cells).collect();
     assert_eq!(shown[1], ["log", "bytes", "packed bytes", "from", "to", "gtids"]);
-    assert_eq!(shown[2..], [row(0, "binlog.000004"), row(1, "binlog.000005 (in use)")]);
+    assert_eq!(shown[2..4], [row(0, "binlog.000004"), row(1, "binlog.000005 (in use)")]);
 }
 
 /// Each second a cron archives what a server has in its folder, which writes all the time and rotates its logs, and obeys the
@@ -372,7 +372,7 @@ fn keep(place: &Place, logs: &[PathBuf], to: Option<&str>) {
     }
 }
 
-/// Archives the logs; gives the log that the server may purge up to. What the line about purging says is held against what the archive has.
+/// Archives the logs; gives the log that the server may purge up to. Checks the line about purging against the archive.
 fn archive_round(place: &Place, logs: &[PathBuf], include_active: bool, seen: &mut Seen) -> Option<String> {
     let mut args = vec!["create", "--to", "ARC"];
     args.extend(include_active.then_some("--include-active"));

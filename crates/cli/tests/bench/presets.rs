@@ -30,7 +30,7 @@ fn every_preset_runs_on_a_private_server_and_the_page_shows_what_was_measured() 
     assert_eq!(results["refused"], Value::Array(vec![]));
     assert!(!folder.path("out/restore.sql").exists());
 
-    // What the server would not do any other way: compressed is smaller, encrypted 512 bytes larger.
+    // The server would not do it any other way: compressed logs are smaller, encrypted ones 512 bytes larger.
     let bytes = |workload: &str, setting: &str| {
         let row = rows(&results, "space")
             .iter()

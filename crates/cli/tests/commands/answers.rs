@@ -1,4 +1,4 @@
-//! What a tool may never do is answer wrongly with exit code 0: times in any zone, requests that the logs don't meet,
+//! A tool must never answer wrongly with exit code 0: times in any zone, requests that the logs don't meet,
 //! events that servers write and others misread. Where mysqlbinlog knows better, it is asked.
 
 use std::fs;
@@ -718,7 +718,7 @@ fn raw_files_name_the_new_database() -> Outcome {
         let text = same_as_mysqlbinlog(mysql, &here, &["-c", path.to_str().unwrap()]);
         assert!(text.text().contains("`a_longer_name`.`item`") && !text.text().contains("`shop`.`item`"));
     }
-    // What names no such database stays as the server sends it, payloads too.
+    // Events that name no such database stay as the server sends them, payloads too.
     let here = Folder::new();
     let log = name(&untouched);
     let ran = remote(here.mysqlbinlog([""; 0]), &server, &["--raw", rules[0], &log]);

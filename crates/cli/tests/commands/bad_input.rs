@@ -26,7 +26,9 @@ fn refused(folder: &Folder, line: &str) {
             (format!("binlogz: {line}\n").as_str(), Some(2)),
             "{command:?}"
         );
-        assert!(command[0] == "events" || ran.stdout.is_empty(), "{}", ran.text());
+        // Events before the damage are listed, below a heading that never stands alone.
+        let is_listing = command[0] == "events" && ran.text().lines().count() > 1;
+        assert!(ran.stdout.is_empty() || is_listing, "{}", ran.text());
     }
     assert_eq!(folder.names(), before);
 }
@@ -164,7 +166,7 @@ fn damaged_payloads() {
         ),
     ] {
         folder.put("bad", log_with(&payload));
-        // What is compressed already is not looked into by compress, unless it has to.
+        // Compress doesn't look into compressed transactions unless it has to.
         for command in
             [&["compress", "--recompress", "--output", "out"][..], COMMANDS[1], COMMANDS[2], COMMANDS[3]]
         {
@@ -259,7 +261,7 @@ fn bad_usage() {
         .fails("standard input: can't be read twice, expected a file for --salvage");
     folder.run(["events", "--from", "5", "binlog.000009"]).is(
         2,
-        "  Log_name              Pos  Event_type              Server_id  End_log_pos  Info\n",
+        "",
         "binlogz: binlog.000009: no event begins at position 5, the next one begins at 127\n",
     );
     assert_eq!(folder.names(), before);

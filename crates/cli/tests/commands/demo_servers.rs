@@ -30,7 +30,7 @@ fn processes(folder: &Path) -> Vec<String> {
     found
 }
 
-/// What ends after the demo does has ended, and all files are gone.
+/// Processes that end after the demo have ended, and all files are gone.
 #[track_caller]
 fn leaves_nothing(temporary: &Path) {
     let deadline = Instant::now() + PATIENCE;

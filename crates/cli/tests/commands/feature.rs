@@ -223,7 +223,7 @@ fn what_holds_rows_is_not_for_everybody() {
     }
     check("text", 0o600);
     check("lines", 0o600);
-    // What is there keeps its mode: somebody wanted it so.
+    // An existing file keeps its mode: somebody wanted it so.
     fs::set_permissions(folder.path("text"), fs::Permissions::from_mode(0o644)).unwrap();
     folder.run(["dump", "--local-load=load", "--result-file=text", "binlog.000004"]).is_done();
     assert_eq!(mode("text"), 0o644);

@@ -74,7 +74,7 @@ fn a_large_transaction_comes_through_a_pipe() {
 #[test]
 fn a_reader_that_goes_away_is_a_quiet_success() {
     let folder = Folder::new();
-    // What comes of them is longer than a pipe holds.
+    // Their output is longer than a pipe holds.
     folder.sample("plain", "binlog.000001");
     folder.sample("plain", "binlog.000005");
     for args in [

@@ -31,6 +31,25 @@ fn done(lines: &[String]) -> Vec<f64> {
     lines.iter().filter_map(position).collect()
 }
 
+/// The bytes of `12.5 KiB`, where a text begins or ends with it.
+fn bytes(number: &str, unit: &str) -> Option<f64> {
+    let units = ["B", "KiB", "MiB", "GiB"];
+    let power = units.iter().position(|known| *known == unit)?;
+    Some(number.parse::<f64>().ok()? * 1024_f64.powi(power as i32))
+}
+
+/// Whether a bar of bytes says that more is done than there is.
+fn is_past_its_end(line: &str) -> bool {
+    let told = || {
+        let (before, after) = line.split_once('/').filter(|(before, _)| before.ends_with('B'))?;
+        let (before, unit) = before.rsplit_once(' ')?;
+        let done = bytes(before.rsplit(' ').next()?, unit)?;
+        let mut after = after.split(' ');
+        Some(done > bytes(after.next()?, after.next()?)?)
+    };
+    told().unwrap_or(false)
+}
+
 #[test]
 fn a_large_transaction_goes_forward() {
     let folder = Folder::new();
@@ -56,6 +75,7 @@ fn each_command_shows_which_file_of_how_many() {
     for name in ["binlog.000001", "binlog.000002"] {
         folder.sample("plain", name);
     }
+    assert!(is_past_its_end("kept ### 1.5 MiB/1023.0 KiB 1 MiB/s, 0s left"), "and not only here");
     for (command, second) in [
         ("compress --output .. binlog.000001 binlog.000002", "2/2 binlog.000002 "),
         ("verify binlog.000001 binlog.000002", "2/2 binlog.000002 "),
@@ -73,6 +93,8 @@ fn each_command_shows_which_file_of_how_many() {
             lines.iter().any(|line| line.contains(second) && line.ends_with(" left")),
             "{command}: {lines:?}"
         );
+        let past: Vec<_> = lines.iter().filter(|line| is_past_its_end(line)).collect();
+        assert!(past.is_empty(), "{command}: {past:?}");
         if !command.starts_with("dump") {
             let _ = std::fs::remove_dir_all(folder.path("back"));
             let quiet = on_terminal(&folder, &format!("--quiet {command}")).unwrap();

@@ -90,7 +90,7 @@ impl Folder {
         let mut child = self.spawn(args);
         let mut stdin = child.stdin.take().unwrap();
         std::thread::scope(|scope| {
-            // What the process does not want to read any more is not written.
+            // If the process stops reading, the rest is not written.
             scope.spawn(move || stdin.write_all(input).ok());
             child.wait_with_output().unwrap().into()
         })

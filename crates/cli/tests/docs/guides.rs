@@ -89,7 +89,7 @@ binlogz_relay_run() {
         kill -0 "$relay" && [ $SECONDS -lt 300 ] || { cat relay.log >&2; exit 1; }
         sleep 0.1
     done
-    # What is there already is received by then: a client may ask for it.
+    # By then the relay has received the existing log: a client may ask for it.
     until command binlogz relay status --http "127.0.0.1:$http_port" | grep -q '0 s behind'; do
         [ $SECONDS -lt 300 ] || { cat relay.log >&2; exit 1; }
         sleep 0.1

@@ -410,7 +410,7 @@ fn logs_of_older_servers() {
     let mut logs = Vec::new();
     for release in [Release::MYSQL_5_6, Release::MYSQL_5_7, Release::MYSQL_8_0_19] {
         let mut log = LogBuilder::new(release);
-        // What a source sent before its events does not end a log.
+        // Events that a source sent before its own do not end a log.
         log.positions(Positions::Fixed(0)).format_description(release).positions(Positions::Own);
         log.transaction(&[b"one", b"two"]).event(EventType::QUERY, &with_mode);
         logs.push(folder.put(&format!("{}.old", release.version), log.bytes()));

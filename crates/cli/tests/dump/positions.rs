@@ -10,7 +10,7 @@ use crate::common::{Folder, sample};
 use binlogz_testkit::builder::{LogBuilder, Release};
 use binlogz_testkit::{Installed, Tool, corpus, require_tool};
 
-/// What both programs print, from `start` on, must be the same, and so must their exit codes.
+/// Both programs must print the same from `start` on, with the same exit code.
 #[track_caller]
 fn same_as_mysqlbinlog(mysql: &Installed, folder: &Folder, log: &Path, start: u64) -> String {
     same_between(mysql, folder, log, (start, None))

@@ -116,7 +116,7 @@ fn text_is_mysqlbinlogs(server: &MysqlSandbox) {
         let arguments: Vec<_> = ["--local-load=."].iter().chain(arguments).copied().collect();
         let (ours, theirs) = (run(ours(&here, server, &arguments)), run(theirs(&there, server, &arguments)));
         assert_eq!(ours.code, theirs.code, "{arguments:?}: {} {}", ours.stderr, theirs.stderr);
-        // What was not met is told by us alone.
+        // Only we name requests that were not met.
         let is_unmet = |line: &&str| line.ends_with(" is there") || line.ends_with(" is of these times");
         let is_unmet = |line: &&str| {
             is_unmet(line)
@@ -228,7 +228,7 @@ fn raw_files_are_the_servers(server: &MysqlSandbox) -> Outcome {
     Ok(())
 }
 
-/// What can't be done is one line, and ends with 1.
+/// A refusal is one line, and the exit code is 1.
 fn refusals_are_mysqlbinlogs(server: &MysqlSandbox) {
     for (arguments, line) in [
         (
@@ -304,7 +304,7 @@ fn raw_never_stops_until_told(server: &mut MysqlSandbox) -> Outcome {
     let mut child = ours(&folder, server, &arguments).spawn()?;
     server.sql("INSERT INTO remote.t VALUES (1, 'while somebody reads')")?;
     wait_for_file(&folder, &name, &log, &mut child);
-    // What is there can be read while the run goes on.
+    // The file can be read while the run goes on.
     folder.run(["verify", &name]).is_done();
     let killed = Command::new("kill").args(["-s", "TERM", &child.id().to_string()]).status()?;
     assert!(killed.success());
@@ -325,7 +325,7 @@ fn raw_never_stops_until_told(server: &mut MysqlSandbox) -> Outcome {
         assert!(printed.read_line(&mut line)? > 0, "it ended by itself");
     }
     server.kill();
-    // What there is ends as any dump ends.
+    // The output ends as any dump's does.
     let mut rest = String::new();
     printed.read_to_string(&mut rest)?;
     assert!(rest.ends_with("/*!50530 SET @@SESSION.PSEUDO_SLAVE_MODE=0*/;\n"), "{rest}");

@@ -98,7 +98,7 @@ fn rows_that_somebody_changed_are_reported_and_left() -> Result<()> {
 
     let only = ["--execute", "--table", "shop.orders", "--on-conflict", "overwrite"];
     let over = folder.run(undo(&server, &only, &log));
-    // What is as it should be already is a conflict too: nothing tells it from somebody's change.
+    // A row that already is as it should be is a conflict too: nothing tells it from somebody's change.
     assert!(over.text().contains("4 of them overwritten"), "{}", over.text());
     // Of an updated row, only the columns that the change had changed.
     let mut expected = before;

@@ -123,6 +123,8 @@ fn what_is_wrong_is_said_with_its_place_and_without_the_password() {
     assert!(
         ran.code == Some(2) && ran.stderr.contains("can be seen by others") && !ran.stderr.contains("s3cr3t")
     );
-    let ran = folder.run(["relay", "run", "--config=relay.toml", "--dir=kept"]);
-    assert!(ran.code == Some(2) && ran.stderr.contains("cannot be used with"), "{}", ran.stderr);
+    for option in ["--dir=kept", "--no-listen-tls"] {
+        let ran = folder.run(["relay", "run", "--config=relay.toml", option]);
+        assert!(ran.code == Some(2) && ran.stderr.contains("cannot be used with"), "{}", ran.stderr);
+    }
 }

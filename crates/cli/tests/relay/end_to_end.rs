@@ -299,7 +299,7 @@ impl Drop for StopWhenDropped<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
         if std::thread::panicking() {
-            // What is committed waits for a relay that is gone.
+            // Commits wait for a relay that is gone.
             let _ = self.1.sql("SET GLOBAL rpl_semi_sync_source_enabled = OFF");
         }
     }
@@ -328,7 +328,7 @@ fn kills_lose_nothing() {
     let seed = mutate::seed();
     let mut random = Random::new(seed);
     let mut relay = Relay::start(&folder, &source, &["--semi-sync"]);
-    // What was committed before was not acknowledged.
+    // Earlier commits were not acknowledged.
     relay.keeps_files_of(&folder, &source);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -344,7 +344,7 @@ fn kills_lose_nothing() {
         for kill in 1..=kills {
             std::thread::sleep(Duration::from_millis(random.below(600) as u64));
             relay.kill();
-            // Who committed was told so by the relay: it must have it.
+            // The relay told the client of each commit: it must have them.
             let committed: GtidSet = source.gtid_executed().unwrap().parse().unwrap();
             let kept = kept_gtids(&folder);
             assert!(committed.is_subset(&kept), "SEED={seed} kill {kill}: {committed} of {kept}");

@@ -148,7 +148,7 @@ fn both_servers_logs_are_archived_to_the_last_transaction() {
     );
 }
 
-/// What retention leaves of the old server's log is what it was; replicas get it from the archive.
+/// Retention leaves the old server's log as it was; replicas get it from the archive.
 #[test]
 fn an_old_servers_log_is_purged_whole_and_served_from_the_archive() {
     let mysql = require_tool!(Tool::Mysql);

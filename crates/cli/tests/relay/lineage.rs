@@ -166,7 +166,7 @@ fn a_source_that_was_put_back_begins_a_new_log() {
     relay.has_gtids_of(&source);
     assert_eq!(lineages(&relay), ["1 first abandoned", "2 anew received"]);
 
-    // Who has nothing but what both have goes on; who has more does not, though the source has its GTIDs.
+    // A replica that has only common transactions goes on; one that has more does not, though the source has its GTIDs.
     follows(&ahead, &relay);
     follows(&behind, &relay);
     relay.brings(&source, &behind, &["d"]);

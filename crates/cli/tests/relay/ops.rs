@@ -66,7 +66,7 @@ fn what_happens_is_seen_and_can_be_steered() {
     let refused = relay.sql(mysql, "reader", &plain, "SELECT 1").unwrap_err();
     assert!(refused.contains("ERROR 1226"), "{refused}");
 
-    // What is counted is what is there.
+    // The counters count the files that are there.
     let (_, metrics) = relay.get("/metrics");
     assert!(metrics.ends_with("# EOF\n"), "{metrics}");
     let (_, position) = source.position().unwrap();
@@ -99,7 +99,7 @@ fn what_happens_is_seen_and_can_be_steered() {
     relay.sql(mysql, "boss", &plain, "START REPLICA").unwrap();
     relay.has_all_of(&source);
 
-    // What somebody reads is not purged, unless it is meant.
+    // A file that somebody reads is not purged, unless that is asked for.
     let files = |relay: &Relay| relay.sql(mysql, "boss", &plain, "SHOW BINARY LOGS").unwrap();
     let purge = "PURGE BINARY LOGS TO 'binlog-u.000003'";
     assert!(relay.sql(mysql, "safe", &tls, purge).unwrap_err().contains("ERROR 1227"));
@@ -201,7 +201,7 @@ fn hostile_peers_leave_room_for_the_others() {
     assert!(status["clients"]["turned_away"].as_u64().unwrap() > 200, "{status}");
     assert!(status["clients"]["logging_in"].as_u64().unwrap() <= 128, "{status}");
     for stream in &mut open {
-        // Who was sent away can't be written to.
+        // A client that was sent away can't be written to.
         let _ = stream.write_all(&[0]);
     }
     served(&relay, "among slow ones");

@@ -62,7 +62,7 @@ fn a_full_disk_stops_the_receiving_alone() {
     let shown = folder.run(["relay", "status", &format!("--http={}", relay.http)]);
     assert_eq!(shown.code, Some(1), "{}", shown.text());
 
-    // What is durable is served, to new clients too.
+    // The durable part is served, to new clients too.
     let durable = relay.status()["log"]["durable"]["position"].as_u64().unwrap();
     relay.fetch(mysql, "reader", &folder.path("fetched"), &[], &["binlog.000001"]).unwrap();
     let (fetched, original) =

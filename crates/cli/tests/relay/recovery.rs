@@ -94,7 +94,7 @@ impl Story {
     /// A fresh server that holds the dump.
     fn restored(&self) -> MysqlSandbox {
         let server = self.mysql.sandbox().start().unwrap();
-        // What a fresh server has logged itself is no part of the backup.
+        // A fresh server's own transactions are no part of the backup.
         server.sql("RESET BINARY LOGS AND GTIDS").unwrap();
         server.sql_file(&self.dump).unwrap();
         server

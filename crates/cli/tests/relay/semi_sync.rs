@@ -86,7 +86,7 @@ fn the_source_commits_what_replicas_of_the_relay_have() {
             (up_to_date.count() == count).then_some(())
         });
     };
-    // What was there before they came counts as acknowledged once they have it.
+    // Earlier transactions count as acknowledged once they have them.
     are_there(&mut relay, 3);
     for replica in [&received, &compressed, &uncompressed] {
         let status = replica.sql("SHOW STATUS LIKE 'Rpl_semi_sync_replica_status'").unwrap();

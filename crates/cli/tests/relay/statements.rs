@@ -201,7 +201,7 @@ fn drivers_get_the_sources_answers() {
     let port = relay.port.to_string().into_bytes();
     assert_eq!(own, [[Some(b"1".to_vec()), Some(b"1".to_vec()), Some(port), None]]);
 
-    // What the source changes is seen at the next connect, and what is known outlives the source.
+    // The relay sees changes of the source at its next connect, and its knowledge outlives the source.
     source.sql("SET GLOBAL binlog_row_image = FULL").unwrap();
     let image = "SELECT @@binlog_row_image";
     assert_eq!(text(&ask(&mut of_relay, image).unwrap().1[0][0]), "MINIMAL");

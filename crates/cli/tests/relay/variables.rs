@@ -68,7 +68,7 @@ fn the_variables_of_compression_have_the_servers_rules() {
     }
     source.sql(&format!("SET GLOBAL {switch} = OFF")).unwrap();
 
-    // What is set holds from the next transaction on, for what is stored.
+    // A setting holds for what is stored, from the next transaction on.
     let tell = |relay: &Relay, statement: &str| relay.sql(mysql, "boss", &["--ssl-mode=disabled"], statement);
     let payloads = || {
         let events = folder.run(["events", "kept/binlog.000001"]);

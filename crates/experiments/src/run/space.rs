@@ -34,7 +34,7 @@ struct Need {
     bytes: f64,
 }
 
-/// Refuses a run for which there is too little room, unless that is allowed by name. What we can't see is not refused.
+/// Refuses a run for which there is too little room, unless that is allowed by name. A disk that we can't see is not refused.
 pub(crate) fn check(
     session: &mut Session,
     server: &TestedServer,

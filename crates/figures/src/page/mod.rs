@@ -169,7 +169,7 @@ impl Page<'_> {
             Escaped(self.title)
         )?;
         self.write_head(out)?;
-        // What is wrong is dealt with before anything else is looked at.
+        // People deal with trouble before they look at anything else.
         if self.state.is_some() {
             self.write_steps(out)?;
             self.write_tiles(out)?;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::{Framing, VerifiedFrame};
-use binlogz_payload::format_description::{Announcement, announce_payloads, withdraw_payloads};
+use binlogz_payload::rewritten::format_description::{Announcement, announce_payloads, withdraw_payloads};
 use binlogz_payload::{
     CompressOptions, PieceBytes, PieceContext, PositionWriter, Rewritten, Spool, Tally,
     TransactionCompressor, TransactionExpander,
@@ -126,7 +126,7 @@ impl<'a> Rewriter<'a> {
     ///
     /// # Errors
     ///
-    /// Bad bytes or an input that fails; an output that fails. What was written until then is unusable.
+    /// Bad bytes or an input that fails; an output that fails. The output until then is unusable.
     pub fn run(self, input: Input, out: impl Write) -> Result<Summary, Error> {
         let Rewriter { rewrite, workers, memory, lost, moved, progress, places } = self;
         let expands = !matches!(rewrite, Rewrite::Compress(_));

@@ -155,7 +155,7 @@ impl Batcher {
                 self.done = true;
                 None
             }
-            // What is intact before the bad bytes comes first.
+            // The intact bytes before the bad ones come first.
             Err(error) => self.end_with(Err(error)),
         }
     }
@@ -269,7 +269,7 @@ impl Batcher {
         let Some(lost) = self.lost.pop_front() else { return Ok(()) };
         let mut left = lost.end - lost.start;
         if self.is_sparse {
-            // What is pending stands after it.
+            // The pending bytes stand after it.
             self.read_offset += left;
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! What is intact in a damaged log is saved; what is not is named.
+//! The intact parts of a damaged log are saved, the others are named.
 
 use std::sync::Arc;
 

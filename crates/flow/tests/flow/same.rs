@@ -1,4 +1,4 @@
-//! What means the same is the same, and what does not differs at its first event.
+//! Logs with the same meaning are the same; others differ at the first event that means something else.
 
 use std::io::{self, Read};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Which values of a key column a condition leaves: so that a reader with an index passes over what can't be chosen.
 //!
-//! What is told is never too narrow: where the rules by which values are compared leave a doubt, all keys are wanted.
+//! The answer is never too narrow: if the rules for comparing values leave a doubt, all keys are wanted.
 
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 

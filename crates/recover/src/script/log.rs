@@ -1,4 +1,4 @@
-//! What was kept as a binary log. What is left is named in a report beside it.
+//! Writes the kept rows as a binary log. A report beside it names the rows that were left out.
 
 use std::io::{self, Write};
 

@@ -4,7 +4,7 @@
 //! pass → Collector: statements, forward, into a spool → Writer: the spool backwards (or forward, to make changes again)
 //! ```
 //!
-//! What becomes of a row is known only at the end: a later DDL statement or XA ROLLBACK decides over it. So nothing is
+//! A row's fate is known only at the end: a later DDL statement or XA ROLLBACK decides over it. So nothing is
 //! written before all logs are read, and what was read is kept in a spool: memory is bounded however many rows there are.
 
 mod apply;

@@ -1,7 +1,7 @@
 //! JSON as SQL. A text says most of it; what it can't say (decimals, dates, integers whose signedness a text loses) is made
 //! by calls of JSON functions, so that the document stored is the same to the byte.
 
-use binlogz_binlog::row::json::{JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument, JsonValue};
+use binlogz_binlog::row::json::{JsonDiffs, JsonDocument, JsonValue};
 
 use super::literal::{Unwritable, push, push_quoted};
 
@@ -33,7 +33,7 @@ pub(crate) fn push_changed(
 ) -> Result<(), Unwritable> {
     let diffs = diffs.iter().collect::<Result<Vec<_>, _>>().map_err(text_of)?;
     for diff in diffs.iter().rev() {
-        push(out, function(diff));
+        push(out, diff.function());
         push(out, "(");
     }
     base(out)?;
@@ -47,15 +47,6 @@ pub(crate) fn push_changed(
         push(out, ")");
     }
     Ok(())
-}
-
-fn function(diff: &JsonDiff<'_>) -> &'static str {
-    match diff.operation {
-        JsonDiffOperation::Replace => "JSON_REPLACE",
-        JsonDiffOperation::Insert if diff.path.ends_with(b"]") => "JSON_ARRAY_INSERT",
-        JsonDiffOperation::Insert => "JSON_INSERT",
-        JsonDiffOperation::Remove => "JSON_REMOVE",
-    }
 }
 
 fn text_of(error: binlogz_binlog::Error) -> Unwritable {

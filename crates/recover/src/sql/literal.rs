@@ -110,7 +110,7 @@ fn value<'a>(column: &TableColumn, cell: &Cell<'a>) -> Result<Value<'a>, Unwrita
     let value = cell.value().map_err(|error| error.to_string())?;
     Ok(match (value, cell.column.unsigned.or(column.unsigned)) {
         (Value::Int(number), Some(true)) if number < 0 => {
-            let unused = 64 - bits_of(cell.column.kind);
+            let unused = 64 - cell.column.kind.integer_bits();
             Value::Uint((number as u64) << unused >> unused)
         }
         (Value::Int(number), None) if number < 0 => {
@@ -120,16 +120,6 @@ fn value<'a>(column: &TableColumn, cell: &Cell<'a>) -> Result<Value<'a>, Unwrita
         }
         (value, _) => value,
     })
-}
-
-fn bits_of(kind: ColumnKind) -> u32 {
-    match kind {
-        ColumnKind::TinyInt { .. } => 8,
-        ColumnKind::SmallInt { .. } => 16,
-        ColumnKind::MediumInt { .. } => 24,
-        ColumnKind::Int { .. } => 32,
-        _ => 64,
-    }
 }
 
 /// Whether a strict session would refuse the value, which a lenient one stored: the empty value of an ENUM.

@@ -11,8 +11,7 @@
 use binlogz_binlog::event::{AnyGtidEvent, LogicalClock, rewrite_transaction_length, transaction_length};
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::{EventFrame, VerifiedFrame};
-use binlogz_payload::Rewritten;
-use binlogz_payload::rewritten::{PositionRule, RewrittenSpan};
+use binlogz_payload::{PositionRule, Rewritten, RewrittenSpan};
 
 use crate::error::Result;
 use crate::log::groups::Group;

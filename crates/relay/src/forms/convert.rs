@@ -8,10 +8,9 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 
 use binlogz_binlog::{EventType, Framing};
-use binlogz_payload::rewritten::RewrittenSpan;
 use binlogz_payload::{
     CompressOptions, CompressionLevel, Library, PieceBytes, PieceContext, PositionWriter, Provenance, Recipe,
-    Rewritten, Spool, SpoolMemory, TransactionCompressor, TransactionExpander,
+    Rewritten, RewrittenSpan, Spool, SpoolMemory, TransactionCompressor, TransactionExpander,
 };
 use binlogz_store::{BinlogStore, FileNumber, LogReader};
 
@@ -179,7 +178,7 @@ impl Converter {
                 }
             }
             Change::None | Change::Name => {
-                // What isn't held is verified by the position writer when it reads it.
+                // The position writer verifies bytes that aren't held, when it reads them.
                 if held {
                     verify(&self.buffer, stored.head.framing(), group.begin)?;
                 }

@@ -155,7 +155,7 @@ fn purge_whole(house: &Housekeeping, kept: &Arc<Lineage>, force: bool) -> Result
     Ok(Some(purged))
 }
 
-/// Applies the rules for ever. What can't be removed now may be later.
+/// Applies the rules for ever. A file that can't be removed now may be removed later.
 pub(crate) fn watch(house: &Housekeeping) {
     apply_every(house, INTERVAL);
 }

@@ -317,7 +317,7 @@ mod tests {
         let in_use = [&HEAD[..FLAGS_OFFSET], &[1], &HEAD[FLAGS_OFFSET + 1..]].concat();
         check(&open(&storage, &in_use));
         assert_eq!(open(&storage, b"other").before(Form::Received, 9999), None);
-        // What is not durable is not stored.
+        // Only durable checkpoints are stored.
         note(&places, Form::Compressed, 3 << 20, 7, &GtidSet::new());
         places.save(2 << 20, true).unwrap();
         let kept = open(&storage, HEAD);

@@ -247,7 +247,7 @@ fn encode(
             let _ = writeln!(text, "cut {stored} {timestamp} {clock} {gtids}");
         }
         if text.len() + CHECKSUM_LINE_SIZE > SIZE_MAX as usize {
-            // What does not fit is found again.
+            // A cut that does not fit is found again.
             text.truncate(before);
         }
     }

@@ -291,7 +291,7 @@ impl GroupWalker {
             match self.reader.read(room) {
                 Ok(0) => break,
                 Ok(count) => size += count,
-                // What precedes the damage is read first.
+                // The bytes before the damage are read first.
                 Err(_) if size > before => break,
                 Err(error) => {
                     self.buffer.truncate(size);

@@ -109,7 +109,7 @@ pub(crate) fn run(intake: &Intake) {
         }
         // Another server of the source may be available at once.
         let is_its_turn = followed.is_none_or(|then| then.elapsed() > FAILOVER_AFTER);
-        // What is missing here would be missing with every server.
+        // Something that is missing here would be missing with every server.
         if hindrance != Hindrance::Here && is_its_turn && !intake.sources.next() {
             let instead = intake.sources.current().map_or(String::new(), ConnectOptions::server);
             intake.control.hinder(hindrance, &error.to_string());

@@ -12,9 +12,8 @@
 
 use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
 use binlogz_binlog::gtid::Gtid;
-use binlogz_payload::ServerGeneration;
-use binlogz_payload::rewritten::PayloadMark;
 use binlogz_payload::statistics::{CompressionTable, LogType, TransactionFigures};
+use binlogz_payload::{PayloadMark, ServerGeneration};
 
 /// Bytes of a transaction as received.
 #[derive(Debug, Clone, Copy, Default)]

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 
 const KEY: &str = "relay-key.pem";
 const CERTIFICATE: &str = "relay-cert.pem";
-/// Whoever has the key can pretend to be the relay.
+/// Anybody who has the key can pretend to be the relay.
 const KEY_MODE: u32 = 0o600;
 
 /// The files of the relay's own certificate and key in this folder, made if there is no certificate.

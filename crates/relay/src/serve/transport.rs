@@ -47,7 +47,7 @@ pub(crate) struct Compressed {
     plain: Vec<u8>,
     taken: usize,
     out: Vec<u8>,
-    /// What comes in is said in the middle of our exchange.
+    /// Bytes that come in belong to the middle of our exchange.
     is_beside: bool,
 }
 

@@ -64,7 +64,7 @@ pub(crate) enum Forwarded {
     Answered(AnswerPassage),
     /// The connection could not be begun: this is the answer.
     Refused(ServerError),
-    /// The connection broke before there was an answer. What the client had there is lost.
+    /// The connection broke before there was an answer. The client's session there is lost.
     Lost(ServerError),
 }
 

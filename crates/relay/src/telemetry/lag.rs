@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(at.1.standstill(at.now(1000)), None, "nothing has come yet");
         at.event(10, 10, true);
         assert_eq!(at.1.standstill(at.now(1000)), None, "the source is silent");
-        // What came is not dealt with.
+        // The transaction that came is not dealt with.
         at.1.begins(at.now(1000));
         assert_eq!(at.lag(1000), Some(990), "the last that is known");
         assert_eq!(at.1.standstill(at.now(1059)), None, "not long");

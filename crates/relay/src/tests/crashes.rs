@@ -24,15 +24,13 @@ use binlogz_wire::auth::Password;
 use super::simulated::{BASE, Beside, Connection, SourceLog, gtids};
 
 use crate::error::{Error, Result};
-use crate::form::{Form, FormPolicy};
+use crate::form::Form;
 use crate::forms::Forms;
 use crate::forms::translate::{FormSink, Translator};
-use crate::housekeeping::retention::Retention;
 use crate::lock::lock;
 use crate::log::disk::Disk;
 use crate::log::lineages::Lineage;
 use crate::log::parts::{FormFile, FoundFile};
-use crate::log::syncing::SyncPolicy;
 use crate::options::RelayOptions;
 use crate::receive::receiver::receiving::Receiving;
 use crate::receive::receiver::{LogEnd, receive_all, start};
@@ -40,7 +38,6 @@ use crate::receive::start::StartAt;
 use crate::receive::storing::{self, Storing};
 use crate::relay::Relay;
 use crate::serve::accounts::AccountOptions;
-use crate::serve::admission::Limits;
 
 /// Random runs in `make test`; scripts/soak/relay.sh does 1,000 and more.
 const CRASHES: u64 = 100;
@@ -97,29 +94,12 @@ pub(crate) fn options(random: &mut Random) -> RelayOptions {
     RelayOptions {
         sources: vec![ConnectOptions::new("binlogz")],
         accounts: vec![AccountOptions::new("repl".into(), Password::new("repl"))],
-        limits: Limits::default(),
-        directory: "simulated".into(),
-        listen: "127.0.0.1:0".parse().unwrap(),
         listen_tls: crate::options::ListenTls::Off,
-        require_tls: false,
-        form: FormPolicy::Auto,
         storing: [Storing::Received, Storing::Compressed(level)][random.below(2)],
         uncompressed_file_size: [4000, 1 << 20][random.below(2)],
         start: StartAt::Earliest,
-        seed: Vec::new(),
-        sync: SyncPolicy::default(),
-        keyring: None,
-        encrypt: None,
-        retention: Retention::default(),
-        archive: None,
-        closed: None,
-        http: None,
-        server_id: None,
         semi_sync: true,
-        listen_native_password: true,
-        listen_semi_sync: false,
-        forward: None,
-        wait_for_replicas: Default::default(),
+        ..RelayOptions::new("simulated".into(), "127.0.0.1:0".parse().unwrap())
     }
 }
 
@@ -376,7 +356,7 @@ fn run(seed: u64, met: &mut Met) {
     met.cuts -= source.files.len() as u64;
 }
 
-/// What was purged is there again.
+/// Brings all purged files back.
 pub(super) fn put_all_back(relay: &Relay, kept: &Lineage, known: &mut Known) {
     while kept.store.logs().unwrap().first().unwrap().number > FileNumber(1) {
         Others { relay, kept, known }.put_back().unwrap();

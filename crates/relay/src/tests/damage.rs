@@ -1,5 +1,5 @@
 //! Each byte of a stored file damaged in turn, and the file read in every form: a damaged event never leaves with a valid
-//! checksum. What is wrong ends the reading with where and what, or goes out under its wrong checksum.
+//! checksum. A damaged byte ends the reading, which says where and what; or it goes out under its wrong checksum.
 
 use std::collections::HashSet;
 use std::sync::Arc;

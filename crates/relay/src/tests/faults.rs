@@ -26,7 +26,7 @@ const STRIDE: u64 = 8;
 /// Errors that one fault may cause before everything works again.
 const ERRORS_MAX: usize = 8;
 
-/// What is served is the source's, up to what is durable; all that was acknowledged is.
+/// The relay serves the source's bytes, up to the durable end; everything acknowledged is among them.
 fn check(relay: &Relay, source: &SourceLog, known: &Known, what: &str) {
     let Some(kept) = relay.intake.lineages.served() else {
         assert_eq!(known.promised(), 0, "{what}");

@@ -9,7 +9,7 @@
 
 use binlogz_payload::CompressionLevel;
 
-use super::recommend::Verdict;
+use super::recommendation::Verdict;
 
 /// Below this, in percent of the log, a saving is not worth a change.
 const WORTH_IT: f64 = 10.0;

@@ -19,6 +19,7 @@ mod figures;
 mod page;
 mod plan;
 mod recommend;
+mod recommendation;
 mod sample;
 mod sampled;
 mod sections;
@@ -34,7 +35,8 @@ use binlogz_payload::{CompressionLevel, ServerGeneration};
 
 pub use commits::Commits;
 pub use exact::ExactMeter;
-pub use recommend::{READERS, Recommendation, TooLittle, Verdict};
+pub use recommend::READERS;
+pub use recommendation::{Recommendation, TooLittle, Verdict};
 pub use sample::{SampleMeter, Sampler};
 pub use sampled::Sampled;
 

@@ -1,12 +1,12 @@
-//! What to do, and why: the decision in words, each reason with its figure. The rule is in `decide.rs`.
-
-use std::fmt;
+//! Makes the recommendation: whether the figures suffice, and the reasons, each with its figure. The rule is in `decide.rs`, the words
+//! are in `recommendation.rs`.
 
 use binlogz_figures::counted;
-use binlogz_payload::{CompressionLevel, Ineligible, Library};
+use binlogz_payload::{Ineligible, Library};
 
 use super::Advice;
 use super::decide::{Decision, Point, decide};
+use super::recommendation::{Recommendation, TooLittle, Verdict};
 use crate::stats::size_class::SizeClass;
 
 /// With fewer bytes of transactions than this, no advice is given.
@@ -28,139 +28,6 @@ const HARDLY_SHRINKS: f64 = 20.0;
 /// The reason to ask first who reads the log: superfluous where that was asked.
 pub const READERS: &str = "find out first what reads the binlog: replicas before 8.0.20 and MariaDB stop, and some CDC clients \
                            lose rows without an error";
-
-/// What to do with `binlog_transaction_compression`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Leave it off.
-    LeaveOff,
-    /// Turn it on.
-    TurnOn,
-    /// Turn it on first at one replica that is used only for backups.
-    TryOnReplica,
-    /// Compress somewhere other than in the source's commits.
-    CompressOffSource,
-    /// The figures support more than one answer.
-    CantTell,
-}
-
-impl Verdict {
-    /// A short, stable name for machines.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::LeaveOff => "leave_off",
-            Verdict::TurnOn => "turn_on",
-            Verdict::TryOnReplica => "try_on_replica",
-            Verdict::CompressOffSource => "compress_off_source",
-            Verdict::CantTell => "cant_tell",
-        }
-    }
-}
-
-/// What there is too little of for any advice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TooLittle {
-    /// Transactions in the logs.
-    Log,
-    /// Time for the sample.
-    Budget,
-}
-
-/// What to do, and why.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Recommendation {
-    /// What to do.
-    pub verdict: Verdict,
-    /// The level; `None` if compression is to stay off, or the figures don't decide.
-    pub level: Option<CompressionLevel>,
-    /// Whether servers of this generation have no other level than that.
-    pub only_level: bool,
-    /// Percent of the log saved, and the error of that in points (0: exact).
-    pub saved: Option<(f64, f64)>,
-    /// Why there is no answer at all; then the verdict is [`Verdict::CantTell`].
-    pub too_little: Option<TooLittle>,
-    /// The other answers that the figures allow, if they don't decide; otherwise empty.
-    pub between: Vec<(Verdict, CompressionLevel)>,
-    /// The reasons, the most important first.
-    pub reasons: Vec<String>,
-}
-
-impl fmt::Display for Recommendation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.too_little {
-            Some(TooLittle::Log) => return f.write_str("too few transactions to tell"),
-            Some(TooLittle::Budget) => return f.write_str("budget too small to tell"),
-            None => {}
-        }
-        if self.verdict == Verdict::CantTell {
-            f.write_str("can't tell yet")?;
-            for (place, (verdict, levels)) in self.by_verdict().into_iter().enumerate() {
-                f.write_str(if place == 0 { ": " } else { ", or " })?;
-                write_answer(f, verdict, &self.at_levels(&levels))?;
-            }
-            return Ok(());
-        }
-        write_answer(f, self.verdict, &self.at_levels(&[self.level.unwrap_or_default()]))?;
-        match self.saved {
-            Some((saved, 0.0)) if self.level.is_some() => write!(f, " (saves {saved:.1} % of the log)"),
-            Some((saved, off)) if self.level.is_some() => {
-                write!(f, " (saves {saved:.1} ± {off:.1} % of the log)")
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Recommendation {
-    /// ` at level 1, 3 or 6`; nothing where there is no choice.
-    fn at_levels(&self, levels: &[CompressionLevel]) -> String {
-        if self.only_level { String::new() } else { format!(" at level {}", listed(levels)) }
-    }
-
-    /// The remaining answers, grouped by verdict, the lowest level first.
-    fn by_verdict(&self) -> Vec<(Verdict, Vec<CompressionLevel>)> {
-        let mut answers: Vec<(Verdict, Vec<CompressionLevel>)> = Vec::new();
-        for (verdict, level) in &self.between {
-            match answers.iter_mut().find(|(known, _)| known == verdict) {
-                Some((_, levels)) => levels.push(*level),
-                None => answers.push((*verdict, vec![*level])),
-            }
-        }
-        answers.iter_mut().for_each(|(_, levels)| levels.sort());
-        answers
-    }
-}
-
-/// `1, 3 or 6`.
-fn listed(levels: &[CompressionLevel]) -> String {
-    let mut text = String::new();
-    for (place, level) in levels.iter().enumerate() {
-        text += match place {
-            0 => "",
-            _ if place + 1 == levels.len() => " or ",
-            _ => ", ",
-        };
-        text += &level.to_string();
-    }
-    text
-}
-
-fn write_answer(f: &mut fmt::Formatter<'_>, verdict: Verdict, at_level: &str) -> fmt::Result {
-    match verdict {
-        Verdict::LeaveOff => f.write_str("leave compression off"),
-        Verdict::TurnOn => write!(f, "turn compression on{at_level}"),
-        Verdict::TryOnReplica => match at_level.strip_prefix(" at ") {
-            Some(level) => write!(f, "try {level} on a replica first that only backups are taken from"),
-            None => f.write_str("try it on a replica first that only backups are taken from"),
-        },
-        Verdict::CompressOffSource => {
-            write!(f, "compress off the source: its files at rest, or its stream on the way")?;
-            f.write_str(if at_level.is_empty() { "" } else { "," })?;
-            f.write_str(at_level)
-        }
-        Verdict::CantTell => f.write_str("can't tell"),
-    }
-}
 
 impl Advice {
     /// What to do, and why.
@@ -423,7 +290,7 @@ fn time(milliseconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use binlogz_payload::ServerGeneration;
+    use binlogz_payload::{CompressionLevel, ServerGeneration};
 
     use super::super::Sampled;
     use super::super::figures::ClassLevel;

@@ -87,7 +87,7 @@ impl State {
         self.frame.pass(event, self.position, boundary)
     }
 
-    /// Finds an event's position in its log. What a server sends may lack the beginning or some transactions:
+    /// Finds an event's position in its log. A server's stream may lack the beginning or some transactions:
     /// the events themselves give the low 32 bits of where they end.
     fn place(&mut self, event: &Event<'_>, positions: Positions) {
         if event.is_inside_payload() {

@@ -40,7 +40,7 @@ const PRINTERS_BYTES: usize = 8 << 20;
 pub(super) enum Unprinted {
     /// A file could not be written.
     File(io::Error),
-    /// Bytes that can't be read. What comes before them was printed.
+    /// Bytes that can't be read. The rows before them were printed.
     Damaged(String),
 }
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A worker fills a [`Text`] as if nothing came before it; the [`super::Assembler`] inserts what earlier
-//! batches left open where the first of each kind was flushed. What does not fit in [`TextMemory`] goes to
+//! batches left open where the first of each kind was flushed. Text that does not fit in [`TextMemory`] goes to
 //! unnamed temporary files.
 
 use std::io::{self, Read, Write};

@@ -7,7 +7,8 @@ use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::transaction::TransactionContent;
 use binlogz_binlog::{Error as BinlogError, EventType};
 use binlogz_flow::events::Event;
-use binlogz_payload::{Ineligible, PayloadSizes, ServerGeneration, eligibility};
+use binlogz_payload::transaction::eligibility;
+use binlogz_payload::{Ineligible, PayloadSizes, ServerGeneration};
 
 use super::by_table::{ByTable, TableName, TableTotals};
 use super::counts::{RowCounts, Totals};

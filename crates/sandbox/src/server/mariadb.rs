@@ -64,9 +64,7 @@ impl MariadbSandbox {
         let installed = version.find()?;
         let mut server = Server::new(installed, "mariadbd", "mariadb")?;
         copy_tree(&template(installed)?, &server.datadir())?;
-        server.options.push(format!("--server-id={}", super::process::free_port()?));
-        server.options.extend(OPTIONS.map(str::to_owned));
-        server.options.extend(run_as_root());
+        server.set_own_options(OPTIONS)?;
         for (name, value) in options {
             server.set_option(name, value);
         }

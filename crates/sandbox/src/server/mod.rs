@@ -122,6 +122,15 @@ impl Server {
         Err(Error::Failed(format!("no port stayed free for {}", self.program)))
     }
 
+    /// Sets the options that every sandbox of this server starts with.
+    fn set_own_options<const COUNT: usize>(&mut self, own: [&str; COUNT]) -> Result<()> {
+        // Any id will do as long as a source and its replicas differ.
+        self.options.push(format!("--server-id={}", process::free_port()?));
+        self.options.extend(own.map(str::to_owned));
+        self.options.extend(mysql::run_as_root());
+        Ok(())
+    }
+
     /// Sets an option for the next start; a later value of the same option wins. Dashes and underscores are alike.
     pub fn set_option(&mut self, name: &str, value: &str) {
         self.options.push(format!("--{name}={value}"));

@@ -130,10 +130,7 @@ impl MysqlBuilder {
             write(&path, &self.init_sql)?;
             server.set_option("init-file", &path.display().to_string());
         }
-        // Any id will do as long as a source and its replicas differ.
-        server.options.push(format!("--server-id={}", super::process::free_port()?));
-        server.options.extend(OPTIONS.map(str::to_owned));
-        server.options.extend(run_as_root());
+        server.set_own_options(OPTIONS)?;
         server.options.extend(self.options);
         server.session_sql = self.session_sql;
         server.start()?;

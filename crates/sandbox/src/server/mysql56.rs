@@ -57,9 +57,7 @@ impl Mysql56Sandbox {
         let accounts = server.dir.join("accounts.sql");
         fs::write(&accounts, ACCOUNTS).at("write", &accounts)?;
         server.set_option("init-file", &accounts.display().to_string());
-        server.options.push(format!("--server-id={}", super::process::free_port()?));
-        server.options.extend(OPTIONS.map(str::to_owned));
-        server.options.extend(run_as_root());
+        server.set_own_options(OPTIONS)?;
         for (name, value) in options {
             server.set_option(name, value);
         }

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Only the last file can be torn, since a rotation syncs a file before it marks it as closed. What was
-//! durable is never cut (`watermark.rs`): damage there is not from a crash. What we keep of a file in use is
+//! durable is never cut (`watermark.rs`): damage there is not from a crash. The part that we keep of a file in use is
 //! first written again and synced: after a failed sync, the system's cache may show bytes that are not on
 //! disk, without saying so.
 

@@ -69,7 +69,7 @@ impl Model {
         let first = seen.first().copied().unwrap_or(last + 1);
         assert!(first <= self.purged + 1, "{what}: begins with {first}, {self:?}: {report}");
         assert_eq!(seen, (first..=last).collect::<Vec<_>>(), "{what}: {report}");
-        // What is visible now is durable: recovery made it so.
+        // All visible bytes are durable now: recovery made them so.
         (self.appended, self.durable) = (last, last);
         store
     }

@@ -150,7 +150,7 @@ impl Run {
             let now = store.positions();
             assert_eq!(now.map(|now| now.written), now.map(|now| now.durable), "{what}: {reopened:?}");
         }
-        // What was appended but not synced may be gone; after recovery, what is there is durable.
+        // Bytes that were appended but not synced may be gone; after recovery, all that are there are durable.
         let writer = store.writer().unwrap();
         let written = store.positions().map_or(0, |_| held(store, writer.position().is_some()));
         drop(writer);

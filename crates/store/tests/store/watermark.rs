@@ -1,4 +1,4 @@
-//! What was durable is never cut: damage is reported, read around and repaired. What is cut is kept beside
+//! Durable bytes are never cut: damage there is reported, read around and repaired. A tail that is cut is kept beside
 //! the log.
 
 use std::io::Read;
@@ -110,7 +110,7 @@ fn no_flipped_byte_of_what_was_durable_makes_recovery_cut() {
         }
         assert_eq!(report.gtids, left, "byte {at}: {report}");
 
-        // What is whole is read, and not a byte of the rest.
+        // The whole part is read, and not a byte of the rest.
         let error = store.writer().map(drop).unwrap_err();
         assert!(matches!(error, Error::Refusing { .. }) && error.to_string().contains(LOG), "{error}");
         let (before, ended) = readable(&store, 0);

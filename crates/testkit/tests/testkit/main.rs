@@ -1,4 +1,4 @@
-//! What the tests stand on holds: servers, workloads, faults, fuzz targets.
+//! The tools of all other tests work: servers, workloads, faults, fuzz targets.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 

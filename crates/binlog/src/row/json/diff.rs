@@ -82,6 +82,16 @@ impl<'a> JsonDiffs<'a> {
 }
 
 impl<'a> JsonDiff<'a> {
+    /// The SQL function that makes the same change.
+    pub fn function(&self) -> &'static str {
+        match self.operation {
+            JsonDiffOperation::Replace => "JSON_REPLACE",
+            JsonDiffOperation::Insert if self.path.ends_with(b"]") => "JSON_ARRAY_INSERT",
+            JsonDiffOperation::Insert => "JSON_INSERT",
+            JsonDiffOperation::Remove => "JSON_REMOVE",
+        }
+    }
+
     fn read(cursor: &mut Cursor<'a>) -> Result<Self> {
         let operation = match cursor.u8("operation")? {
             0 => JsonDiffOperation::Replace,

@@ -1,13 +1,13 @@
 //! `binlogz archive check`: whether every block can be read, and whether transactions are missing.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use binlogz_archive::format::Manifest;
-use binlogz_archive::storage::{self, ReadRange, Storage};
+use binlogz_archive::storage::{self, ReadRange, Storage, Stored};
 use binlogz_archive::{Result as ArchiveResult, check};
 use binlogz_figures::grouped;
 use clap::Args;
@@ -43,10 +43,15 @@ impl Check {
         let out = &mut io::stdout();
         let mut told = json::Checked::default();
         for part in &parts {
-            let packed = part.manifest.files.iter().map(|file| file.packed_size).sum();
-            let progress = Arc::new(Progress::new(&part.place.display(), Some(packed)));
-            let storage =
-                Watched { storage: &part.storage, progress: Arc::clone(&progress), read: Arc::default() };
+            let objects = part.objects();
+            let size = part.size_of(&objects);
+            let progress = Arc::new(Progress::new(&part.place.display(), Some(size)));
+            let storage = Watched {
+                storage: &part.storage,
+                objects: &objects,
+                progress: Arc::clone(&progress),
+                read: Arc::default(),
+            };
             let problems = check::check(&storage, &part.manifest, workers(None));
             drop((storage, progress));
             let problems = problems.map_err(failure(&part.place))?;
@@ -80,11 +85,35 @@ impl Check {
     }
 }
 
-/// A storage that shows how much is read from it. Blocks that hold several logs are read for each, and counted once.
+/// A storage that shows how much is read from it. Bytes that are read several times, as for several logs, count once.
 struct Watched<'s> {
     storage: &'s dyn Storage,
+    /// The objects whose bytes count: the manifest's copy does not.
+    objects: &'s HashSet<&'s str>,
     progress: Arc<Progress>,
-    read: Arc<Mutex<HashSet<(String, u64)>>>,
+    read: Arc<Mutex<ReadRanges>>,
+}
+
+/// What was read of each object: where ranges begin, and where they end. They neither overlap nor touch.
+#[derive(Default)]
+struct ReadRanges(HashMap<String, BTreeMap<u64, u64>>);
+
+impl ReadRanges {
+    /// Adds a range, and returns how many of its bytes are new.
+    fn add(&mut self, object: &str, mut range: Range<u64>) -> u64 {
+        let ranges = self.0.entry(object.to_owned()).or_default();
+        let mut new = range.end.saturating_sub(range.start);
+        // The last one that begins before the end comes first.
+        while let Some((&begin, &end)) = ranges.range(..=range.end).next_back()
+            && end >= range.start
+        {
+            ranges.remove(&begin);
+            new -= end.min(range.end).saturating_sub(begin.max(range.start));
+            range = range.start.min(begin)..range.end.max(end);
+        }
+        ranges.insert(range.start, range.end);
+        new
+    }
 }
 
 impl Storage for Watched<'_> {
@@ -98,6 +127,9 @@ impl Storage for Watched<'_> {
 
     fn get(&self, name: &str) -> ArchiveResult<Box<dyn ReadRange>> {
         let object = self.storage.get(name)?;
+        if !self.objects.contains(name) {
+            return Ok(object);
+        }
         let (progress, read) = (Arc::clone(&self.progress), Arc::clone(&self.read));
         Ok(Box::new(WatchedObject { object, name: name.to_owned(), progress, read }))
     }
@@ -106,7 +138,7 @@ impl Storage for Watched<'_> {
         self.storage.delete(name)
     }
 
-    fn stored(&self) -> ArchiveResult<Vec<(String, SystemTime)>> {
+    fn stored(&self) -> ArchiveResult<Vec<Stored>> {
         self.storage.stored()
     }
 
@@ -127,7 +159,7 @@ struct WatchedObject {
     object: Box<dyn ReadRange>,
     name: String,
     progress: Arc<Progress>,
-    read: Arc<Mutex<HashSet<(String, u64)>>>,
+    read: Arc<Mutex<ReadRanges>>,
 }
 
 impl ReadRange for WatchedObject {
@@ -138,9 +170,7 @@ impl ReadRange for WatchedObject {
     fn read(&self, offset: u64, size: usize) -> ArchiveResult<Vec<u8>> {
         let bytes = self.object.read(offset, size)?;
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if read.insert((self.name.clone(), offset)) {
-            self.progress.add(bytes.len() as u64);
-        }
+        self.progress.add(read.add(&self.name, offset..offset + bytes.len() as u64));
         Ok(bytes)
     }
 }
@@ -152,6 +182,19 @@ struct Part {
     prefix: String,
     storage: Box<dyn Storage>,
     manifest: Manifest,
+}
+
+impl Part {
+    /// The objects that hold its logs.
+    fn objects(&self) -> HashSet<&str> {
+        self.manifest.files.iter().flat_map(|file| &file.objects).map(String::as_str).collect()
+    }
+
+    /// Their size. One that isn't there has no bytes to read.
+    fn size_of(&self, objects: &HashSet<&str>) -> u64 {
+        let size = |name: &&str| self.storage.get(name).and_then(|object| object.size()).unwrap_or(0);
+        objects.iter().map(size).sum()
+    }
 }
 
 /// How many lineage numbers in a row may be missing: those of followed servers that had nothing.
@@ -179,4 +222,20 @@ fn with_lineages(archive: &Path, is_one_of_several: bool) -> Result<Vec<Part>> {
         }
     }
     Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_read_again_count_once() {
+        let mut read = ReadRanges::default();
+        let ranges =
+            [(0..10, 10), (0..10, 0), (20..30, 10), (5..25, 10), (40..40, 0), (8..60, 30), (0..60, 0)];
+        for (range, new) in ranges {
+            assert_eq!(read.add("one", range.clone()), new, "{range:?}");
+        }
+        assert_eq!(read.add("other", 0..10), 10);
+    }
 }

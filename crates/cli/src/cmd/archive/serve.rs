@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use binlogz_relay::{AccountOptions, Level, Limits, ListenTls, Relay, ServeOptions, ServedLogs};
+use binlogz_relay::{AccountOptions, Level, Limits, Relay, ServeOptions, ServedLogs};
 use binlogz_source::Password;
 use clap::Args;
 
 use crate::Exit;
 use crate::cmd::closed_logs::{self, DiskArgs, StopArgs};
+use crate::cmd::relay::listener_tls::ListenerTlsArgs;
 use crate::cmd::relay::{FormName, descriptors, secret};
 use crate::failure::{Failure, Result, complain};
 use crate::keyring::KeyringArg;
@@ -37,15 +38,8 @@ pub(super) struct Serve {
     /// The form for replicas that name no file
     #[arg(long, value_enum, default_value_t)]
     form: FormName,
-    /// The certificate shown to replicas that connect with TLS, in PEM form; by default one that is made at each start
-    #[arg(long, value_name = "FILE", requires = "listen_ssl_key")]
-    listen_ssl_cert: Option<PathBuf>,
-    /// The key of that certificate
-    #[arg(long, value_name = "FILE", requires = "listen_ssl_cert")]
-    listen_ssl_key: Option<PathBuf>,
-    /// Offer replicas no TLS
-    #[arg(long, conflicts_with = "listen_ssl_cert")]
-    no_listen_tls: bool,
+    #[command(flatten)]
+    tls: ListenerTlsArgs,
     /// Serve only replicas that use TLS
     #[arg(long, conflicts_with = "no_listen_tls")]
     require_tls: bool,
@@ -73,15 +67,9 @@ impl Serve {
         memory::keep_small();
         let stop = self.stop.stop()?;
         let password = self.password()?;
-        let logs = closed_logs::find(&self.logs, &self.keyring)?;
         let folder = self.disk.folder()?;
-        let ended = match closed_logs::ended(logs, &stop, folder.path()) {
-            Ok(ended) => ended,
-            Err(error @ binlogz_relay::Error::Unmet(_)) => {
-                complain(&error.to_string());
-                return Ok(Exit::Negative);
-            }
-            Err(error) => return Err(closed_logs::line(error)),
+        let Some(ended) = closed_logs::open(&self.logs, &self.keyring, &stop, folder.path())? else {
+            return Ok(Exit::Negative);
         };
         let (first, last) = ended.logs().range();
         complain(&format!("{first} to {last}, up to {}", closed_logs::reach(&ended)));
@@ -96,7 +84,7 @@ impl Serve {
             accounts: vec![AccountOptions::new(self.user.clone(), password)],
             limits: descriptors::limit(Limits::default(), &tell),
             listen: self.listen,
-            listen_tls: self.tls(),
+            listen_tls: self.tls.tls(),
             require_tls: self.require_tls,
             native_password: true,
             form: self.form.form(),
@@ -111,15 +99,5 @@ impl Serve {
         let password = secret::password(self.password_file.as_deref(), variable);
         let password = password.map_err(|error| Failure::of(&"--password-file", error))?;
         password.ok_or_else(|| Failure::of(&"--user", "needs a password: --password-file or MYSQL_PWD"))
-    }
-
-    fn tls(&self) -> ListenTls {
-        match (&self.listen_ssl_cert, &self.listen_ssl_key) {
-            _ if self.no_listen_tls => ListenTls::Off,
-            (Some(certificate), Some(key)) => {
-                ListenTls::Files { certificate: certificate.clone(), key: key.clone() }
-            }
-            _ => ListenTls::Own,
-        }
     }
 }

@@ -1,5 +1,5 @@
 //! Requests that the logs don't satisfy: a GTID that is not there, a position beyond the end, a table that never
-//! occurs. What can be looked for first ends the run before anything is printed; otherwise the exit code tells.
+//! occurs. If it can be looked for first, the run ends before anything is printed; otherwise the exit code tells.
 //!
 //! mysqlbinlog prints what there is and exits with 0. When called by mysqlbinlog's name, `dump` does the same
 //! and says so on stderr, except for options that mysqlbinlog does not have. The rule is [`binlogz_report::met`]'s.

@@ -77,6 +77,10 @@ impl Events {
                 listed => listed?,
             }
         }
+        if exit == Exit::Done {
+            // Of logs without events too.
+            rows.heading()?;
+        }
         rows.flush()?;
         Ok(exit)
     }

@@ -45,6 +45,8 @@ pub(super) struct Rows {
     out: BufWriter<File>,
     format: RowFormat,
     table: RunningTable,
+    /// Whether the heading is not printed yet: it comes with the first row, so that an error stands alone.
+    heading_due: bool,
     // Dropped after the output is closed: it waits for its user.
     _pager: Option<Pager>,
 }
@@ -76,21 +78,25 @@ impl Rows {
             }
         };
         let out = BufWriter::with_capacity(BUFFER_SIZE, out);
-        let mut rows = Rows { out, format, table, _pager: pager };
-        rows.heading().map_err(|error| failure(&error))?;
-        Ok(rows)
+        Ok(Rows { out, format, table, heading_due: true, _pager: pager })
     }
 
-    fn heading(&mut self) -> io::Result<()> {
-        match self.format {
+    /// Prints the heading, if it is not printed yet.
+    pub(super) fn heading(&mut self) -> Result<()> {
+        if !std::mem::take(&mut self.heading_due) {
+            return Ok(());
+        }
+        let printed = match self.format {
             RowFormat::Table => self.table.heading(&mut self.out),
             RowFormat::Tsv => writeln!(self.out, "{}", COLUMNS.join("\t")),
             RowFormat::Json => Ok(()),
-        }
+        };
+        printed.map_err(|error| failure(&error))
     }
 
     /// Prints a row.
     pub(super) fn print(&mut self, row: &Row<'_>) -> Result<()> {
+        self.heading()?;
         let printed = match self.format {
             RowFormat::Table => self.table_row(row),
             RowFormat::Tsv => self.tsv_row(row),

@@ -63,7 +63,7 @@ impl ApplyArgs {
         };
         let mut out = BufWriter::new(io::stdout().lock());
         let applied = script.apply(options, &mut out);
-        // What was reported before an error counts as well.
+        // Lines that were reported before an error count as well.
         let flushed = out.flush();
         let applied = applied.map_err(|error| Failure::of(&connect.server(), error))?;
         flushed

@@ -7,6 +7,7 @@ mod check_config;
 mod config;
 pub(in crate::cmd) mod descriptors;
 mod init;
+pub(in crate::cmd) mod listener_tls;
 mod log;
 mod resolve;
 mod run;

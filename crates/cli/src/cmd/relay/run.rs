@@ -7,6 +7,7 @@ use binlogz_relay::{Level, Relay};
 use clap::Args;
 
 use super::config::{Config, Http, Listen, Log, Source, Store};
+use super::listener_tls::ListenerTlsArgs;
 use super::{FormName, StoreName, descriptors, log};
 use crate::Exit;
 use crate::failure::Result;
@@ -19,10 +20,13 @@ const SOURCE: &str = "The source: mysql://[USER@]HOST[:PORT] or [USER@]unix:/PAT
 #[derive(Debug, Args)]
 pub(super) struct Run {
     /// The configuration (see relay init). The other options start a relay without one.
-    #[arg(long, value_name = "FILE", conflicts_with = "quick")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "listener_tls"])]
     config: Option<PathBuf>,
     #[command(flatten)]
     quick: Quick,
+    // Beside the others: clap leaves a group empty that another one is flattened into.
+    #[command(flatten)]
+    listen_tls: ListenerTlsArgs,
 }
 
 /// What a quick start needs.
@@ -38,15 +42,6 @@ struct Quick {
     /// Where replicas connect; by default 127.0.0.1:3307.
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// The certificate shown to replicas that connect with TLS, in PEM form; by default one that the relay makes itself, in DIR.
-    #[arg(long, value_name = "FILE", requires = "listen_ssl_key")]
-    listen_ssl_cert: Option<PathBuf>,
-    /// The key of that certificate.
-    #[arg(long, value_name = "FILE", requires = "listen_ssl_cert")]
-    listen_ssl_key: Option<PathBuf>,
-    /// Offer replicas no TLS.
-    #[arg(long, conflicts_with = "listen_ssl_cert")]
-    no_listen_tls: bool,
     /// Where status and metrics are served over HTTP; by default nowhere.
     #[arg(long, value_name = "ADDRESS:PORT")]
     http: Option<SocketAddr>,
@@ -105,7 +100,7 @@ impl Run {
         memory::keep_small();
         let config = match &self.config {
             Some(path) => Config::read(path)?,
-            None => self.quick.config(),
+            None => self.quick.config(self.listen_tls),
         };
         let format = config.log.format;
         let tell = move |level, line: &str| log::tell(format, level, line);
@@ -127,7 +122,7 @@ impl Run {
 
 impl Quick {
     /// The same as a configuration.
-    fn config(self) -> Config {
+    fn config(self, listen_tls: ListenerTlsArgs) -> Config {
         let listen = Listen::default();
         Config {
             archive: None,
@@ -156,9 +151,9 @@ impl Quick {
                 form: self.form.unwrap_or_default(),
                 semi_sync: self.listen_semi_sync,
                 forward_sql: self.forward_sql,
-                tls: !self.no_listen_tls,
-                ssl_cert: self.listen_ssl_cert,
-                ssl_key: self.listen_ssl_key,
+                tls: !listen_tls.no_listen_tls,
+                ssl_cert: listen_tls.listen_ssl_cert,
+                ssl_key: listen_tls.listen_ssl_key,
                 ..listen
             },
             http: self.http.map(|address| Http { address, hosts: Vec::new() }),

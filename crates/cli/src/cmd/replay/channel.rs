@@ -1,6 +1,6 @@
 //! The replication channel on the server: attached to the embedded source, and detached again with every setting as it was.
 //!
-//! What has to be restored stands on the server itself, in the name of the channel's account: it is there exactly as long as
+//! The settings to restore are kept on the server itself, in the name of the channel's account: they are there exactly as long as
 //! the channel is, whichever run finds it, on whichever machine.
 //!
 //! ```text

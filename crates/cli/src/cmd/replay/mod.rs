@@ -155,15 +155,9 @@ impl Recover {
         let filters = self.filters.clauses()?;
         let mut target = Target::connect(server)?;
         target.lock()?;
-        let logs = closed_logs::find(&self.from, &self.keyring)?;
         let folder = self.disk.folder()?;
-        let ended = match closed_logs::ended(logs, &stop, folder.path()) {
-            Ok(ended) => ended,
-            Err(error @ binlogz_relay::Error::Unmet(_)) => {
-                complain(&error.to_string());
-                return Ok(Exit::Negative);
-            }
-            Err(error) => return Err(closed_logs::line(error)),
+        let Some(ended) = closed_logs::open(&self.from, &self.keyring, &stop, folder.path())? else {
+            return Ok(Exit::Negative);
         };
         let (first, last) = ended.logs().range();
         say(&format!("{}: {first} to {last}, up to {}", ended.logs().place(), closed_logs::reach(&ended)))?;
@@ -331,7 +325,7 @@ fn check(target: &Target, facts: &Facts, ended: &EndedLogs) -> Result<GtidSet> {
     Ok(lacks)
 }
 
-/// Detaches the server when a signal ends the process. Whoever holds the lock has done so already.
+/// Detaches the server when a signal ends the process. The thread that holds the lock has done so already.
 fn undo_at_a_signal(target: &Target, before: Before) -> Arc<Mutex<()>> {
     let ending = Arc::new(Mutex::new(()));
     let (options, name, its) = (target.options.clone(), target.name.clone(), Arc::clone(&ending));

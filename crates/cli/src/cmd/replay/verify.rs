@@ -144,7 +144,7 @@ impl Recover {
 fn restored(dumps: &[PathBuf]) -> Result<MysqlSandbox> {
     let trouble = |error: binlogz_sandbox::Error| Failure::of(&"the private server", error);
     let server = Tool::Mysql.find().and_then(|mysql| mysql.sandbox().start()).map_err(trouble)?;
-    // What it has logged itself is no part of a backup.
+    // Its own transactions are no part of a backup.
     server.sql("RESET BINARY LOGS AND GTIDS").map_err(trouble)?;
     for dump in dumps {
         server.sql_file(dump).map_err(|error| Failure::of(&dump.display(), error))?;

@@ -101,7 +101,7 @@ impl Verify {
             Format::Json => print(|out| {
                 writeln!(out, "{}", serde_json::to_string_pretty(&Document { files: &answers })?)
             })?,
-            // What could not be read was told of.
+            // Each log that could not be read was named already.
             Format::Text if answers.iter().all(|answer| answer.error.is_some()) => {}
             Format::Text => {
                 let table = Table(self.sizes.layout());

@@ -11,7 +11,7 @@ use crate::common::Folder;
 /// Where the format description's flags are, of which the lowest bit says that a file is in use.
 const FLAGS: usize = 4 + 17;
 
-/// What is kept is what the source has, file by file and byte for byte; the last one may be open here or there.
+/// The relay keeps the source's files, byte for byte; the last one may be open here or there.
 #[track_caller]
 pub(crate) fn is_kept(source: &MysqlSandbox, kept: &Path) {
     let closed = |path: &Path| {

@@ -153,7 +153,7 @@ impl Configuration {
         let mut command = match &self.ulimit {
             None => folder.binlogz(["relay", "run", "--config=relay.toml"]),
             Some(limit) => {
-                // Who ignores the signal is told by an error, as when a disk is full.
+                // A process that ignores the signal gets an error, as when a disk is full.
                 let script =
                     format!("trap '' XFSZ; ulimit {limit}; exec \"$0\" relay run --config=relay.toml");
                 let mut shell = Command::new("bash");

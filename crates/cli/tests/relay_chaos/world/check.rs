@@ -50,7 +50,7 @@ impl World<'_> {
                 if std::mem::replace(&mut was_reset, true) {
                     return;
                 }
-                // What it has fetched goes, so that the next rounds begin well.
+                // It drops the log that it has fetched, so that the next rounds begin well.
                 self.replica.sql("STOP REPLICA; RESET REPLICA; START REPLICA").unwrap();
             }
             let has: GtidSet = self.replica.gtid_executed().unwrap().parse().unwrap();

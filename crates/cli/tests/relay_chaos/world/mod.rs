@@ -10,7 +10,7 @@
 //! * `stored` reads the relay's files without its code;
 //! * `check` compares everybody with the source.
 //!
-//! What goes wrong is noted, and the run goes on if it can: one run then tells of every fault that does harm.
+//! A failure is noted, and the run goes on if it can: one run then tells of every fault that does harm.
 
 mod check;
 mod fault;
@@ -103,7 +103,7 @@ impl World<'_> {
     /// One round.
     pub(crate) fn round(&mut self, number: u64, fault: Fault) {
         let began = Instant::now();
-        // What is done in a round does not depend on how those before went.
+        // A round does the same whatever happened in those before it.
         let mut random = Random::new(self.seed.wrapping_add(number << 32));
         let has_company = fault == Fault::Hostile || random.below(3) == 0;
         let company_seed = random.bits();
@@ -171,7 +171,7 @@ impl World<'_> {
         match fault {
             Fault::DescriptorLimit => {
                 wound.descriptor_limit = limit_descriptors(self.relay.child.id(), random.below(4));
-                // What is open now is closed: more must be opened.
+                // Closes all open connections, so that more must be opened.
                 self.break_connection();
             }
             Fault::Threads | Fault::Descriptors => self.break_connection(),
@@ -297,7 +297,7 @@ impl World<'_> {
         let files = stored::files(&self.kept());
         let back = if random.below(2) == 0 { 0 } else { random.below(files.len().min(3)) };
         let file = files[files.len() - 1 - back].clone();
-        // What the replica lacks is what it will be sent.
+        // The replica will be sent exactly the transactions that it lacks.
         let _ = self.replica.sql("STOP REPLICA IO_THREAD");
         sleep(Duration::from_millis(500));
         self.fetch_reference(&file);

@@ -9,9 +9,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use binlogz_relay::{
-    Form, FormPolicy, Limits, ListenTls, Relay, RelayOptions, Retention, StartAt, Storing, SyncPolicy,
-};
+use binlogz_relay::{Form, FormPolicy, ListenTls, Relay, RelayOptions};
 use binlogz_sandbox::cdc::CdcClient;
 use binlogz_sandbox::{Error as SandboxError, MariadbSandbox, MysqlSandbox, Server, Tool};
 use binlogz_source::ConnectOptions;
@@ -158,31 +156,10 @@ fn relayed(
     connect.set("password", Some("repl"))?;
     fs::create_dir_all(folder).at("create", folder)?;
     let options = RelayOptions {
-        closed: None,
-        forward: None,
-        uncompressed_file_size: RelayOptions::UNCOMPRESSED_FILE_SIZE,
         sources: vec![connect],
-        accounts: Vec::new(),
-        limits: Limits::default(),
-        directory: folder.to_owned(),
-        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         listen_tls: ListenTls::Off,
-        require_tls: false,
         form,
-        storing: Storing::Received,
-        start: StartAt::default(),
-        seed: Vec::new(),
-        sync: SyncPolicy::default(),
-        keyring: None,
-        encrypt: None,
-        retention: Retention::default(),
-        archive: None,
-        http: None,
-        server_id: None,
-        semi_sync: false,
-        listen_native_password: true,
-        listen_semi_sync: false,
-        wait_for_replicas: Default::default(),
+        ..RelayOptions::new(folder.to_owned(), SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
     };
     let failed = |error| Error::Load(format!("relay: {error}"));
     let relay = Relay::start(options, Box::new(|_, _| ())).map_err(failed)?;

@@ -45,7 +45,7 @@ impl Batcher {
                 Ok(Some(header)) => header,
                 Ok(None) => break begin,
                 Err(error) if first => return Err(error),
-                // What is intact before the bad bytes comes first.
+                // The intact bytes before the bad ones come first.
                 Err(error) => {
                     self.ending = Some(Err(error));
                     break begin;

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use binlogz_binlog::event::PostHeaderLengths;
 use binlogz_binlog::{ChecksumAlgorithm, Framing, MAGIC};
 use binlogz_flow::{BatchSize, Error, Input, Memory, ReadAt, Rewrite, Rewriter};
-use binlogz_payload::rewritten::RewrittenSpan;
-use binlogz_payload::{CompressOptions, LogContext, PositionWriter, Rewritten, Spool, SpoolMemory};
+use binlogz_payload::{
+    CompressOptions, LogContext, PositionWriter, Rewritten, RewrittenSpan, Spool, SpoolMemory,
+};
 use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
 
 use super::support::{compression, events, options, places, rewritten, run};
@@ -95,7 +96,7 @@ fn no_damaged_byte_is_given_a_valid_checksum() {
                 let whole = run_within(places(&log), how, batch).unwrap();
                 let (mut noticed, mut missed) = (0, 0);
                 for at in 0..log.len() {
-                    // What is held is read once; of what is not every fifth byte will do.
+                    // Held batches are read once; of the others every fifth byte will do.
                     let goods = if batch.max > 64 || at % 5 > 0 { 0..1 } else { 0..4 };
                     for good in goods {
                         let readings = AtomicU32::new(0);

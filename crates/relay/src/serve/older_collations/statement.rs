@@ -112,7 +112,7 @@ pub(super) fn transaction_option(statement: &[u8], mode: SqlMode) -> Option<Opti
             1 if !is(b"TABLE") => return Some(None),
             _ => words_before += 1,
         }
-        // What follows may be the name of a table.
+        // The name of a table may follow.
         if depth == 0 && is(b"SELECT") {
             return Some(None);
         }

@@ -186,7 +186,7 @@ impl KnownClient<'_> {
                     }
                     Ok(has) if has.is_relay => "the relay that is followed lacks them too".to_owned(),
                     Ok(has) => format!("{} is followed at present, which lacks them", has.server),
-                    // What can't be read here is missing too, and the client may have it from here.
+                    // Transactions that can't be read here are missing too, and the client may have them from here.
                     Err(_) if kept.store.damage().is_some() => return Ok(()),
                     Err(why) => format!("the source can't be asked: {why}"),
                 };
@@ -293,8 +293,8 @@ impl KnownClient<'_> {
             DumpRequest::ByGtidSet { position, gtid_set, .. } => {
                 let (place, from, lease) = match named {
                     Some(place) => {
-                        // The server doesn't check a client that names a file. What ends with the log may well
-                        // leave out what is not there; what waits for more would miss it without a word.
+                        // The server doesn't check a client that names a file. A dump that ends with the log may well
+                        // leave out what is not there; one that waits for more would miss it without a word.
                         if !request.is_non_blocking() {
                             self.check_gtids(&kept, gtid_set)?;
                         }

@@ -19,7 +19,7 @@ use crate::statements::variables::{Refusal, unknown_variable};
 
 /// The variables that semi-synchronous replicas query: from 8.0.26 on, and before.
 const SEMI_SYNC: [&str; 2] = ["rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled"];
-/// What the source's plugins are set to says nothing about the relay.
+/// The settings of the source's plugins say nothing about the relay.
 const SEMI_SYNC_PREFIX: &str = "rpl_semi_sync_";
 /// ON and OFF in SELECT too.
 const WORDS: [&str; 2] = ["gtid_mode", "enforce_gtid_consistency"];
@@ -43,7 +43,7 @@ impl System {
         let checksum = if head.checksum().size() > 0 { "CRC32" } else { "NONE" };
         let gtid_mode = if statements.intake.has_gtids() { "ON" } else { "OFF" };
         let switch = |on: bool| if on { "ON" } else { "OFF" };
-        // What was purged is what came before the first file.
+        // The purged transactions are those before the first file.
         let first = kept.store.logs()?.first().map(|log| kept.store.previous_gtids(log.number));
         let purged = first.and_then(Result::ok).unwrap_or_default();
         let own = [

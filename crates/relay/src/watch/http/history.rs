@@ -68,7 +68,7 @@ impl History {
     }
 
     pub(crate) fn watch(watch: &Watch) {
-        // What can't be told at one moment may be told at the next.
+        // A value that is unknown now may be known at the next moment.
         let seen =
             || duties::attempt(duties::WATCH, || watch.status()).ok().map(|status| (status, Instant::now()));
         let mut before = seen();

@@ -10,7 +10,7 @@
 //! ```
 
 use binlogz_binlog::Result;
-use binlogz_binlog::row::json::{JsonDiff, JsonDiffOperation, JsonDiffs, JsonDocument, JsonValue};
+use binlogz_binlog::row::json::{JsonDiff, JsonDiffs, JsonDocument, JsonValue};
 
 use crate::mysqlbinlog::write::number::push_unsigned;
 use crate::mysqlbinlog::write::quote::push_quoted;
@@ -26,12 +26,12 @@ pub(crate) fn push_json_diffs(
 ) -> Result<()> {
     let diffs = diffs.iter().collect::<Result<Vec<_>>>()?;
     // Runs of differences with the same function, in the order in which they apply.
-    let calls: Vec<&[JsonDiff<'_>]> = diffs.chunk_by(|a, b| function(a) == function(b)).collect();
+    let calls: Vec<&[JsonDiff<'_>]> = diffs.chunk_by(|a, b| a.function() == b.function()).collect();
     for (index, call) in calls.iter().rev().enumerate() {
         if index > 0 {
             out.extend_from_slice(NEW_LINE);
         }
-        out.extend_from_slice(call.first().map_or("", function).as_bytes());
+        out.extend_from_slice(call.first().map_or("", JsonDiff::function).as_bytes());
         out.push(b'(');
     }
     out.push(b'@');
@@ -52,15 +52,6 @@ pub(crate) fn push_json_diffs(
         out.push(b')');
     }
     Ok(())
-}
-
-fn function(diff: &JsonDiff<'_>) -> &'static str {
-    match diff.operation {
-        JsonDiffOperation::Replace => "JSON_REPLACE",
-        JsonDiffOperation::Insert if diff.path.ends_with(b"]") => "JSON_ARRAY_INSERT",
-        JsonDiffOperation::Insert => "JSON_INSERT",
-        JsonDiffOperation::Remove => "JSON_REMOVE",
-    }
 }
 
 /// Appends numbers, booleans and null as they are, containers in a cast, the rest as a string.

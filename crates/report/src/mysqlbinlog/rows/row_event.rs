@@ -139,7 +139,7 @@ impl RowsPrinter {
     ///
     /// # Errors
     ///
-    /// Rows or values that can't be read. What was appended before them stays.
+    /// Rows or values that can't be read. Text that was appended before them stays.
     pub fn print(
         &mut self,
         room: &mut LineRoom,

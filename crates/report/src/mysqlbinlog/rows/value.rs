@@ -33,7 +33,7 @@ const FLOAT_WIDTH: usize = 20;
 ///
 /// # Errors
 ///
-/// Bytes that the column's type can't have. What was appended before them stays.
+/// Bytes that the column's type can't have. Text that was appended before them stays.
 #[inline]
 pub(crate) fn push_value(out: &mut Vec<u8>, cell: &Cell<'_>, scratch: &mut Vec<u8>) -> Result<()> {
     match cell.content {
@@ -170,7 +170,7 @@ fn push_type(out: &mut Vec<u8>, column: &ColumnSchema) {
 fn push_integer(out: &mut Vec<u8>, number: i64, kind: ColumnKind) {
     push_signed(out, number);
     if number < 0 {
-        let unused = 64 - integer_bits(kind);
+        let unused = 64 - kind.integer_bits();
         out.extend_from_slice(b" (");
         push_unsigned(out, (number as u64) << unused >> unused);
         out.push(b')');
@@ -180,19 +180,8 @@ fn push_integer(out: &mut Vec<u8>, number: i64, kind: ColumnKind) {
 /// Reinterprets the bits of a column's unsigned number as signed.
 #[inline]
 fn sign_extended(number: u64, kind: ColumnKind) -> i64 {
-    let unused = 64 - integer_bits(kind);
+    let unused = 64 - kind.integer_bits();
     ((number << unused) as i64) >> unused
-}
-
-#[inline]
-fn integer_bits(kind: ColumnKind) -> u32 {
-    match kind {
-        ColumnKind::TinyInt { .. } => 8,
-        ColumnKind::SmallInt { .. } => 16,
-        ColumnKind::MediumInt { .. } => 24,
-        ColumnKind::Int { .. } => 32,
-        _ => 64,
-    }
 }
 
 #[inline]

@@ -1,7 +1,9 @@
 //! Shapes of data that the five workloads don't have: JSON documents, UUID keys with blobs, tables of 100
 //! columns; and [ten more](Shape::MORE). From fixed seeds, loaded into a real server; one binlog file each.
 
-mod more;
+mod applications;
+mod events;
+mod words;
 
 use std::fs;
 use std::io::{self, Write};
@@ -105,20 +107,20 @@ impl Shape {
             Shape::Documents => documents(out, &mut random, scaled(40_000.0, scale)),
             Shape::Blobs => blobs(out, &mut random, scaled(10_000.0, scale)),
             Shape::Wide => wide(out, &mut random, scaled(40_000.0, scale)),
-            Shape::Queue => more::queue(out, &mut random, scaled(40_000.0, scale)),
-            Shape::Shop => more::shop(out, &mut random, scaled(50_000.0, scale)),
-            Shape::Mixed => more::mixed(out, &mut random, scaled(6_000.0, scale)),
-            Shape::RowsQuery => more::rows_query(out, &mut random, scaled(35_000.0, scale)),
-            Shape::Uuids => more::uuids(out, &mut random, scaled(70_000.0, scale)),
-            Shape::Measurements => more::measurements(out, &mut random, scaled(900_000.0, scale)),
-            Shape::Audit => more::audit(out, &mut random, scaled(28_000.0, scale)),
-            Shape::Statements => more::statements(out, &mut random, scaled(100_000.0, scale)),
+            Shape::Queue => applications::queue(out, &mut random, scaled(40_000.0, scale)),
+            Shape::Shop => applications::shop(out, &mut random, scaled(50_000.0, scale)),
+            Shape::Mixed => events::mixed(out, &mut random, scaled(6_000.0, scale)),
+            Shape::RowsQuery => events::rows_query(out, &mut random, scaled(35_000.0, scale)),
+            Shape::Uuids => applications::uuids(out, &mut random, scaled(70_000.0, scale)),
+            Shape::Measurements => applications::measurements(out, &mut random, scaled(900_000.0, scale)),
+            Shape::Audit => applications::audit(out, &mut random, scaled(28_000.0, scale)),
+            Shape::Statements => events::statements(out, &mut random, scaled(100_000.0, scale)),
             Shape::Tables => {
                 // All 2,000 from a fifth of the scale on.
                 let tables = scaled(10_000.0, scale).min(2000);
-                more::tables(out, &mut random, tables, scaled(120_000.0, scale))
+                applications::tables(out, &mut random, tables, scaled(120_000.0, scale))
             }
-            Shape::PartialJson => more::partial_json(out, &mut random, scaled(7_500.0, scale)),
+            Shape::PartialJson => events::partial_json(out, &mut random, scaled(7_500.0, scale)),
         })?;
         Ok(())
     }

@@ -12,7 +12,7 @@ pub(super) struct UnsignedLimits {
     pub(super) block: u64,
 }
 
-/// Reads a number without a sign. What there is to tell is added to `told`, as `(level, text)`; `Err`: no number.
+/// Reads a number without a sign. Warnings are added to `told`, as `(level, text)`; `Err`: no number.
 pub(super) fn unsigned(
     name: &str,
     text: &str,

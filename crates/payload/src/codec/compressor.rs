@@ -9,10 +9,10 @@ use std::io::Write;
 
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective, zstd_sys::ZSTD_EndDirective};
 
+use crate::codec::level::CompressionLevel;
+use crate::codec::library::{Helper, Library};
+use crate::codec::recipe::Recipe;
 use crate::error::{Error, Result};
-use crate::level::CompressionLevel;
-use crate::library::{Helper, Library};
-use crate::recipe::Recipe;
 
 /// Input up to this size is one zstd block (`ZSTD_BLOCKSIZE_MAX`), in bytes.
 pub const ONE_BLOCK_SIZE: usize = 128 << 10;

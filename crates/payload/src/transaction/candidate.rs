@@ -9,9 +9,9 @@ use binlogz_binlog::{
     Error as BinlogError, EventFrame, EventHeader, EventType, Framing, Verified, VerifiedFrame,
 };
 
-use crate::eligibility::{self, Ineligible};
 use crate::error::Result;
-use crate::rewritten::{LogContext, PositionRule};
+use crate::transaction::context::{LogContext, PositionRule};
+use crate::transaction::eligibility::{self, Ineligible};
 
 /// The largest GTID event that is held, in bytes. 9.7 writes at most 150; this leaves room for fields to come.
 const GTID_EVENT_SIZE_MAX: u32 = 64 << 10;

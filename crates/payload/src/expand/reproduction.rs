@@ -3,8 +3,8 @@
 //! Memory stays bounded however large the payload is: bytes are held only until their counterparts arrive,
 //! which libzstd delays by a block at most.
 
-use crate::compress::CompressOptions;
-use crate::compressor::{Compressor, ONE_BLOCK_SIZE};
+use crate::codec::compressor::{Compressor, ONE_BLOCK_SIZE};
+use crate::compress::transaction_compressor::CompressOptions;
 use crate::error::Result;
 
 /// Compares one payload after the other, with one compression context.
@@ -112,7 +112,7 @@ impl Reproduction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::Recipe;
+    use crate::codec::recipe::Recipe;
 
     /// Words of a small vocabulary, so that blocks refer to one another.
     fn events(size: usize) -> Vec<u8> {

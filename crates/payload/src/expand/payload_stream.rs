@@ -12,8 +12,8 @@ use binlogz_binlog::{
     Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor, Framing, StoredChecksum,
 };
 
+use crate::codec::expander::Expander;
 use crate::error::{Error, Result};
-use crate::expander::Expander;
 
 const WHAT: &str = "transaction payload";
 

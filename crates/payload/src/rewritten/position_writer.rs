@@ -20,7 +20,8 @@ use binlogz_binlog::{
 };
 
 use crate::error::{Error, Result};
-use crate::rewritten::{LogContext, PositionRule, Rewritten, RewrittenSpan};
+use crate::rewritten::piece::{Rewritten, RewrittenSpan};
+use crate::transaction::context::{LogContext, PositionRule};
 
 /// Bytes read at a time if they are not in memory.
 const COPY_SIZE: usize = 256 << 10;

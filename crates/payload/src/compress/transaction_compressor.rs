@@ -14,17 +14,18 @@ use std::ops::Range;
 
 use binlogz_binlog::event::transaction_payload::PAYLOAD_SIZE_MAX;
 
-use crate::candidate::Candidate;
-use crate::compressor::Compressor;
-use crate::eligibility::Ineligible;
+use crate::codec::compressor::Compressor;
+use crate::codec::level::CompressionLevel;
+use crate::codec::library::Library;
+use crate::codec::recipe::Recipe;
+use crate::compress::extract::{Events, Extracted, Extraction, TransactionExtractor};
+use crate::compress::payload_event::PayloadEvent;
 use crate::error::Result;
-use crate::extract::{Events, Extracted, Extraction, TransactionExtractor};
-use crate::level::CompressionLevel;
-use crate::library::Library;
-use crate::payload_event::PayloadEvent;
-use crate::recipe::Recipe;
-use crate::rewritten::{PieceContext, Rewritten};
-use crate::spool::Spool;
+use crate::rewritten::piece::Rewritten;
+use crate::rewritten::spool::Spool;
+use crate::transaction::candidate::Candidate;
+use crate::transaction::context::PieceContext;
+use crate::transaction::eligibility::Ineligible;
 
 /// How to compress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -147,7 +148,7 @@ impl Extraction for Compression<'_> {
                 (compressor.finish(spool)?, verified)
             }
         };
-        // What we hold is far below that.
+        // A transaction that we hold is far below that.
         if payload_size > PAYLOAD_SIZE_MAX {
             return self.out.leave(candidate, Ineligible::TooLarge);
         }

@@ -11,9 +11,9 @@
 
 use binlogz_binlog::event::version_number;
 
-use crate::level::CompressionLevel;
-use crate::library::Library;
-use crate::recipe::Recipe;
+use crate::codec::level::CompressionLevel;
+use crate::codec::library::Library;
+use crate::codec::recipe::Recipe;
 
 /// Servers that make the same of the same transactions, except for the version of libzstd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -13,10 +13,11 @@ use binlogz_binlog::event::{CompressionType, TransactionPayloadHeader};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{EventHeader, EventType, Framing, HeaderFlags, Verified};
 
-use crate::candidate::{Candidate, HeldGtid};
 use crate::error::Result;
-use crate::rewritten::{LogContext, PayloadMark, PositionRule, Rewritten};
-use crate::spool::Spool;
+use crate::rewritten::piece::{PayloadMark, Rewritten};
+use crate::rewritten::spool::Spool;
+use crate::transaction::candidate::{Candidate, HeldGtid};
+use crate::transaction::context::{LogContext, PositionRule};
 
 /// Events as they are inside a payload: no checksum, position 0.
 pub(crate) struct Inner<'a> {

@@ -7,8 +7,8 @@ use zstd_safe::zstd_sys::ZSTD_EndDirective;
 
 use super::protocol::{BEGIN, DONE, END, FAILED, FLUSH, SIZE_UNKNOWN, WRITE, read_message, write_message};
 use super::{Library, find};
+use crate::codec::level::CompressionLevel;
 use crate::error::{Error, Result};
-use crate::level::CompressionLevel;
 
 /// At most this many bytes of requests are sent before a reply is read, so that they and their replies fit
 /// into pipes.

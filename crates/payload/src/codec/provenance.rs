@@ -56,8 +56,8 @@ pub fn provenance(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compressor::Compressor;
-    use crate::level::CompressionLevel;
+    use crate::codec::compressor::Compressor;
+    use crate::codec::level::CompressionLevel;
 
     fn body(mark: bool) -> Vec<u8> {
         let mut compressor = Compressor::new(CompressionLevel::DEFAULT).unwrap();

@@ -13,13 +13,13 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::transaction::TransactionContent;
 use binlogz_binlog::{EventHeader, EventParser, Framing, Verified};
 
-use crate::candidate::{Candidate, HeldGtid};
-use crate::eligibility::Ineligible;
+use crate::compress::feed::{STAGE_SIZE, feed, push_all};
+use crate::compress::payload_event::{Inner, compressed_size};
 use crate::error::Result;
-use crate::feed::{STAGE_SIZE, feed, push_all};
-use crate::payload_event::{Inner, compressed_size};
-use crate::rewritten::{LogContext, PieceContext, PositionRule};
-use crate::scan::{Scanner, Transactions};
+use crate::transaction::candidate::{Candidate, HeldGtid};
+use crate::transaction::context::{LogContext, PieceContext, PositionRule};
+use crate::transaction::eligibility::Ineligible;
+use crate::transaction::scan::{Scanner, Transactions};
 
 const MICROSECONDS: u64 = 1_000_000;
 

@@ -5,10 +5,10 @@ use std::io::Read;
 
 use binlogz_binlog::{EventHeader, EventParser, EventVisitor, Verified};
 
-use crate::candidate::Candidate;
+use crate::compress::payload_event::Inner;
 use crate::error::{Error, Result};
-use crate::payload_event::Inner;
-use crate::rewritten::LogContext;
+use crate::transaction::candidate::Candidate;
+use crate::transaction::context::LogContext;
 
 /// Bytes read, or passed on, at once.
 pub(crate) const STAGE_SIZE: usize = 128 << 10;

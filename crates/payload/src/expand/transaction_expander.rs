@@ -5,7 +5,7 @@
 //! out  GTID'| BEGIN | table map | rows | ... | XID          each with its checksum
 //! ```
 //!
-//! Works as a stream (see [`crate::payload_stream`]). No payload may hold another: such a file could
+//! Works as a stream (see [`super::payload_stream`]). No payload may hold another: such a file could
 //! hold itself.
 
 use std::io::Read;
@@ -16,15 +16,16 @@ use binlogz_binlog::{
     Verified,
 };
 
-use crate::candidate::{HeldGtid, OpenGtid, inner_positions};
-use crate::compress::CompressOptions;
+use crate::codec::expander::Expander;
+use crate::compress::feed::{STAGE_SIZE, push_all};
+use crate::compress::transaction_compressor::CompressOptions;
 use crate::error::{Error, Result};
-use crate::expander::Expander;
-use crate::feed::{STAGE_SIZE, push_all};
-use crate::payload_stream::PayloadStream;
-use crate::reproduction::Reproduction;
-use crate::rewritten::{PieceContext, Rewritten};
-use crate::spool::Spool;
+use crate::expand::payload_stream::PayloadStream;
+use crate::expand::reproduction::Reproduction;
+use crate::rewritten::piece::Rewritten;
+use crate::rewritten::spool::Spool;
+use crate::transaction::candidate::{HeldGtid, OpenGtid, inner_positions};
+use crate::transaction::context::PieceContext;
 
 /// Expands payloads, one piece of a log after the other, with one context.
 #[derive(Debug)]

@@ -110,8 +110,8 @@ pub fn expanded_size_max(payload: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compressor::Compressor;
-    use crate::level::CompressionLevel;
+    use crate::codec::compressor::Compressor;
+    use crate::codec::level::CompressionLevel;
 
     fn expand(payload: &[u8], piece: usize) -> Result<Vec<u8>> {
         let mut expander = Expander::new()?;

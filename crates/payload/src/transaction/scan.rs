@@ -5,9 +5,9 @@ use std::ops::Range;
 use binlogz_binlog::transaction::{Boundary, TransactionBoundaryParser, TransactionContent};
 use binlogz_binlog::{EventHeader, EventVisitor, Verified};
 
-use crate::candidate::{BodyPrefix, Candidate, OpenGtid};
 use crate::error::{Error, Result};
-use crate::rewritten::LogContext;
+use crate::transaction::candidate::{BodyPrefix, Candidate, OpenGtid};
+use crate::transaction::context::LogContext;
 
 /// Handles what a [`Scanner`] finds.
 pub(crate) trait Transactions {

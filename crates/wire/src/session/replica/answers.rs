@@ -1,0 +1,72 @@
+//! Answers commands: done, refused, a line, or rows.
+
+use binlogz_binlog::put::Put;
+
+use super::{COLLATION, ReplicaSession};
+use crate::error::ServerError;
+use crate::response::{EofPacket, ErrPacket, OkPacket};
+use crate::result_set::{ColumnDefinition, ColumnKind, Row, encode_row};
+
+/// Collation of numbers: binary.
+const COLLATION_BINARY: u16 = 63;
+
+/// A column of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column<'a> {
+    /// The column's name.
+    pub name: &'a str,
+    /// The kind of its values.
+    pub kind: ColumnKind,
+}
+
+impl ReplicaSession {
+    /// Answers "done".
+    pub fn ok(&mut self) {
+        self.out.message(|out| OkPacket { status: self.status, ..OkPacket::default() }.encode(out));
+    }
+
+    /// Answers "done", with warnings that the client may ask for.
+    pub fn ok_with_warnings(&mut self, warnings: u16) {
+        self.out.message(|out| OkPacket { status: self.status, warnings, ..OkPacket::default() }.encode(out));
+    }
+
+    /// Answers with an error.
+    pub fn refuse(&mut self, error: &ServerError) {
+        let packet =
+            ErrPacket { code: error.code, sqlstate: error.sqlstate, message: error.message.as_bytes() };
+        self.out.message(|out| packet.encode(out));
+    }
+
+    /// Answers [`Request::Statistics`](super::Request::Statistics) with a single line.
+    pub fn line(&mut self, text: &str) {
+        self.out.message(|out| out.put(text.as_bytes()));
+    }
+
+    /// Answers a query with rows.
+    pub fn rows(&mut self, columns: &[Column<'_>], rows: &[Row]) {
+        self.out.message(|out| out.put_lei(columns.len() as u64));
+        for column in columns {
+            let ColumnKind { column_type, flags, decimals } = column.kind;
+            let (collation, length) = match column.kind.is_text() {
+                true => (u16::from(COLLATION), 4096),
+                false => (COLLATION_BINARY, 21),
+            };
+            let definition = ColumnDefinition {
+                name: column.name.as_bytes(),
+                collation,
+                length,
+                column_type,
+                flags,
+                decimals,
+                ..ColumnDefinition::default()
+            };
+            self.out.message(|out| definition.encode(out));
+        }
+        let eof = EofPacket { warnings: 0, status: self.status };
+        self.out.message(|out| eof.encode(out));
+        for row in rows {
+            self.out.message(|out| encode_row(row, out));
+        }
+        self.out.message(|out| eof.encode(out));
+    }
+}

@@ -1,0 +1,93 @@
+//! Takes the commands of a client that is logged in.
+
+use super::{ReplicaSession, ReplicaStep};
+use crate::command::Command;
+use crate::dump_request::DumpRequest;
+use crate::error::{Result, ServerError, While};
+use crate::packet::Message;
+
+const TAKING: &str = "taking a command";
+
+/// What a client asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// End the connection; there is no answer.
+    Quit,
+    /// Check that we are there.
+    Ping,
+    /// Answer a statement.
+    Statement(String),
+    /// Set the default database.
+    UseDatabase(String),
+    /// Send a line about our state: [`ReplicaSession::line`].
+    Statistics,
+    /// End the connection with this number.
+    Kill(u32),
+    /// Prepare a statement.
+    Prepare(String),
+    /// Register a replica.
+    Register {
+        /// The replica's server id.
+        server_id: u32,
+        /// The host at which it says it can be reached.
+        host: String,
+        /// The port at which it says it can be reached.
+        port: u16,
+    },
+    /// Send the binary log.
+    Dump(DumpRequest),
+    /// Something else, with the command's code.
+    Other(u8),
+}
+
+impl Request {
+    fn of(command: Command<'_>) -> Request {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match command {
+            Command::Quit => Request::Quit,
+            Command::Ping => Request::Ping,
+            Command::Query(statement) => Request::Statement(text(statement)),
+            Command::UseDatabase(name) => Request::UseDatabase(text(name)),
+            Command::Statistics => Request::Statistics,
+            Command::Kill(connection) => Request::Kill(connection),
+            Command::Prepare(statement) => Request::Prepare(text(statement)),
+            Command::RegisterReplica(replica) => Request::Register {
+                server_id: replica.server_id,
+                host: text(replica.host),
+                port: replica.port,
+            },
+            Command::Dump(request) => Request::Dump(request),
+            Command::Other { code, .. } => Request::Other(code),
+        }
+    }
+}
+
+impl ReplicaSession {
+    /// The next command. One that is too long is answered with an error, then we wait for the one after it.
+    pub(super) fn command(&mut self, input: &mut &[u8]) -> Result<ReplicaStep> {
+        loop {
+            let message = self.messages.next_within(&mut self.packets, input, self.command_size_max);
+            let request = match message.during(TAKING)? {
+                None => return Ok(ReplicaStep::NeedInput),
+                Some(Message::Whole(message)) => {
+                    if let Some(kept) = &mut self.command {
+                        *kept = message.to_vec();
+                    }
+                    Some(Request::of(Command::decode(message).during(TAKING)?))
+                }
+                Some(Message::TooLong) => None,
+            };
+            self.messages.release();
+            self.out.set_sequence(self.packets.next_sequence());
+            self.packets.expect_sequence(0);
+            match request {
+                Some(request) => return Ok(ReplicaStep::Request(request)),
+                None => self.refuse(&ServerError {
+                    code: ServerError::PACKET_TOO_LARGE,
+                    sqlstate: Some(*b"08S01"),
+                    message: "Got a packet bigger than 'max_allowed_packet' bytes".into(),
+                }),
+            }
+        }
+    }
+}
