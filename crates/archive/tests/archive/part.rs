@@ -3,12 +3,11 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
 
 use binlogz_archive::create::{Created, Creator};
 use binlogz_archive::format::Manifest;
 use binlogz_archive::part::{Parts, Told};
-use binlogz_archive::storage::{Folder, ReadRange, Storage};
+use binlogz_archive::storage::{Folder, ReadRange, Storage, Stored};
 use binlogz_archive::{Result, check};
 use binlogz_testkit::{corpus, mutate};
 
@@ -46,7 +45,7 @@ impl Storage for Counted {
         self.folder.delete(name)
     }
 
-    fn stored(&self) -> Result<Vec<(String, SystemTime)>> {
+    fn stored(&self) -> Result<Vec<Stored>> {
         self.folder.stored()
     }
 
