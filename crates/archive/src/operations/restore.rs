@@ -97,7 +97,7 @@ fn whole_of(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, worker
             let codec = codec_of(file, level)?;
             let mut plain = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
             blocks(storage, file, &mut plain, workers).map_err(missing)?;
-            compress(Arc::new(plain), codec, &mut out, workers)?;
+            drop(compress(Arc::new(plain), codec, &mut out, workers)?);
         }
     }
     let (sha256, size) = out.hasher.finish();
@@ -111,7 +111,7 @@ fn whole_of(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, worker
 }
 
 /// Another library, or another version of it, may not make the same payloads.
-fn codec_of(file: &FileEntry, level: u8) -> Result<Codec> {
+pub(crate) fn codec_of(file: &FileEntry, level: u8) -> Result<Codec> {
     let Some(name) = &file.payload_codec else { return Ok(Codec { level, ..Codec::DEFAULT }) };
     let ours = || Codec::DEFAULT.name();
     Codec::named(name, level).ok_or_else(|| Error::Codec { found: name.clone(), ours: ours() })
