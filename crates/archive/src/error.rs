@@ -82,6 +82,20 @@ pub enum Error {
     /// Another run replaced the manifest meanwhile.
     #[error("another run changed the archive meanwhile; nothing is lost: run this again")]
     Changed,
+    /// An object that a reader still wanted is gone.
+    #[error(
+        "{object} was taken out of the archive meanwhile, by prune, merge, remove or create: run this again"
+    )]
+    Gone {
+        /// The object's name.
+        object: String,
+    },
+    /// A transaction that was asked for is not there.
+    #[error("{gtid} is not in the archive")]
+    Unmet {
+        /// The transaction.
+        gtid: String,
+    },
     /// A log that can't be read.
     #[error(transparent)]
     Binlog(#[from] binlogz_binlog::Error),
@@ -122,6 +136,14 @@ impl Error {
     /// Whether the same may succeed a moment later: reading failed, and what is read is not missing.
     pub fn may_pass(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() != io::ErrorKind::NotFound)
+    }
+
+    /// Whether storage failed, perhaps since an object is missing.
+    pub(crate) fn is_of_storage(&self) -> bool {
+        match self {
+            Error::In { source, .. } | Error::Needs { source, .. } => source.is_of_storage(),
+            error => matches!(error, Error::Io { .. }) && !error.is_closed_pipe(),
+        }
     }
 
     /// Whether the reader of our output stopped reading.

@@ -47,4 +47,4 @@ pub mod storage;
 
 pub use codec::Level;
 pub use error::{Error, Result};
-pub use operations::{check, create, part, remove, restore, selection};
+pub use operations::{check, copy, coverage, create, merge, part, prune, remove, restore, selection};

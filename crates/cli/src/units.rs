@@ -46,6 +46,11 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("{text:?}, expected a time such as 30s, 5m or 7d"))
 }
 
+/// The same, or 0.
+pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
+    if text == "0" { Ok(Duration::ZERO) } else { duration(text) }
+}
+
 /// The same; a number alone is seconds. Not for options that delete older data: there a user may mean `7` as days.
 pub(crate) fn duration_or_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

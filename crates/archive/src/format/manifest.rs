@@ -10,9 +10,12 @@ use crate::log::sort_by_name;
 use crate::storage::Storage;
 
 const FORMAT: &str = "binlogz archive";
-/// The newest version: its objects may be of version 6. We can also read version 1, which had one object for
-/// each log, 2, which had no copy, 3, 4, which had logs of which a part is kept, and 5.
-const VERSION: u32 = 6;
+/// The newest version, written while objects are retired; otherwise it is 6, whose objects may be of version 6. We can
+/// also read version 1, which had one object for each log, 2, which had no copy, 3, 4, which had logs of which a part is
+/// kept, and 5.
+const VERSION: u32 = 7;
+/// The version written while no object is retired.
+const VERSION_PLAIN: u32 = 6;
 /// The first version that must have a checksum, and has a copy.
 const VERSION_COPY: u32 = 3;
 /// The copy of the manifest, stored beside the objects: written after the manifest, read if the manifest is
@@ -31,6 +34,10 @@ pub struct Manifest {
     version: u32,
     /// The logs, in the order of [`crate::log::order`].
     pub files: Vec<FileEntry>,
+    /// Objects that no log is in any more. They are kept for a while, for readers that have an earlier manifest. Since
+    /// version 7.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retired: Vec<Retired>,
     /// CRC-32 of the manifest without this field; `None` if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     crc32: Option<u32>,
@@ -43,6 +50,15 @@ pub struct Manifest {
     /// The version that was read.
     #[serde(skip)]
     version_read: u32,
+}
+
+/// An object that no log is in any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retired {
+    /// Its name.
+    pub object: String,
+    /// When the manifest stopped naming it, in seconds since 1970.
+    pub since: u64,
 }
 
 /// An archived log.
@@ -91,6 +107,7 @@ impl Default for Manifest {
             format: FORMAT.into(),
             version: VERSION,
             files: Vec::new(),
+            retired: Vec::new(),
             crc32: None,
             stored: None,
             damage: None,
@@ -190,8 +207,10 @@ impl Manifest {
     ///
     /// Storage that fails; [`Error::Changed`] if the stored manifest is by now another one.
     pub fn write(&mut self, storage: &dyn Storage) -> Result<()> {
-        sort_by_name(&mut self.files, |file| &file.name);
-        self.version = VERSION;
+        self.sort();
+        let named: BTreeSet<&str> = objects(&self.files).collect();
+        self.retired.retain(|retired| !named.contains(retired.object.as_str()));
+        self.version = if self.retired.is_empty() { VERSION_PLAIN } else { VERSION };
         self.crc32 = None;
         self.crc32 = Some(crc32fast::hash(&self.bytes()?));
         let bytes = self.bytes()?;
@@ -205,7 +224,19 @@ impl Manifest {
 
     /// The objects that hold its logs.
     pub(crate) fn objects(&self) -> BTreeSet<&str> {
-        self.files.iter().flat_map(|file| &file.objects).map(String::as_str).collect()
+        objects(&self.files).collect()
+    }
+
+    /// Puts the logs into their order.
+    pub(crate) fn sort(&mut self) {
+        sort_by_name(&mut self.files, |file| &file.name);
+    }
+
+    /// Notes that nothing is in these objects any more. Those that a log is in are left out when it is written.
+    pub(crate) fn retire(&mut self, objects: impl IntoIterator<Item = String>, since: u64) {
+        let objects: BTreeSet<String> = objects.into_iter().collect();
+        self.retired.retain(|retired| !objects.contains(&retired.object));
+        self.retired.extend(objects.into_iter().map(|object| Retired { object, since }));
     }
 
     /// What is wrong with it, if its copy was read instead: the copy may be older.
@@ -218,6 +249,11 @@ impl Manifest {
         bytes.push(b'\n');
         Ok(bytes)
     }
+}
+
+/// The objects that hold these logs, some of them several times.
+pub(crate) fn objects(files: &[FileEntry]) -> impl Iterator<Item = &str> {
+    files.iter().flat_map(|file| &file.objects).map(String::as_str)
 }
 
 /// Whether these are the bytes of a whole manifest of a version that has a copy.

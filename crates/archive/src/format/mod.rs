@@ -21,4 +21,5 @@ pub use contents::Contents;
 pub use ends::{HEAD_SIZE, MAGIC, VERSION};
 pub use index::{BlockEntry, ContentsEntry, Index, LogEntry};
 pub use keys::Key;
-pub use manifest::{FileEntry, Manifest};
+pub(crate) use manifest::objects;
+pub use manifest::{FileEntry, Manifest, Retired};

@@ -16,4 +16,4 @@ pub(crate) mod order;
 pub(crate) mod payloads;
 
 pub use cut::{BLOCK_SIZE_MAX, Cutter, MAPS_MAX, Piece};
-pub use order::sort_by_name;
+pub use order::{numbered, sort_by_name};

@@ -15,6 +15,20 @@ pub(crate) fn base(name: &str) -> &str {
     parts(name).0
 }
 
+/// The number of a log.
+pub(crate) fn number(name: &str) -> Option<u64> {
+    parts(name).1
+}
+
+/// The name of the log this many numbers later.
+pub fn numbered(name: &str, step: i64) -> Option<String> {
+    let (base, number) = name.rsplit_once('.')?;
+    let next = number.parse::<u64>().ok()?.checked_add_signed(step)?;
+    // Servers give at least six digits: .999999 comes before .1000000.
+    let width = if number.starts_with('0') { number.len() } else { number.len().min(6) };
+    Some(format!("{base}.{next:0width$}"))
+}
+
 /// Sorts items that have the names of logs; items with equal names keep their order.
 pub fn sort_by_name<T>(logs: &mut [T], name: impl Fn(&T) -> &str) {
     let mut bases: HashMap<String, usize> = HashMap::new();
@@ -58,5 +72,15 @@ mod tests {
                 "other",
             ]
         );
+    }
+
+    #[test]
+    fn the_next_log_has_the_next_number() {
+        assert_eq!(numbered("binlog.000009", 1).as_deref(), Some("binlog.000010"));
+        assert_eq!(numbered("binlog.999999", 1).as_deref(), Some("binlog.1000000"));
+        assert_eq!(numbered("binlog.1000000", -1).as_deref(), Some("binlog.999999"));
+        assert_eq!(numbered("binlog.000010", -1).as_deref(), Some("binlog.000009"));
+        assert_eq!(numbered("binlog.000000", -1), None);
+        assert_eq!(numbered("binlog", 1), None);
     }
 }

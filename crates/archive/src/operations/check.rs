@@ -4,7 +4,7 @@ use binlogz_binlog::gtid::GtidSet;
 
 use crate::error::Result;
 use crate::format::{FileEntry, Manifest};
-use crate::operations::restore;
+use crate::operations::{coverage, restore};
 use crate::storage::Storage;
 
 /// Checks every log of an archive and reports what is wrong, one line each.
@@ -97,14 +97,11 @@ pub fn between(archives: &[(&str, &Manifest)]) -> Result<Vec<String>> {
 fn check_chain(manifest: &Manifest) -> Result<Vec<String>> {
     let mut problems = Vec::new();
     let mut known: Option<GtidSet> = None;
+    let mut gaps = coverage::gaps(manifest)?.into_iter().peekable();
     for file in &manifest.files {
-        let (previous, gtids) = (file.previous_gtid_set()?, file.gtid_set()?);
+        problems.extend(gaps.next_if(|gap| gap.log == file.name).map(|gap| gap.to_string()));
+        let gtids = file.gtid_set()?;
         if let Some(known) = &known {
-            let mut gap = previous.clone();
-            gap.subtract(known);
-            if !gap.is_empty() {
-                problems.push(format!("{}: gap: {gap} came before it and is not in the archive", file.name));
-            }
             let mut overlap = gtids.clone();
             overlap.intersect(known);
             if !overlap.is_empty() {
@@ -112,7 +109,7 @@ fn check_chain(manifest: &Manifest) -> Result<Vec<String>> {
             }
         }
         let known = known.get_or_insert_default();
-        known.union(&previous);
+        known.union(&file.previous_gtid_set()?);
         known.union(&gtids);
     }
     Ok(problems)

@@ -2,8 +2,10 @@
 //! or no log is left, it is stored, read back and compared; only then does the manifest name the logs that
 //! are complete.
 
-use std::io::{self, Write};
+use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::PreviousGtidsEvent;
@@ -18,7 +20,7 @@ use crate::log::Cutter;
 use crate::log::active::ActivePart;
 use crate::log::events;
 use crate::log::payloads::{self, Codec, Expanded, Payloads};
-use crate::operations::digest::{Hasher, Reader, digest};
+use crate::operations::digest::{Hasher, Reader, digest, of_object};
 use crate::operations::remove;
 use crate::segment::Segment;
 use crate::storage::Storage;
@@ -70,8 +72,17 @@ pub struct Creator<'a> {
 #[derive(Debug)]
 struct Packed {
     entry: FileEntry,
-    /// SHA-256 of the archived part that it replaces.
-    replaces: Option<String>,
+    replaces: Replaces,
+}
+
+/// What a packed log replaces.
+#[derive(Debug)]
+enum Replaces {
+    Nothing,
+    /// The archived part of it with this SHA-256.
+    Part(String),
+    /// The same log in these objects: it is packed anew.
+    Packed(Vec<String>),
 }
 
 /// The state of a log's name in an archive.
@@ -166,14 +177,57 @@ impl<'a> Creator<'a> {
     ) -> Result<()> {
         let (sha256, size, crc32) = digest(&mut Reader::new(log.as_ref()))?;
         let replaces = match self.standing(name, &log, &sha256, size, active_size)? {
-            Standing::Nothing => None,
-            Standing::Part(sha256) => Some(sha256),
+            Standing::Nothing => Replaces::Nothing,
+            Standing::Part(sha256) => Replaces::Part(sha256),
             Standing::Same(known) => {
                 let known = *known;
                 (self.told)(&Created::Known(known));
                 return Ok(());
             }
         };
+        let entry = FileEntry {
+            name: name.into(),
+            objects: Vec::new(),
+            size,
+            sha256,
+            source_sha256: None,
+            packed_size: 0,
+            payload_level: None,
+            payload_codec: None,
+            payloads_kept: 0,
+            previous_gtids: String::new(),
+            gtids: String::new(),
+            times: None,
+            mode,
+            active_size,
+        };
+        self.pack_entry(entry, &log, crc32, replaces)
+    }
+
+    /// Packs a log of the archive once more; `log` was restored from it. Its former objects are retired.
+    ///
+    /// # Errors
+    ///
+    /// As [`Creator::add`].
+    pub(crate) fn repack(&mut self, entry: &FileEntry, log: Arc<dyn ReadAt>) -> Result<()> {
+        let (sha256, _, crc32) = digest(&mut Reader::new(log.as_ref()))?;
+        if sha256 != entry.sha256 {
+            let what = format!("{}: SHA-256 of what was restored", entry.name);
+            return Err(Error::unexpected(what, sha256, &entry.sha256));
+        }
+        let replaces = Replaces::Packed(entry.objects.clone());
+        let anew = FileEntry { objects: Vec::new(), packed_size: 0, times: None, ..entry.clone() };
+        self.pack_entry(anew, &log, crc32, replaces)
+    }
+
+    /// Packs a log with this SHA-256 and size, and this CRC-32.
+    fn pack_entry(
+        &mut self,
+        mut entry: FileEntry,
+        log: &Arc<dyn ReadAt>,
+        crc32: u32,
+        replaces: Replaces,
+    ) -> Result<()> {
         let payloads = Payloads::of(log.as_ref());
         if payloads.count > 0
             && let Some(segment) = &mut self.segment
@@ -182,27 +236,14 @@ impl<'a> Creator<'a> {
         }
         let expanded = match payloads.count {
             0 => None,
-            _ => payloads::expanded(&log, &payloads, self.codec, self.workers, self.canonical_payloads)?,
+            _ => payloads::expanded(log, &payloads, self.codec, self.workers, self.canonical_payloads)?,
         };
         if let Some(expanded) = &expanded {
             self.codec = expanded.codec;
         }
-        let mut entry = FileEntry {
-            name: name.into(),
-            objects: Vec::new(),
-            size,
-            sha256,
-            source_sha256: None,
-            packed_size: 0,
-            payload_level: expanded.as_ref().map(|expanded| expanded.codec.level),
-            payload_codec: expanded.as_ref().map(|expanded| expanded.codec.name()),
-            payloads_kept: expanded.as_ref().map_or(payloads.count, |expanded| expanded.kept),
-            previous_gtids: String::new(),
-            gtids: String::new(),
-            times: None,
-            mode,
-            active_size,
-        };
+        entry.payload_level = expanded.as_ref().map(|expanded| expanded.codec.level);
+        entry.payload_codec = expanded.as_ref().map(|expanded| expanded.codec.name());
+        entry.payloads_kept = expanded.as_ref().map_or(payloads.count, |expanded| expanded.kept);
         if let Some(Expanded { file, codec, exact: false, .. }) = &expanded {
             let mut hasher = Hasher::default();
             payloads::compress(file.clone(), *codec, &mut hasher, self.workers)?;
@@ -213,8 +254,8 @@ impl<'a> Creator<'a> {
         let packed = match &expanded {
             Some(expanded) => self.pack(&mut entry, Reader::new(expanded.file.as_ref())).map(drop),
             None => self.pack(&mut entry, Reader::new(log.as_ref())).and_then(|packed| {
-                let changed =
-                    || Error::unexpected(format!("{name}: CRC-32 at a second reading"), packed, crc32);
+                let what = format!("{}: CRC-32 at a second reading", entry.name);
+                let changed = || Error::unexpected(what, packed, crc32);
                 if packed == crc32 { Ok(()) } else { Err(changed()) }
             }),
         };
@@ -314,7 +355,7 @@ impl<'a> Creator<'a> {
         let Some(segment) = self.segment.take() else { return Ok(String::new()) };
         let (file, size, _) = segment.finish()?;
         let (sha256, _, _) = digest(&mut Reader::new(&file).up_to(size))?;
-        let object = format!("segment-{}.binlogz", sha256.get(..32).unwrap_or_default());
+        let object = name_of(&sha256);
         let storage = self.storage;
         let put = |object: &str| {
             storage.put(object, &mut |out| {
@@ -322,14 +363,8 @@ impl<'a> Creator<'a> {
             })
         };
         put(&object)?;
-        let stored = self.storage.get(&object)?;
-        let mut hasher = Hasher::default();
-        for offset in (0..size).step_by(READ_BACK) {
-            let part = stored.read(offset, READ_BACK.min((size - offset) as usize))?;
-            hasher.write_all(&part).map_err(Error::writing)?;
-        }
-        let (back, _) = hasher.finish();
-        if back != sha256 || stored.size()? != size {
+        let (back, size_back) = of_object(self.storage, &object)?;
+        if back != sha256 || size_back != size {
             return Err(Error::unexpected(format!("{object}: SHA-256 of what was read back"), back, sha256));
         }
         if !self.packed.is_empty() {
@@ -356,14 +391,26 @@ impl<'a> Creator<'a> {
         let mut attempts = 1;
         loop {
             let mut manifest = self.manifest.clone();
-            let is_replaced =
-                |file: &mut FileEntry| self.packed.iter().any(|packed| packed.entry.name == file.name);
-            let replaced: Vec<_> = manifest.files.extract_if(.., is_replaced).collect();
-            manifest.files.extend(self.packed.iter().map(|packed| packed.entry.clone()));
+            let mut new: BTreeMap<&str, &Packed> =
+                self.packed.iter().map(|packed| (packed.entry.name.as_str(), packed)).collect();
+            let (mut replaced, mut retired) = (Vec::new(), Vec::new());
+            // In place, since the order of base names is that of the files.
+            for file in &mut manifest.files {
+                let Some(packed) = new.remove(file.name.as_str()) else { continue };
+                let before = std::mem::replace(file, packed.entry.clone());
+                match packed.replaces {
+                    // Readers may have begun to restore it from there.
+                    Replaces::Packed(_) => retired.extend(before.objects),
+                    _ => replaced.extend(before.objects),
+                }
+            }
+            let is_new = |packed: &&Packed| new.contains_key(packed.entry.name.as_str());
+            manifest.files.extend(self.packed.iter().filter(is_new).map(|packed| packed.entry.clone()));
+            manifest.retire(retired, seconds(SystemTime::now()));
             match manifest.write(self.storage) {
                 Ok(()) => {
                     self.manifest = manifest;
-                    return Ok(replaced.into_iter().flat_map(|file| file.objects).collect());
+                    return Ok(replaced);
                 }
                 Err(Error::Changed) if attempts < ATTEMPTS_MAX => attempts += 1,
                 Err(error) => return Err(error),
@@ -373,9 +420,16 @@ impl<'a> Creator<'a> {
             for packed in std::mem::take(&mut self.packed) {
                 let Packed { entry, replaces } = &packed;
                 let there = self.manifest.files.iter().find(|file| file.name == entry.name);
+                if let Replaces::Packed(objects) = replaces {
+                    // Another run may have removed it, or packed it anew.
+                    if there.is_some_and(|file| file.sha256 == entry.sha256 && file.objects == *objects) {
+                        self.packed.push(packed);
+                    }
+                    continue;
+                }
                 let part = there.filter(|file| file.active_size.is_some());
                 match part {
-                    Some(part) if replaces.as_deref() == Some(part.source_sha256()) => {
+                    Some(part) if matches!(replaces, Replaces::Part(sha256) if sha256 == part.source_sha256()) => {
                         self.packed.push(packed)
                     }
                     Some(part) if part.source_sha256() != entry.source_sha256() => {
@@ -400,6 +454,25 @@ impl<'a> Creator<'a> {
     }
 }
 
+/// The name of an object, which tells the begin of its SHA-256.
+fn name_of(sha256: &str) -> String {
+    format!("segment-{}.binlogz", sha256.get(..NAME_DIGITS).unwrap_or_default())
+}
+
+/// Hexadecimal digits of a SHA-256 in an object's name.
+const NAME_DIGITS: usize = 32;
+
+/// Whether an object's name tells this SHA-256; `None`: it tells none, as those of archives of version 1.
+pub(crate) fn name_tells(object: &str, sha256: &str) -> Option<bool> {
+    let told = object.strip_prefix("segment-")?.strip_suffix(".binlogz")?;
+    (told.len() == NAME_DIGITS).then(|| sha256.starts_with(told))
+}
+
+/// Seconds since 1970.
+pub(crate) fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
 /// How often to read the manifest again while other runs keep replacing it.
 const ATTEMPTS_MAX: u32 = 10;
 
@@ -418,9 +491,6 @@ fn known<'a>(
         known => Ok(known.cloned()),
     }
 }
-
-/// Bytes read back at once.
-const READ_BACK: usize = 4 << 20;
 
 fn previous_gtids(head: &[u8]) -> String {
     let events = events::events(head, 0);

@@ -6,6 +6,7 @@ use binlogz_flow::ReadAt;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
+use crate::storage::{ReadRange, Storage};
 
 /// SHA-256 in hexadecimal, size, and CRC-32.
 pub(crate) fn digest(log: &mut impl Read) -> Result<(String, u64, u32)> {
@@ -22,6 +23,26 @@ pub(crate) fn digest(log: &mut impl Read) -> Result<(String, u64, u32)> {
     }
     let (sha256, size) = hasher.finish();
     Ok((sha256, size, crc32.finalize()))
+}
+
+/// Bytes of an object that are read at once.
+pub(crate) const PART: usize = 8 << 20;
+
+/// SHA-256 in hexadecimal, and size, of a stored object.
+pub(crate) fn of_object(storage: &dyn Storage, object: &str) -> Result<(String, u64)> {
+    let stored = storage.get(object)?;
+    let mut hasher = Hasher::default();
+    each_part(stored.as_ref(), &mut |part| hasher.write_all(part).map_err(Error::writing))?;
+    Ok(hasher.finish())
+}
+
+/// Reads an object from its begin to its end.
+pub(crate) fn each_part(object: &dyn ReadRange, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let size = object.size()?;
+    for offset in (0..size).step_by(PART) {
+        sink(&object.read(offset, PART.min((size - offset) as usize))?)?;
+    }
+    Ok(())
 }
 
 /// A writer that keeps only a SHA-256.

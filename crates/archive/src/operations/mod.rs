@@ -7,13 +7,21 @@
 //! - `restore`: gives back whole logs or chosen transactions; `selection`: which are chosen
 //! - `part`: gives a log back without the parts in which nothing is looked for
 //! - `remove`: takes logs out of an archive; deletes objects that hold no log
+//! - `prune`: takes the oldest logs out of it
 //! - `digest`: what a log is compared by
+//! - `copy`: copies an archive into another storage
+//! - `merge`: packs the logs of many small segments into few large ones
 //! - `check`: reads everything, and looks for gaps
+//! - `coverage`: from when to when an archive reaches, and where it has gaps
 
 pub mod check;
+pub mod copy;
+pub mod coverage;
 pub mod create;
 mod digest;
+pub mod merge;
 pub mod part;
+pub mod prune;
 pub mod remove;
 pub mod restore;
 pub mod selection;

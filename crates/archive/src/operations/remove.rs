@@ -1,14 +1,22 @@
 //! Takes logs out of an archive. The manifest changes first, then the objects that hold none of its logs are
 //! deleted. If a run is killed in between, its objects are orphans, which the next run finds.
 
-use std::time::SystemTime;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use binlogz_atomic_file::is_temporary;
 
 use crate::error::{Error, Result};
 use crate::format::{FileEntry, Manifest};
 use crate::log::order::base;
-use crate::storage::Storage;
+use crate::storage::{Storage, Stored};
+
+/// How old an object is at least that no log is in before it counts as left behind: no run takes as long from storing
+/// its first object to naming it, since objects are of 512 MiB of logs.
+pub const ORPHAN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Objects that are deleted at once: object storage answers after some time.
+const DELETED_AT_ONCE: usize = 8;
 
 /// What the names of temporary files began with in earlier builds.
 const OLDER_TEMPORARY: &str = ".new-";
@@ -63,23 +71,31 @@ pub fn remove(storage: &dyn Storage, mut manifest: Manifest, names: &[String]) -
     Ok(removal)
 }
 
-/// Objects that were stored before `before` and hold no log. A run stores objects before the manifest names
+/// Objects that were stored before `before` and hold no log, and that no earlier manifest held which readers may still
+/// have. A run stores objects before the manifest names
 /// their logs, so `before` must be earlier than the start of all current runs.
 ///
 /// # Errors
 ///
 /// Storage that can't be listed.
-pub fn orphans(storage: &dyn Storage, before: SystemTime) -> Result<Vec<String>> {
+pub fn orphans(storage: &dyn Storage, before: SystemTime) -> Result<Vec<Stored>> {
     // The manifest is read second: an object named meanwhile is not an orphan.
     let stored = storage.stored()?;
     let manifest = Manifest::read(storage)?.unwrap_or_default();
     refuse_older(&manifest)?;
-    let named = manifest.objects();
-    let is_orphan =
-        |(name, at): &(String, SystemTime)| is_ours(name) && *at < before && !named.contains(name.as_str());
-    let mut orphans: Vec<String> = stored.into_iter().filter(is_orphan).map(|(name, _)| name).collect();
-    orphans.sort();
-    Ok(orphans)
+    Ok(orphans_of(&stored, &manifest, before))
+}
+
+/// Which of these objects are.
+pub(crate) fn orphans_of(stored: &[Stored], manifest: &Manifest, before: SystemTime) -> Vec<Stored> {
+    let mut known = manifest.objects();
+    known.extend(manifest.retired.iter().map(|retired| retired.object.as_str()));
+    let is_orphan = |stored: &Stored| {
+        is_ours(&stored.name) && stored.at < before && !known.contains(stored.name.as_str())
+    };
+    let mut orphans: Vec<Stored> = stored.iter().filter(|stored| is_orphan(stored)).cloned().collect();
+    orphans.sort_by(|one, other| one.name.cmp(&other.name));
+    orphans
 }
 
 /// Deletes those of these objects that hold no log.
@@ -88,8 +104,15 @@ pub fn orphans(storage: &dyn Storage, before: SystemTime) -> Result<Vec<String>>
 ///
 /// Storage that fails.
 pub fn collect(storage: &dyn Storage, objects: &[String]) -> Result<()> {
+    delete_unnamed(storage, objects)?.into_iter().try_for_each(|(_, error)| Err(error))
+}
+
+/// Deletes those of these objects that hold no log. Returns those that can't be deleted, and why: they may be locked
+/// for a time.
+pub(crate) fn delete_unnamed(storage: &dyn Storage, objects: &[String]) -> Result<Vec<(String, Error)>> {
+    let mut failed = Vec::new();
     if objects.is_empty() {
-        return Ok(());
+        return Ok(failed);
     }
     // A copy that is older than the manifest may still name them.
     Manifest::mend_copy(storage)?;
@@ -97,11 +120,24 @@ pub fn collect(storage: &dyn Storage, objects: &[String]) -> Result<()> {
         let manifest = Manifest::read(storage)?.unwrap_or_default();
         refuse_older(&manifest)?;
         let named = manifest.objects();
-        objects
-            .iter()
-            .filter(|object| !named.contains(object.as_str()))
-            .try_for_each(|object| storage.delete(object))
-    })
+        let unnamed = Mutex::new(objects.iter().filter(|object| !named.contains(object.as_str())));
+        let next = || unnamed.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let trouble = Mutex::new(&mut failed);
+        std::thread::scope(|scope| {
+            for _ in 0..DELETED_AT_ONCE.min(objects.len()) {
+                scope.spawn(|| {
+                    while let Some(object) = next() {
+                        if let Err(error) = storage.delete(object) {
+                            let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
+                            trouble.push((object.clone(), error));
+                        }
+                    }
+                });
+            }
+        });
+        Ok(())
+    })?;
+    Ok(failed)
 }
 
 /// Whether the name is one that an archive uses, other than its manifest and the copy of it.
@@ -110,7 +146,7 @@ fn is_ours(name: &str) -> bool {
 }
 
 /// An older copy may not know existing logs: nothing is deleted on its word.
-fn refuse_older(manifest: &Manifest) -> Result<()> {
+pub(crate) fn refuse_older(manifest: &Manifest) -> Result<()> {
     match manifest.damage() {
         None => Ok(()),
         Some(damage) => {

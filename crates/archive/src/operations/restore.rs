@@ -1,6 +1,7 @@
 //! Gives logs back: whole ones byte for byte, or chosen transactions as binlog files of their own.
 
 use std::io::{self, Write};
+use std::slice;
 use std::sync::Arc;
 
 use binlogz_binlog::frame::set_end_log_pos;
@@ -8,8 +9,8 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{Boundary, ChecksumAlgorithm, EventHeader, TransactionBoundaryParser};
 
 use crate::error::{Error, Result};
-use crate::format::FileEntry;
 use crate::format::index;
+use crate::format::{FileEntry, Manifest, objects};
 use crate::log::events::{self, has_checksum};
 use crate::log::payloads::{Codec, compress};
 use crate::operations::digest::Hasher;
@@ -23,7 +24,25 @@ use crate::storage::Storage;
 ///
 /// An object that is missing or damaged.
 pub fn open(storage: &dyn Storage, object: &str) -> Result<Object> {
-    Object::open(object, storage.get(object)?)
+    let opened = storage.get(object).and_then(|bytes| Object::open(object, bytes));
+    opened.map_err(|error| gone(storage, [object], error))
+}
+
+/// The error, or that another run has taken these objects out of the archive since the reader's manifest was read.
+pub(crate) fn gone<'a>(
+    storage: &dyn Storage,
+    objects: impl IntoIterator<Item = &'a str>,
+    error: Error,
+) -> Error {
+    if !error.is_of_storage() {
+        return error;
+    }
+    let Ok(Some(manifest)) = Manifest::read(storage) else { return error };
+    let named = manifest.objects();
+    match objects.into_iter().find(|object| !named.contains(object)) {
+        Some(object) => Error::Gone { object: object.into() },
+        None => error,
+    }
 }
 
 /// Writes a log as it was. Its bytes are hashed while they are written: an error at the end says that they
@@ -34,12 +53,13 @@ pub fn open(storage: &dyn Storage, object: &str) -> Result<Object> {
 /// Damaged blocks, output that fails, bytes with another SHA-256, payloads of another codec.
 pub fn whole(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, workers: usize) -> Result<()> {
     let mut out = Hashed { out, hasher: Hasher::default() };
+    let missing = |error| gone(storage, objects(slice::from_ref(file)), error);
     match file.payload_level {
-        None => blocks(storage, file, &mut out, workers)?,
+        None => blocks(storage, file, &mut out, workers).map_err(missing)?,
         Some(level) => {
             let codec = codec_of(file, level)?;
             let mut plain = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
-            blocks(storage, file, &mut plain, workers)?;
+            blocks(storage, file, &mut plain, workers).map_err(missing)?;
             compress(Arc::new(plain), codec, &mut out, workers)?;
         }
     }
@@ -122,6 +142,17 @@ pub struct Restored {
 ///
 /// As [`whole`].
 pub fn chosen(
+    storage: &dyn Storage,
+    file: &FileEntry,
+    selection: &Selection,
+    workers: usize,
+    out: &mut dyn FnMut() -> Result<Box<dyn Write>>,
+) -> Result<Restored> {
+    let chosen = chosen_of(storage, file, selection, workers, out);
+    chosen.map_err(|error| gone(storage, objects(slice::from_ref(file)), error))
+}
+
+fn chosen_of(
     storage: &dyn Storage,
     file: &FileEntry,
     selection: &Selection,

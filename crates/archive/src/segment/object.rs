@@ -197,6 +197,11 @@ impl Object {
         unpacker::each(&self.index.blocks, &|entry| self.read(entry), &mut kept, numbers, workers, sink)
     }
 
+    /// Reads every block and compares its checksum.
+    pub(crate) fn read_all(&self) -> Result<()> {
+        self.index.blocks.iter().try_for_each(|entry| self.read(entry).map(drop))
+    }
+
     /// A block's packed bytes, checked.
     fn read(&self, entry: &BlockEntry) -> Result<Vec<u8>> {
         if entry.is_lost() {

@@ -5,15 +5,17 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use binlogz_atomic_file::{AtomicFile, Existing, sync_folder};
 
 use crate::error::{Error, Result};
-use crate::storage::{MANIFEST, OBJECTS, ReadRange, Storage, unchanged};
+use crate::storage::{DEPTH_MAX, MANIFEST, OBJECTS, ReadRange, Storage, Stored, unchanged};
 
 /// Objects hold rows, which are not for everyone to read.
 const FILE_MODE: u32 = 0o600;
+
+/// At the top of a file system; only root may look into it.
+const LOST_AND_FOUND: &str = "lost+found";
 
 /// An archive in a folder.
 #[derive(Debug)]
@@ -71,7 +73,7 @@ impl Storage for Folder {
         }
     }
 
-    fn stored(&self) -> Result<Vec<(String, SystemTime)>> {
+    fn stored(&self) -> Result<Vec<Stored>> {
         let path = self.path.join(OBJECTS);
         let listed = || {
             let mut stored = Vec::new();
@@ -79,7 +81,7 @@ impl Storage for Folder {
                 let entry = entry?;
                 // A file that is gone by now was another run's.
                 if let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata()) {
-                    stored.push((name, metadata.modified()?));
+                    stored.push(Stored { name, size: metadata.len(), at: metadata.modified()? });
                 }
             }
             Ok::<_, io::Error>(stored)
@@ -112,6 +114,25 @@ impl Storage for Folder {
         let _locked = self.lock()?;
         work()
     }
+}
+
+/// The folders of all archives at a place and below it.
+pub(super) fn archives(place: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut open = vec![(place.to_owned(), 0)];
+    while let Some((folder, depth)) = open.pop() {
+        let doing = || Error::io(format!("list {}", folder.display()));
+        for entry in fs::read_dir(&folder).map_err(doing())? {
+            let name = entry.map_err(doing())?.file_name();
+            let path = folder.join(&name);
+            if name == MANIFEST {
+                found.push(folder.clone());
+            } else if name != OBJECTS && name != LOST_AND_FOUND && depth < DEPTH_MAX && path.is_dir() {
+                open.push((path, depth + 1));
+            }
+        }
+    }
+    Ok(found)
 }
 
 struct ObjectFile {

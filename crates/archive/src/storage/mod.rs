@@ -11,7 +11,7 @@ mod folder;
 mod s3;
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::{Error, Result};
@@ -35,8 +35,8 @@ pub trait Storage: Send + Sync {
     fn get(&self, name: &str) -> Result<Box<dyn ReadRange>>;
     /// Deletes an object. It is no error if the object does not exist.
     fn delete(&self, name: &str) -> Result<()>;
-    /// The names of all objects and of unfinished uploads or files, and when each was stored.
-    fn stored(&self) -> Result<Vec<(String, SystemTime)>>;
+    /// All objects and unfinished uploads or files.
+    fn stored(&self) -> Result<Vec<Stored>>;
     /// The manifest; `None` if there is no archive yet.
     fn manifest(&self) -> Result<Option<Vec<u8>>>;
     /// Replaces the manifest, whole or not at all, if it is still the one in `replaces` (`None`: there was
@@ -47,6 +47,17 @@ pub trait Storage: Send + Sync {
     fn alone(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         work()
     }
+}
+
+/// An object, as a storage lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its name.
+    pub name: String,
+    /// Its bytes.
+    pub size: u64,
+    /// When it was stored.
+    pub at: SystemTime,
 }
 
 /// Bytes that can be read at any offset: a file, or an object by range requests.
@@ -70,7 +81,7 @@ impl<S: Storage + ?Sized> Storage for Box<S> {
         (**self).delete(name)
     }
 
-    fn stored(&self) -> Result<Vec<(String, SystemTime)>> {
+    fn stored(&self) -> Result<Vec<Stored>> {
         (**self).stored()
     }
 
@@ -99,6 +110,23 @@ pub fn at(place: &Path) -> Result<Box<dyn Storage>> {
     }
 }
 
+/// How deep below a place archives are looked for: `s3://BUCKET/REGION/CLUSTER/SERVER/lineage-2`.
+const DEPTH_MAX: usize = 4;
+
+/// The places of all archives at a place and below it, sorted.
+///
+/// # Errors
+///
+/// A place that can't be listed.
+pub fn archives(place: &Path) -> Result<Vec<PathBuf>> {
+    let mut archives = match in_object_storage(place) {
+        Some(there) => archives_in_s3(there)?,
+        None => folder::archives(place)?,
+    };
+    archives.sort();
+    Ok(archives)
+}
+
 /// BUCKET/PREFIX, if the place is in object storage.
 pub fn in_object_storage(place: &Path) -> Option<&str> {
     place.to_str()?.strip_prefix(S3)
@@ -109,9 +137,24 @@ fn in_s3(place: &str) -> Result<Box<dyn Storage>> {
     Ok(Box::new(s3::S3::from_environment(place)?))
 }
 
+#[cfg(feature = "s3")]
+fn archives_in_s3(place: &str) -> Result<Vec<PathBuf>> {
+    s3::S3::from_environment(place)?.archives()
+}
+
 #[cfg(not(feature = "s3"))]
 fn in_s3(_: &str) -> Result<Box<dyn Storage>> {
-    Err(Error::unexpected("place", S3, "a folder: this program was built without object storage"))
+    Err(without_s3())
+}
+
+#[cfg(not(feature = "s3"))]
+fn archives_in_s3(_: &str) -> Result<Vec<PathBuf>> {
+    Err(without_s3())
+}
+
+#[cfg(not(feature = "s3"))]
+fn without_s3() -> Error {
+    Error::unexpected("place", S3, "a folder: this program was built without object storage")
 }
 
 /// Checks that the stored manifest may be replaced.

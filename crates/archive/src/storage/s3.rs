@@ -9,9 +9,10 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use md5::{Digest as _, Md5};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -26,7 +27,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;
 
 use crate::error::{Error, Result};
-use crate::storage::{self, MANIFEST, OBJECTS, ReadRange, Storage, unchanged};
+use crate::storage::{self, DEPTH_MAX, MANIFEST, OBJECTS, ReadRange, Storage, Stored, unchanged};
 
 /// Bytes of a part of an upload: with at most 10,000 parts, objects can have 80 GB.
 const PART_SIZE: usize = 8 << 20;
@@ -137,6 +138,23 @@ impl S3 {
         let name = format!("{}{bucket}", storage::S3).into();
         let bucket = Bucket { store: Arc::new(store), runtime: Arc::new(runtime), name, anonymous };
         Ok(S3 { bucket, prefix: Path::from(prefix), other_tags: AtomicBool::new(false) })
+    }
+
+    /// The places of all archives here and below.
+    pub(super) fn archives(&self) -> Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        let mut open = vec![(self.prefix.clone(), 0)];
+        while let Some((prefix, depth)) = open.pop() {
+            let listed = self.bucket.runtime.block_on(self.bucket.store.list_with_delimiter(Some(&prefix)));
+            let listed = listed.map_err(|error| self.bucket.trouble("list", &prefix, &error))?;
+            if listed.objects.iter().any(|object| object.location.filename() == Some(MANIFEST)) {
+                found.push(PathBuf::from(self.bucket.name.as_ref()).join(prefix.as_ref()));
+            }
+            let below = listed.common_prefixes.into_iter();
+            let below = below.filter(|below| depth < DEPTH_MAX && below.filename() != Some(OBJECTS));
+            open.extend(below.map(|below| (below, depth + 1)));
+        }
+        Ok(found)
     }
 
     fn path(&self, names: &[&str]) -> Path {
@@ -298,12 +316,13 @@ impl Storage for S3 {
         }
     }
 
-    fn stored(&self) -> Result<Vec<(String, SystemTime)>> {
+    fn stored(&self) -> Result<Vec<Stored>> {
         let path = self.path(&[OBJECTS]);
         let listed = self.bucket.runtime.block_on(self.bucket.store.list_with_delimiter(Some(&path)));
         let listed = listed.map_err(|error| self.bucket.trouble("list", &path, &error))?;
         let named = |object: object_store::ObjectMeta| {
-            Some((object.location.filename()?.to_owned(), object.last_modified.into()))
+            let name = object.location.filename()?.to_owned();
+            Some(Stored { name, size: object.size, at: object.last_modified.into() })
         };
         Ok(listed.objects.into_iter().filter_map(named).collect())
     }

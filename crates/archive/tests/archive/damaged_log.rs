@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use binlogz_archive::create::Creator;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::selection::Selection;
-use binlogz_archive::storage::{ReadRange, Storage};
+use binlogz_archive::storage::{ReadRange, Storage, Stored};
 use binlogz_archive::{Error, Result, restore};
 use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventHeader, Framing, UnverifiedFrame};
 use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
@@ -41,9 +41,16 @@ impl Storage for InMemory {
         Ok(())
     }
 
-    fn stored(&self) -> Result<Vec<(String, SystemTime)>> {
+    fn stored(&self) -> Result<Vec<Stored>> {
         let objects = self.objects.lock().unwrap();
-        Ok(objects.keys().map(|name| (name.clone(), SystemTime::now())).collect())
+        Ok(objects
+            .iter()
+            .map(|(name, bytes)| Stored {
+                name: name.clone(),
+                size: bytes.len() as u64,
+                at: SystemTime::now(),
+            })
+            .collect())
     }
 
     fn manifest(&self) -> Result<Option<Vec<u8>>> {

@@ -10,27 +10,31 @@ use std::time::{Duration, SystemTime};
 use binlogz_archive::create::Creator;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::storage::Folder;
-use binlogz_archive::storage::{ReadRange, Storage};
+use binlogz_archive::storage::{ReadRange, Storage, Stored};
 use binlogz_archive::{Error, Result, check, remove, restore};
 use binlogz_atomic_file::AtomicFile;
 use binlogz_testkit::corpus;
 
 const NAMES: [&str; 2] = ["binlog.000003", "binlog.000004"];
 
-fn log(name: &str) -> Vec<u8> {
+pub(crate) fn log(name: &str) -> Vec<u8> {
     std::fs::read(corpus::path(name)).unwrap()
 }
 
-fn create(storage: &dyn Storage, names: &[&str]) -> Result<()> {
+pub(crate) fn create(storage: &dyn Storage, names: &[&str]) -> Result<()> {
     let mut told = |_: &_| {};
     let mut creator = Creator::new(storage, 1, &mut told)?;
     names.iter().try_for_each(|name| creator.add(name, Arc::new(log(name))))?;
     creator.finish()
 }
 
+pub(crate) fn names_of(objects: &[Stored]) -> Vec<String> {
+    objects.iter().map(|object| object.name.clone()).collect()
+}
+
 /// The names of the stored logs, each of which comes back.
 #[track_caller]
-fn whole(storage: &dyn Storage) -> Vec<String> {
+pub(crate) fn whole(storage: &dyn Storage) -> Vec<String> {
     let manifest = Manifest::read(storage).unwrap().unwrap_or_default();
     for file in &manifest.files {
         let mut back = Vec::new();
@@ -41,12 +45,22 @@ fn whole(storage: &dyn Storage) -> Vec<String> {
 }
 
 /// Storage on which one operation, or the writing of some bytes, fails, and so does everything after it.
-struct Failing<'a> {
+pub(crate) struct Failing<'a> {
     storage: &'a Folder,
     left: AtomicUsize,
+    /// Objects can't be deleted.
+    is_locked: bool,
 }
 
-impl Failing<'_> {
+impl<'a> Failing<'a> {
+    pub(crate) fn after(steps: usize, storage: &'a Folder) -> Self {
+        Failing { storage, left: AtomicUsize::new(steps), is_locked: false }
+    }
+
+    pub(crate) fn locked(storage: &'a Folder) -> Self {
+        Failing { is_locked: true, ..Failing::after(usize::MAX, storage) }
+    }
+
     fn step(&self) -> Result<()> {
         let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         left.map(drop).map_err(|_| Error::writing(io::ErrorKind::StorageFull.into()))
@@ -75,11 +89,14 @@ impl Storage for Failing<'_> {
 
     fn delete(&self, name: &str) -> Result<()> {
         self.step()?;
+        if self.is_locked {
+            return Err(Error::writing(io::ErrorKind::PermissionDenied.into()));
+        }
         self.storage.delete(name)?;
         self.step()
     }
 
-    fn stored(&self) -> Result<Vec<(String, SystemTime)>> {
+    fn stored(&self) -> Result<Vec<Stored>> {
         self.step()?;
         self.storage.stored()
     }
@@ -103,7 +120,7 @@ fn a_run_that_fails_anywhere_leaves_the_archive_without_the_new_logs_or_with_the
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::new(dir.path());
         create(&folder, &NAMES[..1]).unwrap();
-        let done = create(&Failing { storage: &folder, left: AtomicUsize::new(steps) }, &NAMES);
+        let done = create(&Failing::after(steps, &folder), &NAMES);
         let names = whole(&folder);
         match done {
             Ok(()) => {
@@ -129,7 +146,7 @@ fn a_removal_that_fails_anywhere_leaves_the_other_logs_whole() {
         let folder = Folder::new(dir.path());
         NAMES.iter().for_each(|name| create(&folder, &[name]).unwrap());
         let names = [NAMES[0].to_owned()];
-        let failing = Failing { storage: &folder, left: AtomicUsize::new(steps) };
+        let failing = Failing::after(steps, &folder);
         let done = Manifest::read(&failing)
             .and_then(|manifest| remove::remove(&failing, manifest.unwrap_or_default(), &names));
         let left = whole(&folder);
@@ -139,7 +156,7 @@ fn a_removal_that_fails_anywhere_leaves_the_other_logs_whole() {
             remove::remove(&folder, manifest, &names).unwrap();
         }
         let orphans = remove::orphans(&folder, SystemTime::now() + Duration::from_secs(1)).unwrap();
-        remove::collect(&folder, &orphans).unwrap();
+        remove::collect(&folder, &names_of(&orphans)).unwrap();
         assert_eq!(whole(&folder), NAMES[1..], "after {steps} steps");
         let objects = folder.stored().unwrap();
         assert_eq!(objects.len(), 2, "after {steps} steps: {objects:?}");
@@ -161,7 +178,7 @@ fn the_temporary_file_of_a_killed_run_is_removed() {
     std::fs::write(dir.path().join("objects/.new-12-0"), "of an earlier build").unwrap();
     assert_eq!(folder.stored().unwrap().len(), 2 + 2, "an object, the copy of the manifest");
     let orphans = remove::orphans(&folder, SystemTime::now() + Duration::from_secs(1)).unwrap();
-    remove::collect(&folder, &orphans).unwrap();
+    remove::collect(&folder, &names_of(&orphans)).unwrap();
     assert_eq!(folder.stored().unwrap().len(), 2);
     assert_eq!(whole(&folder), NAMES[..1]);
 }

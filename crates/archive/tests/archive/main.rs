@@ -5,6 +5,7 @@
 mod damage;
 mod damaged_log;
 mod faults;
+mod life;
 mod mariadb;
 mod restore;
 #[cfg(feature = "s3")]

@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use binlogz_archive::create::{self, Created};
 use binlogz_archive::format::Manifest;
+use binlogz_archive::merge::{Options, merge};
+use binlogz_archive::prune::{Keep, prune};
 use binlogz_archive::selection::Selection;
-use binlogz_archive::storage::Storage;
+use binlogz_archive::storage::{Folder, Storage};
 use binlogz_archive::storage::{Patience, S3};
-use binlogz_archive::{Error, check, restore};
+use binlogz_archive::{Error, Level, check, copy, restore};
 use binlogz_testkit::corpus;
 use binlogz_testkit::random::Random;
 use binlogz_testkit::s3::{BUCKET, Fault, FaultProxy, S3Server};
@@ -206,6 +208,55 @@ fn what_stays_is_one_clear_line_and_nothing_is_lost() {
     let nowhere = S3::new("nowhere/x", server.settings(), PATIENCE).unwrap();
     let error = nowhere.manifest().unwrap_err().to_string();
     assert!(error.contains("NoSuchBucket"), "{error}");
+}
+
+/// Every fifth request fails meanwhile.
+#[test]
+fn an_archive_is_merged_pruned_and_copied_in_s3_and_needs_fewer_requests_then() {
+    let Some(server) = S3Server::start() else { return };
+    let names = ["binlog.000004", "binlog.000005", "binlog.000006"];
+    let count = AtomicUsize::new(0);
+    let proxy = FaultProxy::start(&server, move |_, _| match count.fetch_add(1, Ordering::Relaxed) % 5 {
+        4 => Fault::Answer(500, String::new()),
+        _ => Fault::Pass,
+    })
+    .unwrap();
+    let storage = archive(proxy.settings());
+    names.iter().for_each(|name| drop(add(&storage, name).unwrap()));
+    let quiet = FaultProxy::start(&server, |_, _| Fault::Pass).unwrap();
+    let reader = archive(quiet.settings());
+    let to = tempfile::tempdir().unwrap();
+    let copied = |number: usize| {
+        let folder = Folder::new(to.path().join(number.to_string()));
+        let before = quiet.requests().len();
+        copy::plan(&reader, &folder).unwrap().run(&reader, &folder, 2, &|_| {}).unwrap();
+        holds(&folder, &names);
+        quiet.requests().len() - before
+    };
+    let before = copied(0);
+    let now = SystemTime::now();
+    let options = Options { level: Level::Fast, workers: 1, grace: Duration::ZERO, now };
+    let merged = merge(&storage, options, &mut |_| {}).unwrap();
+    assert_eq!((merged.before.len(), merged.after.len()), (3, 1));
+    holds(&reader, &names);
+    let after = copied(1);
+    assert!(after < before, "{after} after {before}");
+    println!("a copy of three logs: {before} requests, {after} once they are merged");
+
+    add(&storage, "levels.000001").unwrap();
+    let keep = Keep::Bytes(1);
+    let pruned = prune(&storage, keep, Duration::ZERO, now).unwrap();
+    assert_eq!((pruned.logs.len(), pruned.objects.len(), pruned.undeleted.len()), (3, 1, 0));
+    assert!(pruned.objects[0].size > 0);
+    assert_eq!(manifest(&reader).files.len(), 1);
+    assert_eq!(storage.stored().unwrap().len(), 2, "an object, the copy of the manifest");
+    // Back again, from the copy.
+    let folder = Folder::new(to.path().join("1"));
+    let plan = copy::plan(&folder, &storage).unwrap();
+    assert_eq!(plan.run(&folder, &storage, 2, &|_| {}).unwrap().logs_there, 4);
+    assert!(
+        check::check(&reader, &manifest(&reader), 1).unwrap().iter().all(|line| line.contains(": gap: "))
+    );
 }
 
 #[test]

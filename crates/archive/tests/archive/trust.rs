@@ -4,13 +4,12 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
-use std::time::SystemTime;
 
 use binlogz_archive::create::Creator;
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::selection::Selection;
 use binlogz_archive::storage::Folder;
-use binlogz_archive::storage::{ReadRange, Storage};
+use binlogz_archive::storage::{ReadRange, Storage, Stored};
 use binlogz_archive::{Result, check, restore};
 use binlogz_testkit::corpus;
 
@@ -108,7 +107,7 @@ impl Storage for Overtaken<'_> {
         self.storage.delete(name)
     }
 
-    fn stored(&self) -> Result<Vec<(String, SystemTime)>> {
+    fn stored(&self) -> Result<Vec<Stored>> {
         self.storage.stored()
     }
 

@@ -92,7 +92,7 @@ fn an_archive_in_s3_does_what_one_in_a_folder_does() {
     assert_eq!(one.text(), binlogz(&["events", FILES[1]]).text());
 
     binlogz(&["archive", "list", "s3://bucket/other"])
-        .fails("s3://bucket/other: is no archive: it has no manifest.json");
+        .fails("s3://bucket/other: is no archive: neither it nor a place below it has a manifest.json");
     let nowhere = binlogz(&["archive", "create", "--to", "s3://nowhere/x", FILES[0]]);
     assert_eq!((nowhere.code, nowhere.stderr.lines().count()), (Some(2), 1), "{}", nowhere.stderr);
     assert!(

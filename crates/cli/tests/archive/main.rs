@@ -8,5 +8,6 @@ mod common;
 mod full_disk;
 mod growing;
 mod input;
+mod life;
 mod operations;
 mod rows;

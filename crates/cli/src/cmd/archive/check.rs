@@ -5,10 +5,9 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use binlogz_archive::format::Manifest;
-use binlogz_archive::storage::{self, ReadRange, Storage};
+use binlogz_archive::storage::{self, ReadRange, Storage, Stored};
 use binlogz_archive::{Result as ArchiveResult, check};
 use binlogz_figures::grouped;
 use clap::Args;
@@ -139,7 +138,7 @@ impl Storage for Watched<'_> {
         self.storage.delete(name)
     }
 
-    fn stored(&self) -> ArchiveResult<Vec<(String, SystemTime)>> {
+    fn stored(&self) -> ArchiveResult<Vec<Stored>> {
         self.storage.stored()
     }
 

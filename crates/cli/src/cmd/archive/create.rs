@@ -61,7 +61,7 @@ pub(super) struct Create {
 
 /// How small and how fast an archive is packed; all are read alike.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum LevelArg {
+pub(super) enum LevelArg {
     /// Texts by zstd: several times as fast on logs of long texts, and a third to a half larger there
     Fast,
     /// Texts by PPMd where that is smaller

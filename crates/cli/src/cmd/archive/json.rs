@@ -2,17 +2,79 @@
 //! fields are only ever added.
 
 use std::io::{self, Write};
+use std::path::Path;
 
+use binlogz_archive::coverage::{self, Coverage};
 use binlogz_archive::format::{FileEntry, Manifest};
+use binlogz_binlog::gtid::Gtid;
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
 
-/// What `list` tells.
+/// What `list` tells of an archive.
 #[derive(Debug, Serialize)]
 pub(super) struct Listed<'a> {
-    archive: String,
+    #[serde(flatten)]
+    covered: Covered,
     logs: Vec<Log<'a>>,
+}
+
+/// What `list` tells of the archives at a place.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Overview {
+    pub(super) archives: Vec<Covered>,
+    pub(super) failed: Vec<FailedArchive>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct FailedArchive {
+    pub(super) archive: String,
+    pub(super) error: String,
+}
+
+/// What an archive covers.
+#[derive(Debug, Serialize)]
+pub(super) struct Covered {
+    archive: String,
+    log_count: usize,
+    bytes: u64,
+    packed_bytes: u64,
+    first: Option<Moment>,
+    /// The last restorable moment.
+    last: Option<Moment>,
+    gaps: Vec<String>,
+    /// Where the logs begin after which there is no gap.
+    unbroken_since: Option<Moment>,
+}
+
+/// Where an archive begins or ends.
+#[derive(Debug, Serialize)]
+struct Moment {
+    log: String,
+    /// Seconds since 1970.
+    time: Option<u32>,
+    /// One of each server.
+    gtids: Vec<String>,
+}
+
+impl Covered {
+    pub(super) fn new(archive: &Path, coverage: &Coverage) -> Covered {
+        let moment = |moment: &coverage::Moment| Moment {
+            log: moment.log.clone(),
+            time: moment.time,
+            gtids: moment.gtids.iter().map(Gtid::to_string).collect(),
+        };
+        Covered {
+            archive: archive.display().to_string(),
+            log_count: coverage.logs,
+            bytes: coverage.size,
+            packed_bytes: coverage.packed_size,
+            first: coverage.first.as_ref().map(moment),
+            last: coverage.last.as_ref().map(moment),
+            gaps: coverage.gaps.iter().map(coverage::Gap::to_string).collect(),
+            unbroken_since: coverage.unbroken_since.as_ref().map(moment),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -38,8 +100,9 @@ struct Log<'a> {
 }
 
 impl<'a> Listed<'a> {
-    pub(super) fn new(archive: String, manifest: &'a Manifest) -> Listed<'a> {
-        Listed { archive, logs: manifest.files.iter().map(Log::new).collect() }
+    pub(super) fn new(archive: &Path, manifest: &'a Manifest, coverage: &Coverage) -> Listed<'a> {
+        let logs = manifest.files.iter().map(Log::new).collect();
+        Listed { covered: Covered::new(archive, coverage), logs }
     }
 }
 

@@ -1,37 +1,65 @@
-//! `binlogz archive list`: the logs of an archive.
+//! `binlogz archive list`: the logs of an archive and what they cover, or a row for each archive below a place.
 
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use binlogz_archive::format::FileEntry;
+use binlogz_archive::coverage::{Coverage, Moment, coverage};
+use binlogz_archive::format::{FileEntry, Manifest};
+use binlogz_archive::storage;
+use binlogz_binlog::printable;
 use binlogz_figures::Format::Table;
-use binlogz_figures::{Cell, Section};
-use clap::Args;
+use binlogz_figures::{Cell, Section, counted};
+use clap::{Args, ValueEnum};
 
-use super::{json, open};
+use super::{failure, json, open, prometheus};
 use crate::Exit;
-use crate::failure::Result;
+use crate::failure::{Failure, Result, complain};
 use crate::pager;
-use crate::report::Format;
 use crate::terminal::SizesArg;
 use crate::time;
 
-/// List the logs of an archive
+/// List the logs of an archive, or all archives below a place
+///
+/// Of an archive: its logs, how far it reaches, and where transactions are missing. Its end is the last moment to which a
+/// server can be brought. A place that is no archive, and any with --archives: a row for each archive there and below.
 #[derive(Debug, Args)]
 pub(super) struct List {
     /// How it is told
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    /// A row for each archive, also where the place is an archive itself
+    #[arg(long)]
+    archives: bool,
     #[command(flatten)]
     sizes: SizesArg,
-    /// The archive: its folder, or s3://BUCKET/PREFIX
+    /// The archive, or a place that has some below it: a folder, or s3://BUCKET/PREFIX
     archive: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table
+    Text,
+    /// One JSON document; its fields are stable
+    Json,
+    /// Metrics of each archive, as Prometheus reads them
+    Prometheus,
 }
 
 impl List {
     pub(super) fn run(self) -> Result<Exit> {
-        let (_, manifest) = open(&self.archive)?;
+        let storage = storage::at(&self.archive).map_err(failure(&self.archive))?;
+        let manifest = Manifest::read(&storage).map_err(failure(&self.archive))?;
+        match manifest {
+            Some(manifest) if !self.archives && self.format != Format::Prometheus => self.one(&manifest),
+            _ => self.all(),
+        }
+    }
+
+    fn one(&self, manifest: &Manifest) -> Result<Exit> {
+        let covered = coverage(manifest).map_err(failure(&self.archive))?;
         if self.format == Format::Json {
-            json::print(&json::Listed::new(self.archive.display().to_string(), &manifest))?;
+            json::print(&json::Listed::new(&self.archive, manifest, &covered))?;
             return Ok(Exit::Done);
         }
         let logs = Section {
@@ -40,9 +68,87 @@ impl List {
             columns: &["log", "bytes", "packed_bytes", "from", "to", "gtids"],
             rows: manifest.files.iter().map(row).collect(),
         };
-        pager::show(|out| Table(self.sizes.layout()).write(&[logs], out))?;
+        pager::show(|out| {
+            Table(self.sizes.layout()).write(&[logs], out)?;
+            writeln!(out)?;
+            self.lines(&covered).iter().try_for_each(|line| writeln!(out, "{}", printable(line)))
+        })?;
         Ok(Exit::Done)
     }
+
+    /// What an archive covers, in words.
+    fn lines(&self, covered: &Coverage) -> Vec<String> {
+        let (bytes, packed) = (self.sizes.in_words(covered.size), self.sizes.in_words(covered.packed_size));
+        let mut lines = vec![format!("{}, {bytes}, packed {packed}", counted(covered.logs as u64, "logs"))];
+        lines.extend(covered.last.iter().map(|last| format!("last restorable moment: {}", in_words(last))));
+        lines.extend(covered.gaps.iter().map(ToString::to_string));
+        lines.extend(covered.unbroken_since.iter().map(|since| format!("no gap since {}", in_words(since))));
+        lines
+    }
+
+    fn all(&self) -> Result<Exit> {
+        let place = &self.archive;
+        if storage::in_object_storage(place).is_none() && !place.exists() {
+            open(place)?;
+        }
+        let archives = storage::archives(place).map_err(failure(place))?;
+        if archives.is_empty() {
+            return Err(Failure::of(
+                &place.display(),
+                "is no archive: neither it nor a place below it has a manifest.json",
+            ));
+        }
+        let (mut covered, mut failed) = (Vec::new(), Vec::new());
+        for archive in archives {
+            match coverage_of(&archive) {
+                Ok(coverage) => covered.push((archive, coverage)),
+                Err(Failure::Line(error)) => {
+                    complain(&error);
+                    failed.push(json::FailedArchive { archive: archive.display().to_string(), error });
+                }
+                Err(closed) => return Err(closed),
+            }
+        }
+        let exit = if failed.is_empty() { Exit::Done } else { Exit::Trouble };
+        match self.format {
+            Format::Json => {
+                let archives =
+                    covered.iter().map(|(place, covered)| json::Covered::new(place, covered)).collect();
+                json::print(&json::Overview { archives, failed })?;
+            }
+            Format::Prometheus => {
+                let text = prometheus::text(&covered);
+                let written = io::stdout().lock().write_all(text.as_bytes());
+                written.map_err(|error| Failure::writing(&"standard output", &error))?;
+            }
+            Format::Text => {
+                let archives = Section {
+                    name: "archives",
+                    title: "Archives",
+                    columns: &[
+                        "archive",
+                        "logs",
+                        "bytes",
+                        "packed_bytes",
+                        "from",
+                        "first_gtid",
+                        "last_restorable",
+                        "last_gtid",
+                        "gaps",
+                        "no_gap_since",
+                    ],
+                    rows: covered.iter().map(|(place, covered)| archive_row(place, covered)).collect(),
+                };
+                pager::show(|out| Table(self.sizes.layout()).write(&[archives], out))?;
+            }
+        }
+        Ok(exit)
+    }
+}
+
+fn coverage_of(archive: &Path) -> Result<Coverage> {
+    let (_, manifest) = open(archive)?;
+    coverage(&manifest).map_err(failure(archive))
 }
 
 fn row(file: &FileEntry) -> Vec<Cell> {
@@ -56,4 +162,34 @@ fn row(file: &FileEntry) -> Vec<Cell> {
         to.map(time::shown).into(),
         file.gtids.replace('\n', "").into(),
     ]
+}
+
+fn archive_row(place: &Path, covered: &Coverage) -> Vec<Cell> {
+    let time =
+        |moment: &Option<Moment>| Cell::from(moment.as_ref().and_then(|moment| moment.time).map(time::shown));
+    let gtids =
+        |moment: &Option<Moment>| Cell::from(moment.as_ref().map(gtids).filter(|gtids| !gtids.is_empty()));
+    vec![
+        place.display().to_string().into(),
+        (covered.logs as u64).into(),
+        covered.size.into(),
+        covered.packed_size.into(),
+        time(&covered.first),
+        gtids(&covered.first),
+        time(&covered.last),
+        gtids(&covered.last),
+        (covered.gaps.len() as u64).into(),
+        covered.unbroken_since.as_ref().map(|since| since.log.as_str()).into(),
+    ]
+}
+
+/// A log, its time and its transaction.
+fn in_words(moment: &Moment) -> String {
+    let time = moment.time.map(time::shown).into_iter();
+    let gtids = Some(gtids(moment)).filter(|gtids| !gtids.is_empty());
+    time.chain([moment.log.clone()]).chain(gtids).collect::<Vec<_>>().join(", ")
+}
+
+fn gtids(moment: &Moment) -> String {
+    moment.gtids.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

@@ -1,9 +1,13 @@
 //! `binlogz archive`: logs packed by column, across transactions, and restored byte for byte.
 
 mod check;
+mod copy;
 mod create;
 pub(in crate::cmd) mod json;
 mod list;
+mod merge;
+mod prometheus;
+mod prune;
 mod remove;
 mod restore;
 mod serve;
@@ -24,8 +28,11 @@ use crate::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::terminal;
 use check::Check;
+use copy::Copy;
 use create::Create;
 use list::List;
+use merge::Merge;
+use prune::Prune;
 use remove::Remove;
 use restore::{Cat, Restore};
 use serve::Serve;
@@ -50,6 +57,9 @@ enum What {
     Restore(Restore),
     Cat(Cat),
     Remove(Remove),
+    Prune(Prune),
+    Copy(Copy),
+    Merge(Merge),
     Serve(Box<Serve>),
 }
 
@@ -65,6 +75,9 @@ impl Archive {
             What::Restore(restore) => restore.run(),
             What::Cat(cat) => cat.run(),
             What::Remove(remove) => remove.run(),
+            What::Prune(prune) => prune.run(),
+            What::Copy(copy) => copy.run(),
+            What::Merge(merge) => merge.run(),
             What::Serve(serve) => serve.run(),
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use binlogz_archive::Error;
-use binlogz_archive::remove::{self, Removal};
+use binlogz_archive::remove::{self, ORPHAN_AGE, Removal};
 use clap::Args;
 
 use super::{failure, open, print};
@@ -26,7 +26,7 @@ pub(super) struct Remove {
     force: bool,
     /// Delete what killed runs left behind once it is so many seconds old. A run that stores logs at the same time must
     /// not take longer
-    #[arg(long, value_name = "SECONDS", default_value_t = ORPHAN_AGE_DEFAULT.as_secs())]
+    #[arg(long, value_name = "SECONDS", default_value_t = ORPHAN_AGE.as_secs())]
     orphan_age: u64,
     /// The archive: its folder, or s3://BUCKET/PREFIX
     archive: PathBuf,
@@ -34,9 +34,6 @@ pub(super) struct Remove {
     #[arg(value_name = "LOG")]
     logs: Vec<String>,
 }
-
-/// No run takes as long from storing its first object to naming it: objects are of 512 MiB of logs.
-const ORPHAN_AGE_DEFAULT: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Remove {
     pub(super) fn run(self) -> Result<Exit> {
@@ -56,9 +53,8 @@ impl Remove {
         let old = SystemTime::now().checked_sub(Duration::from_secs(self.orphan_age));
         let old = old.unwrap_or(SystemTime::UNIX_EPOCH);
         let orphans = || -> Result<Vec<String>, Error> {
-            let mut orphans = remove::orphans(&storage, old)?;
-            orphans.retain(|orphan| !removal.objects.contains(orphan));
-            Ok(orphans)
+            let orphans = remove::orphans(&storage, old)?.into_iter().map(|orphan| orphan.name);
+            Ok(orphans.filter(|orphan| !removal.objects.contains(orphan)).collect())
         };
         if self.dry_run {
             say(&removal, &orphans().map_err(failure(&self.archive))?, "would be ")?;

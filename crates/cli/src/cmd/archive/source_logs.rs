@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use binlogz_archive::format::{FileEntry, Manifest};
+use binlogz_archive::log::numbered;
 use binlogz_binlog::header::{EVENT_SIZE_OFFSET, EVENT_TYPE_OFFSET, FLAGS_OFFSET, HEADER_SIZE};
 use binlogz_binlog::{EventType, HeaderFlags, MAGIC, MAGIC_ENCRYPTED};
 use binlogz_flow::ReadAt;
@@ -126,28 +127,4 @@ fn ends_with_rotate_to(log: &dyn ReadAt, size: u64, next: &str) -> bool {
 fn parts(name: &str) -> Option<(&str, u64)> {
     let (base, number) = name.rsplit_once('.')?;
     Some((base, number.parse().ok()?))
-}
-
-/// The name of the log this many numbers later.
-fn numbered(name: &str, step: i64) -> Option<String> {
-    let (base, number) = name.rsplit_once('.')?;
-    let next = number.parse::<u64>().ok()?.checked_add_signed(step)?;
-    // Servers give at least six digits: .999999 comes before .1000000.
-    let width = if number.starts_with('0') { number.len() } else { number.len().min(6) };
-    Some(format!("{base}.{next:0width$}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_next_log_has_the_next_number() {
-        assert_eq!(numbered("binlog.000009", 1).as_deref(), Some("binlog.000010"));
-        assert_eq!(numbered("binlog.999999", 1).as_deref(), Some("binlog.1000000"));
-        assert_eq!(numbered("binlog.1000000", -1).as_deref(), Some("binlog.999999"));
-        assert_eq!(numbered("binlog.000010", -1).as_deref(), Some("binlog.000009"));
-        assert_eq!(numbered("binlog.000000", -1), None);
-        assert_eq!(numbered("binlog", 1), None);
-    }
 }

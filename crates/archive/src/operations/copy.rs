@@ -1,0 +1,231 @@
+//! Copies an archive: the objects that its manifest names, several at once, then the manifest.
+//!
+//! ```text
+//! object   read, hashed and written in one pass; kept if the hash is what its name tells; then read back
+//! manifest last: the other archive's logs, which may have more, and these
+//! ```
+//!
+//! An object that is there already with the same size is passed over: objects appear whole. So a run that was killed
+//! goes on where it was, and a later one copies what is new.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use crate::error::{Error, Result};
+use crate::format::{FileEntry, Manifest, objects};
+use crate::operations::create::{name_tells, seconds};
+use crate::operations::digest::{Hasher, each_part, of_object};
+use crate::operations::remove::refuse_older;
+use crate::operations::restore;
+use crate::storage::{Storage, Stored};
+
+/// What a copy did.
+#[derive(Debug, Default)]
+pub struct Copied {
+    /// Objects that were copied.
+    pub objects: Vec<Stored>,
+    /// Objects that were there already.
+    pub there: Vec<Stored>,
+    /// Logs that the other archive did not have.
+    pub logs: usize,
+    /// Objects that could not be copied, and why. Their logs are left out.
+    pub failed: Vec<(String, Error)>,
+    /// How many logs the other archive has now.
+    pub logs_there: usize,
+}
+
+/// How often to read the manifest again while other runs keep replacing it.
+const ATTEMPTS_MAX: u32 = 10;
+
+/// What a copy will read.
+///
+/// # Errors
+///
+/// Archives that can't be read, or that have different logs of the same name.
+pub fn plan(from: &dyn Storage, to: &dyn Storage) -> Result<Plan> {
+    let source = Manifest::read(from)?.unwrap_or_default();
+    let target = Manifest::read(to)?.unwrap_or_default();
+    refuse_older(&target)?;
+    merged(&source.files, target, SystemTime::UNIX_EPOCH)?;
+    let sizes = |storage: &dyn Storage| -> Result<HashMap<String, Stored>> {
+        Ok(storage.stored()?.into_iter().map(|object| (object.name.clone(), object)).collect())
+    };
+    let (stored, known) = (sizes(from)?, sizes(to)?);
+    let mut plan = Plan { source, objects: Vec::new(), there: Vec::new() };
+    let mut seen = BTreeSet::new();
+    for name in objects(&plan.source.files).filter(|name| seen.insert(*name)) {
+        // One that is missing fails when it is read.
+        let missing = || Stored { name: name.into(), size: 0, at: SystemTime::UNIX_EPOCH };
+        let object = stored.get(name).cloned().unwrap_or_else(missing);
+        match known.get(name).is_some_and(|known| known.size == object.size) {
+            true => plan.there.push(object),
+            false => plan.objects.push(object),
+        }
+    }
+    Ok(plan)
+}
+
+/// See [`plan`].
+#[derive(Debug)]
+pub struct Plan {
+    source: Manifest,
+    /// The objects to copy.
+    pub objects: Vec<Stored>,
+    /// Those that are there already.
+    pub there: Vec<Stored>,
+}
+
+impl Plan {
+    /// What is wrong with the manifest of the archive that is copied, if its older copy was read instead.
+    pub fn damage(&self) -> Option<&str> {
+        self.source.damage()
+    }
+
+    /// Copies the objects, `workers` at once, then names the logs. `told` gets the number of bytes that were copied.
+    ///
+    /// # Errors
+    ///
+    /// An archive that can't be written, or that got another log of the same name meanwhile.
+    pub fn run(
+        self,
+        from: &dyn Storage,
+        to: &dyn Storage,
+        workers: usize,
+        told: &(dyn Fn(u64) + Sync),
+    ) -> Result<Copied> {
+        let queue = Mutex::new(self.objects.iter());
+        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let done = Mutex::new((Vec::new(), Vec::new(), None));
+        std::thread::scope(|scope| {
+            for _ in 0..workers.max(1) {
+                scope.spawn(|| {
+                    while let Some(object) = next() {
+                        let copied = copy_object(from, to, &object.name, told);
+                        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                        match copied {
+                            Ok(()) => done.0.push(object.clone()),
+                            Err(Trouble::Source(error)) => done.1.push((object.name.clone(), error)),
+                            Err(Trouble::Target(error)) => {
+                                done.2.get_or_insert(error);
+                                break;
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        let (copied, failed, stopped) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = stopped {
+            return Err(error);
+        }
+        let is_there =
+            |file: &&FileEntry| !failed.iter().any(|(object, _): &(String, _)| file.objects.contains(object));
+        let files: Vec<_> = self.source.files.iter().filter(is_there).cloned().collect();
+        let (logs, logs_there) = name(to, &files)?;
+        // A run that removed the same logs from the other archive may have deleted what was passed over.
+        let stored = to.stored()?;
+        let names: BTreeSet<&str> = stored.iter().map(|object| object.name.as_str()).collect();
+        if objects(&files).any(|object| !names.contains(object)) {
+            return Err(Error::Changed);
+        }
+        Ok(Copied { objects: copied, there: self.there, logs, failed, logs_there })
+    }
+}
+
+/// Names these logs in the archive. Returns how many it did not have, and how many it has now.
+fn name(to: &dyn Storage, files: &[FileEntry]) -> Result<(usize, usize)> {
+    let mut attempts = 1;
+    loop {
+        let before = Manifest::read(to)?.unwrap_or_default();
+        refuse_older(&before)?;
+        let (is_new, count) = (before.files.is_empty(), before.files.len());
+        let mut manifest = merged(files, before.clone(), SystemTime::now())?;
+        let all = manifest.files.len();
+        if manifest.files == before.files && !is_new {
+            Manifest::mend_copy(to)?;
+            return Ok((0, all));
+        }
+        match manifest.write(to) {
+            Ok(()) => return Ok((all - count, all)),
+            Err(Error::Changed) if attempts < ATTEMPTS_MAX => attempts += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A manifest with these logs too. One of a log that it has already must be of the same log, or of a longer part of it.
+fn merged(files: &[FileEntry], mut manifest: Manifest, now: SystemTime) -> Result<Manifest> {
+    let mut new: HashMap<&str, &FileEntry> = files.iter().map(|file| (file.name.as_str(), file)).collect();
+    let mut gone = Vec::new();
+    for known in &mut manifest.files {
+        let Some(file) = new.remove(known.name.as_str()) else { continue };
+        let is_longer = known.active_size.is_some_and(|size| size <= file.active_size.unwrap_or(file.size));
+        if known.source_sha256() != file.source_sha256() && !is_longer {
+            return Err(Error::unexpected(
+                format!("{}: SHA-256", file.name),
+                file.source_sha256(),
+                format!("{}, that of the log of this name in the other archive", known.source_sha256()),
+            ));
+        }
+        let before = std::mem::replace(known, file.clone());
+        gone.extend(before.objects.into_iter().filter(|object| !file.objects.contains(object)));
+    }
+    manifest.files.extend(files.iter().filter(|file| new.contains_key(file.name.as_str())).cloned());
+    manifest.retire(gone, seconds(now));
+    manifest.sort();
+    Ok(manifest)
+}
+
+/// Why an object was not copied.
+enum Trouble {
+    /// It can't be read, or is not what its name tells: others may be whole.
+    Source(Error),
+    /// It can't be written: no other can.
+    Target(Error),
+}
+
+/// Copies an object, whole or not at all.
+fn copy_object(
+    from: &dyn Storage,
+    to: &dyn Storage,
+    name: &str,
+    told: &(dyn Fn(u64) + Sync),
+) -> Result<(), Trouble> {
+    let missing = |error| Trouble::Source(restore::gone(from, [name], error));
+    let object = from.get(name).map_err(missing)?;
+    let mut sha256 = String::new();
+    let mut tells = None;
+    let mut is_reading = true;
+    let put = to.put(name, &mut |out| {
+        let mut hasher = Hasher::default();
+        each_part(object.as_ref(), &mut |part| {
+            is_reading = false;
+            hasher.write_all(part).and_then(|()| out.write_all(part)).map_err(Error::writing)?;
+            is_reading = true;
+            told(part.len() as u64);
+            Ok(())
+        })?;
+        (sha256, _) = hasher.finish();
+        tells = name_tells(name, &sha256);
+        match tells {
+            Some(false) => Err(Error::unexpected(format!("{name}: SHA-256"), &sha256, "that in its name")),
+            _ => {
+                is_reading = false;
+                Ok(())
+            }
+        }
+    });
+    put.map_err(|error| if is_reading { missing(error) } else { Trouble::Target(error) })?;
+    let (back, _) = of_object(to, name).map_err(Trouble::Target)?;
+    if back != sha256 {
+        let what = format!("{name}: SHA-256 of what was read back");
+        return Err(Trouble::Target(Error::unexpected(what, back, sha256)));
+    }
+    match tells {
+        Some(_) => Ok(()),
+        // Its blocks have checksums of their own.
+        None => restore::open(to, name).and_then(|object| object.read_all()).map_err(Trouble::Source),
+    }
+}

@@ -1,0 +1,166 @@
+//! What an archive covers: from which transaction to which, how large it is, and where transactions are missing. The
+//! manifest alone tells it.
+
+use std::fmt;
+
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+
+use crate::error::Result;
+use crate::format::{FileEntry, Manifest};
+use crate::log::numbered;
+use crate::log::order::{base, number};
+
+/// What an archive covers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// How many logs it has.
+    pub logs: usize,
+    /// Bytes of its logs.
+    pub size: u64,
+    /// Bytes of their blocks.
+    pub packed_size: u64,
+    /// Where it begins; `None` if it has no logs.
+    pub first: Option<Moment>,
+    /// Where it ends: the last moment to which a server can be brought.
+    pub last: Option<Moment>,
+    /// Where transactions are missing, in the order of the logs.
+    pub gaps: Vec<Gap>,
+    /// Where the logs begin after which there is no gap.
+    pub unbroken_since: Option<Moment>,
+}
+
+/// Where an archive begins or ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moment {
+    /// The log.
+    pub log: String,
+    /// The time of its first or last event, in seconds since 1970.
+    pub time: Option<u32>,
+    /// The first or last transaction of each server, of the first or last log that has any.
+    pub gtids: Vec<Gtid>,
+}
+
+/// A place where transactions are missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// The log before which they are missing.
+    pub log: String,
+    /// The log before it in the archive.
+    pub after: String,
+    /// What is missing.
+    pub missing: Missing,
+}
+
+/// What is missing before a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Missing {
+    /// These transactions.
+    Gtids(GtidSet),
+    /// The logs of these names and between them; whether they have transactions is not known.
+    Logs(String, String),
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.log;
+        match &self.missing {
+            Missing::Gtids(gtids) => {
+                write!(f, "{name}: gap: {gtids} came before it and is not in the archive")
+            }
+            Missing::Logs(first, last) if first == last => {
+                write!(f, "{name}: gap: {first} came before it and is not in the archive")
+            }
+            Missing::Logs(first, last) => {
+                write!(f, "{name}: gap: {first} to {last} came before it and are not in the archive")
+            }
+        }
+    }
+}
+
+/// What an archive covers.
+///
+/// # Errors
+///
+/// A manifest that was changed by hand.
+pub fn coverage(manifest: &Manifest) -> Result<Coverage> {
+    let files = &manifest.files;
+    let gaps = gaps(manifest)?;
+    let after_gap = gaps.last().and_then(|gap| files.iter().position(|file| file.name == gap.log));
+    Ok(Coverage {
+        logs: files.len(),
+        size: files.iter().map(|file| file.size).sum(),
+        packed_size: files.iter().map(|file| file.packed_size).sum(),
+        first: begin(files)?,
+        last: end(files)?,
+        unbroken_since: begin(files.get(after_gap.unwrap_or_default()..).unwrap_or_default())?,
+        gaps,
+    })
+}
+
+/// Where these logs begin.
+fn begin(files: &[FileEntry]) -> Result<Option<Moment>> {
+    let Some(first) = files.first() else { return Ok(None) };
+    let gtids = first_set(files.iter())?;
+    let lowest = gtids.iter().filter_map(|(tsid, list)| Gtid::new(*tsid, list.first()?.start()).ok());
+    Ok(Some(Moment {
+        log: first.name.clone(),
+        time: first.times.map(|times| times.0),
+        gtids: lowest.collect(),
+    }))
+}
+
+/// Where they end.
+fn end(files: &[FileEntry]) -> Result<Option<Moment>> {
+    let Some(last) = files.last() else { return Ok(None) };
+    let gtids = first_set(files.iter().rev())?;
+    let highest = gtids.iter().filter_map(|(tsid, list)| Gtid::new(*tsid, list.last()?.last()).ok());
+    Ok(Some(Moment {
+        log: last.name.clone(),
+        time: last.times.map(|times| times.1),
+        gtids: highest.collect(),
+    }))
+}
+
+/// The transactions of the first log that has any.
+fn first_set<'a>(mut files: impl Iterator<Item = &'a FileEntry>) -> Result<GtidSet> {
+    files.find(|file| !file.gtids.is_empty()).map_or_else(|| Ok(GtidSet::new()), FileEntry::gtid_set)
+}
+
+/// Where transactions are missing. GTIDs tell, from the previous ones of each log; between logs without GTIDs, their
+/// numbers.
+///
+/// # Errors
+///
+/// A manifest that was changed by hand.
+pub fn gaps(manifest: &Manifest) -> Result<Vec<Gap>> {
+    let mut gaps = Vec::new();
+    let mut known = GtidSet::new();
+    let mut before: Option<&FileEntry> = None;
+    for file in &manifest.files {
+        let previous = file.previous_gtid_set()?;
+        if let Some(before) = before {
+            let mut gtids = previous.clone();
+            gtids.subtract(&known);
+            let missing = match gtids.is_empty() {
+                false => Some(Missing::Gtids(gtids)),
+                true => missing_logs(before, file),
+            };
+            let gap = |missing| Gap { log: file.name.clone(), after: before.name.clone(), missing };
+            gaps.extend(missing.map(gap));
+        }
+        known.union(&previous);
+        known.union(&file.gtid_set()?);
+        before = Some(file);
+    }
+    Ok(gaps)
+}
+
+/// The logs that are missing between two that have no GTIDs: then only numbers tell.
+fn missing_logs(before: &FileEntry, after: &FileEntry) -> Option<Missing> {
+    let have_gtids = !before.gtids.is_empty() || !after.gtids.is_empty();
+    let is_apart = number(&after.name)? > number(&before.name)?.saturating_add(1);
+    if have_gtids || !is_apart || base(&before.name) != base(&after.name) {
+        return None;
+    }
+    Some(Missing::Logs(numbered(&before.name, 1)?, numbered(&after.name, -1)?))
+}

@@ -1,0 +1,79 @@
+//! `binlogz archive copy`: copies an archive into another folder or bucket.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use binlogz_archive::copy::{self, Copied};
+use binlogz_archive::storage::{self, Stored};
+use binlogz_figures::{counted, grouped};
+use clap::Args;
+
+use super::{failure, open, print};
+use crate::Exit;
+use crate::failure::{Result, complain, warn};
+use crate::progress::Progress;
+use crate::terminal::SizesArg;
+use crate::units;
+
+/// Copy an archive into another folder or bucket
+///
+/// Each object is compared with its SHA-256 while it is copied, and read back. What is there already is passed over, so a
+/// run that was killed goes on where it was, and a later one copies what is new. Logs that only the other archive has
+/// stay there.
+#[derive(Debug, Args)]
+pub(super) struct Copy {
+    /// Objects that are copied at once; each takes 16 MiB of memory
+    #[arg(long, short, value_name = "N", default_value_t = JOBS_DEFAULT, value_parser = units::above_zero)]
+    jobs: NonZeroUsize,
+    /// Say what would be copied, and copy nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    sizes: SizesArg,
+    /// The archive: its folder, or s3://BUCKET/PREFIX
+    from: PathBuf,
+    /// Where to: a folder, or s3://BUCKET/PREFIX, with nothing in it or with an earlier copy
+    to: PathBuf,
+}
+
+/// Object storage answers after some time, whatever the size: small objects would wait for it one by one.
+const JOBS_DEFAULT: NonZeroUsize = NonZeroUsize::new(4).expect("not zero");
+
+impl Copy {
+    pub(super) fn run(self) -> Result<Exit> {
+        let (from, _) = open(&self.from)?;
+        let to = storage::at(&self.to).map_err(failure(&self.to))?;
+        let plan = copy::plan(&from, &to).map_err(failure(&self.to))?;
+        if let Some(damage) = plan.damage() {
+            let line = "its older copy was read instead, which may lack the newest logs";
+            warn(&format!("{}: {damage}; {line}", self.from.display()));
+        }
+        if self.dry_run {
+            self.say(&plan.objects, "would be copied")?;
+            self.say(&plan.there, "already there")?;
+            return Ok(Exit::Done);
+        }
+        let progress =
+            Progress::new(&self.to.display(), Some(plan.objects.iter().map(|object| object.size).sum()));
+        let copied = plan.run(&from, &to, self.jobs.get(), &|bytes| progress.add(bytes));
+        drop(progress);
+        let Copied { objects, there, logs, failed, logs_there } = copied.map_err(failure(&self.to))?;
+        for (_, error) in &failed {
+            complain(&format!("{}: {error}", self.from.display()));
+        }
+        self.say(&objects, "copied")?;
+        self.say(&there, "already there")?;
+        let (new, all) = (grouped(logs as u64), counted(logs_there as u64, "logs"));
+        print(&mut io::stdout(), &format!("{}: {all}, {new} of them new", self.to.display()))?;
+        Ok(if failed.is_empty() { Exit::Done } else { Exit::Trouble })
+    }
+
+    fn say(&self, objects: &[Stored], what: &str) -> Result<()> {
+        if objects.is_empty() {
+            return Ok(());
+        }
+        let size = self.sizes.in_words(objects.iter().map(|object| object.size).sum());
+        print(&mut io::stdout(), &format!("{}, {size}: {what}", counted(objects.len() as u64, "objects")))
+    }
+}

@@ -1,0 +1,99 @@
+//! `binlogz archive merge`: packs the logs of many small segments into few large ones.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use binlogz_archive::merge::{self, Merged, Options};
+use binlogz_archive::storage::Stored;
+use binlogz_figures::counted;
+use clap::Args;
+
+use super::create::LevelArg;
+use super::prune::{GRACE_DEFAULT, say_undeleted};
+use super::{failure, open, print};
+use crate::Exit;
+use crate::cmd::workers;
+use crate::failure::{Result, complain};
+use crate::memory;
+use crate::progress::Progress;
+use crate::terminal::SizesArg;
+use crate::units;
+
+/// Pack the logs of many small segments into few large ones
+///
+/// Each run of `create` begins a segment of its own, so that an archive that gets a log every hour has thousands. Logs
+/// are restored, compared with their SHA-256 and packed together, as if one run had archived them: less room, fewer
+/// objects. The former objects stay as long as --grace says, for restores that have begun; a later run deletes them.
+#[derive(Debug, Args)]
+pub(super) struct Merge {
+    /// Threads that work at once [default: one for each core]
+    #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
+    jobs: Option<NonZeroUsize>,
+    /// How small, and how fast
+    #[arg(long, value_enum, default_value_t)]
+    level: LevelArg,
+    /// Say what would be merged, and merge nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// How long the former objects stay for restores that have begun; 0 deletes them at once
+    #[arg(long, value_name = "DURATION", default_value = GRACE_DEFAULT, value_parser = units::duration_or_zero)]
+    grace: Duration,
+    #[command(flatten)]
+    sizes: SizesArg,
+    /// The archive: its folder, or s3://BUCKET/PREFIX
+    archive: PathBuf,
+}
+
+impl Merge {
+    pub(super) fn run(self) -> Result<Exit> {
+        memory::keep_small();
+        let (storage, manifest) = open(&self.archive)?;
+        let runs = merge::plan(&manifest);
+        let logs = runs.iter().map(Vec::len).sum::<usize>();
+        let out = &mut io::stdout();
+        if self.dry_run {
+            for run in &runs {
+                if let (Some(first), Some(last)) = (run.first(), run.last()) {
+                    let logs = counted(run.len() as u64, "logs");
+                    print(out, &format!("{} to {}: {logs} would be merged", first.name, last.name))?;
+                }
+            }
+        }
+        if logs == 0 {
+            print(out, "nothing to merge")?;
+        }
+        if self.dry_run {
+            return Ok(Exit::Done);
+        }
+        let progress = Progress::counting("merge", "logs", logs as u64);
+        let mut count = 0;
+        let options = Options {
+            level: self.level.into(),
+            workers: workers(self.jobs),
+            grace: self.grace,
+            now: SystemTime::now(),
+        };
+        let merged = merge::merge(&storage, options, &mut |_| {
+            progress.at(count);
+            count += 1;
+        });
+        drop(progress);
+        let Merged { logs, before, after, failed, swept } = merged.map_err(failure(&self.archive))?;
+        for (log, error) in &failed {
+            complain(&format!("{log}: {error}"));
+        }
+        if logs > 0 {
+            let (before, after) = (self.objects(&before), self.objects(&after));
+            print(out, &format!("{} merged: {before} -> {after}", counted(logs as u64, "logs")))?;
+        }
+        say_undeleted(&self.archive, &swept);
+        Ok(if failed.is_empty() && swept.undeleted.is_empty() { Exit::Done } else { Exit::Trouble })
+    }
+
+    fn objects(&self, objects: &[Stored]) -> String {
+        let size = self.sizes.in_words(objects.iter().map(|object| object.size).sum());
+        format!("{}, {size}", counted(objects.len() as u64, "objects"))
+    }
+}

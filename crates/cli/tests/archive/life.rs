@@ -1,0 +1,250 @@
+//! The life of an archive: what `list` tells of it and of many; pruned, merged and copied, also under kills.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use binlogz_testkit::mutate::seed;
+use binlogz_testkit::random::Random;
+use binlogz_testkit::s3::{BUCKET, S3Server};
+use binlogz_testkit::setting;
+use serde_json::Value;
+
+use crate::common::{Folder, Ran};
+
+const FILES: [&str; 4] = ["binlog.000001", "binlog.000002", "binlog.000003", "binlog.000005"];
+
+fn json(ran: &Ran) -> Value {
+    serde_json::from_slice(&ran.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", ran.text(), ran.stderr))
+}
+
+/// Archives of these logs of the samples, each by a run of its own.
+fn archive(folder: &Folder, archive: &str, names: &[&str]) {
+    for name in names {
+        folder.sample("plain", name);
+        folder.run(["archive", "create", "--to", archive, name]).is_done();
+    }
+}
+
+#[test]
+fn a_list_tells_how_far_an_archive_reaches_and_where_it_has_gaps() {
+    let folder = Folder::new();
+    archive(&folder, "arc", &FILES);
+    let listed = json(&folder.run(["archive", "list", "--format", "json", "arc"]));
+    let logs = listed["logs"].as_array().unwrap();
+    let size: u64 = FILES.iter().map(|name| folder.path(name).metadata().unwrap().len()).sum();
+    assert_eq!((&listed["log_count"], &listed["bytes"]), (&4.into(), &size.into()), "{listed}");
+    assert_eq!(listed["first"]["time"], logs[0]["first_time"], "{listed}");
+    assert_eq!(listed["last"]["time"], logs[3]["last_time"], "{listed}");
+    // The samples are of one server: its last transaction ends the last set.
+    let last = listed["last"]["gtids"][0].as_str().unwrap();
+    let (uuid, number) = last.split_once(':').unwrap();
+    let set = logs[3]["gtids"].as_str().unwrap();
+    assert!(set.starts_with(uuid) && set.ends_with(number), "{last} of {set}");
+    assert_eq!(listed["gaps"].as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(listed["unbroken_since"]["log"], FILES[3], "{listed}");
+
+    let ran = folder.run(["archive", "list", "arc"]);
+    ran.is_done();
+    let lines: Vec<_> = ran.text().lines().collect();
+    assert!(lines[7].starts_with("4 logs, "), "{lines:?}");
+    assert!(lines[8].starts_with("last restorable moment: ") && lines[8].ends_with(last), "{lines:?}");
+    assert!(lines[9].starts_with(&format!("{}: gap: {uuid}", FILES[3])), "{lines:?}");
+    assert!(lines[10].starts_with("no gap since ") && lines[10].contains(FILES[3]), "{lines:?}");
+    // The other log that is given fills the gap.
+    archive(&folder, "arc", &["binlog.000004"]);
+    let listed = json(&folder.run(["archive", "list", "--format", "json", "arc"]));
+    assert_eq!(
+        (&listed["gaps"], &listed["unbroken_since"]),
+        (&Value::Array(vec![]), &listed["first"]),
+        "{listed}"
+    );
+}
+
+#[test]
+fn a_place_with_several_archives_has_a_row_for_each() {
+    let folder = Folder::new();
+    archive(&folder, "all/db1", &FILES[..2]);
+    archive(&folder, "all/db2", &FILES[3..]);
+    archive(&folder, "all/db2/lineage-2", &FILES[..1]);
+    fs::create_dir(folder.path("all/empty")).unwrap();
+    let listed = json(&folder.run(["archive", "list", "--format", "json", "all"]));
+    let names = |listed: &Value| {
+        let archives = listed["archives"].as_array().unwrap().iter();
+        archives.map(|archive| archive["archive"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&listed), ["all/db1", "all/db2", "all/db2/lineage-2"]);
+    let ran = folder.run(["archive", "list", "all"]);
+    ran.is_done();
+    assert_eq!(ran.text().lines().filter(|line| line.starts_with("  all/")).count(), 3, "{}", ran.text());
+    // An archive with others below it is itself unless they are asked for.
+    assert_eq!(json(&folder.run(["archive", "list", "--format", "json", "all/db2"]))["log_count"], 1);
+    let listed = json(&folder.run(["archive", "list", "--format", "json", "--archives", "all/db2"]));
+    assert_eq!(names(&listed).len(), 2);
+
+    fs::write(folder.path("all/db1/manifest.json"), "{").unwrap();
+    fs::remove_file(folder.path("all/db1/objects/manifest-copy.json")).unwrap();
+    let ran = folder.run(["archive", "list", "--format", "prometheus", "all"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.starts_with("binlogz: all/db1: manifest: "), "{}", ran.stderr);
+    assert!(ran.text().contains("binlogz_archive_logs{archive=\"all/db2\"} 1\n"), "{}", ran.text());
+    let last = "# TYPE binlogz_archive_last_restorable_timestamp_seconds gauge\n";
+    assert!(ran.text().contains(last), "{}", ran.text());
+
+    folder
+        .run(["archive", "list", "all/empty"])
+        .fails("all/empty: is no archive: neither it nor a place below it has a manifest.json");
+}
+
+#[test]
+fn an_archive_is_pruned_merged_and_copied() {
+    let folder = Folder::new();
+    archive(&folder, "arc", &FILES);
+    // Nothing is so old; the last log is always kept.
+    let ran = folder.run(["archive", "prune", "--keep", "40000d", "arc"]);
+    ran.is_done();
+    assert!(
+        ran.text().starts_with("no log is older than what is kept\nbinlog.000001 is the first that "),
+        "{}",
+        ran.text()
+    );
+    let absent = "00000000-0000-0000-0000-000000000001:7";
+    let ran = folder.run(["archive", "prune", "--keep-after", absent, "arc"]);
+    ran.is(1, "", &format!("binlogz: arc: {absent} is not in the archive\n"));
+    let before = folder.run(["archive", "list", "arc"]).stdout;
+    let ran = folder.run(["archive", "prune", "--keep-bytes", "1", "--dry-run", "arc"]);
+    assert!(
+        ran.text().starts_with("binlog.000001 to binlog.000003: would be removed: 3 logs until "),
+        "{}",
+        ran.text()
+    );
+    assert_eq!(folder.run(["archive", "list", "arc"]).stdout, before);
+    assert_eq!(folder.run(["archive", "prune", "arc"]).code, Some(2));
+
+    let ran = folder.run(["archive", "merge", "arc"]);
+    assert!(
+        ran.text().starts_with("4 logs merged: 4 objects, ") && ran.text().contains(" -> 1 object, "),
+        "{}",
+        ran.text()
+    );
+    folder.run(["archive", "merge", "arc"]).is(0, "nothing to merge\n", "");
+    let ran = folder.run(["archive", "copy", "arc", "copy"]);
+    ran.is_done();
+    assert!(ran.text().ends_with("copy: 4 logs, 4 of them new\n"), "{}", ran.text());
+    // A restore goes on after a prune; the copy keeps what was pruned.
+    archive(&folder, "arc", &["binlog.000006"]);
+    let ran = folder.run(["archive", "prune", "--keep-bytes", "1", "--grace", "0", "arc"]);
+    assert!(ran.text().contains("\nbinlog.000006 is the first that is kept, since "), "{}", ran.text());
+    assert!(ran.text().contains("\n1 object, ") && ran.text().contains(": deleted\n"), "{}", ran.text());
+    let ran = folder.run(["archive", "copy", "arc", "copy"]);
+    assert!(ran.text().ends_with("copy: 5 logs, 1 of them new\n"), "{}", ran.text());
+    folder.run(["archive", "restore", "--to", "back", "copy"]).is_done();
+    for name in FILES.iter().chain(&["binlog.000006"]) {
+        assert!(folder.read(&format!("back/{name}")) == folder.read(name), "{name}");
+    }
+}
+
+/// An archive in a folder or in S3, and a copy of it.
+struct Place {
+    folder: Folder,
+    server: Option<S3Server>,
+}
+
+impl Place {
+    fn named(&self, name: &str) -> String {
+        if self.server.is_some() { format!("s3://{BUCKET}/{name}") } else { name.to_owned() }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.folder.binlogz(["archive"]);
+        command.args(args).envs(self.server.iter().flat_map(S3Server::settings));
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        self.command(args).output().unwrap().into()
+    }
+
+    fn spawn(&self, args: &[&str]) -> Child {
+        self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// Every block and every SHA-256 is right. The same log comes under several names, and a killed run leaves the manifest
+    /// without its copy.
+    fn is_whole(&self, archive: &str, what: &str) {
+        let ran = self.run(&["check", archive]);
+        if ran.stderr.contains("is no archive") || ran.stderr.contains("there is no such folder") {
+            return;
+        }
+        let known = [": gap: ", ": overlap: ", "copy of the manifest: ", " whole"];
+        let is_known = |line: &str| known.iter().any(|known| line.contains(known));
+        assert_eq!(ran.stderr, "", "{what}");
+        assert!(ran.text().lines().all(is_known), "{what}: {}", ran.text());
+    }
+}
+
+/// Runs that create, merge, prune and copy are killed at any moment, while others restore: the archive and its copy are
+/// whole after each, and what is restored is what was archived.
+#[test]
+fn runs_that_are_killed_leave_archives_whole() {
+    let seconds = setting("BINLOGZ_LIFE_SECONDS", 4);
+    let mut random = Random::new(seed());
+    let folder = Place { folder: Folder::new(), server: None };
+    // S3 in the long version alone.
+    let s3 = (seconds > 60).then(S3Server::start).flatten();
+    let s3 = s3.map(|server| Place { folder: Folder::new(), server: Some(server) });
+    let places: Vec<_> = [Some(folder), s3].into_iter().flatten().collect();
+    for place in &places {
+        let until = Instant::now() + Duration::from_secs(seconds) / places.len() as u32;
+        let (arc, copy) = (place.named("arc"), place.named("copy"));
+        let (mut number, mut kills, mut runs) = (0, 0, 0);
+        while Instant::now() < until {
+            number += 1;
+            let sample = crate::common::sample(
+                "plain",
+                ["binlog.000008", "binlog.000009", "binlog.000004"][random.below(3)],
+            );
+            let name = format!("log.{number:06}");
+            place.folder.put(&name, &sample);
+            let keep = (20_000 + random.below(200_000)).to_string();
+            let grace = ["0", "1s", "12h"][random.below(3)];
+            let mut told = Vec::new();
+            for _ in 0..3 {
+                let args: Vec<&str> = match random.below(4) {
+                    0 => vec!["create", "--level", "fast", "--to", &arc, &name],
+                    1 => vec!["merge", "--level", "fast", "--grace", grace, &arc],
+                    2 => vec!["prune", "--keep-bytes", &keep, "--grace", grace, &arc],
+                    _ => vec!["copy", &arc, &copy],
+                };
+                let mut child = place.spawn(&args);
+                std::thread::sleep(Duration::from_millis(random.below(120) as u64));
+                runs += 1;
+                if child.try_wait().unwrap().is_none() {
+                    kills += 1;
+                    child.kill().unwrap();
+                }
+                child.wait().unwrap();
+                told.push(args.join(" "));
+            }
+            place.run(&["create", "--level", "fast", "--to", &arc, &name]).is_done();
+            let what = told.join("; ");
+            place.is_whole(&arc, &what);
+            place.is_whole(&copy, &what);
+        }
+        // The last runs aren't killed.
+        for args in [&["merge", "--grace", "0", &arc][..], &["copy", &arc, &copy]] {
+            let ran = place.run(args);
+            assert_eq!(ran.code, Some(0), "{args:?}: {}", ran.stderr);
+        }
+        let ran = place.run(&["restore", "--to", "back", &arc]);
+        ran.is_done();
+        let mut restored = 0;
+        for entry in fs::read_dir(place.folder.path("back")).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            assert!(place.folder.read(&format!("back/{name}")) == place.folder.read(&name), "{name}");
+            restored += 1;
+        }
+        println!("{arc}: {number} logs, {runs} runs, {kills} killed, {restored} logs left");
+    }
+}
