@@ -5,6 +5,7 @@
 # PARTS="clients sql" runs these parts of replicas, replicas-8.0, clients, forwarding, tls, sql and sources; the page's others stay as they are. PAGE names
 # another page. BINLOGZ_COMPAT_CLIENTS=NAME runs clients with NAME in their names, and prints instead of writing the page.
 set -euo pipefail
+[ $# -eq 0 ] || { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/../.."
 
 parts=" ${PARTS:-replicas replicas-8.0 clients forwarding tls sql sources} "

@@ -7,6 +7,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use binlogz_archive::part::Run;
+use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::{Error as EncryptionError, Keyring};
 use binlogz_flow::Input;
 
@@ -99,6 +100,12 @@ impl LogPath {
             },
             metadata => metadata.map(Some).map_err(|error| self.failure(&error)),
         }
+    }
+
+    /// The transactions of a log in an archive.
+    pub(crate) fn archived_gtids(&self) -> Option<GtidSet> {
+        let LogPath::File(path) = self else { return None };
+        archived::find(path).ok()??.gtids()
     }
 
     /// Bytes to read; `None` where that can't be known before.

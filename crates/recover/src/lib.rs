@@ -9,6 +9,7 @@
 //! apply    the session that applies changes to a server, its journal
 //! script   what was chosen as a script or a binary log, the last transaction first where changes are taken back
 //! life     the changes as they are, in their order, for people and programs
+//! past     a table as it was: the live one, with later changes taken back by key
 //! ```
 //!
 //! Modules only import from modules above them in this list. It opens no files: the caller hands it logs and takes text.
@@ -18,13 +19,15 @@ mod choose;
 mod life;
 mod log;
 mod pass;
+mod past;
 mod script;
 mod sql;
 mod table;
 
-pub use apply::ApplyError;
+pub use apply::{ApplyError, LogBytes, ServerLogs};
 pub use choose::{Condition, ConditionError, Direction, KeySpan, Operation, Range, Selection, WantedKeys};
 pub use life::{Life, LifeFormat};
 pub use pass::Error;
+pub use past::{LiveTable, Moment, PastError, PastFormat, Touched, TouchedKeys};
 pub use script::{Applied, ApplyOptions, Form, Script, Summary, TableSummary};
 pub use table::{SchemaFile, SchemaFileError};

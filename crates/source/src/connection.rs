@@ -49,6 +49,24 @@ impl Connection {
         self.ask(statement.as_bytes(), format!("asking {statement}"))
     }
 
+    /// Runs a statement and hands its rows to `each` as they come, some at a time; it returns whether to go on. If not, or
+    /// after an error, the connection is no longer usable.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::query`].
+    pub fn query_each(&mut self, statement: &str, each: &mut dyn FnMut(Vec<Row>) -> bool) -> Result<()> {
+        let doing = format!("asking {statement}");
+        let asked = self.session.ask(&Command::Query(statement.as_bytes()), doing.as_str(), self.link.now());
+        asked.map_err(|error| self.link.wire_error(error))?;
+        match self.advance_with(Some(each))? {
+            Some(Answer::Refused(error)) => {
+                Err(self.link.wire_error(binlogz_wire::Error::Server { doing, error }))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Runs a statement without rows, which errors don't repeat: it may be long. Returns how many rows it changed.
     ///
     /// # Errors
@@ -110,6 +128,11 @@ impl Connection {
 
     /// Continues until logged in, or until there is an answer.
     fn advance(&mut self) -> Result<Option<Answer>> {
+        self.advance_with(None)
+    }
+
+    /// The same, with rows handed on as they come. `None` also if no more are wanted.
+    fn advance_with(&mut self, mut each: Option<EachRows<'_>>) -> Result<Option<Answer>> {
         loop {
             let input = self.link.input();
             let mut rest = input;
@@ -125,6 +148,14 @@ impl Connection {
             }
             match step {
                 ClientStep::NeedInput => {
+                    if let Some(each) = &mut each {
+                        let rows = self.session.take_rows(self.link.now());
+                        if !rows.is_empty() && !each(rows) {
+                            return Ok(None);
+                        }
+                        // Handing on may take long: that is not the server's.
+                        let _ = self.session.take_rows(self.link.now());
+                    }
                     if self.link.receive(self.session.deadline(), self.session.doing())? == Received::End {
                         return Err(self.link.wire_error(self.session.closed()));
                     }
@@ -134,11 +165,20 @@ impl Connection {
                     self.session.tls_started().map_err(|error| self.link.wire_error(error))?;
                 }
                 ClientStep::LoggedIn => return Ok(None),
+                ClientStep::Answer(Answer::Rows(rows)) if each.is_some() => {
+                    if let Some(each) = &mut each {
+                        each(rows);
+                    }
+                    return Ok(None);
+                }
                 ClientStep::Answer(answer) => return Ok(Some(answer)),
             }
         }
     }
 }
+
+/// Takes rows; returns whether more are wanted.
+type EachRows<'r> = &'r mut dyn FnMut(Vec<Row>) -> bool;
 
 /// How often we look whether the client still waits for the answer.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);

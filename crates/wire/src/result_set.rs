@@ -9,7 +9,7 @@
 //! EOF              an OK packet with DEPRECATE_EOF; an error can end the rows early
 //! ```
 //!
-//! Only a replica's questions to its source are read this way: answers are small and collected whole.
+//! Answers are collected whole, up to a bound; a caller that takes rows as they come may have any number.
 
 use binlogz_binlog::cursor::Cursor;
 use binlogz_binlog::put::Put;
@@ -222,6 +222,12 @@ impl AnswerReader {
         self.affected_rows
     }
 
+    /// Takes the rows that have come so far; the answer has the rest. So an answer may be of any size.
+    pub fn take_rows(&mut self) -> Vec<Row> {
+        self.size = 0;
+        std::mem::take(&mut self.rows)
+    }
+
     /// Takes the next message and returns the answer once it is whole.
     pub fn message(&mut self, message: &[u8]) -> Result<Option<Answer>> {
         if message.first() == Some(&ERR) {
@@ -324,6 +330,13 @@ mod tests {
         }
         let answer = reader.message(b"\xfe\0\0\x02\0").unwrap().unwrap();
         assert_eq!(answer, Answer::Rows(vec![vec![Some(b"33".to_vec())]]));
+        // Rows may be taken before the answer is whole.
+        let mut parts = AnswerReader::default();
+        for message in [b"\x01", column.as_slice(), b"\xfe\0\0\x02\0", b"\x0233"] {
+            parts.message(message).unwrap();
+        }
+        assert_eq!(parts.take_rows(), [vec![Some(b"33".to_vec())]]);
+        assert_eq!(parts.message(b"\xfe\0\0\x02\0").unwrap(), Some(Answer::Rows(Vec::new())));
         let columns = reader.into_columns();
         let [AnswerColumn { name, kind }] = columns.as_slice() else { panic!("{columns:?}") };
         assert_eq!((name.as_slice(), kind.column_type, kind.flags), (&b"@@GLOBAL.SERVER_ID"[..], 8, 0xa0));

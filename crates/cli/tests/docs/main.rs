@@ -10,3 +10,4 @@ mod guides;
 mod help;
 mod links;
 mod pages;
+mod translations;

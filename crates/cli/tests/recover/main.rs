@@ -1,4 +1,4 @@
-//! `undo` and `redo`, on real servers.
+//! `undo`, `redo`, `rows` and `table-at`, on real servers.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
@@ -8,4 +8,5 @@ mod common;
 mod options;
 mod round_trip;
 mod rows;
+mod table_at;
 mod workload;

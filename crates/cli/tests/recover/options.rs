@@ -156,3 +156,30 @@ fn a_pipe_an_archive_and_any_number_of_threads_give_the_same() {
     let piped = folder.run_with(select.iter().chain(&["-"]), &bytes);
     assert_eq!(body(&piped), body(&plain));
 }
+
+#[test]
+fn logs_that_do_not_follow_each_other_are_refused() {
+    let folder = Folder::new();
+    for name in ["binlog.000002", "binlog.000004", "binlog.000005"] {
+        folder.sample("compressed", name);
+    }
+    let undo = |more: &[&str]| folder.run(["undo", "--operation", "delete"].iter().chain(more));
+    undo(&["binlog.000004", "binlog.000005"]).is_done();
+    for verb in ["undo", "redo"] {
+        let gap = folder.run([verb, "binlog.000002", "binlog.000004"]);
+        assert_eq!((gap.code, gap.text()), (Some(2), ""));
+        let line = "binlogz: binlog.000004 doesn't follow binlog.000002: the logs lack ";
+        assert!(gap.stderr.starts_with(line), "{}", gap.stderr);
+    }
+    for logs in [["binlog.000005", "binlog.000004"], ["binlog.000005", "binlog.000005"]] {
+        let order = undo(&logs);
+        assert_eq!((order.code, order.text()), (Some(2), ""));
+        let line = format!("binlogz: {} doesn't follow {}: it comes before ", logs[1], logs[0]);
+        assert!(order.stderr.starts_with(&line), "{}", order.stderr);
+    }
+    // Of the transactions chosen none is missing.
+    let events =
+        folder.run(["rows", "sbtest.sbtest1", "--operation", "delete", "--format", "json", "binlog.000005"]);
+    let row: serde_json::Value = serde_json::from_str(events.text().lines().next().unwrap()).unwrap();
+    undo(&["--gtids", row["gtid"].as_str().unwrap(), "binlog.000002", "binlog.000005"]).is_done();
+}

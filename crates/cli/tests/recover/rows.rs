@@ -74,3 +74,22 @@ fn a_row_is_followed_from_insert_to_delete() -> Result<()> {
     assert!(none.stderr.contains("no such row was changed in these logs"), "{}", none.stderr);
     Ok(())
 }
+
+#[test]
+fn a_place_to_stop_at_that_is_not_there_is_an_error() {
+    let folder = Folder::new();
+    let size = folder.sample("compressed", "binlog.000005").len();
+    let rows = |options: &[&str]| {
+        folder.run(["rows", "sbtest.sbtest1"].iter().chain(options).chain(&["binlog.000005"]))
+    };
+    rows(&["--stop-position", &size.to_string()]).is_done();
+    let absent = "3e11fa47-71ca-11e1-9e33-c80aa9429562:23";
+    for (option, value, why) in [
+        ("--stop-position", "99999999", format!("the log ends at {size}")),
+        ("--start-position", "99999999", format!("the log ends at {size}")),
+        ("--stop-before-gtid", absent, "this transaction is not there".to_owned()),
+    ] {
+        let ran = rows(&[option, value]);
+        assert_eq!((ran.code, &*ran.stderr), (Some(1), &*format!("binlogz: {option}={value}: {why}\n")));
+    }
+}

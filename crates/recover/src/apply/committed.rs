@@ -2,13 +2,13 @@
 //! is committed if it stands there.
 
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::row::Row;
 use binlogz_flow::Input;
-use binlogz_source::{ConnectOptions, DumpOptions, RemoteFiles};
+use binlogz_source::ConnectOptions;
 
+use super::server_logs::ServerLogs;
 use super::session::Place;
 use super::{ApplyError, NOTHING_YET};
 use crate::choose::{Operation, Range, Selection};
@@ -20,18 +20,12 @@ use crate::table::{Structure, Table};
 /// Their GTIDs, in order; `None` for those without.
 pub(crate) fn committed(connect: &ConnectOptions, place: &Place) -> Result<Vec<Option<String>>, ApplyError> {
     let trouble = |error| ApplyError::server("asking for the binary log", error, NOTHING_YET);
-    let dump = DumpOptions { verify_checksums: true, ..DumpOptions::to_the_end(&place.log, place.position) };
-    let files = Arc::new(Mutex::new(RemoteFiles::open(connect, dump).map_err(trouble)?));
+    let logs = ServerLogs::open(connect, &place.log, place.position).map_err(trouble)?;
     let selection = Selection { thread_ids: vec![place.thread], ..Selection::default() };
     let search = Search { selection: &selection, schema: None, renderer: &Nothing, workers: 1 };
     let mut follower = Follower::new(Found(Vec::new()));
     let mut is_first = true;
-    loop {
-        let is_there = lock(&files).next_file().map_err(trouble)?.is_some();
-        if !is_there {
-            break;
-        }
-        let mut reader = FileReader(Arc::clone(&files));
+    while let Some((_, mut reader)) = logs.next_log().map_err(trouble)? {
         let mut front = Vec::new();
         Read::by_ref(&mut reader).take(FRONT_SIZE as u64).read_to_end(&mut front)?;
         // The numbers of sessions begin anew with the server.
@@ -52,19 +46,6 @@ const FRONT_SIZE: usize = CREATED_OFFSET + 4;
 
 fn began_with_server(front: &[u8]) -> bool {
     front.get(CREATED_OFFSET..FRONT_SIZE).is_some_and(|created| created.iter().any(|byte| *byte != 0))
-}
-
-fn lock(files: &Mutex<RemoteFiles>) -> std::sync::MutexGuard<'_, RemoteFiles> {
-    files.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The bytes of the current file.
-struct FileReader(Arc<Mutex<RemoteFiles>>);
-
-impl Read for FileReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        lock(&self.0).current_file().map_or(Ok(0), |mut file| file.read(buffer))
-    }
 }
 
 struct Nothing;

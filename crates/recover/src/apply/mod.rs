@@ -3,6 +3,7 @@
 
 mod committed;
 pub(crate) mod journal;
+mod server_logs;
 pub(crate) mod session;
 pub(crate) mod tables;
 
@@ -11,6 +12,7 @@ use std::io;
 use binlogz_source::Error as ServerError;
 
 pub(crate) use committed::committed;
+pub use server_logs::{LogBytes, ServerLogs};
 
 /// Why changes are not applied, or no further.
 #[derive(Debug, thiserror::Error)]

@@ -2,12 +2,14 @@
 
 use std::io;
 
-use binlogz_binlog::event::{AnyGtidEvent, QueryEvent, XaPrepareEvent};
+use binlogz_binlog::event::{AnyGtidEvent, PreviousGtidsEvent, QueryEvent, XaPrepareEvent};
+use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_payload::Spool;
 use binlogz_report::zone::Zone;
 
 use super::Error;
+use super::order::{Break, Order};
 use super::record::{EventAt, Kind, Records, RowAt, broken, event_of, row_of};
 use crate::choose::{Range, Selection};
 use crate::table::Structure;
@@ -30,6 +32,7 @@ pub(crate) struct Transaction {
     pub(crate) statements: u64,
     /// The identifier of a transaction that is prepared, not committed, as the server spells it.
     pub(crate) prepared: Option<String>,
+    id: Option<Gtid>,
     is_chosen: bool,
     /// Whether it is chosen if its session is, which its first statement tells.
     may_be_chosen: bool,
@@ -70,6 +73,17 @@ pub(crate) struct StatementAt<'b> {
 
 /// Takes what was chosen.
 pub(crate) trait Listener {
+    /// A log doesn't follow the one before it. An error ends the pass.
+    fn breaks(&mut self, _logs: &Break) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// A log tells all transactions before it.
+    fn follows(&mut self, _previous: &GtidSet) {}
+
+    /// A transaction begins, chosen or not; `time` as in [`Transaction`].
+    fn begin(&mut self, _gtid: Option<&Gtid>, _time: u64) {}
+
     /// The rows after this are of this table.
     fn table(&mut self, database: &[u8], table: &[u8], structure: Structure) -> io::Result<()>;
 
@@ -101,6 +115,7 @@ pub(crate) struct Follower<L> {
     pub(crate) listener: L,
     log: String,
     range: Range,
+    order: Order,
     open: Option<Transaction>,
     count: u64,
     /// Whether a transaction was chosen at all.
@@ -117,6 +132,7 @@ impl<L: Listener> Follower<L> {
             listener,
             log: String::new(),
             range: Range { start: 0, stop: u64::MAX },
+            order: Order::default(),
             open: None,
             count: 0,
             has_chosen: false,
@@ -128,6 +144,12 @@ impl<L: Listener> Follower<L> {
     pub(super) fn begin_log(&mut self, name: &str, range: Range) {
         name.clone_into(&mut self.log);
         self.range = range;
+        self.order.begin_log(name);
+    }
+
+    /// Transactions that the coming log holds, though they may not be seen.
+    pub(crate) fn pass_over(&mut self, gtids: &GtidSet) {
+        self.order.pass_over(gtids);
     }
 
     /// Nothing more comes.
@@ -176,6 +198,14 @@ impl<L: Listener> Follower<L> {
                     }
                 }
                 Kind::End => self.end()?,
+                Kind::PreviousGtids => {
+                    let previous = PreviousGtidsEvent::decode(content)?.gtid_set;
+                    self.listener.follows(&previous);
+                    if let Some(logs) = self.order.previous(&previous) {
+                        self.listener.breaks(&logs)?;
+                    }
+                }
+                Kind::Rotate => self.order.rotate(content),
             }
         }
         Ok(())
@@ -201,6 +231,8 @@ impl<L: Listener> Follower<L> {
                 .as_ref()
                 .is_none_or(|set| gtid.as_ref().is_some_and(|gtid| set.contains(gtid)));
         let is_chosen = may_be_chosen && selection.thread_ids.is_empty();
+        self.order.begin(gtid.as_ref());
+        self.listener.begin(gtid.as_ref(), time);
         self.count += 1;
         self.has_chosen |= is_chosen;
         self.open = Some(Transaction {
@@ -208,6 +240,7 @@ impl<L: Listener> Follower<L> {
             log: self.log.clone(),
             offset: event.offset,
             gtid: gtid.map(|gtid| gtid.to_string()),
+            id: gtid,
             time,
             is_chosen,
             may_be_chosen,
@@ -245,7 +278,11 @@ impl<L: Listener> Follower<L> {
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        if let Some(open) = self.open.take().filter(|open| open.is_chosen) {
+        let open = self.open.take();
+        if let Some(open) = &open {
+            self.order.end(open.id.as_ref());
+        }
+        if let Some(open) = open.filter(|open| open.is_chosen) {
             let ending = match (open.is_rolled_back, open.has_savepoint_rollback) {
                 (true, _) => Ending::RolledBack,
                 (false, true) => Ending::PartlyRolledBack,

@@ -9,7 +9,9 @@
 //! A batch's records may be many times its size, so beyond a bound they go to a temporary file.
 
 mod follow;
+mod order;
 mod record;
+mod words;
 mod work;
 
 use std::io;
@@ -22,7 +24,9 @@ use crate::choose::{ConditionError, Range, Selection};
 use crate::table::SchemaFile;
 
 pub(crate) use follow::{Ending, Follower, Listener, StatementAt, Transaction};
+pub(crate) use order::Break;
 pub(crate) use record::{RowAt, RowFlags};
+pub(crate) use words::Words;
 pub(crate) use work::{Rendered, Renderer, TABLE_MAP_POST_HEADER_LENGTH};
 
 /// Memory for the records of all batches under way.
@@ -37,6 +41,9 @@ pub enum Error {
     /// The condition doesn't fit a table.
     #[error(transparent)]
     Condition(#[from] ConditionError),
+    /// Logs that can't be used as they are: the second of two doesn't follow the first.
+    #[error("{0}")]
+    Refused(String),
     /// A temporary file, or the output.
     #[error(transparent)]
     Io(#[from] io::Error),

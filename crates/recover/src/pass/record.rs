@@ -5,6 +5,7 @@
 //!    1 kind
 //!    4 size        of what follows
 //!    n content     begin, query, prepared: offset u64, timestamp u32, event type u8, body
+//!                  previous GTIDs: the body; rotate: the name
 //!                  statement: the text; table: structure, `database`, NUL, `table`
 //!                  row: offset u64, index in the payload u64 (u64::MAX: in none), row u64, timestamp u32, flags u8, what the
 //!                  renderer wrote
@@ -31,12 +32,16 @@ pub(super) enum Kind {
     End,
     /// The table map of the rows after it.
     TableMap,
+    /// All transactions before the log.
+    PreviousGtids,
+    /// The next log.
+    Rotate,
 }
 
 impl Kind {
     fn of(code: u8) -> Option<Self> {
-        use Kind::{Begin, End, Query, Row, RowsQuery, Table, TableMap, XaPrepare};
-        [Begin, Query, XaPrepare, RowsQuery, Table, Row, End, TableMap]
+        use Kind::{Begin, End, PreviousGtids, Query, Rotate, Row, RowsQuery, Table, TableMap, XaPrepare};
+        [Begin, Query, XaPrepare, RowsQuery, Table, Row, End, TableMap, PreviousGtids, Rotate]
             .into_iter()
             .find(|kind| *kind as u8 == code)
     }

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use binlogz_binlog::event::{AnyGtidEvent, RowsEvent, RowsFlags, RowsQueryEvent, TableId, TableMapEvent};
+use binlogz_binlog::event::{
+    AnyGtidEvent, RotateEvent, RowsEvent, RowsFlags, RowsQueryEvent, TableId, TableMapEvent,
+};
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::row::{Row, RowDecoder, TableSchema};
 use binlogz_binlog::{Boundary, EventFrame, EventType};
@@ -147,6 +149,11 @@ impl<'o, R: Renderer> Worker<'o, R> {
             }
             EventType::QUERY => record::put_event(records, Kind::Query, passed)?,
             EventType::XA_PREPARE => record::put_event(records, Kind::XaPrepare, passed)?,
+            EventType::PREVIOUS_GTIDS => record::put(records, Kind::PreviousGtids, &[event.body])?,
+            EventType::ROTATE => {
+                let name = RotateEvent::decode(event.body).map_err(|error| event.error(error))?.name;
+                record::put(records, Kind::Rotate, &[name])?;
+            }
             EventType::ROWS_QUERY => {
                 let statement =
                     RowsQueryEvent::decode(event.body).map_err(|error| event.error(error))?.statement;

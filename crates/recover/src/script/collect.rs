@@ -5,12 +5,10 @@ use std::io;
 
 use binlogz_binlog::printable;
 use binlogz_payload::{Spool, SpoolMemory};
-use sqlparser::dialect::MySqlDialect;
-use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::kept::{Kind, put};
 use crate::choose::{Direction, Selection};
-use crate::pass::{Ending, Listener, RowAt, RowFlags, StatementAt, Transaction};
+use crate::pass::{Break, Ending, Error, Listener, RowAt, RowFlags, StatementAt, Transaction, Words};
 use crate::table::Structure;
 
 /// Memory for what is kept; the rest goes to a temporary file.
@@ -140,6 +138,13 @@ impl<'o> Collector<'o> {
 }
 
 impl Listener for Collector<'_> {
+    /// What is missing may have changed the same rows, unless it is known that none of it was chosen.
+    fn breaks(&mut self, logs: &Break) -> Result<(), Error> {
+        let is_irrelevant = !logs.missing.is_empty()
+            && self.selection.gtids.as_ref().is_some_and(|chosen| chosen.is_disjoint(&logs.missing));
+        if is_irrelevant { Ok(()) } else { Err(Error::Refused(logs.line.clone())) }
+    }
+
     fn table(&mut self, database: &[u8], table: &[u8], structure: Structure) -> io::Result<()> {
         let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name).into_owned());
         let tables = &mut self.collected.tables;
@@ -250,91 +255,4 @@ pub(super) fn shortened(text: &str) -> String {
     let short: String = one_line.chars().take(COMMENT_LENGTH_MAX).collect();
     let dots = if short.len() < one_line.len() { " …" } else { "" };
     format!("{}{dots}", printable(&short))
-}
-
-/// The words of a statement, in small letters.
-struct Words {
-    words: Vec<String>,
-    /// It can't be split into words: it may mean anything.
-    is_unknown: bool,
-}
-
-impl Words {
-    fn of(text: &str) -> Self {
-        let tokens = Tokenizer::new(&MySqlDialect {}, text).tokenize();
-        let is_unknown = tokens.is_err();
-        let word = |token| match token {
-            Token::Word(word) => Some(word.value.to_lowercase()),
-            _ => None,
-        };
-        let mut words: Vec<String> = tokens.unwrap_or_default().into_iter().filter_map(word).collect();
-        if is_unknown {
-            words = text.split_whitespace().map(str::to_lowercase).collect();
-        }
-        Words { words, is_unknown }
-    }
-
-    fn first(&self) -> &str {
-        self.words.first().map_or("", String::as_str)
-    }
-
-    fn has(&self, word: &str) -> bool {
-        self.words.iter().any(|other| other == word)
-    }
-
-    fn is_ddl(&self) -> bool {
-        ["create", "alter", "drop", "rename", "truncate"].contains(&self.first())
-    }
-
-    /// Accounts, statistics, settings: nothing that a row depends on.
-    fn leaves_rows_alone(&self) -> bool {
-        let of_accounts = ["user", "role", "server"]
-            .iter()
-            .any(|object| self.words.get(1).is_some_and(|word| word == object));
-        let others = [
-            "grant",
-            "revoke",
-            "flush",
-            "analyze",
-            "optimize",
-            "check",
-            "repair",
-            "set",
-            "install",
-            "uninstall",
-        ];
-        others.contains(&self.first()) || self.is_ddl() && of_accounts
-    }
-
-    /// Whether it may be about a table.
-    fn mention(&self, database: &str, table: &str) -> bool {
-        let of_database = self.words.get(1).is_some_and(|word| word == "database" || word == "schema");
-        self.is_unknown
-            || self.has(&table.to_lowercase())
-            || of_database && self.has(&database.to_lowercase())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn statements_are_told_apart_by_their_words() {
-        for (text, is_ddl, mentions, alone) in [
-            ("ALTER TABLE `shop`.`Orders` ADD x INT", true, true, false),
-            ("/* a */ truncate orders", true, true, false),
-            ("CREATE TABLE other LIKE orders", true, true, false),
-            ("CREATE TABLE other (id INT COMMENT 'orders')", true, false, false),
-            ("DROP DATABASE shop", true, true, false),
-            ("UPDATE orders SET x = 1", false, true, false),
-            ("CREATE USER orders", true, true, true),
-            ("GRANT SELECT ON shop.orders TO u", false, true, true),
-        ] {
-            let words = Words::of(text);
-            assert_eq!(words.is_ddl(), is_ddl, "{text}");
-            assert_eq!(words.mention("shop", "orders"), mentions, "{text}");
-            assert_eq!(words.leaves_rows_alone(), alone, "{text}");
-        }
-    }
 }

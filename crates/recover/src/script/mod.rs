@@ -20,6 +20,7 @@ mod write;
 use std::collections::BTreeSet;
 use std::io;
 
+use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::{Cell, CellContent, Row};
 use binlogz_flow::Input;
 use binlogz_flow::events::ReadSummary;
@@ -101,6 +102,11 @@ impl<'o> Script<'o> {
         let renderer = Rows { direction: self.direction, form: self.form };
         let search = Search { selection: self.selection, schema: self.schema, renderer: &renderer, workers };
         read_log(input, (name, range), &search, &mut self.follower, progress)
+    }
+
+    /// The coming log holds these transactions, though parts of it may be left out of what is read.
+    pub fn pass_over(&mut self, gtids: &GtidSet) {
+        self.follower.pass_over(gtids);
     }
 
     /// Transactions were passed over that were chosen, and have no row that is; they had rows of the tables at these

@@ -6,8 +6,8 @@
 
 use std::io::Read;
 
+use binlogz_binlog::event::AnyGtidEvent;
 use binlogz_binlog::event::transaction_payload::HEADER_SIZE_LIMIT;
-use binlogz_binlog::event::{AnyGtidEvent, TransactionPayloadHeader};
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
@@ -100,7 +100,8 @@ impl GroupWalker {
             self.assembler.feed(&header, &seen.body);
             let begin = self.offset;
             self.offset = end;
-            let group = self.open.get_or_insert(Group {
+            // Built for its first event only: most events only add to it.
+            let group = self.open.get_or_insert_with(|| Group {
                 begin,
                 end,
                 gtid: seen.gtid,
@@ -148,14 +149,15 @@ impl GroupWalker {
             EventType::QUERY => seen.body = body.to_vec(),
             EventType::TRANSACTION_PAYLOAD => {
                 let body_size = u64::from(event_size) - HEADER_SIZE as u64;
-                seen.payload = provenance(body, body_size)?.map(|(maker, _)| maker);
-                seen.expanded_size = declared_size(body, body_size)?;
-                if seen.payload.is_none() {
+                let mut told = provenance(body, body_size)?;
+                if told.is_none() {
                     let all = event_size.min((HEADER_SIZE + HEADER_SIZE_LIMIT) as u32 + PAYLOAD_FRONT_SIZE);
                     let event = self.peek(all as usize)?.unwrap_or_default();
-                    let body = event.get(HEADER_SIZE..).unwrap_or_default();
-                    seen.payload = provenance(body, body_size)?.map(|(maker, _)| maker);
-                    seen.expanded_size = declared_size(body, body_size)?;
+                    told = provenance(event.get(HEADER_SIZE..).unwrap_or_default(), body_size)?;
+                }
+                if let Some((maker, fields)) = told {
+                    seen.payload = Some(maker);
+                    seen.expanded_size = Some(fields.uncompressed_size().unwrap_or(fields.payload_size()));
                 }
             }
             _ => {
@@ -316,10 +318,4 @@ struct Seen {
     payload: Option<Provenance>,
     /// For a payload: the bytes of its events.
     expanded_size: Option<u64>,
-}
-
-/// The size that a payload declares for its events.
-fn declared_size(front: &[u8], body_size: u64) -> Result<Option<u64>> {
-    let fields = TransactionPayloadHeader::decode_front(front, body_size)?;
-    Ok(fields.map(|(fields, _)| fields.uncompressed_size().unwrap_or(fields.payload_size())))
 }

@@ -10,7 +10,7 @@ use crate::compressed::Compression;
 use crate::error::{Error, Result, While};
 use crate::packet::{MessageReader, PacketReader, PacketWriter, Piece};
 use crate::passage::AnswerPassage;
-use crate::result_set::{Answer, AnswerColumn, AnswerReader};
+use crate::result_set::{Answer, AnswerColumn, AnswerReader, Row};
 use crate::semi_sync::SemiSyncAck;
 
 /// How long a session waits before it gives up.
@@ -105,6 +105,13 @@ impl ClientSession {
     /// How many rows the last statement changed.
     pub fn affected_rows(&self) -> u64 {
         self.affected_rows
+    }
+
+    /// Takes the rows of the answer that have come so far, at `now`: the answer's deadline begins anew.
+    pub fn take_rows(&mut self, now: Duration) -> Vec<Row> {
+        let State::Asking(answer) = &mut self.state else { return Vec::new() };
+        self.waiting_since = now;
+        answer.take_rows()
     }
 
     /// The server's greeting, once it has arrived.

@@ -1,4 +1,5 @@
-//! `binlogz undo` and `redo`: chosen row changes as statements that take them back, or make them again; [`rows`] shows them.
+//! `binlogz undo` and `redo`: chosen row changes as statements that take them back, or make them again; [`rows`] shows them, [`table_at`] shows a
+//! table as it was before them.
 
 mod apply;
 mod choose;
@@ -6,6 +7,7 @@ mod looked_for;
 mod output;
 mod rows;
 mod schema;
+mod table_at;
 
 use std::num::NonZeroUsize;
 
@@ -30,6 +32,7 @@ use looked_for::LookedFor;
 use output::OutputArgs;
 pub(crate) use rows::Rows;
 use schema::SchemaArg;
+pub(crate) use table_at::TableAt;
 
 /// Write the SQL that takes row changes back
 ///
@@ -142,6 +145,9 @@ impl ScriptArgs {
             let range = self.choose.range(number, count);
             let mut looked_for = LookedFor::new(&selection, schema.as_ref(), range, true);
             let input = log.open_part(keyring.as_ref(), &mut |run| looked_for.may_be_in(run))?;
+            if let Some(gtids) = log.archived_gtids() {
+                script.pass_over(&gtids);
+            }
             if looked_for.has_passed_chosen {
                 script.pass_chosen(&looked_for.passed_tables);
             }
@@ -241,6 +247,7 @@ fn failure(log: &LogPath, error: Error) -> Failure {
     match error {
         Error::Log(error) => Failure::reading(log, &error),
         Error::Condition(error) => Failure::Line(error.to_string()),
+        Error::Refused(line) => Failure::Line(line),
         error => Failure::of(&"temporary file", error),
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 
 use binlogz_recover::{Life, LifeFormat};
+use binlogz_report::met::Unmet;
 use clap::{Args, ValueEnum};
 
 use super::choose::{ChooseArgs, table};
@@ -12,7 +13,7 @@ use super::schema::SchemaFileArg;
 use super::{failure, file_name};
 use crate::Exit;
 use crate::cmd::workers;
-use crate::failure::{Failure, Result, warn, warn_cut};
+use crate::failure::{Failure, Result, complain, warn, warn_cut};
 use crate::keyring::KeyringArg;
 use crate::log_path::{LogPath, resolve};
 use crate::mariadb;
@@ -79,6 +80,7 @@ impl Rows {
         let mut out = Output { out: BufWriter::new(io::stdout().lock()), failed: None };
         let mut life = Life::new(&selection, schema.as_ref(), format, &mut out).map_err(writing)?;
         let count = self.files.len();
+        let (mut unmet, mut has_ended) = (Vec::new(), false);
         for (number, log) in self.files.iter().enumerate() {
             let range = self.choose.range(number, count);
             let mut looked_for = LookedFor::new(&selection, schema.as_ref(), range, false);
@@ -102,10 +104,20 @@ impl Rows {
                 warn_cut(log, cut, "; they are left out");
             }
             if !goes_on {
+                has_ended = true;
                 break;
             }
+            unmet.extend(self.choose.unmet_positions((number, count), summary.bytes_read));
         }
-        if life.finish().map_err(writing)? == 0 {
+        let written = life.finish().map_err(writing)?;
+        if let Some(gtid) = selection.stop_before_gtid.filter(|_| !has_ended) {
+            unmet.push(Unmet::stop_before_gtid(&gtid));
+        }
+        if !unmet.is_empty() {
+            unmet.iter().for_each(|unmet| complain(&unmet.line));
+            return Ok(Exit::Negative);
+        }
+        if written == 0 {
             warn("no such row was changed in these logs");
             return Ok(Exit::Negative);
         }

@@ -1,0 +1,133 @@
+//! The logs that may have changes after a moment: files and archives that the user names, else the server's own.
+
+use std::io::{self, BufReader, Read};
+use std::sync::Arc;
+
+use binlogz_binlog::event::PreviousGtidsEvent;
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::{EventReader, EventType};
+use binlogz_encryption::Keyring;
+use binlogz_flow::{Input, ReadAt};
+use binlogz_recover::{Moment, ServerLogs};
+use binlogz_source::{ConnectOptions, Connection};
+
+use crate::failure::{Failure, Result};
+use crate::log_path::LogPath;
+
+/// Where a log of a server begins: after the magic.
+const LOG_BEGIN: u64 = 4;
+
+/// What the first events of a log say.
+pub(super) struct Head {
+    /// When its server began it, in seconds since 1970.
+    pub(super) created: u32,
+    /// All transactions before it.
+    previous: GtidSet,
+}
+
+impl Head {
+    /// Whether the moment comes after the log's begin.
+    pub(super) fn is_before(&self, moment: Moment) -> bool {
+        match moment {
+            Moment::After(gtid) => !self.previous.contains(&gtid),
+            // What was committed in the same second may stand in the log before it.
+            Moment::Before(end) => i64::from(self.created) < end,
+        }
+    }
+
+    /// Whether nothing came before it.
+    pub(super) fn is_first(&self) -> bool {
+        self.previous.is_empty()
+    }
+
+    fn read(bytes: impl Read, name: &str) -> Result<Head> {
+        let mut events = EventReader::new(BufReader::new(bytes));
+        let bad = |error: binlogz_binlog::Error| match error.offset() {
+            Some(_) => Failure::Line(format!("{name} {error}")),
+            None => Failure::of(&name, error),
+        };
+        let mut head = Head { created: 0, previous: GtidSet::new() };
+        // A format description, then what came before; other events before any transaction tell nothing.
+        while let Some((_, frame)) = events.next_event().map_err(bad)? {
+            match frame.header().event_type {
+                EventType::FORMAT_DESCRIPTION => head.created = frame.header().timestamp,
+                EventType::PREVIOUS_GTIDS => {
+                    head.previous = PreviousGtidsEvent::decode_frame(&frame).map_err(bad)?.gtid_set;
+                    break;
+                }
+                _ => break,
+            }
+        }
+        Ok(head)
+    }
+
+    fn of(log: &LogPath, keyring: Option<&Keyring>) -> Result<Head> {
+        let name = log.to_string();
+        match log.open(keyring)? {
+            Input::Places(places) | Input::Seek { places, .. } => {
+                Head::read(InOrder { places, offset: 0 }, &name)
+            }
+            Input::Stream(stream) | Input::Sparse { stream, .. } => Head::read(stream, &name),
+            _ => Err(Failure::of(log, "is a pipe, expected a file or an archive: its begin is read twice")),
+        }
+    }
+}
+
+/// Reads from the beginning on.
+struct InOrder {
+    places: Arc<dyn ReadAt>,
+    offset: u64,
+}
+
+impl Read for InOrder {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.places.read_at(buffer, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
+
+/// Drops the logs that end before the moment; the head of the first that is left.
+pub(super) fn from_moment(
+    logs: &mut Vec<LogPath>,
+    keyring: Option<&Keyring>,
+    moment: Moment,
+) -> Result<Option<Head>> {
+    let mut first = None;
+    for (place, log) in logs.iter().enumerate().rev() {
+        let head = Head::of(log, keyring)?;
+        let is_before = head.is_before(moment);
+        first = Some((place, head));
+        if is_before {
+            break;
+        }
+    }
+    let Some((place, head)) = first else { return Ok(None) };
+    logs.drain(..place);
+    Ok(Some(head))
+}
+
+/// The server's own logs from the one on that has the moment, and the head of that one.
+pub(super) fn of_server(connect: &ConnectOptions, moment: Moment) -> Result<(ServerLogs, Head)> {
+    let trouble = |error: binlogz_source::Error| Failure::of(&connect.server(), error);
+    let mut connection = Connection::open(connect).map_err(trouble)?;
+    let rows = connection.query("SHOW BINARY LOGS").map_err(trouble)?;
+    let names = rows.iter().filter_map(|row| row.first()?.as_deref());
+    let mut first = None;
+    for name in names.rev() {
+        let name = String::from_utf8_lossy(name).into_owned();
+        let logs = ServerLogs::open(connect, &name, LOG_BEGIN).map_err(trouble)?;
+        let Some((_, bytes)) = logs.next_log().map_err(trouble)? else { continue };
+        let head = Head::read(bytes, &name)?;
+        let is_before = head.is_before(moment);
+        first = Some((name, head));
+        if is_before {
+            break;
+        }
+    }
+    let Some((name, head)) = first else {
+        return Err(Failure::of(&connect.server(), "has no binary log"));
+    };
+    // Its begin was read: the log comes once more.
+    Ok((ServerLogs::open(connect, &name, LOG_BEGIN).map_err(trouble)?, head))
+}

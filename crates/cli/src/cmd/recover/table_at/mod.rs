@@ -1,0 +1,278 @@
+//! `binlogz table-at`: a table as it was, from the live one and the logs since.
+
+mod logs;
+
+use std::io::{self, BufWriter, Write};
+use std::num::NonZeroUsize;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use binlogz_binlog::gtid::Gtid;
+use binlogz_figures::counted;
+use binlogz_flow::Input;
+use binlogz_recover::{LiveTable, Moment, PastError, PastFormat, Touched, TouchedKeys};
+use binlogz_source::ConnectOptions;
+use clap::{Args, ValueEnum};
+
+use super::choose::table;
+use super::{PROGRAM_NAME, failure, file_name};
+use crate::Exit;
+use crate::cmd::workers;
+use crate::failure::{Failure, Result, complain, warn, warn_cut};
+use crate::keyring::KeyringArg;
+use crate::log_path::{LogPath, resolve};
+use crate::mariadb;
+use crate::output::{Destination, Target};
+use crate::progress::Progress;
+use crate::server_args::{ServerArgs, with_place};
+use crate::{time, units};
+use logs::Head;
+
+/// Show a table as it was at a moment, without a backup
+///
+/// Reads the live table in one consistent view, and takes back all changes since the moment, row by row, as the binary logs
+/// tell them. Writes SQL or CSV, or makes a new table on the server. The table itself is neither locked nor changed. What the
+/// logs don't tell (DDL on the table, a gap, images without all columns) is an error that names the place.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
+pub(crate) struct TableAt {
+    /// The moment: YYYY-MM-DD hh:mm:ss, local time, or with Z or an offset; or a GTID
+    ///
+    /// A time: before the first transaction, in the log's order, that was committed then or later. A GTID: just after this
+    /// transaction.
+    #[arg(long, value_name = "TIME|GTID", value_parser = moment)]
+    at: At,
+    /// The server that has the table: HOST:PORT or a socket
+    #[arg(long, value_name = "SERVER")]
+    server: Option<String>,
+    /// Output format [default: sql]
+    #[arg(long, value_enum)]
+    format: Option<FormatArg>,
+    /// Make this table on the server instead; it must not exist
+    #[arg(long, value_name = "DB.TABLE", value_parser = table, conflicts_with_all = ["format", "output"])]
+    into: Option<(String, String)>,
+    /// Write to this file, which appears once it is whole [default: standard output]
+    #[arg(long, short, value_name = "FILE|-")]
+    output: Option<Destination>,
+    /// Replace a file that exists; never one that a server's *.index beside it lists
+    #[arg(long, requires = "output")]
+    force: bool,
+    /// Threads that work at once [default: one for each core]
+    #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
+    jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    keyring: KeyringArg,
+    #[command(flatten)]
+    connection: ServerArgs,
+    /// The table
+    #[arg(value_name = "DB.TABLE", value_parser = table)]
+    of: (String, String),
+    /// Binary logs in their order, or an archive, that reach from the moment to now [default: the server's own logs]
+    #[arg(value_name = "FILE")]
+    files: Vec<LogPath>,
+}
+
+const EXAMPLES: &str = "Examples:
+  binlogz table-at shop.orders --at '2026-11-22 23:10' --server db1:3306 | mysql scratch
+  binlogz table-at shop.orders --at '2026-11-22 23:10' --server db1:3306 --into shop.orders_2310
+  binlogz table-at shop.orders --at 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 --server db1:3306 --format csv -o orders.csv
+  binlogz table-at shop.orders --at '2026-11-20 09:00' --server db1:3306 /backup/db1 /var/lib/mysql/binlog.000042
+
+Exit codes: 0 done, 1 the logs don't have the moment, 2 trouble.";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    /// A script for the mysql client that makes the table and fills it
+    Sql,
+    /// A line of column names, then a line for each row; NULL is an empty field, an empty text is ""
+    Csv,
+}
+
+/// A moment, as it was given.
+#[derive(Debug, Clone)]
+struct At {
+    text: String,
+    moment: Moment,
+}
+
+fn moment(text: &str) -> Result<At, String> {
+    let moment = match (text.parse::<Gtid>(), time::parse(text)) {
+        (Ok(gtid), _) => Moment::After(gtid),
+        (_, Ok(seconds)) => Moment::Before(seconds),
+        (_, Err(error)) => return Err(format!("{error}; or a GTID, as UUID:23")),
+    };
+    Ok(At { text: text.to_owned(), moment })
+}
+
+impl TableAt {
+    pub(in crate::cmd) fn run(mut self) -> Result<Exit> {
+        self.check_time()?;
+        let target = match &self.output {
+            None | Some(Destination::Stdout) => Target::Stdout,
+            Some(destination) => destination.target(&self.files, self.force)?,
+        };
+        let connect = self.connect()?;
+        resolve(&mut self.files)?;
+        match self.restore(&connect, &target) {
+            Ok(exit) => Ok(exit),
+            Err(Trouble::Line(failure)) => Err(failure),
+            Err(Trouble::Past(PastError::Unmet(line))) => {
+                complain(&line);
+                Ok(Exit::Negative)
+            }
+            Err(Trouble::Past(PastError::Output(error))) => Err(Failure::writing(&target, &error)),
+            Err(Trouble::Past(error @ PastError::Server { .. })) => {
+                Err(Failure::of(&connect.server(), error))
+            }
+            Err(Trouble::Past(error)) => Err(Failure::Line(error.to_string())),
+        }
+    }
+
+    fn check_time(&self) -> Result<()> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        match self.at.moment {
+            Moment::Before(end) if end > i64::try_from(now).unwrap_or(i64::MAX) => {
+                Err(Failure::of(&"--at", format_args!("{}: is in the future", self.at.text)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn connect(&self) -> Result<ConnectOptions> {
+        if self.server.is_none() && !self.connection.names_a_place() {
+            return Err(Failure::Line("needs the server that has the table: --server HOST:PORT".to_owned()));
+        }
+        let options = self.connection.connect_options(PROGRAM_NAME)?;
+        match &self.server {
+            Some(server) => with_place(&options, server).map_err(Failure::Line),
+            None => Ok(options),
+        }
+    }
+
+    fn restore(&self, connect: &ConnectOptions, target: &Target) -> Result<Exit, Trouble> {
+        let (database, name) = (self.of.0.as_str(), self.of.1.as_str());
+        let mut live = LiveTable::open(connect, (database, name))?;
+        let cascades = live.unlogged_cascades()?;
+        if !cascades.is_empty() {
+            warn(&format!(
+                "{database}.{name}: rows that these foreign keys changed are not in the logs of this server, and stay as they \
+                 are now: {}",
+                cascades.join(", ")
+            ));
+        }
+        match &self.into {
+            Some((database, name)) => live.copy_into((database, name))?,
+            None => live.hold()?,
+        }
+        let needed = live.executed(!self.files.is_empty())?;
+        let mut keys = TouchedKeys::new(&live, self.at.moment);
+        match self.files.is_empty() {
+            true => self.read_server(connect, &mut keys)?,
+            false => self.read_files(&mut keys)?,
+        }
+        let touched = keys.finish(&needed)?;
+        live.take_back(&touched)?;
+        let Touched { key_count, .. } = touched;
+        match &self.into {
+            Some((database, name)) => {
+                let rows = live.finish_into()?;
+                let (rows, keys) = (counted(rows, "rows"), counted(key_count, "keys"));
+                writeln!(io::stdout(), "{database}.{name}: {rows}; {keys} changed since")
+                    .map_err(|error| Failure::writing(&"standard output", &error))?;
+            }
+            None => {
+                let when = match self.at.moment {
+                    Moment::After(_) => "after",
+                    Moment::Before(_) => "before",
+                };
+                let title = format!(
+                    "binlogz table-at: {database}.{name} of {} as it was {when} {}",
+                    connect.server(),
+                    self.at.text
+                );
+                let format = match self.format {
+                    Some(FormatArg::Csv) => PastFormat::Csv,
+                    Some(FormatArg::Sql) | None => PastFormat::Sql,
+                };
+                let mut output = target.create_printed()?;
+                let mut out = BufWriter::new(&mut output);
+                live.write(format, &title, &mut out)?;
+                drop(out);
+                output.finish()?;
+            }
+        }
+        Ok(Exit::Done)
+    }
+
+    fn read_files(&self, keys: &mut TouchedKeys<'_>) -> Result<(), Trouble> {
+        let keyring = self.keyring.open()?;
+        let mut files = self.files.clone();
+        if let Some(head) = logs::from_moment(&mut files, keyring.as_ref(), self.at.moment)? {
+            self.check(&head)?;
+        }
+        let count = files.len();
+        for (number, log) in files.iter().enumerate() {
+            let input = log.open(keyring.as_ref())?;
+            mariadb::warn_of(log);
+            let progress = Progress::of(log, log.size()?, (number + 1, count));
+            let input = progress.watch(input);
+            let name = file_name(log);
+            let read = keys.read(input, &name, workers(self.jobs), &mut |bytes| progress.at(bytes));
+            let summary = read.map_err(|error| match error {
+                PastError::Log(error) => Trouble::Line(failure(log, error)),
+                error => Trouble::Past(error),
+            })?;
+            if let Some(cut) = summary.cut {
+                warn_cut(log, cut, "; they are left out");
+            }
+        }
+        Ok(())
+    }
+
+    fn read_server(&self, connect: &ConnectOptions, keys: &mut TouchedKeys<'_>) -> Result<(), Trouble> {
+        let trouble = |error: binlogz_source::Error| Failure::of(&connect.server(), error);
+        let (logs, head) = logs::of_server(connect, self.at.moment)?;
+        self.check(&head)?;
+        while let Some((name, bytes)) = logs.next_log().map_err(trouble)? {
+            let progress = Progress::new(&name, None);
+            let input = Input::Stream(bytes);
+            let read = keys.read(input, &name, workers(self.jobs), &mut |bytes| progress.at(bytes));
+            read.map_err(|error| match error {
+                PastError::Log(error) => Trouble::Line(failure(&LogPath::File(name.clone().into()), error)),
+                error => Trouble::Past(error),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What came before the first log may have changed the table after the moment.
+    fn check(&self, head: &Head) -> Result<(), Trouble> {
+        match self.at.moment {
+            Moment::Before(_) if !head.is_before(self.at.moment) && !head.is_first() => {
+                Err(Trouble::Past(PastError::Unmet(format!(
+                    "--at {}: the logs begin later, at {}",
+                    self.at.text,
+                    time::shown(head.created)
+                ))))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What ended it.
+enum Trouble {
+    Line(Failure),
+    Past(PastError),
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Trouble::Line(failure)
+    }
+}
+
+impl From<PastError> for Trouble {
+    fn from(error: PastError) -> Self {
+        Trouble::Past(error)
+    }
+}

@@ -1,0 +1,233 @@
+//! `table-at`: the table as it was at a GTID has the checksum that it had then; what can't be told is refused.
+//!
+//! `BINLOGZ_TABLE_AT_MOMENTS` says at how many moments; `scripts/soak/table-at.sh` takes 100. `SEED=N` is the workload's.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
+
+use crate::common::{Folder, Ran};
+use crate::round_trip::place_of;
+use crate::workload::Workload;
+
+const MOMENTS: usize = 3;
+/// Those of the workload that have a key.
+const TABLES: [&str; 5] = ["t0", "t1", "t3", "parent", "child"];
+
+/// The arguments of a run for `d.TABLE`.
+fn table_at(server: &MysqlSandbox, table: &str, at: &str, more: &[&str]) -> Vec<String> {
+    let place = place_of(server);
+    let front = ["table-at", table, "--at", at, "--no-defaults", "--user=root", "--server", &place];
+    front.iter().chain(more).map(|&arg| arg.to_owned()).collect()
+}
+
+fn last_gtid(server: &MysqlSandbox) -> Result<String> {
+    let executed = server.gtid_executed()?;
+    let last = executed.trim().rsplit([':', '-']).next().unwrap_or_default().to_owned();
+    Ok(format!("{}:{last}", server.server_uuid()?))
+}
+
+fn checksum(server: &MysqlSandbox, table: &str) -> Result<String> {
+    Ok(server
+        .sql(&format!("CHECKSUM TABLE {table}"))?
+        .split_whitespace()
+        .last()
+        .unwrap_or_default()
+        .to_owned())
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|value| value.parse().ok())
+}
+
+/// A moment, and the checksums of the tables then.
+struct Kept {
+    gtid: String,
+    checksums: Vec<String>,
+}
+
+#[test]
+fn a_table_is_as_it_was_at_any_gtid() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let seed = number("SEED").unwrap_or_else(|| u64::from(std::process::id()));
+    let moments = number("BINLOGZ_TABLE_AT_MOMENTS").map_or(MOMENTS, |number| number as usize);
+    println!("SEED={seed}");
+    let settings = [("binlog_row_value_options", "PARTIAL_JSON"), ("binlog_transaction_compression", "ON")];
+    let mut builder = mysql.sandbox();
+    for (name, value) in settings.iter().filter(|_| seed.is_multiple_of(2)) {
+        builder = builder.option(name, value);
+    }
+    let server = builder.start()?;
+    let folder = Folder::new();
+    let mut workload = Workload::new(seed);
+    server.sql(&workload.begin("d"))?;
+    server.sql("CREATE DATABASE scratch")?;
+    let mut kept = Vec::new();
+    for _ in 0..moments {
+        let checksums = TABLES.iter().map(|table| checksum(&server, &format!("d.{table}")));
+        kept.push(Kept { gtid: last_gtid(&server)?, checksums: checksums.collect::<Result<_>>()? });
+        let changes = folder.put("changes.sql", workload.run("d", 20));
+        server.client().arg("--force").stdin(File::open(changes).unwrap()).output().unwrap();
+        server.flush_binary_logs()?;
+    }
+    let logs: Vec<PathBuf> = server.binlogs()?;
+    let files: Vec<&str> = logs.iter().filter_map(|log| log.to_str()).collect();
+    let under_load = load(&server, moments > MOMENTS);
+    for (number, Kept { gtid, checksums }) in kept.iter().enumerate() {
+        for (place, (table, expected)) in TABLES.iter().zip(checksums).enumerate() {
+            let what = format!("SEED={seed}: {table} at {gtid}");
+            let name = format!("d.{table}");
+            // From the server's own logs and from files, into a table and as SQL.
+            let from: &[&str] =
+                if (number + place).is_multiple_of(2) || under_load.is_some() { &[] } else { &files };
+            let into =
+                folder.run(table_at(&server, &name, gtid, &[&["--into", "scratch.past"], from].concat()));
+            assert_eq!((into.code, no_cascades(&into)), (Some(0), String::new()), "{what}");
+            assert!(into.text().starts_with("scratch.past: "), "{what}: {}", into.text());
+            assert_eq!(&checksum(&server, "scratch.past")?, expected, "{what}");
+            // A script costs as much again: each table once, in turn.
+            if place == number % TABLES.len() {
+                let script = folder.run(table_at(&server, &name, gtid, from));
+                assert_eq!((script.code, no_cascades(&script)), (Some(0), String::new()), "{what}");
+                let path = folder.put("past.sql", &script.stdout);
+                let ran = server.client().arg("scratch").stdin(File::open(path).unwrap()).output().unwrap();
+                assert!(ran.status.success(), "{what}: {}", String::from_utf8_lossy(&ran.stderr));
+                same_rows(&server, table, &what)?;
+                server.sql(&format!("DROP TABLE scratch.{table}"))?;
+            }
+            server.sql("DROP TABLE scratch.past")?;
+        }
+    }
+    if let Some(mut load) = under_load {
+        load.kill().unwrap();
+        load.wait().unwrap();
+    }
+    assert_eq!(server.sql("SHOW TABLES FROM scratch")?, "", "nothing unfinished is left");
+    Ok(())
+}
+
+/// Changes that go on while tables are read: none of them at the moments.
+fn load(server: &MysqlSandbox, is_wanted: bool) -> Option<std::process::Child> {
+    let mut changes = String::from("USE d;");
+    for number in 0..200_000 {
+        let id = number % 61;
+        changes +=
+            &format!("UPDATE t0 SET id = id + 100 WHERE id = {id}; DELETE FROM t0 WHERE id = {id} + 60; ");
+        changes +=
+            &format!("INSERT IGNORE INTO parent VALUES ({number}, 'x'); DELETE FROM t1 WHERE id = {id};\n");
+    }
+    is_wanted.then(|| {
+        let mut client = server.client();
+        let mut child = client.arg("--force").stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        std::thread::spawn(move || stdin.write_all(changes.as_bytes()).ok());
+        child
+    })
+}
+
+/// What stands on standard error beside the warning of foreign keys, which servers before 9.6 deserve.
+fn no_cascades(ran: &Ran) -> String {
+    ran.stderr.lines().filter(|line| !line.contains("these foreign keys changed")).collect()
+}
+
+/// The text of every row is the same in both tables. A script can't say that a number in JSON is a DECIMAL.
+fn same_rows(server: &MysqlSandbox, table: &str, what: &str) -> Result<()> {
+    let rows = |name: &str| -> Result<Vec<String>> {
+        let text = server.sql(&format!("SET time_zone = '+00:00'; SELECT * FROM scratch.{name}"))?;
+        let mut lines: Vec<String> =
+            text.replace("\"n\": 1.50", "\"n\": 1.5").lines().map(str::to_owned).collect();
+        lines.sort();
+        Ok(lines)
+    };
+    let (script, past) = (rows(table)?, rows("past")?);
+    assert_eq!(script.len(), past.len(), "{what}: as SQL");
+    for (script, past) in script.iter().zip(&past) {
+        assert_eq!(script, past, "{what}: as SQL");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_told_is_refused_with_its_place() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    server.sql(
+        "CREATE DATABASE shop; USE shop; CREATE TABLE orders (id INT PRIMARY KEY, state VARCHAR(20), note TEXT);
+         CREATE TABLE notes (text VARCHAR(20), UNIQUE KEY (text)); CREATE TABLE old (id INT PRIMARY KEY) ENGINE = MyISAM;
+         INSERT INTO orders VALUES (1, 'new', NULL), (2, '', 'a,\"b\"'); INSERT INTO old VALUES (1);",
+    )?;
+    let moment = last_gtid(&server)?;
+    let mut logs = Vec::new();
+    for state in ["paid", "sent", "gone"] {
+        server.sql(&format!(
+            "UPDATE shop.orders SET state = '{state}'; INSERT INTO shop.notes VALUES ('{state}')"
+        ))?;
+        logs.push(server.flush_binary_logs()?);
+    }
+    let run = |table: &str, at: &str, more: &[&str]| folder.run(table_at(&server, table, at, more));
+    let csv = run("shop.orders", &moment, &["--format", "csv"]);
+    csv.is_done();
+    let mut lines: Vec<&str> = csv.text().lines().collect();
+    lines[1..].sort_unstable();
+    assert_eq!(lines, ["id,state,note", "1,new,", "2,\"\",\"a,\"\"b\"\"\""]);
+
+    let all: Vec<&str> = logs.iter().filter_map(|log| log.to_str()).collect();
+    run("shop.orders", &moment, &all).is_done();
+    let refused = |ran: Ran, code: i32, line: &str| {
+        assert_eq!((ran.code, ran.text()), (Some(code), ""), "{}", ran.stderr);
+        assert!(ran.stderr.contains(line), "{}: {line}", ran.stderr);
+    };
+    let name = |at: usize| logs[at].file_name().unwrap().to_str().unwrap();
+    let gap = format!("{} doesn't follow {}: the logs lack ", name(2), name(0));
+    refused(run("shop.orders", &moment, &[all[0], all[2]]), 2, &gap);
+    refused(run("shop.orders", &moment, &all[..2]), 2, "which the server has executed");
+    let uuid = server.server_uuid()?;
+    refused(run("shop.orders", &moment, &all[1..]), 1, "this transaction stands before the logs");
+    refused(run("shop.orders", &format!("{uuid}:999"), &[]), 1, "this transaction is not in the logs");
+    refused(run("shop.orders", "2001-01-01 00:00:00", &all[1..]), 1, "the logs begin later, at ");
+    refused(run("shop.orders", "2199-01-01 00:00:00", &[]), 2, "is in the future");
+    refused(run("shop.orders", "yesterday", &[]), 2, "or a GTID");
+    refused(
+        run("shop.notes", &moment, &[]),
+        2,
+        "shop.notes has no primary key, and no unique key of whole columns",
+    );
+    refused(run("shop.old", &moment, &[]), 2, "shop.old has the engine MyISAM, which has no transactions");
+    refused(run("shop.none", &moment, &[]), 2, "shop.none is not on the server");
+    refused(run("shop.orders", &moment, &["--into", "shop.notes"]), 2, "there is such a table");
+
+    server.sql("SET binlog_row_image = MINIMAL; UPDATE shop.orders SET state = 'x' WHERE id = 1")?;
+    let minimal = last_gtid(&server)?;
+    // What came before tells it.
+    run("shop.orders", &moment, &[]).is_done();
+    let before = format!("{uuid}:{}", minimal.rsplit(':').next().unwrap().parse::<u64>().unwrap() - 1);
+    let line = format!("{minimal}: UPDATE of the row of key (1): the logged image lacks state, note");
+    refused(run("shop.orders", &before, &["--into", "shop.past"]), 2, &line);
+    server.sql("ALTER TABLE shop.orders ADD more INT")?;
+    let line = format!(
+        "{}: a statement changed the table, which can't be taken back: ALTER TABLE",
+        last_gtid(&server)?
+    );
+    refused(run("shop.orders", &minimal, &[]), 2, &line);
+    assert_eq!(
+        server.sql("SHOW TABLES FROM shop")?.split_whitespace().collect::<Vec<_>>(),
+        ["notes", "old", "orders"]
+    );
+
+    // A transaction that was prepared before the moment and committed after it.
+    server.sql("XA START 'a'; INSERT INTO shop.orders (id) VALUES (7); XA END 'a'; XA PREPARE 'a'")?;
+    server.sql("CREATE TABLE shop.other (id INT)")?;
+    let between = last_gtid(&server)?;
+    server.sql("XA COMMIT 'a'")?;
+    refused(
+        run("shop.orders", &between, &[]),
+        2,
+        "had changed the table at that moment, and was committed later",
+    );
+    run("shop.orders", &last_gtid(&server)?, &[]).is_done();
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! What a statement that stands in the log as text may be about: its words, without understanding it.
+
+use sqlparser::dialect::MySqlDialect;
+use sqlparser::tokenizer::{Token, Tokenizer};
+
+/// The words of a statement, in small letters.
+pub(crate) struct Words {
+    words: Vec<Word>,
+    /// It can't be split into words: it may mean anything.
+    is_unknown: bool,
+}
+
+struct Word {
+    text: String,
+    /// The word before it and a dot.
+    qualifier: Option<String>,
+}
+
+impl Words {
+    pub(crate) fn of(text: &str) -> Self {
+        let Ok(tokens) = Tokenizer::new(&MySqlDialect {}, text).tokenize() else {
+            let word = |word: &str| Word { text: word.to_lowercase(), qualifier: None };
+            return Words { words: text.split_whitespace().map(word).collect(), is_unknown: true };
+        };
+        let mut words: Vec<Word> = Vec::new();
+        let mut follows_dot = false;
+        for token in tokens {
+            match token {
+                Token::Whitespace(_) => {}
+                Token::Period => follows_dot = true,
+                Token::Word(word) => {
+                    let qualifier = words.last().filter(|_| follows_dot).map(|last| last.text.clone());
+                    words.push(Word { text: word.value.to_lowercase(), qualifier });
+                    follows_dot = false;
+                }
+                _ => follows_dot = false,
+            }
+        }
+        Words { words, is_unknown: false }
+    }
+
+    fn at(&self, place: usize) -> &str {
+        self.words.get(place).map_or("", |word| &word.text)
+    }
+
+    pub(crate) fn is_ddl(&self) -> bool {
+        ["create", "alter", "drop", "rename", "truncate"].contains(&self.at(0))
+    }
+
+    /// Accounts, statistics, settings: nothing that a row depends on.
+    pub(crate) fn leaves_rows_alone(&self) -> bool {
+        let of_accounts = ["user", "role", "server"].contains(&self.at(1));
+        let others = [
+            "grant",
+            "revoke",
+            "flush",
+            "analyze",
+            "optimize",
+            "check",
+            "repair",
+            "set",
+            "install",
+            "uninstall",
+        ];
+        others.contains(&self.at(0)) || self.is_ddl() && of_accounts
+    }
+
+    /// Whether it may be about a table.
+    pub(crate) fn mention(&self, database: &str, table: &str) -> bool {
+        let has = |name: &str| self.words.iter().any(|word| word.text == name);
+        self.is_unknown
+            || has(&table.to_lowercase())
+            || self.is_of_database() && has(&database.to_lowercase())
+    }
+
+    /// Whether it may have changed the rows or the columns of a table, run in the database `current`.
+    pub(crate) fn may_change(&self, current: &str, database: &str, table: &str) -> bool {
+        let [current, database, table] = [current, database, table].map(str::to_lowercase);
+        if self.is_unknown {
+            return self.words.iter().any(|word| word.text.contains(&table));
+        }
+        if self.leaves_rows_alone() {
+            return false;
+        }
+        if self.is_of_database() {
+            return self.at(0) == "drop" && self.words.iter().any(|word| word.text == database);
+        }
+        let names =
+            |word: &Word| word.text == table && word.qualifier.as_ref().unwrap_or(&current) == &database;
+        // CREATE OR REPLACE TABLE, ALTER IGNORE TABLE.
+        let object = (1..4).find(|place| self.at(*place) == "table");
+        match (self.at(0), object) {
+            (_, Some(2)) if self.at(1) == "temporary" => false,
+            // What else it mentions is only read: LIKE, SELECT, REFERENCES.
+            ("create" | "alter", Some(object)) => {
+                let not_names = ["if", "not", "exists", &database];
+                let target = self.words.iter().skip(object + 1);
+                target.take_while(|word| not_names.contains(&word.text.as_str()) || names(word)).any(names)
+            }
+            // Views, indexes, triggers, routines.
+            ("create" | "alter" | "drop", None) => false,
+            _ => self.words.iter().any(names),
+        }
+    }
+
+    fn is_of_database(&self) -> bool {
+        ["database", "schema"].contains(&self.at(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_told_apart_by_their_words() {
+        for (text, is_ddl, mentions, alone, changes) in [
+            ("ALTER TABLE `shop`.`Orders` ADD x INT", true, true, false, true),
+            ("/* a */ truncate orders", true, true, false, true),
+            ("CREATE TABLE other LIKE orders", true, true, false, false),
+            ("CREATE TABLE IF NOT EXISTS orders LIKE other", true, true, false, true),
+            ("CREATE TABLE other (id INT COMMENT 'orders')", true, false, false, false),
+            ("ALTER TABLE other ADD FOREIGN KEY (a) REFERENCES orders (id)", true, true, false, false),
+            ("DROP TABLE `other` , `shop` . `orders`", true, true, false, true),
+            ("ALTER IGNORE TABLE orders ADD UNIQUE KEY (a)", true, true, false, true),
+            ("DROP TEMPORARY TABLE IF EXISTS orders", true, true, false, false),
+            ("DROP TABLE elsewhere.orders", true, true, false, false),
+            ("RENAME TABLE orders TO other", true, true, false, true),
+            ("CREATE INDEX i ON orders (a)", true, true, false, false),
+            ("DROP DATABASE shop", true, true, false, true),
+            ("UPDATE orders SET x = 1", false, true, false, true),
+            ("INSERT INTO other SELECT elsewhere.orders.id FROM elsewhere.orders", false, true, false, false),
+            ("CREATE USER orders", true, true, true, false),
+            ("GRANT SELECT ON shop.orders TO u", false, true, true, false),
+            ("DELETE FROM 'orders", false, true, false, true),
+        ] {
+            let words = Words::of(text);
+            assert_eq!(words.is_ddl(), is_ddl, "{text}");
+            assert_eq!(words.mention("shop", "orders"), mentions, "{text}");
+            assert_eq!(words.leaves_rows_alone(), alone, "{text}");
+            assert_eq!(words.may_change("Shop", "shop", "orders"), changes, "{text}");
+        }
+    }
+}

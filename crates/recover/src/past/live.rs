@@ -1,0 +1,461 @@
+//! The table on its server: its columns and its key, a consistent view of its rows, and the tables in which they are joined
+//! with what logs tell.
+//!
+//! ```text
+//! binlogz_touched    the keys that were changed after the moment      temporary tables of the session,
+//! binlogz_past       their rows as they were                          beside the table
+//! ```
+//!
+//! Written out, the rows come from a snapshot of the session, so the table may be changed meanwhile. Into a table, they are
+//! copied by the server itself, which loses nothing that a text can't say (JSON), under a name that the table has until it is
+//! whole.
+
+use std::io::{self, BufReader, Read, Write};
+use std::time::{Duration, Instant};
+
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_payload::Spool;
+use binlogz_source::{ConnectOptions, Connection};
+
+use super::PastError;
+use super::touched::Touched;
+use super::write::{LiveColumn, PastFormat, RowWriter, SETTINGS, quoted};
+use crate::sql::literal::push_quoted;
+use crate::table::SchemaFile;
+
+/// A copy of a table takes as long as it takes.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+/// How long transactions that are being committed may take.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
+const COMMIT_PERIOD: Duration = Duration::from_millis(50);
+/// Bytes of rows in a statement, unless a row has more.
+const STATEMENT_SIZE_MAX: usize = 256 << 10;
+/// The most characters of a name.
+const NAME_LENGTH_MAX: usize = 64;
+const GTID_OWNED: &str = "SELECT REPLACE(@@GLOBAL.gtid_owned, '\\n', '')";
+const TOUCHED: &str = "binlogz_touched";
+const PAST: &str = "binlogz_past";
+/// What a table is called until it is whole.
+const UNFINISHED: &str = "_unfinished";
+
+/// See the module.
+pub struct LiveTable {
+    connection: Connection,
+    pub(super) database: String,
+    pub(super) table: String,
+    pub(super) schema: SchemaFile,
+    /// The columns of a key that no two rows have in common, none of them NULL, by their places among all columns.
+    pub(super) key: Vec<usize>,
+    key_names: Vec<String>,
+    /// Those with values of their own.
+    columns: Vec<LiveColumn>,
+    create: String,
+    making: Option<Making>,
+}
+
+/// A table that is being made: its database, its name, its name until then.
+struct Making {
+    database: String,
+    table: String,
+    unfinished: String,
+}
+
+impl std::fmt::Debug for LiveTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LiveTable").field("table", &self.shown()).finish_non_exhaustive()
+    }
+}
+
+type Row = Vec<Option<Vec<u8>>>;
+
+impl LiveTable {
+    /// Connects and looks at the table.
+    ///
+    /// # Errors
+    ///
+    /// A server that can't be asked; a table that isn't there, has no key, or an engine without transactions.
+    pub fn open(connect: &ConnectOptions, (database, table): (&str, &str)) -> Result<Self, PastError> {
+        let mut connect = connect.clone();
+        connect.timeouts.answer = ANSWER_TIMEOUT;
+        let connection = Connection::open(&connect).map_err(PastError::server("connecting"))?;
+        let mut live = LiveTable {
+            connection,
+            database: database.to_owned(),
+            table: table.to_owned(),
+            schema: SchemaFile::default(),
+            key: Vec::new(),
+            key_names: Vec::new(),
+            columns: Vec::new(),
+            create: String::new(),
+            making: None,
+        };
+        live.run(&format!("USE {}", quoted(database)))?;
+        live.run("SET NAMES utf8mb4")?;
+        live.run(&format!(
+            "SET {SETTINGS}, SESSION sql_quote_show_create = 1, SESSION wait_timeout = 31536000"
+        ))?;
+        live.look()?;
+        Ok(live)
+    }
+
+    fn look(&mut self) -> Result<(), PastError> {
+        let names = self.names();
+        let version = self.text("SELECT VERSION()")?;
+        if version.contains("MariaDB") {
+            return Err(PastError::Refused(format!("is MariaDB {version}, expected MySQL")));
+        }
+        let found = self.rows(&format!(
+            "SELECT t.engine, e.transactions FROM information_schema.tables t LEFT JOIN information_schema.engines e ON \
+             e.engine = t.engine WHERE (t.table_schema, t.table_name) = ({names}) AND t.table_type = 'BASE TABLE'"
+        ))?;
+        let shown = self.shown();
+        let Some(row) = found.first() else {
+            return Err(PastError::Refused(format!(
+                "{shown} is not on the server, or this account may not see it"
+            )));
+        };
+        if column(row, 1) != "YES" {
+            let engine = column(row, 0);
+            return Err(PastError::Refused(format!(
+                "{shown} has the engine {engine}, which has no transactions"
+            )));
+        }
+        let all = self.rows(&format!(
+            "SELECT column_name, data_type, extra, character_set_name FROM information_schema.columns WHERE \
+             (table_schema, table_name) = ({names}) ORDER BY ordinal_position"
+        ))?;
+        let is_generated = |row: &Row| {
+            let extra = column(row, 2).to_uppercase();
+            extra.contains("VIRTUAL GENERATED") || extra.contains("STORED GENERATED")
+        };
+        let stored = all.iter().filter(|row| !is_generated(row)).map(|row| LiveColumn {
+            name: column(row, 0),
+            data_type: column(row, 1).to_lowercase(),
+            charset: row
+                .get(3)
+                .and_then(Option::as_ref)
+                .map(|name| String::from_utf8_lossy(name).into_owned()),
+        });
+        self.columns = stored.collect();
+        self.find_key(&all.iter().map(|row| (column(row, 0), is_generated(row))).collect::<Vec<_>>())?;
+        let rows = self.rows(&format!("SHOW CREATE TABLE {}", self.quoted()))?;
+        self.create = rows.first().map(|row| column(row, 1)).unwrap_or_default();
+        let statements = format!("USE {};\n{};\n", quoted(&self.database), self.create);
+        self.schema = SchemaFile::parse(&statements)
+            .map_err(|error| PastError::Refused(format!("{shown}: {error}")))?;
+        Ok(())
+    }
+
+    /// The primary key, else a unique one.
+    fn find_key(&mut self, columns: &[(String, bool)]) -> Result<(), PastError> {
+        let parts = self.rows(&format!(
+            "SELECT index_name, column_name, nullable, sub_part FROM information_schema.statistics WHERE \
+             (table_schema, table_name) = ({}) AND non_unique = 0 ORDER BY index_name <> 'PRIMARY', index_name, \
+             seq_in_index",
+            self.names()
+        ))?;
+        let place = |part: &Row| {
+            let name = column(part, 1);
+            let place = columns.iter().position(|(column, is_generated)| *column == name && !is_generated)?;
+            let is_whole = part.get(3).is_some_and(Option::is_none);
+            (column(part, 2) != "YES" && is_whole).then_some((place, name))
+        };
+        for key in parts.chunk_by(|one, other| one.first() == other.first()) {
+            if let Some(key) = key.iter().map(place).collect::<Option<Vec<_>>>() {
+                (self.key, self.key_names) = key.into_iter().unzip();
+                return Ok(());
+            }
+        }
+        Err(PastError::Refused(format!(
+            "{} has no primary key, and no unique key of whole columns that are never NULL: its rows can't be told apart",
+            self.shown()
+        )))
+    }
+
+    /// Foreign keys by which InnoDB changes rows of the table below the log, which servers before 9.6 don't write there.
+    ///
+    /// # Errors
+    ///
+    /// A server that can't be asked.
+    pub fn unlogged_cascades(&mut self) -> Result<Vec<String>, PastError> {
+        let version = self.text("SELECT VERSION()")?;
+        let mut numbers =
+            version.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+        let number: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        if number >= (9, 6) {
+            return Ok(Vec::new());
+        }
+        let mut names = [Vec::new(), Vec::new()];
+        push_quoted(&mut names[0], self.database.as_bytes());
+        push_quoted(&mut names[1], self.table.as_bytes());
+        let [database, table] = names.map(|name| String::from_utf8_lossy(&name).into_owned());
+        let rows = self.rows(&format!(
+            "SELECT constraint_name FROM information_schema.referential_constraints WHERE constraint_schema = {database} AND \
+             table_name = {table} AND (delete_rule NOT IN ('RESTRICT', 'NO ACTION') OR update_rule NOT IN ('RESTRICT', \
+             'NO ACTION'))"
+        ))?;
+        Ok(rows.iter().map(|row| column(row, 0)).collect())
+    }
+
+    /// Sees the table as it is now, until the end.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses it.
+    pub fn hold(&mut self) -> Result<(), PastError> {
+        self.make_temporary()?;
+        self.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
+        self.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
+        // From here on nothing changes its columns.
+        self.rows(&format!("SELECT 1 FROM {} LIMIT 0", self.quoted())).map(drop)
+    }
+
+    /// Copies the table as it is now into one that doesn't exist.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses it; the table exists.
+    pub fn copy_into(&mut self, (database, table): (&str, &str)) -> Result<(), PastError> {
+        self.make_temporary()?;
+        let exists = format!(
+            "SELECT table_name FROM information_schema.tables WHERE (table_schema, table_name) = ({})",
+            names_of(database, table)
+        );
+        if !self.rows(&exists)?.is_empty() {
+            return Err(PastError::Refused(format!("--into {database}.{table}: there is such a table")));
+        }
+        let kept: String = table.chars().take(NAME_LENGTH_MAX - UNFINISHED.len()).collect();
+        let unfinished = format!("{kept}{UNFINISHED}");
+        let place = format!("{}.{}", quoted(database), quoted(&unfinished));
+        self.run(&format!("CREATE TABLE {place} LIKE {}", self.quoted()))?;
+        self.making = Some(Making { database: database.to_owned(), table: table.to_owned(), unfinished });
+        // Nothing is locked: a row that is changed meanwhile is replaced afterwards.
+        self.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+        let columns = self.column_names();
+        self.run(&format!("INSERT INTO {place} ({columns}) SELECT {columns} FROM {}", self.quoted()))
+    }
+
+    /// The transactions that the rows seen may have in them. With `commits` also those that were being committed then: logs
+    /// that are read from the server afterwards have them anyway.
+    ///
+    /// # Errors
+    ///
+    /// The server can't be asked, or has no GTIDs and logs are compared with it.
+    pub fn executed(&mut self, commits: bool) -> Result<GtidSet, PastError> {
+        let mode = self.text("SELECT @@GLOBAL.gtid_mode")?;
+        if commits && mode != "ON" {
+            return Err(PastError::Refused(format!(
+                "gtid_mode is {mode}: without GTIDs nothing tells whether logs reach to what the server has now; it can be \
+                 told for the server's own logs"
+            )));
+        }
+        let parse = |text: String| {
+            text.parse::<GtidSet>()
+                .map_err(|error| PastError::Refused(format!("GTIDs of the server: {error}")))
+        };
+        // A transaction is seen a moment before its GTID counts as executed; until then a session owns it.
+        let being_committed =
+            if commits { parse(without_owners(&self.text(GTID_OWNED)?))? } else { GtidSet::new() };
+        let begin = Instant::now();
+        loop {
+            let mut executed = parse(self.text("SELECT REPLACE(@@GLOBAL.gtid_executed, '\\n', '')")?)?;
+            let mut open = being_committed.clone();
+            open.subtract(&executed);
+            if !open.is_empty() {
+                open.intersect(&parse(without_owners(&self.text(GTID_OWNED)?))?);
+            }
+            // Sessions of a replica's applier own a GTID all the time.
+            if open.is_empty() || begin.elapsed() > COMMIT_TIMEOUT {
+                executed.union(&open);
+                return Ok(executed);
+            }
+            std::thread::sleep(COMMIT_PERIOD);
+        }
+    }
+
+    /// Hands what logs tell to the server.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses it; a temporary file that can't be read.
+    pub fn take_back(&mut self, touched: &Touched) -> Result<(), PastError> {
+        let temporary = |name: &str| format!("{}.{}", quoted(&self.database), quoted(name));
+        let (keys, past, names) = (temporary(TOUCHED), temporary(PAST), self.column_names());
+        // Two spellings of one key that are equal for the server are one key.
+        self.insert(&format!("INSERT IGNORE INTO {keys} VALUES "), &touched.keys)?;
+        self.insert(&format!("INSERT INTO {past} ({names}) VALUES "), &touched.rows)
+    }
+
+    fn insert(&mut self, front: &str, values: &Spool) -> Result<(), PastError> {
+        let mut reader = BufReader::new(values.reader(0..values.size()));
+        let (mut left, mut statement) = (values.size(), Vec::new());
+        while left > 0 {
+            let mut size = [0; 4];
+            reader.read_exact(&mut size).map_err(PastError::Temporary)?;
+            let size = u64::from(u32::from_le_bytes(size));
+            left = left.saturating_sub(4 + size);
+            statement.extend_from_slice(if statement.is_empty() { front.as_bytes() } else { b", " });
+            (&mut reader).take(size).read_to_end(&mut statement).map_err(PastError::Temporary)?;
+            if statement.len() > STATEMENT_SIZE_MAX || left == 0 {
+                self.connection
+                    .execute(&statement)
+                    .map_err(PastError::server("handing rows to the server"))?;
+                statement.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the table as it was; returns how many rows it had.
+    ///
+    /// # Errors
+    ///
+    /// The server, or the output.
+    pub fn write(&mut self, format: PastFormat, title: &str, out: &mut dyn Write) -> Result<u64, PastError> {
+        let expressions: Vec<_> = self.columns.iter().map(|column| column.expression(format)).collect();
+        let expressions = expressions.join(", ");
+        let database = quoted(&self.database);
+        let same: Vec<_> = self.key_names.iter().map(|name| format!("k.{0} = t.{0}", quoted(name))).collect();
+        let unchanged = format!(
+            "SELECT {expressions} FROM {} t WHERE NOT EXISTS (SELECT 1 FROM {database}.{TOUCHED} k WHERE {})",
+            self.quoted(),
+            same.join(" AND ")
+        );
+        let past = format!("SELECT {expressions} FROM {database}.{PAST}");
+        let mut writer = RowWriter::new(format, &self.table, &self.columns, out);
+        writer.begin(title, &self.create, &self.columns).map_err(PastError::Output)?;
+        for select in [unchanged, past] {
+            let mut failed: Option<io::Error> = None;
+            let asked = self.connection.query_each(&select, &mut |rows| {
+                failed = rows.iter().try_for_each(|row| writer.row(row)).err();
+                failed.is_none()
+            });
+            if let Some(error) = failed {
+                return Err(PastError::Output(error));
+            }
+            asked.map_err(PastError::server(format!("reading {}", self.shown())))?;
+        }
+        writer.end().map_err(PastError::Output)?;
+        Ok(writer.rows)
+    }
+
+    /// Makes the copy the table as it was, under its name; returns how many rows it has.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses it.
+    pub fn finish_into(&mut self) -> Result<u64, PastError> {
+        let Some(making) = &self.making else { return Ok(0) };
+        let database = quoted(&making.database);
+        let (place, whole) = (
+            format!("{database}.{}", quoted(&making.unfinished)),
+            format!("{database}.{}", quoted(&making.table)),
+        );
+        let own = quoted(&self.database);
+        let same: Vec<_> = self.key_names.iter().map(|name| format!("k.{0} = t.{0}", quoted(name))).collect();
+        let names = self.column_names();
+        self.run("START TRANSACTION")?;
+        self.run(&format!("DELETE t FROM {place} t JOIN {own}.{TOUCHED} k ON {}", same.join(" AND ")))?;
+        self.run(&format!("INSERT INTO {place} ({names}) SELECT {names} FROM {own}.{PAST}"))?;
+        self.run("COMMIT")?;
+        let rows = self.text(&format!("SELECT COUNT(*) FROM {place}"))?;
+        self.run(&format!("RENAME TABLE {place} TO {whole}"))?;
+        self.making = None;
+        Ok(rows.parse().unwrap_or(0))
+    }
+
+    /// The tables of the session. Their key lets servers make them that require one.
+    fn make_temporary(&mut self) -> Result<(), PastError> {
+        let key: Vec<_> = self.key_names.iter().map(|name| quoted(name)).collect();
+        let (key, database, from) = (key.join(", "), quoted(&self.database), self.quoted());
+        for (name, columns) in [(TOUCHED, key.clone()), (PAST, self.column_names())] {
+            self.run(&format!(
+                "CREATE TEMPORARY TABLE {database}.{name} (PRIMARY KEY ({key})) AS SELECT {columns} FROM {from} LIMIT 0"
+            ))?;
+        }
+        Ok(())
+    }
+
+    fn column_names(&self) -> String {
+        self.columns.iter().map(LiveColumn::quoted).collect::<Vec<_>>().join(", ")
+    }
+
+    fn quoted(&self) -> String {
+        format!("{}.{}", quoted(&self.database), quoted(&self.table))
+    }
+
+    /// Its names as two texts.
+    fn names(&self) -> String {
+        names_of(&self.database, &self.table)
+    }
+
+    fn shown(&self) -> String {
+        format!("{}.{}", self.database, self.table)
+    }
+
+    fn run(&mut self, statement: &str) -> Result<(), PastError> {
+        let doing = || statement.split_whitespace().take(4).collect::<Vec<_>>().join(" ");
+        self.connection
+            .execute(statement.as_bytes())
+            .map(drop)
+            .map_err(|error| PastError::server(doing())(error))
+    }
+
+    fn rows(&mut self, statement: &str) -> Result<Vec<Row>, PastError> {
+        let shown = self.shown();
+        self.connection.query(statement).map_err(PastError::server(format!("looking at {shown}")))
+    }
+
+    fn text(&mut self, statement: &str) -> Result<String, PastError> {
+        Ok(self.rows(statement)?.first().map(|row| column(row, 0)).unwrap_or_default())
+    }
+}
+
+impl Drop for LiveTable {
+    fn drop(&mut self) {
+        if let Some(Making { database, unfinished, .. }) = &self.making {
+            let drop = format!("DROP TABLE IF EXISTS {}.{}", quoted(database), quoted(unfinished));
+            // If even that fails, its name says what it is.
+            let _ = self.connection.execute(drop.as_bytes());
+        }
+    }
+}
+
+fn names_of(database: &str, table: &str) -> String {
+    let mut names = Vec::new();
+    push_quoted(&mut names, database.as_bytes());
+    names.extend_from_slice(b", ");
+    push_quoted(&mut names, table.as_bytes());
+    String::from_utf8_lossy(&names).into_owned()
+}
+
+fn column(row: &Row, index: usize) -> String {
+    let bytes = row.get(index).and_then(Option::as_deref).unwrap_or_default();
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// `UUID:5#12:7#13,UUID:1#2` without the sessions that own them.
+fn without_owners(owned: &str) -> String {
+    let mut set = String::with_capacity(owned.len());
+    let mut in_owner = false;
+    for letter in owned.chars() {
+        in_owner = letter == '#' || in_owner && letter.is_ascii_digit();
+        if !in_owner {
+            set.push(letter);
+        }
+    }
+    set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owned_gtids_are_a_set() {
+        let uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+        let set: GtidSet = without_owners(&format!("{uuid}:5#12:7#13:tag:9#8")).parse().unwrap();
+        assert_eq!(set, format!("{uuid}:5:7:tag:9").parse().unwrap());
+        assert!(without_owners("").parse::<GtidSet>().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,63 @@
+//! A table as it was: the live table, with all later changes taken back by key.
+//!
+//! ```text
+//! logs → pass → touched: of each key that was changed after the moment, the row as it was before its first change there
+//! live table ─ without the rows of these keys ─ with the rows as they were → write: SQL or CSV, or a new table
+//! ```
+//!
+//! * `touched` reads the changes;
+//! * `live` asks the server for the table, and joins both there, in tables of the session;
+//! * `write` writes rows.
+//!
+//! The first change of a key after the moment decides, whatever came of it later: its image before the change is the row as it
+//! was at the moment. So rows are read forward, once, and a transaction that was rolled back does no harm.
+//!
+//! No lock is needed: a row that no log changed after the moment is the same whenever it is read, and a row that one did
+//! change isn't read from the live table. What counts is only that the logs reach beyond the moment at which it is read.
+
+mod live;
+mod touched;
+mod write;
+
+use std::io;
+
+use binlogz_source::Error as ServerError;
+
+pub use live::LiveTable;
+pub use touched::{Moment, Touched, TouchedKeys};
+pub use write::PastFormat;
+
+/// Why there is no table as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum PastError {
+    /// The server, or the way to it.
+    #[error("{doing}: {source}")]
+    Server {
+        /// What was tried.
+        doing: String,
+        /// What came of it.
+        source: Box<ServerError>,
+    },
+    /// The table, its changes or the logs are such that it can't be told.
+    #[error("{0}")]
+    Refused(String),
+    /// The logs don't have the moment.
+    #[error("{0}")]
+    Unmet(String),
+    /// A log can't be read.
+    #[error(transparent)]
+    Log(#[from] crate::pass::Error),
+    /// A temporary file.
+    #[error("temporary file: {0}")]
+    Temporary(#[source] io::Error),
+    /// The output.
+    #[error(transparent)]
+    Output(io::Error),
+}
+
+impl PastError {
+    fn server(doing: impl Into<String>) -> impl FnOnce(ServerError) -> Self {
+        let doing = doing.into();
+        move |source| PastError::Server { doing, source: Box::new(source) }
+    }
+}

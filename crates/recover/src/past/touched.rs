@@ -1,0 +1,447 @@
+//! The keys that were changed after a moment, and of each the row before its first change there.
+//!
+//! A worker makes of each row what it touches:
+//!
+//! ```text
+//! size field
+//!    1 state       see State
+//!    4 key_size
+//!    n key         its values as SQL, in parentheses
+//!    4 text_size
+//!    n text        the row's values as SQL, in parentheses, or why it can't be told
+//! ```
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_binlog::put::Put;
+use binlogz_binlog::row::{Cell, Row, RowImage};
+use binlogz_flow::Input;
+use binlogz_flow::events::ReadSummary;
+use binlogz_payload::{Spool, SpoolMemory};
+
+use super::PastError;
+use super::live::LiveTable;
+use crate::choose::{Operation, Range, Selection};
+use crate::pass::{
+    Break, Ending, Error, Follower, Listener, Rendered, Renderer, RowAt, Search, StatementAt, Transaction,
+    Words, read_log,
+};
+use crate::sql::literal::{push, push_stored};
+use crate::table::{Structure, Table, TableColumn, lacks};
+
+/// Memory for the rows as they were; the rest goes to a temporary file.
+const ROWS_MEMORY: usize = 16 << 20;
+/// The same for the keys.
+const KEYS_MEMORY: usize = 8 << 20;
+
+/// When the table is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// After this transaction, before the next one in the log.
+    After(Gtid),
+    /// Before the first transaction, in the log's order, that was committed at this time or later, in seconds since 1970.
+    Before(i64),
+}
+
+/// What is known of a row at the moment, by a change after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// There was none of this key.
+    Absent = 0,
+    /// This was it.
+    There = 1,
+    /// There was one, and the text says why it can't be told.
+    Unknown = 2,
+    /// Not even the key can be told.
+    NoKey = 3,
+}
+
+/// The keys in the making. Read all logs, in their order.
+pub struct TouchedKeys<'o> {
+    selection: Selection,
+    table: &'o LiveTable,
+    follower: Follower<FirstTouches>,
+}
+
+impl<'o> TouchedKeys<'o> {
+    /// Nothing read yet.
+    pub fn new(table: &'o LiveTable, moment: Moment) -> Self {
+        let names = (table.database.clone(), table.table.clone());
+        let selection = Selection { tables: vec![names.clone()], ..Selection::default() };
+        TouchedKeys { selection, table, follower: Follower::new(FirstTouches::new(moment, names)) }
+    }
+
+    /// Reads a log, in the order of the logs.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be read or doesn't follow the one before it; a change that can't be taken back; a temporary file
+    /// that can't be written.
+    pub fn read(
+        &mut self,
+        input: Input,
+        name: &str,
+        workers: usize,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<ReadSummary, PastError> {
+        let renderer = Touches { key: &self.table.key };
+        let search = Search {
+            selection: &self.selection,
+            schema: Some(&self.table.schema),
+            renderer: &renderer,
+            workers,
+        };
+        let whole = Range { start: 0, stop: u64::MAX };
+        let (summary, _) = read_log(input, (name, whole), &search, &mut self.follower, progress)?;
+        self.follower.listener.refusal()?;
+        Ok(summary)
+    }
+
+    /// All keys, if the logs hold all these transactions, which the table may have in it.
+    ///
+    /// # Errors
+    ///
+    /// The logs lack some, or the moment; a change that can't be taken back.
+    pub fn finish(mut self, needed: &GtidSet) -> Result<Touched, PastError> {
+        self.follower.finish().map_err(PastError::Temporary)?;
+        let FirstTouches { moment, now, held, seen, keys, rows, row_count, .. } = {
+            self.follower.listener.refusal()?;
+            self.follower.listener
+        };
+        if let (Moment::After(gtid), Now::Before) = (moment, now) {
+            return Err(PastError::Unmet(match held.contains(&gtid) {
+                true => format!("--at {gtid}: this transaction stands before the logs"),
+                false => format!("--at {gtid}: this transaction is not in the logs"),
+            }));
+        }
+        let mut missing = needed.clone();
+        missing.subtract(&held);
+        if !missing.is_empty() {
+            return Err(PastError::Refused(format!(
+                "the logs lack {}, which the server has executed: the table may have been changed there",
+                missing.brief()
+            )));
+        }
+        Ok(Touched { keys, rows, key_count: seen.len() as u64, row_count })
+    }
+}
+
+/// What was changed after the moment.
+#[derive(Debug)]
+pub struct Touched {
+    /// Each key's size (u32) and its values.
+    pub(super) keys: Spool,
+    /// The same of the rows as they were.
+    pub(super) rows: Spool,
+    /// How many keys.
+    pub key_count: u64,
+    /// How many of them had a row at the moment.
+    pub row_count: u64,
+}
+
+/// Where the log is, against the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Now {
+    Before,
+    /// In the last transaction before it.
+    AtLast,
+    After,
+}
+
+/// See the module.
+struct FirstTouches {
+    moment: Moment,
+    database: String,
+    table: String,
+    now: Now,
+    /// All transactions before the end of the logs.
+    held: GtidSet,
+    /// Keys, by their hashes: 128 bits, made with numbers that nobody knows before.
+    seen: HashSet<(u64, u64)>,
+    hashers: [RandomState; 2],
+    keys: Spool,
+    rows: Spool,
+    row_count: u64,
+    /// Whether the open transaction has rows of the table.
+    has_rows: bool,
+    /// Transactions that are prepared, by their identifiers; whether they changed the table before the moment.
+    prepared: HashMap<String, bool>,
+    refused: Option<String>,
+}
+
+impl FirstTouches {
+    fn new(moment: Moment, (database, table): (String, String)) -> Self {
+        let spool = |memory| Spool::new(&SpoolMemory::new(memory), Vec::new());
+        FirstTouches {
+            moment,
+            database,
+            table,
+            now: Now::Before,
+            held: GtidSet::new(),
+            seen: HashSet::new(),
+            hashers: [RandomState::new(), RandomState::new()],
+            keys: spool(KEYS_MEMORY),
+            rows: spool(ROWS_MEMORY),
+            row_count: 0,
+            has_rows: false,
+            prepared: HashMap::new(),
+            refused: None,
+        }
+    }
+
+    /// The first reason wins.
+    fn refuse(&mut self, why: impl FnOnce() -> String) {
+        if self.refused.is_none() {
+            self.refused = Some(why());
+        }
+    }
+
+    fn refusal(&mut self) -> Result<(), PastError> {
+        self.refused.take().map_or(Ok(()), |why| Err(PastError::Refused(why)))
+    }
+
+    fn touch(&mut self, touch: &Touch<'_>, place: impl Fn() -> String) -> io::Result<()> {
+        let text = || String::from_utf8_lossy(touch.text).into_owned();
+        if touch.state == State::NoKey {
+            self.refuse(|| format!("{}: {}", place(), text()));
+            return Ok(());
+        }
+        let [one, other] = &self.hashers;
+        if !self.seen.insert((one.hash_one(touch.key), other.hash_one(touch.key))) {
+            return Ok(());
+        }
+        append(&mut self.keys, touch.key)?;
+        match touch.state {
+            State::There => {
+                self.row_count += 1;
+                append(&mut self.rows, touch.text)
+            }
+            State::Unknown => {
+                self.refuse(|| format!("{}: {}", place(), text()));
+                Ok(())
+            }
+            State::Absent | State::NoKey => Ok(()),
+        }
+    }
+}
+
+fn append(spool: &mut Spool, text: &[u8]) -> io::Result<()> {
+    let size = u32::try_from(text.len()).map_err(|_| io::Error::other("a row takes more than 4 GiB"))?;
+    spool.append(&size.to_le_bytes())?;
+    spool.append(text)
+}
+
+impl Listener for FirstTouches {
+    fn breaks(&mut self, logs: &Break) -> Result<(), Error> {
+        Err(Error::Refused(logs.line.clone()))
+    }
+
+    fn follows(&mut self, previous: &GtidSet) {
+        self.held.union(previous);
+    }
+
+    fn begin(&mut self, gtid: Option<&Gtid>, time: u64) {
+        gtid.into_iter().for_each(|gtid| self.held.add(*gtid));
+        self.has_rows = false;
+        self.now = match (self.now, self.moment) {
+            (Now::AtLast | Now::After, _) => Now::After,
+            (Now::Before, Moment::After(last)) if gtid == Some(&last) => Now::AtLast,
+            (Now::Before, Moment::Before(end))
+                if i64::try_from(time / 1_000_000).unwrap_or(i64::MAX) >= end =>
+            {
+                Now::After
+            }
+            (Now::Before, _) => Now::Before,
+        };
+    }
+
+    fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
+        self.has_rows = true;
+        if self.now != Now::After {
+            return Ok(());
+        }
+        let place = || {
+            let gtid = transaction.gtid.as_deref().unwrap_or("a transaction without GTID");
+            format!("{} at {}, {gtid}", transaction.log, row.offset)
+        };
+        let mut rest = row.text;
+        while !rest.is_empty() {
+            let (touch, after) = Touch::read(rest)
+                .ok_or_else(|| io::Error::other("a temporary file does not hold what was written to it"))?;
+            self.touch(&touch, place)?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn statement(
+        &mut self,
+        transaction: &Transaction,
+        statement: &StatementAt<'_>,
+        _: bool,
+    ) -> io::Result<()> {
+        if self.now != Now::After {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(statement.text);
+        let words = Words::of(&text);
+        let current = String::from_utf8_lossy(statement.database);
+        if words.may_change(&current, &self.database, &self.table) {
+            let gtid = transaction.gtid.as_deref().unwrap_or("a transaction without GTID");
+            let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let (log, offset) = (&transaction.log, transaction.offset);
+            self.refuse(|| {
+                format!("{log} at {offset}, {gtid}: a statement changed the table, which can't be taken back: {line}")
+            });
+        }
+        Ok(())
+    }
+
+    fn decided(&mut self, xid: &str, is_committed: bool) {
+        let changed_before = self.prepared.remove(xid);
+        if self.now != Now::After || !is_committed {
+            return;
+        }
+        match changed_before {
+            Some(false) => {}
+            Some(true) => self.refuse(|| {
+                format!(
+                    "the XA transaction {xid} had changed the table at that moment, and was committed later: what it \
+                     changed can't be told from what was there"
+                )
+            }),
+            None => self.refuse(|| {
+                format!("the XA transaction {xid} was prepared before the logs: it may have changed the table")
+            }),
+        }
+    }
+
+    fn end(&mut self, transaction: &Transaction, _: Ending) -> io::Result<()> {
+        if let Some(xid) = &transaction.prepared {
+            self.prepared.insert(xid.clone(), self.has_rows && self.now != Now::After);
+        }
+        Ok(())
+    }
+}
+
+/// A key that a row's change touches.
+struct Touch<'b> {
+    state: State,
+    key: &'b [u8],
+    text: &'b [u8],
+}
+
+impl<'b> Touch<'b> {
+    fn read(bytes: &'b [u8]) -> Option<(Self, &'b [u8])> {
+        let (code, rest) = bytes.split_first()?;
+        let states = [State::Absent, State::There, State::Unknown, State::NoKey];
+        let state = states.into_iter().find(|state| *state as u8 == *code)?;
+        let (key, rest) = sized(rest)?;
+        let (text, rest) = sized(rest)?;
+        Some((Touch { state, key, text }, rest))
+    }
+
+    fn push(out: &mut Vec<u8>, state: State, key: &[u8], text: &[u8]) {
+        out.put_u8(state as u8);
+        for part in [key, text] {
+            out.put_u32(part.len() as u32);
+            out.put(part);
+        }
+    }
+}
+
+fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (size, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(u32::from_le_bytes(*size) as usize)
+}
+
+/// Says what rows touch.
+struct Touches<'o> {
+    /// The columns of the key.
+    key: &'o [usize],
+}
+
+impl Renderer for Touches<'_> {
+    fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered {
+        if let Some(unfit) = &table.unfit {
+            let why = unfit.replace("--schema doesn't fit", "the table was changed after it");
+            Touch::push(out, State::NoKey, b"", why.as_bytes());
+            return Rendered::Text(0);
+        }
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let told = (|| {
+            if operation != Operation::Insert {
+                self.push_key(&mut before, table, [row.before, None])?;
+            }
+            if operation != Operation::Delete {
+                // What an update's image lacks, it left alone.
+                self.push_key(&mut after, table, [row.after, row.before])?;
+            }
+            Ok::<_, String>(())
+        })();
+        if let Err(why) = told {
+            Touch::push(out, State::NoKey, b"", format!("{} of a row: {why}", operation.name()).as_bytes());
+            return Rendered::Text(0);
+        }
+        if let Some(image) = row.before {
+            let mut text = Vec::new();
+            match push_row(&mut text, table, image) {
+                Ok(()) => Touch::push(out, State::There, &before, &text),
+                Err(why) => {
+                    let mut line = format!("{} of the row of key ", operation.name()).into_bytes();
+                    line.extend_from_slice(&before);
+                    push(&mut line, format_args!(": {why}"));
+                    Touch::push(out, State::Unknown, &before, &line);
+                }
+            }
+        }
+        if row.after.is_some() && before != after {
+            Touch::push(out, State::Absent, &after, b"");
+        }
+        Rendered::Text(0)
+    }
+}
+
+impl Touches<'_> {
+    fn push_key(
+        &self,
+        out: &mut Vec<u8>,
+        table: &Table,
+        images: [Option<RowImage<'_, '_>>; 2],
+    ) -> Result<(), String> {
+        let columns = self.key.iter().filter_map(|index| table.columns.get(*index));
+        push_values(out, columns, |index| images.iter().flatten().find_map(|image| image.cell(index)))
+    }
+}
+
+fn push_row(out: &mut Vec<u8>, table: &Table, image: RowImage<'_, '_>) -> Result<(), String> {
+    let stored = table.columns.iter().filter(|column| !column.is_generated);
+    push_values(out, stored, |index| image.cell(index))
+}
+
+/// Appends values in parentheses.
+fn push_values<'t, 'a>(
+    out: &mut Vec<u8>,
+    columns: impl Iterator<Item = &'t TableColumn>,
+    cell: impl Fn(usize) -> Option<Cell<'a>>,
+) -> Result<(), String> {
+    let mut absent = Vec::new();
+    for (number, column) in columns.enumerate() {
+        push(out, if number == 0 { "(" } else { ", " });
+        match cell(column.index) {
+            Some(cell) => {
+                push_stored(out, column, &cell).map_err(|why| format!("{}: {why}", column.shown()))?
+            }
+            None => absent.push(column.shown()),
+        }
+    }
+    push(out, ")");
+    if absent.is_empty() { Ok(()) } else { Err(lacks(&absent)) }
+}
