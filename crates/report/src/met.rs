@@ -186,6 +186,21 @@ impl Met {
         Unmet::renames(renames, self.renames)
     }
 
+    /// Notes what transactions meet that are not looked at, since nothing of them is shown.
+    pub fn pass_over(&mut self, selection: &Selection, gtids: &GtidSet, are_in_time: bool) {
+        let has = |set: &Option<GtidSet>| set.as_ref().is_some_and(|set| !set.is_disjoint(gtids));
+        self.gtid |= has(&selection.include_gtids);
+        self.excluded |= has(&selection.exclude_gtids);
+        self.time |= are_in_time;
+    }
+
+    /// Takes what was met by transactions that were not looked at.
+    pub fn add_passed_over(&mut self, other: Met) {
+        self.gtid |= other.gtid;
+        self.excluded |= other.excluded;
+        self.time |= other.time;
+    }
+
     /// Takes the names that occurred in events that another pass looked at.
     pub fn add_names(&mut self, other: Met) {
         self.server_id |= other.server_id;

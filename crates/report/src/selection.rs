@@ -27,6 +27,24 @@ pub struct Selection {
     pub stop_before_gtid: Option<Gtid>,
 }
 
+impl Selection {
+    /// Whether only rows of some tables are shown.
+    pub fn chooses_tables(&self) -> bool {
+        self.database.is_some() || !self.tables.is_empty()
+    }
+
+    /// Whether the rows of a table are shown.
+    pub fn has_table(&self, database: &[u8], table: &[u8]) -> bool {
+        self.database.as_deref().is_none_or(|name| name == database)
+            && (self.tables.is_empty() || self.place_of(database, table).is_some())
+    }
+
+    /// The place of a table in `--table`.
+    pub(crate) fn place_of(&self, database: &[u8], table: &[u8]) -> Option<usize> {
+        self.tables.iter().position(|(a, b)| (&a[..], &b[..]) == (database, table))
+    }
+}
+
 impl Default for Selection {
     fn default() -> Self {
         Selection {

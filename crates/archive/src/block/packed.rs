@@ -293,7 +293,7 @@ mod tests {
 
     /// Packs a part of a log on its own.
     fn pack(log: &[u8]) -> (Vec<u8>, Method) {
-        let piece = Piece { offset: 0, log: log.to_vec(), maps: Vec::new(), continues: false };
+        let piece = Piece { offset: 0, log: log.to_vec(), maps: Vec::new(), continues: false, origin: None };
         let packed = deal(&piece, 0, &mut Finder::default(), &[]).unwrap().code(log, Level::Default).unwrap();
         if unpack(&packed, log.len()).is_ok_and(|back| back == log) {
             return (packed, Method::Columns);

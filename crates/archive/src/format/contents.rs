@@ -11,6 +11,8 @@
 //!     name     bytes   length, then its name; empty if it is not logged
 //!   blocks, as many as the index has; each:
 //!     flags    1       1: may hold anything | 2: has statements | 4: ends XA transactions | 8: has events in no transaction
+//!                      | 16: it is told where it stood among payloads
+//!     origin   varint  if so: where it begins in the log with its payloads
 //!     first    varint  the earliest commit, in seconds since 1970; 0: none is known
 //!     last     varint  the latest, minus the earliest
 //!     tail     bytes   length, then its last events, if they are in no transaction
@@ -102,6 +104,8 @@ pub struct BlockContents {
     pub tail: Vec<u8>,
     /// Its tables with rows.
     pub tables: Vec<TableContents>,
+    /// Where it begins in the log with its payloads, if that had some.
+    pub origin: Option<u64>,
     filter: Option<Filter>,
 }
 
@@ -486,7 +490,11 @@ impl Numbers {
 
 impl BlockContents {
     fn encode(&self, out: &mut Vec<u8>) {
-        out.push(flags_of(&[self.is_opaque, self.has_statements, self.ends_xa, self.has_loose]));
+        let has_origin = self.origin.is_some();
+        out.push(flags_of(&[self.is_opaque, self.has_statements, self.ends_xa, self.has_loose, has_origin]));
+        if let Some(origin) = self.origin {
+            varint::put(out, origin);
+        }
         let (first, last) = self.commits.unwrap_or_default();
         varint::put(out, first);
         varint::put(out, last - first);
@@ -512,6 +520,7 @@ impl BlockContents {
     fn decode(from: &mut Taker<'_>, tables: usize) -> Result<BlockContents> {
         let flags = from.byte()?;
         let has = |bit: u8| flags >> bit & 1 == 1;
+        let origin = if has(4) { Some(from.number()?) } else { None };
         let (first, span) = (from.number()?, from.number()?);
         let tail = from.bytes()?.to_vec();
         let count = from.at_most(tables as u64, "count of tables")?;
@@ -543,6 +552,7 @@ impl BlockContents {
             commits: (first > 0).then_some((first, first.saturating_add(span))),
             tail,
             tables: there,
+            origin,
             filter: Filter::decode(from)?,
         })
     }

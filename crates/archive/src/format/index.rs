@@ -214,7 +214,7 @@ impl BlockEntry {
 
     /// A block of which we only know that it existed.
     pub(crate) fn lost() -> BlockEntry {
-        let piece = Piece { offset: 0, log: Vec::new(), maps: Vec::new(), continues: false };
+        let piece = Piece { offset: 0, log: Vec::new(), maps: Vec::new(), continues: false, origin: None };
         BlockEntry { log: u32::MAX, ..BlockEntry::of(&piece) }
     }
 

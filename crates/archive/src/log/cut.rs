@@ -27,6 +27,8 @@ pub struct Piece {
     pub maps: Vec<Vec<u8>>,
     /// Whether it begins inside a transaction.
     pub continues: bool,
+    /// Where it begins in the log with its payloads; `None`: unknown, or it had none.
+    pub origin: Option<u64>,
 }
 
 /// Cuts the log that a reader gives.
@@ -77,7 +79,7 @@ impl<R: Read> Cutter<R> {
         let log = std::mem::replace(&mut self.buffer, rest);
         let offset = self.offset;
         self.offset += size as u64;
-        Ok(Some(Piece { offset, log, maps, continues }))
+        Ok(Some(Piece { offset, log, maps, continues, origin: None }))
     }
 
     fn fill(&mut self) -> Result<()> {

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use binlogz_binlog::event::TransactionPayloadHeader;
 use binlogz_binlog::header::{EVENT_SIZE_OFFSET, EVENT_TYPE_OFFSET, HEADER_SIZE};
 use binlogz_binlog::{Error as BinlogError, EventType};
-use binlogz_flow::{Error as FlowError, Input, ReadAt, Rewrite, Rewriter};
+use binlogz_flow::{Error as FlowError, Input, MovedTransaction, ReadAt, Rewrite, Rewriter};
 use binlogz_payload::{CompressOptions, CompressionLevel, Error as PayloadError, Expander, Library, Recipe};
 use zstd_safe::get_frame_content_size;
 
+use crate::codec::varint::{self, Taker};
 use crate::error::{Error, Result};
 
 /// The server's default level: used for payloads that come back in our bytes, and tried first.
@@ -259,6 +260,37 @@ pub(crate) struct Expanded {
     pub(crate) exact: bool,
     /// The number of payloads still in it.
     pub(crate) kept: u64,
+    /// Where its transactions end in both logs.
+    pub(crate) ends: Ends,
+}
+
+/// Where transactions end: in a log without its payloads, and in the log with them.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    /// Varints: how far both ends are from those of the transaction before.
+    steps: Vec<u8>,
+    last: (u64, u64),
+}
+
+impl Ends {
+    fn push(&mut self, plain: u64, log: u64) {
+        // Transactions come in order.
+        varint::put(&mut self.steps, plain.saturating_sub(self.last.0));
+        varint::put(&mut self.steps, log.saturating_sub(self.last.1));
+        self.last = (plain, log);
+    }
+
+    /// Where the log without payloads stands in the other one: asked for offset by offset, in order.
+    pub(crate) fn places(&self) -> impl FnMut(u64) -> Option<u64> + Send + '_ {
+        let mut steps = Taker::new(&self.steps);
+        let mut at = (0, 0);
+        move |plain| {
+            while at.0 < plain && steps.left() > 0 {
+                at = (at.0 + steps.number().ok()?, at.1 + steps.number().ok()?);
+            }
+            (at.0 == plain).then_some(at.1)
+        }
+    }
 }
 
 /// The log without the payloads that can be reproduced. `None` if no codec reproduces it and our own bytes
@@ -281,12 +313,13 @@ pub(crate) fn expanded(
     if canonical || !of_all.is_empty() {
         let Some((file, _)) = expand(log, Rewrite::Expand, workers)? else { return Ok(None) };
         for codec in of_all {
-            if gives_back(&file, codec, log.as_ref(), workers)? {
-                return Ok(Some(Expanded { file, codec, exact: true, kept: 0 }));
+            if let Some(ends) = gives_back(&file, codec, log.as_ref(), workers)? {
+                return Ok(Some(Expanded { file, codec, exact: true, kept: 0, ends }));
             }
         }
         if canonical {
-            return Ok(Some(Expanded { file, codec: Codec::DEFAULT, exact: false, kept: 0 }));
+            let (codec, ends) = (Codec::DEFAULT, Ends::default());
+            return Ok(Some(Expanded { file, codec, exact: false, kept: 0, ends }));
         }
     }
     // The payloads are not all of one codec: those of another stay.
@@ -296,8 +329,10 @@ pub(crate) fn expanded(
             return Ok(None);
         };
         let kept = payloads.count.saturating_sub(changed);
-        if changed > 0 && gives_back(&file, codec, log.as_ref(), workers)? {
-            return Ok(Some(Expanded { file, codec, exact: true, kept }));
+        if changed > 0
+            && let Some(ends) = gives_back(&file, codec, log.as_ref(), workers)?
+        {
+            return Ok(Some(Expanded { file, codec, exact: true, kept, ends }));
         }
     }
     Ok(None)
@@ -322,14 +357,14 @@ fn expand(log: &Arc<dyn ReadAt>, how: Rewrite, workers: usize) -> Result<Option<
     Ok(Some((Arc::new(file), summary.tally.changed)))
 }
 
-/// Whether a codec reproduces the log from its expanded form.
-fn gives_back(plain: &Arc<File>, codec: Codec, log: &dyn ReadAt, workers: usize) -> Result<bool> {
+/// Where its transactions end, if a codec reproduces the log from its expanded form.
+fn gives_back(plain: &Arc<File>, codec: Codec, log: &dyn ReadAt, workers: usize) -> Result<Option<Ends>> {
     let mut compare = Compare { log, offset: 0, differs: false };
-    let compressed = compress_into(plain.clone(), codec, &mut compare, workers)?;
+    let compressed = compress_noting(plain.clone(), codec, &mut compare, workers)?;
     match compressed.map_err(trouble) {
-        Ok(()) => Ok(compare.at_end()),
+        Ok(ends) => Ok(compare.at_end().then_some(ends)),
         Err(Some(error)) if !compare.differs => Err(Error::io("compress payloads")(error)),
-        Err(_) => Ok(false),
+        Err(_) => Ok(None),
     }
 }
 
@@ -347,19 +382,48 @@ pub(crate) fn compress(
     codec: Codec,
     out: &mut dyn Write,
     workers: usize,
-) -> Result<()> {
-    compress_into(log, codec, out, workers)?
-        .map_err(|error| Error::io("compress payloads")(io::Error::other(error)))
+) -> Result<Ends> {
+    compress_noting(log, codec, out, workers)?.map_err(failed)
 }
 
-fn compress_into(
+/// The same for parts of a log; for each gap, `places` says where it ends without payloads and with them.
+pub(crate) fn compress_parts(
+    log: Input,
+    places: &[(u64, u64)],
+    codec: Codec,
+    out: &mut dyn Write,
+    workers: usize,
+) -> Result<()> {
+    let rewriter = Rewriter::new(Rewrite::Compress(codec.options()?)).going_on_at(places);
+    rewriter.workers(codec.workers(workers)).run(log, out).map(drop).map_err(failed)
+}
+
+/// Whether a log's first events keep their size with payloads: a format description that has to announce them grows.
+pub(crate) fn stays(head: &[u8], codec: Codec) -> bool {
+    let mut out = Vec::new();
+    let log = Input::Stream(Box::new(io::Cursor::new(head.to_vec())));
+    compress_parts(log, &[], codec, &mut out, 1).is_ok() && out.len() == head.len()
+}
+
+fn failed(error: FlowError) -> Error {
+    Error::io("compress payloads")(io::Error::other(error))
+}
+
+fn compress_noting(
     log: Arc<dyn ReadAt>,
     codec: Codec,
     out: &mut dyn Write,
     workers: usize,
-) -> Result<Result<(), FlowError>> {
-    let how = Rewrite::Compress(codec.options()?);
-    Ok(Rewriter::new(how).workers(codec.workers(workers)).run(Input::Places(log), out).map(drop))
+) -> Result<Result<Ends, FlowError>> {
+    let how = Rewrite::Compress(CompressOptions { marks: true, ..codec.options()? });
+    let mut ends = Ends::default();
+    let mut note = |moved: MovedTransaction| {
+        ends.push(moved.old.end, moved.new.end);
+        Ok(())
+    };
+    let rewriter = Rewriter::new(how).workers(codec.workers(workers)).on_moved(&mut note);
+    let ran = rewriter.run(Input::Places(log), out);
+    Ok(ran.map(|_| ends))
 }
 
 /// A writer that fails if what is written differs from the log.

@@ -58,6 +58,7 @@ pub struct Creator<'a> {
     workers: usize,
     canonical_payloads: bool,
     level: Level,
+    block_size: usize,
     /// The codec of the last log that had payloads: the next log very likely has it too.
     codec: Codec,
     /// Called for each log once the archive holds it durably.
@@ -117,6 +118,7 @@ impl<'a> Creator<'a> {
             workers,
             canonical_payloads,
             level: Level::default(),
+            block_size: BLOCK_SIZE,
             codec: Codec::DEFAULT,
             told,
             manifest,
@@ -134,6 +136,11 @@ impl<'a> Creator<'a> {
     /// How small, and how fast.
     pub fn level(&mut self, level: Level) {
         self.level = level;
+    }
+
+    /// Plain bytes of a block, if transactions are not larger: 8 MiB unless this says less.
+    pub fn block_size(&mut self, size: usize) {
+        self.block_size = size.min(BLOCK_SIZE);
     }
 
     /// Packs a log. The archive holds it once `told` was called with it, at the latest when
@@ -234,7 +241,7 @@ impl<'a> Creator<'a> {
         {
             segment.slim();
         }
-        let expanded = match payloads.count {
+        let mut expanded = match payloads.count {
             0 => None,
             _ => payloads::expanded(log, &payloads, self.codec, self.workers, self.canonical_payloads)?,
         };
@@ -244,16 +251,19 @@ impl<'a> Creator<'a> {
         entry.payload_level = expanded.as_ref().map(|expanded| expanded.codec.level);
         entry.payload_codec = expanded.as_ref().map(|expanded| expanded.codec.name());
         entry.payloads_kept = expanded.as_ref().map_or(payloads.count, |expanded| expanded.kept);
-        if let Some(Expanded { file, codec, exact: false, .. }) = &expanded {
+        if let Some(Expanded { file, codec, exact: false, ends, .. }) = &mut expanded {
             let mut hasher = Hasher::default();
-            payloads::compress(file.clone(), *codec, &mut hasher, self.workers)?;
+            *ends = payloads::compress(file.clone(), *codec, &mut hasher, self.workers)?;
             let (sha256, size) = hasher.finish();
             entry.source_sha256 = Some(std::mem::replace(&mut entry.sha256, sha256));
             entry.size = size;
         }
         let packed = match &expanded {
-            Some(expanded) => self.pack(&mut entry, Reader::new(expanded.file.as_ref())).map(drop),
-            None => self.pack(&mut entry, Reader::new(log.as_ref())).and_then(|packed| {
+            Some(expanded) => {
+                let file = Reader::new(expanded.file.as_ref());
+                self.pack(&mut entry, file, &mut expanded.ends.places()).map(drop)
+            }
+            None => self.pack(&mut entry, Reader::new(log.as_ref()), &mut |_| None).and_then(|packed| {
                 let what = format!("{}: CRC-32 at a second reading", entry.name);
                 let changed = || Error::unexpected(what, packed, crc32);
                 if packed == crc32 { Ok(()) } else { Err(changed()) }
@@ -298,16 +308,22 @@ impl<'a> Creator<'a> {
         Ok(Standing::Part(beginning))
     }
 
-    /// Packs a log's bytes and returns their CRC-32.
-    fn pack(&mut self, entry: &mut FileEntry, log: Reader<'_>) -> Result<u32> {
+    /// Packs a log's bytes and returns their CRC-32. `origin` gives the place of an offset in the log with its payloads.
+    fn pack(
+        &mut self,
+        entry: &mut FileEntry,
+        log: Reader<'_>,
+        origin: &mut (dyn FnMut(u64) -> Option<u64> + Send),
+    ) -> Result<u32> {
         let mut hasher = crc32fast::Hasher::new();
-        let mut cutter = Cutter::with_size(log, BLOCK_SIZE);
+        let mut cutter = Cutter::with_size(log, self.block_size);
         let mut gtids = GtidSet::default();
         let mut held = cutter.next_piece()?;
         let head = held.as_ref().map(|piece| events::head(&piece.log)).unwrap_or_default();
         entry.previous_gtids = previous_gtids(&head);
-        if let Some(piece) = &held {
+        if let Some(piece) = &mut held {
             hasher.update(&piece.log);
+            piece.origin = origin(piece.offset);
         }
         loop {
             let segment = match &mut self.segment {
@@ -320,9 +336,10 @@ impl<'a> Creator<'a> {
                 if let Some(piece) = held.take() {
                     return Ok(Some(piece));
                 }
-                let piece = cutter.next_piece()?;
-                if let Some(piece) = &piece {
+                let mut piece = cutter.next_piece()?;
+                if let Some(piece) = &mut piece {
                     hasher.update(&piece.log);
+                    piece.origin = origin(piece.offset).filter(|_| !piece.continues);
                 }
                 Ok(piece)
             };

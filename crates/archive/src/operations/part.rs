@@ -3,15 +3,17 @@
 //! A run is the least that is left out: the blocks of whole transactions, or those of one transaction that takes several.
 //! The log's head is always given, and so are the events at its end that are in no transaction.
 
-use std::io::Write;
+use std::io::{Seek, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
 use binlogz_binlog::gtid::GtidSet;
+use binlogz_flow::Input;
 
 use crate::error::{Error, Result};
 use crate::format::contents::{BlockContents, Contents, KeyProbe, TableContents, TableName};
 use crate::format::{FileEntry, index};
+use crate::log::payloads::{self, Codec};
 use crate::operations::restore;
 use crate::segment::Object;
 use crate::storage::Storage;
@@ -44,8 +46,10 @@ impl Told {
 /// Blocks that are given or left out together.
 #[derive(Debug)]
 pub struct Run<'a> {
-    /// Its bytes in the log; in the expanded one, if the log had payloads.
-    pub range: Range<u64>,
+    /// Its bytes in the log as it is packed: without payloads.
+    packed: Range<u64>,
+    /// Its bytes in the log; `None`: the log had payloads, and it isn't told.
+    place: Option<Range<u64>>,
     /// The transactions that begin in it.
     pub gtids: GtidSet,
     times: Option<(u32, u32)>,
@@ -78,6 +82,22 @@ impl TableRows<'_> {
 }
 
 impl Run<'_> {
+    /// Its bytes in the log; as it is packed if nothing else is known.
+    fn range(&self) -> &Range<u64> {
+        self.place.as_ref().unwrap_or(&self.packed)
+    }
+
+    /// Where it ends in the log; `None`: that is not told.
+    pub fn end(&self) -> Option<u64> {
+        self.place.as_ref().map(|place| place.end)
+    }
+
+    /// The events at its end that are in no transaction, as far as they are told apart.
+    fn tail(&self) -> &[u8] {
+        let told = self.blocks.last().and_then(|last| last.told);
+        told.map(|(_, told)| told.tail.as_slice()).unwrap_or_default()
+    }
+
     fn any(&self, is: impl Fn(&BlockContents) -> bool) -> bool {
         self.blocks.iter().any(|block| block.told.is_none_or(|(_, told)| told.is_opaque || is(told)))
     }
@@ -135,6 +155,8 @@ pub struct Parts {
     steps: Vec<Step>,
     /// What is left out, in order, each between two events.
     pub gaps: Vec<Range<u64>>,
+    /// For a log with payloads: how they are made, and the same gaps in the log without them, as it is packed.
+    payloads: Option<(Codec, Vec<Range<u64>>)>,
 }
 
 #[derive(Debug)]
@@ -146,63 +168,45 @@ enum Step {
 
 impl Parts {
     /// Chooses the runs to give. `objects` are those of the log, in order. `None`: everything is given. So it is, too,
-    /// if the log had payloads and any run is wanted: where its transactions stood is known only once all are
-    /// compressed again.
+    /// if the log had payloads, any run is wanted, and the archive doesn't tell where its transactions stood.
     ///
     /// # Errors
     ///
-    /// An object that does not hold the log.
+    /// An object that does not hold the log; payloads of another codec.
     pub fn choose(
         file: &FileEntry,
         objects: Vec<Arc<Told>>,
         is_wanted: &mut dyn FnMut(&Run<'_>) -> bool,
     ) -> Result<Option<Parts>> {
-        let (mut steps, mut gaps) = (Vec::new(), Vec::<Range<u64>>::new());
-        let Some(runs) = runs(file, &objects)? else { return Ok(None) };
+        let codec = file.payload_level.map(|level| restore::codec_of(file, level)).transpose()?;
         let head = head_of(file, &objects)?;
-        for run in &runs {
-            if is_wanted(run) {
-                if file.payload_level.is_some() {
-                    return Ok(None);
-                }
-                for block in &run.blocks {
-                    match steps.last_mut() {
-                        Some(Step::Blocks(object, numbers)) if *object == block.object => {
-                            numbers.push(block.number);
-                        }
-                        _ => steps.push(Step::Blocks(block.object, vec![block.number])),
-                    }
-                }
-                continue;
+        if codec.is_some_and(|codec| !payloads::stays(&head, codec)) {
+            return Ok(None);
+        }
+        let Some(mut runs) = runs(file, &objects)? else { return Ok(None) };
+        let mut wanted: Vec<bool> = runs.iter().map(&mut *is_wanted).collect();
+        if codec.is_some() && runs.iter().any(|run| run.place.is_none()) {
+            if wanted.contains(&true) || !join(&mut runs, file.size) {
+                return Ok(None);
             }
-            let mut gap = run.range.clone();
-            if gap.start == 0 {
-                steps.push(Step::Bytes(head.clone()));
-                gap.start = head.len() as u64;
-            }
-            let tail = run
-                .blocks
-                .last()
-                .and_then(|last| last.told)
-                .map(|(_, told)| told.tail.clone())
-                .unwrap_or_default();
-            gap.end = gap.end.saturating_sub(tail.len() as u64).max(gap.start);
-            match gaps.last_mut() {
-                Some(last) if last.end == gap.start => last.end = gap.end,
-                _ => gaps.push(gap),
-            }
-            if !tail.is_empty() {
-                steps.push(Step::Bytes(tail));
+            wanted.truncate(1);
+        }
+        // After a format description within the log, payloads may be made in another way.
+        if codec.is_some() && runs.iter().zip(&wanted).any(|(run, wanted)| *wanted && run.may_have_loose()) {
+            return Ok(None);
+        }
+        let mut choice = Choice::default();
+        for (run, wanted) in runs.iter().zip(wanted) {
+            match wanted {
+                true => choice.take(run),
+                false => choice.leave_out(run, &head),
             }
         }
-        if file.payload_level.is_some() {
-            // The end of its last event is another: so nothing but the head is given.
-            let start = head.len() as u64;
-            let after = start..file.size.max(start);
-            (steps, gaps) = (vec![Step::Bytes(head)], Vec::from_iter([after]));
-        }
-        gaps.retain(|gap| !gap.is_empty());
-        Ok((!gaps.is_empty()).then_some(Parts { objects, steps, gaps }))
+        let Choice { steps, gaps } = choice;
+        let (gaps, packed): (Vec<_>, Vec<_>) =
+            gaps.into_iter().filter(|(gap, packed)| !gap.is_empty() || !packed.is_empty()).unzip();
+        let payloads = codec.map(|codec| (codec, packed));
+        Ok((!gaps.is_empty()).then_some(Parts { objects, steps, gaps, payloads }))
     }
 
     /// Writes what is given.
@@ -211,6 +215,18 @@ impl Parts {
     ///
     /// Damaged blocks, output that fails.
     pub fn write(&self, out: &mut dyn Write, workers: usize) -> Result<()> {
+        let Some((codec, packed)) = &self.payloads else { return self.write_packed(out, workers) };
+        let mut plain = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
+        self.write_packed(&mut plain, workers)?;
+        plain.rewind().map_err(Error::io("read a temporary file"))?;
+        let places = packed.iter().zip(&self.gaps).map(|(packed, gap)| (packed.end, gap.end));
+        let places: Vec<_> = places.collect();
+        let log = Input::Sparse { stream: Box::new(plain), gaps: packed.clone() };
+        payloads::compress_parts(log, &places, *codec, out, workers)
+    }
+
+    /// The same as it is packed: without payloads.
+    fn write_packed(&self, out: &mut dyn Write, workers: usize) -> Result<()> {
         for step in &self.steps {
             match step {
                 Step::Bytes(bytes) => out.write_all(bytes).map_err(Error::writing)?,
@@ -224,6 +240,58 @@ impl Parts {
         }
         Ok(())
     }
+}
+
+/// What was chosen so far.
+#[derive(Debug, Default)]
+struct Choice {
+    steps: Vec<Step>,
+    /// In the log, and as it is packed.
+    gaps: Vec<(Range<u64>, Range<u64>)>,
+}
+
+impl Choice {
+    fn take(&mut self, run: &Run<'_>) {
+        for block in &run.blocks {
+            match self.steps.last_mut() {
+                Some(Step::Blocks(object, numbers)) if *object == block.object => numbers.push(block.number),
+                _ => self.steps.push(Step::Blocks(block.object, vec![block.number])),
+            }
+        }
+    }
+
+    fn leave_out(&mut self, run: &Run<'_>, head: &[u8]) {
+        let tail = run.tail();
+        let gap_of = |range: &Range<u64>| {
+            let start = if range.start == 0 { head.len() as u64 } else { range.start };
+            start..range.end.saturating_sub(tail.len() as u64).max(start)
+        };
+        if run.packed.start == 0 {
+            self.steps.push(Step::Bytes(head.to_vec()));
+        }
+        let (gap, packed) = (gap_of(run.range()), gap_of(&run.packed));
+        match self.gaps.last_mut() {
+            Some((last, packed_last)) if last.end == gap.start && packed_last.end == packed.start => {
+                (last.end, packed_last.end) = (gap.end, packed.end);
+            }
+            _ => self.gaps.push((gap, packed)),
+        }
+        if !tail.is_empty() {
+            self.steps.push(Step::Bytes(tail.to_vec()));
+        }
+    }
+}
+
+/// Makes all runs one, of a log of this size; `false`: events at the end of one, which are always given, would be in it.
+fn join(runs: &mut Vec<Run<'_>>, size: u64) -> bool {
+    let Some((last, others)) = runs.split_last_mut() else { return false };
+    if others.iter().any(|run| !run.tail().is_empty()) {
+        return false;
+    }
+    (last.packed.start, last.place) = (0, Some(0..size));
+    let before = runs.len() - 1;
+    runs.drain(..before);
+    true
 }
 
 /// The log's magic and first events, which every reader needs.
@@ -253,13 +321,14 @@ fn runs<'a>(file: &FileEntry, objects: &'a [Arc<Told>]) -> Result<Option<Vec<Run
             let block = Block { object: place, number, told: block };
             match runs.last_mut() {
                 Some(run) if entry.continues => {
-                    run.range.end = offset;
+                    run.packed.end = offset;
                     run.gtids.union(&entry.gtids);
                     run.times = index::join_times(run.times, entry.times);
                     run.blocks.push(block);
                 }
                 _ => runs.push(Run {
-                    range: entry.offset..offset,
+                    packed: entry.offset..offset,
+                    place: None,
                     gtids: entry.gtids.clone(),
                     times: entry.times,
                     blocks: vec![block],
@@ -267,5 +336,23 @@ fn runs<'a>(file: &FileEntry, objects: &'a [Arc<Told>]) -> Result<Option<Vec<Run
             }
         }
     }
+    place(&mut runs, file);
     Ok(Some(runs))
+}
+
+/// Finds where the runs stand in the log.
+fn place(runs: &mut [Run<'_>], file: &FileEntry) {
+    let with_payloads = file.payload_level.is_some();
+    let mut end = Some(file.size);
+    for run in runs.iter_mut().rev() {
+        let told = run.blocks.first().and_then(|first| first.told);
+        let start = match (with_payloads, run.packed.start) {
+            (false, start) => Some(start),
+            (true, 0) => Some(0),
+            (true, _) => told.and_then(|(_, told)| told.origin),
+        };
+        let place = start.zip(end).filter(|(start, end)| start <= end);
+        run.place = place.map(|(start, end)| start..end);
+        end = place.map(|(start, _)| start);
+    }
 }

@@ -46,12 +46,49 @@ pub(crate) fn gone<'a>(
 }
 
 /// Writes a log as it was. Its bytes are hashed while they are written: an error at the end says that they
-/// are not the log's, although each block was whole. In that case discard what was written.
+/// are not the log's, although each block was whole. In that case discard what was written. A log that was packed
+/// anew since `file` was read is read from where it is now.
 ///
 /// # Errors
 ///
 /// Damaged blocks, output that fails, bytes with another SHA-256, payloads of another codec.
 pub fn whole(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, workers: usize) -> Result<()> {
+    let mut written = Counted { out, size: 0 };
+    match whole_of(storage, file, &mut written, workers) {
+        Err(error @ Error::Gone { .. }) if written.size == 0 => match packed_anew(storage, file) {
+            Some(now) => whole_of(storage, &now, &mut written, workers),
+            None => Err(error),
+        },
+        done => done,
+    }
+}
+
+/// What the manifest has of the same log by now, in other objects.
+fn packed_anew(storage: &dyn Storage, file: &FileEntry) -> Option<FileEntry> {
+    let manifest = Manifest::read(storage).ok()??;
+    let mut files = manifest.files.into_iter();
+    files.find(|now| now.name == file.name && now.sha256 == file.sha256 && now.objects != file.objects)
+}
+
+/// Counts what is written.
+struct Counted<'a> {
+    out: &'a mut dyn Write,
+    size: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.size += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn whole_of(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, workers: usize) -> Result<()> {
     let mut out = Hashed { out, hasher: Hasher::default() };
     let missing = |error| gone(storage, objects(slice::from_ref(file)), error);
     match file.payload_level {
@@ -60,7 +97,7 @@ pub fn whole(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, worke
             let codec = codec_of(file, level)?;
             let mut plain = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
             blocks(storage, file, &mut plain, workers).map_err(missing)?;
-            compress(Arc::new(plain), codec, &mut out, workers)?;
+            drop(compress(Arc::new(plain), codec, &mut out, workers)?);
         }
     }
     let (sha256, size) = out.hasher.finish();
@@ -74,7 +111,7 @@ pub fn whole(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, worke
 }
 
 /// Another library, or another version of it, may not make the same payloads.
-fn codec_of(file: &FileEntry, level: u8) -> Result<Codec> {
+pub(crate) fn codec_of(file: &FileEntry, level: u8) -> Result<Codec> {
     let Some(name) = &file.payload_codec else { return Ok(Codec { level, ..Codec::DEFAULT }) };
     let ours = || Codec::DEFAULT.name();
     Codec::named(name, level).ok_or_else(|| Error::Codec { found: name.clone(), ours: ours() })

@@ -140,14 +140,22 @@ impl Object {
             return Ok(());
         }
         let head = self.index.logs.get(entry.log as usize).map(|log| log.head.as_slice()).unwrap_or_default();
-        let piece =
-            Piece { offset: entry.offset, log: block.log.clone(), maps: Vec::new(), continues: false };
+        let piece = Piece {
+            offset: entry.offset,
+            log: block.log.clone(),
+            maps: Vec::new(),
+            continues: false,
+            origin: None,
+        };
         let found = Found::of(&piece, events::lengths(head).as_ref());
         let mut place = |name: TableName| {
             let place = contents.tables.iter().position(|table| *table == name);
             place.map_or(u32::MAX, |place| place as u32)
         };
-        match found.told(entry.packed_size, &mut place) == *told {
+        // Where it stood among payloads is known only once all are made again.
+        let mut found = found.told(entry.packed_size, &mut place);
+        found.origin = told.origin;
+        match found == *told {
             true => Ok(()),
             false => Err(self.name_it(
                 number,

@@ -231,8 +231,11 @@ impl Segment {
         let keep = |coded: Coded| {
             let size = coded.piece.log.len();
             let size_max = stored_size_max(size, header_max);
+            let origin = coded.piece.origin;
             let (bytes, mut entry, found) = check(&*file, &index.blocks, kept, coded, workers)?;
-            contents.push(found.told(entry.packed_size, &mut |name| tables.of(name)));
+            let mut told = found.told(entry.packed_size, &mut |name| tables.of(name));
+            told.origin = origin;
+            contents.push(told);
             entry.at = index.blocks.last().map_or(HEAD_SIZE, |last| last.at + last.packed_size);
             let first = index.blocks.last().is_none_or(|last| last.log != log);
             let number = index.blocks.len() as u32;

@@ -251,6 +251,15 @@ impl Bucket {
         Error::io(format!("{verb} {}/{path}", self.name))(io::Error::other(self.line(error)))
     }
 
+    /// An object that can't be read. One that is missing stays so: see [`Error::may_pass`].
+    fn unread(&self, path: &Path, error: &object_store::Error) -> Error {
+        let kind = match error {
+            object_store::Error::NotFound { .. } => io::ErrorKind::NotFound,
+            _ => io::ErrorKind::Other,
+        };
+        Error::io(format!("read {}/{path}", self.name))(io::Error::new(kind, self.line(error)))
+    }
+
     fn line(&self, error: &dyn Display) -> String {
         let line = line(error);
         match self.anonymous && line.contains("169.254.") {
@@ -304,7 +313,7 @@ impl Storage for S3 {
             Ok((size, tail_at, got.bytes().await?.to_vec()))
         });
         let (size, tail_at, tail) =
-            got.map_err(|error: object_store::Error| self.bucket.trouble("read", &path, &error))?;
+            got.map_err(|error: object_store::Error| self.bucket.unread(&path, &error))?;
         Ok(Box::new(StoredObject { bucket: self.bucket.clone(), path, size, tail_at, tail }))
     }
 
@@ -463,7 +472,7 @@ impl ReadRange for StoredObject {
         }
         let range = offset..offset + size as u64;
         let got = self.bucket.runtime.block_on(self.bucket.store.get_range(&self.path, range));
-        let bytes = got.map_err(|error| self.bucket.trouble("read", &self.path, &error))?;
+        let bytes = got.map_err(|error| self.bucket.unread(&self.path, &error))?;
         match bytes.len() == size {
             true => Ok(bytes.to_vec()),
             false => {

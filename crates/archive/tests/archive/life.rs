@@ -175,6 +175,8 @@ fn merged_logs_are_in_one_object_and_a_reader_that_has_begun_ends() {
     // A later run deletes the former objects, also where there is nothing to merge.
     let done = merged(&folder, GRACE, now + 2 * GRACE).unwrap();
     assert_eq!((done.logs, done.swept.retired.len(), folder.stored().unwrap().len()), (0, 3, 2));
+    // A command that serves an archive for days has its old manifest: the log is found where it is now.
+    begun.files.iter().for_each(|file| restore::verify(&folder, file, 1).unwrap());
     is_whole(&folder);
 }
 

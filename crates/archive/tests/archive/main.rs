@@ -7,6 +7,7 @@ mod damaged_log;
 mod faults;
 mod life;
 mod mariadb;
+mod part;
 mod restore;
 #[cfg(feature = "s3")]
 mod s3;

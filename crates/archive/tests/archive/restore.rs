@@ -307,7 +307,7 @@ fn another_log_of_the_same_name_is_refused() {
     assert!(error.to_string().starts_with("log: SHA-256 is "), "{error}");
 }
 
-fn sample(name: &str) -> Vec<u8> {
+pub(crate) fn sample(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/../../samples/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 

@@ -205,6 +205,16 @@ fn what_stays_is_one_clear_line_and_nothing_is_lost() {
     add(&storage, "binlog.000004").unwrap();
     holds(&storage, &["binlog.000002", "binlog.000004"]);
 
+    // Trouble may pass; an object that is gone stays so.
+    let manifest = manifest(&storage);
+    let file = &manifest.files[0];
+    let busy = FaultProxy::start(&server, |_, _| Fault::Answer(500, String::new())).unwrap();
+    let error = restore::whole(&archive(busy.settings()), file, &mut std::io::sink(), 1).unwrap_err();
+    assert!(error.may_pass(), "{error}");
+    std::fs::remove_file(server.bucket().join("some/where/objects").join(&file.objects[0])).unwrap();
+    let error = restore::whole(&storage, file, &mut std::io::sink(), 1).unwrap_err();
+    assert!(!error.may_pass() && error.to_string().contains(&file.objects[0]), "{error}");
+
     let nowhere = S3::new("nowhere/x", server.settings(), PATIENCE).unwrap();
     let error = nowhere.manifest().unwrap_err().to_string();
     assert!(error.contains("NoSuchBucket"), "{error}");

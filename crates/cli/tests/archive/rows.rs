@@ -35,7 +35,9 @@ fn same(folder: &Folder, command: &[&str]) -> usize {
     // Each run makes files of its own for LOAD DATA.
     let shown = |ran: &Ran| -> Vec<String> {
         let text = String::from_utf8_lossy(&ran.stdout);
-        text.lines().filter(|line| !line.contains("SQL_LOAD_MB")).map(str::to_owned).collect()
+        let lines = text.lines().filter(|line| !line.contains("SQL_LOAD_MB"));
+        // JSON lines begin with the log as it was named.
+        lines.map(|line| line.replacen(r#"{"log":"arc/"#, r#"{"log":""#, 1)).collect()
     };
     assert!(shown(&of_archive) == shown(&of_files), "{command:?}");
     of_files.stdout.len()
@@ -75,15 +77,41 @@ fn an_archive_says_what_its_logs_say() {
             let dump = ["dump", "--no-defaults", "-v", "--local-load=.", "--start-datetime", time];
             same(&folder, &dump);
         }
+        let gtids = format!("--include-gtids=49fc2641-e565-11f1-8b9c-02fc00000001:{}", 1 + random(40));
+        let chosen = [
+            &["--table=sbtest.sbtest2"][..],
+            &["--table=no.table"],
+            &["--database=employees"],
+            &["--database=no"],
+            &["--table=mix.blobs", "--database=mix"],
+            &["--start-datetime=2026-11-21T04:37:44Z", "--table=employees.salaries"],
+            &["--stop-datetime=2026-11-21T04:37:44Z", "--table=mix.blobs"],
+            &["--start-datetime=2026-11-21T04:37:44Z"],
+            &[&gtids],
+            &[&gtids, "--table=sbtest.sbtest1"],
+        ];
+        for _ in 0..3 {
+            let chosen = chosen[random(10) as usize];
+            same(&folder, &[&["dump", "--no-defaults", "--format=jsonl"], chosen].concat());
+        }
+        // Every transaction's begin and end is in the text.
+        same(&folder, &["dump", "--no-defaults", "-v", "--local-load=.", "--table=sbtest.sbtest2"]);
     }
 }
 
 /// Where a block is read that isn't needed, its damage is an error.
 #[test]
 fn blocks_without_the_row_are_not_read() {
-    let folder = archived("plain");
+    ["plain", "compressed"].into_iter().for_each(needed_blocks_are_read);
+}
+
+fn needed_blocks_are_read(kind: &str) {
+    let folder = archived(kind);
     let expected = folder.run(["rows", "employees.salaries", "--where", "@1 = 10001", "arc"]);
     expected.is_done();
+    let lines = ["dump", "--no-defaults", "--format=jsonl", "--table=employees.salaries", "arc"];
+    let expected_lines = folder.run(lines);
+    expected_lines.is_done();
     let place = folder.path("arc");
     let archive = storage::at(&place).unwrap();
     let manifest = Manifest::read(&archive).unwrap().unwrap();
@@ -112,6 +140,9 @@ fn blocks_without_the_row_are_not_read() {
     let ran = folder.run(["rows", "employees.salaries", "--where", "@1 = 10001", "arc"]);
     ran.is_done();
     assert!(ran.stdout == expected.stdout);
+    let ran = folder.run(lines);
+    ran.is_done();
+    assert!(ran.stdout == expected_lines.stdout);
     let none = folder.run(["rows", "no.table", "arc"]);
     assert_eq!(
         (none.code, none.stderr.as_str()),

@@ -365,6 +365,7 @@ fn what_is_asked_for_is_shown() {
     let of_table = lines(&folder, &[&table, "binlog.000009"]);
     let rows: Vec<_> = of_table.iter().filter(|line| is_row(line)).collect();
     assert!(!rows.is_empty() && rows.iter().all(|line| line["table"] == row["table"]));
+    assert!(of_table == with_rows_of(&all, &row["database"], &row["table"]));
     for nothing in
         ["--stop-datetime=2001-01-01 0:0:0", "--start-datetime=2101-01-01 0:0:0", "--server-id=4711"]
     {
@@ -372,6 +373,67 @@ fn what_is_asked_for_is_shown() {
         // The format description alone.
         assert_eq!((ran.code, parsed(ran.text()).len()), (Some(1), 1), "{}", ran.stderr);
     }
+}
+
+/// The lines of transactions with rows of a table, without those of other tables and statements.
+fn with_rows_of(all: &[Value], database: &Value, table: &Value) -> Vec<Value> {
+    let is_its = |line: &Value| line["database"] == *database && line["table"] == *table;
+    let has_rows = |gtid: &Value| {
+        all.iter().any(|line| is_row(line) && is_its(line) && line["transaction"]["gtid"] == *gtid)
+    };
+    let is_shown = |(place, line): (usize, &Value)| {
+        let is_with = |other: &&Value| other["transaction"]["gtid"] == line["transaction"]["gtid"];
+        let statement = all[place..].iter().skip(1).take_while(|after| after["type"] != "rows_query");
+        let mut before = all[..place].iter().rev().take_while(is_with);
+        line["transaction"].is_null()
+            || has_rows(&line["transaction"]["gtid"])
+                && match line["type"].as_str().unwrap() {
+                    "gtid" | "xid" | "transaction_payload" | "xa_prepare" => true,
+                    "query" => {
+                        let statement = line["statement"].as_str().unwrap();
+                        let is = |control: &[&str]| control.iter().any(|word| statement.starts_with(word));
+                        is(&["BEGIN", "COMMIT", "XA "])
+                            || is(&["SAVEPOINT", "ROLLBACK TO"])
+                                && before.any(|before| is_row(before) && is_its(before))
+                    }
+                    "rows_query" => statement.take_while(is_with).any(|after| is_row(after) && is_its(after)),
+                    _ => is_its(line),
+                }
+    };
+    let places = all.iter().enumerate().filter(|(place, line)| is_shown((*place, line)));
+    places.map(|(_, line)| line.clone()).collect()
+}
+
+#[test]
+fn transactions_without_rows_of_the_table_have_no_lines() {
+    let folder = Folder::new();
+    for log in ["binlog.000002", "binlog.000004"].map(corpus::path) {
+        let log = log.to_str().unwrap();
+        let all = lines(&folder, &[log]);
+        let tables: BTreeSet<_> = all
+            .iter()
+            .filter(|line| is_row(line))
+            .map(|line| (line["database"].to_string(), line["table"].to_string()))
+            .collect();
+        assert!(!tables.is_empty(), "{log}");
+        for (database, table) in tables.iter().take(3) {
+            let [database, table] = [database, table].map(|name| serde_json::from_str(name).unwrap());
+            let (Value::String(a), Value::String(b)) = (&database, &table) else { panic!("names") };
+            let option = format!("--table={a}.{b}");
+            assert!(
+                lines(&folder, &[&option, log]) == with_rows_of(&all, &database, &table),
+                "{log} {option}"
+            );
+        }
+        let none = folder.run(["dump", "--no-defaults", "--format=jsonl", "--table=no.table", log]);
+        assert_eq!(none.code, Some(1));
+        assert!(parsed(none.text()).iter().all(|line| line["transaction"].is_null()), "{log}");
+    }
+}
+
+fn table_of(lines: &[Value]) -> String {
+    let row = lines.iter().rfind(|line| is_row(line)).unwrap();
+    format!("{}.{}", row["database"].as_str().unwrap(), row["table"].as_str().unwrap())
 }
 
 /// Law 7: batches are decoded side by side, and one transaction may span many.
@@ -396,6 +458,8 @@ fn lines_are_the_same_with_any_number_of_threads() {
             format!("--stop-position={}", middle["position"]),
             format!("--exclude-gtids={set}"),
             format!("--stop-before-gtid={set}"),
+            format!("--table={}", table_of(&all)),
+            "--database=no".to_owned(),
         ] {
             let path = log.to_str().unwrap().to_owned();
             several.push([vec![option], vec![path]].concat());

@@ -106,15 +106,14 @@ impl<'l> Listed<'l> {
         self.steps.iter().filter_map(move |step| item_of(self.batch, self.expanded, step))
     }
 
-    /// Those from a place on.
-    pub fn iter_from(self, place: usize) -> impl Iterator<Item = Item<'l>> + use<'l> {
-        let steps = self.steps.get(place..).unwrap_or_default();
-        steps.iter().filter_map(move |step| item_of(self.batch, self.expanded, step))
-    }
-
     /// All of them, each with its place in the list.
     pub fn places(self) -> impl Iterator<Item = (usize, Item<'l>)> + use<'l> {
-        let steps = self.steps.iter().enumerate();
+        self.places_from(0)
+    }
+
+    /// Those from a place on.
+    pub fn places_from(self, place: usize) -> impl Iterator<Item = (usize, Item<'l>)> + use<'l> {
+        let steps = self.steps.iter().enumerate().skip(place);
         steps.filter_map(move |(place, step)| Some((place, item_of(self.batch, self.expanded, step)?)))
     }
 

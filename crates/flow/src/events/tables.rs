@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use binlogz_binlog::EventType;
-use binlogz_binlog::event::{RowsEvent, RowsFlags};
+use binlogz_binlog::event::{RowsEvent, RowsFlags, TableId};
 use binlogz_binlog::row::{TableSchema, TableSchemas};
 
 use super::batch::EventBatch;
@@ -67,6 +67,11 @@ impl Tables {
             noted.map_err(|error| error.at(offset, Some(EventType::TABLE_MAP)))?;
         }
         Ok(())
+    }
+
+    /// The table of this number, if its table map is in force.
+    pub fn of(&self, table_id: TableId) -> Option<Arc<TableSchema>> {
+        self.schemas.get(table_id).ok().map(Arc::clone)
     }
 
     /// Takes the next event of the batch and returns its table information if it is a table map or row event.

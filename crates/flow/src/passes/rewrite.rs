@@ -76,12 +76,13 @@ pub struct Rewriter<'a> {
     lost: &'a [LostRange],
     moved: Option<&'a mut dyn FnMut(MovedTransaction) -> io::Result<()>>,
     progress: Option<Progress<'a>>,
+    places: &'a [(u64, u64)],
 }
 
 impl<'a> Rewriter<'a> {
     /// A rewrite with one worker.
     pub fn new(rewrite: Rewrite) -> Self {
-        Rewriter { rewrite, workers: 1, memory: None, lost: &[], moved: None, progress: None }
+        Rewriter { rewrite, workers: 1, memory: None, lost: &[], moved: None, progress: None, places: &[] }
     }
 
     /// Works with this many threads. The bytes written don't depend on it.
@@ -108,6 +109,13 @@ impl<'a> Rewriter<'a> {
         self
     }
 
+    /// For a log with gaps ([`Input::Sparse`]): where each of them ends in the log read, and where the log written goes
+    /// on there.
+    pub fn going_on_at(mut self, places: &'a [(u64, u64)]) -> Self {
+        self.places = places;
+        self
+    }
+
     /// Reports the rewrite's progress.
     pub fn on_progress(mut self, progress: Progress<'a>) -> Self {
         self.progress = Some(progress);
@@ -120,17 +128,17 @@ impl<'a> Rewriter<'a> {
     ///
     /// Bad bytes or an input that fails; an output that fails. The output until then is unusable.
     pub fn run(self, input: Input, out: impl Write) -> Result<Summary, Error> {
-        let Rewriter { rewrite, workers, memory, lost, moved, progress } = self;
+        let Rewriter { rewrite, workers, memory, lost, moved, progress, places } = self;
         let expands = !matches!(rewrite, Rewrite::Compress(_));
         let planned = memory.is_none().then(|| Memory::for_workers(workers, expands));
         let Some(memory) = memory.or(planned.as_ref()) else { unreachable!("one of the two is there") };
-        run(memory, lost, input, out, rewrite, moved, progress)
+        run(memory, (lost, places), input, out, rewrite, moved, progress)
     }
 }
 
 fn run(
     memory: &Memory,
-    lost: &[LostRange],
+    (lost, mut going_on_at): (&[LostRange], &[(u64, u64)]),
     mut input: Input,
     out: impl Write,
     rewrite: Rewrite,
@@ -138,8 +146,10 @@ fn run(
     mut progress: Option<Progress<'_>>,
 ) -> Result<Summary, Error> {
     let stop = input.stop();
-    let mut batcher = Batcher::new(input, BatchUnit::Transaction, memory.batch)
-        .without(lost.iter().map(|lost| lost.range.clone()));
+    let mut batcher = Batcher::new(input, BatchUnit::Transaction, memory.batch);
+    if !lost.is_empty() {
+        batcher = batcher.without(lost.iter().map(|lost| lost.range.clone()));
+    }
     let mut announced = true;
     let jobs = || {
         let piece = batcher.next_piece()?;
@@ -167,6 +177,12 @@ fn run(
                 writer.as_is(&start.event).map_err(Error::Output)?;
             }
             RewriteDone::Piece { mut rewritten, mut input, size_read } => {
+                if let Some((&(_, new), rest)) =
+                    going_on_at.split_first().filter(|((old, _), _)| *old == rewritten.offset)
+                {
+                    writer.move_to(new).map_err(Error::Output)?;
+                    going_on_at = rest;
+                }
                 places.clear();
                 let all = moved.is_some();
                 let placed = |_, place| {

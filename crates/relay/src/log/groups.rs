@@ -101,18 +101,21 @@ impl GroupWalker {
             let begin = self.offset;
             self.offset = end;
             // Built for its first event only: most events only add to it.
-            let group = self.open.get_or_insert_with(|| Group {
-                begin,
-                end,
-                gtid: seen.gtid,
-                committed: seen.committed,
-                sequence_number: seen.sequence_number,
-                expanded_size: 0,
-                first: header,
-                verified: seen.verified,
-                is_transaction: false,
-                payload: None,
-            });
+            let group = match &mut self.open {
+                Some(group) => group,
+                none @ None => none.insert(Group {
+                    begin,
+                    end,
+                    gtid: seen.gtid,
+                    committed: seen.committed,
+                    sequence_number: seen.sequence_number,
+                    expanded_size: 0,
+                    first: header,
+                    verified: seen.verified,
+                    is_transaction: false,
+                    payload: None,
+                }),
+            };
             group.end = end;
             let without_checksum = u64::from(header.event_size) - self.framing.checksum().size() as u64;
             let expanded_size = match header.event_type.is_gtid() {

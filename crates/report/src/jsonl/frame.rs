@@ -102,6 +102,16 @@ impl Frame {
         Ok(())
     }
 
+    /// Whether events are in a transaction.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// The statement, if it was logged.
+    pub(super) fn statement(&self) -> Option<&[u8]> {
+        self.statement.as_deref()
+    }
+
     /// Appends the field `transaction`, if inside one.
     pub(super) fn push(&mut self, out: &mut Vec<u8>) {
         if !self.is_open {

@@ -3,6 +3,7 @@
 //! ```text
 //! EventBatch → Printer ── state.rs  what carries over from batch to batch
 //!                      ├─ frame.rs  what is known of the transaction, in each of its lines
+//!                      ├─ held.rs   what waits until its transaction has rows that were asked for
 //!                      ├─ value.rs  the columns of a row
 //!                      └─ text.rs   strings and numbers
 //! ```
@@ -11,6 +12,7 @@
 //! describes each field; fields are only ever added.
 
 mod frame;
+mod held;
 mod printer;
 mod state;
 mod text;

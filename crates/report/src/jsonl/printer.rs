@@ -14,6 +14,7 @@ use binlogz_flow::Error;
 use binlogz_flow::events::{Event, EventBatch, EventList, Item, TableEvent, Tables};
 
 use super::frame::{payload_header, push_payload, push_query};
+use super::held::{Place, Shown};
 use super::state::State;
 use super::text::{push_base64, push_bytes_as_text, push_name, push_number, push_string, push_text};
 use super::value::push_value;
@@ -83,21 +84,67 @@ impl<'o> Printer<'o> {
     /// it is printed.
     pub fn pass(&self, batch: &EventBatch<'_>, list: &EventList, state: &mut State) {
         let events = batch.listed(list);
-        let mut from = 0;
-        if state.shows_all(self.selection, self.positions) {
-            // A GTID event starts afresh, whatever came before.
-            let gtids = events.types(0).filter(|(_, event_type)| event_type.is_some_and(EventType::is_gtid));
-            let is_in_log = |&place: &usize| events.outline(place).is_some_and(|event| event.end.is_some());
-            from = gtids.map(|(place, _)| place).filter(is_in_log).last().unwrap_or(0);
-        }
-        for item in events.iter_from(from) {
-            if let Item::Event(event) = item
-                && (state.pass(&event, self.positions).is_err()
-                    || !state.selects(&event, self.selection, self.positions) && state.has_ended())
-            {
+        // A GTID event starts afresh, whatever came before.
+        let gtids = events.types(0).filter(|(_, event_type)| event_type.is_some_and(EventType::is_gtid));
+        let is_in_log = |&place: &usize| events.outline(place).is_some_and(|event| event.end.is_some());
+        let last_gtid = gtids.map(|(place, _)| place).filter(is_in_log).last().unwrap_or(0);
+        let from = if state.shows_all(self.selection, self.positions) { last_gtid } else { 0 };
+        for (place, item) in events.places_from(from) {
+            let Item::Event(event) = item else { continue };
+            if state.pass(&event, self.positions).is_err() {
                 break;
             }
+            let is_selected = state.selects(&event, self.selection, self.positions);
+            if !is_selected && state.has_ended() {
+                break;
+            }
+            // Nothing is held of transactions that end in the batch.
+            if is_selected && place >= last_gtid && self.may_wait(&event, state) {
+                match self.hold(&event, state) {
+                    Ok(Shown::Now) => state.held.release(),
+                    Ok(_) => {}
+                    Err(_) => break,
+                }
+            }
         }
+    }
+
+    /// Whether it depends on other events if an event is shown.
+    fn may_wait(&self, event: &Event<'_>, state: &State) -> bool {
+        let is_of_the_log = matches!(
+            event.header.event_type,
+            EventType::FORMAT_DESCRIPTION | EventType::PREVIOUS_GTIDS | EventType::ROTATE | EventType::STOP
+        );
+        self.selection.chooses_tables() && state.frame.is_open() && !is_of_the_log
+    }
+
+    /// Holds an event's line if it has to wait.
+    fn hold(&self, event: &Event<'_>, state: &mut State) -> BinlogResult<Shown> {
+        let shown = state.held.pass(event, state.position, self.selection)?;
+        if shown == Shown::WithRows {
+            let mut lines = std::mem::take(&mut state.held.lines);
+            let held = self.line(event, state, &mut lines);
+            state.held.lines = lines;
+            held?;
+        }
+        Ok(shown)
+    }
+
+    /// Appends the lines that were held.
+    fn push_held(&mut self, state: &mut State, out: &mut Vec<u8>) {
+        out.extend_from_slice(&state.held.lines);
+        for place in std::mem::take(&mut state.held.statement) {
+            self.begin_line(&place, state, out);
+            match place.table.and_then(|table| self.tables.of(table)) {
+                Some(schema) => {
+                    self.names.take(&schema, self.selection);
+                    self.names.push_table_map(out);
+                }
+                None => push_bytes_as_text(out, "statement", state.frame.statement().unwrap_or_default()),
+            }
+            end_line(out);
+        }
+        state.held.release();
     }
 
     /// Appends the lines of a batch's events, as far as they were read ahead into the list. Calls `flush`
@@ -145,38 +192,71 @@ impl<'o> Printer<'o> {
         if !state.selects(event, self.selection, self.positions) {
             return Ok(());
         }
+        self.note_database(event, table.as_ref(), state).map_err(bad)?;
+        if self.may_wait(event, state) {
+            if self.hold(event, state).map_err(bad)? != Shown::Now {
+                return Ok(());
+            }
+            self.push_held(state, out);
+        }
         match table {
             Some(TableEvent::Rows(schema, rows)) => self.rows(event, state, schema, &rows, out, flush),
             Some(TableEvent::Map(schema)) => {
-                self.names.take(&schema, self.selection, state);
+                self.names.take(&schema, self.selection);
                 if self.names.is_asked_for {
-                    self.begin_line(event, state, type_name(event.header.event_type), out);
+                    self.begin_line(&Place::of(event, state.position), state, out);
                     self.names.push_table_map(out);
                     end_line(out);
                 }
                 Ok(())
             }
-            None => {
-                let start = out.len();
-                self.begin_line(event, state, type_name(event.header.event_type), out);
-                match self.fields(event, state, out) {
-                    Ok(()) => end_line(out),
-                    Err(error) => {
-                        out.truncate(start);
-                        return Err(bad(error));
-                    }
-                }
-                Ok(())
-            }
+            None => self.line(event, state, out).map_err(bad),
         }
     }
 
+    /// Notes that an event concerns `--database`.
+    fn note_database(
+        &self,
+        event: &Event<'_>,
+        table: Option<&TableEvent<'_>>,
+        state: &mut State,
+    ) -> BinlogResult<()> {
+        let Some(wanted) = self.selection.database.as_deref() else { return Ok(()) };
+        state.met_mut().database |= match table {
+            Some(TableEvent::Rows(schema, _)) => *wanted == *schema.database,
+            None if event.header.event_type == EventType::QUERY => {
+                let query = QueryEvent::decode(event.body)?;
+                wanted == query.database && StatementKind::of(query.statement) == StatementKind::Other
+            }
+            _ => false,
+        };
+        Ok(())
+    }
+
+    /// Appends the line of an event without rows.
+    fn line(&self, event: &Event<'_>, state: &mut State, out: &mut Vec<u8>) -> BinlogResult<()> {
+        let start = out.len();
+        self.begin_line(&Place::of(event, state.position), state, out);
+        match self.fields(event, out) {
+            Ok(()) => end_line(out),
+            Err(error) => {
+                out.truncate(start);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// Appends the fields that all lines have.
-    fn begin_line(&self, event: &Event<'_>, state: &mut State, kind: &str, out: &mut Vec<u8>) {
+    fn begin_line(&self, place: &Place, state: &mut State, out: &mut Vec<u8>) {
+        self.begin_line_of(place, type_name(place.event_type), state, out);
+    }
+
+    fn begin_line_of(&self, place: &Place, kind: &str, state: &mut State, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.line_begin);
-        push_number(out, "position", state.position);
-        push_number(out, "end_log_pos", u64::from(event.end_log_pos()));
-        if let Some(inside) = event.position.inside {
+        push_number(out, "position", place.position);
+        push_number(out, "end_log_pos", u64::from(place.end_log_pos));
+        if let Some(inside) = place.inside {
             push_name(out, "in_payload");
             out.push(b'{');
             push_number(out, "index", inside.index);
@@ -187,21 +267,15 @@ impl<'o> Printer<'o> {
         out.push(b'"');
         out.extend(kind.bytes().map(|byte| if byte == b' ' { b'_' } else { byte.to_ascii_lowercase() }));
         out.push(b'"');
-        push_number(out, "timestamp", u64::from(event.header.timestamp));
-        push_number(out, "server_id", u64::from(event.header.server_id));
+        push_number(out, "timestamp", u64::from(place.timestamp));
+        push_number(out, "server_id", u64::from(place.server_id));
         state.frame.push(out);
     }
 
     /// Appends the fields of an event without rows.
-    fn fields(&mut self, event: &Event<'_>, state: &mut State, out: &mut Vec<u8>) -> BinlogResult<()> {
+    fn fields(&self, event: &Event<'_>, out: &mut Vec<u8>) -> BinlogResult<()> {
         match event.header.event_type {
-            EventType::QUERY => {
-                let query = QueryEvent::decode(event.body)?;
-                let is_asked_for = self.selection.database.as_deref() == Some(query.database);
-                state.met_mut().database |=
-                    is_asked_for && StatementKind::of(query.statement) == StatementKind::Other;
-                push_query(out, &query);
-            }
+            EventType::QUERY => push_query(out, &QueryEvent::decode(event.body)?),
             EventType::XID => push_number(out, "xid", XidEvent::decode(event.body)?.xid),
             EventType::ROTATE => {
                 let rotate = RotateEvent::decode(event.body)?;
@@ -254,9 +328,12 @@ impl<'o> Printer<'o> {
         flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), Failed<E>> {
         let bad = |error| Failed::Event(event.error(error));
-        self.names.take(&schema, self.selection, state);
+        self.names.take(&schema, self.selection);
         if !self.names.is_asked_for {
             return Ok(());
+        }
+        if let Some(place) = self.names.place {
+            state.met_mut().tables.insert(place);
         }
         let kind = match rows.kind() {
             RowsKind::Write => "insert",
@@ -265,7 +342,7 @@ impl<'o> Printer<'o> {
         };
         // All of its lines begin the same way.
         let mut begin = Vec::new();
-        self.begin_line(event, state, kind, &mut begin);
+        self.begin_line_of(&Place::of(event, state.position), kind, state, &mut begin);
         begin.extend_from_slice(&self.names.table);
         let names = &self.names;
         let mut read = self.decoder.rows(&schema, rows).map_err(bad)?;
@@ -306,25 +383,16 @@ fn type_name(event_type: EventType) -> &'static str {
 }
 
 impl TableText {
-    /// Takes the table that a selected event concerns.
-    fn take(&mut self, schema: &Arc<TableSchema>, selection: &Selection, state: &mut State) {
+    /// Takes the table of the next lines.
+    fn take(&mut self, schema: &Arc<TableSchema>, selection: &Selection) {
         if !self.schema.as_ref().is_some_and(|last| Arc::ptr_eq(last, schema)) {
             self.show(schema, selection);
-        }
-        let met = state.met_mut();
-        met.database |= selection.database.as_deref().is_some_and(|name| *name == *schema.database);
-        if let Some(place) = self.place.filter(|_| self.is_asked_for) {
-            met.tables.insert(place);
         }
     }
 
     fn show(&mut self, schema: &Arc<TableSchema>, selection: &Selection) {
-        let asked_for = |(database, table): &(Vec<u8>, Vec<u8>)| {
-            **database == *schema.database && **table == *schema.table
-        };
-        self.place = selection.tables.iter().position(asked_for);
-        self.is_asked_for = selection.database.as_deref().is_none_or(|name| *name == *schema.database)
-            && (selection.tables.is_empty() || self.place.is_some());
+        self.place = selection.place_of(&schema.database, &schema.table);
+        self.is_asked_for = selection.has_table(&schema.database, &schema.table);
         self.table.clear();
         push_bytes_as_text(&mut self.table, "database", &schema.database);
         push_bytes_as_text(&mut self.table, "table", &schema.table);

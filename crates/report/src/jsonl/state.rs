@@ -6,6 +6,7 @@ use binlogz_binlog::{Boundary, EventHeader, EventType, MAGIC, Result, Transactio
 use binlogz_flow::events::Event;
 
 use super::frame::Frame;
+use super::held::Held;
 use crate::met::Met;
 use crate::selection::{Positions, Selection};
 
@@ -19,9 +20,10 @@ pub struct State {
     /// Where in a transaction the log is.
     transaction: TransactionBoundaryParser,
     pub(super) frame: Frame,
+    pub(super) held: Held,
     /// Events were late enough: from now on all are.
     started: bool,
-    /// The transaction is not selected.
+    /// The transaction is not selected; what follows it outside transactions is.
     is_filtered: bool,
     ended: bool,
     met: Met,
@@ -79,6 +81,9 @@ impl State {
             true => Boundary::Inside,
             false => self.transaction.feed(&event.header, event.body).boundary,
         };
+        if !matches!(boundary, Boundary::Inside | Boundary::End) {
+            self.held.begin();
+        }
         self.frame.pass(event, self.position, boundary)
     }
 
@@ -146,6 +151,7 @@ impl State {
         let mask = if selection.server_id_mask == 0 { u32::MAX } else { selection.server_id_mask };
         let other_server = selection.server_id.is_some_and(|id| id != event.header.server_id & mask);
         self.met.server_id |= self.started && !other_server && is_of_the_data;
-        self.started && !self.is_filtered && !other_server
+        let is_filtered = self.is_filtered && self.frame.is_open();
+        self.started && !is_filtered && !other_server
     }
 }

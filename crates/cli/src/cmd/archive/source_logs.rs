@@ -1,5 +1,6 @@
 //! The logs that `archive create` is given: which can be archived, and which may be purged where they come from.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use binlogz_archive::format::{FileEntry, Manifest};
@@ -51,8 +52,9 @@ pub(super) fn look_at(log: &dyn ReadAt, path: &Path, name: &str) -> Looks {
 
 /// The line that says what may be purged at the source, or why nothing may. `name` is the last archived log, at `path`.
 pub(super) fn purge_line(manifest: &Manifest, last: &str, path: &Path, log: &dyn ReadAt) -> Option<String> {
-    let known =
-        |name: &str| manifest.files.iter().find(|file| file.name == name && file.active_size.is_none());
+    let closed = manifest.files.iter().filter(|file| file.active_size.is_none());
+    let closed: HashMap<&str, &FileEntry> = closed.map(|file| (file.name.as_str(), file)).collect();
+    let known = |name: &str| closed.get(name).copied();
     let mut first = known(last)?;
     let (base, number) = parts(last)?;
     let next = numbered(last, 1)?;

@@ -44,7 +44,7 @@ pub(super) fn run(options: &Options) -> Result<u8> {
         passed: Some(Passed { state: State::new(), out: at_hand(out) }),
     };
     let last = options.logs.len().saturating_sub(1);
-    let mut looked_for = LookedFor::new(options);
+    let mut looked_for = LookedFor::new(options, &selection);
     let mut ended = false;
     let connect = if options.is_remote() { Some(remote::connect(options)?) } else { None };
     for (number, log) in options.logs.iter().enumerate() {
@@ -72,6 +72,7 @@ pub(super) fn run(options: &Options) -> Result<u8> {
             break;
         }
     }
+    run.met.add_passed_over(looked_for.met);
     let unmet = run.met.unmet(&selection, &[], options.stop_position, ended);
     Ok(if unmet::tell(options, &unmet) { FAILED } else { 0 })
 }
@@ -271,7 +272,7 @@ fn open_keyring(path: &Path) -> Result<Keyring> {
     Keyring::open(path).map_err(|error| Failure::with_encryption(&path.display(), &error))
 }
 
-fn open(path: &Path, keyring: Option<&Keyring>, looked_for: &mut LookedFor) -> Result<Input> {
+fn open(path: &Path, keyring: Option<&Keyring>, looked_for: &mut LookedFor<'_>) -> Result<Input> {
     let log = if path == OsStr::new("-") { LogPath::Stdin } else { LogPath::File(path.into()) };
     let mut is_archived = false;
     let input = log.open_part(keyring, &mut |run| {

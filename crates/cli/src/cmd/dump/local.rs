@@ -55,7 +55,7 @@ pub(super) fn dump(options: &Options) -> Result<u8> {
         out_name,
         to_file: options.result_file.is_some(),
         failed: false,
-        looked_for: LookedFor::new(options),
+        looked_for: LookedFor::new(options, &print.selection),
     };
     let mut text = Vec::new();
     push_begin(&mut text, &print);
@@ -108,7 +108,7 @@ struct Run<'o> {
     out_name: String,
     to_file: bool,
     failed: bool,
-    looked_for: LookedFor,
+    looked_for: LookedFor<'o>,
 }
 
 /// Why a run over a log ends at once.
@@ -286,7 +286,7 @@ fn tell(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
-fn open(path: &Path, keyring: Option<&Keyring>, looked_for: &mut LookedFor) -> Result<Input> {
+fn open(path: &Path, keyring: Option<&Keyring>, looked_for: &mut LookedFor<'_>) -> Result<Input> {
     let name = path.display();
     let input = match archived::find(path) {
         Ok(Some(archived)) => archived.input_of(&mut |run| looked_for.may_be_in(run)),

@@ -1,34 +1,42 @@
 //! Which parts of an archived log are needed for what is shown: the others are neither read nor unpacked.
 //!
-//! Nothing is shown before the first event of `--start-datetime`, so the parts before it are left out. What comes after it
-//! may depend on any event, since frames of transactions are shown whatever else is chosen.
+//! Nothing is shown before the first event of `--start-datetime`, so the parts before it are left out. Of what comes after
+//! it the text needs all: it has every transaction's begin and end whatever else is chosen, and where each of their events
+//! begins. JSON lines have nothing of transactions that weren't chosen or have no rows of `--table` or `--database`.
 
 use binlogz_archive::part::Run;
+use binlogz_report::met::Met;
+use binlogz_report::mysqlbinlog::Selection;
 
-use super::options::{Options, POSITION_MIN};
+use super::options::{Format, Options, POSITION_MIN};
 
 /// What is needed of the logs, one after the other.
 #[derive(Debug)]
-pub(super) struct LookedFor {
-    /// `None`: everything from here on.
+pub(super) struct LookedFor<'o> {
+    selection: &'o Selection,
+    /// `None`: everything from here on is late enough.
     start: Option<i64>,
+    is_jsonl: bool,
+    /// Where nothing more is shown may depend on any event.
+    all: bool,
+    /// The requests that were met by what was left out.
+    pub(super) met: Met,
 }
 
-impl LookedFor {
-    pub(super) fn new(options: &Options) -> Self {
-        // These depend on events that are not shown: counts, positions, transactions that are to be there.
-        let is_alone = options.offset == 0
+impl<'o> LookedFor<'o> {
+    pub(super) fn new(options: &Options, selection: &'o Selection) -> Self {
+        // What is shown depends on events that are not: counted ones, or positions, between which logs are cut.
+        let is_anywhere = options.offset == 0
             && options.start_position == POSITION_MIN
             && options.stop_position.is_none_or(|stop| stop == u64::MAX)
-            && options.include_gtids.is_none()
-            && options.stop_before_gtid.is_none()
-            && options.tables.is_empty()
-            && options.database.is_none()
-            && options.server_id == 0
-            && options
-                .stop_datetime
-                .is_none_or(|stop| options.start_datetime.is_some_and(|start| start < stop));
-        LookedFor { start: options.start_datetime.filter(|_| is_alone) }
+            && selection.stop_time.is_none_or(|stop| selection.start_time.is_none_or(|start| start < stop));
+        LookedFor {
+            selection,
+            start: selection.start_time,
+            is_jsonl: options.format == Format::Jsonl,
+            all: !is_anywhere,
+            met: Met::default(),
+        }
     }
 
     /// A log was read that is in no archive: it may have had the first event.
@@ -38,11 +46,53 @@ impl LookedFor {
 
     /// Whether a part is needed.
     pub(super) fn may_be_in(&mut self, run: &Run<'_>) -> bool {
-        let is_early = |start| run.times().is_some_and(|(_, last)| i64::from(last) < start);
-        if self.start.is_some_and(is_early) && !run.may_have_loose() {
+        if self.all {
+            return true;
+        }
+        let stop = self.selection.stop_before_gtid.as_ref().filter(|_| self.is_jsonl);
+        if stop.is_some_and(|stop| run.gtids.contains(stop)) {
+            self.all = true;
+            return true;
+        }
+        if let Some(start) = self.start {
+            let is_early = run.times().is_some_and(|(_, last)| i64::from(last) < start);
+            if is_early && !run.may_have_loose() {
+                self.met.pass_over(self.selection, &run.gtids, false);
+                return false;
+            }
+            self.start = None;
+            return true;
+        }
+        // Which servers' events a part has is not told.
+        if !self.is_jsonl || self.selection.server_id.is_some() {
+            return true;
+        }
+        if let Some(stop) = self.selection.stop_time
+            && run.times().is_none_or(|(_, last)| i64::from(last) >= stop)
+        {
+            self.all = true;
+            return true;
+        }
+        // Parts without GTIDs may have transactions without, which are chosen in other ways.
+        if run.gtids.is_empty() || run.may_have_loose() || self.may_show(run) {
+            return true;
+        }
+        self.met.pass_over(self.selection, &run.gtids, true);
+        false
+    }
+
+    /// Whether it may have lines.
+    fn may_show(&self, run: &Run<'_>) -> bool {
+        let Selection { database, tables, include_gtids, .. } = self.selection;
+        if include_gtids.as_ref().is_some_and(|set| set.is_disjoint(&run.gtids)) {
             return false;
         }
-        self.start = None;
-        true
+        if database.is_some() {
+            // Statements, and rows of tables that aren't named, are looked at to tell whether the database is there.
+            let is_in = |name: &[u8]| database.as_deref() == Some(name);
+            return run.may_have_statements() || run.may_have_rows(&|rows| is_in(&rows.name.database));
+        }
+        tables.is_empty()
+            || run.may_have_rows(&|rows| self.selection.has_table(&rows.name.database, &rows.name.table))
     }
 }

@@ -132,7 +132,12 @@ impl<'a> Lister<'a> {
     }
 
     fn list(&mut self, keyring: Option<&Keyring>) -> Result<()> {
-        let walked = walk(self.log.open(keyring)?, self);
+        let input = match self.from {
+            // Of an archive, what ends before it is not read.
+            Some(from) => self.log.open_part(keyring, &mut |run| run.end().is_none_or(|end| end > from))?,
+            None => self.log.open(keyring)?,
+        };
+        let walked = walk(input, self);
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }

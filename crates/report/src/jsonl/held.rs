@@ -1,0 +1,149 @@
+//! With `--table` or `--database`: what waits until its transaction turns out to have such rows.
+//!
+//! A transaction without them prints nothing. So the lines of its begin are held, and those of a statement until it has
+//! rows that are shown. How much is held does not grow with the transaction.
+
+use binlogz_binlog::event::{QueryEvent, RowsEvent, RowsFlags, TableId, TableMapEvent};
+use binlogz_binlog::statement::StatementKind;
+use binlogz_binlog::{EventType, Result};
+use binlogz_flow::events::{Event, InsidePayload};
+
+use crate::selection::Selection;
+
+/// What is held of a transaction.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Held {
+    /// The lines of its begin.
+    pub(super) lines: Vec<u8>,
+    /// The current statement's text and table maps, as far as they are asked for.
+    pub(super) statement: Vec<Place>,
+    /// The tables of the statement that are asked for.
+    tables: Vec<TableId>,
+    /// It has what is asked for.
+    is_shown: bool,
+}
+
+/// An event whose line is made later.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) event_type: EventType,
+    pub(super) timestamp: u32,
+    pub(super) server_id: u32,
+    pub(super) position: u64,
+    pub(super) end_log_pos: u32,
+    pub(super) inside: Option<InsidePayload>,
+    /// Of a table map.
+    pub(super) table: Option<TableId>,
+}
+
+impl Place {
+    /// The place of an event at this position.
+    pub(super) fn of(event: &Event<'_>, position: u64) -> Self {
+        Place {
+            event_type: event.header.event_type,
+            timestamp: event.header.timestamp,
+            server_id: event.header.server_id,
+            position,
+            end_log_pos: event.end_log_pos(),
+            inside: event.position.inside,
+            table: None,
+        }
+    }
+}
+
+/// What is to be done with an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// It has its line, or its rows have theirs; what is held comes before.
+    Now,
+    /// Its line is held.
+    WithRows,
+    /// Nothing now.
+    Not,
+}
+
+impl Held {
+    /// A transaction begins, or none is there.
+    pub(super) fn begin(&mut self) {
+        self.lines.clear();
+        self.statement.clear();
+        self.tables.clear();
+        self.is_shown = false;
+    }
+
+    /// The lines were printed.
+    pub(super) fn release(&mut self) {
+        self.lines.clear();
+        self.statement.clear();
+    }
+
+    /// Takes an event of the transaction, at this position.
+    ///
+    /// # Errors
+    ///
+    /// An event that can't be read.
+    pub(super) fn pass(&mut self, event: &Event<'_>, position: u64, selection: &Selection) -> Result<Shown> {
+        let event_type = event.header.event_type;
+        let length = event.log.lengths.of(event_type);
+        Ok(match event_type {
+            EventType::TABLE_MAP => {
+                let map = TableMapEvent::decode(event.body, length)?;
+                self.tables.retain(|id| *id != map.table_id);
+                if selection.has_table(map.database, map.table) {
+                    self.tables.push(map.table_id);
+                    let table = Some(map.table_id);
+                    self.statement.retain(|place| place.table != table);
+                    self.statement.push(Place { table, ..Place::of(event, position) });
+                }
+                Shown::Not
+            }
+            EventType::ROWS_QUERY => {
+                self.statement.clear();
+                self.statement.push(Place::of(event, position));
+                Shown::Not
+            }
+            event_type if event_type.is_rows() => {
+                let (table, flags) = RowsEvent::decode_front(event_type, event.body, length)?;
+                let is_asked_for = self.tables.contains(&table);
+                if flags.contains(RowsFlags::STMT_END) {
+                    self.tables.clear();
+                    if !is_asked_for {
+                        self.statement.clear();
+                    }
+                }
+                self.is_shown |= is_asked_for;
+                if is_asked_for { Shown::Now } else { Shown::Not }
+            }
+            _ if is_frame(event)? => match event_type {
+                _ if self.is_shown => Shown::Now,
+                // What ends a transaction is not followed by rows, and savepoints may be many.
+                EventType::XID | EventType::XA_PREPARE => Shown::Not,
+                EventType::QUERY if !begins(event)? => Shown::Not,
+                _ => Shown::WithRows,
+            },
+            // As in the text, statements are left out if tables are named.
+            _ if !selection.tables.is_empty() => Shown::Not,
+            _ => {
+                self.is_shown = true;
+                Shown::Now
+            }
+        })
+    }
+}
+
+/// Whether transactions have an event such as this, whatever they change.
+fn is_frame(event: &Event<'_>) -> Result<bool> {
+    Ok(match event.header.event_type {
+        EventType::XID | EventType::XA_PREPARE | EventType::TRANSACTION_PAYLOAD => true,
+        EventType::QUERY => kind(event)? != StatementKind::Other,
+        event_type => event_type.is_gtid(),
+    })
+}
+
+fn kind(event: &Event<'_>) -> Result<StatementKind> {
+    Ok(StatementKind::of(QueryEvent::decode(event.body)?.statement))
+}
+
+fn begins(event: &Event<'_>) -> Result<bool> {
+    Ok(matches!(kind(event)?, StatementKind::Begin | StatementKind::XaStart))
+}
