@@ -7,7 +7,7 @@ use binlogz_testkit::corpus;
 use binlogz_testkit::random::Random;
 
 /// Cuts a log and command. In process, every byte has its turn; here a process each.
-const CUTS: usize = 8;
+const CUTS: usize = 4;
 
 /// Where the events of a log begin, and where the last one ends.
 fn boundaries(log: &[u8]) -> Vec<usize> {

@@ -239,7 +239,7 @@ mod tests {
         for replica in [again, again, once, connected] {
             served.note(replica, 7, Vec::new).unwrap();
         }
-        let random = (0..3 * NEWCOMERS_MAX as u64).map(|n| uuid_of(1000 + n));
+        let random = (0..NEWCOMERS_MAX as u64 + 200).map(|n| uuid_of(1000 + n));
         random.for_each(|client| served.note(client, 8, || vec![connected]).unwrap());
         for served in [served, LastServed::open(&storage).unwrap()] {
             let last = [again, once, connected].map(|replica| served.last(replica));

@@ -61,10 +61,9 @@ struct Met {
     calls: u64,
 }
 
-/// Receives everything.
-fn run(disk: &SimulatedDisk, seed: u64, large: bool, what: &str) -> Met {
-    let random = &mut Random::new(seed);
-    let source = SourceLog::new(random, large);
+/// Receives everything of the source that `random` made.
+fn run(disk: &SimulatedDisk, seed: u64, (source, random): (&SourceLog, &Random), what: &str) -> Met {
+    let random = &mut random.clone();
     let mut known = Known::default();
     let (mut errors, mut troubled) = (0, false);
     let mut again = |error: &Error, what: &str| {
@@ -86,7 +85,7 @@ fn run(disk: &SimulatedDisk, seed: u64, large: bool, what: &str) -> Met {
     };
     loop {
         let received =
-            relay.intake.mend().and_then(|()| receive(&relay, &source, random, &mut known, usize::MAX));
+            relay.intake.mend().and_then(|()| receive(&relay, source, random, &mut known, usize::MAX));
         match received.and_then(|()| relay.intake.sync()) {
             Ok(()) if relay.intake.written_gtids() == gtids(source.last()) => break,
             Ok(()) => {}
@@ -99,7 +98,7 @@ fn run(disk: &SimulatedDisk, seed: u64, large: bool, what: &str) -> Met {
                     assert!(!error.is_final(), "{what}: {error}");
                 }
                 disk.cure();
-                check(&relay, &source, &known, &what);
+                check(&relay, source, &known, &what);
             }
         }
     }
@@ -111,7 +110,7 @@ fn run(disk: &SimulatedDisk, seed: u64, large: bool, what: &str) -> Met {
     relay.intake.mend().unwrap();
     let kept = relay.intake.lineages.served().unwrap();
     put_all_back(&relay, &kept, &mut known);
-    compare(&relay, &source, random, &mut known, what);
+    compare(&relay, source, random, &mut known, what);
     assert_eq!(kept.store.logs().unwrap().first().map(|log| log.number), Some(FileNumber(1)));
     drop(relay);
     disk.crash(random);
@@ -121,25 +120,36 @@ fn run(disk: &SimulatedDisk, seed: u64, large: bool, what: &str) -> Met {
 
 #[test]
 fn any_error_of_the_disk_is_over_when_its_cause_is() {
+    try_calls(false);
+}
+
+// A test of its own, so that both go on at once.
+#[test]
+fn any_error_amid_large_transactions_is_over_when_its_cause_is() {
+    try_calls(true);
+}
+
+/// Small transactions, written at once; or large ones, in many writes.
+fn try_calls(large: bool) {
     let seed = mutate::seed();
     let stride = setting("BINLOGZ_FAULTS", STRIDE);
     let mut met = [0; FAULTS.len()];
-    // Small transactions, written at once; large ones, in many writes.
-    for large in [false, true] {
-        let Met { errors, calls } = run(&SimulatedDisk::new(), seed, large, "nothing");
-        assert_eq!(errors, 0);
-        for (place, (fault, met)) in FAULTS.into_iter().zip(&mut met).enumerate() {
-            for at in ((seed + place as u64) % stride..calls).step_by(stride as usize) {
-                for lasts in [false, true] {
-                    let disk = SimulatedDisk::new();
-                    disk.trouble_at(at, fault, lasts);
-                    let what = format!("SEED={seed} {fault:?} at call {at}, lasts: {lasts}, large: {large}");
-                    *met += run(&disk, seed, large, &what).errors;
-                }
+    let mut random = Random::new(seed);
+    let source = SourceLog::new(&mut random, large);
+    let made = (&source, &random);
+    let Met { errors, calls } = run(&SimulatedDisk::new(), seed, made, "nothing");
+    assert_eq!(errors, 0);
+    for (place, (fault, met)) in FAULTS.into_iter().zip(&mut met).enumerate() {
+        for at in ((seed + place as u64) % stride..calls).step_by(stride as usize) {
+            for lasts in [false, true] {
+                let disk = SimulatedDisk::new();
+                disk.trouble_at(at, fault, lasts);
+                let what = format!("SEED={seed} {fault:?} at call {at}, lasts: {lasts}, large: {large}");
+                *met += run(&disk, seed, made, &what).errors;
             }
         }
-        println!("{calls} calls, errors met: {met:?}");
     }
+    println!("{calls} calls, errors met: {met:?}");
     assert!(met.iter().all(|met| *met > 0), "{met:?}");
 }
 

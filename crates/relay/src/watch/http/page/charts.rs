@@ -19,7 +19,7 @@ pub(super) fn charts(status: &Status, samples: &[Sample]) -> Vec<Card> {
     vec![
         card(
             "Lag behind the source",
-            "How old what is stored is, during the last hour. A gap: it could not be told.",
+            "The age of the newest stored transaction, during the last hour. A gap: it was not known.",
             false,
             Chart::Lines(lag(samples)),
         ),
