@@ -8,6 +8,8 @@ pub mod advice;
 pub mod jsonl;
 pub mod met;
 pub mod mysqlbinlog;
+mod number;
+mod plain;
 mod selection;
 pub mod stats;
 pub mod zone;

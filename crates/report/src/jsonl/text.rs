@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::Write;
 
-use binlogz_binlog::base64;
+use base64_simd::STANDARD;
+
+use crate::number::push_unsigned;
+use crate::plain::plain_length;
 
 /// Appends `,"name":`, or without the comma after an opening brace.
 #[inline]
@@ -21,7 +24,7 @@ pub(super) fn push_name(out: &mut Vec<u8>, name: &str) {
 #[inline]
 pub(super) fn push_number(out: &mut Vec<u8>, name: &str, number: u64) {
     push_name(out, name);
-    push_shown(out, number);
+    push_unsigned(out, number);
 }
 
 /// Appends a field with a text.
@@ -37,20 +40,27 @@ pub(super) fn push_bytes_as_text(out: &mut Vec<u8>, name: &str, text: &[u8]) {
     push_text(out, name, &String::from_utf8_lossy(text));
 }
 
-/// Appends a value whose display form is a JSON number or text that needs no quoting.
+/// Appends a value whose display form is a JSON number. Integers have a faster writer in [`crate::number`].
 #[inline]
 pub(super) fn push_shown(out: &mut Vec<u8>, value: impl Display) {
     // Writing to a vector can't fail.
     let _ = write!(out, "{value}");
 }
 
-/// Appends a string in quotes.
+/// Appends a text in quotes that has nothing to escape, such as a date.
 #[inline]
+pub(super) fn push_plain(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    out.extend_from_slice(text);
+    out.push(b'"');
+}
+
+/// Appends a string in quotes.
 pub fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut rest = text.as_bytes();
-    while let Some(at) = rest.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
-        let (plain, special) = rest.split_at(at);
+    loop {
+        let (plain, special) = rest.split_at(plain_length(rest, is_special));
         out.extend_from_slice(plain);
         let Some((&special, behind)) = special.split_first() else { break };
         rest = behind;
@@ -64,8 +74,12 @@ pub fn push_string(out: &mut Vec<u8>, text: &str) {
             }
         }
     }
-    out.extend_from_slice(rest);
     out.push(b'"');
+}
+
+#[inline]
+fn is_special(byte: u8) -> bool {
+    (byte < b' ') | (byte == b'"') | (byte == b'\\')
 }
 
 /// Appends text as a string, and anything else as `{"base64":"…"}`.
@@ -79,18 +93,7 @@ pub(super) fn push_text_or_bytes(out: &mut Vec<u8>, text: Option<Cow<'_, str>>, 
 /// Appends `{"base64":"…"}`, in one line.
 pub(super) fn push_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(b"{\"base64\":\"");
-    let start = out.len();
-    base64::write_lines(bytes, out);
-    let mut kept = start;
-    for index in start..out.len() {
-        if let Some(&byte) = out.get(index).filter(|&&byte| byte != b'\n') {
-            if let Some(slot) = out.get_mut(kept) {
-                *slot = byte;
-            }
-            kept += 1;
-        }
-    }
-    out.truncate(kept);
+    STANDARD.encode_append(bytes, out);
     out.extend_from_slice(b"\"}");
 }
 
@@ -115,11 +118,48 @@ mod tests {
     }
 
     #[test]
+    fn strings_are_escaped_as_before() {
+        for (text, json) in [
+            ("", r#""""#),
+            ("\"", r#""\"""#),
+            ("\\\\", r#""\\\\""#),
+            ("\0\u{8}\t\n\u{b}\u{c}\r\u{1f}", r#""\u0000\u0008\t\n\u000b\u000c\r\u001f""#),
+            (" !#[]\u{7f}'/", "\" !#[]\u{7f}'/\""),
+            ("é\u{80}\u{2028}😀", "\"é\u{80}\u{2028}😀\""),
+        ] {
+            assert_eq!(written(|out| push_string(out, text)), json);
+        }
+        // At every place of the blocks that are checked together, beside bytes with the high bit set.
+        for length in 0..80 {
+            for special in ['"', '\\', '\n', '\u{1}', 'é'] {
+                let text = format!("{}{special}{}", "x".repeat(length), "é".repeat(length % 40));
+                assert_eq!(written(|out| push_string(out, &text)), serde_json::to_string(&text).unwrap());
+            }
+        }
+        let damaged = written(|out| push_bytes_as_text(out, "a", b"x\xff\"y"));
+        assert_eq!(damaged, ",\"a\":\"x\u{fffd}\\\"y\"");
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_standard_library() {
+        for number in [0, 9, 10, 99_999_999, 100_000_000, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX] {
+            assert_eq!(written(|out| push_number(out, "n", number)), format!(",\"n\":{number}"));
+        }
+    }
+
+    #[test]
     fn bytes_are_one_line() {
         let bytes: Vec<u8> = (0..=255).cycle().take(300).collect();
         let json = written(|out| push_base64(out, &bytes));
         assert!(!json.contains('\n') && json.len() == 400 + r#"{"base64":""}"#.len(), "{json}");
-        assert_eq!(written(|out| push_base64(out, b"\xff")), r#"{"base64":"/w=="}"#);
+        for length in 0..200 {
+            let bytes = bytes.get(..length).unwrap();
+            let mut lines = Vec::new();
+            binlogz_binlog::base64::write_lines(bytes, &mut lines);
+            lines.retain(|&byte| byte != b'\n');
+            let expected = format!(r#"{{"base64":"{}"}}"#, String::from_utf8(lines).unwrap());
+            assert_eq!(written(|out| push_base64(out, bytes)), expected);
+        }
     }
 
     #[test]

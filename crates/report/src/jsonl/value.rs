@@ -21,8 +21,10 @@ use binlogz_binlog::row::json::{JsonDiffOperation, JsonDiffs};
 use binlogz_binlog::row::{Cell, ColumnSchema, Value};
 
 use super::text::{
-    push_base64, push_bytes_as_text, push_name, push_shown, push_string, push_text, push_text_or_bytes,
+    push_base64, push_bytes_as_text, push_name, push_plain, push_shown, push_string, push_text,
+    push_text_or_bytes,
 };
+use crate::number::{push_signed, push_unsigned};
 
 /// Appends a cell's value. `scratch` is memory for values that are written twice.
 ///
@@ -31,16 +33,16 @@ use super::text::{
 /// Bytes that the column's type can't have.
 pub fn push_value(out: &mut Vec<u8>, cell: &Cell<'_>, scratch: &mut Vec<u8>) -> Result<()> {
     match cell.value()? {
-        Value::Int(number) => push_shown(out, number),
-        Value::Uint(number) | Value::Bit(number) => push_shown(out, number),
-        Value::Year(year) => push_shown(out, year),
+        Value::Int(number) => push_signed(out, number),
+        Value::Uint(number) | Value::Bit(number) => push_unsigned(out, number),
+        Value::Year(year) => push_unsigned(out, u64::from(year)),
         Value::Float(number) => push_float(out, number.is_finite(), number),
         Value::Double(number) => push_float(out, number.is_finite(), number),
-        Value::Decimal(decimal) => push_string(out, decimal.text().as_str()),
-        Value::Date(date) => push_string(out, date.text().as_str()),
-        Value::Time(time) => push_string(out, time.text().as_str()),
-        Value::DateTime(datetime) => push_string(out, datetime.text().as_str()),
-        Value::Timestamp(timestamp) => push_string(out, timestamp.text().as_str()),
+        Value::Decimal(decimal) => push_plain(out, decimal.text().as_bytes()),
+        Value::Date(date) => push_plain(out, date.text().as_bytes()),
+        Value::Time(time) => push_plain(out, time.text().as_bytes()),
+        Value::DateTime(datetime) => push_plain(out, datetime.text().as_bytes()),
+        Value::Timestamp(timestamp) => push_plain(out, timestamp.text().as_bytes()),
         Value::Enum(number) => push_enum(out, cell.column, number),
         Value::Set(bits) => push_set(out, cell.column, bits),
         Value::Bytes(bytes) => push_text_or_bytes(out, text(cell.column, bytes), bytes),
@@ -87,7 +89,7 @@ fn text<'a>(column: &ColumnSchema, bytes: &'a [u8]) -> Option<Cow<'a, str>> {
 fn push_enum(out: &mut Vec<u8>, column: &ColumnSchema, number: u16) {
     match column.member(number) {
         Some(name) => push_text_or_bytes(out, text(column, name), name),
-        None => push_shown(out, number),
+        None => push_unsigned(out, u64::from(number)),
     }
 }
 
@@ -95,7 +97,7 @@ fn push_set(out: &mut Vec<u8>, column: &ColumnSchema, bits: u64) {
     let names = column.members.as_ref().map_or(0, |members| members.len());
     // A bit without a name would be lost.
     if column.members.is_none() || bits.checked_shr(names as u32).unwrap_or(0) != 0 {
-        return push_shown(out, bits);
+        return push_unsigned(out, bits);
     }
     out.push(b'[');
     for (index, name) in column.set_members(bits).enumerate() {

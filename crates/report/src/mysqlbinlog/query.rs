@@ -9,8 +9,8 @@ use super::DELIMITER;
 use super::options::PrintOptions;
 use super::state::Session;
 use super::write::local_time::push_padded;
-use super::write::number::push_unsigned;
 use super::write::quote::push_identifier;
+use crate::number::push_unsigned;
 
 /// Modes that 8.0.5 removed, including those that combined several others. Older logs have them; a server
 /// that refuses them is told to leave them out.

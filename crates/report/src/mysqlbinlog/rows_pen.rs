@@ -17,7 +17,7 @@ use super::shown::ShownBuffer;
 use super::text::Part;
 use super::write::base64_lines::push_base64_lines;
 use super::write::line_room::LineRoom;
-use super::write::number::push_unsigned;
+use crate::number::push_unsigned;
 
 /// Prints rows, in memory that is used again.
 #[derive(Debug)]

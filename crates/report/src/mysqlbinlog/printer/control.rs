@@ -18,7 +18,7 @@ use crate::mysqlbinlog::query::end_line;
 use crate::mysqlbinlog::shown::Shown;
 use crate::mysqlbinlog::write::base64_lines::push_base64_lines;
 use crate::mysqlbinlog::write::hexdump::{push_hexdump, push_hexdump_header, push_hexdump_rest};
-use crate::mysqlbinlog::write::number::{push_signed, push_unsigned};
+use crate::number::{push_signed, push_unsigned};
 
 /// Bytes of a large event that are dumped at once: whole lines.
 const HEXDUMP_PIECE: u64 = 64 << 10;

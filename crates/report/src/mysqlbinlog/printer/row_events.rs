@@ -12,7 +12,7 @@ use super::{Next, Run};
 use crate::mysqlbinlog::options::Base64Output;
 use crate::mysqlbinlog::rows::table_columns::push_columns;
 use crate::mysqlbinlog::shown::Shown;
-use crate::mysqlbinlog::write::number::push_unsigned;
+use crate::number::push_unsigned;
 
 /// The first server whose table maps mark generated invisible primary keys.
 const TELLS_OF_GENERATED_KEYS: u32 = 80_030;

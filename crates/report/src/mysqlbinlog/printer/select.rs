@@ -15,7 +15,7 @@ use super::{Next, Run};
 use crate::mysqlbinlog::query::end_line;
 use crate::mysqlbinlog::shown::Shown;
 use crate::mysqlbinlog::state::{Buffered, Stop};
-use crate::mysqlbinlog::write::number::push_unsigned;
+use crate::number::push_unsigned;
 
 impl Run<'_> {
     /// Takes an event of the log: before `--start-position` only the first few are read.

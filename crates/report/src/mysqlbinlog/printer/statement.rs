@@ -17,8 +17,8 @@ use binlogz_binlog::{Error as BinlogError, EventType};
 use super::{Next, Pass, Run};
 use crate::mysqlbinlog::query::{end_line, push_charset, push_description, push_settings};
 use crate::mysqlbinlog::shown::Shown;
-use crate::mysqlbinlog::write::number::{push_general, push_signed, push_unsigned};
 use crate::mysqlbinlog::write::quote::{push_identifier, push_quoted};
+use crate::number::{push_general, push_signed, push_unsigned};
 
 /// utf8mb3_general_ci: the collation of names.
 const NAMES_COLLATION: u16 = 33;

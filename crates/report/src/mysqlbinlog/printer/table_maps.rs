@@ -3,8 +3,8 @@
 use binlogz_binlog::Result;
 use binlogz_binlog::event::{TableId, TableMapEvent, TableMapFlags};
 
-use crate::mysqlbinlog::write::number::push_unsigned;
 use crate::mysqlbinlog::write::quote::push_identifier;
+use crate::number::push_unsigned;
 
 /// Tables whose text is kept, by the low bits of their numbers: a power of two.
 const KEPT: usize = 16;

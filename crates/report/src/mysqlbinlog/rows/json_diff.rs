@@ -12,8 +12,8 @@
 use binlogz_binlog::Result;
 use binlogz_binlog::row::json::{JsonDiff, JsonDiffs, JsonDocument, JsonValue};
 
-use crate::mysqlbinlog::write::number::push_unsigned;
 use crate::mysqlbinlog::write::quote::push_quoted;
+use crate::number::push_unsigned;
 
 const NEW_LINE: &[u8] = b"\n###      ";
 

@@ -16,8 +16,8 @@ use binlogz_binlog::{Error, Result};
 
 use super::value::{push_comment, push_value};
 use crate::mysqlbinlog::write::line_room::{LineRoom, Lines};
-use crate::mysqlbinlog::write::number::{push_front, push_unsigned};
 use crate::mysqlbinlog::write::quote::push_identifier;
+use crate::number::{push_front, push_unsigned};
 
 /// Room for the text before a value: the end of the previous line and `###   @4096=` is the longest.
 const BEFORE_MAX: usize = 16;

@@ -10,8 +10,8 @@ use binlogz_binlog::charset::{Charset, collation_name};
 use binlogz_binlog::event::PrimaryKeyPart;
 use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
 
-use crate::mysqlbinlog::write::number::push_unsigned;
 use crate::mysqlbinlog::write::quote::{push_identifier, push_quoted};
+use crate::number::push_unsigned;
 
 /// The collation of binary strings.
 const BINARY: u64 = 63;

@@ -20,8 +20,8 @@ use binlogz_binlog::Result;
 use binlogz_binlog::row::{Cell, CellContent, ColumnKind, ColumnSchema, Date, Time, Value};
 
 use super::json_diff::push_json_diffs;
-use crate::mysqlbinlog::write::number::{push_general, push_scientific, push_signed, push_unsigned};
 use crate::mysqlbinlog::write::quote::push_quoted;
+use crate::number::{push_general, push_scientific, push_signed, push_unsigned};
 
 /// Significant digits of a FLOAT and of a DOUBLE.
 const FLOAT_DIGITS: usize = 6;

@@ -221,9 +221,9 @@ fn has_special<const N: usize>(block: &[u8; N]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::number::push_signed;
     use super::super::quote::push_quoted;
     use super::*;
+    use crate::number::push_signed;
 
     #[test]
     fn strings_and_numbers_are_those_that_are_pushed() {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::number::push_unsigned;
+use crate::number::push_unsigned;
 use crate::zone::Zone;
 
 /// The time zone, and the last result: neighbouring events share their second.

@@ -1,9 +1,8 @@
-//! How values become text: numbers, strings, times, base64, and the memory that text is in.
+//! How values become text: strings, times, base64, and the memory that text is in.
 
 pub(super) mod base64_lines;
 pub(super) mod hexdump;
 pub(super) mod line_room;
 pub(super) mod local_time;
-pub(super) mod number;
 pub(super) mod quote;
 pub(super) mod text_memory;

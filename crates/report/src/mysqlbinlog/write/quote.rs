@@ -1,7 +1,6 @@
 //! Strings and names between quotes.
 
-/// Bytes checked together: enough for the compiler to use vector instructions.
-const BLOCK: usize = 32;
+use crate::plain::plain_length;
 
 /// Appends a string in single quotes. Control characters, quotes and backslashes are escaped; other bytes,
 /// UTF-8 or not, are copied unchanged.
@@ -9,7 +8,7 @@ pub fn push_quoted(out: &mut Vec<u8>, string: &[u8]) {
     out.push(b'\'');
     let mut rest = string;
     loop {
-        let (plain, special) = rest.split_at(plain_length(rest));
+        let (plain, special) = rest.split_at(plain_length(rest, is_special));
         out.extend_from_slice(plain);
         let Some((&byte, behind)) = special.split_first() else { break };
         push_escape(out, byte);
@@ -28,20 +27,6 @@ pub fn push_identifier(out: &mut Vec<u8>, name: &[u8]) {
         out.push(byte);
     }
     out.push(b'`');
-}
-
-/// How many bytes at the start need no escape.
-fn plain_length(string: &[u8]) -> usize {
-    let (blocks, _) = string.as_chunks::<BLOCK>();
-    let plain_blocks = blocks.iter().take_while(|block| !has_special(block)).count();
-    let start = plain_blocks * BLOCK;
-    let rest = string.get(start..).unwrap_or_default();
-    start + rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len())
-}
-
-/// Checks every byte without stopping early: that vectorizes well.
-fn has_special(block: &[u8; BLOCK]) -> bool {
-    block.iter().fold(false, |found, &byte| found | is_special(byte))
 }
 
 #[inline]
