@@ -36,7 +36,7 @@ pub fn write_text(report: &Report, width: Option<usize>, out: &mut impl Write) -
             server.version.as_deref().unwrap_or_default(),
             headline(server)
         );
-        wrapped(&said, "", "  ", width.unwrap_or(usize::MAX), out)?;
+        write_wrapped(&said, "", "  ", width.unwrap_or(usize::MAX), out)?;
         details(server, columns, out)?;
     }
     if let Some(changes) = &report.changes {
@@ -99,18 +99,18 @@ fn nobody_is_connected(server: &ServerReport) -> bool {
 fn verdict(server: &ServerReport, columns: usize, out: &mut impl Write) -> io::Result<()> {
     let Some(((answer, why), estimate)) = answer(server).zip(server.estimate.as_ref()) else { return Ok(()) };
     writeln!(out, "Turn compression on at {}?", printable(&server.server))?;
-    wrapped(&format!("{}: {why}", answer.name()), "  ", "  ", columns, out)?;
+    write_wrapped(&format!("{}: {why}", answer.name()), "  ", "  ", columns, out)?;
     writeln!(out, "What it saves and costs:")?;
     for said in std::iter::once(&estimate.said).chain(&estimate.reasons) {
-        wrapped(said, "  - ", "    ", columns, out)?;
+        write_wrapped(said, "  - ", "    ", columns, out)?;
     }
     writeln!(out, "What it breaks:")?;
     let broken = |finding: &&Finding| finding.consumer.as_ref().is_some_and(|c| c.reads != Reads::Yes);
     for finding in server.findings.iter().filter(broken) {
         let subject = finding.subject.as_deref().unwrap_or_default();
-        wrapped(&format!("{subject}: {}", finding.found), "  - ", "    ", columns, out)?;
+        write_wrapped(&format!("{subject}: {}", finding.found), "  - ", "    ", columns, out)?;
     }
-    wrapped(&headline(server), "  - turning it on ", "    ", columns, out)?;
+    write_wrapped(&headline(server), "  - turning it on ", "    ", columns, out)?;
     writeln!(out, "The SQL to paste is in the plan below.\n")
 }
 
@@ -130,7 +130,7 @@ fn details(server: &ServerReport, columns: usize, out: &mut impl Write) -> io::R
         for line in &step.lines {
             // A remark goes on as a remark; a statement stays in one piece, to be copied.
             match line.strip_prefix("-- ") {
-                Some(remark) => wrapped(remark, "   -- ", "   -- ", columns, out)?,
+                Some(remark) => write_wrapped(remark, "   -- ", "   -- ", columns, out)?,
                 None => writeln!(out, "   {}", printable(line))?,
             }
         }
@@ -149,15 +149,15 @@ fn row(finding: &Finding, (width, columns): (usize, usize), out: &mut impl Write
         Some(subject) => format!("{subject}: {}", finding.found),
         None => finding.found.clone(),
     };
-    wrapped(&found, &head, &indent, columns, out)?;
+    write_wrapped(&found, &head, &indent, columns, out)?;
     if let Some(consumer) = finding.consumer.as_ref().filter(|consumer| !consumer.source.is_empty()) {
         let ConsumerFinding { certainty, tried, date, source, .. } = consumer;
         let tried = if tried.is_empty() { String::new() } else { format!(" with {tried}") };
         let date = if date.is_empty() { String::new() } else { format!(", entry of {date}") };
-        wrapped(&format!("[{certainty}{tried}{date}: {source}]"), &indent, &indent, columns, out)?;
+        write_wrapped(&format!("[{certainty}{tried}{date}: {source}]"), &indent, &indent, columns, out)?;
     }
     if !finding.remedy.is_empty() {
-        wrapped(&finding.remedy, &format!("{indent}-> "), &format!("{indent}   "), columns, out)?;
+        write_wrapped(&finding.remedy, &format!("{indent}-> "), &format!("{indent}   "), columns, out)?;
     }
     Ok(())
 }
@@ -176,31 +176,22 @@ fn write_changes(changes: &[Change], columns: usize, out: &mut impl Write) -> io
         let before = side(&change.before, change.verdict_before);
         let now = side(&change.now, change.verdict_now);
         writeln!(out, "  {} {}{}", printable(&change.server), printable(&change.what), printable(&subject))?;
-        wrapped(&before, "    was  ", "         ", columns, out)?;
-        wrapped(&now, "    is   ", "         ", columns, out)?;
+        write_wrapped(&before, "    was  ", "         ", columns, out)?;
+        write_wrapped(&now, "    is   ", "         ", columns, out)?;
     }
     Ok(())
 }
 
 /// Writes words, line by line: `first` before the first line, `next` before the others. A server's text may
 /// contain anything: control characters are shown as such.
-fn wrapped(text: &str, first: &str, next: &str, columns: usize, out: &mut impl Write) -> io::Result<()> {
-    let mut line = first.to_owned();
-    let mut is_empty = true;
-    for word in text.split(' ') {
-        let word = printable(word);
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > columns {
-            writeln!(out, "{line}")?;
-            line = next.to_owned();
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(&word);
-        is_empty = false;
-    }
-    writeln!(out, "{}", line.trim_end())
+fn write_wrapped(
+    text: &str,
+    first: &str,
+    next: &str,
+    columns: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    writeln!(out, "{}", binlogz_figures::wrapped(&printable(text), first, next, Some(columns)))
 }
 
 #[cfg(test)]

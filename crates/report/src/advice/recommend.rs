@@ -419,11 +419,11 @@ mod tests {
             advice.generation = ServerGeneration::Flushed;
             advice.recommendation()
         };
-        let expected =
-            "try it on a replica first that only backups are taken from (saves 57.0 ± 0.1 % of the log)";
+        let expected = "try it first on a replica that serves only backups (saves 57.0 ± 0.1 % of the log)";
         assert_eq!(told(57).to_string(), expected);
         assert!(told(57).reasons.iter().any(|reason| reason.contains("whatever is set")), "{:?}", told(57));
-        let expected = "can't tell yet: leave compression off, or try it on a replica first that only backups are taken from";
+        let expected =
+            "can't tell yet: leave compression off, or try it first on a replica that serves only backups";
         assert_eq!(told(10).to_string(), expected);
     }
 
@@ -431,11 +431,11 @@ mod tests {
     fn the_headline_has_its_interval() {
         let told = advice(1 << 20, 10, 57).recommendation();
         let expected =
-            "try level 3 on a replica first that only backups are taken from (saves 57.0 ± 0.1 % of the log)";
+            "try level 3 first on a replica that serves only backups (saves 57.0 ± 0.1 % of the log)";
         assert_eq!(told.to_string(), expected);
         // 10 % decides whether a saving is worth a change.
         let told = advice(1 << 20, 10, 10).recommendation();
-        let expected = "can't tell yet: leave compression off, or try level 3 on a replica first that only backups are taken from";
+        let expected = "can't tell yet: leave compression off, or try level 3 first on a replica that serves only backups";
         assert_eq!(told.to_string(), expected);
     }
 }

@@ -125,8 +125,8 @@ fn write_answer(f: &mut fmt::Formatter<'_>, verdict: Verdict, at_level: &str) ->
         Verdict::LeaveOff => f.write_str("leave compression off"),
         Verdict::TurnOn => write!(f, "turn compression on{at_level}"),
         Verdict::TryOnReplica => match at_level.strip_prefix(" at ") {
-            Some(level) => write!(f, "try {level} on a replica first that only backups are taken from"),
-            None => f.write_str("try it on a replica first that only backups are taken from"),
+            Some(level) => write!(f, "try {level} first on a replica that serves only backups"),
+            None => f.write_str("try it first on a replica that serves only backups"),
         },
         Verdict::CompressOffSource => {
             write!(f, "compress off the source: its files at rest, or its stream on the way")?;

@@ -8,14 +8,14 @@ use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::storage;
 use binlogz_binlog::printable;
 use binlogz_figures::Format::Table;
-use binlogz_figures::{Cell, Section, counted};
+use binlogz_figures::{Cell, Section, counted, wrapped};
 use clap::{Args, ValueEnum};
 
 use super::{failure, json, open, prometheus, storage_at};
 use crate::Exit;
 use crate::failure::{Failure, Result, complain};
 use crate::pager;
-use crate::terminal::SizesArg;
+use crate::terminal::{self, SizesArg};
 use crate::time;
 
 /// List the logs of an archive, or all archives below a place
@@ -71,7 +71,9 @@ impl List {
         pager::show(|out| {
             Table(self.sizes.layout()).write(&[logs], out)?;
             writeln!(out)?;
-            self.lines(&covered).iter().try_for_each(|line| writeln!(out, "{}", printable(line)))
+            let lines = self.lines(&covered);
+            let mut lines = lines.iter().map(|line| wrapped(&printable(line), "", "  ", terminal::width()));
+            lines.try_for_each(|line| writeln!(out, "{line}"))
         })?;
         Ok(Exit::Done)
     }

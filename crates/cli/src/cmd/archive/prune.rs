@@ -24,6 +24,9 @@ use crate::{time, units};
 /// the time of --grace is over, so that a restore that is under way ends undisturbed. What killed runs left behind is
 /// deleted once it is a day old.
 #[derive(Debug, Args)]
+#[command(override_usage = "binlogz archive prune --keep <DURATION> [OPTIONS] <ARCHIVE>
+       binlogz archive prune --keep-after <GTID> [OPTIONS] <ARCHIVE>
+       binlogz archive prune --keep-bytes <SIZE> [OPTIONS] <ARCHIVE>")]
 pub(super) struct Prune {
     #[command(flatten)]
     keep: KeepArgs,

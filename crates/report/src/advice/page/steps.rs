@@ -30,7 +30,7 @@ pub(super) fn steps(recommendation: &Recommendation) -> Vec<Step> {
         ],
         Verdict::TryOnReplica => vec![
             readers,
-            step("Turn it on at a replica that only backups are taken from, and restart its applier.", &{
+            step("Turn it on on a replica that serves only backups, and restart its applier.", &{
                 format!("{on}\n{RESTART_APPLIER}")
             }),
             watch,
