@@ -7,4 +7,4 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 BINLOGZ_LIFE_SECONDS=${1:-600} \
-    cargo test --quiet --release --package binlogz --test archive -- --nocapture life::runs_that_are_killed
+    scripts/run-tests.sh --quiet --release --package binlogz --test archive -- --nocapture life::runs_that_are_killed

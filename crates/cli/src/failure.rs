@@ -76,7 +76,7 @@ impl Failure {
 }
 
 /// How the name ends of the file in which a server lists its logs.
-const INDEX: &str = ".index";
+pub(crate) const INDEX: &str = ".index";
 
 /// What to do about it, where that is known.
 fn hint(name: &str, error: &BinlogError) -> &'static str {

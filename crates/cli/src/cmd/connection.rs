@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 use crate::help;
 use crate::server_args::ServerArgs;
 
-/// How to reach a server: the options of a connection, which advise, bench, doctor, undo and redo have
+/// How to reach a server: the options of a connection, for every command that asks one
 ///
 /// They are those of the mysql client, by the same names. Option files are read first (`[client]` and `[binlogz]` of my.cnf,
 /// then the login file), then the command line, then SERVER itself. A password comes from an option file, a login path,

@@ -244,6 +244,7 @@ fn logs_in_use_and_what_is_no_log_are_left_out() {
         (&closed[..50], "has no whole format description"),
         (&closed[..10], "does not begin as a binary log does"),
         (b"no log at all, but a text", "does not begin as a binary log does"),
+        (b"\x1f\x8b\x08\x00\x00\x00\x00", "is gzip, expected a binary log; unpack a copy of it first"),
     ] {
         folder.put("other.000001", bytes);
         let ran = folder.run(["archive", "create", "--to", "arc", "other.000001"]);

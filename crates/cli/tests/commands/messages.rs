@@ -176,6 +176,15 @@ fn verbose_tells_of_each_piece_of_work() {
 fn what_is_missing_is_named_with_the_way_to_it() {
     let folder = Folder::new();
     folder.run(["archive", "list", "nowhere"]).fails("nowhere: there is no such folder, expected an archive");
+    folder.put("binlog.index", b"./binlog.000001\n");
+    for command in ["list", "check", "merge"] {
+        folder
+            .run(["archive", command, "binlog.index"])
+            .fails("binlog.index: is a file, expected an archive's folder");
+    }
+    folder
+        .run(["archive", "create", "--to", "arc", "binlog.index"])
+        .fails("binlog.index: is the index, which lists the logs; expected a binary log");
     for command in ["run", "status", "check-config"] {
         folder.run(["relay", command, "--config", "relay.toml"]).fails(
             "relay.toml: No such file or directory (os error 2); `binlogz relay init` writes one, --config names another",

@@ -4,6 +4,7 @@
 
 mod ahead;
 mod archive;
+mod cdc_clients;
 mod closed;
 #[path = "../common/mod.rs"]
 mod common;
@@ -17,7 +18,6 @@ mod end_to_end;
 mod failover;
 mod forms;
 mod forwarding;
-mod java_connector;
 mod large;
 mod lineage;
 mod old_replicas;

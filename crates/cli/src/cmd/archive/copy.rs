@@ -5,11 +5,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use binlogz_archive::copy::{self, Copied};
-use binlogz_archive::storage::{self, Stored};
+use binlogz_archive::storage::Stored;
 use binlogz_figures::{counted, grouped};
 use clap::Args;
 
-use super::{failure, open, print};
+use super::{failure, open, print, storage_at};
 use crate::Exit;
 use crate::failure::{Result, complain, warn};
 use crate::progress::Progress;
@@ -43,7 +43,7 @@ const JOBS_DEFAULT: NonZeroUsize = NonZeroUsize::new(4).expect("not zero");
 impl Copy {
     pub(super) fn run(self) -> Result<Exit> {
         let (from, _) = open(&self.from)?;
-        let to = storage::at(&self.to).map_err(failure(&self.to))?;
+        let to = storage_at(&self.to)?;
         let plan = copy::plan(&from, &to).map_err(failure(&self.to))?;
         if let Some(damage) = plan.damage() {
             let line = "its older copy was read instead, which may lack the newest logs";

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use binlogz_archive::Level;
 use binlogz_archive::create::{Created, Creator};
 use binlogz_archive::format::FileEntry;
-use binlogz_archive::{log, storage};
+use binlogz_archive::log;
 use binlogz_figures::counted;
 use binlogz_flow::Input;
 use clap::{Args, ValueEnum};
 
 use super::source_logs::{Looks, look_at, purge_line};
-use super::{failure, open, print};
+use super::{failure, open, print, storage_at};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{Failure, Result, complain};
@@ -85,7 +85,7 @@ impl Create {
     pub(super) fn run(self) -> Result<Exit> {
         memory::keep_small();
         let keyring = self.keyring.open()?;
-        let storage = storage::at(&self.to).map_err(failure(&self.to))?;
+        let storage = storage_at(&self.to)?;
         let mut exit = Exit::Done;
         let mut printed = Ok(());
         let (mut last, mut given, mut in_use) = (None, Vec::new(), Vec::new());

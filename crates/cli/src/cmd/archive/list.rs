@@ -11,7 +11,7 @@ use binlogz_figures::Format::Table;
 use binlogz_figures::{Cell, Section, counted, wrapped};
 use clap::{Args, ValueEnum};
 
-use super::{failure, json, open, prometheus};
+use super::{failure, json, open, prometheus, storage_at};
 use crate::Exit;
 use crate::failure::{Failure, Result, complain};
 use crate::pager;
@@ -48,7 +48,7 @@ enum Format {
 
 impl List {
     pub(super) fn run(self) -> Result<Exit> {
-        let storage = storage::at(&self.archive).map_err(failure(&self.archive))?;
+        let storage = storage_at(&self.archive)?;
         let manifest = Manifest::read(&storage).map_err(failure(&self.archive))?;
         match manifest {
             Some(manifest) if !self.archives && self.format != Format::Prometheus => self.one(&manifest),

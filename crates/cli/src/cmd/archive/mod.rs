@@ -84,7 +84,7 @@ impl Archive {
 }
 
 fn open(archive: &Path) -> Result<(Box<dyn Storage>, Manifest)> {
-    let storage = storage::at(archive).map_err(failure(archive))?;
+    let storage = storage_at(archive)?;
     match Manifest::read(&storage).map_err(failure(archive))? {
         Some(manifest) => Ok((storage, manifest)),
         // Object storage has no folders.
@@ -93,6 +93,14 @@ fn open(archive: &Path) -> Result<(Box<dyn Storage>, Manifest)> {
         }
         None => Err(Failure::of(&archive.display(), "is no archive: it has no manifest.json")),
     }
+}
+
+/// The place of an archive, whether or not there is one yet.
+fn storage_at(archive: &Path) -> Result<Box<dyn Storage>> {
+    if archive.is_file() {
+        return Err(Failure::of(&archive.display(), "is a file, expected an archive's folder"));
+    }
+    storage::at(archive).map_err(failure(archive))
 }
 
 fn failure(path: &Path) -> impl FnOnce(Error) -> Failure {

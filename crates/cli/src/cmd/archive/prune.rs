@@ -123,7 +123,8 @@ impl Prune {
         let when = match self.grace {
             Duration::ZERO => format!("{would}deleted"),
             _ => format!(
-                "{would}deleted by the first run after {}",
+                "{} deleted by the first run after {}",
+                if self.dry_run { "would be" } else { "will be" },
                 time::shown(seconds(now.checked_add(self.grace).unwrap_or(now)))
             ),
         };

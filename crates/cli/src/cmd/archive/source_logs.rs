@@ -9,6 +9,8 @@ use binlogz_binlog::header::{EVENT_SIZE_OFFSET, EVENT_TYPE_OFFSET, FLAGS_OFFSET,
 use binlogz_binlog::{EventType, HeaderFlags, MAGIC, MAGIC_ENCRYPTED};
 use binlogz_flow::ReadAt;
 
+use crate::failure::INDEX;
+
 /// The state of a log, judged by its beginning.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Looks {
@@ -32,6 +34,12 @@ pub(super) fn look_at(log: &dyn ReadAt, path: &Path, name: &str) -> Looks {
     if magic == MAGIC_ENCRYPTED {
         // Without its key nothing more is known.
         return Looks::Closed;
+    }
+    if magic != MAGIC && name.ends_with(INDEX) {
+        return Looks::NoLog("is the index, which lists the logs; expected a binary log");
+    }
+    if magic.starts_with(&[0x1f, 0x8b]) {
+        return Looks::NoLog("is gzip, expected a binary log; unpack a copy of it first");
     }
     if read < front.len() || magic != MAGIC {
         return Looks::NoLog("does not begin as a binary log does");

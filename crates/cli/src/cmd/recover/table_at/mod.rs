@@ -74,8 +74,8 @@ pub(crate) struct TableAt {
 const EXAMPLES: &str = "Examples:
   binlogz table-at shop.orders --at '2026-11-22 23:10' --server db1:3306 | mysql scratch
   binlogz table-at shop.orders --at '2026-11-22 23:10' --server db1:3306 --into shop.orders_2310
-  binlogz table-at shop.orders --at 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 --server db1:3306 --format csv -o orders.csv
-  binlogz table-at shop.orders --at '2026-11-20 09:00' --server db1:3306 /backup/db1 /var/lib/mysql/binlog.000042
+  binlogz table-at shop.orders --at 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 -h db1 --format csv
+  binlogz table-at shop.orders --at '2026-11-20 09:00' --server db1:3306 /backup/db1 binlog.000042
 
 Exit codes: 0 done, 1 the logs don't have the moment, 2 trouble.";
 

@@ -1,5 +1,6 @@
-//! mysql-binlog-connector-java, which Debezium, Maxwell and Flink CDC are built on, behind the relay: every row once, and a
-//! GTID set with which it can begin again. Straight from a source that compresses, its set lacks transactions (`make compat`).
+//! Clients behind the relay, killed and begun again: every row once, and a place at which they can go on. They are
+//! mysql-binlog-connector-java, which Debezium, Maxwell and Flink CDC are built on, go-mysql's syncer and mysql_async.
+//! `make compat` tries all others. Straight from a source that compresses, the connector's GTID set lacks transactions.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -24,22 +25,27 @@ fn write(source: &MysqlSandbox) {
     source.sql(&format!("SET NAMES utf8mb4; {}{many}", one.repeat(10))).unwrap();
 }
 
-/// The program of `scripts/compat/clients/java`, built on the first use.
-fn connector() -> Option<PathBuf> {
+/// The tool that has a client, and its program.
+const CLIENTS: [(&str, &str); 3] =
+    [("compat-java", "connector"), ("compat-go", "compat"), ("compat-rust", "compat-rust")];
+
+/// The program of a client in `scripts/compat/clients`, built on the first use.
+fn program((tool, program): (&str, &str)) -> Option<PathBuf> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/get-tool.sh");
-    let built = Command::new(script).arg("compat-java").output().unwrap();
+    let built = Command::new(script).arg(tool).output().unwrap();
     if !built.status.success() {
         skip(String::from_utf8_lossy(&built.stderr).trim());
         return None;
     }
-    Some(Path::new(String::from_utf8(built.stdout).unwrap().trim()).join("bin/connector"))
+    Some(Path::new(String::from_utf8(built.stdout).unwrap().trim()).join("bin").join(program))
 }
 
-/// Runs it from a place, until it has delivered so many rows and says where to go on; then kills it.
-fn rows_from(connector: &Path, relay: &Relay, by: &str, place: &mut String, count: usize) -> Vec<String> {
+/// Runs a client from a place, until it has delivered so many rows and says where to go on; then kills it.
+fn rows_from(program: &Path, relay: &Relay, by: &str, place: &mut String, count: usize) -> Vec<String> {
     let log = tempfile::NamedTempFile::new().unwrap();
-    let mut command = Command::new(connector);
-    command.args([&relay.port.to_string(), "cdc", "secret", by, place]);
+    let mut command = Command::new(program);
+    // Go's program is a canal or a syncer.
+    command.env("AS", "syncer").args([&relay.port.to_string(), "cdc", "secret", by, place]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log.reopen().unwrap());
     let mut running = Running(command.spawn().unwrap());
     let printed = running.0.stdout.take().unwrap();
@@ -68,9 +74,8 @@ fn rows_from(connector: &Path, relay: &Relay, by: &str, place: &mut String, coun
 }
 
 #[test]
-fn the_java_connector_delivers_every_row_once_and_begins_again_by_gtid_and_by_position() {
+fn clients_deliver_every_row_once_and_begin_again_by_gtid_and_by_position() {
     let mysql = require_tool!(Tool::Mysql);
-    let Some(connector) = connector() else { return };
     let folder = Folder::new();
     let source = mysql.sandbox().compression(3).start().unwrap();
     source.sql(BEGINNING).unwrap();
@@ -79,18 +84,27 @@ fn the_java_connector_delivers_every_row_once_and_begins_again_by_gtid_and_by_po
     let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
 
-    let of_source =
-        || source.sql("SET NAMES utf8mb4; SELECT id, word, price, at FROM compat.t ORDER BY id").unwrap();
-    let mut by_gtid = (Vec::new(), format!("{}:1", source.server_uuid().unwrap()));
-    let mut by_position = (Vec::new(), "binlog-u.000001:4".to_owned());
+    let beginnings = [
+        ("gtid", format!("{}:1", source.server_uuid().unwrap())),
+        ("position", "binlog-u.000001:4".to_owned()),
+    ];
+    let mut followed = Vec::new();
+    for client in CLIENTS {
+        let Some(program) = program(client) else { return };
+        followed.extend(beginnings.clone().map(|(by, place)| (program.clone(), by, place, Vec::new())));
+    }
     for _ in 0..2 {
-        let expected: Vec<String> = of_source().lines().map(str::to_owned).collect();
-        for (by, (rows, place)) in [("gtid", &mut by_gtid), ("position", &mut by_position)] {
-            let more = rows_from(&connector, &relay, by, place, expected.len() - rows.len());
+        let rows =
+            source.sql("SET NAMES utf8mb4; SELECT id, word, price, at FROM compat.t ORDER BY id").unwrap();
+        let expected: Vec<String> = rows.lines().map(str::to_owned).collect();
+        for (program, by, place, rows) in &mut followed {
+            let more = rows_from(program, &relay, by, place, expected.len() - rows.len());
             rows.extend(more);
-            assert_eq!(*rows, expected, "by {by}");
+            assert_eq!(*rows, expected, "{program:?} by {by}");
+            if *by == "gtid" {
+                assert_eq!(*place, source.gtid_executed().unwrap(), "{program:?}");
+            }
         }
-        assert_eq!(by_gtid.1, source.gtid_executed().unwrap());
         write(&source);
         relay.has_all_of(&source);
     }
