@@ -173,7 +173,7 @@ impl Batcher {
     fn advance(&mut self) -> Result<Option<LogPiece>, Error> {
         loop {
             self.walk();
-            if self.lost.front().is_some_and(|lost| lost.start == self.offset_of(self.walked)) {
+            if self.lost_begin() == Some(self.offset_of(self.walked)) {
                 if self.walked > 0 {
                     return Ok(Some(self.cut_batch(self.walked)));
                 }
@@ -232,7 +232,7 @@ impl Batcher {
     /// Takes the events that are entirely in memory, up to the first one that may need special treatment.
     fn walk(&mut self) {
         let Some(LogContext { framing, .. }) = self.context else { return };
-        let lost = self.lost.front().map_or(u64::MAX, |lost| lost.start);
+        let lost = self.lost_begin().unwrap_or(u64::MAX);
         while self.offset_of(self.walked) < lost
             && let Some(head) = self.ahead().first_chunk::<LOG_START_SIZE>()
             && let Ok(header) = EventHeader::decode(head)
@@ -262,6 +262,13 @@ impl Batcher {
         self.has_payloads |= header.event_type == EventType::TRANSACTION_PAYLOAD;
         self.gtid_seen |= header.event_type.is_gtid();
         self.walked += header.event_size as usize;
+    }
+
+    /// Offset in the log at which the next part to skip begins. The gaps of a sparse input are told by their offsets in
+    /// the input, which may have several logs, one after the other.
+    fn lost_begin(&self) -> Option<u64> {
+        let lost = self.lost.front()?;
+        Some(if self.is_sparse { lost.start.saturating_sub(self.log_begin) } else { lost.start })
     }
 
     /// Skips the next lost part, which begins at the front of `pending`.

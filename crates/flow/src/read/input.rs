@@ -84,7 +84,8 @@ pub enum Input {
     Sparse {
         /// The other bytes, one after the other.
         stream: Box<dyn Read + Send>,
-        /// The missing parts, in order: each from the end of an event to the beginning of another, or to the log's end.
+        /// The missing parts, in order, by their offsets in the input, which may be several logs: each from the end of an
+        /// event to the beginning of another, or to the log's end.
         gaps: Vec<Range<u64>>,
     },
     /// The same, passing on every event as it arrives.

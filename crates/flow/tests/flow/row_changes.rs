@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::row::RowImage;
+use binlogz_binlog::{EventHeader, MAGIC};
 use binlogz_flow::{Error, Input, Rewrite, Rewriter, RowChange, RowChanges, RowPosition};
 use binlogz_payload::CompressOptions;
 use binlogz_testkit::{corpus, mutate};
@@ -91,6 +93,47 @@ fn a_pipe_gives_what_a_file_gives() {
     let (piped, error) = all(RowChanges::new(Input::Stream(Box::new(std::io::Cursor::new(bytes)))));
     assert!(error.is_none());
     assert!(all_same(&piped, &expected));
+}
+
+/// Where the transactions of a log begin.
+fn transactions(log: &[u8]) -> Vec<usize> {
+    let (mut begins, mut at) = (Vec::new(), MAGIC.len());
+    while let Some(head) = log.get(at..).and_then(|rest| rest.first_chunk::<HEADER_SIZE>()) {
+        let header = EventHeader::decode(head).unwrap();
+        if header.event_type.is_gtid() {
+            begins.push(at);
+        }
+        at += header.event_size as usize;
+    }
+    begins
+}
+
+#[test]
+fn gaps_in_any_of_several_logs_move_no_position() {
+    let log = std::fs::read(corpus::path("binlog.000002")).unwrap();
+    let begins = transactions(&log);
+    let bytes = [&log[..], &log].concat();
+    let (whole, _) = all(RowChanges::new(memory(&bytes)));
+    for log_index in [0, 1] {
+        for (first, last) in [(1, 2), (begins.len() / 2, begins.len() - 1)] {
+            let gap = begins[first]..begins[last];
+            let begin = log_index * log.len();
+            let mut given = bytes.clone();
+            given.drain(begin + gap.start..begin + gap.end);
+            let left_out = (begin + gap.start) as u64..(begin + gap.end) as u64;
+            let gaps = std::iter::once(left_out).collect();
+            let input = Input::Sparse { stream: Box::new(std::io::Cursor::new(given)), gaps };
+            let (changes, error) = all(RowChanges::new(input));
+            assert!(error.is_none(), "{error:?}");
+            let is_given = |position: &RowPosition| {
+                position.log != log_index as u64 || !gap.contains(&(position.offset as usize))
+            };
+            let expected: Vec<_> = whole.iter().map(|change| change.position).filter(is_given).collect();
+            let found: Vec<_> = changes.iter().map(|change| change.position).collect();
+            assert!(found.len() < whole.len(), "{gap:?}");
+            assert_eq!(found, expected, "log {log_index}, {gap:?}");
+        }
+    }
 }
 
 #[test]
