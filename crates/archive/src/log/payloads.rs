@@ -280,7 +280,7 @@ impl Ends {
         self.last = (plain, log);
     }
 
-    /// Where the log without payloads stands in the other one: asked for offset by offset, in order.
+    /// Translates offsets in the log without payloads into offsets in the other one. Ask for them in order.
     pub(crate) fn places(&self) -> impl FnMut(u64) -> Option<u64> + Send + '_ {
         let mut steps = Taker::new(&self.steps);
         let mut at = (0, 0);

@@ -78,7 +78,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What is wrong with the manifest of the archive that is copied, if its older copy was read instead.
+    /// The fault in the source archive's manifest, if its backup was read instead.
     pub fn damage(&self) -> Option<&str> {
         self.source.damage()
     }

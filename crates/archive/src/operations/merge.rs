@@ -90,7 +90,7 @@ pub fn merge(storage: &dyn Storage, options: Options, told: &mut dyn FnMut(&File
                 }
             }
         });
-        // What was packed before an error is kept.
+        // The logs packed before an error are kept.
         creator.finish().and(packed)?;
     }
     let failed: BTreeSet<&str> = merged.failed.iter().map(|(name, _)| name.as_str()).collect();
@@ -207,7 +207,7 @@ mod tests {
         // Large ones stay, and part the others.
         let runs = merged(&[(1, "a"), (1, "b"), (60, "c"), (1, "d"), (1, "e")]);
         assert_eq!(runs, [["binlog.1", "binlog.2"], ["binlog.4", "binlog.5"]]);
-        // What was merged is merged again only with as much as it has.
+        // Merged logs are merged again only with at least as many bytes of others.
         assert!(merged(&[(4, "a"), (1, "b")]).is_empty());
         assert_eq!(merged(&[(4, "a"), (1, "b"), (1, "c")]), [["binlog.2", "binlog.3"]]);
         assert_eq!(merged(&[(4, "a"), (2, "b"), (1, "c"), (1, "d")]).concat().len(), 4);

@@ -63,7 +63,7 @@ pub fn whole(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, worke
     }
 }
 
-/// What the manifest has of the same log by now, in other objects.
+/// The manifest's present entry of the same log, in other objects.
 fn packed_anew(storage: &dyn Storage, file: &FileEntry) -> Option<FileEntry> {
     let manifest = Manifest::read(storage).ok()??;
     let mut files = manifest.files.into_iter();

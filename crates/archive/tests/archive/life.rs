@@ -1,4 +1,4 @@
-//! What is taken out of an archive leaves the rest whole, whatever ends the run; and readers that have begun end.
+//! Taking logs out of an archive leaves the rest whole, whatever ends the run, and readers that have begun finish.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -107,7 +107,7 @@ fn a_prune_that_fails_anywhere_leaves_the_archive_whole_and_the_next_one_ends_it
         let mut steps = 0;
         loop {
             let folder = copy_of(&dir.path().join("archive"), &dir.path().join("copy"));
-            // What a killed run left behind a day ago.
+            // An object that a killed run left behind a day ago.
             let old = SystemTime::now() - 2 * Duration::from_secs(86_400);
             let orphan = dir.path().join("copy/objects/segment-0.binlogz");
             fs::File::create(orphan).unwrap().set_modified(old).unwrap();
@@ -164,7 +164,7 @@ fn merged_logs_are_in_one_object_and_a_reader_that_has_begun_ends() {
     assert_eq!((done.logs, done.before.len(), done.after.len()), (3, 3, 1));
     assert!(size(&done.after) < size(&done.before), "{done:?}");
     assert_eq!(whole(&folder), NAMES);
-    // What is told of a log is what was told.
+    // The coverage is the same as before.
     let after = manifest(&folder);
     for (before, after) in begun.files.iter().zip(&after.files) {
         let same = (before.sha256.as_str(), before.times, before.gtids.as_str(), before.mode, before.size);

@@ -128,7 +128,7 @@ fn load(server: &MysqlSandbox, is_wanted: bool) -> Option<std::process::Child> {
     })
 }
 
-/// What stands on standard error beside the warning of foreign keys, which servers before 9.6 deserve.
+/// The lines on standard error, without the warning about foreign keys that servers before 9.6 get.
 fn no_cascades(ran: &Ran) -> String {
     ran.stderr.lines().filter(|line| !line.contains("these foreign keys changed")).collect()
 }
@@ -202,7 +202,7 @@ fn what_cannot_be_told_is_refused_with_its_place() -> Result<()> {
 
     server.sql("SET binlog_row_image = MINIMAL; UPDATE shop.orders SET state = 'x' WHERE id = 1")?;
     let minimal = last_gtid(&server)?;
-    // What came before tells it.
+    // The earlier change tells it.
     run("shop.orders", &moment, &[]).is_done();
     let before = format!("{uuid}:{}", minimal.rsplit(':').next().unwrap().parse::<u64>().unwrap() - 1);
     let line = format!("{minimal}: UPDATE of the row of key (1): the logged image lacks state, note");

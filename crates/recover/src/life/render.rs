@@ -47,7 +47,7 @@ fn changes<'t>(table: &'t Table, row: &Row<'_, '_>) -> Vec<Change<'t>> {
     };
     let columns = table.columns.iter().map(|column| {
         let (before, after) = (shown(row.before, column), shown(row.after, column));
-        // What an update's image lacks, it left alone.
+        // An update left alone the columns that its image lacks.
         let is_changed = after.is_some() && before != after;
         Change { column, before, after, is_changed }
     });

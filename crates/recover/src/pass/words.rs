@@ -91,7 +91,7 @@ impl Words {
         let object = (1..4).find(|place| self.at(*place) == "table");
         match (self.at(0), object) {
             (_, Some(2)) if self.at(1) == "temporary" => false,
-            // What else it mentions is only read: LIKE, SELECT, REFERENCES.
+            // It only reads the other tables that it mentions: LIKE, SELECT, REFERENCES.
             ("create" | "alter", Some(object)) => {
                 let not_names = ["if", "not", "exists", &database];
                 let target = self.words.iter().skip(object + 1);

@@ -381,7 +381,7 @@ impl Renderer for Touches<'_> {
                 self.push_key(&mut before, table, [row.before, None])?;
             }
             if operation != Operation::Delete {
-                // What an update's image lacks, it left alone.
+                // An update left alone the columns that its image lacks.
                 self.push_key(&mut after, table, [row.after, row.before])?;
             }
             Ok::<_, String>(())

@@ -138,7 +138,7 @@ impl<'o> Collector<'o> {
 }
 
 impl Listener for Collector<'_> {
-    /// What is missing may have changed the same rows, unless it is known that none of it was chosen.
+    /// A missing transaction may have changed the same rows, unless it is known that none of it was chosen.
     fn breaks(&mut self, logs: &Break) -> Result<(), Error> {
         let is_irrelevant = !logs.missing.is_empty()
             && self.selection.gtids.as_ref().is_some_and(|chosen| chosen.is_disjoint(&logs.missing));

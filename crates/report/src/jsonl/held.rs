@@ -116,7 +116,7 @@ impl Held {
             }
             _ if is_frame(event)? => match event_type {
                 _ if self.is_shown => Shown::Now,
-                // What ends a transaction is not followed by rows, and savepoints may be many.
+                // No rows follow the end of a transaction, and savepoints may be many.
                 EventType::XID | EventType::XA_PREPARE => Shown::Not,
                 EventType::QUERY if !begins(event)? => Shown::Not,
                 _ => Shown::WithRows,

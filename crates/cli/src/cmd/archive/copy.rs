@@ -18,7 +18,7 @@ use crate::units;
 
 /// Copy an archive into another folder or bucket
 ///
-/// Each object is compared with its SHA-256 while it is copied, and read back. What is there already is passed over, so a
+/// Each object is compared with its SHA-256 while it is copied, and read back. Objects that are there already are passed over, so a
 /// run that was killed goes on where it was, and a later one copies what is new. Logs that only the other archive has
 /// stay there.
 #[derive(Debug, Args)]

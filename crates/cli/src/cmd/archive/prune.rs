@@ -21,8 +21,8 @@ use crate::{time, units};
 /// Remove the oldest logs from an archive, and delete the objects that hold nothing else
 ///
 /// All that a recovery within the kept time needs stays, and always the last log. Objects are deleted by a later run, once
-/// the time of --grace is over, so that a restore that is under way ends undisturbed. What killed runs left behind is
-/// deleted once it is a day old.
+/// the time of --grace is over, so that a restore that is under way ends undisturbed. Objects that killed runs
+/// left behind are deleted once they are a day old.
 #[derive(Debug, Args)]
 #[command(override_usage = "binlogz archive prune --keep <DURATION> [OPTIONS] <ARCHIVE>
        binlogz archive prune --keep-after <GTID> [OPTIONS] <ARCHIVE>

@@ -25,7 +25,7 @@ pub(super) struct LookedFor<'o> {
 
 impl<'o> LookedFor<'o> {
     pub(super) fn new(options: &Options, selection: &'o Selection) -> Self {
-        // What is shown depends on events that are not: counted ones, or positions, between which logs are cut.
+        // The output depends on events that it doesn't show: counted ones, or positions, between which logs are cut.
         let is_anywhere = options.offset == 0
             && options.start_position == POSITION_MIN
             && options.stop_position.is_none_or(|stop| stop == u64::MAX)

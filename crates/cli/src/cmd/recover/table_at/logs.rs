@@ -30,7 +30,7 @@ impl Head {
     pub(super) fn is_before(&self, moment: Moment) -> bool {
         match moment {
             Moment::After(gtid) => !self.previous.contains(&gtid),
-            // What was committed in the same second may stand in the log before it.
+            // A transaction of the same second may be in the log before it.
             Moment::Before(end) => i64::from(self.created) < end,
         }
     }

@@ -244,7 +244,7 @@ impl TableAt {
         Ok(())
     }
 
-    /// What came before the first log may have changed the table after the moment.
+    /// Earlier logs may have changed the table after the moment.
     fn check(&self, head: &Head) -> Result<(), Trouble> {
         match self.at.moment {
             Moment::Before(_) if !head.is_before(self.at.moment) && !head.is_first() => {
