@@ -116,6 +116,9 @@ struct Families<'o, R> {
     prepared: HashMap<String, BTreeSet<usize>>,
 }
 
+/// A table of a foreign key, and its columns there.
+type Side<'c> = (&'c (String, String), &'c [String]);
+
 impl<'o, R: Renderer> Families<'o, R> {
     fn new(family: Family, schema: &'o SchemaFile, renderer: R) -> Self {
         Families {
@@ -164,7 +167,7 @@ impl<'o, R: Renderer> Families<'o, R> {
             let is_it = |name: &Vec<u8>| name.eq_ignore_ascii_case(column.as_bytes());
             known.columns.iter().position(|known| known.name.as_ref().is_some_and(is_it))
         };
-        let places = |is_own: fn(&Constraint) -> (&(String, String), &[String])| -> Vec<Reference> {
+        let places = |is_own: fn(&Constraint) -> Side<'_>| -> Vec<Reference> {
             let numbered = self.family.constraints.iter().enumerate();
             let own = numbered.filter(|(_, constraint)| is_it(is_own(constraint).0));
             own.filter_map(|(number, constraint)| {
