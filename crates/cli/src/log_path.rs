@@ -11,8 +11,8 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::{Error as EncryptionError, Keyring};
 use binlogz_flow::Input;
 
-use crate::archived;
 use crate::failure::{Failure, Result};
+use binlogz_archive::input as archived;
 
 /// Where a log is read from.
 #[derive(Debug, Clone, PartialEq, Eq)]

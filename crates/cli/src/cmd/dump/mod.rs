@@ -20,8 +20,8 @@ use std::path::Path;
 pub(crate) use options::Dump;
 use options::{Format, Options, Outcome, Parsed};
 
-use crate::archived;
 use crate::failure::{Failure, Result};
+use binlogz_archive::input as archived;
 use binlogz_binlog::printable;
 use binlogz_report::zone::Zone;
 
