@@ -31,6 +31,11 @@ impl Failure {
         Failure::Line(format!("{name}: {what}"))
     }
 
+    /// An archive that can't be read.
+    pub(crate) fn of_archive(error: &Unreadable) -> Self {
+        Failure::Line(error.to_string())
+    }
+
     /// An error in writing a file; a pipe without a reader is not an error.
     pub(crate) fn writing(name: &dyn Display, error: &io::Error) -> Self {
         match error.kind() {
@@ -68,12 +73,6 @@ impl Failure {
     /// What is wrong with a log.
     pub(crate) fn in_log(name: &dyn Display, error: &PayloadError) -> Self {
         Failure::Line(in_log(name, error))
-    }
-}
-
-impl From<Unreadable> for Failure {
-    fn from(error: Unreadable) -> Self {
-        Failure::Line(error.to_string())
     }
 }
 

@@ -129,7 +129,10 @@ pub(crate) fn resolve(logs: &mut Vec<LogPath>) -> Result<()> {
     for log in logs.drain(..) {
         match log {
             LogPath::Stdin => resolved.push(log),
-            LogPath::File(path) => resolved.extend(archived::expand([path])?.into_iter().map(LogPath::File)),
+            LogPath::File(path) => {
+                let logs = archived::expand([path]).map_err(|error| Failure::of_archive(&error))?;
+                resolved.extend(logs.into_iter().map(LogPath::File));
+            }
         }
     }
     *logs = resolved;

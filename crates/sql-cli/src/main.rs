@@ -181,11 +181,12 @@ struct Temporary(tempfile::TempDir);
 
 impl Temporary {
     fn new() -> Result<Self, Error> {
+        // A signal is noted from here on, and acted on once the folder is there.
+        let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);
+        let mut signals = signals.map_err(|error| Error::Log(format!("handle signals: {error}")))?;
         let folder = tempfile::Builder::new().prefix("binlogz-sql-").tempdir();
         let folder = folder.map_err(|error| Error::Log(format!("make a temporary folder: {error}")))?;
         let path = folder.path().to_owned();
-        let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);
-        let mut signals = signals.map_err(|error| Error::Log(format!("handle signals: {error}")))?;
         thread::spawn(move || {
             for signal in signals.forever() {
                 let _ = fs::remove_dir_all(&path);

@@ -1,6 +1,10 @@
 //! Bad SQL, damaged logs and too little memory are one clear line and exit code 2, and nothing stays behind.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use crate::common::{Ran, SHAPES, ask, sql};
 
@@ -85,5 +89,19 @@ fn a_query_beyond_its_memory_spills_or_says_so_and_leaves_nothing() {
     assert!(sorted.out.starts_with("n\n") || sorted.error.contains("--memory"), "{sorted:?}");
     let line = run("SELECT array_agg(after) FROM changes").failure();
     assert!(line.starts_with("the query needs more than the 1 MiB of --memory: "), "{line}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_signal_ends_it_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = sql(["SELECT count(*) FROM changes", "-"]);
+    // A pipe whose bytes never come.
+    let mut child = command.env("TMPDIR", folder.path()).stdin(Stdio::piped()).spawn().unwrap();
+    while fs::read_dir(folder.path()).unwrap().count() == 0 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -80,7 +80,8 @@ impl Request {
                     tell_line("WARNING", problem);
                 }
                 if !options.is_remote() {
-                    options.logs = archived::expand(std::mem::take(&mut options.logs))?;
+                    let logs = archived::expand(std::mem::take(&mut options.logs));
+                    options.logs = logs.map_err(|error| Failure::of_archive(&error))?;
                 }
                 dump(&options)
             }
