@@ -32,8 +32,11 @@ struct Found {
     logs: Arc<Logs>,
     workers: usize,
     names: OnceLock<BTreeSet<(String, String)>>,
-    tables: Mutex<HashMap<(String, String), Option<Arc<dyn TableProvider>>>>,
+    tables: Mutex<HashMap<(String, String), Answer>>,
 }
+
+/// A table that was looked for; `None`: there is none.
+type Answer = Option<Arc<dyn TableProvider>>;
 
 impl Catalog {
     pub(crate) fn new(logs: &Arc<Logs>, workers: usize) -> Result<Self> {
@@ -99,7 +102,7 @@ impl Found {
         self.names.get_or_init(|| user::names(&self.logs, self.workers).unwrap_or_default())
     }
 
-    fn table(&self, database: &str, table: &str) -> Result<Option<Arc<dyn TableProvider>>, LogError> {
+    fn table(&self, database: &str, table: &str) -> Result<Answer, LogError> {
         let name = (database.to_owned(), table.to_owned());
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = tables.get(&name) {

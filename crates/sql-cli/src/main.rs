@@ -61,6 +61,9 @@ const MIB: usize = 1 << 20;
 /// Bytes written at a time.
 const BUFFER_SIZE: usize = 64 << 10;
 
+/// How often removing the folder of temporary files is tried before a signal ends the run.
+const REMOVALS_MAX: usize = 10;
+
 const EXAMPLES: &str = r#"Examples:
   binlogz sql 'SELECT schema, "table", count(*) FROM changes GROUP BY 1, 2 ORDER BY 3 DESC' binlog.0000*
   binlogz sql 'SELECT sum(after.total) FROM "shop"."orders"' s3://bucket/archive
@@ -189,7 +192,12 @@ impl Temporary {
         let path = folder.path().to_owned();
         thread::spawn(move || {
             for signal in signals.forever() {
-                let _ = fs::remove_dir_all(&path);
+                // A query that still runs may add a file meanwhile.
+                for _ in 0..REMOVALS_MAX {
+                    if fs::remove_dir_all(&path).is_ok() {
+                        break;
+                    }
+                }
                 let _ = emulate_default_handler(signal);
             }
         });

@@ -3,6 +3,7 @@
 //!
 //! Over DDL a table has the columns of all its table maps, in the order in which they first appear.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -142,9 +143,9 @@ impl Known {
             let Some(TableEvent::Map(schema)) = self.tables.event(&event)? else { continue };
             // While it is held here, no other has its address.
             let address = Arc::as_ptr(&schema) as usize;
-            if !self.seen.contains_key(&address) {
+            if let Entry::Vacant(entry) = self.seen.entry(address) {
                 collect(&schema);
-                self.seen.insert(address, schema);
+                entry.insert(schema);
             }
         }
         Ok(())

