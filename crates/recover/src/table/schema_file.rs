@@ -5,12 +5,13 @@
 
 use std::collections::HashMap;
 
-use binlogz_binlog::row::{ColumnKind, ColumnSchema};
+use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::foreign_key::ForeignKey;
+use super::unfit;
 
 /// The tables of a schema file.
 #[derive(Debug, Default)]
@@ -140,6 +141,17 @@ impl SchemaFile {
         tables.flat_map(|(database, table)| {
             table.foreign_keys.iter().map(|key| (database.as_deref(), &*table.name, key))
         })
+    }
+
+    /// What a table's log lacks: its columns' names, and the columns of its primary key, or of the first unique one; `None`
+    /// if the file doesn't have it, or has another structure of it.
+    pub fn told(&self, schema: &TableSchema) -> Option<(Vec<String>, Vec<usize>)> {
+        let table = self.table(&schema.database, &schema.table)?;
+        if unfit(schema, table).is_some() {
+            return None;
+        }
+        let names = table.columns.iter().map(|column| column.name.clone()).collect();
+        Some((names, table.keys.first().cloned().unwrap_or_default()))
     }
 
     /// The name of a table's column, by its number.
