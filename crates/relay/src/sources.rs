@@ -178,7 +178,6 @@ impl Sources {
         name: &'static str,
         work: impl FnOnce() + Send + 'static,
     ) -> Option<thread::JoinHandle<()>> {
-        let work = move || duties::attempt(name, || Ok(work())).unwrap_or_default();
         let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
         // A source that is not opened now is opened later.
         spawned.map_err(|error| self.complain(&Error::thread(name)(error))).ok()
@@ -192,7 +191,8 @@ impl Sources {
         let of_slot = |slot: &&mut Slot| slot.options.name == name && slot.generation == generation;
         let options = lock(&self.slots).iter_mut().find(of_slot).map(|slot| slot.options.clone());
         let Some(options) = options else { return };
-        let opened = self.try_open(options);
+        // A panic too is tried again.
+        let opened = duties::attempt(duties::OPEN, || self.try_open(options));
         let mut slots = lock(&self.slots);
         let slot = slots.iter_mut().find(of_slot);
         match (opened, slot) {

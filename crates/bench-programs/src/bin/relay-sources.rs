@@ -73,7 +73,11 @@ fn main() -> Result<(), Failure> {
     let mut figures = Vec::new();
     for count in [1, real, real + simulated] {
         let dir = format!("kept{count}");
-        let config = config(&dir, &tables[..count], &accounts[..count.min(real)]);
+        let config = config(
+            &dir,
+            tables.get(..count).unwrap_or_default(),
+            accounts.get(..count.min(real)).unwrap_or_default(),
+        );
         let began = Instant::now();
         let relay = Relay::start(&binlogz, folder.path(), &dir, &config)?;
         let ready = began.elapsed();

@@ -126,8 +126,11 @@ fn labels(replica: &ReplicaStatus) -> [(&'static str, String); 6] {
     ]
 }
 
-/// The label of a source; none if it has no name.
-fn source_label(name: &str) -> Vec<(&'static str, String)> {
+/// The label of a source; none for the only one, and for what belongs to none.
+type SourceLabel = Vec<(&'static str, String)>;
+
+/// The label of a source of this name.
+fn source_label(name: &str) -> SourceLabel {
     if name.is_empty() { Vec::new() } else { vec![("source", name.to_owned())] }
 }
 
@@ -222,7 +225,7 @@ impl Encoder<'_, '_> {
     }
 
     /// A value of each source that has it.
-    fn of_sources<V>(&self, value: impl Fn(&Status) -> Option<V>) -> Vec<(Vec<(&'static str, String)>, V)> {
+    fn of_sources<V>(&self, value: impl Fn(&Status) -> Option<V>) -> Vec<(SourceLabel, V)> {
         let sources = self.relay.sources.iter();
         let values =
             sources.filter_map(|source| Some((source_label(&source.name), value(source.status.as_ref()?)?)));
@@ -230,10 +233,7 @@ impl Encoder<'_, '_> {
     }
 
     /// The values of each source, with labels of their own.
-    fn in_sources<L>(
-        &self,
-        values: impl Fn(&Status) -> Vec<(L, u64)>,
-    ) -> Vec<(Vec<(&'static str, String)>, L, u64)> {
+    fn in_sources<L>(&self, values: impl Fn(&Status) -> Vec<(L, u64)>) -> Vec<(SourceLabel, L, u64)> {
         let each = self.of_sources(|status| Some(values(status))).into_iter();
         let each = each.flat_map(|(source, values)| {
             values.into_iter().map(move |(labels, value)| (source.clone(), labels, value))
@@ -246,7 +246,7 @@ impl Encoder<'_, '_> {
         name: &str,
         help: &str,
         kind: MetricType,
-        values: Vec<(Vec<(&'static str, String)>, V)>,
+        values: Vec<(SourceLabel, V)>,
     ) -> fmt::Result {
         if values.is_empty() {
             return Ok(());
@@ -267,7 +267,7 @@ impl Encoder<'_, '_> {
         name: &str,
         help: &str,
         kind: MetricType,
-        values: Vec<(Vec<(&'static str, String)>, L, u64)>,
+        values: Vec<(SourceLabel, L, u64)>,
     ) -> fmt::Result {
         let mut metric = self.encoder.encode_descriptor(name, help, None, kind)?;
         for (source, labels, value) in values {
