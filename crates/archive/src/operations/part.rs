@@ -15,6 +15,7 @@ use crate::format::contents::{BlockContents, Contents, KeyProbe, TableContents, 
 use crate::format::{FileEntry, index};
 use crate::log::payloads::{self, Codec};
 use crate::operations::restore;
+use crate::scratch::Scratch;
 use crate::segment::Object;
 use crate::storage::Storage;
 
@@ -216,7 +217,7 @@ impl Parts {
     /// Damaged blocks, output that fails.
     pub fn write(&self, out: &mut dyn Write, workers: usize) -> Result<()> {
         let Some((codec, packed)) = &self.payloads else { return self.write_packed(out, workers) };
-        let mut plain = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
+        let mut plain = Scratch::new()?;
         self.write_packed(&mut plain, workers)?;
         plain.rewind().map_err(Error::io("read a temporary file"))?;
         let places = packed.iter().zip(&self.gaps).map(|(packed, gap)| (packed.end, gap.end));

@@ -172,6 +172,8 @@ impl Default for Listen {
 #[serde(deny_unknown_fields)]
 pub(super) struct Archive {
     pub(super) to: PathBuf,
+    #[serde(default)]
+    pub(super) plaintext: bool,
     pub(super) bring_back_max_bytes: Option<String>,
     pub(super) free_space_min: Option<String>,
 }

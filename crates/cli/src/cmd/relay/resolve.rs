@@ -288,7 +288,7 @@ impl Archive {
             )?,
             free_min: bytes("free_space_min", self.free_space_min.as_deref(), BringBack::FREE_MIN)?,
         };
-        Ok(ArchiveOptions { to: self.to, bring_back })
+        Ok(ArchiveOptions { to: self.to, plaintext: self.plaintext, bring_back })
     }
 }
 
