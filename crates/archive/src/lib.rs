@@ -40,6 +40,7 @@ pub mod block;
 mod codec;
 pub mod error;
 pub mod format;
+pub mod input;
 pub mod log;
 mod operations;
 mod scratch;

@@ -88,6 +88,11 @@ impl Run<'_> {
         self.place.as_ref().unwrap_or(&self.packed)
     }
 
+    /// How many blocks it has.
+    pub fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
     /// Where it ends in the log; `None`: that is not told.
     pub fn end(&self) -> Option<u64> {
         self.place.as_ref().map(|place| place.end)

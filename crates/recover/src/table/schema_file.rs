@@ -5,10 +5,12 @@
 
 use std::collections::HashMap;
 
-use binlogz_binlog::row::{ColumnKind, ColumnSchema};
+use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Tokenizer};
+
+use super::unfit;
 
 /// The tables of a schema file.
 #[derive(Debug, Default)]
@@ -130,12 +132,23 @@ impl SchemaFile {
         if file.tables.is_empty() { Err(SchemaFileError::NoTables) } else { Ok(file) }
     }
 
-    /// The table of this name: in this database, else where the file names none.
+    /// What a table's log lacks: its columns' names, and the columns of its primary key, or of the first unique one; `None`
+    /// if the file doesn't have it, or has another structure of it.
+    pub fn told(&self, schema: &TableSchema) -> Option<(Vec<String>, Vec<usize>)> {
+        let table = self.table(&schema.database, &schema.table)?;
+        if unfit(schema, table).is_some() {
+            return None;
+        }
+        let names = table.columns.iter().map(|column| column.name.clone()).collect();
+        Some((names, table.keys.first().cloned().unwrap_or_default()))
+    }
+
     /// The name of a table's column, by its number.
     pub(crate) fn column(&self, database: &[u8], table: &[u8], index: usize) -> Option<Vec<u8>> {
         Some(self.table(database, table)?.columns.get(index)?.name.clone().into_bytes())
     }
 
+    /// The table of this name: in this database, else where the file names none.
     pub(super) fn table(&self, database: &[u8], table: &[u8]) -> Option<&FileTable> {
         let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name).into_owned());
         let found = self.tables.get(&table.to_lowercase())?;
