@@ -165,7 +165,7 @@ impl SchemaFile {
     }
 
     /// The name of a table's column, by its number.
-    pub(crate) fn column(&self, database: &[u8], table: &[u8], index: usize) -> Option<Vec<u8>> {
+    pub fn column(&self, database: &[u8], table: &[u8], index: usize) -> Option<Vec<u8>> {
         Some(self.table(database, table)?.columns.get(index)?.name.clone().into_bytes())
     }
 

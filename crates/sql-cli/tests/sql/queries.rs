@@ -1,6 +1,7 @@
 //! Queries give the same over plain logs, compressed ones and archives, and what the rows themselves say.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use binlogz_binlog::event::RowsKind;
 use binlogz_flow::{Input, RowChanges};
@@ -81,6 +82,22 @@ fn an_archive_is_read_in_part() {
         assert!(read <= most, "{condition}: {read} of {all} blocks");
         assert_eq!(read + skipped, all + none_skipped, "{condition}");
     }
+    let of_key = |condition: &str| {
+        let count = |input: &[PathBuf], explain: &str| {
+            ask(&format!("{explain} SELECT count(*) FROM sbtest.sbtest1 WHERE {condition}"), input).ok()
+        };
+        let archive = std::slice::from_ref(&SHAPES.archive);
+        assert_eq!(count(archive, ""), count(&SHAPES.plain, ""), "{condition}");
+        let metrics = count(archive, "EXPLAIN ANALYZE");
+        let (_, read) = metrics.split_once("blocks_read=").unwrap();
+        read.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse::<u64>().unwrap()
+    };
+    let any = of_key("operation <> 'x'");
+    assert!(of_key("after['@1'] = 7") < any);
+    assert!(of_key("coalesce(after['@1'], before['@1']) = 7") < any);
+    assert!(of_key("after['@1'] > 1000000") < any);
+    // No key, no less: not the column that the archive knows.
+    assert_eq!(of_key("after['@2'] = 7"), any);
     let (_, _, logs) = metrics("log = 'binlog.000002'");
     assert_eq!(logs, 8);
 }
