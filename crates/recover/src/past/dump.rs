@@ -15,7 +15,8 @@ use std::io::{self, BufRead, Read};
 use binlogz_binlog::gtid::GtidSet;
 
 use super::PastError;
-use crate::table::SchemaFile;
+use super::live::logs_cascades;
+use crate::table::{ForeignKey, Rule, SchemaFile};
 
 /// The most bytes of a line: a row has at most 1 GiB, and its text twice that.
 const LINE_SIZE_MAX: u64 = 4 << 30;
@@ -42,7 +43,12 @@ pub struct DumpedTable {
     pub(super) key: Vec<usize>,
     /// Columns that hold values of their own.
     pub(super) stored: Vec<usize>,
+    /// As the dump has it.
+    version: String,
 }
+
+/// Takes a row: the places of its columns, its values as they are spelled.
+pub(super) type TakeRow<'t> = dyn FnMut(&[usize], &[&[u8]]) -> Result<(), PastError> + 't;
 
 /// Goes through a dump line by line.
 struct Lines<R> {
@@ -114,7 +120,7 @@ impl DumpedTable {
         let refused = |why: &str| Err(PastError::Dump(why.to_owned()));
         let mut lines = Lines::new(input);
         let (mut gtids, mut position, mut create) = (None, None, String::new());
-        let (mut charset, mut is_utc, mut is_first) = (None, false, true);
+        let (mut charset, mut is_utc, mut is_first, mut version) = (None, false, true, String::new());
         while lines.next()? {
             if std::mem::take(&mut is_first) {
                 let kind = match lines.line.get(..2) {
@@ -134,6 +140,8 @@ impl DumpedTable {
             } else if let Some(rest) = text.split("SET NAMES ").nth(1) {
                 let name: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
                 charset.get_or_insert(name);
+            } else if let Some(text) = text.strip_prefix("-- Server version") {
+                version = text.trim().to_owned();
             } else if text.contains("SET TIME_ZONE='+00:00'") {
                 is_utc = true;
             }
@@ -181,15 +189,21 @@ impl DumpedTable {
             ));
         };
         let (database, table) = (database.to_owned(), table.to_owned());
-        Ok(DumpedTable { database, table, place, create, schema, names, key, stored })
+        Ok(DumpedTable { database, table, place, create, schema, names, key, stored, version })
+    }
+
+    /// Foreign keys by which InnoDB changes rows of the table below the log, which servers before 9.6 don't write there.
+    pub fn unlogged_cascades(&self) -> Vec<String> {
+        if logs_cascades(&self.version) {
+            return Vec::new();
+        }
+        let keys = self.schema.foreign_keys();
+        let change = |key: &&ForeignKey| (key.on_delete, key.on_update) != (Rule::Refuse, Rule::Refuse);
+        keys.map(|(_, _, key)| key).filter(change).map(|key| key.name.clone()).collect()
     }
 
     /// Calls back with each row: its values as the dump spells them, by the places of the columns.
-    pub(super) fn rows(
-        &self,
-        input: impl BufRead,
-        take: &mut dyn FnMut(&[usize], &[&[u8]]) -> Result<(), PastError>,
-    ) -> Result<(), PastError> {
+    pub(super) fn rows(&self, input: impl BufRead, take: &mut TakeRow<'_>) -> Result<(), PastError> {
         let mut lines = Lines::new(input);
         while lines.next()? {
             let inserts =

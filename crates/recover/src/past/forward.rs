@@ -277,7 +277,7 @@ impl<'o> LastChanges<'o> {
     fn leave(&mut self, place: &str, row: &RowAt<'_>) -> io::Result<()> {
         let mut rest = row.text;
         while !rest.is_empty() {
-            let (state, key, text, after) = read_left(rest).ok_or_else(broken)?;
+            let (LeftRow { state, key, text }, after) = read_left(rest).ok_or_else(broken)?;
             rest = after;
             if state == State::NoKey {
                 let why = String::from_utf8_lossy(text).into_owned();
@@ -545,13 +545,20 @@ fn push_left(out: &mut Vec<u8>, state: State, key: &[u8], text: &[u8]) {
     push_value(out, text);
 }
 
-fn read_left(bytes: &[u8]) -> Option<(State, &[u8], &[u8], &[u8])> {
+/// What a change left of a key.
+struct LeftRow<'b> {
+    state: State,
+    key: &'b [u8],
+    text: &'b [u8],
+}
+
+fn read_left(bytes: &[u8]) -> Option<(LeftRow<'_>, &[u8])> {
     let (code, rest) = bytes.split_first()?;
     let states = [State::Absent, State::There, State::Unknown, State::NoKey];
     let state = states.into_iter().find(|state| *state as u8 == *code)?;
     let (key, rest) = sized(rest)?;
     let (text, rest) = sized(rest)?;
-    Some((state, key, text, rest))
+    Some((LeftRow { state, key, text }, rest))
 }
 
 fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {

@@ -10,7 +10,7 @@ use super::{FormatArg, TableAt, Trouble};
 use crate::Exit;
 use crate::cmd::recover::{failure, file_name};
 use crate::cmd::workers;
-use crate::failure::{Failure, Result, warn_cut};
+use crate::failure::{Failure, Result, warn, warn_cut};
 use crate::output::Target;
 use crate::progress::Progress;
 
@@ -22,6 +22,14 @@ impl TableAt {
         }
         let (database, name) = (self.of.0.as_str(), self.of.1.as_str());
         let dumped = DumpedTable::find(open(dump)?, (database, name))?;
+        let cascades = dumped.unlogged_cascades();
+        if !cascades.is_empty() {
+            warn(&format!(
+                "{database}.{name}: rows that these foreign keys changed are not in the logs of this server, and stay as they \
+                 are in the dump: {}",
+                cascades.join(", ")
+            ));
+        }
         let mut forward = Forward::new(&dumped, self.at.moment);
         let keyring = self.keyring.open()?;
         let count = self.files.len();
