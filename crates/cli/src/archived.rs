@@ -11,10 +11,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use binlogz_archive::Error;
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::part::{Parts, Run, Told};
+use binlogz_archive::restore::{self, LastObject};
 use binlogz_archive::storage::{self, Storage};
-use binlogz_archive::{Error, restore};
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Input;
 
@@ -38,6 +39,7 @@ struct Archive {
     manifest: Manifest,
     /// The object that was opened last: the next log may begin in it.
     last: Mutex<Option<(String, Arc<Told>)>>,
+    last_object: LastObject,
 }
 
 impl Archive {
@@ -46,7 +48,7 @@ impl Archive {
         if let Some((_, told)) = last.as_ref().filter(|(there, _)| there == name) {
             return Ok(Arc::clone(told));
         }
-        let told = Arc::new(Told::open(&self.storage, name)?);
+        let told = Arc::new(Told::open(&self.storage, &self.last_object, name)?);
         *last = Some((name.to_owned(), Arc::clone(&told)));
         Ok(told)
     }
@@ -105,7 +107,8 @@ fn open(path: &Path) -> Result<Option<Arc<Archive>>, Error> {
     }
     let storage = storage::at(path)?;
     let Some(manifest) = Manifest::read(&storage)? else { return Ok(None) };
-    let archive = Arc::new(Archive { storage, manifest, last: Mutex::new(None) });
+    let archive =
+        Arc::new(Archive { storage, manifest, last: Mutex::new(None), last_object: LastObject::default() });
     opened.push((path.to_owned(), Arc::clone(&archive)));
     Ok(Some(archive))
 }
@@ -123,7 +126,10 @@ impl Archived {
 
     /// The log as it was, restored while it is read.
     pub(crate) fn input(self) -> Input {
-        Input::Stream(stream(move |out| restore::whole(&self.archive.storage, &self.entry, out, WORKERS)))
+        Input::Stream(stream(move |out| {
+            let Archive { storage, last_object, .. } = &*self.archive;
+            restore::whole_after(storage, last_object, &self.entry, out, WORKERS)
+        }))
     }
 
     /// The log without the parts of which nothing is wanted.
