@@ -342,7 +342,7 @@ impl History {
             dealt = block::deal(&piece, number, &mut self.finder, &references);
         }
         if let Ok(dealt) = &mut dealt {
-            self.finder.forget(std::mem::take(&mut dealt.taken));
+            self.finder.forget(std::mem::take(&mut dealt.taken), &piece.log);
         }
         self.sizes.push(piece.log.len() as u64);
         let mut closure = self.closure(&references);
