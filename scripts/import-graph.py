@@ -22,7 +22,7 @@ from pathlib import Path
 
 # From the bottom to the top. A crate depends on what stands before it, never on what stands after it.
 CRATES = """atomic-file binlog payload encryption figures flow report wire source recover archive inspect store variables engine relay sandbox
-testkit experiments bench-programs cli""".split()
+testkit experiments bench-programs cli query sql-cli""".split()
 
 # The folders of a crate from the bottom to the top: a folder imports only from those before it. A top-level file stands
 # where its imports put it, so that only cycles are looked for.
@@ -31,7 +31,7 @@ FOLDERS = {
     "experiments": "preset server safety load measure run report".split(),
     "flow": "read work events measure passes".split(),
     "payload": "codec transaction rewritten compress expand".split(),
-    "recover": "table choose sql pass log apply script life past".split(),
+    "recover": "table choose sql pass log cascade apply script life past".split(),
     "relay": "telemetry log closed replicas forms receive housekeeping statements serve watch".split(),
     "store": "storage files recovery state open".split(),
 }

@@ -90,6 +90,15 @@ pub enum Error {
         /// The object's name.
         object: String,
     },
+    /// An encrypted archive, and no key.
+    #[error(
+        "it is encrypted with the key {key}, expected the key from BINLOGZ_ARCHIVE_KEY_FILE or \
+         BINLOGZ_ARCHIVE_KEY_COMMAND, which are not set"
+    )]
+    Locked {
+        /// The name of the key.
+        key: String,
+    },
     /// A transaction that was asked for is not there.
     #[error("{gtid} is not in the archive")]
     Unmet {

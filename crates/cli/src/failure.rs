@@ -3,9 +3,12 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use binlogz_binlog::{Error as BinlogError, printable};
+use binlogz_archive::input::Unreadable;
+use binlogz_binlog::printable;
 use binlogz_encryption::Error as EncryptionError;
 use binlogz_flow::CutEvent;
+pub(crate) use binlogz_flow::error::INDEX;
+use binlogz_flow::error::in_log;
 use binlogz_payload::Error as PayloadError;
 
 use crate::progress;
@@ -26,6 +29,11 @@ impl Failure {
     /// Trouble with a file.
     pub(crate) fn of(name: &dyn Display, what: impl Display) -> Self {
         Failure::Line(format!("{name}: {what}"))
+    }
+
+    /// An archive that can't be read.
+    pub(crate) fn of_archive(error: &Unreadable) -> Self {
+        Failure::Line(error.to_string())
     }
 
     /// An error in writing a file; a pipe without a reader is not an error.
@@ -62,34 +70,9 @@ impl Failure {
         }
     }
 
-    /// What is wrong with a log. The error tells the offset, where it is about one.
+    /// What is wrong with a log.
     pub(crate) fn in_log(name: &dyn Display, error: &PayloadError) -> Self {
-        let hint = match error {
-            PayloadError::Binlog(error) => hint(&name.to_string(), error),
-            _ => "",
-        };
-        match error.offset() {
-            Some(_) => Failure::Line(format!("{name} {error}{hint}")),
-            None => Failure::of(name, format_args!("{error}{hint}")),
-        }
-    }
-}
-
-/// How the name ends of the file in which a server lists its logs.
-pub(crate) const INDEX: &str = ".index";
-
-/// What to do about it, where that is known.
-fn hint(name: &str, error: &BinlogError) -> &'static str {
-    match error {
-        BinlogError::Magic { .. } if name.ends_with(INDEX) => "; this is the index, which lists the logs",
-        BinlogError::Encrypted => "; --keyring FILE names it",
-        BinlogError::Magic { found } if found.starts_with("1f 8b") => {
-            "; this is gzip: zcat FILE | binlogz … -"
-        }
-        BinlogError::Magic { found } if found == "28 b5 2f fd" => {
-            "; this is a zstd file: zstdcat FILE | binlogz … -"
-        }
-        _ => "",
+        Failure::Line(in_log(name, error))
     }
 }
 

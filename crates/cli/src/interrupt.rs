@@ -20,7 +20,16 @@ pub(crate) fn before_the_end(act: impl FnOnce() + Send + 'static) {
     BEFORE_THE_END.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(act));
 }
 
-/// Waits for signals from now on. The process still dies of them, as their sender expects.
+/// What SIGHUP means instead of the end.
+static ON_HANG_UP: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
+
+/// From now on SIGHUP does this, and ends the process no longer.
+pub(crate) fn on_hang_up(act: impl Fn() + Send + 'static) {
+    *ON_HANG_UP.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(act));
+}
+
+/// Waits for signals from now on. The process still dies of them, as their sender expects,
+/// unless SIGHUP means something else.
 pub(crate) fn watch() -> Result<()> {
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);
     let mut signals = signals.map_err(|error| Failure::Line(format!("handle signals: {error}")))?;
@@ -30,6 +39,12 @@ pub(crate) fn watch() -> Result<()> {
             if signal == SIGINT && pager::is_open() {
                 continue;
             }
+            let hang_up = ON_HANG_UP.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(act) = hang_up.as_ref().filter(|_| signal == SIGHUP) {
+                act();
+                continue;
+            }
+            drop(hang_up);
             let acts = std::mem::take(&mut *BEFORE_THE_END.lock().unwrap_or_else(PoisonError::into_inner));
             acts.into_iter().for_each(|act| act());
             let none_begins = remove_unfinished();

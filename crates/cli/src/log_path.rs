@@ -11,8 +11,8 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::{Error as EncryptionError, Keyring};
 use binlogz_flow::Input;
 
-use crate::archived;
 use crate::failure::{Failure, Result};
+use binlogz_archive::input as archived;
 
 /// Where a log is read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,7 +129,10 @@ pub(crate) fn resolve(logs: &mut Vec<LogPath>) -> Result<()> {
     for log in logs.drain(..) {
         match log {
             LogPath::Stdin => resolved.push(log),
-            LogPath::File(path) => resolved.extend(archived::expand([path])?.into_iter().map(LogPath::File)),
+            LogPath::File(path) => {
+                let logs = archived::expand([path]).map_err(|error| Failure::of_archive(&error))?;
+                resolved.extend(logs.into_iter().map(LogPath::File));
+            }
         }
     }
     *logs = resolved;

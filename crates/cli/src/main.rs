@@ -3,7 +3,6 @@
 //! A command is parsed without side effects, then resolves and checks its arguments, then runs. Results go to
 //! stdout, errors to stderr as one line each, and the answer is the exit code ([`Exit`]).
 
-mod archived;
 mod cmd;
 mod failure;
 mod help;
@@ -61,6 +60,10 @@ fn main() -> ExitCode {
     if let Some(dump) = cmd::dump::asked_for(std::env::args_os()) {
         return ExitCode::from(dump.run());
     }
+    // Its options are another program's.
+    if let Some(sql) = cmd::sql::asked_for(std::env::args_os()) {
+        return ended(sql.run().map(|never| match never {}));
+    }
     let args = server_args::with_h_alone_as_help(&help::command(), std::env::args_os().collect());
     if server_args::password_behind_p(&help::command(), &args) {
         complain(server_args::PASSWORD_HAS_VALUE);
@@ -75,7 +78,12 @@ fn main() -> ExitCode {
     if cli.verbose {
         progress::be_verbose();
     }
-    let exit = interrupt::watch().and_then(|()| cli.command.run()).unwrap_or_else(|failure| match failure {
+    ended(interrupt::watch().and_then(|()| cli.command.run()))
+}
+
+/// Tells of trouble; the exit code.
+fn ended(ran: failure::Result<Exit>) -> ExitCode {
+    let exit = ran.unwrap_or_else(|failure| match failure {
         Failure::ClosedPipe => Exit::Done,
         Failure::Line(line) => {
             complain(&line);

@@ -1,8 +1,10 @@
 //! What can go wrong while a log goes through the pipeline.
 
+use std::fmt::Display;
 use std::io;
 
 use binlogz_binlog::Error as BinlogError;
+use binlogz_payload::Error as PayloadError;
 
 /// Sorted by blame: the log, or its destination.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +28,37 @@ impl Error {
             _ => return false,
         };
         io.kind() == io::ErrorKind::BrokenPipe
+    }
+}
+
+/// How the name ends of the file in which a server lists its logs.
+pub const INDEX: &str = ".index";
+
+/// What is wrong with a log, as one line: `LOG at OFFSET: what: found, expected`. The error tells the offset, where it is
+/// about one.
+pub fn in_log(name: &dyn Display, error: &PayloadError) -> String {
+    let hint = match error {
+        PayloadError::Binlog(error) => hint(&name.to_string(), error),
+        _ => "",
+    };
+    match error.offset() {
+        Some(_) => format!("{name} {error}{hint}"),
+        None => format!("{name}: {error}{hint}"),
+    }
+}
+
+/// What to do about it, where that is known.
+fn hint(name: &str, error: &BinlogError) -> &'static str {
+    match error {
+        BinlogError::Magic { .. } if name.ends_with(INDEX) => "; this is the index, which lists the logs",
+        BinlogError::Encrypted => "; --keyring FILE names it",
+        BinlogError::Magic { found } if found.starts_with("1f 8b") => {
+            "; this is gzip: zcat FILE | binlogz … -"
+        }
+        BinlogError::Magic { found } if found == "28 b5 2f fd" => {
+            "; this is a zstd file: zstdcat FILE | binlogz … -"
+        }
+        _ => "",
     }
 }
 

@@ -1,4 +1,4 @@
-//! Follows one source as a replica, keeps its binary log durably, byte for byte, and serves it to any number of
+//! Follows sources as a replica, keeps the binary log of each durably, byte for byte, and serves it to any number of
 //! replicas in the form that each can read.
 //!
 //! ```text
@@ -20,9 +20,10 @@
 //! * `statements`: answers to clients' SQL statements;
 //! * `serve`: clients, logins and dumps;
 //! * `watch`: status, metrics and pages;
-//! * `relay.rs` joins them, as its `options` say.
+//! * `source.rs` joins them for one source, `sources.rs` has all sources and `relay.rs` what they share, as the
+//!   `options` say.
 //!
-//! There is one thread per client, one that receives and one that syncs. `binlogz-wire` decides what goes over the
+//! There is one thread per client, and for each source one that receives and one that syncs. `binlogz-wire` decides what goes over the
 //! wire, `binlogz-store` what is on disk, and `binlogz-payload` what an expanded transaction looks like.
 
 mod closed;
@@ -37,6 +38,8 @@ mod receive;
 mod relay;
 mod replicas;
 mod serve;
+mod source;
+mod sources;
 mod statements;
 mod telemetry;
 #[cfg(test)]
@@ -51,20 +54,22 @@ pub use housekeeping::archiving::ArchiveOptions;
 pub use housekeeping::retention::Retention;
 pub use log::brought_back::BringBack;
 pub use log::syncing::SyncPolicy;
-pub use options::{ListenTls, RelayOptions, ServeOptions, ServedLogs};
+pub use options::{ListenTls, RelayOptions, ServeOptions, ServedLogs, SourceOptions};
 pub use receive::control::Phase;
 pub use receive::source_status::SourceStatus;
 pub use receive::start::StartAt;
 pub use receive::storing::Storing;
-pub use relay::{Relay, Running};
+pub use relay::{Relay, Reloaded, Running};
 pub use replicas::acknowledgements::WaitForReplicas;
 pub use serve::accounts::AccountOptions;
 pub use serve::admission::Limits;
 pub use serve::upstream::ForwardOptions;
+pub use sources::SourceChanges;
 pub use telemetry::duties::DutyStatus;
 pub use telemetry::meters::RememberedError;
 pub use telemetry::{Level, Log};
 pub use watch::http::HttpOptions;
+pub use watch::relay_status::{NamedStatus, RelayStatus};
 pub use watch::status::{
     Bytes, Clients, LineageOrigin, LineageState, LineageStatus, LogPosition, LogStatus, ReplicaStatus, Status,
 };

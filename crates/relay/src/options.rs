@@ -23,23 +23,45 @@ use crate::serve::transport::ServerTls;
 use crate::serve::upstream::ForwardOptions;
 use crate::watch::http::HttpOptions;
 
-/// The relay's configuration.
+/// The relay's configuration: its sources, and what they share.
 #[derive(Debug, Clone)]
 pub struct RelayOptions {
-    /// The source's servers, and how to log in there. The relay follows the first one that it can.
-    pub sources: Vec<ConnectOptions>,
-    /// The accounts that may log in to the relay; if empty, the account that the relay uses at the source.
+    /// What it follows. If there are several, each has a name.
+    pub sources: Vec<SourceOptions>,
+    /// A directory for what belongs to no source; of an only source it is the log's.
+    pub directory: PathBuf,
+    /// The accounts that may log in to the relay; if empty, those that the relay uses at its sources.
     pub accounts: Vec<AccountOptions>,
     /// How many clients to serve.
     pub limits: Limits,
-    /// The log's directory.
-    pub directory: PathBuf,
     /// Where replicas connect.
     pub listen: SocketAddr,
     /// What TLS clients are shown.
     pub listen_tls: ListenTls,
     /// Whether clients must use TLS.
     pub require_tls: bool,
+    /// Where to serve status and metrics over HTTP.
+    pub http: Option<HttpOptions>,
+    /// Whether clients may log in with `mysql_native_password`, the only method of clients older than 8.0 and
+    /// MariaDB's.
+    pub listen_native_password: bool,
+    /// Whether replicas may acknowledge what they are sent (semi-synchronous replication).
+    pub listen_semi_sync: bool,
+    /// Whether statements that the relay does not answer itself are forwarded to the source, and how.
+    pub forward: Option<ForwardOptions>,
+}
+
+/// One source of the relay: whom it follows, and how its log is kept.
+#[derive(Debug, Clone)]
+pub struct SourceOptions {
+    /// Its name; empty if the relay has no other and gave it none.
+    pub name: String,
+    /// Its servers, and how to log in there. The relay follows the first one that it can.
+    pub servers: Vec<ConnectOptions>,
+    /// Where its replicas connect, besides the relay's own address.
+    pub listen: Option<SocketAddr>,
+    /// The log's directory.
+    pub directory: PathBuf,
     /// The form for a client that names no file.
     pub form: FormPolicy,
     /// How received transactions are stored.
@@ -61,23 +83,14 @@ pub struct RelayOptions {
     pub retention: Retention,
     /// Where closed files go before any is purged.
     pub archive: Option<ArchiveOptions>,
-    /// Logs to serve without a source; there are no sources then.
+    /// Logs to serve without a source; there are no servers then.
     pub closed: Option<ServedLogs>,
-    /// Where to serve status and metrics over HTTP.
-    pub http: Option<HttpOptions>,
-    /// The relay's own server id; by default derived from its uuid.
+    /// The relay's own server id at this source; by default derived from its uuid.
     pub server_id: Option<u32>,
     /// Whether transactions are acknowledged to the source (semi-synchronous replication), each once it is
     /// durable.
     pub semi_sync: bool,
-    /// Whether clients may log in with `mysql_native_password`, the only method of clients older than 8.0 and
-    /// MariaDB's.
-    pub listen_native_password: bool,
-    /// Whether replicas may acknowledge what they are sent (semi-synchronous replication).
-    pub listen_semi_sync: bool,
-    /// Whether statements that the relay does not answer itself are forwarded to the source, and how.
-    pub forward: Option<ForwardOptions>,
-    /// How many of them the relay's own acknowledgements wait for.
+    /// How many of the relay's replicas its own acknowledgements wait for.
     pub wait_for_replicas: WaitForReplicas,
 }
 
@@ -117,36 +130,85 @@ pub struct ServeOptions {
 
 impl From<ServeOptions> for RelayOptions {
     fn from(serve: ServeOptions) -> RelayOptions {
+        let source = SourceOptions {
+            form: serve.form,
+            closed: Some(serve.served),
+            ..SourceOptions::new(serve.directory)
+        };
         RelayOptions {
             accounts: serve.accounts,
             limits: serve.limits,
             listen_tls: serve.listen_tls,
             require_tls: serve.require_tls,
-            form: serve.form,
-            closed: Some(serve.served),
             listen_native_password: serve.native_password,
-            ..RelayOptions::new(serve.directory, serve.listen)
+            ..RelayOptions::new(source, serve.listen)
         }
     }
 }
 
 impl RelayOptions {
-    /// The same size as servers use; positions have 32 bits, and transactions may be large.
-    pub const UNCOMPRESSED_FILE_SIZE: u64 = 1 << 30;
-
-    /// Every other option at its default: no sources yet, the log stored as received.
-    pub fn new(directory: PathBuf, listen: SocketAddr) -> RelayOptions {
+    /// A relay of one source, every other option at its default.
+    pub fn new(source: SourceOptions, listen: SocketAddr) -> RelayOptions {
         RelayOptions {
-            sources: Vec::new(),
+            directory: source.directory.clone(),
+            sources: vec![source],
             accounts: Vec::new(),
             limits: Limits::default(),
-            directory,
             listen,
             listen_tls: ListenTls::default(),
             require_tls: false,
+            http: None,
+            listen_native_password: true,
+            listen_semi_sync: false,
+            forward: None,
+        }
+    }
+
+    /// The sections of the configuration that differ, apart from accounts and, where there are several, sources.
+    pub(crate) fn differences(&self, new: &RelayOptions) -> Vec<&'static str> {
+        let listen = (self.listen, self.require_tls, self.limits)
+            == (new.listen, new.require_tls, new.limits)
+            && self.listen_tls == new.listen_tls
+            && self.listen_native_password == new.listen_native_password
+            && self.listen_semi_sync == new.listen_semi_sync
+            && self.forward == new.forward;
+        let only =
+            |options: &RelayOptions| options.sources.first().filter(|only| only.name.is_empty()).cloned();
+        let source = match (only(self), only(new)) {
+            (Some(one), Some(other)) => one.is_same(&other),
+            _ => true,
+        };
+        [
+            ("[listen]", listen),
+            ("[http]", self.http == new.http),
+            ("dir of [store]", self.directory == new.directory),
+            ("[source], [store] and [archive]", source),
+        ]
+        .into_iter()
+        .filter_map(|(section, same)| (!same).then_some(section))
+        .collect()
+    }
+
+    /// Whether it has one source, and no name for it.
+    pub(crate) fn has_only_source(&self) -> bool {
+        self.sources.iter().all(|source| source.name.is_empty())
+    }
+}
+
+impl SourceOptions {
+    /// The same size as servers use; positions have 32 bits, and transactions may be large.
+    pub const UNCOMPRESSED_FILE_SIZE: u64 = 1 << 30;
+
+    /// Every other option at its default: no servers yet, the log stored as received.
+    pub fn new(directory: PathBuf) -> SourceOptions {
+        SourceOptions {
+            name: String::new(),
+            servers: Vec::new(),
+            listen: None,
+            directory,
             form: FormPolicy::Auto,
             storing: Storing::Received,
-            uncompressed_file_size: RelayOptions::UNCOMPRESSED_FILE_SIZE,
+            uncompressed_file_size: SourceOptions::UNCOMPRESSED_FILE_SIZE,
             start: StartAt::default(),
             seed: Vec::new(),
             sync: SyncPolicy::default(),
@@ -155,12 +217,8 @@ impl RelayOptions {
             retention: Retention::default(),
             archive: None,
             closed: None,
-            http: None,
             server_id: None,
             semi_sync: false,
-            listen_native_password: true,
-            listen_semi_sync: false,
-            forward: None,
             wait_for_replicas: WaitForReplicas::default(),
         }
     }
@@ -188,14 +246,92 @@ impl RelayOptions {
     ///
     /// # Errors
     ///
-    /// There is no source, an account has no password, or certificates can't be read.
+    /// A source has no server, two sources have something in common that each needs alone, an account has no password, or
+    /// certificates can't be read.
     pub fn check(&self) -> Result<()> {
         self.resolve().map(drop)
     }
 
     /// The accounts that may log in, and the given certificate that they are shown.
     pub(crate) fn resolve(&self) -> Result<(Accounts, Option<ServerTls>)> {
-        if self.sources.is_empty() && self.closed.is_none() {
+        if self.sources.is_empty() {
+            return Err(Error::Refused("there is no source to follow".into()));
+        }
+        for (place, source) in self.sources.iter().enumerate() {
+            source.check(self.listen_semi_sync).map_err(|error| source.named(error))?;
+            let others = self.sources.get(..place).unwrap_or_default();
+            others.iter().try_for_each(|other| source.check_beside(other))?;
+            if source.listen.is_some_and(|at| at == self.listen && at.port() != 0) {
+                let said = "listens where the relay does for all sources; it needs a port of its own";
+                return Err(Error::Refused(format!("source {} {said}", source.name)));
+            }
+        }
+        let accounts = match self.accounts.is_empty() {
+            true => self.accounts_of_sources()?,
+            false => self.accounts.clone(),
+        };
+        let names: Vec<&str> = self.sources.iter().map(|source| source.name.as_str()).collect();
+        for AccountOptions { user, source, .. } in &accounts {
+            if let Some(source) = source.as_ref().filter(|source| !names.contains(&source.as_str())) {
+                let said = format!("account {user} may read the source {source}, which there is not");
+                return Err(Error::Refused(said));
+            }
+        }
+        let tls = match &self.listen_tls {
+            ListenTls::Files { certificate, key } => Some(ServerTls::read(certificate, key)?),
+            ListenTls::Off | ListenTls::Own => None,
+        };
+        Ok((Accounts::new(accounts)?, tls))
+    }
+
+    /// The accounts that the relay has at its sources. Each may read the source that it belongs to, or any if several
+    /// have it.
+    fn accounts_of_sources(&self) -> Result<Vec<AccountOptions>> {
+        let mut accounts: Vec<AccountOptions> = Vec::new();
+        for source in &self.sources {
+            let server = source.servers.first().filter(|_| source.closed.is_none());
+            let none = || Error::Refused("there is no account that replicas could log in with".into());
+            let (user, password) = server.ok_or_else(none)?.account()?;
+            if password.is_empty() {
+                return Err(source.named(Error::Refused(format!(
+                    "user {user} has no password: replicas log in to the relay with the source's account, which \
+                     needs one (an option file, a login path or MYSQL_PWD)"
+                ))));
+            }
+            match accounts.iter_mut().find(|account| account.user == user) {
+                Some(account) if account.password == password => account.source = None,
+                Some(_) => {
+                    return Err(source.named(Error::Refused(format!(
+                        "user {user} has another password there than at another source: accounts for replicas are needed \
+                         ([[account]])"
+                    ))));
+                }
+                None => accounts.push(AccountOptions {
+                    source: (!source.name.is_empty()).then(|| source.name.clone()),
+                    ..AccountOptions::new(user, password)
+                }),
+            }
+        }
+        Ok(accounts)
+    }
+}
+
+impl SourceOptions {
+    /// Whether nothing about it has changed. Keys are compared by their names.
+    pub(crate) fn is_same(&self, other: &SourceOptions) -> bool {
+        let key = |options: &SourceOptions| options.encrypt.as_ref().map(|key| key.id().to_owned());
+        (&self.name, &self.servers, self.listen) == (&other.name, &other.servers, other.listen)
+            && (&self.directory, self.form) == (&other.directory, other.form)
+            && (self.storing, self.uncompressed_file_size) == (other.storing, other.uncompressed_file_size)
+            && (&self.start, &self.seed, self.sync) == (&other.start, &other.seed, other.sync)
+            && (self.keyring.is_some(), key(self)) == (other.keyring.is_some(), key(other))
+            && (self.retention, &self.archive) == (other.retention, &other.archive)
+            && (self.server_id, self.semi_sync) == (other.server_id, other.semi_sync)
+            && self.wait_for_replicas == other.wait_for_replicas
+    }
+
+    fn check(&self, listen_semi_sync: bool) -> Result<()> {
+        if self.servers.is_empty() && self.closed.is_none() {
             return Err(Error::Refused("there is no source to follow".into()));
         }
         if self.semi_sync && !self.sync.is_prompt() {
@@ -204,30 +340,52 @@ impl RelayOptions {
             ));
         }
         let waits = self.wait_for_replicas.count > 0;
-        if waits && !(self.semi_sync && self.listen_semi_sync) {
+        if waits && !(self.semi_sync && listen_semi_sync) {
             return Err(Error::Refused(
                 "wait_for_replicas delays the relay's acknowledgements until replicas have acknowledged: it needs \
                  semi_sync of both the source and the listen section"
                     .into(),
             ));
         }
-        let mut accounts = self.accounts.clone();
-        if accounts.is_empty() {
-            let source = self.sources.first().filter(|_| self.closed.is_none());
-            let none = || Error::Refused("there is no account that replicas could log in with".into());
-            let (user, password) = source.ok_or_else(none)?.account()?;
-            if password.is_empty() {
-                return Err(Error::Refused(format!(
-                    "user {user} has no password: replicas log in to the relay with the source's account, which \
-                     needs one (an option file, a login path or MYSQL_PWD)"
-                )));
-            }
-            accounts.push(AccountOptions::new(user, password));
+        Ok(())
+    }
+
+    /// Refuses what two sources can't share.
+    fn check_beside(&self, other: &SourceOptions) -> Result<()> {
+        let refuse = |what: String| Err(Error::Refused(what));
+        let (name, before) = (&self.name, &other.name);
+        if name.is_empty() || before.is_empty() {
+            return refuse("there are several sources, so each needs a name".into());
         }
-        let tls = match &self.listen_tls {
-            ListenTls::Files { certificate, key } => Some(ServerTls::read(certificate, key)?),
-            ListenTls::Off | ListenTls::Own => None,
-        };
-        Ok((Accounts::new(accounts)?, tls))
+        if name == before {
+            return refuse(format!("source {name} is there twice"));
+        }
+        if self.directory == other.directory {
+            let dir = self.directory.display();
+            return refuse(format!("sources {before} and {name} have the same directory, {dir}"));
+        }
+        if let (Some(one), Some(two)) = (&self.archive, &other.archive)
+            && one.to == two.to
+        {
+            return refuse(format!(
+                "sources {before} and {name} have the same archive, {}",
+                one.to.display()
+            ));
+        }
+        match (self.listen, other.listen) {
+            (Some(one), Some(two)) if one == two && one.port() != 0 => {
+                refuse(format!("sources {before} and {name} listen on the same address, {one}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An error with the name of its source.
+    fn named(&self, error: Error) -> Error {
+        match (self.name.as_str(), error) {
+            ("", error) => error,
+            (name, Error::Refused(why)) => Error::Refused(format!("source {name}: {why}")),
+            (_, error) => error,
+        }
     }
 }

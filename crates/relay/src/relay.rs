@@ -1,85 +1,57 @@
-//! The relay as a whole: joins its parts and starts their threads.
+//! The relay as a whole: what its sources share, and the threads for that.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Instant;
-
-use binlogz_binlog::printable;
-use binlogz_variables::CompressionVariables;
 
 use crate::error::{Error, Result};
 use crate::forms::conversions::Conversions;
-use crate::housekeeping::retention::Retention;
-use crate::housekeeping::{Housekeeping, archiving, retention};
-use crate::log::brought_back::BroughtBack;
-use crate::log::disk::{Directory, Disk};
-use crate::log::lineages::Lineages;
-use crate::log::syncing::Unsynced;
+use crate::lock::lock;
+use crate::log::disk::Directory;
 use crate::options::{ListenTls, RelayOptions, ServeOptions};
-use crate::receive::control::Control;
-use crate::receive::intake::Intake;
-use crate::receive::source_variables::KnownVariables;
-use crate::receive::sources::Sources;
-use crate::receive::{identity, product, receiver, seed};
-use crate::replicas::acknowledgements::Acknowledgements;
-use crate::replicas::dumps::Dumps;
-use crate::replicas::registry::Registry;
+use crate::serve::accounts::Accounts;
 use crate::serve::admission::Gate;
-use crate::serve::last_served::LastServed;
-use crate::serve::pins::Pins;
+use crate::serve::door::{Door, DoorOptions};
+use crate::serve::listeners::{Listener, Listeners};
 use crate::serve::transport::ServerTls;
-use crate::serve::{Server, own_certificate, server};
-use crate::statements::Statements;
-use crate::telemetry::{Level, Log, Telemetry, duties};
-use crate::watch::http::History;
+use crate::serve::{own_certificate, server};
+use crate::source::{Common, Source};
+use crate::sources::{SourceChanges, Sources};
+use crate::telemetry::{Log, Telemetry, duties};
 use crate::watch::{Watch, http};
 
-/// A running relay: the parts that its threads work on.
+/// What the sources of a relay share.
 pub struct Relay {
-    pub(crate) options: RelayOptions,
-    pub(crate) telemetry: Arc<Telemetry>,
-    pub(crate) intake: Arc<Intake>,
-    pub(crate) housekeeping: Arc<Housekeeping>,
-    pub(crate) server: Arc<Server>,
-    pub(crate) watch: Watch,
+    /// As they were last loaded.
+    options: Mutex<RelayOptions>,
+    telemetry: Arc<Telemetry>,
+    door: Arc<Door>,
+    watch: Arc<Watch>,
+    sources: Arc<Sources>,
+    address: SocketAddr,
+}
+
+/// What became of a new configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// What is different about the sources.
+    pub sources: SourceChanges,
+    /// Whether other accounts may log in, or with other rights.
+    pub accounts: bool,
+    /// Sections of the configuration that have changed, and mean something only after a restart.
+    pub after_restart: Vec<&'static str>,
 }
 
 impl Relay {
-    /// Opens the stored logs, listens, and starts receiving and serving. Serving does not wait for the source.
+    /// Opens the stored logs, listens, and starts receiving and serving. Serving does not wait for the sources, and a
+    /// source of several that can't be opened does not keep the others from being served.
     ///
     /// # Errors
     ///
-    /// The directory is in use or damaged, we can't listen on an address, or an account has no password. Or nothing is
-    /// stored yet, and the source is a server that can't be followed.
+    /// We can't listen on the relay's address, or an account has no password. Of an only source: its directory is in use
+    /// or damaged; or nothing is stored yet, and the source is a server that can't be followed.
     pub fn start(options: RelayOptions, log: Log) -> Result<Running> {
-        let disk = Arc::new(Directory(options.directory.clone()));
-        let relay = Relay::open(options, disk, log)?;
-        if relay.intake.lineages.last().is_none() {
-            // There is nothing to serve, and never will be.
-            product::check_any(&relay.intake.sources)?;
-        }
-        let options = &relay.options;
-        let (listener, address) = listen(options.listen)?;
-        let http = options.http.as_ref().map(|http| listen(http.address)).transpose()?;
-        let relay = Arc::new(relay);
-        relay.telemetry.say(&format!("listening on {address}"));
-        relay.take_up(duties::SYNC, |relay| relay.intake.sync_for_ever())?;
-        relay.take_up(duties::RECEIVE, |relay| receiver::run(&relay.intake))?;
-        if relay.options.retention != Retention::default() {
-            relay.take_up(duties::RETAIN, |relay| retention::watch(&relay.housekeeping))?;
-        }
-        if let Some(archive) = relay.options.archive.clone() {
-            relay.take_up(duties::ARCHIVE, move |relay| archiving::watch(&relay.housekeeping, &archive))?;
-        }
-        if let Some((listener, address)) = http {
-            relay.telemetry.say(&format!("status on http://{address}/"));
-            relay.take_up(duties::WATCH, |relay| History::watch(&relay.watch))?;
-            relay.take_up(duties::HTTP, move |relay| http::serve(&relay.watch, &listener))?;
-        }
-        let accepting =
-            relay.take_up(duties::ACCEPT, move |relay| server::accept(&relay.server, &listener))?;
-        Ok(Running { address, accepting })
+        Relay::begin(options, log)
     }
 
     /// Serves closed logs, without a source: nothing is received, and replicas wait at the end.
@@ -88,151 +60,151 @@ impl Relay {
     ///
     /// As [`Relay::start`].
     pub fn serve(options: ServeOptions, log: Log) -> Result<Running> {
-        let options = RelayOptions::from(options);
-        let disk = Arc::new(Directory(options.directory.clone()));
-        let relay = Arc::new(Relay::open(options, disk, log)?);
-        let (listener, address) = listen(relay.options.listen)?;
-        relay.telemetry.say(&format!("listening on {address}"));
-        relay.take_up(duties::RETAIN, |relay| archiving::sweep(&relay.housekeeping))?;
-        let accepting =
-            relay.take_up(duties::ACCEPT, move |relay| server::accept(&relay.server, &listener))?;
-        Ok(Running { address, accepting })
+        Relay::begin(RelayOptions::from(options), log)
     }
 
-    /// Opens the stored logs, but starts no threads yet.
-    pub(crate) fn open(options: RelayOptions, disk: Arc<dyn Disk>, log: Log) -> Result<Relay> {
+    fn begin(options: RelayOptions, log: Log) -> Result<Running> {
         let (accounts, tls) = options.resolve()?;
-        let keyring = options.keyring.clone();
-        let limit = options.uncompressed_file_size;
-        let lineages = Lineages::open(disk, keyring, limit, &mut |level, line| log(level, &printable(line)))?;
-        let tls = match &options.listen_tls {
-            ListenTls::Own => {
-                let (certificate, key) = own_certificate::files(&options.directory)?;
-                let tls = ServerTls::read(&certificate, &key)?;
-                let shown = tls.shown_fingerprint();
-                log(Level::Info, &printable(&format!("TLS with {}, SHA-256 {shown}", certificate.display())));
-                Some(tls)
+        let telemetry = Arc::new(Telemetry::new("", Arc::clone(&log)));
+        let common = Common::of(&options);
+        let only = match options.sources.as_slice() {
+            [source] if options.has_only_source() => {
+                let disk = Arc::new(Directory(source.directory.clone()));
+                let source = Source::open(source.clone(), disk, Arc::clone(&telemetry), common.clone())?;
+                if source.options.closed.is_none() {
+                    source.check_product()?;
+                }
+                Some(source)
             }
-            ListenTls::Off | ListenTls::Files { .. } => tls,
-        };
-        let uuid = identity::own_uuid(lineages.own().as_ref())?;
-        let seeded = match lineages.last() {
-            Some(_) => None,
-            None => seed::seed(&options.directory, &options.seed)?,
-        };
-        if let Some(closed) = options.closed.as_ref().filter(|_| lineages.last().is_none()) {
-            // Its replicas see a server of its own: the one that wrote the logs may be a replica here itself.
-            let (_, report) = lineages.begin(closed.logs.base(), uuid)?;
-            if report.is_alarming() {
-                return Err(Error::DamagedLog(format!("{}: {report}", closed.logs.place())));
+            _ => {
+                let directory = &options.directory;
+                let failed = Error::io(format!("create {}", directory.display()));
+                std::fs::create_dir_all(directory).map_err(failed)?;
+                None
             }
-        }
-        let of_archive = options.archive.as_ref().map(|archive| archive.bring_back);
-        let of_closed = options.closed.as_ref().map(|closed| closed.bring_back);
-        let bring_back = of_closed.or(of_archive).unwrap_or_default();
-        let pins = Pins::open(lineages.own())?;
-        let served = LastServed::open(lineages.own())?;
-        let telemetry = Arc::new(Telemetry::new(log));
-        let (source_variables, unused) = KnownVariables::open(Arc::clone(lineages.own()));
-        if let Some(error) = unused {
-            telemetry.complain(&error, &error.to_string());
-        }
-        let lineages = Arc::new(lineages);
-        let conversions = Arc::new(Conversions::new());
-        let acknowledgements = Arc::<Acknowledgements>::default();
-        let (dumps, registry) = (Arc::<Dumps>::default(), Arc::<Registry>::default());
-        let intake = Arc::new(Intake {
-            telemetry: Arc::clone(&telemetry),
-            lineages: Arc::clone(&lineages),
-            conversions: Arc::clone(&conversions),
-            acknowledgements: Arc::clone(&acknowledgements),
-            control: Control::default(),
-            sources: Sources::new(options.sources.clone()),
-            questions: Arc::default(),
-            uuid,
-            server_id: options.server_id,
-            compression: Mutex::new(CompressionVariables::new(options.storing.level())),
-            compression_stats: Mutex::default(),
-            start: options.start.clone(),
-            seeded,
-            semi_sync: options.semi_sync,
-            wait_for_replicas: options.wait_for_replicas,
-            sync_policy: options.sync,
-            encrypt: options.encrypt.clone(),
-            directory: options.directory.clone(),
-            unsynced: Unsynced::default(),
-            source_has_gtids: Mutex::new(None),
-            source_variables,
-        });
-        let housekeeping = Arc::new(Housekeeping {
-            telemetry: Arc::clone(&telemetry),
-            lineages: Arc::clone(&lineages),
-            dumps: Arc::clone(&dumps),
-            brought_back: Arc::new(BroughtBack::new(bring_back)),
-            archive: options.archive.clone(),
-            closed: options.closed.as_ref().map(|closed| Arc::clone(&closed.logs)),
-            retention: options.retention,
-            directory: options.directory.clone(),
-            keyring: options.keyring.clone(),
-        });
-        let statements = Statements {
-            intake: Arc::clone(&intake),
-            housekeeping: Arc::clone(&housekeeping),
-            registry: Arc::clone(&registry),
-            listen_semi_sync: options.listen_semi_sync,
-            requires_tls: options.require_tls,
-            hostname: hostname(),
         };
-        let server = Arc::new(Server {
-            telemetry: Arc::clone(&telemetry),
-            lineages,
-            conversions,
-            housekeeping: Arc::clone(&housekeeping),
-            statements,
-            registry,
-            dumps,
-            acknowledgements,
-            gate: Gate::new(options.limits),
-            accounts,
-            pins,
-            served,
+        let tls = shown_certificate(&options, tls, &telemetry)?;
+        let listener = Arc::new(Listener::open(options.listen, None)?);
+        let relay = Relay::new(options, log, telemetry, common, (accounts, tls), &listener)?;
+        relay.run(only, &listener)
+    }
+
+    fn new(
+        options: RelayOptions,
+        log: Log,
+        telemetry: Arc<Telemetry>,
+        common: Common,
+        (accounts, tls): (Accounts, Option<ServerTls>),
+        listener: &Arc<Listener>,
+    ) -> Result<Arc<Relay>> {
+        let in_door = DoorOptions {
             tls,
             requires_tls: options.require_tls,
             native_password: options.listen_native_password,
-            semi_sync: options.listen_semi_sync,
-            forward: options.forward,
-            form: options.form,
-            only_replica: options.closed.as_ref().and_then(|closed| closed.only_replica),
-        });
-        let watch = Watch {
-            telemetry: Arc::clone(&telemetry),
-            intake: Arc::clone(&intake),
-            server: Arc::clone(&server),
-            history: History::default(),
-            started: Instant::now(),
-            http: options.http.clone(),
         };
-        Ok(Relay { options, telemetry, intake, housekeeping, server, watch })
+        let gate = Gate::new(options.limits);
+        let listeners = Listeners::new(vec![Arc::clone(listener)])?;
+        let door = Arc::new(Door::new(Arc::clone(&telemetry), listeners, gate, accounts, in_door));
+        let conversions = Arc::clone(&common.conversions);
+        let watch = Arc::new(Watch::new(Arc::clone(&door), conversions, options.http.clone()));
+        let sources = Sources::new(log, common, Arc::clone(listener), Arc::clone(&door), Arc::clone(&watch));
+        let (options, address) = (Mutex::new(options), listener.address);
+        Ok(Arc::new(Relay { options, telemetry, door, watch, sources, address }))
+    }
+
+    /// Starts the threads.
+    fn run(self: Arc<Self>, only: Option<Source>, listener: &Listener) -> Result<Running> {
+        let http = lock(&self.options).http.clone();
+        let http = http.map(|http| listen(http.address)).transpose()?;
+        self.telemetry.say(&format!("listening on {}", listener.address));
+        match only {
+            Some(source) => self.sources.set_only(source).start()?,
+            None => {
+                let sources = lock(&self.options).sources.clone();
+                self.sources.set(sources);
+                self.take_up(duties::OPEN, |relay| relay.sources.retry())?;
+            }
+        }
+        if let Some((listener, address)) = http {
+            self.telemetry.say(&format!("status on http://{address}/"));
+            self.take_up(duties::WATCH, |relay| http::watch(&relay.watch))?;
+            self.take_up(duties::HTTP, move |relay| http::serve(&relay.watch, &listener))?;
+        }
+        let accepting = self.take_up(duties::ACCEPT, |relay| server::accept(&relay.door))?;
+        Ok(Running { relay: self, accepting })
     }
 
     /// Runs a duty in its own thread.
-    pub(crate) fn take_up(
+    fn take_up(
         self: &Arc<Self>,
         name: &'static str,
         work: impl FnOnce(&Relay) + Send + 'static,
     ) -> Result<thread::JoinHandle<()>> {
         let (its, relay) = (Arc::clone(self), Arc::clone(self));
-        duties::start(&self.telemetry, name, move || work(&its), move |error| relay.duty_ended(name, error))
+        duties::start(
+            &self.telemetry,
+            name,
+            move || work(&its),
+            move |error| {
+                relay.telemetry.duties.failing(name, error.to_string());
+                relay.telemetry.complain(error, &format!("{error}; restart the relay"));
+            },
+        )
     }
 
-    /// A thread that should never end has ended. The relay must no longer look healthy.
-    fn duty_ended(&self, name: &'static str, error: &Error) {
-        self.telemetry.duties.failing(name, error.to_string());
-        match name {
-            duties::SYNC | duties::RECEIVE => self.intake.fail(error),
-            _ => self.telemetry.complain(error, &format!("{error}; restart the relay")),
+    /// Takes a new configuration: adds, changes and removes sources and accounts. Clients of other sources notice
+    /// nothing; of a source that changes, they have to connect again. Returns what was different.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is wrong; nothing was changed then.
+    pub fn reload(&self, new: RelayOptions) -> Result<Reloaded> {
+        let (accounts, _) = new.resolve()?;
+        // Held to the end: one after the other.
+        let mut options = lock(&self.options);
+        if options.has_only_source() != new.has_only_source() {
+            return Err(Error::Refused(
+                "a relay with a [source] and one with [[source]] tables are not the same: restart it".into(),
+            ));
+        }
+        let mut reloaded = Reloaded { after_restart: options.differences(&new), ..Reloaded::default() };
+        reloaded.accounts = options.accounts != new.accounts;
+        if !new.has_only_source() {
+            reloaded.sources = self.sources.set(new.sources.clone());
+            options.sources = new.sources;
+        }
+        self.door.set_accounts(accounts);
+        options.accounts = new.accounts;
+        Ok(reloaded)
+    }
+}
+
+impl Common {
+    fn of(options: &RelayOptions) -> Common {
+        Common {
+            conversions: Arc::new(Conversions::new()),
+            listen_semi_sync: options.listen_semi_sync,
+            requires_tls: options.require_tls,
+            forward: options.forward,
+            hostname: hostname(),
         }
     }
+}
+
+/// The certificate that clients are shown, made if it is the relay's own.
+fn shown_certificate(
+    options: &RelayOptions,
+    given: Option<ServerTls>,
+    telemetry: &Telemetry,
+) -> Result<Option<ServerTls>> {
+    if options.listen_tls != ListenTls::Own {
+        return Ok(given);
+    }
+    let (certificate, key) = own_certificate::files(&options.directory)?;
+    let tls = ServerTls::read(&certificate, &key)?;
+    let shown = tls.shown_fingerprint();
+    telemetry.say(&format!("TLS with {}, SHA-256 {shown}", certificate.display()));
+    Ok(Some(tls))
 }
 
 /// This machine's name, as Linux has it.
@@ -259,14 +231,19 @@ impl std::fmt::Debug for Relay {
 /// A relay at work.
 #[derive(Debug)]
 pub struct Running {
-    address: SocketAddr,
+    relay: Arc<Relay>,
     accepting: thread::JoinHandle<()>,
 }
 
 impl Running {
     /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.relay.address
+    }
+
+    /// What takes a new configuration while [`Running::join`] waits.
+    pub fn relay(&self) -> Arc<Relay> {
+        Arc::clone(&self.relay)
     }
 
     /// Waits until the relay stops accepting clients, which happens only after a failure. The process should then

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::log::sort_by_name;
-use crate::storage::Storage;
+use crate::storage::{COPY, Storage};
 
 const FORMAT: &str = "binlogz archive";
 /// The version written, whose objects may be of version 8. We can also read version 1, which had one object for each log,
@@ -15,9 +15,6 @@ const FORMAT: &str = "binlogz archive";
 const VERSION: u32 = 8;
 /// The first version that must have a checksum, and has a copy.
 const VERSION_COPY: u32 = 3;
-/// The copy of the manifest, stored beside the objects: written after the manifest, read if the manifest is
-/// damaged.
-const COPY: &str = "manifest-copy.json";
 /// How often to rewrite the copy while other runs keep replacing the manifest: the last of them writes it
 /// last.
 const COPY_ATTEMPTS_MAX: u32 = 10;

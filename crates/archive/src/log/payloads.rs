@@ -2,7 +2,6 @@
 //! codec (library, recipe and level) that reproduces the log's own bytes is found by trying. Payloads of
 //! another codec stay as they are.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use zstd_safe::get_frame_content_size;
 
 use crate::codec::varint::{self, Taker};
 use crate::error::{Error, Result};
+use crate::scratch::Scratch;
 
 /// The server's default level: used for payloads that come back in our bytes, and tried first.
 pub(crate) const LEVEL_DEFAULT: u8 = 3;
@@ -253,7 +253,7 @@ fn made_by_one(samples: &[Sample], codecs: &[Codec]) -> Result<Vec<Codec>> {
 /// A log without its payloads, or without most of them.
 pub(crate) struct Expanded {
     /// A temporary file without a name.
-    pub(crate) file: Arc<File>,
+    pub(crate) file: Arc<Scratch>,
     /// How they are compressed again.
     pub(crate) codec: Codec,
     /// Whether that reproduces the log's own bytes.
@@ -343,8 +343,8 @@ const PARTIAL_CODECS_MAX: usize = 2;
 
 /// A log expanded into a temporary file, and how many payloads became transactions; `None` if it can't be
 /// expanded.
-fn expand(log: &Arc<dyn ReadAt>, how: Rewrite, workers: usize) -> Result<Option<(Arc<File>, u64)>> {
-    let mut file = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
+fn expand(log: &Arc<dyn ReadAt>, how: Rewrite, workers: usize) -> Result<Option<(Arc<Scratch>, u64)>> {
+    let mut file = Scratch::new()?;
     let mut out = io::BufWriter::with_capacity(1 << 20, &mut file);
     let summary = Rewriter::new(how).workers(workers).run(Input::Places(log.clone()), &mut out);
     let summary = match summary.map_err(trouble) {
@@ -358,7 +358,7 @@ fn expand(log: &Arc<dyn ReadAt>, how: Rewrite, workers: usize) -> Result<Option<
 }
 
 /// Where its transactions end, if a codec reproduces the log from its expanded form.
-fn gives_back(plain: &Arc<File>, codec: Codec, log: &dyn ReadAt, workers: usize) -> Result<Option<Ends>> {
+fn gives_back(plain: &Arc<Scratch>, codec: Codec, log: &dyn ReadAt, workers: usize) -> Result<Option<Ends>> {
     let mut compare = Compare { log, offset: 0, differs: false };
     let compressed = compress_noting(plain.clone(), codec, &mut compare, workers)?;
     match compressed.map_err(trouble) {

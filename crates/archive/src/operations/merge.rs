@@ -19,6 +19,7 @@ use crate::format::{FileEntry, Manifest, objects};
 use crate::operations::create::Creator;
 use crate::operations::prune::{Keep, Pruned, prune};
 use crate::operations::restore;
+use crate::scratch::Scratch;
 use crate::segment::{PACKED_MAX, PLAIN_MAX};
 use crate::storage::{Storage, Stored};
 
@@ -114,8 +115,8 @@ fn of(files: &[FileEntry], stored: &[Stored]) -> Vec<Stored> {
 }
 
 /// A log as it was, in a temporary file.
-fn restored(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Result<Arc<std::fs::File>> {
-    let log = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
+fn restored(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Result<Arc<Scratch>> {
+    let log = Scratch::new()?;
     let mut out = BufWriter::with_capacity(1 << 18, log);
     restore::whole(storage, file, &mut out, workers)?;
     out.flush().map_err(Error::io("write a temporary file"))?;

@@ -15,6 +15,7 @@ use crate::format::contents::{BlockContents, Contents, KeyProbe, TableContents, 
 use crate::format::{FileEntry, index};
 use crate::log::payloads::{self, Codec};
 use crate::operations::restore::{self, LastObject};
+use crate::scratch::Scratch;
 use crate::segment::Object;
 use crate::storage::Storage;
 
@@ -85,6 +86,11 @@ impl Run<'_> {
     /// Its bytes in the log; as it is packed if nothing else is known.
     fn range(&self) -> &Range<u64> {
         self.place.as_ref().unwrap_or(&self.packed)
+    }
+
+    /// How many blocks it has.
+    pub fn block_count(&self) -> usize {
+        self.blocks.len()
     }
 
     /// Where it ends in the log; `None`: that is not told.
@@ -216,7 +222,7 @@ impl Parts {
     /// Damaged blocks, output that fails.
     pub fn write(&self, out: &mut dyn Write, workers: usize) -> Result<()> {
         let Some((codec, packed)) = &self.payloads else { return self.write_packed(out, workers) };
-        let mut plain = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
+        let mut plain = Scratch::new()?;
         self.write_packed(&mut plain, workers)?;
         plain.rewind().map_err(Error::io("read a temporary file"))?;
         let places = packed.iter().zip(&self.gaps).map(|(packed, gap)| (packed.end, gap.end));

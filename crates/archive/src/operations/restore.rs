@@ -15,6 +15,7 @@ use crate::log::events::{self, has_checksum};
 use crate::log::payloads::{Codec, compress};
 use crate::operations::digest::Hasher;
 use crate::operations::selection::{Choice, Selection};
+use crate::scratch::Scratch;
 use crate::segment::Object;
 use crate::storage::Storage;
 
@@ -140,7 +141,7 @@ fn whole_of(
         None => blocks(storage, last, file, &mut out, workers).map_err(missing)?,
         Some(level) => {
             let codec = codec_of(file, level)?;
-            let mut plain = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
+            let mut plain = Scratch::new()?;
             blocks(storage, last, file, &mut plain, workers).map_err(missing)?;
             drop(compress(Arc::new(plain), codec, &mut out, workers)?);
         }

@@ -8,10 +8,9 @@
 //! The result depends only on the input: the exact sizes of the earlier blocks decide whether a segment is
 //! full.
 
+use binlogz_flow::ReadAt;
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,6 +27,7 @@ use crate::format::ends::{self, HEAD_SIZE, MAGIC, VERSION};
 use crate::format::index::ContentsEntry;
 use crate::format::{BlockEntry, Index, LogEntry};
 use crate::log::{BLOCK_SIZE_MAX, Piece, events};
+use crate::scratch::Scratch;
 use crate::segment::budget::Budget;
 use crate::segment::unpacker::{self, CLOSURE_MAX, Kept};
 
@@ -49,7 +49,7 @@ const GAIN: u64 = 64;
 /// A segment that is being packed.
 #[derive(Debug)]
 pub struct Segment {
-    file: File,
+    file: Scratch,
     index: Index,
     /// Plain bytes.
     plain: u64,
@@ -102,7 +102,7 @@ impl Segment {
     ///
     /// No temporary file could be made.
     pub fn new(level: Level) -> Result<Self> {
-        let mut file = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
+        let mut file = Scratch::new()?;
         let head = [MAGIC.as_slice(), &VERSION.to_le_bytes()].concat();
         file.write_all(&head).map_err(Error::io("write a temporary file"))?;
         Ok(Segment {
@@ -257,7 +257,7 @@ impl Segment {
     /// # Errors
     ///
     /// A temporary file that can't be written.
-    pub fn finish(mut self) -> Result<(File, u64, Index)> {
+    pub fn finish(mut self) -> Result<(Scratch, u64, Index)> {
         let at = self.index.blocks.last().map_or(HEAD_SIZE, |last| last.at + last.packed_size);
         let contents = Contents { tables: self.tables.into_tables(), blocks: self.contents }.encode()?;
         let size = contents.len() as u64;
@@ -283,7 +283,7 @@ fn stored_size_max(size: usize, header_max: u64) -> u64 {
 
 /// Unpacks a block and compares it; if it does not come back the same, it is packed as bytes.
 fn check(
-    file: &File,
+    file: &Scratch,
     entries: &[BlockEntry],
     kept: &mut Kept,
     coded: Coded,
@@ -292,8 +292,11 @@ fn check(
     let Coded { piece, mut entry, packed, found } = coded;
     let read = |entry: &BlockEntry| {
         let mut bytes = vec![0; entry.packed_size as usize];
-        file.read_exact_at(&mut bytes, entry.at).map_err(Error::io("read a temporary file"))?;
-        Ok(bytes)
+        let count = file.fill_at(&mut bytes, entry.at).map_err(Error::io("read a temporary file"))?;
+        match count == bytes.len() {
+            true => Ok(bytes),
+            false => Err(Error::unexpected("bytes of a temporary file", count, bytes.len())),
+        }
     };
     let unpack = |packed: &[u8], kept: &mut Kept| {
         let opened = block::open(packed, piece.log.len())?;

@@ -1,11 +1,12 @@
 //! Where an archive is kept: immutable objects and one manifest, the only thing that is replaced. [`folder`]
-//! keeps them as files, `s3` in object storage.
+//! keeps them as files, `s3` in object storage; [`encrypted`] encrypts them before either gets them.
 //!
 //! ```text
 //! PLACE/manifest.json     what the archive holds; replaced last, and only if it is still the expected one
 //! PLACE/objects/NAME      whole or absent
 //! ```
 
+pub mod encrypted;
 mod folder;
 #[cfg(feature = "s3")]
 mod s3;
@@ -16,12 +17,15 @@ use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 
+pub use encrypted::{Encrypted, KeySource};
 pub use folder::Folder;
 #[cfg(feature = "s3")]
 pub use s3::{Patience, S3};
 
 /// The manifest's name.
 pub(crate) const MANIFEST: &str = "manifest.json";
+/// The copy of the manifest, stored beside the objects: written after the manifest, read if the manifest is damaged.
+pub(crate) const COPY: &str = "manifest-copy.json";
 /// The first part of objects' names.
 pub(crate) const OBJECTS: &str = "objects";
 /// The prefix of a place in object storage.
@@ -46,6 +50,14 @@ pub trait Storage: Send + Sync {
     /// replace it.
     fn alone(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         work()
+    }
+    /// Whether what is stored is encrypted first.
+    ///
+    /// # Errors
+    ///
+    /// An archive that can't be read.
+    fn is_encrypted(&self) -> Result<bool> {
+        Ok(false)
     }
 }
 
@@ -96,14 +108,32 @@ impl<S: Storage + ?Sized> Storage for Box<S> {
     fn alone(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         (**self).alone(work)
     }
+
+    fn is_encrypted(&self) -> Result<bool> {
+        (**self).is_encrypted()
+    }
 }
 
-/// The archive at a place, which may or may not exist: `s3://BUCKET/PREFIX`, or a folder.
+/// The archive at a place, which may or may not exist: `s3://BUCKET/PREFIX`, or a folder. If it is encrypted, its key
+/// comes from the environment ([`KeySource::from_environment`]).
 ///
 /// # Errors
 ///
 /// An invalid place in object storage: no bucket, or bad settings in the environment.
 pub fn at(place: &Path) -> Result<Box<dyn Storage>> {
+    Ok(Box::new(with_key(place, KeySource::from_environment())?))
+}
+
+/// The same with this key; a new archive is encrypted if there is one.
+///
+/// # Errors
+///
+/// As [`at`].
+pub fn with_key(place: &Path, key: Option<KeySource>) -> Result<Encrypted<Box<dyn Storage>>> {
+    Ok(Encrypted::new(unencrypted(place)?, key))
+}
+
+fn unencrypted(place: &Path) -> Result<Box<dyn Storage>> {
     match in_object_storage(place) {
         Some(place) => in_s3(place),
         None => Ok(Box::new(Folder::new(place))),

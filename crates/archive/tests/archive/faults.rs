@@ -207,7 +207,7 @@ fn a_bit_that_flips_anywhere_is_found() {
 }
 
 /// Flips a bit in `count` bytes of a file, including the first and the last, one after the other.
-fn flip(path: &Path, count: usize, mut look: impl FnMut(usize)) {
+pub(crate) fn flip(path: &Path, count: usize, mut look: impl FnMut(usize)) {
     let bytes = std::fs::read(path).unwrap();
     let step = bytes.len().div_ceil(count);
     for at in (0..bytes.len()).step_by(step).chain(bytes.len().saturating_sub(24)..bytes.len()) {

@@ -4,6 +4,7 @@
 
 mod damage;
 mod damaged_log;
+mod encrypted;
 mod faults;
 mod life;
 mod mariadb;

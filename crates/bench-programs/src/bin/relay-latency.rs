@@ -7,22 +7,18 @@
 //! replica is a program that receives the log as replicas do; what it measures is the time from the commit that the GTID
 //! event tells (`immediate_commit_timestamp`) until the transaction's last event is here, by the same clock.
 
-use std::collections::HashMap;
-use std::error::Error;
+#[path = "../arrivals.rs"]
+mod arrivals;
+
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use binlogz_binlog::EventType;
-use binlogz_binlog::event::AnyGtidEvent;
+use arrivals::{Failure, arrivals, report};
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_source::{ConnectOptions, DumpOptions, Password, PasswordOption, RemoteLog};
 use binlogz_testkit::workload::sysbench;
 use binlogz_testkit::{MysqlSandbox, Tool};
-use binlogz_wire::session::{DumpStart, Profile, ReplicaProfile};
-
-type Failure = Box<dyn Error + Send + Sync>;
 
 /// The source's account for replicas.
 const ACCOUNT: &str = "repl";
@@ -50,8 +46,8 @@ fn main() -> Result<(), Failure> {
     // The number of the last transaction, once the load has ended.
     let last = AtomicU64::new(0);
     let (direct, relayed) = thread::scope(|scope| -> Result<_, Failure> {
-        let direct = scope.spawn(|| arrivals(source.port(), 1001, &before, &last));
-        let relayed = scope.spawn(|| arrivals(port, 1002, &before, &last));
+        let direct = scope.spawn(|| arrivals((ACCOUNT, ACCOUNT), source.port(), 1001, &before, &last));
+        let relayed = scope.spawn(|| arrivals((ACCOUNT, ACCOUNT), port, 1002, &before, &last));
         let load = ["oltp_insert", "--tables=1", "--table-size=1000", THREADS];
         let paced = [format!("--rate={rate}"), format!("--time={seconds}"), "run".to_owned()];
         let all: Vec<&str> = load.into_iter().chain(paced.iter().map(String::as_str)).collect();
@@ -75,62 +71,6 @@ fn main() -> Result<(), Failure> {
     let both = direct.iter().filter_map(|(number, at)| Some(relayed.get(number)? - at));
     report("relay behind source", both);
     Ok(())
-}
-
-/// Microseconds from commit to arrival of each transaction, by its number.
-fn arrivals(
-    port: u16,
-    server_id: u32,
-    executed: &GtidSet,
-    last: &AtomicU64,
-) -> Result<HashMap<u64, f64>, Failure> {
-    let mut connect = ConnectOptions::new("latency");
-    connect.set_url(&format!("mysql://{ACCOUNT}@127.0.0.1:{port}"))?;
-    connect.password = PasswordOption::Given(Password::new(ACCOUNT));
-    let profile = ReplicaProfile {
-        server_uuid: format!("00000000-0000-0000-0000-{server_id:012}").parse()?,
-        heartbeat_period: Duration::from_secs(10),
-        semi_sync: false,
-        host: String::new(),
-        port: 0,
-    };
-    let start = DumpStart::GtidSet { gtid_set: executed.clone(), name: String::new(), position: 4 };
-    let dump = DumpOptions {
-        profile: Profile::Replica(profile),
-        server_id,
-        start,
-        non_blocking: false,
-        verify_checksums: false,
-    };
-    let mut log = RemoteLog::open(&connect, dump)?;
-    let (mut arrivals, mut open) = (HashMap::new(), None);
-    while let Some(event) = log.next_event()? {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros() as f64;
-        if event.header.event_type.is_gtid() {
-            let told = AnyGtidEvent::decode_frame(&event.frame()?.unchecked()?)?;
-            let gtid = told.as_ref().and_then(AnyGtidEvent::gtid).ok_or("a transaction without GTID")?;
-            let committed = told.as_ref().and_then(AnyGtidEvent::commit_timestamps);
-            let number = gtid.gno();
-            let end = last.load(Ordering::Acquire);
-            if end > 0 && number >= end {
-                break;
-            }
-            open = Some((number, committed.ok_or("no commit time")?.immediate as f64));
-        } else if event.header.event_type == EventType::XID
-            && let Some((number, committed)) = open.take()
-        {
-            arrivals.insert(number, now - committed);
-        }
-    }
-    Ok(arrivals)
-}
-
-fn report(what: &str, microseconds: impl Iterator<Item = f64>) {
-    let mut all: Vec<f64> = microseconds.collect();
-    all.sort_by(f64::total_cmp);
-    let at =
-        |share: f64| all.get(((all.len() as f64 - 1.0) * share) as usize).map_or(f64::NAN, |us| us / 1000.0);
-    println!("{what:<28} {:>9.2} {:>9.2} {:>9.2} {:>9.2}", at(0.5), at(0.95), at(0.99), at(1.0));
 }
 
 /// A relay that follows the source.

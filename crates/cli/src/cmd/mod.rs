@@ -17,6 +17,7 @@ mod recover;
 mod relay;
 mod replay;
 mod rewrite;
+pub(crate) mod sql;
 mod stats;
 mod verify;
 
@@ -38,6 +39,7 @@ pub(crate) enum Command {
     Events(events::Events),
     Dump(dump::Dump),
     Stats(stats::Stats),
+    Sql(sql::Sql),
     Undo(Box<recover::Undo>),
     Redo(Box<recover::Redo>),
     Rows(Box<recover::Rows>),
@@ -65,6 +67,7 @@ impl Command {
             // Its command line is never read here: see main.
             Command::Dump(_) => Ok(Exit::Trouble),
             Command::Stats(command) => command.run(),
+            Command::Sql(command) => match command.run()? {},
             Command::Undo(command) => command.run(),
             Command::Redo(command) => command.run(),
             Command::Rows(command) => command.run(),

@@ -5,6 +5,7 @@
 mod codecs;
 #[path = "../common/mod.rs"]
 mod common;
+mod encrypted;
 mod full_disk;
 mod growing;
 mod input;

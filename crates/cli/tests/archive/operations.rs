@@ -351,7 +351,7 @@ fn encrypted_logs_come_back_as_their_plaintext() {
         "as bytes, without the key"
     );
     let keyring = files.keyring.to_str().unwrap();
-    let ran = folder.run(["archive", "create", "--to", "plain", "--keyring", keyring, path]);
+    let ran = folder.run(["archive", "create", "--to", "plain", "--keyring", keyring, "--plaintext", path]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     for (archive, expected) in [("arc", &files.encrypted), ("plain", &files.plain)] {
         let back = folder.binlogz(["archive", "cat", archive]).output().unwrap();

@@ -21,5 +21,6 @@ mod output;
 mod pipe;
 mod progress;
 mod relay_log;
+mod sql;
 mod stats;
 mod terminal;

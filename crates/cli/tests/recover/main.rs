@@ -3,6 +3,7 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 mod apply;
+mod cascades;
 #[path = "../common/mod.rs"]
 mod common;
 mod options;

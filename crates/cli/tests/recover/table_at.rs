@@ -118,6 +118,8 @@ fn load(server: &MysqlSandbox, is_wanted: bool) -> Option<std::process::Child> {
             &format!("UPDATE t0 SET id = id + 100 WHERE id = {id}; DELETE FROM t0 WHERE id = {id} + 60; ");
         changes +=
             &format!("INSERT IGNORE INTO parent VALUES ({number}, 'x'); DELETE FROM t1 WHERE id = {id};\n");
+        // As fast as it can, it would write most of what each run has to read.
+        changes += "DO SLEEP(0.02);\n";
     }
     is_wanted.then(|| {
         let mut client = server.client();

@@ -128,3 +128,75 @@ fn what_is_wrong_is_said_with_its_place_and_without_the_password() {
         assert!(ran.code == Some(2) && ran.stderr.contains("cannot be used with"), "{}", ran.stderr);
     }
 }
+
+#[test]
+fn several_sources_are_told_apart() {
+    let folder = folder();
+    secret(&folder, "repl.password", "other\n");
+    let source = |name: &str, keys: &str| {
+        format!(
+            "[[source]]\nname = \"{name}\"\nservers = [\"mysql://repl@{name}\"]\npassword_file = \"source.password\"\n\
+             {keys}\n"
+        )
+    };
+    let check = |tables: &str| {
+        folder.put("several.toml", format!("{tables}[store]\ndir = \"kept\"\n"));
+        folder.run(["relay", "check-config", "--config=several.toml"])
+    };
+    let (a, b) =
+        (source("a", ""), source("b", "listen = \"127.0.0.1:3310\"\n[source.store]\ndir = \"elsewhere\""));
+    let said = "several.toml: 2 sources, serves the sources' accounts on 127.0.0.1:3307\n\
+                source a: follows a:3306, keeps its log in kept/a\n\
+                source b: follows b:3306, keeps its log in elsewhere, listens on 127.0.0.1:3310\n";
+    check(&(a.clone() + &b)).is(0, said, "");
+    assert!(!folder.path("kept").exists(), "nothing is changed");
+    let archive = "[source.archive]\nto = \"arc\"";
+    let account =
+        |keys: &str| format!("[[account]]\nuser = \"u\"\npassword_file = \"source.password\"\n{keys}\n");
+    for (tables, said) in [
+        (a.clone() + &a, "several.toml: source a is there twice"),
+        (source("A b", ""), "several.toml: [[source]]: name \"A b\", expected 1 to 64 lower-case letters"),
+        ("[[source]]\nservers = []\n".into(), "several.toml: [[source]]: a source has no name"),
+        (source("a", "dri = 1"), "several.toml line 5: unknown field `dri`"),
+        (source("a", "[source.store]\nlevel = 40"), "several.toml: source a: store: level: expected 1 to 22"),
+        (
+            source("a", "[source.store]\ndir = \"x\"") + &source("b", "[source.store]\ndir = \"x\""),
+            "several.toml: sources a and b have the same directory, x",
+        ),
+        (
+            source("a", archive) + &source("b", archive),
+            "several.toml: sources a and b have the same archive, arc",
+        ),
+        (
+            b.clone() + &source("c", "listen = \"127.0.0.1:3310\""),
+            "several.toml: sources b and c listen on the same address, 127.0.0.1:3310",
+        ),
+        (source("a", "listen = \"127.0.0.1:3307\""), "several.toml: source a listens where the relay does"),
+        (
+            a.clone() + &account("source = \"b\""),
+            "several.toml: account u may read the source b, which there is not",
+        ),
+        (
+            a.clone() + &b.replace("source.password", "repl.password"),
+            "several.toml: source b: user repl has another password there than at another source",
+        ),
+        (
+            "[source]\nservers = [\"mysql://repl@db1\"]\npassword_file = \"source.password\"\nname = \"a\"\n"
+                .into(),
+            "several.toml: source: name: expected in a [[source]] table",
+        ),
+        ("source = 1\n".into(), "several.toml line 1: invalid type: integer `1`, expected a table [source]"),
+    ] {
+        let ran = check(&tables);
+        assert!(
+            ran.code == Some(2) && ran.stderr.starts_with(&format!("binlogz: {said}")),
+            "{said}: {}",
+            ran.stderr
+        );
+    }
+    // Nobody is there to be told.
+    check(&(a + &b));
+    let ran = folder.run(["relay", "reload", "--config=several.toml"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("kept/relay.sock: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("is the relay running?"), "{}", ran.stderr);
+}

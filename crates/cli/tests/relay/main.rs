@@ -27,6 +27,7 @@ mod receive;
 mod recovery;
 mod semi_sync;
 mod serving;
+mod several;
 mod sources;
 mod statements;
 mod tls;

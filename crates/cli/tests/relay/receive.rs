@@ -165,6 +165,25 @@ fn a_log_begins_where_it_is_told_to_and_may_be_encrypted() {
     source.sql("INSERT INTO d.t VALUES (6)").unwrap();
     let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
+    drop(relay);
+
+    // Files that are encrypted stay out of an archive that is not, and are kept.
+    source.sql("FLUSH BINARY LOGS").unwrap();
+    let with_archive = configuration.archive();
+    let mut relay = with_archive.start(&folder);
+    relay.wait_for("the refusal", |relay| {
+        let said = "arc: binlog.000004 is encrypted, and the archive is not: BINLOGZ_ARCHIVE_KEY_FILE names";
+        relay.said().contains(said).then_some(())
+    });
+    drop(relay);
+    folder.run(["archive", "check", "arc"]).is(0, "3 logs are whole and follow one another\n", "");
+    folder.put("key", "07".repeat(32));
+    let key = folder.path("key").display().to_string();
+    fs::remove_dir_all(folder.path("arc")).unwrap();
+    let mut relay = with_archive.environment([("BINLOGZ_ARCHIVE_KEY_FILE", key.into())]).start(&folder);
+    relay.wait_for("the archive", |_| folder.path("arc/manifest.json").exists().then_some(()));
+    assert!(folder.read("arc/manifest.json").starts_with(b"binlogz encrypted archive 1\n"));
+    drop(relay);
 
     // A damaged seed, a gap between seeds, and acknowledgements that would promise too much are refused.
     let refused = |more: &str, said: &str| {

@@ -5,10 +5,13 @@
 
 use std::collections::HashMap;
 
-use binlogz_binlog::row::{ColumnKind, ColumnSchema};
+use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Tokenizer};
+
+use super::foreign_key::ForeignKey;
+use super::unfit;
 
 /// The tables of a schema file.
 #[derive(Debug, Default)]
@@ -34,9 +37,11 @@ pub enum SchemaFileError {
 /// A table as the file has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FileTable {
+    name: String,
     pub(super) columns: Vec<FileColumn>,
     /// The primary key, then the unique ones.
     pub(super) keys: Vec<Vec<usize>>,
+    pub(super) foreign_keys: Vec<ForeignKey>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,12 +135,31 @@ impl SchemaFile {
         if file.tables.is_empty() { Err(SchemaFileError::NoTables) } else { Ok(file) }
     }
 
-    /// The table of this name: in this database, else where the file names none.
+    /// The foreign keys of all tables, each with its table's database, where the file tells, and name.
+    pub(crate) fn foreign_keys(&self) -> impl Iterator<Item = (Option<&str>, &str, &ForeignKey)> {
+        let tables = self.tables.values().flatten();
+        tables.flat_map(|(database, table)| {
+            table.foreign_keys.iter().map(|key| (database.as_deref(), &*table.name, key))
+        })
+    }
+
+    /// What a table's log lacks: its columns' names, and the columns of its primary key, or of the first unique one; `None`
+    /// if the file doesn't have it, or has another structure of it.
+    pub fn told(&self, schema: &TableSchema) -> Option<(Vec<String>, Vec<usize>)> {
+        let table = self.table(&schema.database, &schema.table)?;
+        if unfit(schema, table).is_some() {
+            return None;
+        }
+        let names = table.columns.iter().map(|column| column.name.clone()).collect();
+        Some((names, table.keys.first().cloned().unwrap_or_default()))
+    }
+
     /// The name of a table's column, by its number.
-    pub(crate) fn column(&self, database: &[u8], table: &[u8], index: usize) -> Option<Vec<u8>> {
+    pub fn column(&self, database: &[u8], table: &[u8], index: usize) -> Option<Vec<u8>> {
         Some(self.table(database, table)?.columns.get(index)?.name.clone().into_bytes())
     }
 
+    /// The table of this name: in this database, else where the file names none.
     pub(super) fn table(&self, database: &[u8], table: &[u8]) -> Option<&FileTable> {
         let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name).into_owned());
         let found = self.tables.get(&table.to_lowercase())?;
@@ -237,11 +261,12 @@ impl Reader {
         if self.peek() != Some(&Token::LParen) {
             return None;
         }
-        let mut table = FileTable::default();
+        let mut table = FileTable { name: name.clone(), ..FileTable::default() };
         let mut keys = Vec::new();
         while matches!(self.peek(), Some(Token::LParen | Token::Comma)) {
             self.next += 1;
             let item = self.item();
+            table.foreign_keys.extend(ForeignKey::of(&item));
             match Key::of(&item) {
                 Some(key) => keys.push(key),
                 None => table.take_column(&item, &mut keys),
@@ -356,6 +381,7 @@ impl FileTable {
 
 #[cfg(test)]
 mod tests {
+    use super::super::foreign_key::Rule;
     use super::*;
 
     const DUMP: &str = "
@@ -391,6 +417,26 @@ CREATE TABLE `archive`.`orders` (a INT PRIMARY KEY, b VARCHAR(10) UNIQUE);
         assert_eq!(orders.keys, [vec![0], vec![1, 4]]);
         assert_eq!(file.table(b"archive", b"orders").unwrap().keys, [vec![0], vec![1]]);
         assert_eq!(file.table(b"other", b"orders"), None);
+    }
+
+    #[test]
+    fn foreign_keys_are_told_with_their_rules() {
+        let file = SchemaFile::parse(
+            "USE `shop`; CREATE TABLE `line` (`a` int, `b` int, CONSTRAINT `one` FOREIGN KEY (`a`, `b`) REFERENCES `orders` \
+             (`x`, `y`) ON DELETE CASCADE ON UPDATE SET NULL, foreign key i (b) references `old`.`orders` (`id`) on update \
+             cascade, CONSTRAINT FOREIGN KEY (a) REFERENCES other (a) ON DELETE SET DEFAULT, KEY (a))",
+        )
+        .unwrap();
+        let keys: Vec<_> = file.foreign_keys().collect();
+        let [(Some("shop"), "line", one), (_, _, two), (_, _, three)] = keys[..] else {
+            panic!("{keys:?}");
+        };
+        assert_eq!((&*one.name, &*one.parent, &one.database), ("one", "orders", &None));
+        assert_eq!((&*one.columns.concat(), &*one.referenced.concat()), ("ab", "xy"));
+        assert_eq!((one.on_delete, one.on_update), (Rule::Cascade, Rule::SetNull));
+        assert_eq!((&*two.parent, two.database.as_deref()), ("orders", Some("old")));
+        assert_eq!((two.on_delete, two.on_update), (Rule::Refuse, Rule::Cascade));
+        assert_eq!((&*three.name, three.on_delete), ("without a name", Rule::Refuse));
     }
 
     #[test]

@@ -46,7 +46,7 @@ const _: () = assert!(KEPT_SIZE < BLOCKS_SIZE);
 /// A position in a form of a stored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct BlockKey {
-    /// The number of the stored log.
+    /// The id of the stored log: sources share the blocks.
     pub(crate) log: u64,
     pub(crate) file: FormFile,
     pub(crate) form: Form,

@@ -287,13 +287,8 @@ impl<'a, W: FormSink> Translator<'a, W> {
     pub(crate) fn block(&mut self) -> Result<Option<Shared>> {
         let start = StartOffsets { stored: self.walker.offset(), at: self.out.offset() };
         let Translator { forms, form, part, .. } = self;
-        let key = BlockKey {
-            log: forms.kept.number,
-            file: part.of,
-            form: *form,
-            stored: start.stored,
-            at: start.at,
-        };
+        let key =
+            BlockKey { log: forms.kept.id, file: part.of, form: *form, stored: start.stored, at: start.at };
         forms.conversions.block(key, || Block::make(*forms, *form, part, &start))
     }
 

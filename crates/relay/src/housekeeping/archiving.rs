@@ -3,14 +3,17 @@
 //! archive can't be reached, files can't be purged; everything else goes on. A replica that needs purged files reads
 //! them restored from the archive, one by one (`brought_back`).
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use binlogz_archive::create::{Created, Creator};
-use binlogz_archive::storage;
+use binlogz_archive::storage::encrypted::KEY_FILE;
+use binlogz_archive::storage::{self, Storage};
+use binlogz_binlog::MAGIC_ENCRYPTED;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Input;
 use binlogz_store::FileNumber;
@@ -34,6 +37,8 @@ const WORKERS: usize = 1;
 pub struct ArchiveOptions {
     /// A folder, or `s3://BUCKET/PREFIX`.
     pub to: PathBuf,
+    /// Whether files that are encrypted here may go into an archive that is not.
+    pub plaintext: bool,
     /// How much may be brought back from there.
     pub bring_back: BringBack,
 }
@@ -102,7 +107,9 @@ fn archive(house: &Housekeeping, kept: &Lineage, options: &ArchiveOptions) -> Re
                 .say(&format!("archived {}: {} -> {} bytes", file.name, file.size, file.packed_size));
         }
     };
+    let is_encrypted = storage.is_encrypted().map_err(failed)?;
     let mut creator = Creator::new(&storage, WORKERS, &mut told).map_err(failed)?;
+    let mut refused = None;
     for log in &closed {
         let directory = &house.directory;
         let directory =
@@ -115,9 +122,26 @@ fn archive(house: &Housekeeping, kept: &Lineage, options: &ArchiveOptions) -> Re
             input = input.decrypted(keyring).map_err(|error| reading()(std::io::Error::other(error)))?;
         }
         let Input::Places(bytes) = input else { continue };
+        if !options.plaintext && !is_encrypted && was_encrypted(&path).map_err(reading())? {
+            refused = Some(Error::Refused(format!(
+                "{}: {} is encrypted, and the archive is not: {KEY_FILE} names a key for a new archive, plaintext = true \
+                 in [archive] allows it",
+                to.display(),
+                log.name
+            )));
+            break;
+        }
         creator.add_file(&log.name, bytes, Some(mode)).map_err(failed)?;
     }
-    creator.finish().map_err(failed)
+    creator.finish().map_err(failed)?;
+    refused.map_or(Ok(()), Err)
+}
+
+/// Whether a file is encrypted as a server encrypts its logs.
+fn was_encrypted(path: &Path) -> io::Result<bool> {
+    let mut magic = [0; MAGIC_ENCRYPTED.len()];
+    File::open(path)?.read_exact(&mut magic)?;
+    Ok(magic == MAGIC_ENCRYPTED)
 }
 
 /// The first of these files that may not be purged, because it isn't archived; `None` if there is no archive.

@@ -16,7 +16,7 @@
 //! everything the server has, and does not continue the previous one. The previous one is no longer served, and a
 //! client that has more than the new one is refused.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
@@ -39,6 +39,9 @@ use crate::log::parts::FormFile;
 use crate::log::stored_format::Head;
 use crate::telemetry::Level;
 
+/// How many logs this process has opened.
+static OPENED: AtomicU64 = AtomicU64::new(0);
+
 /// The open log of one server.
 #[derive(Debug)]
 pub(crate) struct Lineage {
@@ -60,6 +63,8 @@ pub(crate) struct Lineage {
     syncing: Mutex<()>,
     /// Its number among the stored logs, starting at 1.
     pub(crate) number: u64,
+    /// Unlike its number, no other log in this process has it, of whatever source.
+    pub(crate) id: u64,
     /// Whether it continues no other log: true for the first one, and for each reset.
     pub(crate) is_root: bool,
     retired: AtomicBool,
@@ -442,6 +447,7 @@ impl Lineages {
             gtids: Mutex::new(gtids),
             syncing: Mutex::default(),
             number,
+            id: OPENED.fetch_add(1, Ordering::Relaxed),
             is_root,
             retired: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),

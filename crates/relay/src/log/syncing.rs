@@ -46,6 +46,8 @@ struct State {
     /// Since when anything is unsynced.
     since: Option<Instant>,
     transactions: u64,
+    /// Nobody writes any more.
+    is_over: bool,
 }
 
 impl Unsynced {
@@ -66,6 +68,7 @@ impl Unsynced {
         let mut state = self.lock();
         loop {
             let patience = match state.since {
+                _ if state.is_over => break,
                 None => None,
                 Some(_) if policy.is_prompt() => break,
                 Some(_) if policy.sync_binlog > 0 && state.transactions >= u64::from(policy.sync_binlog) => {
@@ -81,7 +84,13 @@ impl Unsynced {
                 }
             };
         }
-        *state = State::default();
+        *state = State { is_over: state.is_over, ..State::default() };
+    }
+
+    /// Nothing more will be written: no further wait lasts.
+    pub(crate) fn end(&self) {
+        self.lock().is_over = true;
+        self.changed.notify_all();
     }
 }
 

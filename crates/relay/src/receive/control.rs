@@ -51,6 +51,8 @@ struct Inner {
     since: Instant,
     server: String,
     wanted: bool,
+    /// Nobody will start it again.
+    is_over: bool,
     /// Why receiving ended, if something failed, here or while syncing the log.
     failure: Option<String>,
     /// Why receiving can't continue, while it is retried.
@@ -84,6 +86,7 @@ impl Default for Control {
             since: Instant::now(),
             server: String::new(),
             wanted: true,
+            is_over: false,
             failure: None,
             hindrance: None,
             received: Instant::now(),
@@ -229,10 +232,10 @@ impl Control {
         }
     }
 
-    /// Waits until receiving is wanted.
+    /// Waits until receiving is wanted, or never will be.
     pub(crate) fn wait_until_wanted(&self) {
         let mut inner = self.lock();
-        while !inner.wanted {
+        while !inner.wanted && !inner.is_over {
             inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -240,12 +243,18 @@ impl Control {
     /// Starts receiving again.
     pub(crate) fn start(&self) {
         let mut inner = self.lock();
-        (inner.wanted, inner.failure) = (true, None);
+        (inner.wanted, inner.failure) = (!inner.is_over, None);
         if inner.phase == Phase::Failed || inner.phase == Phase::Stopped {
             inner.received = Instant::now();
         }
         drop(inner);
         self.changed.notify_all();
+    }
+
+    /// Stops receiving for good.
+    pub(crate) fn end(&self) {
+        self.lock().is_over = true;
+        self.stop();
     }
 
     /// Stops receiving; durable data is still served.

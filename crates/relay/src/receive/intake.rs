@@ -19,8 +19,8 @@ use crate::log::lineages::{Lineage, Lineages};
 use crate::log::syncing::{SyncPolicy, Unsynced};
 use crate::receive::control::Control;
 use crate::receive::questions::Questions;
+use crate::receive::servers::Servers;
 use crate::receive::source_variables::KnownVariables;
-use crate::receive::sources::Sources;
 use crate::receive::start::StartAt;
 use crate::replicas::acknowledgements::{Acknowledgements, WaitForReplicas, Waited};
 use crate::telemetry::{Level, Telemetry, duties};
@@ -32,7 +32,7 @@ pub(crate) struct Intake {
     pub(crate) conversions: Arc<Conversions>,
     pub(crate) acknowledgements: Arc<Acknowledgements>,
     pub(crate) control: Control,
-    pub(crate) sources: Sources,
+    pub(crate) servers: Servers,
     pub(crate) questions: Arc<Questions>,
     /// The relay's own uuid, and its server id if that isn't derived from the uuid.
     pub(crate) uuid: ServerUuid,
@@ -186,8 +186,9 @@ impl Intake {
         }
     }
 
+    /// Syncs until the source is no longer wanted, at last once more.
     pub(crate) fn sync_for_ever(&self) {
-        loop {
+        while !self.telemetry.ending.has_begun() {
             let synced = duties::attempt(duties::SYNC, || {
                 self.unsynced.wait(self.sync_policy);
                 self.sync()
@@ -213,6 +214,13 @@ impl Intake {
         let line = format!("{error}; nothing more is received, what is durable is served");
         self.control.fail(&line);
         self.telemetry.complain(error, &line);
+    }
+
+    /// Ends receiving and syncing for good: the source is no longer wanted.
+    pub(crate) fn end(&self) {
+        self.telemetry.ending.begin();
+        self.control.end();
+        self.unsynced.end();
     }
 
     pub(crate) fn set_source_has_gtids(&self, has: bool) {

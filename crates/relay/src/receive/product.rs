@@ -11,7 +11,7 @@
 use binlogz_source::{ConnectOptions, Connection};
 
 use crate::error::{Error, Result};
-use crate::receive::sources::Sources;
+use crate::receive::servers::Servers;
 
 /// The first version of MySQL with server uuids and GTIDs.
 const FIRST_FOLLOWED: (u32, u32) = (5, 6);
@@ -33,9 +33,9 @@ pub(crate) fn connect(server: &ConnectOptions) -> Result<Connection> {
 }
 
 /// Checks before the first start that there is a server that can be followed, or one that can't be asked yet.
-pub(crate) fn check_any(sources: &Sources) -> Result<()> {
+pub(crate) fn check_any(servers: &Servers) -> Result<()> {
     let mut refused = None;
-    for server in sources.all() {
+    for server in servers.all() {
         match connect(server) {
             Err(error @ Error::Unfollowable(_)) => refused = Some(error),
             _ => return Ok(()),

@@ -115,7 +115,7 @@ impl Questions {
 impl Intake {
     /// The GTIDs of the server that is followed or tried. The error says why there is no answer.
     pub(crate) fn gtids_of_source(&self, until: Instant) -> Result<ServersGtids, String> {
-        let server = self.sources.current().map_err(|error| error.to_string())?;
+        let server = self.servers.current().map_err(|error| error.to_string())?;
         self.questions.ask(server, until, ask_gtids)
     }
 
@@ -129,7 +129,7 @@ impl Intake {
         (name, offset): (String, u64),
         until: Instant,
     ) -> Result<Reach, String> {
-        let server = self.sources.current().map_err(|error| error.to_string())?;
+        let server = self.servers.current().map_err(|error| error.to_string())?;
         let source = kept.source;
         if form == Form::Received {
             return self.questions.ask(server, until, move |server| {

@@ -60,6 +60,9 @@ pub(crate) fn run(intake: &Intake) {
     let mut followed: Option<Instant> = None;
     loop {
         intake.control.wait_until_wanted();
+        if intake.telemetry.ending.has_begun() {
+            return;
+        }
         let began = Instant::now();
         let before = intake.telemetry.meters.transactions.load(Ordering::Relaxed);
         let durable_before = durable(intake);
@@ -76,7 +79,7 @@ pub(crate) fn run(intake: &Intake) {
         intake.control.disconnected();
         intake.telemetry.lag.disconnected(Instant::now());
         if !intake.control.is_wanted() {
-            if intake.control.was_stopped() {
+            if intake.control.was_stopped() && !intake.telemetry.ending.has_begun() {
                 intake.telemetry.say("receiving was stopped");
             }
             continue;
@@ -110,14 +113,14 @@ pub(crate) fn run(intake: &Intake) {
         // Another server of the source may be available at once.
         let is_its_turn = followed.is_none_or(|then| then.elapsed() > FAILOVER_AFTER);
         // Something that is missing here would be missing with every server.
-        if hindrance != Hindrance::Here && is_its_turn && !intake.sources.next() {
-            let instead = intake.sources.current().map_or(String::new(), ConnectOptions::server);
+        if hindrance != Hindrance::Here && is_its_turn && !intake.servers.next() {
+            let instead = intake.servers.current().map_or(String::new(), ConnectOptions::server);
             intake.control.hinder(hindrance, &error.to_string());
             intake.telemetry.complain(&error, &format!("{error}; trying {instead} instead"));
             continue;
         }
         intake.control.hinder(hindrance, &error.to_string());
-        if matches!(error, Error::Unfollowable(_)) && !intake.sources.are_several() {
+        if matches!(error, Error::Unfollowable(_)) && !intake.servers.are_several() {
             let line = format!("{error}; trying again in {} s", RETRY_UNFOLLOWABLE.as_secs());
             intake.telemetry.complain(&error, &line);
             intake.control.pause(RETRY_UNFOLLOWABLE);
@@ -138,10 +141,10 @@ fn durable(intake: &Intake) -> Option<(u64, Position)> {
 /// Connects, and receives until the connection ends.
 fn receive(intake: &Intake) -> Result<()> {
     intake.mend()?;
-    let server = intake.sources.current()?;
+    let server = intake.servers.current()?;
     intake.control.connect(server.server());
     let (source, mut connection) = ask(server)?;
-    if let Some(warning) = intake.sources.warning(server, &connection) {
+    if let Some(warning) = intake.servers.warning(server, &connection) {
         intake.telemetry.say(&warning);
     }
     if let Some(time) = source_time(&mut connection)? {
@@ -149,7 +152,7 @@ fn receive(intake: &Intake) -> Result<()> {
     }
     intake.set_source_has_gtids(source.has_gtids);
     intake.ask_variables(&mut connection)?;
-    let may_change = source.has_gtids && intake.sources.are_several();
+    let may_change = source.has_gtids && intake.servers.are_several();
     let has_all = may_change && check_server(intake, &mut connection)?;
     let mut kept = intake.keep(&source.base, source.uuid, has_all)?;
     intake.sync()?;

@@ -4,6 +4,7 @@
 //! exist. We know its password, so the fast authentication always suffices (see `binlogz-wire`).
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use binlogz_wire::ServerError;
@@ -15,10 +16,12 @@ use crate::error::{Error, Result};
 use crate::form::FormPolicy;
 
 /// An account of the relay's own.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountOptions {
     /// Its name.
     pub user: String,
+    /// The name of the only source that it may read; `None`: it says which one when it logs in, if there are several.
+    pub source: Option<String>,
     /// Its password, which can't be empty.
     pub password: Password,
     /// The form it is served if it names no file; by default the relay's own default.
@@ -42,6 +45,7 @@ impl AccountOptions {
     pub fn new(user: String, password: Password) -> Self {
         AccountOptions {
             user,
+            source: None,
             password,
             form: None,
             connections_max: 0,
@@ -67,7 +71,7 @@ impl AccountOptions {
 }
 
 #[derive(Debug)]
-pub(crate) struct Accounts(Vec<Entry>);
+pub(crate) struct Accounts(Vec<Arc<Entry>>);
 
 #[derive(Debug)]
 struct Entry {
@@ -77,7 +81,7 @@ struct Entry {
 
 /// A logged-in client, until dropped.
 #[derive(Debug)]
-pub(crate) struct Entered<'a>(&'a Entry);
+pub(crate) struct Entered(Arc<Entry>);
 
 impl Accounts {
     pub(crate) fn new(accounts: Vec<AccountOptions>) -> Result<Self> {
@@ -90,8 +94,14 @@ impl Accounts {
                 return Err(Error::Refused(format!("account {user} is there twice")));
             }
         }
-        let entry = |options| Entry { options, connected: AtomicUsize::new(0) };
+        let entry = |options| Arc::new(Entry { options, connected: AtomicUsize::new(0) });
         Ok(Accounts(accounts.into_iter().map(entry).collect()))
+    }
+
+    /// The same accounts as these others, whose connections count on where nothing about an account has changed.
+    pub(crate) fn after(self, others: &Accounts) -> Accounts {
+        let known = |entry: &Arc<Entry>| others.0.iter().find(|other| other.options == entry.options);
+        Accounts(self.0.into_iter().map(|entry| known(&entry).map_or(entry, Arc::clone)).collect())
     }
 
     /// The accounts that may log in from an address.
@@ -117,7 +127,7 @@ impl Accounts {
     }
 
     /// Logs a client in after its proof was accepted, or returns the server's error.
-    pub(crate) fn enter(&self, user: &str, over_tls: bool) -> Result<Entered<'_>, ServerError> {
+    pub(crate) fn enter(&self, user: &str, over_tls: bool) -> Result<Entered, ServerError> {
         let refused =
             |code, sqlstate: &[u8; 5], message| ServerError { code, sqlstate: Some(*sqlstate), message };
         let unknown = || refused(1045, b"28000", format!("Access denied for user '{user}'"));
@@ -129,7 +139,7 @@ impl Accounts {
                 "Connections using insecure transport are prohibited for this account".into(),
             ));
         }
-        let entered = Entered(entry);
+        let entered = Entered(Arc::clone(entry));
         let before = entry.connected.fetch_add(1, Ordering::Relaxed);
         let most = entry.options.connections_max;
         if most > 0 && before >= most {
@@ -145,13 +155,13 @@ impl Accounts {
     }
 }
 
-impl Entered<'_> {
+impl Entered {
     pub(crate) fn account(&self) -> &AccountOptions {
         &self.0.options
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for Entered {
     fn drop(&mut self) {
         self.0.connected.fetch_sub(1, Ordering::Relaxed);
     }

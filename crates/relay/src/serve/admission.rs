@@ -21,6 +21,8 @@ const LEAVING_MAX: usize = 8;
 /// The relay's own descriptors: the log (directory, lock, file, index), the source's connection, listeners, HTTP
 /// (17), converters' and receiver's temporary files (24), the archive, retention, standard streams.
 const DESCRIPTORS_RESERVED: usize = 80 + LEAVING_MAX * DESCRIPTORS_LOGGING_IN;
+/// Those of each further source: its log, its connection, temporary files, the archive.
+const DESCRIPTORS_OF_SOURCE: usize = 40;
 /// Clients that are logging in get one in this many of the remaining descriptors.
 const LOGGING_IN_SHARE: usize = 4;
 
@@ -42,14 +44,14 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// These limits, lowered to what this many descriptors allow.
+    /// These limits, lowered to what this many descriptors allow beside so many sources.
     #[must_use]
-    pub fn within(self, descriptors: u64) -> Limits {
+    pub fn within(self, descriptors: u64, sources: usize) -> Limits {
         let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
-        if self.descriptors() <= descriptors {
+        if self.descriptors(sources) <= descriptors {
             return self;
         }
-        let left = descriptors.saturating_sub(DESCRIPTORS_RESERVED);
+        let left = descriptors.saturating_sub(reserved(sources));
         let logging_in = (left / LOGGING_IN_SHARE / DESCRIPTORS_LOGGING_IN).max(1);
         let logging_in_max = self.logging_in_max.min(logging_in);
         let left = left.saturating_sub(logging_in_max.saturating_mul(DESCRIPTORS_LOGGING_IN));
@@ -57,17 +59,21 @@ impl Limits {
         Limits { connections_max, logging_in_max, ..self }
     }
 
-    /// How many descriptors the process needs for these limits.
-    pub fn descriptors(&self) -> usize {
+    /// How many descriptors the process needs for these limits and so many sources.
+    pub fn descriptors(&self, sources: usize) -> usize {
         let logging_in = self.logging_in_max.saturating_mul(DESCRIPTORS_LOGGING_IN);
         let logged_in = self.connections_max.saturating_mul(DESCRIPTORS_LOGGED_IN);
-        logging_in.saturating_add(logged_in).saturating_add(DESCRIPTORS_RESERVED)
+        logging_in.saturating_add(logged_in).saturating_add(reserved(sources))
     }
 
     /// Open connections at a time, including those that are about to end.
     fn open_max(&self) -> usize {
         self.logging_in_max.max(1).saturating_add(self.connections_max).saturating_add(LEAVING_MAX)
     }
+}
+
+fn reserved(sources: usize) -> usize {
+    DESCRIPTORS_RESERVED + sources.saturating_sub(1).saturating_mul(DESCRIPTORS_OF_SOURCE)
 }
 
 /// The clients that are logged in or logging in.
@@ -236,19 +242,19 @@ mod tests {
     #[test]
     fn clients_are_no_more_than_descriptors_allow() {
         let limits = Limits::default();
-        assert_eq!(limits.within(limits.descriptors() as u64), limits);
-        for descriptors in [0, 64, 120, 256, 1024, 4096, limits.descriptors() as u64 - 1, u64::MAX] {
-            let within = limits.within(descriptors);
+        assert_eq!(limits.within(limits.descriptors(1) as u64, 1), limits);
+        for descriptors in [0, 64, 120, 256, 1024, 4096, limits.descriptors(1) as u64 - 1, u64::MAX] {
+            let within = limits.within(descriptors, 1);
             assert!(within.connections_max >= 1 && within.logging_in_max >= 1);
             assert!(within.connections_max <= 1000 && within.logging_in_max <= 128);
             if descriptors > 120 {
-                assert!(within.descriptors() as u64 <= descriptors, "{descriptors}: {within:?}");
+                assert!(within.descriptors(1) as u64 <= descriptors, "{descriptors}: {within:?}");
             }
         }
-        let small = limits.within(256);
+        let small = limits.within(256, 1);
         assert!(small.connections_max >= 16 && small.logging_in_max >= 8, "{small:?}");
         let few = Limits { connections_max: 3, per_address_max: 2, logging_in_max: 5 };
-        assert_eq!(few.within(256), few);
+        assert_eq!(few.within(256, 1), few);
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! (`statements`). `replicas` records which replicas there are and how far they have got. `binlogz_wire` implements
 //! the protocol.
 //!
-//! * `server` accepts connections and takes commands; `server/dump` resolves a request for the log;
+//! * `door` is what all clients pass, `listeners` where they arrive, `routes` says which source each reads;
+//! * `server` accepts connections and takes commands; `server/dump` resolves a request for the log; `clients` can be sent away;
 //! * `admission` limits the number of clients, `accounts` checks logins, `transport` does TLS, `own_certificate` makes what
 //!   it needs;
 //! * `upstream` is a client's own connection to the source, for what the relay does not answer;
@@ -15,11 +16,15 @@
 
 pub(crate) mod accounts;
 pub(crate) mod admission;
+pub(crate) mod clients;
+pub(crate) mod door;
 pub(crate) mod last_served;
+pub(crate) mod listeners;
 pub(crate) mod older_collations;
 pub(crate) mod own_certificate;
 pub(crate) mod pins;
 pub(crate) mod recent;
+pub(crate) mod routes;
 pub(crate) mod semi_sync;
 pub(crate) mod sender;
 pub(crate) mod server;
@@ -38,14 +43,12 @@ use crate::replicas::dumps::Dumps;
 use crate::replicas::registry::Registry;
 use crate::statements::Statements;
 use crate::telemetry::Telemetry;
-use accounts::Accounts;
-use admission::Gate;
+use clients::Clients;
 use last_served::LastServed;
 use pins::Pins;
-use transport::ServerTls;
 use upstream::ForwardOptions;
 
-/// State shared by all clients' threads.
+/// State shared by the threads of one source's clients.
 pub(crate) struct Server {
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) lineages: Arc<Lineages>,
@@ -55,14 +58,9 @@ pub(crate) struct Server {
     pub(crate) registry: Arc<Registry>,
     pub(crate) dumps: Arc<Dumps>,
     pub(crate) acknowledgements: Arc<Acknowledgements>,
-    pub(crate) gate: Gate,
-    pub(crate) accounts: Accounts,
+    pub(crate) clients: Clients,
     pub(crate) pins: Pins,
     pub(crate) served: LastServed,
-    pub(crate) tls: Option<ServerTls>,
-    pub(crate) requires_tls: bool,
-    /// Whether clients may log in with `mysql_native_password`.
-    pub(crate) native_password: bool,
     /// Whether replicas may acknowledge what they are sent.
     pub(crate) semi_sync: bool,
     /// Whether and how statements are forwarded to the source.

@@ -6,7 +6,7 @@ pub(crate) mod dump;
 mod forwarding;
 
 use std::io::{Read, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -24,6 +24,9 @@ use crate::log::stored_format::Head;
 use crate::replicas::registry::Replica;
 use crate::serve::Server;
 use crate::serve::admission::{Admission, SMALL_COMMAND};
+use crate::serve::door::Door;
+use crate::serve::listeners::Listener;
+use crate::serve::routes::Wishes;
 use crate::serve::sender::broken;
 use crate::serve::transport::{Connection, Transport};
 use crate::serve::upstream::Upstream;
@@ -43,37 +46,40 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The delay after a failed accept, as when file descriptors run out.
 const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 
-pub(crate) fn accept(server: &Arc<Server>, listener: &TcpListener) {
+/// What a client is told that comes too early.
+const NOTHING_YET: &str = "the relay has nothing of the source's log yet";
+
+pub(crate) fn accept(door: &Arc<Door>) {
     let connections = AtomicU32::new(1);
     let mut has_threads = true;
     let begun = Instant::now();
     loop {
         // Other connections wait in the listener's queue: a descriptor for one of them could be the log's last.
-        server.gate.wait_for_room();
-        let (stream, peer) = match listener.accept() {
+        door.gate.wait_for_room();
+        let (stream, peer, listener) = match door.listeners.accept() {
             Ok(accepted) => accepted,
             Err(error) => {
-                server.telemetry.say(&format!("accept: {error}"));
+                door.telemetry.say(&format!("accept: {error}"));
                 thread::sleep(ACCEPT_RETRY);
                 continue;
             }
         };
         let connection = connections.fetch_add(1, Ordering::Relaxed);
-        let (its, stream) = (Arc::clone(server), Arc::new(stream));
+        let (its, stream) = (Arc::clone(door), Arc::new(stream));
         let its_stream = Arc::clone(&stream);
-        let open = OpenConnection::new(server);
+        let open = OpenConnection::new(door);
         let serve = move || {
             let (_open, stream) = (open, its_stream);
-            serve(&its, connection, &stream, peer, begun);
+            serve(&its, &listener, connection, &stream, peer, begun);
         };
         let spawned = thread::Builder::new().name(format!("client {connection}")).spawn(serve);
         if let Err(error) = spawned {
-            server.gate.turned_away();
+            door.gate.turned_away();
             let code = error.raw_os_error().unwrap_or_default();
             turn_away(&stream, 1135, &format!("Can't create a new thread (errno {code})"));
             if std::mem::take(&mut has_threads) {
                 let error = Error::thread(format!("client {connection}"))(error);
-                server.telemetry.complain(&error, &format!("{error}; clients are turned away meanwhile"));
+                door.telemetry.complain(&error, &format!("{error}; clients are turned away meanwhile"));
             }
         } else {
             has_threads = true;
@@ -82,39 +88,75 @@ pub(crate) fn accept(server: &Arc<Server>, listener: &TcpListener) {
 }
 
 /// Serves a client, from admission to disconnect.
-fn serve(server: &Server, connection: u32, stream: &Arc<TcpStream>, peer: SocketAddr, begun: Instant) {
+fn serve(
+    door: &Door,
+    listener: &Listener,
+    connection: u32,
+    stream: &Arc<TcpStream>,
+    peer: SocketAddr,
+    begun: Instant,
+) {
+    let mut client = None;
     let ended = duties::attempt("a client's thread", || {
-        let Some(admission) = server.gate.admit(connection, stream, peer.ip()) else {
+        let Some(admission) = door.gate.admit(connection, stream, peer.ip()) else {
             turn_away(stream, 1040, "Too many connections");
             return Ok(());
         };
+        let Some(server) = greeter(door, listener) else {
+            turn_away(stream, 1053, NOTHING_YET);
+            return Ok(());
+        };
         let known = KnownClient { server, connection, peer, account: None, attributes: Vec::new() };
-        Client { known, begun, admission }.serve(stream)
+        client.insert(Client { door, listener, known, begun, admission }).serve(stream)
     });
-    server.registry.leave(connection);
-    if let Some(replica) = server.dumps.end(connection).and_then(|reader| reader.uuid.parse().ok()) {
-        server.served.left(replica);
-    }
-    server.acknowledgements.leave(connection);
+    let telemetry = match &client {
+        // Until then the source was anybody's.
+        Some(client) if client.known.account.is_some() => {
+            client.known.server.leave(connection);
+            &client.known.server.telemetry
+        }
+        _ => &door.telemetry,
+    };
     let _ = stream.shutdown(Shutdown::Both);
     match ended {
         Ok(()) => {}
         Err(error @ Error::Left(_)) => {
-            server.telemetry.say(&format!("connection {connection} from {peer}: {error}"));
+            telemetry.say(&format!("connection {connection} from {peer}: {error}"));
         }
-        Err(error) => {
-            server.telemetry.complain(&error, &format!("connection {connection} from {peer}: {error}"))
+        Err(error) => telemetry.complain(&error, &format!("connection {connection} from {peer}: {error}")),
+    }
+}
+
+/// The source whose version a client is greeted with, before it can say which one it wants: the one whose port this
+/// is, or the first that has a log.
+fn greeter(door: &Door, listener: &Listener) -> Option<Arc<Server>> {
+    let routes = door.routes.all();
+    let is_its = |name: &str| listener.source.as_ref().is_none_or(|source| source == name);
+    let open = routes.iter().filter(|route| is_its(&route.name)).filter_map(|route| route.to.as_ref().ok());
+    let mut open =
+        open.filter(|server| server.lineages.served().is_some_and(|kept| kept.store.positions().is_some()));
+    open.next().map(Arc::clone)
+}
+
+impl Server {
+    /// A client has gone.
+    fn leave(&self, connection: u32) {
+        self.registry.leave(connection);
+        if let Some(replica) = self.dumps.end(connection).and_then(|reader| reader.uuid.parse().ok()) {
+            self.served.left(replica);
         }
+        self.acknowledgements.leave(connection);
+        self.clients.leave(connection);
     }
 }
 
 /// An open connection, counted until its descriptors are closed.
-struct OpenConnection(Arc<Server>);
+struct OpenConnection(Arc<Door>);
 
 impl OpenConnection {
-    fn new(server: &Arc<Server>) -> Self {
-        server.gate.opened();
-        OpenConnection(Arc::clone(server))
+    fn new(door: &Arc<Door>) -> Self {
+        door.gate.opened();
+        OpenConnection(Arc::clone(door))
     }
 }
 
@@ -133,16 +175,20 @@ fn turn_away(mut stream: &TcpStream, code: u16, message: &str) {
 }
 
 struct Client<'a> {
-    known: KnownClient<'a>,
+    door: &'a Door,
+    /// Where it arrived.
+    listener: &'a Listener,
+    /// Until it is logged in, the source is the one that greeted it.
+    known: KnownClient,
     /// When the relay started to accept clients.
     begun: Instant,
     admission: Admission<'a>,
 }
 
 impl Client<'_> {
-    fn serve(&mut self, stream: &TcpStream) -> Result<()> {
+    fn serve(&mut self, stream: &Arc<TcpStream>) -> Result<()> {
         stream.set_nodelay(true).map_err(broken)?;
-        socket2::SockRef::from(stream).set_keepalive(true).map_err(broken)?;
+        socket2::SockRef::from(&**stream).set_keepalive(true).map_err(broken)?;
         stream.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(broken)?;
         let begun = self
             .known
@@ -151,7 +197,7 @@ impl Client<'_> {
             .served()
             .and_then(|kept| kept.store.positions().map(|now| (kept, now)));
         let Some((kept, now)) = begun else {
-            turn_away(stream, 1053, "the relay has nothing of the source's log yet");
+            turn_away(stream, 1053, NOTHING_YET);
             return Ok(());
         };
         let head = match Head::read(&kept.store, now.durable.file) {
@@ -167,25 +213,22 @@ impl Client<'_> {
             server_version,
             connection_id: self.known.connection,
             nonce: nonce()?,
-            tls: self.known.server.tls.is_some(),
-            accounts: self.known.server.accounts.at_address(self.known.peer.ip()),
-            native_password: self.known.server.native_password,
+            tls: self.door.tls.is_some(),
+            accounts: self.door.accounts().at_address(self.known.peer.ip()),
+            native_password: self.door.native_password,
         });
-        self.converse(&kept, &mut session, stream.try_clone().map_err(broken)?)
+        self.converse(kept, &mut session, stream)
     }
 
     fn converse(
         &mut self,
-        kept: &Arc<Lineage>,
+        mut kept: Arc<Lineage>,
         session: &mut ReplicaSession,
-        stream: TcpStream,
+        stream: &Arc<TcpStream>,
     ) -> Result<()> {
-        let mut transport = Transport::Plain(stream);
+        let mut transport = Transport::Plain(stream.try_clone().map_err(broken)?);
         let mut variables = Variables::default();
-        let mut upstream = self.known.server.forward.map(|options| Upstream::new(self.known.server, options));
-        if upstream.is_some() {
-            session.keep_commands();
-        }
+        let mut upstream = None;
         let mut buffer = vec![0; 16 << 10];
         let login_until = Instant::now() + LOGIN_TIMEOUT;
         loop {
@@ -215,11 +258,18 @@ impl Client<'_> {
                         break;
                     }
                     ReplicaStep::LoggedIn(user) => {
-                        let over_tls = matches!(transport, Transport::Tls(_));
-                        if let Err(refusal) = self.enter(&user, over_tls) {
-                            session.refuse(&refusal);
-                            transport.send(session.pending()).map_err(broken)?;
-                            return Err(Error::Refused(format!("user '{user}': {}", refusal.message)));
+                        kept = match self.enter(&user, &transport, session, stream) {
+                            Ok(kept) => kept,
+                            Err(refusal) => {
+                                session.refuse(&refusal);
+                                transport.send(session.pending()).map_err(broken)?;
+                                return Err(Error::Refused(format!("user '{user}': {}", refusal.message)));
+                            }
+                        };
+                        let server = &self.known.server;
+                        upstream = server.forward.map(|options| Upstream::new(Arc::clone(server), options));
+                        if upstream.is_some() {
+                            session.keep_commands();
                         }
                         self.known.attributes = session.attributes().to_vec();
                         let client = ClientFacts {
@@ -233,7 +283,7 @@ impl Client<'_> {
                         let source = self.known.server.statements.intake.source_variables.get();
                         variables.log_in(client, source.as_deref());
                         session.set_status(variables.status());
-                        match (&transport, &self.known.server.tls) {
+                        match (&transport, &self.door.tls) {
                             (Transport::Tls(_), Some(tls)) => session.ok_over_tls(&tls.fingerprint()),
                             _ => session.ok(),
                         }
@@ -246,15 +296,14 @@ impl Client<'_> {
                         }
                     }
                     ReplicaStep::StartTls => {
-                        let tls = self.known.server.tls.as_ref();
+                        let tls = self.door.tls.as_ref();
                         let tls = tls.ok_or_else(|| Error::Refused("TLS was not offered".into()))?;
                         transport = transport.start_tls(tls, input)?;
                         break;
                     }
                     ReplicaStep::Denied(user) => {
                         transport.send(session.pending()).map_err(broken)?;
-                        let KnownClient { server, peer, .. } = &self.known;
-                        let why = server.accounts.why_denied(&user, peer.ip());
+                        let why = self.door.accounts().why_denied(&user, self.known.peer.ip());
                         return Err(Error::Refused(format!("access denied for user '{user}': {why}")));
                     }
                     ReplicaStep::TooOld(lacks) => {
@@ -274,7 +323,7 @@ impl Client<'_> {
                     }
                     ReplicaStep::Request(request) => {
                         // The source's log may have been reset since this client connected.
-                        let kept = &self.known.server.lineages.served().unwrap_or_else(|| Arc::clone(kept));
+                        let kept = &self.known.server.lineages.served().unwrap_or_else(|| Arc::clone(&kept));
                         if let Request::Dump(request) = request {
                             drop(upstream);
                             return self.known.dump(
@@ -307,23 +356,41 @@ impl Client<'_> {
         }
     }
 
-    /// Logs in a client whose proof was accepted, if there is room.
-    fn enter(&mut self, user: &str, over_tls: bool) -> Result<(), ServerError> {
-        if self.known.server.requires_tls && !over_tls {
-            return Err(ServerError {
-                code: 3159,
-                sqlstate: Some(*b"HY000"),
-                message: "Connections using insecure transport are prohibited by the relay's configuration"
-                    .into(),
-            });
+    /// Logs in a client whose proof was accepted, if there is room and it is clear which source it wants. Returns that
+    /// source's log.
+    fn enter(
+        &mut self,
+        user: &str,
+        transport: &Transport,
+        session: &ReplicaSession,
+        stream: &Arc<TcpStream>,
+    ) -> Result<Arc<Lineage>, ServerError> {
+        let refused = |code, sqlstate: &[u8; 5], message: &str| ServerError {
+            code,
+            sqlstate: Some(*sqlstate),
+            message: message.to_owned(),
+        };
+        let over_tls = matches!(transport, Transport::Tls(_));
+        if self.door.requires_tls && !over_tls {
+            let message = "Connections using insecure transport are prohibited by the relay's configuration";
+            return Err(refused(3159, b"HY000", message));
         }
-        let entered = self.known.server.accounts.enter(user, over_tls)?;
+        let entered = self.door.accounts().enter(user, over_tls)?;
+        let server = self.door.routes.find(Wishes {
+            port: self.listener.source.as_deref(),
+            account: entered.account().source.as_deref(),
+            tls_name: transport.server_name(),
+            schema: session.database(),
+        })?;
+        let kept = server.lineages.served().ok_or_else(|| refused(1053, b"08S01", NOTHING_YET))?;
         if !self.admission.log_in() {
-            let message = "Too many connections".into();
-            return Err(ServerError { code: 1040, sqlstate: Some(*b"08004"), message });
+            return Err(refused(1040, b"08004", "Too many connections"));
         }
-        self.known.account = Some(entered);
-        Ok(())
+        if !server.clients.enter(self.known.connection, stream) {
+            return Err(refused(1053, b"08S01", "the source was removed from the relay"));
+        }
+        (self.known.server, self.known.account) = (server, Some(entered));
+        Ok(kept)
     }
 
     /// The relay's own answer to a statement; `None` can't be parsed.
@@ -372,7 +439,7 @@ impl Client<'_> {
                 "Uptime: {}  Threads: {}  Questions: 0  Slow queries: 0  Opens: 0  Flush tables: 0  \
                  OpenConnection tables: 0  Queries per second avg: 0.000",
                 self.begun.elapsed().as_secs(),
-                self.known.server.gate.counts().logged_in
+                self.door.gate.counts().logged_in
             )),
             Request::Kill(connection) => session.refuse(&ServerError {
                 code: 1094,

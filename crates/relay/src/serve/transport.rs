@@ -152,6 +152,15 @@ impl Transport {
         }))
     }
 
+    /// The host name that a TLS client asked for, if it did.
+    pub(crate) fn server_name(&self) -> Option<&str> {
+        match self {
+            Transport::Plain(_) => None,
+            Transport::Tls(tls) => tls.conn.server_name(),
+            Transport::Compressed(compressed) => compressed.below.server_name(),
+        }
+    }
+
     /// Bytes held of compressed packets.
     pub(crate) fn held(&self) -> usize {
         match self {

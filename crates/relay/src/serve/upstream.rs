@@ -10,6 +10,7 @@
 
 use std::io;
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::GtidSet;
@@ -49,8 +50,8 @@ const REMEMBERED_SIZE_MAX: usize = 64 << 10;
 const PARSE_ERROR: u16 = 1064;
 
 /// A client's connection to the source, if it has begun.
-pub(crate) struct Upstream<'a> {
-    server: &'a Server,
+pub(crate) struct Upstream {
+    server: Arc<Server>,
     options: ForwardOptions,
     connection: Option<Connection>,
     /// SET statements, each as it was sent.
@@ -68,8 +69,8 @@ pub(crate) enum Forwarded {
     Lost(ServerError),
 }
 
-impl<'a> Upstream<'a> {
-    pub(crate) fn new(server: &'a Server, options: ForwardOptions) -> Self {
+impl Upstream {
+    pub(crate) fn new(server: Arc<Server>, options: ForwardOptions) -> Self {
         Upstream { server, options, connection: None, remembered: Vec::new(), answered_last: false }
     }
 
@@ -84,7 +85,7 @@ impl<'a> Upstream<'a> {
 
     /// Forgets everything, as COM_RESET_CONNECTION says.
     pub(crate) fn reset(&mut self) {
-        *self = Upstream::new(self.server, self.options);
+        *self = Upstream::new(Arc::clone(&self.server), self.options);
     }
 
     /// Remembers a SET statement for a connection that has not begun.
@@ -131,7 +132,7 @@ impl<'a> Upstream<'a> {
 
     /// Logs in to the source, and sets there what the client has set here.
     fn begin(&self, client: &ClientFacts, account: &AccountOptions) -> Result<Connection, ServerError> {
-        let source = self.server.statements.intake.sources.current();
+        let source = self.server.statements.intake.servers.current();
         let mut options = source.map_err(|error| error.told(UNKNOWN_ERROR))?.clone();
         let (user, password) = account.source_login();
         options.user = Some(user.to_owned());
@@ -161,7 +162,7 @@ impl<'a> Upstream<'a> {
         };
         let until = Instant::now() + self.options.wait;
         loop {
-            let missing = end.missing(self.server).map_err(|error| error.told(UNKNOWN_ERROR))?;
+            let missing = end.missing(&self.server).map_err(|error| error.told(UNKNOWN_ERROR))?;
             let Some(missing) = missing else { return Ok(()) };
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {

@@ -40,6 +40,8 @@ pub(crate) const ARCHIVE: &str = "archive";
 pub(crate) const WATCH: &str = "watch";
 /// Answers over HTTP.
 pub(crate) const HTTP: &str = "http";
+/// Opens sources that could not be opened.
+pub(crate) const OPEN: &str = "open";
 /// Accepts replicas.
 pub(crate) const ACCEPT: &str = "accept";
 
@@ -66,6 +68,13 @@ pub struct DutyStatus {
     pub seconds: u64,
     /// Why it is failing.
     pub failure: Option<String>,
+}
+
+impl DutyStatus {
+    /// What to say of it, if it is not working.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.failure.as_ref().map(|why| format!("the duty {} is not done: {why}", self.name))
+    }
 }
 
 impl Duties {
@@ -135,7 +144,7 @@ pub(crate) fn start(
     })
 }
 
-/// Repeats a task for ever.
+/// Repeats a task until its source is no longer wanted.
 pub(crate) fn rounds(
     telemetry: &Telemetry,
     name: &'static str,
@@ -146,7 +155,9 @@ pub(crate) fn rounds(
     let mut told = String::new();
     loop {
         once(telemetry, name, consequence, &mut told, &mut round);
-        thread::sleep(interval);
+        if !telemetry.ending.sleep(interval) {
+            return;
+        }
     }
 }
 

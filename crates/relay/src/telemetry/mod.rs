@@ -4,24 +4,29 @@
 //! healthy. Nothing here depends on the other parts.
 //!
 //! * `duties` starts threads and records which of them are working;
+//! * `ending` tells a source's threads that they are no longer needed;
 //! * `lag` measures how far the log lags behind the source, and whether receiving has stalled;
 //! * `meters` counts bytes, transactions, syncs and errors.
 
 pub(crate) mod duties;
+pub(crate) mod ending;
 pub(crate) mod lag;
 pub(crate) mod meters;
 
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use binlogz_binlog::printable;
 
 use crate::error::Error;
 use duties::Duties;
+use ending::Ending;
 use lag::Lag;
 use meters::Meters;
 
 /// Logs one line.
-pub type Log = Box<dyn Fn(Level, &str) + Send + Sync>;
+pub type Log = Arc<dyn Fn(Level, &str) + Send + Sync>;
 
 /// The audience of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +37,11 @@ pub enum Level {
     Error,
 }
 
-/// What all parts of the relay report to.
+/// What the parts of a source report to; also what those report to that all sources share.
 pub(crate) struct Telemetry {
+    /// The source's name; empty for the only source, and for what is shared.
+    name: String,
+    pub(crate) ending: Ending,
     pub(crate) duties: Duties,
     pub(crate) lag: Lag,
     pub(crate) meters: Meters,
@@ -41,13 +49,21 @@ pub(crate) struct Telemetry {
 }
 
 impl Telemetry {
-    pub(crate) fn new(log: Log) -> Self {
-        Telemetry { duties: Duties::default(), lag: Lag::default(), meters: Meters::default(), log }
+    /// For a source of this name, which all its lines begin with unless it is empty.
+    pub(crate) fn new(name: &str, log: Log) -> Self {
+        Telemetry {
+            name: name.to_owned(),
+            ending: Ending::default(),
+            duties: Duties::default(),
+            lag: Lag::default(),
+            meters: Meters::default(),
+            log,
+        }
     }
 
     /// Logs a line. Control characters are escaped, so that text from a peer can't forge lines.
     pub(crate) fn line(&self, level: Level, line: &str) {
-        (self.log)(level, &printable(line));
+        (self.log)(level, &self.named(&printable(line)));
     }
 
     pub(crate) fn say(&self, line: &str) {
@@ -58,7 +74,14 @@ impl Telemetry {
     pub(crate) fn complain(&self, error: &Error, line: &str) {
         let line = printable(line);
         self.meters.failed(error.kind(), &line);
-        (self.log)(Level::Error, &line);
+        (self.log)(Level::Error, &self.named(&line));
+    }
+
+    fn named<'l>(&self, line: &'l str) -> Cow<'l, str> {
+        match self.name.as_str() {
+            "" => line.into(),
+            name => format!("source {name}: {line}").into(),
+        }
     }
 }
 

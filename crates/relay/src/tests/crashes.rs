@@ -19,8 +19,8 @@ use binlogz_testkit::builder::UUID;
 use binlogz_testkit::disk::{Fault, SimulatedDisk};
 use binlogz_testkit::mutate;
 use binlogz_testkit::random::Random;
-use binlogz_wire::auth::Password;
 
+use super::open_source;
 use super::simulated::{BASE, Beside, Connection, SourceLog, gtids};
 
 use crate::error::{Error, Result};
@@ -31,13 +31,12 @@ use crate::lock::lock;
 use crate::log::disk::Disk;
 use crate::log::lineages::Lineage;
 use crate::log::parts::{FormFile, FoundFile};
-use crate::options::RelayOptions;
+use crate::options::SourceOptions;
 use crate::receive::receiver::receiving::Receiving;
 use crate::receive::receiver::{LogEnd, receive_all, start};
 use crate::receive::start::StartAt;
 use crate::receive::storing::{self, Storing};
-use crate::relay::Relay;
-use crate::serve::accounts::AccountOptions;
+use crate::source::Source;
 
 /// Random runs in `make test`; scripts/soak/relay.sh does 1,000 and more.
 const CRASHES: u64 = 100;
@@ -89,23 +88,21 @@ impl Known {
     }
 }
 
-pub(crate) fn options(random: &mut Random) -> RelayOptions {
+pub(crate) fn options(random: &mut Random) -> SourceOptions {
     let level = CompressionLevel::new([1, 3][random.below(2)]).unwrap();
-    RelayOptions {
-        sources: vec![ConnectOptions::new("binlogz")],
-        accounts: vec![AccountOptions::new("repl".into(), Password::new("repl"))],
-        listen_tls: crate::options::ListenTls::Off,
+    SourceOptions {
+        servers: vec![ConnectOptions::new("binlogz")],
         storing: [Storing::Received, Storing::Compressed(level)][random.below(2)],
         uncompressed_file_size: [4000, 1 << 20][random.below(2)],
         start: StartAt::Earliest,
         semi_sync: true,
-        ..RelayOptions::new("simulated".into(), "127.0.0.1:0".parse().unwrap())
+        ..SourceOptions::new("simulated".into())
     }
 }
 
 /// What the other threads of the relay, and its clients, do while it receives.
 struct Others<'a> {
-    relay: &'a Relay,
+    relay: &'a Source,
     kept: &'a Lineage,
     known: &'a mut Known,
 }
@@ -192,8 +189,8 @@ pub(super) fn open(
     random: &mut Random,
     known: &mut Known,
     what: &str,
-) -> Option<Relay> {
-    let relay = Relay::open(options(random), Arc::new(OneDisk(disk.clone())), Box::new(|_, _| {}));
+) -> Option<Source> {
+    let relay = open_source(options(random), Arc::new(OneDisk(disk.clone())), Arc::new(|_, _| {}));
     let relay = match relay {
         Ok(relay) => relay,
         Err(_) if disk.is_stopped() => return None,
@@ -216,7 +213,7 @@ pub(super) fn open(
 
 /// Connects, and receives until the connection breaks; an error is the disk's.
 pub(super) fn receive(
-    relay: &Relay,
+    relay: &Source,
     source: &SourceLog,
     random: &mut Random,
     known: &mut Known,
@@ -286,7 +283,13 @@ fn transactions_in(mut bytes: &[u8], mut at: u64) -> usize {
 }
 
 /// The kept log is the source's, and every way into it leads to the same bytes.
-pub(super) fn compare(relay: &Relay, source: &SourceLog, random: &mut Random, known: &mut Known, what: &str) {
+pub(super) fn compare(
+    relay: &Source,
+    source: &SourceLog,
+    random: &mut Random,
+    known: &mut Known,
+    what: &str,
+) {
     let kept = relay.intake.lineages.served().unwrap();
     let logs = kept.store.logs().unwrap();
     assert_eq!(logs.len(), source.files.len(), "{what}");
@@ -357,7 +360,7 @@ fn run(seed: u64, met: &mut Met) {
 }
 
 /// Brings all purged files back.
-pub(super) fn put_all_back(relay: &Relay, kept: &Lineage, known: &mut Known) {
+pub(super) fn put_all_back(relay: &Source, kept: &Lineage, known: &mut Known) {
     while kept.store.logs().unwrap().first().unwrap().number > FileNumber(1) {
         Others { relay, kept, known }.put_back().unwrap();
     }

@@ -11,6 +11,7 @@ use binlogz_testkit::disk::SimulatedDisk;
 use binlogz_testkit::random::Random;
 
 use super::crashes::{Bytes, Known, OneDisk, options, receive};
+use super::open_source;
 use super::simulated::SourceLog;
 use crate::error::{Error, Result};
 use crate::form::Form;
@@ -19,9 +20,8 @@ use crate::forms::block::Block;
 use crate::forms::translate::Translator;
 use crate::log::checkpoints::StartOffsets;
 use crate::log::parts::FormFile;
-use crate::options::RelayOptions;
+use crate::options::SourceOptions;
 use crate::receive::storing::Storing;
-use crate::relay::Relay;
 
 const FILE: FileNumber = FileNumber(1);
 /// Uncompressed files are cut here, or not at all.
@@ -139,8 +139,8 @@ struct Whole {
 fn damaged(storing: Storing, limit: u64) {
     let disk = SimulatedDisk::new();
     let random = &mut Random::new(1);
-    let options = RelayOptions { storing, uncompressed_file_size: limit, ..options(random) };
-    let relay = Relay::open(options, Arc::new(OneDisk(disk.clone())), Box::new(|_, _| {})).unwrap();
+    let options = SourceOptions { storing, uncompressed_file_size: limit, ..options(random) };
+    let relay = open_source(options, Arc::new(OneDisk(disk.clone())), Arc::new(|_, _| {})).unwrap();
     let source = SourceLog::small();
     receive(&relay, &source, random, &mut Known::default(), usize::MAX).unwrap();
     relay.intake.sync().unwrap();
@@ -201,8 +201,8 @@ fn a_flipped_byte_of_a_compressed_file_never_leaves_with_a_valid_checksum() {
 fn damage_is_told_with_file_offset_type_and_both_checksums() {
     let disk = SimulatedDisk::new();
     let random = &mut Random::new(1);
-    let options = RelayOptions { storing: Storing::Received, ..options(random) };
-    let relay = Relay::open(options, Arc::new(OneDisk(disk.clone())), Box::new(|_, _| {})).unwrap();
+    let options = SourceOptions { storing: Storing::Received, ..options(random) };
+    let relay = open_source(options, Arc::new(OneDisk(disk.clone())), Arc::new(|_, _| {})).unwrap();
     receive(&relay, &SourceLog::small(), random, &mut Known::default(), usize::MAX).unwrap();
     relay.intake.sync().unwrap();
     let kept = relay.intake.lineages.served().unwrap();

@@ -17,14 +17,15 @@ use binlogz_wire::response::{EofPacket, ErrPacket};
 use binlogz_wire::statement::Statement;
 
 use super::crashes::{Known, OneDisk, options, put_all_back, receive};
+use super::open_source;
 use super::simulated::{SourceLog, gtids};
 use crate::error::{Error, Result};
 use crate::form::{Form, FormPolicy};
 use crate::lock::lock;
-use crate::options::RelayOptions;
-use crate::relay::Relay;
+use crate::options::SourceOptions;
 use crate::serve::server::dump::KnownClient;
 use crate::serve::transport::Connection;
+use crate::source::Source;
 use crate::statements::answers::Answer;
 use crate::statements::variables::{System, Variables, set};
 
@@ -68,10 +69,10 @@ impl InMemory {
 }
 
 /// A relay that has received all of a source's log.
-fn relay(source: &SourceLog, form: FormPolicy) -> Relay {
+fn relay(source: &SourceLog, form: FormPolicy) -> Source {
     let random = &mut Random::new(5);
-    let options = RelayOptions { form, uncompressed_file_size: 1 << 30, ..options(random) };
-    let relay = Relay::open(options, Arc::new(OneDisk(SimulatedDisk::new())), Box::new(|_, _| {})).unwrap();
+    let options = SourceOptions { form, uncompressed_file_size: 1 << 30, ..options(random) };
+    let relay = open_source(options, Arc::new(OneDisk(SimulatedDisk::new())), Arc::new(|_, _| {})).unwrap();
     let mut known = Known::default();
     receive(&relay, source, random, &mut known, usize::MAX).unwrap();
     relay.intake.sync().unwrap();
@@ -80,7 +81,7 @@ fn relay(source: &SourceLog, form: FormPolicy) -> Relay {
 }
 
 /// Asks for the log, as a connection of this number that has made these settings.
-fn dump(relay: &Relay, number: u32, set: &str, request: &DumpRequest, connection: &InMemory) -> Result<()> {
+fn dump(relay: &Source, number: u32, set: &str, request: &DumpRequest, connection: &InMemory) -> Result<()> {
     let mut variables = Variables::default();
     if let Some(Statement::Set(assignments)) = Statement::parse(set) {
         let compression = &mut CompressionVariables::new(None);
@@ -88,7 +89,7 @@ fn dump(relay: &Relay, number: u32, set: &str, request: &DumpRequest, connection
         assert!(matches!(done, Answer::Done { warnings: 0 }), "{done:?}");
     }
     let peer = "127.0.0.1:1".parse().unwrap();
-    let server = &relay.server;
+    let server = Arc::clone(&relay.server);
     let client = KnownClient { server, connection: number, peer, account: None, attributes: Vec::new() };
     let lineage = relay.intake.lineages.served().unwrap();
     client.dump(&lineage, &variables, request, SEQUENCE, connection.clone())

@@ -13,12 +13,13 @@ use binlogz_testkit::random::Random;
 use binlogz_testkit::{mutate, setting};
 
 use super::crashes::{Known, OneDisk, compare, open, options, put_all_back, receive, tail};
+use super::open_source;
 use super::simulated::{SourceLog, gtids};
 use crate::error::Error;
 use crate::form::Form;
 use crate::log::parts::FormFile;
 use crate::receive::control::Phase;
-use crate::relay::Relay;
+use crate::source::Source;
 
 const FAULTS: [Fault; 4] = [Fault::Eio, Fault::Enospc, Fault::Emfile, Fault::ShortWrite];
 /// One call in so many is tried, of each fault.
@@ -27,7 +28,7 @@ const STRIDE: u64 = 8;
 const ERRORS_MAX: usize = 8;
 
 /// The relay serves the source's bytes, up to the durable end; everything acknowledged is among them.
-fn check(relay: &Relay, source: &SourceLog, known: &Known, what: &str) {
+fn check(relay: &Source, source: &SourceLog, known: &Known, what: &str) {
     let Some(kept) = relay.intake.lineages.served() else {
         assert_eq!(known.promised(), 0, "{what}");
         return;
@@ -72,7 +73,7 @@ fn run(disk: &SimulatedDisk, seed: u64, (source, random): (&SourceLog, &Random),
     };
     let start = || {
         let options = options(&mut Random::new(seed));
-        Relay::open(options, Arc::new(OneDisk(disk.clone())), Box::new(|_, _| {}))
+        open_source(options, Arc::new(OneDisk(disk.clone())), Arc::new(|_, _| {}))
     };
     let relay = match start() {
         Ok(relay) => relay,
@@ -164,7 +165,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 
 #[test]
 fn a_sync_that_failed_is_told_until_something_is_durable_again() {
-    let written_beyond = |relay: &Relay| {
+    let written_beyond = |relay: &Source| {
         let now = relay.intake.lineages.served().and_then(|kept| kept.store.positions());
         now.is_some_and(|now| now.written > now.durable)
     };
@@ -175,7 +176,7 @@ fn a_sync_that_failed_is_told_until_something_is_durable_again() {
         let source = SourceLog::new(random, false);
         let (disk, mut known) = (SimulatedDisk::new(), Known::default());
         let disk_of_it = Arc::new(OneDisk(disk.clone()));
-        let relay = Relay::open(options(random), disk_of_it, Box::new(|_, _| {})).unwrap();
+        let relay = open_source(options(random), disk_of_it, Arc::new(|_, _| {})).unwrap();
         let pieces = 1 + random.below(60);
         receive(&relay, &source, random, &mut known, pieces).unwrap();
         if written_beyond(&relay) && relay.intake.written_gtids() != gtids(source.last()) {

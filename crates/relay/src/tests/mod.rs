@@ -9,3 +9,24 @@ mod renewed;
 mod retained;
 mod simulated;
 mod storing;
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::forms::conversions::Conversions;
+use crate::log::disk::Disk;
+use crate::options::SourceOptions;
+use crate::source::{Common, Source};
+use crate::telemetry::{Log, Telemetry};
+
+/// The only source of a relay, without the relay.
+pub(crate) fn open_source(options: SourceOptions, disk: Arc<dyn Disk>, log: Log) -> Result<Source> {
+    let common = Common {
+        conversions: Arc::new(Conversions::new()),
+        listen_semi_sync: false,
+        requires_tls: false,
+        forward: None,
+        hostname: "localhost".into(),
+    };
+    Source::open(options, disk, Arc::new(Telemetry::new("", log)), common)
+}

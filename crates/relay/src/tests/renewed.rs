@@ -7,16 +7,17 @@ use binlogz_testkit::disk::SimulatedDisk;
 use binlogz_testkit::random::Random;
 
 use super::crashes::{Known, OneDisk, options, put_all_back, receive};
+use super::open_source;
 use super::simulated::SourceLog;
 use crate::form::Form;
 use crate::log::lineages::Lineage;
 use crate::log::parts::{FormFile, FoundFile};
 use crate::log::{cuts, numbers};
-use crate::relay::Relay;
+use crate::source::Source;
 
-fn open(disk: &SimulatedDisk, random: &mut Random, uncompressed_file_size: u64) -> Relay {
-    let options = crate::options::RelayOptions { uncompressed_file_size, ..options(random) };
-    Relay::open(options, Arc::new(OneDisk(disk.clone())), Box::new(|_, _| {})).unwrap()
+fn open(disk: &SimulatedDisk, random: &mut Random, uncompressed_file_size: u64) -> Source {
+    let options = crate::options::SourceOptions { uncompressed_file_size, ..options(random) };
+    open_source(options, Arc::new(OneDisk(disk.clone())), Arc::new(|_, _| {})).unwrap()
 }
 
 /// How many uncompressed files each stored file is; their names lead back to them.
@@ -36,7 +37,7 @@ fn counts(kept: &Lineage) -> Vec<usize> {
 }
 
 /// Receives, so far; nothing stays purged.
-fn fill(relay: &Relay, source: &SourceLog, random: &mut Random, pieces: usize) -> Arc<Lineage> {
+fn fill(relay: &Source, source: &SourceLog, random: &mut Random, pieces: usize) -> Arc<Lineage> {
     let mut known = Known::default();
     receive(relay, source, random, &mut known, pieces).unwrap();
     relay.intake.sync().unwrap();

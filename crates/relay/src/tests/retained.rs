@@ -10,13 +10,13 @@ use binlogz_testkit::disk::SimulatedDisk;
 use binlogz_testkit::random::Random;
 
 use super::crashes::{Known, options, receive};
+use super::open_source;
 use super::simulated::SourceLog;
 use crate::error::Result;
 use crate::housekeeping::retention::{self, Retention};
 use crate::lock::lock;
 use crate::log::disk::Disk;
-use crate::options::RelayOptions;
-use crate::relay::Relay;
+use crate::options::SourceOptions;
 
 /// A disk on which for a while no file can be opened: the process has too many.
 #[derive(Debug, Clone)]
@@ -70,9 +70,9 @@ fn retention_goes_on_after_an_error() {
     let said = Arc::new(Mutex::new(Vec::new()));
     let log = {
         let said = Arc::clone(&said);
-        Box::new(move |_, line: &str| lock(&said).push(line.to_owned()))
+        Arc::new(move |_, line: &str| lock(&said).push(line.to_owned()))
     };
-    let relay = Relay::open(RelayOptions { retention, ..options(random) }, Arc::new(disk), log).unwrap();
+    let relay = open_source(SourceOptions { retention, ..options(random) }, Arc::new(disk), log).unwrap();
     receive(&relay, &source, random, &mut Known::default(), usize::MAX).unwrap();
     relay.intake.sync().unwrap();
     let relay = Arc::new(relay);

@@ -9,17 +9,17 @@ use binlogz_testkit::random::Random;
 use crossbeam_channel::bounded;
 
 use super::crashes::{OneDisk, options};
+use super::open_source;
 use crate::error::Error;
 use crate::lock::lock;
 use crate::receive::storing::{Batches, STORE_WRITER, StoreProgress, write_all};
-use crate::relay::Relay;
 
 #[test]
 fn nobody_waits_for_a_writer_that_has_ended() {
     let progress = StoreProgress::default();
     lock(&progress.state).brought = 1;
     let disk = Arc::new(OneDisk(SimulatedDisk::new()));
-    let relay = Relay::open(options(&mut Random::new(1)), disk, Box::new(|_, _| {})).unwrap();
+    let relay = open_source(options(&mut Random::new(1)), disk, Arc::new(|_, _| {})).unwrap();
     let kept = relay.intake.keep("binlog", UUID, false).unwrap();
     let (to_writer, in_order) = bounded(1);
     drop(to_writer);

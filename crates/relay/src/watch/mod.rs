@@ -3,25 +3,62 @@
 //! In come the figures of every part (`telemetry`, `receive`, `replicas`, `log`). Out go pages and numbers over HTTP.
 //! It is read-only.
 //!
-//! * `status` is a snapshot of all of it; `status/health` says what is wrong in it;
+//! * `status` is a snapshot of a source and `relay_status` of all of them; `status/health` says what is wrong in it;
 //! * `http` answers with a page, JSON, OpenMetrics, or whether the relay is healthy.
 
 pub(crate) mod http;
+pub(crate) mod relay_status;
 pub(crate) mod status;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use crate::forms::conversions::Conversions;
+use crate::lock::lock;
 use crate::receive::intake::Intake;
 use crate::serve::Server;
+use crate::serve::door::Door;
 use crate::telemetry::Telemetry;
 use http::{History, HttpOptions};
 
+/// What is watched of a relay.
 pub(crate) struct Watch {
+    /// What all clients pass.
+    pub(crate) door: Arc<Door>,
+    pub(crate) conversions: Arc<Conversions>,
+    pub(crate) started: Instant,
+    pub(crate) http: Option<HttpOptions>,
+    sources: Mutex<Vec<Watched>>,
+}
+
+/// A source of the relay.
+#[derive(Clone)]
+pub(crate) struct Watched {
+    /// Empty for the only one of a relay whose source has no name.
+    pub(crate) name: String,
+    /// The error says why it could not be opened.
+    pub(crate) source: Result<Arc<SourceWatch>, String>,
+}
+
+/// What is watched of a source.
+pub(crate) struct SourceWatch {
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) intake: Arc<Intake>,
     pub(crate) server: Arc<Server>,
     pub(crate) history: History,
     pub(crate) started: Instant,
-    pub(crate) http: Option<HttpOptions>,
+}
+
+impl Watch {
+    pub(crate) fn new(door: Arc<Door>, conversions: Arc<Conversions>, http: Option<HttpOptions>) -> Watch {
+        Watch { door, conversions, started: Instant::now(), http, sources: Mutex::default() }
+    }
+
+    pub(crate) fn set(&self, sources: Vec<Watched>) {
+        *lock(&self.sources) = sources;
+    }
+
+    pub(crate) fn sources(&self) -> Vec<Watched> {
+        lock(&self.sources).clone()
+    }
 }

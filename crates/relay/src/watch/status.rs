@@ -1,4 +1,4 @@
-//! A snapshot of everything about a running relay that someone may want to see. `gather.rs` collects it from the
+//! A snapshot of everything about a source of a running relay that someone may want to see. `gather.rs` collects it from the
 //! parts, `health.rs` says what is wrong in it.
 
 mod gather;
@@ -17,7 +17,7 @@ use crate::telemetry::meters::RememberedError;
 pub struct Status {
     /// binlogz's version.
     pub version: &'static str,
-    /// Since the start.
+    /// Since the source was opened.
     pub uptime_seconds: u64,
     /// Problems that someone must look at, the gravest first; empty if the relay is healthy.
     pub troubles: Vec<String>,
@@ -35,7 +35,7 @@ pub struct Status {
     pub bytes: Bytes,
     /// The replicas that read the log.
     pub replicas: Vec<ReplicaStatus>,
-    /// Connections.
+    /// Connections, of all sources.
     pub clients: Clients,
     /// SHA-256 of the certificate for clients, as openssl prints it; none without TLS.
     pub tls_fingerprint: Option<String>,
@@ -172,8 +172,16 @@ pub struct ReplicaStatus {
     pub connected_seconds: u64,
 }
 
+/// What a source's status says of the whole relay.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shared {
+    pub(crate) version: &'static str,
+    pub(crate) clients: Clients,
+    pub(crate) tls_fingerprint: Option<String>,
+}
+
 /// Connections.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Clients {
     /// At present.
     pub logged_in: usize,
@@ -191,9 +199,7 @@ impl Status {
             wrong.push("nothing of the source's log is here yet".to_owned());
         }
         let accepting = self.duties.iter().find(|duty| duty.name == ACCEPT);
-        if let Some(why) = accepting.and_then(|duty| duty.failure.as_ref()) {
-            wrong.push(format!("the duty {ACCEPT} is not done: {why}"));
-        }
+        wrong.extend(accepting.and_then(DutyStatus::trouble));
         wrong
     }
 

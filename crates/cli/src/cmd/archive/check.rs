@@ -153,6 +153,10 @@ impl Storage for Watched<'_> {
     fn alone(&self, work: &mut dyn FnMut() -> ArchiveResult<()>) -> ArchiveResult<()> {
         self.storage.alone(work)
     }
+
+    fn is_encrypted(&self) -> ArchiveResult<bool> {
+        self.storage.is_encrypted()
+    }
 }
 
 struct WatchedObject {

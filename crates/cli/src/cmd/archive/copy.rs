@@ -1,17 +1,19 @@
 //! `binlogz archive copy`: copies an archive into another folder or bucket.
 
+use std::fs;
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use binlogz_archive::copy::{self, Copied};
-use binlogz_archive::storage::Stored;
+use binlogz_archive::storage::{self, KeySource, Storage, Stored};
 use binlogz_figures::{counted, grouped};
 use clap::Args;
 
+use super::upkeep::in_words;
 use super::{failure, open, print, storage_at};
 use crate::Exit;
-use crate::failure::{Result, complain, warn};
+use crate::failure::{Failure, Result, complain, warn};
 use crate::progress::Progress;
 use crate::terminal::SizesArg;
 use crate::units;
@@ -21,6 +23,9 @@ use crate::units;
 /// Each object is compared with its SHA-256 while it is copied, and read back. Objects that are there already are passed over, so a
 /// run that was killed goes on where it was, and a later one copies what is new. Logs that only the other archive has
 /// stay there.
+///
+/// A key in the environment (BINLOGZ_ARCHIVE_KEY_FILE or BINLOGZ_ARCHIVE_KEY_COMMAND) is that of an encrypted archive and of
+/// its copy. A new copy of a plain archive is encrypted with it.
 #[derive(Debug, Args)]
 pub(super) struct Copy {
     /// Objects that are copied at once; each takes 16 MiB of memory
@@ -30,11 +35,48 @@ pub(super) struct Copy {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    target: TargetKeyArgs,
+    #[command(flatten)]
     sizes: SizesArg,
     /// The archive: its folder, or s3://BUCKET/PREFIX
     from: PathBuf,
     /// Where to: a folder, or s3://BUCKET/PREFIX, with nothing in it or with an earlier copy
     to: PathBuf,
+}
+
+/// How the copy is encrypted.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct TargetKeyArgs {
+    /// The copy's key, if it is another one: a file
+    #[arg(long, value_name = "FILE")]
+    to_key_file: Option<PathBuf>,
+    /// A command that prints the copy's key
+    #[arg(long, value_name = "COMMAND")]
+    to_key_command: Option<String>,
+    /// Don't encrypt the copy of an encrypted archive
+    #[arg(long)]
+    plaintext: bool,
+}
+
+impl TargetKeyArgs {
+    fn key(&self) -> Option<KeySource> {
+        let file = self.to_key_file.clone().map(KeySource::File);
+        let named = file.or_else(|| self.to_key_command.clone().map(KeySource::Command));
+        match self.plaintext {
+            true => None,
+            false => named.or_else(KeySource::from_environment),
+        }
+    }
+}
+
+/// Whether two paths name one place.
+fn is_same(from: &Path, to: &Path) -> bool {
+    let named = |path: &Path| path.to_string_lossy().trim_end_matches('/').to_owned();
+    match (fs::canonicalize(from), fs::canonicalize(to)) {
+        (Ok(from), Ok(to)) => from == to,
+        _ => named(from) == named(to),
+    }
 }
 
 /// Object storage answers after some time, whatever the size: small objects would wait for it one by one.
@@ -43,7 +85,18 @@ const JOBS_DEFAULT: NonZeroUsize = NonZeroUsize::new(4).expect("not zero");
 impl Copy {
     pub(super) fn run(self) -> Result<Exit> {
         let (from, _) = open(&self.from)?;
-        let to = storage_at(&self.to)?;
+        if is_same(&self.from, &self.to) {
+            let found = "is the archive itself, expected another place for its copy";
+            return Err(Failure::of(&self.to.display(), found));
+        }
+        drop(storage_at(&self.to)?);
+        let to = storage::with_key(&self.to, self.target.key()).map_err(failure(&self.to))?;
+        let is_secret = from.is_encrypted().map_err(failure(&self.from))?;
+        if is_secret && !self.target.plaintext && !to.is_encrypted().map_err(failure(&self.to))? {
+            let found =
+                "is not encrypted, expected an encrypted archive, as the copied one is, or --plaintext";
+            return Err(Failure::of(&self.to.display(), found));
+        }
         let plan = copy::plan(&from, &to).map_err(failure(&self.to))?;
         if let Some(damage) = plan.damage() {
             let line = "its older copy was read instead, which may lack the newest logs";
@@ -73,7 +126,6 @@ impl Copy {
         if objects.is_empty() {
             return Ok(());
         }
-        let size = self.sizes.in_words(objects.iter().map(|object| object.size).sum());
-        print(&mut io::stdout(), &format!("{}, {size}: {what}", counted(objects.len() as u64, "objects")))
+        print(&mut io::stdout(), &format!("{}: {what}", in_words(objects, self.sizes)))
     }
 }

@@ -1,7 +1,7 @@
 //! `binlogz archive create`: packs logs into an archive.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,8 @@ use binlogz_archive::Level;
 use binlogz_archive::create::{Created, Creator};
 use binlogz_archive::format::FileEntry;
 use binlogz_archive::log;
+use binlogz_archive::storage::{KeySource, Storage};
+use binlogz_binlog::MAGIC_ENCRYPTED;
 use binlogz_figures::counted;
 use binlogz_flow::Input;
 use clap::{Args, ValueEnum};
@@ -30,7 +32,8 @@ use crate::units;
 /// Put logs into an archive
 ///
 /// Each is packed, stored, read back and compared before the archive names it; what is in the archive already is
-/// passed over. Nothing is deleted. Encrypted logs are kept as their plaintext.
+/// passed over. Nothing is deleted. Logs that their server encrypted are only put into an encrypted archive, unless
+/// --plaintext is given.
 #[derive(Debug, Args)]
 pub(super) struct Create {
     /// The archive: a folder, which is made where it is not there, or a place in object storage
@@ -50,6 +53,9 @@ pub(super) struct Create {
     /// closed
     #[arg(long)]
     include_active: bool,
+    /// Put logs that their server encrypted into an archive that is not encrypted
+    #[arg(long)]
+    plaintext: bool,
     #[command(flatten)]
     sizes: SizesArg,
     #[command(flatten)]
@@ -86,6 +92,11 @@ impl Create {
         memory::keep_small();
         let keyring = self.keyring.open()?;
         let storage = storage_at(&self.to)?;
+        let is_encrypted = storage.is_encrypted().map_err(failure(&self.to))?;
+        if !is_encrypted && KeySource::from_environment().is_some() {
+            let found = "is not encrypted, though the environment names a key: `archive copy` makes an encrypted copy";
+            return Err(Failure::of(&self.to.display(), found));
+        }
         let mut exit = Exit::Done;
         let mut printed = Ok(());
         let (mut last, mut given, mut in_use) = (None, Vec::new(), Vec::new());
@@ -111,7 +122,16 @@ impl Create {
         for ((path, name), number) in files.into_iter().zip(1..) {
             let size = || fs::metadata(path).ok().map(|file| file.len());
             let mode = || fs::metadata(path).ok().map(|file| file.mode() & 0o777);
-            let added = LogPath::File(path.clone()).open(keyring.as_ref()).and_then(|input| match input {
+            let is_told = keyring.is_some() && was_encrypted(path);
+            let opened = match is_encrypted || self.plaintext || !is_told {
+                true => LogPath::File(path.clone()).open(keyring.as_ref()),
+                false => Err(Failure::of(
+                    &path.display(),
+                    "its server encrypted it, and the archive is not encrypted: BINLOGZ_ARCHIVE_KEY_FILE names a key for a \
+                     new archive, --plaintext stores it all the same",
+                )),
+            };
+            let added = opened.and_then(|input| match input {
                 Input::Places(log) => match look_at(log.as_ref(), path, &name) {
                     Looks::Closed => {
                         given.push((name.clone(), path));
@@ -163,6 +183,13 @@ impl Create {
         }
         Ok(exit)
     }
+}
+
+/// Whether a file is a log that its server encrypted.
+fn was_encrypted(path: &Path) -> bool {
+    let mut magic = [0; MAGIC_ENCRYPTED.len()];
+    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && magic == MAGIC_ENCRYPTED
 }
 
 fn name_of(path: &Path) -> String {

@@ -1,5 +1,6 @@
 //! `binlogz archive`: logs packed by column, across transactions, and restored byte for byte.
 
+mod change_key;
 mod check;
 mod copy;
 mod create;
@@ -12,6 +13,7 @@ mod remove;
 mod restore;
 mod serve;
 mod source_logs;
+mod upkeep;
 
 use std::io::Write;
 use std::path::Path;
@@ -27,6 +29,7 @@ use clap::{Args, Subcommand};
 use crate::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::terminal;
+use change_key::ChangeKey;
 use check::Check;
 use copy::Copy;
 use create::Create;
@@ -43,6 +46,10 @@ use serve::Serve;
 /// to 512 MiB of logs. It takes about half of what `xz -6` makes of the same logs; one transaction is restored by
 /// reading a few blocks. Settings of object storage come from the usual environment: AWS_ACCESS_KEY_ID,
 /// AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL and so on.
+///
+/// An archive is encrypted if there is a key when it is made: BINLOGZ_ARCHIVE_KEY_FILE names a file with 32 bytes in
+/// base64 or hexadecimal digits (`openssl rand -base64 32`), or BINLOGZ_ARCHIVE_KEY_COMMAND is a command that prints them. The
+/// same key is then needed to read it, by any command.
 #[derive(Debug, Args)]
 pub(crate) struct Archive {
     #[command(subcommand)]
@@ -60,6 +67,7 @@ enum What {
     Prune(Prune),
     Copy(Copy),
     Merge(Merge),
+    ChangeKey(ChangeKey),
     Serve(Box<Serve>),
 }
 
@@ -78,6 +86,7 @@ impl Archive {
             What::Prune(prune) => prune.run(),
             What::Copy(copy) => copy.run(),
             What::Merge(merge) => merge.run(),
+            What::ChangeKey(change) => change.run(),
             What::Serve(serve) => serve.run(),
         }
     }

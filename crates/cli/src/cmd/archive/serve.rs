@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use binlogz_relay::{AccountOptions, Level, Limits, Relay, ServeOptions, ServedLogs};
 use binlogz_source::Password;
@@ -82,14 +83,14 @@ impl Serve {
             },
             directory: folder.path().to_owned(),
             accounts: vec![AccountOptions::new(self.user.clone(), password)],
-            limits: descriptors::limit(Limits::default(), &tell),
+            limits: descriptors::limit(Limits::default(), 1, &tell),
             listen: self.listen,
             listen_tls: self.tls.tls(),
             require_tls: self.require_tls,
             native_password: true,
             form: self.form.form(),
         };
-        let running = Relay::serve(options, Box::new(tell)).map_err(closed_logs::line)?;
+        let running = Relay::serve(options, Arc::new(tell)).map_err(closed_logs::line)?;
         running.join();
         Ok(Exit::Trouble)
     }

@@ -28,11 +28,11 @@ use super::options::{Options, POSITION_MIN};
 use super::print_options::print_options;
 use super::remote::{self, RemoteInputs};
 use super::{FAILED, unmet};
-use crate::archived;
 use crate::cmd::workers;
 use crate::failure::{Failure, Result};
 use crate::output::create_printed;
 use crate::progress::Progress;
+use binlogz_archive::input as archived;
 
 /// Dumps the logs that were named; the exit code.
 pub(super) fn dump(options: &Options) -> Result<u8> {

@@ -20,8 +20,8 @@ use std::path::Path;
 pub(crate) use options::Dump;
 use options::{Format, Options, Outcome, Parsed};
 
-use crate::archived;
 use crate::failure::{Failure, Result};
+use binlogz_archive::input as archived;
 use binlogz_binlog::printable;
 use binlogz_report::zone::Zone;
 
@@ -80,7 +80,8 @@ impl Request {
                     tell_line("WARNING", problem);
                 }
                 if !options.is_remote() {
-                    options.logs = archived::expand(std::mem::take(&mut options.logs))?;
+                    let logs = archived::expand(std::mem::take(&mut options.logs));
+                    options.logs = logs.map_err(|error| Failure::of_archive(&error))?;
                 }
                 dump(&options)
             }

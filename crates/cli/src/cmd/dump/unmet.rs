@@ -13,7 +13,7 @@ use binlogz_report::met::{Unmet, UnmetKind};
 
 use super::options::{Options, POSITION_MIN};
 use super::tell_line;
-use crate::archived;
+use binlogz_archive::input as archived;
 
 /// Reports requests that were not met. Returns whether the exit code must say so.
 pub(super) fn tell(options: &Options, unmet: &[Unmet]) -> bool {

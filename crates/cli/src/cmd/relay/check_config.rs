@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use binlogz_figures::counted;
+use binlogz_relay::SourceOptions;
 use clap::Args;
 
 use super::config::Config;
@@ -25,20 +27,35 @@ impl CheckConfig {
             closed => closed,
         })?;
         options.check().map_err(|error| Failure::of(&name, error))?;
-        let servers: Vec<_> = options.sources.iter().map(|source| source.server()).collect();
         let accounts: Vec<_> = options.accounts.iter().map(|account| account.user.as_str()).collect();
-        let accounts = match accounts.is_empty() {
-            true => "the source's account".to_owned(),
-            false => accounts.join(", "),
+        let accounts = match (accounts.is_empty(), options.sources.as_slice()) {
+            (true, [_]) => "the source's account".to_owned(),
+            (true, _) => "the sources' accounts".to_owned(),
+            (false, _) => accounts.join(", "),
         };
-        let (dir, listen) = (options.directory.display(), options.listen);
-        let said = format!(
-            "{name}: follows {}, keeps its log in {dir}, serves {accounts} on {listen}\n",
-            servers.join(" or ")
-        );
+        let listen = options.listen;
+        let said = match options.sources.as_slice() {
+            [only] if only.name.is_empty() => {
+                format!("{name}: {}, serves {accounts} on {listen}\n", does(only))
+            }
+            sources => {
+                let each = sources.iter().map(|source| {
+                    let own = source.listen.map_or(String::new(), |at| format!(", listens on {at}"));
+                    format!("source {}: {}{own}\n", source.name, does(source))
+                });
+                let sources = counted(sources.len() as u64, "sources");
+                format!("{name}: {sources}, serves {accounts} on {listen}\n{}", each.collect::<String>())
+            }
+        };
         io::stdout()
             .write_all(said.as_bytes())
             .map_err(|error| Failure::writing(&"standard output", &error))?;
         Ok(Exit::Done)
     }
+}
+
+/// What a relay does with a source.
+fn does(source: &SourceOptions) -> String {
+    let servers: Vec<_> = source.servers.iter().map(|server| server.server()).collect();
+    format!("follows {}, keeps its log in {}", servers.join(" or "), source.directory.display())
 }

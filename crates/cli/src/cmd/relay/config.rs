@@ -1,10 +1,13 @@
 //! The contents of `relay.toml`. Unknown keys are errors, with their line; missing keys have the defaults
 //! that the commented configuration of `relay init` shows.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::{FormName, StoreName};
 use crate::failure::{Failure, Result};
@@ -18,7 +21,7 @@ const SIZE_MAX: u64 = 1 << 20;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    pub(super) source: Source,
+    pub(super) source: Sources,
     pub(super) store: Store,
     #[serde(default)]
     pub(super) listen: Listen,
@@ -30,10 +33,56 @@ pub(super) struct Config {
     pub(super) accounts: Vec<Account>,
 }
 
+/// `[source]`, or `[[source]]` tables with names.
+#[derive(Debug)]
+pub(super) enum Sources {
+    One(Box<Source>),
+    Several(Vec<Source>),
+}
+
+impl<'de> Deserialize<'de> for Sources {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct OneOrSeveral;
+        impl<'de> Visitor<'de> for OneOrSeveral {
+            type Value = Sources;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a table [source], or tables [[source]]")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> std::result::Result<Sources, A::Error> {
+                Source::deserialize(MapAccessDeserializer::new(map))
+                    .map(|source| Sources::One(Box::new(source)))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, tables: A) -> std::result::Result<Sources, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(tables)).map(Sources::Several)
+            }
+        }
+        deserializer.deserialize_any(OneOrSeveral)
+    }
+}
+
+impl Sources {
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Source> {
+        match self {
+            Sources::One(source) => std::slice::from_mut(&mut **source).iter_mut(),
+            Sources::Several(sources) => sources.iter_mut(),
+        }
+    }
+}
+
 /// `[source]`: whom the relay follows.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Source {
+    /// This key and the next four: for `[[source]]` alone.
+    pub(super) name: Option<String>,
+    pub(super) listen: Option<SocketAddr>,
+    pub(super) form: Option<FormName>,
+    pub(super) store: Option<Store>,
+    pub(super) archive: Option<Archive>,
+    #[serde(default)]
     pub(super) servers: Vec<String>,
     pub(super) password_file: Option<PathBuf>,
     pub(super) password_env: Option<String>,
@@ -57,10 +106,10 @@ pub(super) struct Source {
 }
 
 /// `[store]`: the kept logs.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Store {
-    pub(super) dir: PathBuf,
+    pub(super) dir: Option<PathBuf>,
     #[serde(default)]
     pub(super) store: StoreName,
     pub(super) level: Option<i64>,
@@ -119,10 +168,12 @@ impl Default for Listen {
 }
 
 /// `[archive]`: where closed files go.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Archive {
     pub(super) to: PathBuf,
+    #[serde(default)]
+    pub(super) plaintext: bool,
     pub(super) bring_back_max_bytes: Option<String>,
     pub(super) free_space_min: Option<String>,
 }
@@ -159,6 +210,7 @@ pub(super) enum LogFormat {
 #[serde(deny_unknown_fields)]
 pub(super) struct Account {
     pub(super) user: String,
+    pub(super) source: Option<String>,
     pub(super) password_file: Option<PathBuf>,
     pub(super) password_env: Option<String>,
     pub(super) form: Option<FormName>,
@@ -212,33 +264,51 @@ impl Config {
 
     /// Paths in the file are relative to the file's own folder.
     fn paths_from(&mut self, folder: &Path) {
-        let source = &mut self.source;
-        let mut paths = vec![
-            &mut source.password_file,
-            &mut source.defaults_file,
-            &mut source.ssl_ca,
-            &mut source.ssl_cert,
-            &mut source.ssl_key,
-            &mut source.server_public_key,
-            &mut self.listen.ssl_cert,
-            &mut self.listen.ssl_key,
+        let listen = [&mut self.listen.ssl_cert, &mut self.listen.ssl_key];
+        let accounts = self.accounts.iter_mut();
+        let accounts =
+            accounts.flat_map(|account| [&mut account.password_file, &mut account.source_password_file]);
+        for path in listen.into_iter().chain(accounts).flatten() {
+            *path = folder.join(&*path);
+        }
+        for source in self.source.iter_mut() {
+            source.paths_from(folder);
+        }
+        self.store.paths_from(folder);
+        self.archive.iter_mut().for_each(|archive| archive.path_from(folder));
+    }
+}
+
+impl Source {
+    fn paths_from(&mut self, folder: &Path) {
+        let paths = [
+            &mut self.password_file,
+            &mut self.defaults_file,
+            &mut self.ssl_ca,
+            &mut self.ssl_cert,
+            &mut self.ssl_key,
+            &mut self.server_public_key,
         ];
-        paths.extend(
-            self.accounts
-                .iter_mut()
-                .flat_map(|account| [&mut account.password_file, &mut account.source_password_file]),
-        );
         for path in paths.into_iter().flatten() {
             *path = folder.join(&*path);
         }
-        for path in self.store.seed.iter_mut().chain(&mut self.store.keyring) {
+        self.store.iter_mut().for_each(|store| store.paths_from(folder));
+        self.archive.iter_mut().for_each(|archive| archive.path_from(folder));
+    }
+}
+
+impl Store {
+    fn paths_from(&mut self, folder: &Path) {
+        for path in self.seed.iter_mut().chain(&mut self.keyring).chain(&mut self.dir) {
             *path = folder.join(&*path);
         }
-        self.store.dir = folder.join(&self.store.dir);
-        if let Some(archive) = &mut self.archive
-            && binlogz_archive::storage::in_object_storage(&archive.to).is_none()
-        {
-            archive.to = folder.join(&archive.to);
+    }
+}
+
+impl Archive {
+    fn path_from(&mut self, folder: &Path) {
+        if binlogz_archive::storage::in_object_storage(&self.to).is_none() {
+            self.to = folder.join(&self.to);
         }
     }
 }

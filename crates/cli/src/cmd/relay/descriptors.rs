@@ -16,9 +16,9 @@ fn raise() -> u64 {
 }
 
 /// The number of clients, up to `wanted`, for which the process may have descriptors; warns if that is fewer.
-pub(in crate::cmd) fn limit(wanted: Limits, say: &dyn Fn(Level, &str)) -> Limits {
+pub(in crate::cmd) fn limit(wanted: Limits, sources: usize, say: &dyn Fn(Level, &str)) -> Limits {
     let descriptors = raise();
-    let limits = wanted.within(descriptors);
+    let limits = wanted.within(descriptors, sources);
     if limits != wanted {
         let Limits { connections_max, logging_in_max, .. } = limits;
         say(
@@ -28,7 +28,7 @@ pub(in crate::cmd) fn limit(wanted: Limits, say: &dyn Fn(Level, &str)) -> Limits
                  (RLIMIT_NOFILE): {connections_max} clients are served, and {logging_in_max} may be logging in",
                 wanted.connections_max,
                 wanted.logging_in_max,
-                wanted.descriptors()
+                wanted.descriptors(sources)
             ),
         );
     }

@@ -9,6 +9,8 @@ pub(in crate::cmd) mod descriptors;
 mod init;
 pub(in crate::cmd) mod listener_tls;
 mod log;
+mod orders;
+mod reload;
 mod resolve;
 mod run;
 pub(in crate::cmd) mod secret;
@@ -34,6 +36,7 @@ enum Action {
     Init(init::Init),
     CheckConfig(check_config::CheckConfig),
     Status(status::Status),
+    Reload(reload::Reload),
 }
 
 /// See [`FormPolicy`].
@@ -81,6 +84,7 @@ impl Relay {
             Action::Init(init) => init.run(),
             Action::CheckConfig(check) => check.run(),
             Action::Status(status) => status.run(),
+            Action::Reload(reload) => reload.run(),
         }
     }
 }

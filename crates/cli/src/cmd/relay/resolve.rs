@@ -1,6 +1,6 @@
 //! Turns a configuration into the relay's options: reads option files, passwords and certificates.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_payload::CompressionLevel;
 use binlogz_relay::{
     AccountOptions, ArchiveOptions, BringBack, ForwardOptions, HttpOptions, Limits, ListenTls, RelayOptions,
-    Retention, StartAt, Storing, SyncPolicy, WaitForReplicas,
+    Retention, SourceOptions, StartAt, Storing, SyncPolicy, WaitForReplicas,
 };
 use binlogz_source::{ConnectOptions, PasswordOption, option_files};
 
-use super::config::{Account, Archive, Config, Http, Listen, Source, Store};
+use super::config::{Account, Archive, Config, Http, Listen, Source, Sources, Store};
 use super::{FormName, StoreName, secret};
 use crate::failure::{Failure, Result, warn};
 use crate::units;
@@ -20,39 +20,107 @@ use crate::units;
 /// What servers see of the relay.
 const PROGRAM_NAME: &str = "binlogz relay";
 
+/// The length of a schema's name, since it can be given as one.
+const NAME_LENGTH_MAX: usize = 64;
+
 impl Config {
     /// What the relay is to do.
     pub(super) fn resolve(self) -> Result<RelayOptions> {
-        let sources = self.source.connections()?;
         let accounts = self.accounts.iter().map(Account::resolve).collect::<Result<Vec<_>>>()?;
-        let retention = self.store.retention()?;
-        let keyring = self.store.keyring()?;
+        let Config { source, store, listen, archive, http, .. } = self;
+        let directory = store.dir.clone().ok_or_else(|| Failure::of(&"store", "dir is missing"))?;
+        let sources = match source {
+            Sources::One(source) => vec![source.alone(store, archive, listen.form)?],
+            Sources::Several(sources) => {
+                if !store.seed.is_empty() {
+                    let expected = "seed: expected in the [source.store] of one source";
+                    return Err(Failure::of(&"store", expected));
+                }
+                let form = listen.form;
+                let among = |source: Source| source.among(&directory, &store, archive.as_ref(), form);
+                sources.into_iter().map(among).collect::<Result<Vec<_>>>()?
+            }
+        };
         Ok(RelayOptions {
             sources,
-            start: self.source.start()?,
-            encrypt: self.store.key(keyring.as_ref())?,
-            keyring: keyring.map(Arc::new),
-            sync: self.store.sync(),
-            seed: self.store.seed.clone(),
-            retention,
-            archive: self.archive.map(Archive::resolve).transpose()?,
-            closed: None,
+            directory,
             accounts,
-            limits: self.listen.limits(),
-            storing: self.store.storing()?,
-            uncompressed_file_size: self.store.uncompressed_file_size()?,
-            directory: self.store.dir,
-            listen: self.listen.address,
-            listen_tls: self.listen.tls()?,
-            require_tls: self.listen.require_tls,
-            form: self.listen.form.form(),
-            http: self.http.map(Http::resolve).transpose()?,
-            server_id: self.source.server_id.filter(|id| *id > 0),
-            semi_sync: self.source.semi_sync,
-            listen_native_password: self.listen.native_password,
-            listen_semi_sync: self.listen.semi_sync,
-            forward: self.listen.forward(),
-            wait_for_replicas: self.source.wait_for_replicas(),
+            limits: listen.limits(),
+            listen: listen.address,
+            listen_tls: listen.tls()?,
+            require_tls: listen.require_tls,
+            http: http.map(Http::resolve).transpose()?,
+            listen_native_password: listen.native_password,
+            listen_semi_sync: listen.semi_sync,
+            forward: listen.forward(),
+        })
+    }
+}
+
+impl Source {
+    /// The only source of a relay, which has no name.
+    fn alone(self, store: Store, archive: Option<Archive>, form: FormName) -> Result<SourceOptions> {
+        let own = [
+            ("name", self.name.is_some()),
+            ("listen", self.listen.is_some()),
+            ("form", self.form.is_some()),
+            ("store", self.store.is_some()),
+            ("archive", self.archive.is_some()),
+        ];
+        if let Some((key, _)) = own.iter().find(|(_, is_given)| *is_given) {
+            let expected =
+                format_args!("{key}: expected in a [[source]] table, of which there can be several");
+            return Err(Failure::of(&"source", expected));
+        }
+        self.resolve(store, archive, form)
+    }
+
+    /// One of several. Unless it has its own, its store and archive are those of the whole file, in folders of its name.
+    fn among(
+        mut self,
+        directory: &Path,
+        common: &Store,
+        archive: Option<&Archive>,
+        form: FormName,
+    ) -> Result<SourceOptions> {
+        let name = self.name.clone().ok_or_else(|| Failure::of(&"[[source]]", "a source has no name"))?;
+        let is_fit = |letter: u8| matches!(letter, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
+        if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.bytes().all(is_fit) {
+            let expected = "expected 1 to 64 lower-case letters, digits, - and _";
+            return Err(Failure::of(&"[[source]]", format_args!("name {name:?}, {expected}")));
+        }
+        let mut store = self.store.take().unwrap_or_else(|| Store { dir: None, ..common.clone() });
+        store.dir.get_or_insert_with(|| directory.join(&name));
+        let common = archive.map(|archive| Archive { to: archive.to.join(&name), ..archive.clone() });
+        let archive = self.archive.take().or(common);
+        let form = self.form.unwrap_or(form);
+        self.resolve(store, archive, form).map_err(|failure| match failure {
+            Failure::Line(line) => Failure::of(&format_args!("source {name}"), line),
+            closed => closed,
+        })
+    }
+
+    fn resolve(self, store: Store, archive: Option<Archive>, form: FormName) -> Result<SourceOptions> {
+        let keyring = store.keyring()?;
+        Ok(SourceOptions {
+            servers: self.connections()?,
+            start: self.start()?,
+            encrypt: store.key(keyring.as_ref())?,
+            keyring: keyring.map(Arc::new),
+            sync: store.sync(),
+            seed: store.seed.clone(),
+            retention: store.retention()?,
+            archive: archive.map(Archive::resolve).transpose()?,
+            closed: None,
+            storing: store.storing()?,
+            uncompressed_file_size: store.uncompressed_file_size()?,
+            directory: store.dir.unwrap_or_default(),
+            form: form.form(),
+            server_id: self.server_id.filter(|id| *id > 0),
+            semi_sync: self.semi_sync,
+            wait_for_replicas: self.wait_for_replicas(),
+            listen: self.listen,
+            name: self.name.unwrap_or_default(),
         })
     }
 }
@@ -73,8 +141,8 @@ impl Store {
         let size = self.uncompressed_file_size.as_deref().map(units::size).transpose();
         let size =
             size.map_err(|error| Failure::of(&"store", format_args!("uncompressed_file_size: {error}")))?;
-        match size.unwrap_or(RelayOptions::UNCOMPRESSED_FILE_SIZE) {
-            size @ 1..=RelayOptions::UNCOMPRESSED_FILE_SIZE => Ok(size),
+        match size.unwrap_or(SourceOptions::UNCOMPRESSED_FILE_SIZE) {
+            size @ 1..=SourceOptions::UNCOMPRESSED_FILE_SIZE => Ok(size),
             _ => Err(Failure::of(&"store", "uncompressed_file_size: expected 1 to 1G")),
         }
     }
@@ -220,7 +288,7 @@ impl Archive {
             )?,
             free_min: bytes("free_space_min", self.free_space_min.as_deref(), BringBack::FREE_MIN)?,
         };
-        Ok(ArchiveOptions { to: self.to, bring_back })
+        Ok(ArchiveOptions { to: self.to, plaintext: self.plaintext, bring_back })
     }
 }
 
@@ -283,6 +351,7 @@ impl Account {
             (_, form) => form,
         };
         Ok(AccountOptions {
+            source: self.source.clone(),
             form: form.map(FormName::form),
             connections_max: self.connections_max,
             from: self.from.iter().map(network).collect::<Result<Vec<_>>>()?,

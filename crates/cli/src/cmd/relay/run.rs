@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use binlogz_relay::{Level, Relay};
 use clap::Args;
 
-use super::config::{Config, Http, Listen, Log, Source, Store};
+use super::config::{Config, Http, Listen, Log, Source, Sources, Store};
 use super::listener_tls::ListenerTlsArgs;
-use super::{FormName, StoreName, descriptors, log};
+use super::{FormName, StoreName, descriptors, log, orders};
 use crate::Exit;
 use crate::failure::Result;
 use crate::memory;
@@ -105,14 +106,18 @@ impl Run {
         let format = config.log.format;
         let tell = move |level, line: &str| log::tell(format, level, line);
         let mut options = config.resolve()?;
-        options.limits = descriptors::limit(options.limits, &tell);
-        let running = match Relay::start(options, Box::new(tell)) {
+        options.limits = descriptors::limit(options.limits, options.sources.len(), &tell);
+        let directory = options.directory.clone();
+        let running = match Relay::start(options, Arc::new(tell)) {
             Ok(running) => running,
             Err(error) => {
                 tell(Level::Error, &error.to_string());
                 return Ok(Exit::Trouble);
             }
         };
+        if let Some(path) = self.config {
+            orders::obey(&directory, path, &running.relay(), tell);
+        }
         // Without systemd there is nothing to notify.
         let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
         running.join();
@@ -126,7 +131,7 @@ impl Quick {
         let listen = Listen::default();
         Config {
             archive: None,
-            source: Source {
+            source: Sources::One(Box::new(Source {
                 servers: self.source.into_iter().collect(),
                 defaults_file: self.defaults_file,
                 ssl_mode: self.ssl_mode,
@@ -137,9 +142,9 @@ impl Quick {
                 server_id: self.server_id,
                 semi_sync: self.semi_sync,
                 ..Source::default()
-            },
+            })),
             store: Store {
-                dir: self.dir.unwrap_or_default(),
+                dir: self.dir,
                 store: self.store.unwrap_or_default(),
                 level: self.level,
                 uncompressed_file_size: self.uncompressed_file_size,

@@ -29,6 +29,9 @@ pub(super) struct Status {
     /// Ask this address instead.
     #[arg(long, value_name = "ADDRESS:PORT")]
     http: Option<SocketAddr>,
+    /// Of a relay with several sources: show this one alone.
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -55,16 +58,22 @@ impl Status {
             }
         };
         let failed = |error: &dyn std::fmt::Display| Failure::of(&format_args!("http://{address}/"), error);
-        let body = ask(address).map_err(|error| failed(&error))?;
+        let query = self.source.as_ref().map_or(String::new(), |source| format!("?source={source}"));
+        let body = ask(address, &query).map_err(|error| failed(&error))?;
         let document: Value = serde_json::from_str(&body).map_err(|error| failed(&error))?;
         let shown = match self.format {
             Format::Json => body,
-            Format::Text => text(&document, self.sizes),
+            Format::Text => match document.get("sources").and_then(Value::as_array) {
+                Some(sources) => several(&document, sources, self.sizes),
+                None => printed(text(&document, self.sizes)),
+            },
         };
         let written = io::stdout().write_all(shown.as_bytes());
         written.map_err(|error| Failure::writing(&"standard output", &error))?;
         let is_healthy = document.get("troubles").and_then(Value::as_array).is_some_and(Vec::is_empty);
-        Ok(if is_healthy && !is_cut_off(&document) { Exit::Done } else { Exit::Negative })
+        let sources = document.get("sources").and_then(Value::as_array);
+        let is_cut_off = is_cut_off(&document) || sources.is_some_and(|all| all.iter().any(is_cut_off));
+        Ok(if is_healthy && !is_cut_off { Exit::Done } else { Exit::Negative })
     }
 }
 
@@ -73,25 +82,75 @@ fn is_cut_off(status: &Value) -> bool {
     matches!(status.pointer("/source/phase").and_then(Value::as_str), Some("connecting" | "waiting"))
 }
 
-fn ask(address: SocketAddr) -> io::Result<String> {
+fn ask(address: SocketAddr, query: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.write_all(
-        format!("GET /status.json HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes(),
+        format!("GET /status.json{query} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
+            .as_bytes(),
     )?;
     let mut answer = String::new();
     stream.take(ANSWER_SIZE_MAX).read_to_string(&mut answer)?;
     let unfit = || io::Error::new(io::ErrorKind::InvalidData, "answers no relay's status");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(unfit)?;
-    match head.starts_with("HTTP/1.1 200 ") {
-        true => Ok(body.to_owned()),
-        false => Err(unfit()),
+    match head.get(..13) {
+        Some("HTTP/1.1 200 ") => Ok(body.to_owned()),
+        // Its own words: there is no such source, or its log can't be opened.
+        Some("HTTP/1.1 404 " | "HTTP/1.1 503 ") => Err(io::Error::other(body.trim_end().to_owned())),
+        _ => Err(unfit()),
     }
 }
 
-/// A line for each thing.
-fn text(status: &Value, sizes: SizesArg) -> String {
+/// All sources: for each a line, and what is wrong.
+fn several(status: &Value, sources: &[Value], sizes: SizesArg) -> String {
+    let mut lines = Vec::new();
+    for source in sources {
+        let name = source["name"].as_str().unwrap_or_default();
+        // The first line says how the source is; the others are shown with --source.
+        let shown = match source["failure"].as_str() {
+            Some(failure) => vec![format!("source    is not served: {failure}")],
+            None => text(source, sizes),
+        };
+        let replicas = source["replicas"].as_array().map_or(0, Vec::len);
+        let replicas = format!(", {}", counted(replicas as u64, "replicas"));
+        lines.extend(shown.into_iter().filter_map(|line| {
+            let (kind, rest) = line.split_once(' ')?;
+            match kind {
+                "source" => Some(format!("source    {name}: {}{replicas}", rest.trim_start())),
+                "trouble" => Some(format!("trouble   {name}: {}", rest.trim_start())),
+                _ => None,
+            }
+        }));
+    }
+    let duties = status["duties"].as_array().into_iter().flatten();
+    for duty in duties.filter(|duty| duty["up"] == false) {
+        lines.push(format!("trouble   the duty {} is not done: {}", duty["name"], duty["failure"]));
+    }
+    lines.push(clients(status));
+    lines.extend(fingerprint(status));
+    printed(lines)
+}
+
+fn clients(status: &Value) -> String {
+    let clients = &status["clients"];
+    format!(
+        "clients   {} logged in, {} logging in, {} turned away",
+        clients["logged_in"], clients["logging_in"], clients["turned_away"]
+    )
+}
+
+fn fingerprint(status: &Value) -> Option<String> {
+    status["tls_fingerprint"].as_str().map(|fingerprint| format!("tls       SHA-256 {fingerprint}"))
+}
+
+fn printed(lines: Vec<String>) -> String {
+    // Clients and the source chose some of it.
+    lines.iter().map(|line| printable(line) + "\n").collect()
+}
+
+/// Of one source: a line for each thing.
+fn text(status: &Value, sizes: SizesArg) -> Vec<String> {
     let size =
         |bytes: &Value| bytes.as_u64().map_or_else(|| bytes.to_string(), |bytes| sizes.in_words(bytes));
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -100,8 +159,7 @@ fn text(status: &Value, sizes: SizesArg) -> String {
         Some(seconds) => format!("{seconds} s behind"),
         None => "lag not known".to_owned(),
     };
-    let (source, log, bytes, clients) =
-        (&status["source"], &status["log"], &status["bytes"], &status["clients"]);
+    let (source, log, bytes) = (&status["source"], &status["log"], &status["bytes"]);
     let mut lines = vec![format!(
         "source    {}{} {} for {} s, {}",
         plain(&source["server"]),
@@ -133,13 +191,8 @@ fn text(status: &Value, sizes: SizesArg) -> String {
         size(&bytes["stored"]),
         size(&bytes["served"])
     ));
-    lines.push(format!(
-        "clients   {} logged in, {} logging in, {} turned away",
-        clients["logged_in"], clients["logging_in"], clients["turned_away"]
-    ));
-    if let Some(fingerprint) = status["tls_fingerprint"].as_str() {
-        lines.push(format!("tls       SHA-256 {fingerprint}"));
-    }
+    lines.push(clients(status));
+    lines.extend(fingerprint(status));
     for replica in status["replicas"].as_array().into_iter().flatten() {
         lines.push(format!(
             "replica   {} ({} from {}), {}: {}, {}, {} to send{}",
@@ -159,6 +212,5 @@ fn text(status: &Value, sizes: SizesArg) -> String {
     for error in status["last_errors"].as_array().into_iter().flatten().take(5) {
         lines.push(format!("error     {}: {}", plain(&error["kind"]), plain(&error["text"])));
     }
-    // Clients and the source chose some of it.
-    lines.iter().map(|line| printable(line) + "\n").collect()
+    lines
 }

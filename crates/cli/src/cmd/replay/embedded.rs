@@ -1,6 +1,7 @@
 //! The source that the server is attached to, inside this process: the relay's serving side over closed logs.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::sync::Arc;
 
 use binlogz_relay::{
     AccountOptions, BringBack, EndedLogs, Form, FormPolicy, Level, Limits, ListenTls, Relay, ServeOptions,
@@ -56,7 +57,7 @@ pub(super) fn start(
             complain(line);
         }
     };
-    let running = Relay::serve(options, Box::new(tell)).map_err(closed_logs::line)?;
+    let running = Relay::serve(options, Arc::new(tell)).map_err(closed_logs::line)?;
     Ok(Source { address: running.address(), password, tls, server_id })
 }
 

@@ -46,6 +46,8 @@ impl Relay {
 pub(crate) struct Configuration {
     servers: Vec<String>,
     source: String,
+    /// `[[source]]` tables instead of a `[source]`.
+    several: Option<String>,
     store: String,
     listen: String,
     accounts: Vec<(&'static str, String)>,
@@ -63,6 +65,7 @@ impl Configuration {
         Configuration {
             servers: servers.into_iter().map(Into::into).collect(),
             source: String::new(),
+            several: None,
             store: String::new(),
             listen: String::new(),
             accounts: Vec::new(),
@@ -71,6 +74,16 @@ impl Configuration {
             ports: (0, 0),
             environment: Vec::new(),
         }
+    }
+
+    /// Follows several sources: their `[[source]]` tables.
+    pub(crate) fn of_several(tables: impl Into<String>) -> Configuration {
+        Configuration { several: Some(tables.into()), ..Configuration::of(Vec::<String>::new()) }
+    }
+
+    /// The same with other sources.
+    pub(crate) fn with_several(&self, tables: impl Into<String>) -> Configuration {
+        Configuration { several: Some(tables.into()), ..self.clone() }
     }
 
     /// The same with other servers: one that is started again has another port.
@@ -168,7 +181,8 @@ impl Configuration {
         relay
     }
 
-    fn write(&self, folder: &Folder) {
+    /// Writes the files, for a relay that is told to read them again.
+    pub(crate) fn write(&self, folder: &Folder) {
         for (name, password) in [("source.password", "repl\n"), ("account.password", "secret\n")] {
             let path = folder.put(name, password);
             fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -179,11 +193,13 @@ impl Configuration {
             format!("[[account]]\nuser = \"{user}\"\npassword_file = \"account.password\"\n{keys}\n")
         };
         let accounts: String = accounts.iter().map(account).collect();
+        let only =
+            format!("[source]\nservers = {servers:?}\npassword_file = \"source.password\"\n{source}\n");
+        let sources = self.several.as_ref().unwrap_or(&only);
         folder.put(
             "relay.toml",
             format!(
-                "[source]\nservers = {servers:?}\npassword_file = \"source.password\"\n{source}\n\
-                 [store]\ndir = \"kept\"\n{store}\n[listen]\naddress = \"127.0.0.1:{port}\"\n{listen}\n\
+                "{sources}\n[store]\ndir = \"kept\"\n{store}\n[listen]\naddress = \"127.0.0.1:{port}\"\n{listen}\n\
                  [log]\nformat = \"json\"\n[http]\naddress = \"127.0.0.1:{http}\"\n{archive}\n{accounts}"
             ),
         );

@@ -6,10 +6,11 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use binlogz_relay::{Form, FormPolicy, ListenTls, Relay, RelayOptions};
+use binlogz_relay::{Form, FormPolicy, ListenTls, Relay, RelayOptions, SourceOptions};
 use binlogz_sandbox::cdc::CdcClient;
 use binlogz_sandbox::{Error as SandboxError, MariadbSandbox, MysqlSandbox, Server, Tool};
 use binlogz_source::ConnectOptions;
@@ -155,14 +156,11 @@ fn relayed(
     connect.set_url(&format!("mysql://repl@127.0.0.1:{}", source.port()))?;
     connect.set("password", Some("repl"))?;
     fs::create_dir_all(folder).at("create", folder)?;
-    let options = RelayOptions {
-        sources: vec![connect],
-        listen_tls: ListenTls::Off,
-        form,
-        ..RelayOptions::new(folder.to_owned(), SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
-    };
+    let followed = SourceOptions { servers: vec![connect], form, ..SourceOptions::new(folder.to_owned()) };
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let options = RelayOptions { listen_tls: ListenTls::Off, ..RelayOptions::new(followed, listen) };
     let failed = |error| Error::Load(format!("relay: {error}"));
-    let relay = Relay::start(options, Box::new(|_, _| ())).map_err(failed)?;
+    let relay = Relay::start(options, Arc::new(|_, _| ())).map_err(failed)?;
     let log = source.datadir().join("binlog.000001");
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
     let deadline = Instant::now() + PATIENCE;

@@ -30,12 +30,12 @@ use crate::serve::transport::Connection;
 use crate::statements::variables::Variables;
 
 /// What a dump needs to know about its client.
-pub(crate) struct KnownClient<'a> {
-    pub(crate) server: &'a Server,
+pub(crate) struct KnownClient {
+    pub(crate) server: Arc<Server>,
     pub(crate) connection: u32,
     pub(crate) peer: SocketAddr,
     /// Set once logged in.
-    pub(crate) account: Option<Entered<'a>>,
+    pub(crate) account: Option<Entered>,
     /// The attributes that it then sent.
     pub(crate) attributes: Vec<(String, String)>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct KnownClient<'a> {
 /// A variable that replicas of MariaDB set before they dump.
 const MARIADB_CAPABILITY: &str = "mariadb_slave_capability";
 
-impl KnownClient<'_> {
+impl KnownClient {
     pub(crate) fn user(&self) -> &str {
         self.account.as_ref().map_or("", |entered| &entered.account().user)
     }
@@ -78,7 +78,7 @@ impl KnownClient<'_> {
             let is_mariadb = variables.contains_key(MARIADB_CAPABILITY);
             sink.replace_collations(if is_mariadb { Older::Mariadb } else { Older::Mysql });
         }
-        let mut sender = Sender::new(self.server, self.server.conversions.of(&kept), dump, opened, sink);
+        let mut sender = Sender::new(&self.server, self.server.conversions.of(&kept), dump, opened, sink);
         match sender.run() {
             Ok(()) => sender.sink()?.message(|out| EofPacket::default().encode(out)).map_err(broken),
             // If it could not be sent to, it can't be sent an error either.

@@ -39,7 +39,7 @@ impl Client<'_> {
     /// Answers a request that needs the source.
     pub(super) fn forward(
         &self,
-        upstream: &mut Upstream<'_>,
+        upstream: &mut Upstream,
         kept: &Lineage,
         parts: &mut Parts<'_>,
         request: &Request,
@@ -84,7 +84,7 @@ impl Client<'_> {
 
     fn statement(
         &self,
-        upstream: &mut Upstream<'_>,
+        upstream: &mut Upstream,
         kept: &Lineage,
         parts: &mut Parts<'_>,
         text: &str,
@@ -132,7 +132,7 @@ impl Client<'_> {
 
     fn use_database(
         &self,
-        upstream: &mut Upstream<'_>,
+        upstream: &mut Upstream,
         parts: &mut Parts<'_>,
         name: &str,
         command: &[u8],
@@ -145,14 +145,14 @@ impl Client<'_> {
         Ok(outcome.0)
     }
 
-    fn send(&self, upstream: &mut Upstream<'_>, parts: &mut Parts<'_>, command: &[u8]) -> Result<Outcome> {
+    fn send(&self, upstream: &mut Upstream, parts: &mut Parts<'_>, command: &[u8]) -> Result<Outcome> {
         Ok(self.send_and_look(upstream, parts, command)?.0)
     }
 
     /// Sends a command to the source and its answer to the client. The second value: it was refused.
     fn send_and_look(
         &self,
-        upstream: &mut Upstream<'_>,
+        upstream: &mut Upstream,
         parts: &mut Parts<'_>,
         command: &[u8],
     ) -> Result<(Outcome, bool)> {

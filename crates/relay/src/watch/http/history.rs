@@ -1,9 +1,10 @@
 //! The last hour, for the page's charts: lag, traffic, and each replica's lag.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::lock::lock;
 use crate::telemetry::duties;
 use crate::time::now;
 use crate::watch::Watch;
@@ -36,8 +37,16 @@ pub(crate) struct Traffic {
     pub(crate) served: f64,
 }
 
+/// A source's last hour.
 #[derive(Debug, Default)]
-pub(crate) struct History(Mutex<VecDeque<Sample>>);
+pub(crate) struct History(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    samples: VecDeque<Sample>,
+    /// As it was at the last sample.
+    last: Option<(Status, Instant)>,
+}
 
 impl Sample {
     /// How it is, with what happened since another moment.
@@ -64,35 +73,46 @@ impl Sample {
 
 impl History {
     pub(super) fn samples(&self) -> Vec<Sample> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        lock(&self.0).samples.iter().cloned().collect()
     }
 
-    pub(crate) fn watch(watch: &Watch) {
-        // A value that is unknown now may be known at the next moment.
-        let seen =
-            || duties::attempt(duties::WATCH, || watch.status()).ok().map(|status| (status, Instant::now()));
-        let mut before = seen();
-        loop {
-            std::thread::sleep(INTERVAL);
-            let current = seen();
-            let sample = match (&current, &before) {
-                (Some((status, at)), Some((before, since))) => {
-                    Sample::of(status, Some((before, at.saturating_duration_since(*since))))
-                }
-                (Some((status, _)), None) => Sample::of(status, None),
-                (None, _) => Sample { time: now(), ..Sample::default() },
-            };
-            watch.history.add(sample);
-            before = current;
+    /// Adds how it is now, if that is known.
+    fn note(&self, current: Option<Status>) {
+        let mut kept = lock(&self.0);
+        let current = current.map(|status| (status, Instant::now()));
+        let sample = match (&current, &kept.last) {
+            (Some((status, at)), Some((before, since))) => {
+                Sample::of(status, Some((before, at.saturating_duration_since(*since))))
+            }
+            (Some((status, _)), None) => Sample::of(status, None),
+            (None, _) => Sample { time: now(), ..Sample::default() },
+        };
+        // There is nothing before the first to compare it with.
+        if kept.last.is_some() || current.is_none() {
+            kept.add(sample);
         }
+        kept.last = current;
     }
+}
 
-    fn add(&self, sample: Sample) {
-        let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if samples.len() >= SAMPLES_MAX {
-            samples.pop_front();
+/// Takes samples of all sources for ever.
+pub(crate) fn watch(watch: &Watch) {
+    loop {
+        let shared = watch.shared();
+        for source in watch.sources().into_iter().filter_map(|watched| watched.source.ok()) {
+            // A value that is unknown now may be known at the next moment.
+            source.history.note(duties::attempt(duties::WATCH, || source.status(&shared)).ok());
         }
-        samples.push_back(sample);
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+impl Kept {
+    fn add(&mut self, sample: Sample) {
+        if self.samples.len() >= SAMPLES_MAX {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample);
     }
 }
 
@@ -104,7 +124,7 @@ mod tests {
     fn an_hour_is_kept() {
         let history = History::default();
         for time in 0..1000 {
-            history.add(Sample { time, ..Sample::default() });
+            lock(&history.0).add(Sample { time, ..Sample::default() });
         }
         let samples = history.samples();
         assert_eq!((samples.len(), samples[0].time, samples[359].time), (SAMPLES_MAX, 640, 999));

@@ -1,7 +1,7 @@
-//! A status as Prometheus scrapes it: OpenMetrics text.
+//! A status as Prometheus scrapes it: OpenMetrics text. What belongs to a source has its name as a label, unless it is
+//! the only one and has none.
 
 use std::fmt::{self, Debug};
-use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -9,22 +9,28 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetri
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::forms::conversions::ConversionCounts;
 use crate::receive::control::Phase;
 use crate::watch::Watch;
-use crate::watch::status::{LineageStatus, ReplicaStatus, Status};
+use crate::watch::relay_status::RelayStatus;
+use crate::watch::status::{LineageStatus, LogStatus, ReplicaStatus, Status};
 
 const PREFIX: &str = "binlogz_relay";
 /// The content type of the answer.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-pub(super) fn text(watch: &Watch, status: Status) -> Result<String, fmt::Error> {
+pub(super) fn text(watch: &Watch, relay: &RelayStatus) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix(PREFIX);
-    let syncs = watch.telemetry.meters.syncs.clone();
-    registry.register("sync_duration_seconds", "How long it took to make the log durable", syncs);
-    registry.register_collector(Box::new(Snapshot(Arc::new(status), watch.server.conversions.counts())));
+    let syncs = watch.sources().into_iter().filter_map(|watched| {
+        let source = watched.source.ok()?;
+        Some((watched.name, source.telemetry.meters.syncs.clone()))
+    });
+    let snapshot =
+        Snapshot { relay: relay.clone(), syncs: syncs.collect(), conversions: watch.conversions.counts() };
+    registry.register_collector(Box::new(snapshot));
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
@@ -32,92 +38,76 @@ pub(super) fn text(watch: &Watch, status: Status) -> Result<String, fmt::Error> 
 
 /// The counters that were written already.
 #[derive(Debug)]
-struct Snapshot(Arc<Status>, ConversionCounts);
+struct Snapshot {
+    relay: RelayStatus,
+    /// By the sources' names.
+    syncs: Vec<(String, Histogram)>,
+    conversions: ConversionCounts,
+}
 
 impl Collector for Snapshot {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let status = self.0.as_ref();
-        let mut out = Encoder(encoder);
-        let bytes = status.bytes;
-        out.counter("received_bytes", "Bytes of events of the source's files", bytes.received)?;
-        out.counter("stored_bytes", "Bytes appended to the log", bytes.stored)?;
-        out.counter("served_bytes", "Bytes sent to replicas", bytes.served)?;
-        out.counter("transactions", "Transactions received", bytes.transactions)?;
-        let ConversionCounts { made, shared } = self.1;
-        out.counter("blocks_converted", "Pieces of the log converted into a form", made)?;
-        out.counter("blocks_shared", "Pieces sent that had been converted for another replica", shared)?;
-        out.float("stored_ratio", "Bytes stored for each that was received", status.ratio())?;
-        out.gauge("uptime_seconds", "Since the start", Some(status.uptime_seconds))?;
+        let mut out = Encoder { encoder, relay: &self.relay };
+        out.syncs(&self.syncs)?;
+        out.counter("received_bytes", "Bytes of events of the source's files", |s| s.bytes.received)?;
+        out.counter("stored_bytes", "Bytes appended to the log", |s| s.bytes.stored)?;
+        out.counter("served_bytes", "Bytes sent to replicas", |s| s.bytes.served)?;
+        out.counter("transactions", "Transactions received", |s| s.bytes.transactions)?;
+        let ConversionCounts { made, shared } = self.conversions;
+        out.count("blocks_converted", "Pieces of the log converted into a form", made)?;
+        out.count("blocks_shared", "Pieces sent that had been converted for another replica", shared)?;
+        out.float("stored_ratio", "Bytes stored for each that was received", Status::ratio)?;
+        out.value("uptime_seconds", "Since the start", self.relay.uptime_seconds)?;
         out.gauge(
             "source_lag_seconds",
             "How far what is kept lags behind the source, by the source's clock",
-            status.source.lag_seconds,
+            |s| s.source.lag_seconds,
         )?;
-        let waited_for = status.source.replicas_waited_for as u64;
-        out.gauge("replicas_waited_for", "Before the relay acknowledges to the source", Some(waited_for))?;
-        let receiving = status.source.phase == Phase::Receiving;
-        out.gauge("source_up", "Whether the source is followed", Some(u64::from(receiving)))?;
-        let failed = status.source.phase == Phase::Failed;
-        out.gauge(
-            "source_failed",
-            "Whether somebody must decide or repair something",
-            Some(u64::from(failed)),
-        )?;
-        out.gauge("healthy", "Whether nobody need look at anything", Some(u64::from(status.is_healthy())))?;
-        let duties = status.duties.iter().map(|duty| ([("duty", duty.name)], u64::from(duty.up)));
-        out.family("duty_up", "Whether what must be done is being done", MetricType::Gauge, duties)?;
-        if let Some(log) = &status.log {
-            out.gauge("lineage", "Which of the logs that are kept is served", Some(log.lineage))?;
-            out.gauge("log_bytes", "Size of the log on disk", Some(log.bytes))?;
-            out.gauge("log_files", "Files of the log", Some(log.files as u64))?;
-            out.gauge("received_file", "Number of the file that is received", Some(log.written.number))?;
-            out.gauge("received_position", "Up to where it was received", Some(log.written.position))?;
-            out.gauge("durable_file", "Number of the file that is made durable", Some(log.durable.number))?;
-            out.gauge(
-                "durable_position",
-                "Up to where it is durable, and served",
-                Some(log.durable.position),
-            )?;
-        }
-        let lineages = status.lineages.iter().map(|log| (log_labels(log), log.bytes));
-        out.family("lineage_bytes", "Size on disk of each log that is kept", MetricType::Gauge, lineages)?;
-        out.gauge("clients", "Clients that are logged in", Some(status.clients.logged_in as u64))?;
-        out.gauge(
-            "clients_logging_in",
-            "Clients that are logging in",
-            Some(status.clients.logging_in as u64),
-        )?;
-        out.counter("clients_turned_away", "Too many or too slow", status.clients.turned_away)?;
-        let errors = status.errors.iter().map(|(kind, count)| ([("kind", *kind)], *count));
-        out.family("errors", "Errors by whose they are", MetricType::Counter, errors)?;
-        let replicas = |value: fn(&ReplicaStatus) -> Option<u64>| {
-            status.replicas.iter().filter_map(move |replica| Some((labels(replica), value(replica)?)))
-        };
-        let gauge = MetricType::Gauge;
-        out.family("replica_lag_bytes", "Stored bytes not sent yet", gauge, replicas(|r| Some(r.lag_bytes)))?;
-        out.family(
-            "replica_lag_seconds",
-            "Age of the last transaction sent",
-            gauge,
-            replicas(|r| r.lag_seconds),
-        )?;
-        out.family("replica_served_file", "File it is sent", gauge, replicas(|r| Some(r.place.number)))?;
-        out.family("replica_served_position", "Up to where", gauge, replicas(|r| Some(r.place.position)))?;
-        let acknowledged = |r: &ReplicaStatus| Some(r.acknowledged.as_ref()?.number);
-        out.family("replica_acknowledged_file", "File it has acknowledged", gauge, replicas(acknowledged))?;
-        let acknowledged = |r: &ReplicaStatus| Some(r.acknowledged.as_ref()?.position);
-        out.family("replica_acknowledged_position", "Up to where", gauge, replicas(acknowledged))?;
-        let semi_sync = |r: &ReplicaStatus| Some(u64::from(r.semi_sync));
-        out.family(
-            "replica_semi_sync",
-            "Whether it acknowledges what it is sent",
-            gauge,
-            replicas(semi_sync),
-        )?;
-        let counter = MetricType::Counter;
-        let acknowledgements = |r: &ReplicaStatus| r.semi_sync.then_some(r.acknowledgements);
-        out.family("replica_acknowledgements", "How often it did", counter, replicas(acknowledgements))?;
-        out.family("replica_served_bytes", "Bytes sent", MetricType::Counter, replicas(|r| Some(r.bytes)))
+        out.gauge("replicas_waited_for", "Before the relay acknowledges to the source", |s| {
+            Some(s.source.replicas_waited_for as u64)
+        })?;
+        out.gauge("source_up", "Whether the source is followed", |s| {
+            Some(u64::from(s.source.phase == Phase::Receiving))
+        })?;
+        out.gauge("source_failed", "Whether somebody must decide or repair something", |s| {
+            Some(u64::from(s.source.phase == Phase::Failed))
+        })?;
+        out.health()?;
+        out.log("lineage", "Which of the logs that are kept is served", |log| log.lineage)?;
+        out.log("log_bytes", "Size of the log on disk", |log| log.bytes)?;
+        out.log("log_files", "Files of the log", |log| log.files as u64)?;
+        out.log("received_file", "Number of the file that is received", |log| log.written.number)?;
+        out.log("received_position", "Up to where it was received", |log| log.written.position)?;
+        out.log("durable_file", "Number of the file that is made durable", |log| log.durable.number)?;
+        out.log("durable_position", "Up to where it is durable, and served", |log| log.durable.position)?;
+        out.family("lineage_bytes", "Size on disk of each log that is kept", MetricType::Gauge, |s| {
+            s.lineages.iter().map(|log| (log_labels(log), log.bytes)).collect()
+        })?;
+        let clients = self.relay.clients;
+        out.value("clients", "Clients that are logged in", clients.logged_in as u64)?;
+        out.value("clients_logging_in", "Clients that are logging in", clients.logging_in as u64)?;
+        out.count("clients_turned_away", "Too many or too slow", clients.turned_away)?;
+        out.errors()?;
+        out.replicas("replica_lag_bytes", "Stored bytes not sent yet", |r| Some(r.lag_bytes))?;
+        out.replicas("replica_lag_seconds", "Age of the last transaction sent", |r| r.lag_seconds)?;
+        out.replicas("replica_served_file", "File it is sent", |r| Some(r.place.number))?;
+        out.replicas("replica_served_position", "Up to where", |r| Some(r.place.position))?;
+        out.replicas("replica_acknowledged_file", "File it has acknowledged", |r| {
+            Some(r.acknowledged.as_ref()?.number)
+        })?;
+        out.replicas("replica_acknowledged_position", "Up to where", |r| {
+            Some(r.acknowledged.as_ref()?.position)
+        })?;
+        out.replicas("replica_semi_sync", "Whether it acknowledges what it is sent", |r| {
+            Some(u64::from(r.semi_sync))
+        })?;
+        out.family("replica_acknowledgements", "How often it did", MetricType::Counter, |s| {
+            let semi_sync = s.replicas.iter().filter(|replica| replica.semi_sync);
+            semi_sync.map(|replica| (labels(replica), replica.acknowledgements)).collect()
+        })?;
+        out.family("replica_served_bytes", "Bytes sent", MetricType::Counter, |s| {
+            s.replicas.iter().map(|replica| (labels(replica), replica.bytes)).collect()
+        })
     }
 }
 
@@ -136,26 +126,91 @@ fn labels(replica: &ReplicaStatus) -> [(&'static str, String); 6] {
     ]
 }
 
-/// Writes one metric after the other.
-struct Encoder<'a>(DescriptorEncoder<'a>);
+/// The label of a source; none for the only one, and for what belongs to none.
+type SourceLabel = Vec<(&'static str, String)>;
 
-impl Encoder<'_> {
-    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
-        self.one(name, help, MetricType::Counter, &ConstCounter::new(value))
+/// The label of a source of this name.
+fn source_label(name: &str) -> SourceLabel {
+    if name.is_empty() { Vec::new() } else { vec![("source", name.to_owned())] }
+}
+
+/// Writes one metric after the other, each for all sources.
+struct Encoder<'a, 'r> {
+    encoder: DescriptorEncoder<'a>,
+    relay: &'r RelayStatus,
+}
+
+impl Encoder<'_, '_> {
+    fn counter(&mut self, name: &str, help: &str, value: fn(&Status) -> u64) -> fmt::Result {
+        let values = self.of_sources(|status| Some(ConstCounter::new(value(status))));
+        self.each(name, help, MetricType::Counter, values)
     }
 
-    fn gauge(&mut self, name: &str, help: &str, value: Option<u64>) -> fmt::Result {
-        let Some(value) = value else { return Ok(()) };
-        self.one(name, help, MetricType::Gauge, &ConstGauge::new(value as i64))
+    fn gauge(&mut self, name: &str, help: &str, value: fn(&Status) -> Option<u64>) -> fmt::Result {
+        let values = self.of_sources(|status| Some(ConstGauge::new(value(status)? as i64)));
+        self.each(name, help, MetricType::Gauge, values)
     }
 
-    fn float(&mut self, name: &str, help: &str, value: Option<f64>) -> fmt::Result {
-        let Some(value) = value else { return Ok(()) };
-        self.one(name, help, MetricType::Gauge, &ConstGauge::new(value))
+    fn log(&mut self, name: &str, help: &str, value: fn(&LogStatus) -> u64) -> fmt::Result {
+        let values = self.of_sources(|status| Some(ConstGauge::new(value(status.log.as_ref()?) as i64)));
+        self.each(name, help, MetricType::Gauge, values)
     }
 
-    fn one(&mut self, name: &str, help: &str, kind: MetricType, value: &impl EncodeMetric) -> fmt::Result {
-        value.encode(self.0.encode_descriptor(name, help, None, kind)?)
+    fn float(&mut self, name: &str, help: &str, value: fn(&Status) -> Option<f64>) -> fmt::Result {
+        let values = self.of_sources(|status| Some(ConstGauge::new(value(status)?)));
+        self.each(name, help, MetricType::Gauge, values)
+    }
+
+    fn syncs(&mut self, syncs: &[(String, Histogram)]) -> fmt::Result {
+        let values = syncs.iter().map(|(name, syncs)| (source_label(name), syncs.clone())).collect();
+        let help = "How long it took to make the log durable";
+        self.each("sync_duration_seconds", help, MetricType::Histogram, values)
+    }
+
+    /// Something of the whole relay that grows.
+    fn count(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        self.each(name, help, MetricType::Counter, vec![(Vec::new(), ConstCounter::new(value))])
+    }
+
+    /// Something else of the whole relay.
+    fn value(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        self.each(name, help, MetricType::Gauge, vec![(Vec::new(), ConstGauge::new(value as i64))])
+    }
+
+    /// Of each source, and of what they share.
+    fn health(&mut self) -> fmt::Result {
+        let healthy = self.relay.sources.iter().map(|source| {
+            let is_healthy = source.troubles().is_empty();
+            (source_label(&source.name), ConstGauge::new(i64::from(is_healthy)))
+        });
+        let healthy = healthy.collect();
+        self.each("healthy", "Whether nobody need look at anything", MetricType::Gauge, healthy)?;
+        let common =
+            self.relay.duties.iter().map(|duty| (Vec::new(), [("duty", duty.name)], u64::from(duty.up)));
+        // Those of an only source are the relay's.
+        let common: Vec<_> = common.filter(|_| self.relay.only().is_none()).collect();
+        let values = common.into_iter().chain(self.in_sources(|status| {
+            status.duties.iter().map(|duty| ([("duty", duty.name)], u64::from(duty.up))).collect()
+        }));
+        let values = values.collect();
+        self.families("duty_up", "Whether what must be done is being done", MetricType::Gauge, values)
+    }
+
+    fn errors(&mut self) -> fmt::Result {
+        let common = self.relay.errors.iter().map(|(kind, count)| (Vec::new(), [("kind", *kind)], *count));
+        let common: Vec<_> = common.filter(|_| self.relay.only().is_none()).collect();
+        let values = common.into_iter().chain(self.in_sources(|status| {
+            status.errors.iter().map(|(kind, count)| ([("kind", *kind)], *count)).collect()
+        }));
+        let values = values.collect();
+        self.families("errors", "Errors by whose they are", MetricType::Counter, values)
+    }
+
+    fn replicas(&mut self, name: &str, help: &str, value: fn(&ReplicaStatus) -> Option<u64>) -> fmt::Result {
+        self.family(name, help, MetricType::Gauge, |status| {
+            let replicas = status.replicas.iter();
+            replicas.filter_map(|replica| Some((labels(replica), value(replica)?))).collect()
+        })
     }
 
     fn family<L: EncodeLabelSet>(
@@ -163,10 +218,60 @@ impl Encoder<'_> {
         name: &str,
         help: &str,
         kind: MetricType,
-        values: impl Iterator<Item = (L, u64)>,
+        values: impl Fn(&Status) -> Vec<(L, u64)>,
     ) -> fmt::Result {
-        let mut metric = self.0.encode_descriptor(name, help, None, kind)?;
-        for (labels, value) in values {
+        let values = self.in_sources(values);
+        self.families(name, help, kind, values)
+    }
+
+    /// A value of each source that has it.
+    fn of_sources<V>(&self, value: impl Fn(&Status) -> Option<V>) -> Vec<(SourceLabel, V)> {
+        let sources = self.relay.sources.iter();
+        let values =
+            sources.filter_map(|source| Some((source_label(&source.name), value(source.status.as_ref()?)?)));
+        values.collect()
+    }
+
+    /// The values of each source, with labels of their own.
+    fn in_sources<L>(&self, values: impl Fn(&Status) -> Vec<(L, u64)>) -> Vec<(SourceLabel, L, u64)> {
+        let each = self.of_sources(|status| Some(values(status))).into_iter();
+        let each = each.flat_map(|(source, values)| {
+            values.into_iter().map(move |(labels, value)| (source.clone(), labels, value))
+        });
+        each.collect()
+    }
+
+    fn each<V: EncodeMetric>(
+        &mut self,
+        name: &str,
+        help: &str,
+        kind: MetricType,
+        values: Vec<(SourceLabel, V)>,
+    ) -> fmt::Result {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let mut metric = self.encoder.encode_descriptor(name, help, None, kind)?;
+        for (source, value) in values {
+            if source.is_empty() {
+                // There is no other.
+                return value.encode(metric);
+            }
+            value.encode(metric.encode_family(&source)?)?;
+        }
+        Ok(())
+    }
+
+    fn families<L: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        help: &str,
+        kind: MetricType,
+        values: Vec<(SourceLabel, L, u64)>,
+    ) -> fmt::Result {
+        let mut metric = self.encoder.encode_descriptor(name, help, None, kind)?;
+        for (source, labels, value) in values {
+            let labels = (source, labels);
             let metric = metric.encode_family(&labels)?;
             match kind {
                 MetricType::Counter => ConstCounter::new(value).encode(metric)?,

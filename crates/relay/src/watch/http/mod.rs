@@ -6,6 +6,8 @@
 //! /metrics      OpenMetrics
 //! ```
 //!
+//! Of a relay whose sources have names, `?source=NAME` asks for one of them.
+//!
 //! `connections` carries requests and answers, `request` reads one and says whether it means this relay. It is
 //! read-only and needs no password. It listens where the configuration says, which is nowhere by default.
 
@@ -17,11 +19,13 @@ mod request;
 
 use std::net::{SocketAddr, TcpListener};
 
-use crate::telemetry::duties;
-use crate::watch::Watch;
-use crate::watch::status::Status;
+use serde::Serialize;
 
-pub(crate) use history::History;
+use crate::telemetry::duties::{self, DutyStatus};
+use crate::watch::Watch;
+use crate::watch::relay_status::{NamedStatus, RelayStatus};
+
+pub(crate) use history::{History, watch};
 use request::Request;
 
 /// Where to serve status and metrics.
@@ -50,6 +54,31 @@ impl HttpAnswer {
         }
     }
 
+    fn page(body: String) -> Self {
+        HttpAnswer {
+            status: "200 OK",
+            content_type: "text/html; charset=utf-8",
+            body,
+            more_headers: format!("Refresh: {}\r\n", page::REFRESH_SECONDS),
+        }
+    }
+
+    fn json(document: &impl Serialize) -> Self {
+        match serde_json::to_string_pretty(document) {
+            Ok(body) => HttpAnswer {
+                status: "200 OK",
+                content_type: "application/json",
+                body: body + "\n",
+                more_headers: String::new(),
+            },
+            Err(error) => HttpAnswer::text("500 Internal Server Error", format!("{error}\n")),
+        }
+    }
+
+    fn not_found() -> Self {
+        HttpAnswer::text("404 Not Found", "expected /, /status.json, /metrics, /healthz or /readyz\n")
+    }
+
     fn bytes(&self, with_body: bool) -> Vec<u8> {
         let HttpAnswer { status, content_type, body, more_headers } = self;
         let size = body.len();
@@ -67,7 +96,7 @@ pub(crate) fn serve(watch: &Watch, listener: &TcpListener) {
         // A bug in one answer must not stop all others.
         let answered = duties::attempt(duties::HTTP, || Ok(answer_any(watch, hosts, request)));
         answered.unwrap_or_else(|error| {
-            watch.telemetry.complain(&error, &error.to_string());
+            watch.door.telemetry.complain(&error, &error.to_string());
             HttpAnswer::text("500 Internal Server Error", format!("{error}\n")).bytes(true)
         })
     });
@@ -89,50 +118,74 @@ fn answer_any(watch: &Watch, hosts: &[String], request: Option<&Request>) -> Vec
 }
 
 fn answer(watch: &Watch, request: &Request) -> HttpAnswer {
-    let status = match watch.status() {
-        Ok(status) => status,
-        Err(error) => return HttpAnswer::text("500 Internal Server Error", format!("{error}\n")),
+    let relay = watch.status();
+    let one = match (request.parameter("source"), relay.only()) {
+        (Some(name), _) => match relay.sources.iter().find(|source| source.name == name) {
+            Some(source) => Some(source),
+            None => return HttpAnswer::text("404 Not Found", "there is no such source\n"),
+        },
+        (None, only) => only,
+    };
+    match one {
+        Some(source) => of_source(watch, request, &relay, source),
+        None => of_all(watch, request, &relay),
+    }
+}
+
+/// The answer of a relay whose sources have names.
+fn of_all(watch: &Watch, request: &Request, relay: &RelayStatus) -> HttpAnswer {
+    match request.path.as_str() {
+        "/" => HttpAnswer::page(page::all::html(relay)),
+        "/status.json" => HttpAnswer::json(relay),
+        "/metrics" => metrics(watch, relay),
+        "/healthz" => health(request, &relay.duties, &relay.troubles),
+        "/readyz" => health(request, &relay.duties, &relay.unreadiness()),
+        _ => HttpAnswer::not_found(),
+    }
+}
+
+/// The answer about one source.
+fn of_source(watch: &Watch, request: &Request, relay: &RelayStatus, source: &NamedStatus) -> HttpAnswer {
+    let Some(status) = &source.status else {
+        return HttpAnswer::text("503 Service Unavailable", source.troubles().join("\n") + "\n");
     };
     match request.path.as_str() {
-        "/" => HttpAnswer {
-            status: "200 OK",
-            content_type: "text/html; charset=utf-8",
-            body: page::html(&status, &watch.history.samples()),
-            more_headers: format!("Refresh: {}\r\n", page::REFRESH_SECONDS),
-        },
-        "/status.json" => match serde_json::to_string_pretty(&status) {
-            Ok(body) => HttpAnswer {
-                status: "200 OK",
-                content_type: "application/json",
-                body: body + "\n",
-                more_headers: String::new(),
-            },
-            Err(error) => HttpAnswer::text("500 Internal Server Error", format!("{error}\n")),
-        },
-        "/metrics" => match metrics::text(watch, status) {
-            Ok(body) => HttpAnswer {
-                status: "200 OK",
-                content_type: metrics::CONTENT_TYPE,
-                body,
-                more_headers: String::new(),
-            },
-            Err(error) => HttpAnswer::text("500 Internal Server Error", format!("{error}\n")),
-        },
-        "/healthz" => health(request, &status, &status.troubles),
-        "/readyz" => health(request, &status, &status.unreadiness()),
-        _ => HttpAnswer::text("404 Not Found", "expected /, /status.json, /metrics, /healthz or /readyz\n"),
+        "/" => HttpAnswer::page(page::html(&source.name, status, &samples(watch, &source.name))),
+        "/status.json" => HttpAnswer::json(status),
+        "/metrics" => metrics(watch, relay),
+        "/healthz" => health(request, &status.duties, &status.troubles),
+        "/readyz" => health(request, &status.duties, &status.unreadiness()),
+        _ => HttpAnswer::not_found(),
     }
+}
+
+fn metrics(watch: &Watch, relay: &RelayStatus) -> HttpAnswer {
+    match metrics::text(watch, relay) {
+        Ok(body) => HttpAnswer {
+            status: "200 OK",
+            content_type: metrics::CONTENT_TYPE,
+            body,
+            more_headers: String::new(),
+        },
+        Err(error) => HttpAnswer::text("500 Internal Server Error", format!("{error}\n")),
+    }
+}
+
+/// The last hour of a source.
+fn samples(watch: &Watch, name: &str) -> Vec<history::Sample> {
+    let source = watch.sources().into_iter().find(|watched| watched.name == name);
+    source.and_then(|watched| watched.source.ok()).map_or(Vec::new(), |source| source.history.samples())
 }
 
 /// 200 if nothing is wrong; otherwise one line per problem, then one per duty. With `?verbose`, the duties are always
 /// listed.
-fn health(request: &Request, status: &Status, wrong: &[String]) -> HttpAnswer {
+fn health(request: &Request, duties: &[DutyStatus], wrong: &[String]) -> HttpAnswer {
     let (code, mut lines) = match wrong {
         [] => ("200 OK", vec!["ok".to_owned()]),
         wrong => ("503 Service Unavailable", wrong.to_vec()),
     };
-    if !wrong.is_empty() || request.query == "verbose" {
-        lines.extend(status.duties.iter().map(|duty| match &duty.failure {
+    if !wrong.is_empty() || request.parameter("verbose").is_some() {
+        lines.extend(duties.iter().map(|duty| match &duty.failure {
             None => format!("duty {}: up for {} s", duty.name, duty.seconds),
             Some(why) => format!("duty {}: down for {} s: {why}", duty.name, duty.seconds),
         }));

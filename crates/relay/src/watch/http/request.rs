@@ -57,6 +57,12 @@ pub(super) fn read(bytes: &[u8]) -> Read {
 }
 
 impl Request {
+    /// The value of a parameter of the query; empty if it has none.
+    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
+        let mut parameters = self.query.split('&').map(|one| one.split_once('=').unwrap_or((one, "")));
+        parameters.find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
     /// Whether the request means this relay, which also has these names.
     pub(super) fn is_ours(&self, names: &[String]) -> bool {
         let Some(host) = &self.host else { return true };

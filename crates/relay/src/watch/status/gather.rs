@@ -8,17 +8,15 @@ use binlogz_store::{Position, StoredLog};
 
 use super::health::{Signs, troubles};
 use super::{
-    Bytes, Clients, LineageOrigin, LineageState, LineageStatus, LogPosition, LogStatus, ReplicaStatus, Status,
+    Bytes, LineageOrigin, LineageState, LineageStatus, LogPosition, LogStatus, ReplicaStatus, Shared, Status,
 };
 use crate::error::Result;
 use crate::log::lineages::Lineage;
-use crate::serve::transport::ServerTls;
 use crate::time::now;
-use crate::watch::Watch;
+use crate::watch::SourceWatch;
 
-impl Watch {
-    pub(crate) fn status(&self) -> Result<Status> {
-        let counts = self.server.gate.counts();
+impl SourceWatch {
+    pub(crate) fn status(&self, shared: &Shared) -> Result<Status> {
         let (errors, last_errors) = self.telemetry.meters.errors();
         let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let mut logs = Vec::new();
@@ -37,7 +35,7 @@ impl Watch {
         });
         let source_time = self.telemetry.lag.source_time(now());
         Ok(Status {
-            version: env!("CARGO_PKG_VERSION"),
+            version: shared.version,
             uptime_seconds: self.started.elapsed().as_secs(),
             troubles,
             duties,
@@ -58,12 +56,8 @@ impl Watch {
                 .into_iter()
                 .map(|seen| replica_status(&logs, source_time, seen))
                 .collect(),
-            tls_fingerprint: self.server.tls.as_ref().map(ServerTls::shown_fingerprint),
-            clients: Clients {
-                logged_in: counts.logged_in,
-                logging_in: counts.logging_in,
-                turned_away: counts.turned_away,
-            },
+            tls_fingerprint: shared.tls_fingerprint.clone(),
+            clients: shared.clients,
             errors,
             last_errors,
         })

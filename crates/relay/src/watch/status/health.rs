@@ -35,11 +35,7 @@ pub(super) fn troubles(known: &Signs<'_>) -> Vec<String> {
         let why = control.failure.as_deref().unwrap_or("no reason is known");
         troubles.push(format!("receiving has failed: {why}"));
     }
-    for duty in *duties {
-        if let Some(why) = &duty.failure {
-            troubles.push(format!("the duty {} is not done: {why}", duty.name));
-        }
-    }
+    troubles.extend(duties.iter().filter_map(DutyStatus::trouble));
     let is_tried = !matches!(control.phase, Phase::Failed | Phase::Stopped);
     let without = control.without.as_secs();
     match &control.hindrance {

@@ -1,8 +1,9 @@
 //! The status as a page, on the shell that all reports have.
 //!
 //! `state` says how the relay is, in a word and a colour, and what to do; `charts` draws the last hour. This file has the
-//! figures and the tables.
+//! figures and the tables of one source, `all` those of all sources.
 
+pub(super) mod all;
 mod charts;
 mod state;
 #[cfg(test)]
@@ -19,14 +20,16 @@ const ERRORS_SHOWN: usize = 10;
 /// How often the page is loaded again, in seconds; said on it.
 pub(super) const REFRESH_SECONDS: u64 = 10;
 
-pub(super) fn html(status: &Status, samples: &[Sample]) -> String {
+/// The page of a source; of the only one without its name.
+pub(super) fn html(name: &str, status: &Status, samples: &[Sample]) -> String {
     let state = state::of(status);
     let mut samples = samples.to_vec();
     // So that a relay that has just begun has something to show.
     samples.push(Sample::of(status, None));
+    let title = format!("binlogz relay{}{name}", if name.is_empty() { "" } else { ": " });
     let page = Page {
-        title: "binlogz relay",
-        subtitle: &subtitle(status),
+        title: &title,
+        subtitle: &subtitle(status.version, status.uptime_seconds),
         state: Some((state.tone, state.word)),
         lead: &state.lead,
         reasons: &state.reasons,
@@ -36,15 +39,18 @@ pub(super) fn html(status: &Status, samples: &[Sample]) -> String {
         tables: &[replicas(status), log(status), errors(status)],
         figures: &[charts::traffic(&samples)],
     };
+    text(&page)
+}
+
+fn text(page: &Page<'_>) -> String {
     let mut out = Vec::new();
     // Writing to memory can't fail.
     let _ = page.write(&mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
-fn subtitle(status: &Status) -> String {
-    let version = status.version;
-    let uptime = duration(status.uptime_seconds);
+fn subtitle(version: &str, uptime_seconds: u64) -> String {
+    let uptime = duration(uptime_seconds);
     format!("version {version}, running for {uptime}; this page loads again every {REFRESH_SECONDS} seconds")
 }
 

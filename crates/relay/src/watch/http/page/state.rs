@@ -52,7 +52,7 @@ pub(super) fn of(status: &Status) -> State {
     State { tone, word, lead, reasons, steps: steps(status) }
 }
 
-fn tone(status: &Status) -> (Tone, &'static str) {
+pub(super) fn tone(status: &Status) -> (Tone, &'static str) {
     match (status.source.phase, status.source.lag_seconds) {
         (Phase::Failed, _) => (Tone::Bad, "Failed"),
         _ if !status.is_healthy() => (Tone::Bad, "Needs attention"),

@@ -138,7 +138,7 @@ fn hour_without_source() -> Vec<Sample> {
 #[test]
 fn a_dead_source_does_not_look_like_a_live_one() {
     let lead = |status: &Status| {
-        let page = html(status, &hour());
+        let page = html("", status, &hour());
         let (_, lead) = page.split_once("<section class=\"lead ").unwrap();
         lead.split_once("</section>").unwrap().0.to_owned()
     };
@@ -167,15 +167,15 @@ fn a_dead_source_does_not_look_like_a_live_one() {
         assert!(lead.starts_with(&beginning(tone, sign, word)), "{word}: {lead}");
     }
     // No replica of a dead source is live either.
-    let live = html(&status(Phase::Receiving, Some(0)), &hour());
+    let live = html("", &status(Phase::Receiving, Some(0)), &hour());
     assert_eq!((live.matches("</i> Live<").count(), live.matches("</i> Behind<").count()), (3, 1));
-    let dead = html(&down(), &hour());
+    let dead = html("", &down(), &hour());
     assert_eq!((dead.matches("</i> Live<").count(), dead.matches("</i> Has all<").count()), (0, 1));
 }
 
 #[test]
 fn what_is_red_says_what_to_do() {
-    let page = |status: &Status| html(status, &[]);
+    let page = |status: &Status| html("", status, &[]);
     assert!(!page(&status(Phase::Receiving, Some(0))).contains("What to do"));
     assert!(page(&down()).contains("<code>mysqladmin --host=db1.example.com --port=3306 ping</code>"));
     let failed = page(&failed());
@@ -189,7 +189,7 @@ fn what_is_red_says_what_to_do() {
 
 #[test]
 fn numbers_that_name_something_have_no_commas() {
-    let page = html(&status(Phase::Receiving, Some(0)), &hour());
+    let page = html("", &status(Phase::Receiving, Some(0)), &hour());
     for said in [">4294967001<", ">107374182<", "server 4294967003", "binlog.000042 at 123456789"] {
         assert!(page.contains(said), "{said}");
     }
@@ -209,7 +209,7 @@ fn no_client_writes_to_the_page() {
     status.troubles = vec![EVIL.to_owned()];
     let log = status.log.as_mut().unwrap();
     (log.gtid_executed, log.first_file) = (EVIL.to_owned(), EVIL.to_owned());
-    let page = html(&status, &hour());
+    let page = html("", &status, &hour());
     assert!(page.matches("&lt;script&gt;").count() > 10);
     assert!(!page.contains("<script>") && !page.contains("<img"), "{page}");
 }
@@ -222,11 +222,11 @@ fn the_page_can_be_read_on_every_screen() {
     long.replicas.extend((5..12).map(|connection| replica(connection, Some(u64::from(connection) * 700))));
     let nobody = Status { replicas: Vec::new(), log: None, ..status(Phase::Connecting, None) };
     let pages = [
-        ("relay-up", html(&status(Phase::Receiving, Some(0)), &hour())),
-        ("relay-down", html(&down(), &hour_without_source())),
-        ("relay-failed", html(&failed(), &hour())),
-        ("relay-long", html(&long, &hour())),
-        ("relay-beginning", html(&nobody, &[])),
+        ("relay-up", html("", &status(Phase::Receiving, Some(0)), &hour())),
+        ("relay-down", html("", &down(), &hour_without_source())),
+        ("relay-failed", html("", &failed(), &hour())),
+        ("relay-long", html("", &long, &hour())),
+        ("relay-beginning", html("", &nobody, &[])),
     ];
     let looked = assert_readable(chromium, &pages);
     // Lines of lag, traffic and each replica whose lag is known, at three widths in two schemes.

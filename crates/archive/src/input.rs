@@ -1,6 +1,6 @@
 //! Archives as input: naming an archive means all its logs, and `ARCHIVE/LOG` means one of them. Every
-//! command that reads logs gets them here: [`expand`] replaces archives by such names, and [`find`] opens the
-//! log that has one. A command that looks for something gets a log without the parts that can't have it
+//! program that reads logs gets them here: [`expand`] replaces archives by such names, and [`find`] opens the
+//! log that has one. A program that looks for something gets a log without the parts that can't have it
 //! ([`Archived::input_of`]).
 //!
 //! An archive is opened once a run: its manifest is read once, and an object that holds several logs, too.
@@ -11,15 +11,14 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use binlogz_archive::Error;
-use binlogz_archive::format::{FileEntry, Manifest};
-use binlogz_archive::part::{Parts, Run, Told};
-use binlogz_archive::restore::{self, LastObject};
-use binlogz_archive::storage::{self, Storage};
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Input;
 
-use crate::failure::{Failure, Result};
+use crate::error::Error;
+use crate::format::{FileEntry, Manifest};
+use crate::part::{Parts, Run, Told};
+use crate::restore::{self, LastObject};
+use crate::storage::{self, Storage};
 
 /// The number of pieces that may be restored before they are read.
 const PIECE_SIZE: usize = 1 << 20;
@@ -28,9 +27,20 @@ const PIECES_MAX: usize = 4;
 const WORKERS: usize = 2;
 
 /// A log in an archive.
-pub(crate) struct Archived {
+pub struct Archived {
     archive: Arc<Archive>,
     entry: FileEntry,
+}
+
+/// A path that was to be an archive, and why it can't be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {error}", path.display())]
+pub struct Unreadable {
+    /// The path.
+    pub path: PathBuf,
+    /// What is wrong.
+    #[source]
+    pub error: Error,
 }
 
 /// An archive.
@@ -58,11 +68,15 @@ impl Archive {
 static OPENED: Mutex<Vec<(PathBuf, Arc<Archive>)>> = Mutex::new(Vec::new());
 
 /// Replaces archives by their logs, in the order they were archived; `-` and files stay.
-pub(crate) fn expand(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<PathBuf>> {
+///
+/// # Errors
+///
+/// An archive that can't be read.
+pub fn expand(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<PathBuf>, Unreadable> {
     let mut expanded = Vec::new();
     for path in paths {
-        let archive = if may_be_archive(&path) { manifest(&path)? } else { None };
-        match archive {
+        let archive = if may_be_archive(&path) { open(&path) } else { Ok(None) };
+        match archive.map_err(|error| Unreadable { path: path.clone(), error })? {
             Some(archive) => {
                 expanded.extend(archive.manifest.files.iter().map(|file| path.join(&file.name)));
             }
@@ -73,7 +87,11 @@ pub(crate) fn expand(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<Pat
 }
 
 /// The archived log that a path names; `None`: it names none.
-pub(crate) fn find(path: &Path) -> io::Result<Option<Archived>> {
+///
+/// # Errors
+///
+/// An archive that can't be read, or that lacks the log.
+pub fn find(path: &Path) -> io::Result<Option<Archived>> {
     let (Some(archive), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
     if !may_be_archive(archive) || (storage::in_object_storage(path).is_none() && path.exists()) {
         return Ok(None);
@@ -96,10 +114,6 @@ fn may_be_archive(path: &Path) -> bool {
     storage::in_object_storage(path).is_some() || path.join("manifest.json").is_file()
 }
 
-fn manifest(path: &Path) -> Result<Option<Arc<Archive>>> {
-    open(path).map_err(|error| Failure::of(&path.display(), error))
-}
-
 fn open(path: &Path) -> Result<Option<Arc<Archive>>, Error> {
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, archive)) = opened.iter().find(|(there, _)| there == path) {
@@ -115,17 +129,17 @@ fn open(path: &Path) -> Result<Option<Arc<Archive>>, Error> {
 
 impl Archived {
     /// Bytes of the log.
-    pub(crate) fn size(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         self.entry.size
     }
 
     /// Its transactions, as its archive's manifest has them.
-    pub(crate) fn gtids(&self) -> Option<GtidSet> {
+    pub fn gtids(&self) -> Option<GtidSet> {
         self.entry.gtid_set().ok()
     }
 
     /// The log as it was, restored while it is read.
-    pub(crate) fn input(self) -> Input {
+    pub fn input(self) -> Input {
         Input::Stream(stream(move |out| {
             let Archive { storage, last_object, .. } = &*self.archive;
             restore::whole_after(storage, last_object, &self.entry, out, WORKERS)
@@ -133,7 +147,11 @@ impl Archived {
     }
 
     /// The log without the parts of which nothing is wanted.
-    pub(crate) fn input_of(self, is_wanted: &mut dyn FnMut(&Run<'_>) -> bool) -> io::Result<Input> {
+    ///
+    /// # Errors
+    ///
+    /// Objects that are missing or damaged.
+    pub fn input_of(self, is_wanted: &mut dyn FnMut(&Run<'_>) -> bool) -> io::Result<Input> {
         let objects = self.entry.objects.iter().map(|object| self.archive.object(object));
         let objects = objects.collect::<Result<_, _>>().map_err(io::Error::other)?;
         let parts = Parts::choose(&self.entry, objects, is_wanted).map_err(io::Error::other)?;

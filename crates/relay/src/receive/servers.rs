@@ -8,15 +8,15 @@ use crate::error::{Error, Result};
 
 /// At least one server.
 #[derive(Debug)]
-pub(crate) struct Sources {
+pub(crate) struct Servers {
     servers: Vec<ConnectOptions>,
     current: AtomicUsize,
     warned: AtomicBool,
 }
 
-impl Sources {
+impl Servers {
     pub(crate) fn new(servers: Vec<ConnectOptions>) -> Self {
-        Sources { servers, current: AtomicUsize::new(0), warned: AtomicBool::new(false) }
+        Servers { servers, current: AtomicUsize::new(0), warned: AtomicBool::new(false) }
     }
 
     /// Whether there is another server to fail over to.

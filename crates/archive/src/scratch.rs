@@ -1,0 +1,131 @@
+//! Temporary files: without a name, and encrypted with a key that only this process has. What a run of packing or
+//! restoring wrote can't be read from the disk afterwards.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+
+use aes::Aes256;
+use binlogz_flow::ReadAt;
+use ctr::Ctr64BE;
+use ctr::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
+
+use crate::error::{Error, Result};
+
+/// Bytes that are encrypted at once.
+const PIECE: usize = 64 << 10;
+
+/// A temporary file. It is read and written from its start, or at any offset.
+pub struct Scratch {
+    file: File,
+    cipher: Ctr64BE<Aes256>,
+    /// Where the next read or write is.
+    at: u64,
+}
+
+impl fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scratch").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+impl Scratch {
+    /// An empty file.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no file.
+    pub(crate) fn new() -> Result<Scratch> {
+        let file = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
+        let (mut key, mut iv) = ([0; 32], [0; 16]);
+        getrandom::fill(&mut key).map_err(|error| Error::io("make a key")(io::Error::other(error)))?;
+        // The counter is the iv's second half, and begins at 0.
+        getrandom::fill(iv.split_at_mut(8).0)
+            .map_err(|error| Error::io("make a key")(io::Error::other(error)))?;
+        Ok(Scratch { file, cipher: Ctr64BE::new(&key.into(), &iv.into()), at: 0 })
+    }
+
+    /// Writes at an offset where nothing was written yet.
+    pub(crate) fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut piece = Vec::with_capacity(PIECE.min(bytes.len()));
+        for (plain, offset) in bytes.chunks(PIECE).zip((offset..).step_by(PIECE)) {
+            piece.clear();
+            piece.extend_from_slice(plain);
+            self.crypt(&mut piece, offset);
+            self.file.write_all_at(&piece, offset)?;
+        }
+        Ok(())
+    }
+
+    /// Encrypts, or decrypts.
+    fn crypt(&self, bytes: &mut [u8], offset: u64) {
+        let mut cipher = self.cipher.clone();
+        cipher.seek(offset);
+        cipher.apply_keystream(bytes);
+    }
+}
+
+impl ReadAt for Scratch {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let count = FileExt::read_at(&self.file, buffer, offset)?;
+        self.crypt(buffer.get_mut(..count).unwrap_or_default(), offset);
+        Ok(count)
+    }
+}
+
+impl Read for Scratch {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = ReadAt::read_at(self, buffer, self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+impl Write for Scratch {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all_at(bytes, self.at)?;
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Scratch {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.at = match to {
+            SeekFrom::Start(offset) => offset,
+            SeekFrom::Current(by) => self.at.saturating_add_signed(by),
+            SeekFrom::End(by) => self.file.metadata()?.len().saturating_add_signed(by),
+        };
+        Ok(self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test may panic
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_comes_back_and_is_not_on_the_disk() {
+        let mut scratch = Scratch::new().unwrap();
+        let row = b"a row that nobody else should read ".repeat(5000);
+        scratch.write_all(&row).unwrap();
+        scratch.write_all_at(b"behind", row.len() as u64).unwrap();
+        let mut stored = vec![0; row.len() + 6];
+        FileExt::read_exact_at(&scratch.file, &mut stored, 0).unwrap();
+        assert!(!stored.windows(8).any(|bytes| bytes == b"a row th"));
+        let mut end = [0; 10];
+        assert_eq!(ReadAt::read_at(&scratch, &mut end, row.len() as u64 - 4).unwrap(), 10);
+        assert_eq!(&end, b"ead behind");
+        scratch.rewind().unwrap();
+        let mut read = Vec::new();
+        scratch.read_to_end(&mut read).unwrap();
+        assert_eq!(read, [row.as_slice(), b"behind"].concat());
+    }
+}

@@ -1,0 +1,272 @@
+//! An archive whose storage can't read it: what is stored is encrypted here first, what is read decrypted. Beneath is
+//! any other storage. [`chunks`] has the bytes of an object, [`header`] those before the manifest, [`keys`] the keys.
+//!
+//! Whether an archive is encrypted stands in its manifest. A plain one is read and written as if this were not here,
+//! so every archive is opened by way of it.
+//!
+//! What stays visible: names and sizes of objects, and when they were stored.
+
+mod chunks;
+mod header;
+mod keys;
+
+use std::io::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sha2::{Digest, Sha256};
+
+pub use keys::{KEY_COMMAND, KEY_FILE, KeySource};
+
+use self::chunks::{Opened, Sealer, plain_size};
+use self::header::{Header, is_encrypted};
+use self::keys::{DataKey, OwnersKey};
+use crate::error::{Error, Result};
+use crate::storage::{COPY, MANIFEST, ReadRange, Storage, Stored};
+
+/// A storage, and the key of what is in it.
+pub struct Encrypted<S> {
+    inner: S,
+    source: Option<KeySource>,
+    state: Mutex<State>,
+}
+
+/// What is known of an archive by now.
+#[derive(Default)]
+struct State {
+    owner: Option<Arc<OwnersKey>>,
+    known: Known,
+    /// The manifest that was read last, by the SHA-256 of its plaintext: it is replaced under the condition that it is
+    /// still there.
+    read: Option<([u8; 32], Vec<u8>)>,
+    /// Whether objects were stored under a data key that no manifest has yet.
+    stored: bool,
+}
+
+/// Whether an archive is encrypted.
+#[derive(Default, Clone)]
+enum Known {
+    #[default]
+    Nothing,
+    Plain,
+    /// Of the manifest.
+    Key(Header, DataKey),
+    /// The archive is new, and this run's.
+    New(Header, DataKey),
+}
+
+impl<S: Storage> Encrypted<S> {
+    /// The archive in `inner`; a new one is encrypted if there is a key.
+    pub fn new(inner: S, source: Option<KeySource>) -> Self {
+        Encrypted { inner, source, state: Mutex::default() }
+    }
+
+    /// Has another owner's key open the archive from now on, and the former one no longer. Objects stay as they are. A
+    /// reader that has the former key and an earlier copy of the manifest can still read.
+    ///
+    /// # Errors
+    ///
+    /// An archive that is not encrypted; one of the keys can't be had; another run changed the manifest meanwhile.
+    pub fn change_key(&self, to: &KeySource) -> Result<()> {
+        let Some(before) = self.inner.manifest()? else {
+            return Err(Error::unexpected("manifest", "none", "an encrypted archive"));
+        };
+        let plain = self.open(&before)?;
+        let Known::Key(_, data_key) = self.state().known.clone() else {
+            return Err(Error::unexpected("archive", "not encrypted", "an encrypted one"));
+        };
+        let header = Header::new(&to.key()?, &data_key)?;
+        let anew = sealed(&header, &data_key, &plain)?;
+        self.inner.put_manifest(&anew, Some(&before))?;
+        self.put_copy(&header, &data_key, &plain)?;
+        let mut state = self.state();
+        state.owner = None;
+        state.known = Known::Nothing;
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The owner's key; `None`: none was given.
+    fn owner(&self) -> Result<Option<Arc<OwnersKey>>> {
+        let mut state = self.state();
+        if state.owner.is_none()
+            && let Some(source) = &self.source
+        {
+            state.owner = Some(Arc::new(source.key()?));
+        }
+        Ok(state.owner.clone())
+    }
+
+    /// What encrypts the archive, or will once it is there; `None`: nothing.
+    fn key(&self) -> Result<Option<(Header, DataKey)>> {
+        let known = self.state().known.clone();
+        match known {
+            Known::Plain => return Ok(None),
+            Known::Key(header, key) | Known::New(header, key) => return Ok(Some((header, key))),
+            Known::Nothing => {}
+        }
+        if self.manifest()?.is_some() {
+            return match self.state().known.clone() {
+                Known::Key(header, key) | Known::New(header, key) => Ok(Some((header, key))),
+                Known::Plain | Known::Nothing => Ok(None),
+            };
+        }
+        let Some(owner) = self.owner()? else { return Ok(None) };
+        let key = DataKey::new()?;
+        let header = Header::new(&owner, &key)?;
+        self.state().known = Known::New(header.clone(), key.clone());
+        Ok(Some((header, key)))
+    }
+
+    /// The plaintext of a stored manifest, from which the keys become known.
+    fn open(&self, stored: &[u8]) -> Result<Vec<u8>> {
+        let is_new = matches!(self.state().known, Known::New(..)) && self.state().stored;
+        if !is_encrypted(stored) {
+            if is_new {
+                return Err(Error::Changed);
+            }
+            self.state().known = Known::Plain;
+            return Ok(stored.to_vec());
+        }
+        let (header, sealed) = Header::split(stored)?;
+        let key = self.data_key(&header)?;
+        if is_new && !matches!(&self.state().known, Known::New(_, new) if *new == key) {
+            // Another run made the archive meanwhile, with another key: what this run has stored can't be in it.
+            return Err(Error::Changed);
+        }
+        self.state().known = Known::Key(header, key.clone());
+        read_whole(&Opened::new(&key, MANIFEST, Box::new(Bytes(sealed.to_vec())))?)
+    }
+
+    fn data_key(&self, header: &Header) -> Result<DataKey> {
+        if let Known::Key(known, key) = &self.state().known
+            && known == header
+        {
+            return Ok(key.clone());
+        }
+        let Some(owner) = self.owner()? else { return Err(Error::Locked { key: header.key.clone() }) };
+        if owner.name() != header.key {
+            let found = self.source.as_ref().map(|source| format!("{} ({source})", owner.name()));
+            let expected = format!("{}, which the archive is encrypted with", header.key);
+            return Err(Error::unexpected("key", found.unwrap_or_default(), expected));
+        }
+        header.data_key(&owner)
+    }
+
+    fn put_copy(&self, header: &Header, key: &DataKey, plain: &[u8]) -> Result<()> {
+        let copy = sealed(header, key, plain)?;
+        self.inner.put(COPY, &mut |out| out.write_all(&copy).map_err(Error::writing))
+    }
+}
+
+/// An encrypted manifest.
+fn sealed(header: &Header, key: &DataKey, plain: &[u8]) -> Result<Vec<u8>> {
+    let mut bytes = header.bytes()?;
+    let mut sealer = Sealer::new(key, MANIFEST, &mut bytes)?;
+    sealer.write_all(plain).map_err(Error::writing)?;
+    sealer.finish()?;
+    Ok(bytes)
+}
+
+impl<S: Storage> Storage for Encrypted<S> {
+    fn put(&self, name: &str, write: &mut dyn FnMut(&mut dyn Write) -> Result<()>) -> Result<()> {
+        let Some((header, key)) = self.key()? else { return self.inner.put(name, write) };
+        if name == COPY {
+            let mut plain = Vec::new();
+            write(&mut plain)?;
+            return self.put_copy(&header, &key, &plain);
+        }
+        self.state().stored = true;
+        self.inner.put(name, &mut |out| {
+            let mut sealer = Sealer::new(&key, name, out)?;
+            write(&mut sealer)?;
+            sealer.finish()
+        })
+    }
+
+    fn get(&self, name: &str) -> Result<Box<dyn ReadRange>> {
+        if name == COPY {
+            let stored = read_whole(self.inner.get(name)?.as_ref())?;
+            return Ok(Box::new(Bytes(self.open(&stored)?)));
+        }
+        match self.key()? {
+            Some((_, key)) => Ok(Box::new(Opened::new(&key, name, self.inner.get(name)?)?)),
+            None => self.inner.get(name),
+        }
+    }
+
+    fn delete(&self, name: &str) -> Result<()> {
+        self.inner.delete(name)
+    }
+
+    fn stored(&self) -> Result<Vec<Stored>> {
+        let mut stored = self.inner.stored()?;
+        if self.key()?.is_some() {
+            for object in &mut stored {
+                object.size = plain_size(object.size);
+            }
+        }
+        Ok(stored)
+    }
+
+    fn manifest(&self) -> Result<Option<Vec<u8>>> {
+        let Some(stored) = self.inner.manifest()? else { return Ok(None) };
+        let plain = match self.open(&stored) {
+            // Nothing can be made of it; the manifest has a copy.
+            Err(Error::Damaged { .. }) => return Ok(Some(stored)),
+            opened => opened?,
+        };
+        self.state().read = Some((Sha256::digest(&plain).into(), stored));
+        Ok(Some(plain))
+    }
+
+    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()> {
+        let Some((header, key)) = self.key()? else { return self.inner.put_manifest(manifest, replaces) };
+        let read = self.state().read.take();
+        let before = match (replaces, read) {
+            (None, _) => None,
+            (Some(plain), Some((sha256, stored))) if sha256 == <[u8; 32]>::from(Sha256::digest(plain)) => {
+                Some(stored)
+            }
+            // A manifest that can't be read is replaced as it is stored.
+            (Some(replaced), _) => match self.inner.manifest()? {
+                Some(stored) if stored == replaced => Some(stored),
+                Some(stored) if self.open(&stored)? == replaced => Some(stored),
+                _ => return Err(Error::Changed),
+            },
+        };
+        self.inner.put_manifest(&sealed(&header, &key, manifest)?, before.as_deref())?;
+        self.state().known = Known::Key(header, key);
+        Ok(())
+    }
+
+    fn alone(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.inner.alone(work)
+    }
+
+    fn is_encrypted(&self) -> Result<bool> {
+        Ok(self.key()?.is_some())
+    }
+}
+
+/// Bytes that are held.
+struct Bytes(Vec<u8>);
+
+impl ReadRange for Bytes {
+    fn size(&self) -> Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+
+    fn read(&self, offset: u64, size: usize) -> Result<Vec<u8>> {
+        let end = offset.saturating_add(size as u64);
+        let range = self.0.get(offset as usize..end as usize);
+        let found = || Error::unexpected("object", format!("{} bytes long", self.0.len()), format!("{end}"));
+        range.map(<[u8]>::to_vec).ok_or_else(found)
+    }
+}
+
+fn read_whole(object: &dyn ReadRange) -> Result<Vec<u8>> {
+    object.read(0, object.size()? as usize)
+}

@@ -1,0 +1,390 @@
+//! What many sources cost one relay, and what they do to each other: start, memory and processor time, the delay of a quiet
+//! source beside a noisy one, and kill -9 under load.
+//!
+//! usage: `relay-sources BINLOGZ [REAL [SIMULATED [SECONDS [KILLS]]]]`
+//!
+//! REAL (8) private servers, and SIMULATED (92) sources that another relay serves from seeded logs. A measurement takes
+//! SECONDS (20). At last the relay is killed KILLS (20) times while all servers write, and must have each one's log byte for
+//! byte.
+
+#[path = "../arrivals.rs"]
+mod arrivals;
+
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use arrivals::{Failure, arrivals, report};
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_testkit::workload::sysbench;
+use binlogz_testkit::{MysqlSandbox, Tool};
+
+const PATIENCE: Duration = Duration::from_secs(300);
+const TICK: Duration = Duration::from_millis(20);
+/// The account's password at the servers.
+const PASSWORD: &str = "repl";
+/// Kernel ticks in a second, as Linux has it everywhere.
+const TICKS: f64 = 100.0;
+
+fn main() -> Result<(), Failure> {
+    let mut args = env::args().skip(1);
+    let binlogz = args.next().ok_or("usage: relay-sources BINLOGZ [REAL [SIMULATED [SECONDS [KILLS]]]]")?;
+    let mut number = |default: usize| args.next().map_or(Ok(default), |text| text.parse());
+    let (real, simulated, seconds, kills) = (number(8)?.max(3), number(92)?, number(20)?, number(20)?);
+    let seconds = Duration::from_secs(seconds as u64);
+
+    let folder = tempfile::tempdir()?;
+    let secret = |name: &str| -> Result<(), Failure> {
+        let path = folder.path().join(name);
+        fs::write(&path, format!("{PASSWORD}\n"))?;
+        Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o600))?)
+    };
+    secret("password")?;
+    let servers = start(real)?;
+    let logs = logs(&servers, folder.path())?;
+    let feeder = feeder(&binlogz, folder.path(), simulated, &logs)?;
+
+    let mut tables = Vec::new();
+    for (at, server) in servers.iter().enumerate() {
+        tables.push(table(&format!("real{at}"), &format!("repl@127.0.0.1:{}", server.port()), ""));
+    }
+    for at in 0..simulated {
+        tables.push(table(&format!("sim{at}"), &format!("sim{at}@127.0.0.1:{}", feeder.port), ""));
+    }
+    let accounts: Vec<String> = (0..real).map(|at| format!("real{at}")).collect();
+    let (_, last, size) = logs.last().ok_or("no logs")?;
+    let ends = |count: usize| -> Result<Vec<(String, f64, u64)>, Failure> {
+        let mut ends = Vec::new();
+        for (at, server) in servers.iter().enumerate().take(count) {
+            let (file, position) = server.position()?;
+            ends.push((format!("real{at}"), number_of(&file)?, position));
+        }
+        ends.extend((0..count.saturating_sub(servers.len())).map(|at| (format!("sim{at}"), *last, *size)));
+        Ok(ends)
+    };
+
+    println!("sources  ready s  all here s  threads  MiB  CPU ms/s idle");
+    let mut figures = Vec::new();
+    for count in [1, real, real + simulated] {
+        let dir = format!("kept{count}");
+        let config = config(
+            &dir,
+            tables.get(..count).unwrap_or_default(),
+            accounts.get(..count.min(real)).unwrap_or_default(),
+        );
+        let began = Instant::now();
+        let relay = Relay::start(&binlogz, folder.path(), &dir, &config)?;
+        let ready = began.elapsed();
+        relay.has(&ends(count)?)?;
+        let here = began.elapsed();
+        let before = relay.cpu()?;
+        thread::sleep(seconds);
+        let idle = (relay.cpu()? - before) * 1000.0 / seconds.as_secs_f64();
+        let (threads, memory) = (relay.status("Threads:")?, relay.status("VmRSS:")? / 1024.0);
+        println!(
+            "{count:>7}  {:>7.2}  {:>10.2}  {threads:>7}  {memory:>3.0}  {idle:.1}",
+            ready.as_secs_f64(),
+            here.as_secs_f64()
+        );
+        figures.push((count, memory, idle));
+    }
+    if let (Some((one, memory, idle)), Some((all, all_memory, all_idle))) = (figures.first(), figures.last())
+    {
+        let more = (all - one) as f64;
+        println!(
+            "each further source: {:.2} MiB, {:.2} ms of CPU a second",
+            (all_memory - memory) / more,
+            (all_idle - idle) / more
+        );
+    }
+
+    let dir = format!("kept{}", real + simulated);
+    let config = config(&dir, &tables, &accounts);
+    let relay = Relay::start(&binlogz, folder.path(), &dir, &config)?;
+    relay.has(&ends(real + simulated)?)?;
+    println!("\nreal0 at 50 transactions a second, milliseconds after commit  p50  p95  p99  largest");
+    for noisy in [false, true, false, true] {
+        let (direct, relayed) = quiet(&servers, relay.port, seconds, noisy)?;
+        let beside = if noisy { "real1 noisy" } else { "alone" };
+        report(&format!("{beside}, from the source"), direct.into_iter());
+        report(&format!("{beside}, through the relay"), relayed.into_iter());
+    }
+    drop(relay);
+
+    killed(
+        &servers,
+        kills,
+        || Relay::start(&binlogz, folder.path(), &dir, &config),
+        |relay| relay.has(&ends(real + simulated)?),
+    )?;
+    for (at, server) in servers.iter().enumerate() {
+        for log in server.binlogs()? {
+            let kept =
+                folder.path().join(&dir).join(format!("real{at}")).join(log.file_name().unwrap_or_default());
+            let (original, kept) = (fs::read(&log)?, fs::read(kept)?);
+            // The file in use says so in its header's flags, which the relay clears.
+            if original.len() != kept.len() || original.get(22..) != kept.get(22..) {
+                return Err(format!("real{at}: {} is not what the source has", log.display()).into());
+            }
+        }
+    }
+    println!(
+        "{kills} kills: the logs of {real} servers are here byte for byte, and those of {simulated} simulated sources whole"
+    );
+    drop(feeder);
+    Ok(())
+}
+
+fn start(count: usize) -> Result<Vec<MysqlSandbox>, Failure> {
+    let mysql = Tool::Mysql.find()?;
+    let mut servers = Vec::new();
+    for _ in 0..count {
+        let server =
+            mysql.sandbox().option("innodb-buffer-pool-size", "32M").option("performance-schema", "OFF");
+        servers.push(server.start()?);
+    }
+    for server in &servers {
+        server.sql(
+            "CREATE DATABASE sbtest; CREATE TABLE sbtest.k (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT)",
+        )?;
+    }
+    for server in servers.iter().take(2) {
+        sysbench(server, &["oltp_insert", "--tables=1", "--table-size=1000", "prepare"])?;
+    }
+    Ok(servers)
+}
+
+/// Closed logs of the last server: path, number, size.
+fn logs(servers: &[MysqlSandbox], folder: &Path) -> Result<Vec<(PathBuf, f64, u64)>, Failure> {
+    let server = servers.last().ok_or("no servers")?;
+    for _ in 0..2 {
+        server.sql(&"INSERT INTO sbtest.k (body) VALUES (REPEAT(UUID(), 50));\n".repeat(200))?;
+        server.flush_binary_logs()?;
+    }
+    let mut logs = server.binlogs()?;
+    logs.pop();
+    let mut copies = Vec::new();
+    for log in logs {
+        let name = log.file_name().ok_or("a log has no name")?;
+        let copy = folder.join(name);
+        let size = fs::copy(&log, &copy)?;
+        copies.push((copy, number_of(&name.to_string_lossy())?, size));
+    }
+    Ok(copies)
+}
+
+fn number_of(name: &str) -> Result<f64, Failure> {
+    Ok(name.rsplit('.').next().unwrap_or_default().parse()?)
+}
+
+fn table(name: &str, server: &str, keys: &str) -> String {
+    format!(
+        "[[source]]\nname = \"{name}\"\nservers = [\"mysql://{server}\"]\npassword_file = \"password\"\n{keys}\n"
+    )
+}
+
+fn config(dir: &str, tables: &[String], accounts: &[String]) -> String {
+    let mut config = tables.concat();
+    let _ = write!(
+        config,
+        "[store]\ndir = \"{dir}\"\n[listen]\naddress = \"127.0.0.1:0\"\n[http]\naddress = \"127.0.0.1:0\"\n"
+    );
+    for account in accounts {
+        let _ = write!(
+            config,
+            "[[account]]\nuser = \"{account}\"\npassword_file = \"password\"\nsource = \"{account}\"\n"
+        );
+    }
+    config
+}
+
+/// A relay that serves these logs as so many sources, none of which it can reach.
+fn feeder(
+    binlogz: &str,
+    folder: &Path,
+    count: usize,
+    logs: &[(PathBuf, f64, u64)],
+) -> Result<Relay, Failure> {
+    let seed: Vec<&PathBuf> = logs.iter().map(|(path, ..)| path).collect();
+    let keys = format!("[source.store]\nseed = {seed:?}");
+    let tables: Vec<String> =
+        (0..count).map(|at| table(&format!("sim{at}"), "repl@127.0.0.1:1", &keys)).collect();
+    let accounts: Vec<String> = (0..count).map(|at| format!("sim{at}")).collect();
+    Relay::start(binlogz, folder, "feeder", &config("feeder", &tables, &accounts))
+}
+
+/// Microseconds from commit to arrival on both ways, of transactions of the first server, beside load on the second or
+/// without it.
+fn quiet(
+    servers: &[MysqlSandbox],
+    port: u16,
+    time: Duration,
+    noisy: bool,
+) -> Result<(Vec<f64>, Vec<f64>), Failure> {
+    let (source, other) = (servers.first().ok_or("no servers")?, servers.get(1).ok_or("one server")?);
+    let before: GtidSet = source.gtid_executed()?.parse()?;
+    let last = AtomicU64::new(0);
+    let seconds = format!("--time={}", time.as_secs());
+    let load = ["oltp_insert", "--tables=1", "--table-size=1000"];
+    thread::scope(|scope| -> Result<_, Failure> {
+        let direct = scope.spawn(|| arrivals(("repl", PASSWORD), source.port(), 1001, &before, &last));
+        let relayed = scope.spawn(|| arrivals(("real0", PASSWORD), port, 1002, &before, &last));
+        let noise = noisy.then(|| {
+            let load = load.into_iter().chain(["--threads=8", seconds.as_str(), "run"]).collect::<Vec<_>>();
+            scope.spawn(move || sysbench(other, &load).map(drop))
+        });
+        let paced: Vec<&str> =
+            load.into_iter().chain(["--threads=1", "--rate=50", seconds.as_str(), "run"]).collect();
+        let loaded = sysbench(source, &paced);
+        let executed: GtidSet = source.gtid_executed()?.parse()?;
+        let end =
+            executed.iter().flat_map(|(_, intervals)| intervals.iter()).map(|interval| interval.end()).max();
+        last.store(end.unwrap_or(1), Ordering::Release);
+        // Those who wait see it.
+        source.sql("CREATE DATABASE IF NOT EXISTS the_end")?;
+        loaded?;
+        if let Some(noise) = noise {
+            noise.join().map_err(|_| "the noise panicked")??;
+        }
+        let of =
+            |thread: thread::ScopedJoinHandle<'_, Result<std::collections::HashMap<u64, f64>, Failure>>| {
+                let arrived = thread.join().map_err(|_| "a reader panicked")??;
+                Ok::<_, Failure>(arrived.into_values().collect::<Vec<_>>())
+            };
+        Ok((of(direct)?, of(relayed)?))
+    })
+}
+
+/// Kills the relay again and again while all servers write.
+fn killed(
+    servers: &[MysqlSandbox],
+    kills: usize,
+    start: impl Fn() -> Result<Relay, Failure>,
+    has_all: impl Fn(&Relay) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| -> Result<(), Failure> {
+        let writers: Vec<_> = servers
+            .iter()
+            .map(|server| {
+                let over = &over;
+                scope.spawn(move || -> Result<(), Failure> {
+                    while !over.load(Ordering::Acquire) {
+                        server
+                            .sql(&"INSERT INTO sbtest.k (body) VALUES (REPEAT(UUID(), 20));\n".repeat(20))?;
+                        thread::sleep(Duration::from_millis(200));
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        let killing = (0..kills).try_for_each(|at| {
+            let relay = start()?;
+            // Now at the start, now in the middle of things.
+            thread::sleep(Duration::from_millis(at as u64 * 337 % 2000));
+            drop(relay);
+            Ok::<_, Failure>(())
+        });
+        over.store(true, Ordering::Release);
+        for writer in writers {
+            writer.join().map_err(|_| "a writer panicked")??;
+        }
+        killing
+    })?;
+    has_all(&start()?)
+}
+
+/// A relay; killed when dropped.
+struct Relay {
+    child: Child,
+    port: u16,
+    http: String,
+}
+
+impl Relay {
+    /// Starts one, and waits until it serves.
+    fn start(binlogz: &str, folder: &Path, name: &str, config: &str) -> Result<Relay, Failure> {
+        let (path, log) = (folder.join(format!("{name}.toml")), folder.join(format!("{name}.log")));
+        fs::write(&path, config)?;
+        let child = Command::new(binlogz)
+            .args(["relay", "run", "--config"])
+            .arg(&path)
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log)?)
+            .spawn()?;
+        let mut relay = Relay { child, port: 0, http: String::new() };
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let said = fs::read_to_string(&log)?;
+            let after = |what: &str| said.lines().find_map(|line| Some(line.split_once(what)?.1.to_owned()));
+            if let (Some(port), Some(http)) = (after("listening on 127.0.0.1:"), after("status on http://")) {
+                (relay.port, relay.http) = (port.parse()?, http.trim_end_matches('/').to_owned());
+                if relay.metrics().is_ok() {
+                    return Ok(relay);
+                }
+            }
+            if Instant::now() > until || relay.child.try_wait()?.is_some() {
+                return Err(format!("the relay {name} did not begin: {said}").into());
+            }
+            thread::sleep(TICK);
+        }
+    }
+
+    fn metrics(&self) -> Result<String, Failure> {
+        let mut stream = TcpStream::connect(&self.http)?;
+        write!(stream, "GET /metrics HTTP/1.1\r\nHost: {}\r\n\r\n", self.http)?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+
+    /// Waits until the logs of these sources are durable up to this number of a file and this offset.
+    fn has(&self, ends: &[(String, f64, u64)]) -> Result<(), Failure> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let text = self.metrics()?;
+            let value = |name: &str, source: &str| -> Option<f64> {
+                let line = format!("binlogz_relay_{name}{{source=\"{source}\"}} ");
+                text.lines().find_map(|found| found.strip_prefix(&line)?.parse().ok())
+            };
+            let lacks = ends.iter().find(|(source, file, offset)| {
+                value("durable_file", source) != Some(*file)
+                    || value("durable_position", source) != Some(*offset as f64)
+            });
+            let Some((source, file, offset)) = lacks else { return Ok(()) };
+            if Instant::now() > until {
+                return Err(format!("{source} is not here up to {file} at {offset}").into());
+            }
+            thread::sleep(TICK);
+        }
+    }
+
+    /// A number of /proc/PID/status.
+    fn status(&self, key: &str) -> Result<f64, Failure> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let value = status.lines().find_map(|line| line.strip_prefix(key)).ok_or("no such figure")?;
+        Ok(value.split_whitespace().next().unwrap_or_default().parse()?)
+    }
+
+    /// Seconds of processor time.
+    fn cpu(&self) -> Result<f64, Failure> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+        Ok((ticks(11) + ticks(12)) / TICKS)
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        // As a crash would. It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,141 @@
+//! How a running relay is told to read its configuration again: by SIGHUP, or through a socket in its directory, which
+//! also says what became of it.
+//!
+//! ```text
+//! relay reload ─ connects ─ DIR/relay.sock ─ "done" or "failed", and a line of what was done or is wrong ─ end
+//! ```
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use binlogz_relay::{Level, Relay, Reloaded};
+
+use super::config::Config;
+use super::descriptors;
+use crate::failure::Failure;
+use crate::interrupt;
+
+/// The socket's name in the relay's directory.
+const SOCKET: &str = "relay.sock";
+/// A relay opens and closes sources before it answers.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The pause after a failed accept.
+const ACCEPT_RETRY: Duration = Duration::from_millis(200);
+/// More than any answer.
+const ANSWER_SIZE_MAX: u64 = 1 << 20;
+const DONE: &str = "done";
+const FAILED: &str = "failed";
+
+/// Reads the configuration again whenever it is asked to. Without the socket, which is told, SIGHUP alone does it.
+pub(super) fn obey(
+    directory: &Path,
+    config: PathBuf,
+    relay: &Arc<Relay>,
+    tell: impl Fn(Level, &str) + Clone + Send + 'static,
+) {
+    let its = Arc::clone(relay);
+    let reload = move || {
+        let reloaded = reload(&config, &its);
+        match &reloaded {
+            Ok(said) => tell(Level::Info, &format!("reloaded {}: {said}", config.display())),
+            Err(error) => tell(Level::Error, &format!("{error}; nothing was changed")),
+        }
+        reloaded
+    };
+    let on_hang_up = reload.clone();
+    interrupt::on_hang_up(move || drop(on_hang_up()));
+    let path = directory.join(SOCKET);
+    let listening = listen(&path).and_then(|listener| {
+        thread::Builder::new().name("orders".into()).spawn(move || accept(&listener, &reload))
+    });
+    if let Err(error) = listening {
+        let line = format!("{}: {error}; `relay reload` can't reach this relay, SIGHUP can", path.display());
+        crate::failure::warn(&line);
+    }
+}
+
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    // The relay has its directory to itself: a socket that is there was left by one that was killed.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+fn accept(listener: &UnixListener, reload: &impl Fn() -> Result<String, String>) {
+    for stream in listener.incoming() {
+        match stream {
+            Ok(mut stream) => {
+                let (word, line) = match reload() {
+                    Ok(said) => (DONE, said),
+                    Err(error) => (FAILED, error),
+                };
+                // If nobody waits for the answer any more, the log has it.
+                let _ = stream.write_all(format!("{word}\n{line}\n").as_bytes());
+            }
+            Err(_) => thread::sleep(ACCEPT_RETRY),
+        }
+    }
+}
+
+fn reload(config: &Path, relay: &Relay) -> Result<String, String> {
+    let line = |failure| match failure {
+        Failure::Line(line) => line,
+        Failure::ClosedPipe => "closed pipe".to_owned(),
+    };
+    let mut options = Config::read(config).and_then(Config::resolve).map_err(line)?;
+    options.limits = descriptors::limit(options.limits, options.sources.len(), &|_, _| {});
+    relay.reload(options).map(|reloaded| in_words(&reloaded)).map_err(|error| error.to_string())
+}
+
+fn in_words(reloaded: &Reloaded) -> String {
+    let Reloaded { sources, accounts, after_restart } = reloaded;
+    let mut said = Vec::new();
+    for (what, names) in
+        [("added", &sources.added), ("changed", &sources.changed), ("removed", &sources.removed)]
+    {
+        if !names.is_empty() {
+            said.push(format!("{what} {}", names.join(", ")));
+        }
+    }
+    if *accounts {
+        said.push("other accounts".to_owned());
+    }
+    if !after_restart.is_empty() {
+        said.push(format!("only after a restart: {}", after_restart.join(", ")));
+    }
+    match said.is_empty() {
+        true => "nothing is different".to_owned(),
+        false => said.join("; "),
+    }
+}
+
+/// Asks the relay that has this directory to read its configuration again. The error is its own, or says that it could
+/// not be asked.
+pub(super) fn order(directory: &Path) -> Result<String, String> {
+    let path = directory.join(SOCKET);
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            format!("{}: {error}; is the relay running?", path.display())
+        }
+        _ => format!("{}: {error}", path.display()),
+    };
+    let stream = UnixStream::connect(&path).map_err(failed)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    let mut answer = String::new();
+    (&stream).take(ANSWER_SIZE_MAX).read_to_string(&mut answer).map_err(failed)?;
+    match answer.trim_end().split_once('\n') {
+        Some((DONE, said)) => Ok(said.to_owned()),
+        Some((FAILED, error)) => Err(error.to_owned()),
+        _ => Err(format!("{}: the relay ended before it answered", path.display())),
+    }
+}

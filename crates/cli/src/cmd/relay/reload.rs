@@ -1,0 +1,32 @@
+//! `relay reload`: tells a running relay to read its configuration again.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::config::Config;
+use super::orders;
+use crate::Exit;
+use crate::failure::{Failure, Result};
+
+/// Let a running relay read its configuration again: sources and accounts are added, changed and removed, and replicas of
+/// the other sources notice nothing. SIGHUP does the same.
+#[derive(Debug, Args)]
+pub(super) struct Reload {
+    /// The relay's configuration; it says where the relay can be reached.
+    #[arg(long, value_name = "FILE", default_value = "relay.toml")]
+    config: PathBuf,
+}
+
+impl Reload {
+    pub(super) fn run(self) -> Result<Exit> {
+        let name = self.config.display();
+        let directory = Config::read(&self.config)?.store.dir;
+        let directory = directory.ok_or_else(|| Failure::of(&name, "store: dir is missing"))?;
+        let said = orders::order(&directory).map_err(Failure::Line)?;
+        let written = io::stdout().write_all(format!("{said}\n").as_bytes());
+        written.map_err(|error| Failure::writing(&"standard output", &error))?;
+        Ok(Exit::Done)
+    }
+}

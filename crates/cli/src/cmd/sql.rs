@@ -1,0 +1,50 @@
+//! `binlogz sql`: SQL over logs, by a program of its own. It brings a query engine, which the main program is smaller and
+//! faster to build without. It is looked for beside this program, then on PATH, as git looks for its commands.
+
+use std::convert::Infallible;
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use clap::Args;
+
+use crate::failure::{Failure, Result};
+
+/// Ask binary logs and archives in SQL
+///
+/// This is done by binlogz-sql, a program of its own, which lies beside binlogz or on PATH: cargo install binlogz-sql.
+/// Its options: binlogz sql --help.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Sql {
+    /// What binlogz-sql is given
+    #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// The name of the program.
+const PROGRAM: &str = "binlogz-sql";
+
+/// The request, if a whole command line, program name included, asks for it: its options are the program's.
+pub(crate) fn asked_for(command_line: impl Iterator<Item = OsString>) -> Option<Sql> {
+    let mut command_line = command_line.skip(1);
+    (command_line.next()? == "sql").then(|| Sql { arguments: command_line.collect() })
+}
+
+impl Sql {
+    /// Becomes the program; returns only if that fails.
+    pub(crate) fn run(self) -> Result<Infallible> {
+        let beside = env::current_exe().ok().and_then(|path| Some(path.parent()?.join(PROGRAM)));
+        let beside = beside.filter(|path| path.is_file());
+        let program = beside.map_or_else(|| PROGRAM.into(), OsString::from);
+        let error = Command::new(&program).args(self.arguments).exec();
+        Err(match error.kind() {
+            io::ErrorKind::NotFound => Failure::Line(format!(
+                "sql is done by {PROGRAM}, which is neither beside binlogz nor on PATH: cargo install {PROGRAM}"
+            )),
+            _ => Failure::of(&program.to_string_lossy(), error),
+        })
+    }
+}

@@ -1,0 +1,77 @@
+//! Why a query ended, as one line for people.
+
+use datafusion::error::DataFusionError;
+
+/// Why a query ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The reader of the output is gone.
+    #[error("the reader of the output is gone")]
+    ClosedPipe,
+    /// An input can't be read; the line names it.
+    #[error("{0}")]
+    Log(String),
+    /// The statement is wrong, or asks for what there is not.
+    #[error("{0}")]
+    Sql(String),
+    /// The query needs more memory than it may have.
+    #[error("the query needs more than the {limit} MiB of --memory: {what}")]
+    Memory {
+        /// The limit.
+        limit: usize,
+        /// The operator that asked for more.
+        what: String,
+    },
+    /// The output can't be written.
+    #[error("write: {0}")]
+    Output(std::io::Error),
+}
+
+/// A result with this crate's error.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An input that can't be read, on its way through DataFusion.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct LogError(pub(crate) String);
+
+impl From<LogError> for DataFusionError {
+    fn from(error: LogError) -> Self {
+        DataFusionError::External(Box::new(error))
+    }
+}
+
+impl Error {
+    /// What DataFusion ended with; `memory` is the limit it had, in bytes.
+    pub(crate) fn of(error: &DataFusionError, memory: usize) -> Self {
+        let root = error.find_root();
+        match root {
+            DataFusionError::External(other) => Error::Log(one_line(&other.to_string())),
+            DataFusionError::ResourcesExhausted(what) => {
+                Error::Memory { limit: memory >> 20, what: one_line(what) }
+            }
+            DataFusionError::SQL(parser, _) => Error::Sql(one_line(&parser.to_string())),
+            DataFusionError::Plan(what)
+            | DataFusionError::NotImplemented(what)
+            | DataFusionError::Execution(what)
+            | DataFusionError::Configuration(what) => Error::Sql(one_line(what)),
+            other => Error::Sql(one_line(&other.to_string())),
+        }
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Error::ClosedPipe,
+            _ => Error::Output(error),
+        }
+    }
+}
+
+/// Text without line ends; DataFusion's help on many lines is cut.
+fn one_line(text: &str) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.by_ref().take(4).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,27 @@
+//! SQL over binary logs and archives of them, by Apache DataFusion.
+//!
+//! ```text
+//! logs       the inputs, opened as often as a query reads them      Logs → flow::Input
+//! wanted     what a query's conditions leave of them                filters → blocks of an archive, tables
+//! tables     events become Arrow batches, on all cores, in order    EventBatch → RecordBatch
+//! scan       a table as DataFusion reads it                         RecordBatch → stream, bounded
+//! catalog    which tables there are; user tables are found on demand
+//! engine     statements in, batches out; memory limit, spill
+//! print      batches as text, CSV, JSON, Arrow
+//! ```
+//!
+//! DataFusion plans, joins, sorts and aggregates. This crate only reads logs, as `flow` does, and archives, by their index.
+
+mod catalog;
+pub mod engine;
+pub mod error;
+mod functions;
+pub mod logs;
+pub mod print;
+mod scan;
+mod tables;
+mod wanted;
+
+pub use engine::{Engine, Options, Statement};
+pub use error::{Error, Result};
+pub use logs::Logs;

@@ -1,0 +1,217 @@
+//! The inputs of a query: logs that can be read as often as it needs them.
+//!
+//! A query may read a table twice, and a user table's columns are found before its rows are read. So what a pipe gives is
+//! kept in a temporary file without a name.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use binlogz_archive::format::contents::TableName;
+use binlogz_archive::input;
+use binlogz_archive::part::Run;
+use binlogz_binlog::row::{ColumnSchema, TableSchema};
+use binlogz_encryption::{Error as EncryptionError, Keyring};
+use binlogz_flow::Input;
+use binlogz_flow::events::ReadSummary;
+use binlogz_recover::SchemaFile;
+
+use crate::error::{Error, LogError, Result};
+
+/// Logs, in order.
+pub struct Logs {
+    logs: Vec<Log>,
+    keyring: Option<Keyring>,
+    schema: Option<SchemaFile>,
+    warn: Box<dyn Fn(&str) + Send + Sync>,
+    /// The logs whose end was told.
+    warned: Mutex<HashSet<usize>>,
+}
+
+/// A log.
+#[derive(Debug)]
+struct Log {
+    /// As it was named: for errors.
+    path: String,
+    /// The name of its file: the column `log`.
+    name: String,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// A file, or a log in an archive.
+    Path(PathBuf),
+    /// What a pipe gave.
+    Spooled(Arc<File>),
+}
+
+impl std::fmt::Debug for Logs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.logs.iter().map(|log| &log.path)).finish()
+    }
+}
+
+impl Logs {
+    /// The logs that these paths name: files, pipes, archives, logs in archives, `-` for standard input. `warn` is told
+    /// of a log that is still being written.
+    ///
+    /// # Errors
+    ///
+    /// A path that names nothing that can be read.
+    pub fn new(
+        paths: Vec<PathBuf>,
+        keyring: Option<Keyring>,
+        warn: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self> {
+        if paths.iter().filter(|path| *path == "-").count() > 1 {
+            return Err(Error::Log("standard input: named more than once".to_owned()));
+        }
+        let paths = input::expand(paths).map_err(|error| Error::Log(error.to_string()))?;
+        let logs = paths.into_iter().map(|path| {
+            let shown = path.display().to_string();
+            Log::new(path).map_err(|error| Error::Log(format!("{shown}: {error}")))
+        });
+        let logs = logs.collect::<Result<_>>()?;
+        Ok(Logs { logs, keyring, schema: None, warn: Box::new(warn), warned: Mutex::default() })
+    }
+
+    /// Takes names and keys of columns from CREATE TABLE statements, where the logs lack them.
+    #[must_use]
+    pub fn with_schema(self, schema: SchemaFile) -> Self {
+        Logs { schema: Some(schema), ..self }
+    }
+
+    /// The names of a table's columns, and which of them are its key: as the log tells, else as the schema file does. A
+    /// column without a name is `@1`, `@2`, as mysqlbinlog has it.
+    pub(crate) fn columns(&self, table: &TableSchema) -> (Vec<String>, Vec<usize>) {
+        let told = self.schema.as_ref().and_then(|schema| schema.told(table));
+        let (names, key) = told.unwrap_or_default();
+        let columns = table.columns().iter().enumerate();
+        let logged_key: Vec<_> = columns.clone().filter(|(_, column)| column.primary_key.is_some()).collect();
+        let name = |(index, column): (usize, &ColumnSchema)| match (&column.name, names.get(index)) {
+            (Some(name), _) => String::from_utf8_lossy(name).into_owned(),
+            (None, Some(name)) => name.clone(),
+            (None, None) => format!("@{}", index + 1),
+        };
+        let key = if logged_key.is_empty() {
+            key
+        } else {
+            logged_key.into_iter().map(|(index, _)| index).collect()
+        };
+        (columns.map(name).collect(), key)
+    }
+
+    /// Whether a column of this name is the one of a table whose keys an archive knows.
+    pub(crate) fn is_key(&self, table: &TableName, column: &str) -> bool {
+        let Some(key) = &table.key else { return false };
+        match (&key.name, &self.schema) {
+            (Some(name), _) => String::from_utf8_lossy(name) == column,
+            // A table has either name, and nothing under the other.
+            (None, _) if column == format!("@{}", key.index + 1) => true,
+            (None, Some(schema)) => schema
+                .column(&table.database, &table.table, key.index)
+                .is_some_and(|name| name == column.as_bytes()),
+            (None, None) => false,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.logs.len()
+    }
+
+    /// The name of a log's file.
+    pub(crate) fn name(&self, index: usize) -> &str {
+        self.logs.get(index).map_or("", |log| &log.name)
+    }
+
+    /// Opens a log without the parts of which nothing is wanted; an encrypted one with a key of the keyring.
+    pub(crate) fn open(
+        &self,
+        index: usize,
+        is_wanted: &mut dyn FnMut(&Run<'_>) -> bool,
+    ) -> Result<Input, LogError> {
+        let Some(log) = self.logs.get(index) else { return Err(LogError("no such log".to_owned())) };
+        let mut open = || -> Result<Input, EncryptionError> {
+            let input = match &log.source {
+                Source::Spooled(file) => Input::Places(Arc::clone(file) as _),
+                Source::Path(path) => match input::find(path)? {
+                    Some(archived) => archived.input_of(is_wanted)?,
+                    None => Input::open(path)?,
+                },
+            };
+            match &self.keyring {
+                Some(keyring) => input.decrypted(keyring),
+                None => Ok(input),
+            }
+        };
+        open().map_err(|error| match error {
+            EncryptionError::Format(error) if error.offset().is_some() => {
+                LogError(format!("{} {error}", log.path))
+            }
+            error => LogError(format!("{}: {error}", log.path)),
+        })
+    }
+
+    /// What is wrong with a log.
+    pub(crate) fn error(&self, index: usize, error: &binlogz_flow::Error) -> LogError {
+        let path = self.logs.get(index).map_or("", |log| &log.path);
+        let (binlogz_flow::Error::Input(error) | binlogz_flow::Error::Output(error)) = error else {
+            return LogError(format!("{path}: {error}"));
+        };
+        LogError(binlogz_flow::error::in_log(&path, error))
+    }
+
+    /// Takes note of how a log ended.
+    pub(crate) fn ended(&self, index: usize, summary: &ReadSummary) {
+        let Some(cut) = summary.cut else { return };
+        if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(index) {
+            let path = self.logs.get(index).map_or("", |log| &log.path);
+            let (offset, size) = (cut.offset, cut.size);
+            (self.warn)(&format!(
+                "{path} at {offset}: the log is in use and ends inside an event, of which {size} bytes are there; they \
+                 are left out"
+            ));
+        }
+    }
+}
+
+impl Log {
+    fn new(path: PathBuf) -> io::Result<Self> {
+        if path == Path::new("-") {
+            let stdin = io::stdin();
+            if stdin.is_terminal() {
+                return Err(io::Error::other("is a terminal, expected a binary log"));
+            }
+            let source = Source::Spooled(spooled(&mut stdin.lock())?);
+            return Ok(Log { path: "standard input".to_owned(), name: "-".to_owned(), source });
+        }
+        let shown = path.display().to_string();
+        let name = path.file_name().map_or_else(|| shown.clone(), |name| name.to_string_lossy().into_owned());
+        let source = match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => {
+                let what = format!(
+                    "is a directory, expected a binary log; name the logs in it: {}/binlog.0*",
+                    shown.trim_end_matches('/')
+                );
+                return Err(io::Error::new(io::ErrorKind::IsADirectory, what));
+            }
+            Ok(metadata) if !metadata.is_file() => Source::Spooled(spooled(&mut File::open(&path)?)?),
+            Ok(_) => Source::Path(path),
+            Err(error) => match input::find(&path)? {
+                Some(_) => Source::Path(path),
+                None => return Err(error),
+            },
+        };
+        Ok(Log { path: shown, name, source })
+    }
+}
+
+/// All bytes of a pipe.
+fn spooled(pipe: &mut dyn Read) -> io::Result<Arc<File>> {
+    let mut file = tempfile::tempfile()?;
+    io::copy(pipe, &mut file)?;
+    Ok(Arc::new(file))
+}

@@ -1,0 +1,265 @@
+//! Prints batches: as a table for people, CSV, TSV, a JSON object a line, or Arrow's stream.
+
+use std::io::Write;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::ipc::writer::StreamWriter;
+use datafusion::arrow::json::LineDelimitedWriter;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+
+use crate::engine::Output;
+use crate::error::{Error, Result};
+
+/// Rows of a table that are held to find how wide its columns are.
+const HELD_MAX: usize = 1000;
+
+/// How rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A table for people.
+    Table,
+    /// Comma-separated values with a heading; NULL is empty.
+    Csv,
+    /// As `mysql --batch` writes them.
+    Tsv,
+    /// One JSON object a line.
+    Json,
+    /// Arrow's IPC stream.
+    Arrow,
+}
+
+/// Prints the rows of statements, one after the other.
+pub struct Printer<W: Write> {
+    format: Format,
+    out: Option<W>,
+    state: State<W>,
+}
+
+enum State<W: Write> {
+    None,
+    Table(Table),
+    Lines,
+    Json(LineDelimitedWriter<W>),
+    Arrow(Box<StreamWriter<W>>),
+}
+
+/// A table whose widths are not known before its first rows.
+struct Table {
+    names: Vec<String>,
+    /// Whether numbers: they stand on the right.
+    right: Vec<bool>,
+    held: Vec<Vec<String>>,
+    widths: Option<Vec<usize>>,
+    rows: usize,
+}
+
+impl<W: Write> std::fmt::Debug for Printer<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Printer").field("format", &self.format).finish_non_exhaustive()
+    }
+}
+
+impl<W: Write> Printer<W> {
+    /// A printer to `out`, which should be buffered.
+    pub fn new(format: Format, out: W) -> Self {
+        Printer { format, out: Some(out), state: State::None }
+    }
+
+    /// Passes on all bytes.
+    ///
+    /// # Errors
+    ///
+    /// An output that fails.
+    pub fn finish(mut self) -> Result<()> {
+        match &mut self.out {
+            Some(out) => Ok(out.flush()?),
+            None => Ok(()),
+        }
+    }
+
+    fn out(&mut self) -> Result<&mut W> {
+        self.out.as_mut().ok_or_else(|| Error::Sql("a statement before did not end".to_owned()))
+    }
+}
+
+impl<W: Write> Output for Printer<W> {
+    fn begin(&mut self, schema: &SchemaRef) -> Result<()> {
+        if schema.fields().is_empty() {
+            self.state = State::None;
+            return Ok(());
+        }
+        let names = schema.fields().iter().map(|field| field.name().as_str());
+        match self.format {
+            Format::Table => self.state = State::Table(Table::new(schema)),
+            Format::Csv => {
+                let line = line(names.map(csv));
+                self.out()?.write_all(line.as_bytes())?;
+                self.state = State::Lines;
+            }
+            Format::Tsv => {
+                let names: Vec<_> = names.map(tsv).collect();
+                writeln!(self.out()?, "{}", names.join("\t"))?;
+                self.state = State::Lines;
+            }
+            Format::Json => {
+                if let Some(out) = self.out.take() {
+                    self.state = State::Json(LineDelimitedWriter::new(out));
+                }
+            }
+            Format::Arrow => {
+                if let Some(out) = self.out.take() {
+                    let writer = StreamWriter::try_new(out, schema).map_err(failed)?;
+                    self.state = State::Arrow(Box::new(writer));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let format = self.format;
+        match &mut self.state {
+            State::None => Ok(()),
+            State::Json(writer) => writer.write(batch).map_err(failed),
+            State::Arrow(writer) => writer.write(batch).map_err(failed),
+            State::Table(table) => {
+                let Some(out) = &mut self.out else { return Ok(()) };
+                each_row(batch, "NULL", |row| table.row(row, out))
+            }
+            State::Lines => {
+                let Some(out) = &mut self.out else { return Ok(()) };
+                let null = if format == Format::Tsv { "NULL" } else { "" };
+                each_row(batch, null, |row| {
+                    let line = match format {
+                        Format::Tsv => {
+                            let cells: Vec<_> = row.iter().map(|cell| tsv(cell)).collect();
+                            cells.join("\t") + "\n"
+                        }
+                        _ => line(row.iter().map(|cell| csv(cell))),
+                    };
+                    Ok(out.write_all(line.as_bytes())?)
+                })
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.state, State::None) {
+            State::None | State::Lines => Ok(()),
+            State::Table(mut table) => table.end(self.out()?),
+            State::Json(mut writer) => {
+                writer.finish().map_err(failed)?;
+                self.out = Some(writer.into_inner());
+                Ok(())
+            }
+            State::Arrow(mut writer) => {
+                writer.finish().map_err(failed)?;
+                self.out = Some(writer.into_inner().map_err(failed)?);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The cells of each row as text.
+fn each_row(batch: &RecordBatch, null: &str, mut take: impl FnMut(Vec<String>) -> Result<()>) -> Result<()> {
+    let options = FormatOptions::new().with_null(null).with_display_error(true);
+    let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options));
+    let columns = columns.collect::<Result<Vec<_>, ArrowError>>().map_err(failed)?;
+    for row in 0..batch.num_rows() {
+        take(columns.iter().map(|column| column.value(row).to_string()).collect())?;
+    }
+    Ok(())
+}
+
+fn line(cells: impl Iterator<Item = String>) -> String {
+    cells.collect::<Vec<_>>().join(",") + "\n"
+}
+
+/// A cell in quotes where it needs them (RFC 4180).
+fn csv(cell: &str) -> String {
+    match cell.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.to_owned(),
+    }
+}
+
+/// A cell as `mysql --batch` prints it.
+fn tsv(cell: &str) -> String {
+    cell.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace('\0', "\\0")
+}
+
+impl Table {
+    fn new(schema: &SchemaRef) -> Self {
+        let is_number = |kind: &DataType| kind.is_numeric();
+        Table {
+            names: schema.fields().iter().map(|field| shown(field.name())).collect(),
+            right: schema.fields().iter().map(|field| is_number(field.data_type())).collect(),
+            held: Vec::new(),
+            widths: None,
+            rows: 0,
+        }
+    }
+
+    fn row(&mut self, row: Vec<String>, out: &mut impl Write) -> Result<()> {
+        self.rows += 1;
+        let row: Vec<_> = row.iter().map(|cell| shown(cell)).collect();
+        match &self.widths {
+            Some(widths) => self.write(&row, widths, out),
+            None => {
+                self.held.push(row);
+                if self.held.len() == HELD_MAX { self.write_held(out) } else { Ok(()) }
+            }
+        }
+    }
+
+    /// Writes the heading and the rows that wait for it.
+    fn write_held(&mut self, out: &mut impl Write) -> Result<()> {
+        let held = std::mem::take(&mut self.held);
+        let width = |text: &String| text.chars().count();
+        let mut widths: Vec<_> = self.names.iter().map(width).collect();
+        for row in &held {
+            for (width_max, cell) in widths.iter_mut().zip(row) {
+                *width_max = (*width_max).max(width(cell));
+            }
+        }
+        let rules: Vec<_> = widths.iter().map(|&width| "-".repeat(width)).collect();
+        self.write(&self.names, &widths, out)?;
+        self.write(&rules, &widths, out)?;
+        held.iter().try_for_each(|row| self.write(row, &widths, out))?;
+        self.widths = Some(widths);
+        Ok(())
+    }
+
+    fn write(&self, row: &[String], widths: &[usize], out: &mut impl Write) -> Result<()> {
+        let mut line = String::new();
+        for ((cell, &width), right) in row.iter().zip(widths).zip(&self.right) {
+            match right {
+                true => line.push_str(&format!("{cell:>width$}  ")),
+                false => line.push_str(&format!("{cell:<width$}  ")),
+            }
+        }
+        Ok(writeln!(out, "{}", line.trim_end())?)
+    }
+
+    fn end(&mut self, out: &mut impl Write) -> Result<()> {
+        if self.widths.is_none() {
+            self.write_held(out)?;
+        }
+        Ok(writeln!(out, "({} {})", self.rows, if self.rows == 1 { "row" } else { "rows" })?)
+    }
+}
+
+/// Text that can't move the cursor of a terminal.
+fn shown(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{b7}' } else { c }).collect()
+}
+
+fn failed(error: ArrowError) -> Error {
+    match error {
+        ArrowError::IoError(_, error) => error.into(),
+        error => Error::Sql(error.to_string()),
+    }
+}

@@ -1,0 +1,123 @@
+//! Columns of the tables that are the same for every log: their types, and how they are built.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    ArrayRef, ListBuilder, StringBuilder, TimestampMicrosecondBuilder, UInt32Builder, UInt64Builder,
+};
+use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
+
+/// The zone of moments.
+pub(super) const UTC: &str = "+00:00";
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Texts,
+    Small,
+    Number,
+    Moment,
+}
+
+impl Kind {
+    pub(super) fn field(self, name: &str) -> Field {
+        let data_type = match self {
+            Kind::Text => DataType::Utf8,
+            Kind::Texts => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))),
+            Kind::Small => DataType::UInt32,
+            Kind::Number => DataType::UInt64,
+            Kind::Moment => moment(),
+        };
+        Field::new(name, data_type, true)
+    }
+
+    pub(super) fn builder(self) -> Builder {
+        match self {
+            Kind::Text => Builder::Text(StringBuilder::new()),
+            Kind::Texts => Builder::Texts(ListBuilder::new(StringBuilder::new())),
+            Kind::Small => Builder::Small(UInt32Builder::new()),
+            Kind::Number => Builder::Number(UInt64Builder::new()),
+            Kind::Moment => Builder::Moment(TimestampMicrosecondBuilder::new().with_data_type(moment())),
+        }
+    }
+}
+
+/// The type of a moment.
+pub(super) fn moment() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()))
+}
+
+/// A column that is being built.
+#[derive(Debug)]
+pub(super) enum Builder {
+    Text(StringBuilder),
+    Texts(ListBuilder<StringBuilder>),
+    Small(UInt32Builder),
+    Number(UInt64Builder),
+    Moment(TimestampMicrosecondBuilder),
+}
+
+/// A value on its way into a column.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Value<'a> {
+    Null,
+    Text(&'a str),
+    Texts(&'a [String]),
+    Number(u64),
+    /// Microseconds since 1970.
+    Moment(i64),
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn text(text: Option<&'a str>) -> Self {
+        text.map_or(Value::Null, Value::Text)
+    }
+
+    pub(super) fn number(number: Option<u64>) -> Self {
+        number.map_or(Value::Null, Value::Number)
+    }
+
+    pub(super) fn moment(moment: Option<i64>) -> Self {
+        moment.map_or(Value::Null, Value::Moment)
+    }
+
+    /// The seconds that a header has; 0 is no time.
+    pub(super) fn seconds(seconds: u32) -> Self {
+        Value::moment((seconds > 0).then_some(i64::from(seconds) * 1_000_000))
+    }
+}
+
+impl Builder {
+    /// Appends a value; one of another kind is NULL.
+    #[inline]
+    pub(super) fn push(&mut self, value: Value<'_>) {
+        match (self, value) {
+            (Builder::Text(builder), Value::Text(text)) => builder.append_value(text),
+            (Builder::Text(builder), _) => builder.append_null(),
+            (Builder::Texts(builder), Value::Texts(texts)) => {
+                texts.iter().for_each(|text| builder.values().append_value(text));
+                builder.append(true);
+            }
+            (Builder::Texts(builder), _) => builder.append(false),
+            (Builder::Small(builder), Value::Number(number)) => {
+                builder.append_option(u32::try_from(number).ok())
+            }
+            (Builder::Small(builder), _) => builder.append_null(),
+            (Builder::Number(builder), Value::Number(number)) => builder.append_value(number),
+            (Builder::Number(builder), _) => builder.append_null(),
+            (Builder::Moment(builder), Value::Moment(moment)) => builder.append_value(moment),
+            (Builder::Moment(builder), _) => builder.append_null(),
+        }
+    }
+
+    pub(super) fn finish(&mut self) -> ArrayRef {
+        match self {
+            Builder::Text(builder) => Arc::new(builder.finish()),
+            Builder::Texts(builder) => Arc::new(builder.finish()),
+            Builder::Small(builder) => Arc::new(builder.finish()),
+            Builder::Number(builder) => Arc::new(builder.finish()),
+            Builder::Moment(builder) => Arc::new(builder.finish()),
+        }
+    }
+}

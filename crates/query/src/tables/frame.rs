@@ -1,0 +1,61 @@
+//! The transaction around an event, as its GTID event tells it. A batch of events carries that event from before it, so the
+//! same is known of each row with any number of threads.
+
+use binlogz_binlog::event::AnyGtidEvent;
+use binlogz_binlog::{Boundary, Error as BinlogError};
+use binlogz_flow::Error;
+use binlogz_flow::events::{Event, EventBatch};
+
+/// A transaction; everything is `None` where no GTID event stands before it, also an anonymous one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Frame {
+    /// Its GTID.
+    pub(super) gtid: Option<String>,
+    /// Where its GTID event begins.
+    pub(super) position: Option<u64>,
+    /// When it was committed first, in microseconds since 1970: what an archive knows of its blocks.
+    pub(super) committed_at: Option<i64>,
+    /// When it was committed on the server that wrote the log.
+    pub(super) applied_at: Option<i64>,
+}
+
+impl Frame {
+    /// The transaction that a batch begins in.
+    pub(super) fn begin(batch: &EventBatch<'_>) -> Result<Self, Error> {
+        let mut frame = Frame::default();
+        let Some(held) = &batch.carried().gtid else { return Ok(frame) };
+        let mut decode = || -> Result<(), BinlogError> {
+            let Some(event) = batch.log().context.framing.next_frame(&held.bytes)? else { return Ok(()) };
+            if let Some(event) = AnyGtidEvent::decode_frame(&event.unchecked()?)? {
+                frame.take(&event, held.offset);
+            }
+            Ok(())
+        };
+        decode().map_err(|error| error.at(held.offset, None))?;
+        Ok(frame)
+    }
+
+    /// Takes the next event.
+    #[inline]
+    pub(super) fn pass(&mut self, event: &Event<'_>) -> Result<(), BinlogError> {
+        if event.is_inside_payload() || matches!(event.placement.boundary, Boundary::Inside | Boundary::End) {
+            return Ok(());
+        }
+        *self = Frame::default();
+        if let Some(frame) = event.frame.filter(|frame| frame.event_type().is_gtid())
+            && let Some(decoded) = AnyGtidEvent::decode_frame(&frame)?
+        {
+            self.take(&decoded, event.position.offset);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, event: &AnyGtidEvent<'_>, offset: u64) {
+        self.gtid = event.gtid().map(|gtid| gtid.to_string());
+        self.position = Some(offset);
+        let micros = |time: u64| i64::try_from(time).ok();
+        let times = event.commit_timestamps();
+        self.applied_at = times.and_then(|times| micros(times.immediate));
+        self.committed_at = times.and_then(|times| micros(times.original.unwrap_or(times.immediate)));
+    }
+}

@@ -1,0 +1,87 @@
+//! Tables: how the events of logs become rows.
+//!
+//! ```text
+//! changes, "db"."table"   rows          a row for each row change
+//! transactions            transactions  a row for each transaction
+//! events                  events        a row for each event
+//! ```
+//!
+//! Each is a [`Reader`], which goes through one log and passes on batches in the log's order. `user` finds the columns of a
+//! user table, `types` has their types and values.
+
+mod columns;
+mod events;
+mod frame;
+mod rows;
+mod transactions;
+mod types;
+pub(crate) mod user;
+
+use std::fmt::Debug;
+
+use binlogz_flow::events::ReadSummary;
+use binlogz_flow::{Error, Input};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+
+use crate::logs::Logs;
+use crate::wanted::Wanted;
+
+pub(crate) use events::Events;
+pub(crate) use rows::Changes;
+pub(crate) use transactions::Transactions;
+
+/// Rows of a batch.
+pub(crate) const ROWS_MAX: usize = 8192;
+
+/// One log to be read.
+pub(crate) struct Job<'a> {
+    pub(crate) input: Input,
+    /// What knows the names of columns.
+    pub(crate) logs: &'a Logs,
+    /// The name of its file.
+    pub(crate) log: &'a str,
+    pub(crate) wanted: &'a Wanted,
+    /// What each batch has, and as what.
+    pub(crate) outputs: &'a [Output],
+    pub(crate) schema: &'a SchemaRef,
+    pub(crate) workers: usize,
+}
+
+/// A column that is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// A column of the table, by its number.
+    Column(usize),
+    /// A field of a struct: the column's number, then the field's.
+    Field(usize, usize),
+}
+
+impl Output {
+    /// The number of the table's column.
+    fn column(self) -> usize {
+        match self {
+            Output::Column(column) | Output::Field(column, _) => column,
+        }
+    }
+}
+
+/// Takes batches in order; fails when nobody reads them any more.
+pub(crate) type Sink<'a> = &'a mut dyn FnMut(RecordBatch) -> Result<(), Error>;
+
+/// A table over logs.
+pub(crate) trait Reader: Debug + Send + Sync {
+    /// All of its columns.
+    fn schema(&self) -> SchemaRef;
+
+    /// Whether it has only rows of row events: other parts of an archive need not be read.
+    fn is_of_rows(&self) -> bool;
+
+    /// Reads a log.
+    fn read(&self, job: Job<'_>, sink: Sink<'_>) -> Result<ReadSummary, Error>;
+}
+
+/// An error of Arrow's in a pipeline over logs.
+fn arrow_error(error: datafusion::arrow::error::ArrowError) -> Error {
+    binlogz_payload::Error::from(std::io::Error::other(error)).into()
+}

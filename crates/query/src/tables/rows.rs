@@ -1,0 +1,485 @@
+//! A row for each row change: the table `changes`, with the images as JSON, and user tables, with typed columns.
+
+use std::sync::Arc;
+
+use binlogz_binlog::Error as BinlogError;
+use binlogz_binlog::event::RowsEvent;
+use binlogz_binlog::row::json::JsonTree;
+use binlogz_binlog::row::{CellContent, Row, RowDecoder, RowImage, TableSchema};
+use binlogz_flow::Error;
+use binlogz_flow::events::{self, Event, EventBatch, Item, ReadSummary, TableEvent, Tables};
+use binlogz_report::jsonl::push_value;
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+
+use super::columns::{Builder, Kind, Value};
+use super::frame::Frame;
+use super::types::Values;
+use super::user::Columns;
+use super::{Job, Output, ROWS_MAX, Reader, Sink, arrow_error};
+use crate::logs::Logs;
+use crate::wanted::{Wanted, operation};
+
+/// Bytes of row events after which a batch is passed on.
+const BYTES_MAX: usize = 4 << 20;
+
+/// What a column has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Log,
+    Position,
+    Gtid,
+    CommittedAt,
+    AppliedAt,
+    LoggedAt,
+    ServerId,
+    Offset,
+    Inside,
+    Row,
+    Schema,
+    Table,
+    Operation,
+    Key,
+    Changed,
+    BeforeJson,
+    AfterJson,
+    Before,
+    After,
+}
+
+/// The columns that every table of row changes has.
+const COMMON: [(&str, Kind, Source); 13] = [
+    ("log", Kind::Text, Source::Log),
+    ("position", Kind::Number, Source::Position),
+    ("gtid", Kind::Text, Source::Gtid),
+    ("committed_at", Kind::Moment, Source::CommittedAt),
+    ("applied_at", Kind::Moment, Source::AppliedAt),
+    ("logged_at", Kind::Moment, Source::LoggedAt),
+    ("server_id", Kind::Small, Source::ServerId),
+    ("offset", Kind::Number, Source::Offset),
+    ("inside", Kind::Number, Source::Inside),
+    ("row", Kind::Number, Source::Row),
+    ("operation", Kind::Text, Source::Operation),
+    ("key", Kind::Text, Source::Key),
+    ("changed", Kind::Texts, Source::Changed),
+];
+
+/// Those of `changes` alone.
+const OF_ALL: [(&str, Kind, Source); 4] = [
+    ("schema", Kind::Text, Source::Schema),
+    ("table", Kind::Text, Source::Table),
+    ("before", Kind::Text, Source::BeforeJson),
+    ("after", Kind::Text, Source::AfterJson),
+];
+
+/// `changes`, or a user table.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    sources: Vec<(Source, Kind)>,
+    schema: SchemaRef,
+    /// The columns of a user table's images.
+    fields: Fields,
+}
+
+impl Changes {
+    /// All row changes.
+    pub(crate) fn all() -> Self {
+        let columns = COMMON.iter().chain(&OF_ALL);
+        let fields: Fields = columns.clone().map(|(name, kind, _)| kind.field(name)).collect();
+        let sources = columns.map(|(_, kind, source)| (*source, *kind)).collect();
+        Changes { sources, schema: Arc::new(Schema::new(fields)), fields: Fields::empty() }
+    }
+
+    /// Those of a table.
+    pub(crate) fn of_table(columns: &Columns) -> Self {
+        let fields = columns.fields();
+        let images = [("before", Source::Before), ("after", Source::After)];
+        let all = COMMON
+            .iter()
+            .map(|(name, kind, _)| kind.field(name))
+            .chain(images.iter().map(|(name, _)| Field::new(*name, DataType::Struct(fields.clone()), true)));
+        let schema = Arc::new(Schema::new(all.collect::<Fields>()));
+        let sources = COMMON.iter().map(|(_, kind, source)| (*source, *kind));
+        let sources = sources.chain(images.iter().map(|(_, source)| (*source, Kind::Text)));
+        Changes { sources: sources.collect(), schema, fields }
+    }
+}
+
+impl Reader for Changes {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn is_of_rows(&self) -> bool {
+        true
+    }
+
+    fn read(&self, job: Job<'_>, sink: Sink<'_>) -> Result<ReadSummary, Error> {
+        let Job { input, logs, log, wanted, outputs, schema, workers } = job;
+        let new_worker = || {
+            let columns = outputs.iter().filter_map(|output| {
+                let (source, kind) = self.sources.get(output.column())?;
+                Some(Column::new(*source, *kind, *output, &self.fields))
+            });
+            Ok(Worker {
+                logs,
+                log,
+                wanted,
+                schema: Arc::clone(schema),
+                fields: &self.fields,
+                tables: Tables::one_of(workers),
+                decoder: RowDecoder::new(),
+                columns: columns.collect(),
+                rows: 0,
+                bytes: 0,
+                table: None,
+                done: Vec::new(),
+                scratch: Scratch::default(),
+            })
+        };
+        let work = |worker: &mut Worker<'_>, batch: &mut EventBatch<'_>| Ok(worker.batch(batch));
+        let sink = |batches: Vec<RecordBatch>| batches.into_iter().try_for_each(&mut *sink);
+        events::run(input, workers, new_worker, work, sink, &mut |_| {})
+    }
+}
+
+/// Makes rows of batches of events.
+struct Worker<'a> {
+    logs: &'a Logs,
+    log: &'a str,
+    wanted: &'a Wanted,
+    schema: SchemaRef,
+    fields: &'a Fields,
+    tables: Tables,
+    decoder: RowDecoder,
+    columns: Vec<Column>,
+    rows: usize,
+    bytes: usize,
+    /// The table of the last rows.
+    table: Option<Table>,
+    done: Vec<RecordBatch>,
+    scratch: Scratch,
+}
+
+/// A table as a table map describes it.
+struct Table {
+    schema: Arc<TableSchema>,
+    is_wanted: bool,
+    database: String,
+    name: String,
+    columns: Vec<String>,
+    /// The columns of its primary key, as far as it is known.
+    key: Vec<usize>,
+    /// Which of its columns each field of an image has.
+    map: Vec<Option<usize>>,
+}
+
+#[derive(Debug, Default)]
+struct Scratch {
+    bytes: Vec<u8>,
+    json: Vec<u8>,
+    names: Vec<String>,
+    document: String,
+}
+
+/// A column that is being built.
+struct Column {
+    source: Source,
+    target: Target,
+}
+
+enum Target {
+    Plain(Builder),
+    Image(Image),
+    /// One field of an image.
+    Field(Box<Values>, usize),
+}
+
+/// A column of images that is being built.
+struct Image {
+    fields: Fields,
+    values: Vec<Values>,
+    is_there: Vec<bool>,
+}
+
+/// What is the same for all rows of an event.
+struct Around<'a> {
+    frame: &'a Frame,
+    event: &'a Event<'a>,
+    operation: &'static str,
+}
+
+impl Worker<'_> {
+    /// The rows of a batch; bytes that can't be read fail it.
+    fn batch(&mut self, batch: &mut EventBatch<'_>) -> Vec<RecordBatch> {
+        if let Err(error) = self.events(batch).and_then(|()| self.pass_on()) {
+            batch.fail(error);
+        }
+        std::mem::take(&mut self.done)
+    }
+
+    fn events(&mut self, batch: &mut EventBatch<'_>) -> Result<(), Error> {
+        self.tables.begin(batch)?;
+        let mut frame = Frame::begin(batch)?;
+        while let Some(item) = batch.next_item() {
+            let Item::Event(event) = item else { continue };
+            frame.pass(&event).map_err(|error| event.error(error))?;
+            let Some(TableEvent::Rows(schema, rows)) = self.tables.event(&event)? else { continue };
+            self.take_table(schema);
+            if self.table.as_ref().is_some_and(|table| table.is_wanted) && self.wanted.has_kind(rows.kind()) {
+                self.event(&frame, &event, &rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_table(&mut self, schema: Arc<TableSchema>) {
+        if self.table.as_ref().is_some_and(|table| Arc::ptr_eq(&table.schema, &schema)) {
+            return;
+        }
+        self.table = Some(Table::new(schema, self.logs, self.wanted, self.fields));
+    }
+
+    fn event(&mut self, frame: &Frame, event: &Event<'_>, rows: &RowsEvent<'_>) -> Result<(), Error> {
+        let Some(schema) = self.table.as_ref().map(|table| Arc::clone(&table.schema)) else { return Ok(()) };
+        let around = Around { frame, event, operation: operation(rows.kind()) };
+        let mut decoder = std::mem::take(&mut self.decoder);
+        let done = self.each_row(&around, &mut decoder, &schema, rows);
+        self.decoder = decoder;
+        self.bytes += event.body.len();
+        done
+    }
+
+    fn each_row(
+        &mut self,
+        around: &Around<'_>,
+        decoder: &mut RowDecoder,
+        schema: &TableSchema,
+        rows: &RowsEvent<'_>,
+    ) -> Result<(), Error> {
+        let bad = |error: BinlogError| around.event.error(error);
+        let mut number = 0;
+        let mut read = decoder.rows(schema, rows).map_err(bad)?;
+        while let Some(row) = read.next_row().map_err(bad)? {
+            self.row(around, &row, number).map_err(bad)?;
+            number += 1;
+            self.rows += 1;
+            if self.rows == ROWS_MAX || self.bytes > BYTES_MAX {
+                self.pass_on()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, around: &Around<'_>, row: &Row<'_, '_>, number: u64) -> Result<(), BinlogError> {
+        let Some(table) = &self.table else { return Ok(()) };
+        for column in &mut self.columns {
+            let change = Change { row, is_after: column.source == Source::After };
+            match &mut column.target {
+                Target::Image(image) => image.push(table, &change, &mut self.scratch)?,
+                Target::Field(values, field) => {
+                    let place = table.map.get(*field).copied().flatten();
+                    change.push(values, place, &mut self.scratch.bytes)?;
+                }
+                Target::Plain(builder) => {
+                    let value =
+                        value_of(column.source, self.log, around, table, row, number, &mut self.scratch)?;
+                    builder.push(value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes on the rows that are there.
+    fn pass_on(&mut self) -> Result<(), Error> {
+        self.bytes = 0;
+        let rows = std::mem::take(&mut self.rows);
+        if rows == 0 {
+            return Ok(());
+        }
+        let arrays = self.columns.iter_mut().map(|column| match &mut column.target {
+            Target::Plain(builder) => Ok(builder.finish()),
+            Target::Image(image) => image.finish(),
+            Target::Field(values, _) => Ok(values.finish()),
+        });
+        let arrays = arrays.collect::<Result<Vec<_>, Error>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options);
+        self.done.push(batch.map_err(arrow_error)?);
+        Ok(())
+    }
+}
+
+fn value_of<'v>(
+    source: Source,
+    log: &'v str,
+    around: &'v Around<'_>,
+    table: &'v Table,
+    row: &Row<'_, '_>,
+    number: u64,
+    scratch: &'v mut Scratch,
+) -> Result<Value<'v>, BinlogError> {
+    let Around { frame, event, operation } = around;
+    Ok(match source {
+        Source::Log => Value::Text(log),
+        Source::Position => Value::number(frame.position),
+        Source::Gtid => Value::text(frame.gtid.as_deref()),
+        Source::CommittedAt => Value::moment(frame.committed_at),
+        Source::AppliedAt => Value::moment(frame.applied_at),
+        Source::LoggedAt => Value::seconds(event.header.timestamp),
+        Source::ServerId => Value::Number(event.header.server_id.into()),
+        Source::Offset => Value::Number(event.position.offset),
+        Source::Inside => Value::number(event.position.inside.map(|inside| inside.index)),
+        Source::Row => Value::Number(number),
+        Source::Schema => Value::Text(&table.database),
+        Source::Table => Value::Text(&table.name),
+        Source::Operation => Value::Text(operation),
+        Source::Key => table.key(row, scratch)?,
+        Source::Changed => table.changed(row, scratch),
+        Source::BeforeJson => table.json(row.before.as_ref(), |_| true, scratch)?,
+        Source::AfterJson => table.json(row.after.as_ref(), |_| true, scratch)?,
+        Source::Before | Source::After => Value::Null,
+    })
+}
+
+impl Table {
+    fn new(schema: Arc<TableSchema>, logs: &Logs, wanted: &Wanted, fields: &Fields) -> Self {
+        let (columns, key) = logs.columns(&schema);
+        let place = |name: &String| columns.iter().position(|column| column == name);
+        Table {
+            is_wanted: wanted.has_table(&schema),
+            database: String::from_utf8_lossy(&schema.database).into_owned(),
+            name: String::from_utf8_lossy(&schema.table).into_owned(),
+            key,
+            map: fields.iter().map(|field| place(field.name())).collect(),
+            columns,
+            schema,
+        }
+    }
+
+    /// The primary key of a row.
+    fn key<'v>(&self, row: &Row<'_, '_>, scratch: &'v mut Scratch) -> Result<Value<'v>, BinlogError> {
+        if self.key.is_empty() {
+            return Ok(Value::Null);
+        }
+        self.json(row.before.as_ref().or(row.after.as_ref()), |index| self.key.contains(&index), scratch)
+    }
+
+    /// The names of the columns that an update changed.
+    fn changed<'v>(&self, row: &Row<'_, '_>, scratch: &'v mut Scratch) -> Value<'v> {
+        let (Some(before), Some(after)) = (&row.before, &row.after) else { return Value::Null };
+        scratch.names.clear();
+        for cell in after.cells() {
+            if before.cell(cell.index).is_none_or(|before| before.content != cell.content) {
+                scratch.names.extend(self.columns.get(cell.index).cloned());
+            }
+        }
+        Value::Texts(&scratch.names)
+    }
+
+    /// The chosen columns of an image as a JSON object.
+    fn json<'v>(
+        &self,
+        image: Option<&RowImage<'_, '_>>,
+        is_chosen: impl Fn(usize) -> bool,
+        scratch: &'v mut Scratch,
+    ) -> Result<Value<'v>, BinlogError> {
+        let Some(image) = image else { return Ok(Value::Null) };
+        let out = &mut scratch.json;
+        out.clear();
+        out.push(b'{');
+        for cell in image.cells().filter(|cell| is_chosen(cell.index)) {
+            if out.len() > 1 {
+                out.push(b',');
+            }
+            let name = self.columns.get(cell.index).map_or("", String::as_str);
+            // Text is always written.
+            let _ = serde_json::to_writer(&mut *out, name);
+            out.push(b':');
+            push_value(out, &cell, &mut scratch.bytes)?;
+        }
+        out.push(b'}');
+        scratch.document = String::from_utf8_lossy(out).into_owned();
+        Ok(Value::Text(&scratch.document))
+    }
+}
+
+impl Column {
+    fn new(source: Source, kind: Kind, output: Output, fields: &Fields) -> Self {
+        let values = |field: &FieldRef| Values::new(field.data_type());
+        let field = match output {
+            Output::Field(_, number) => fields.get(number).map(|field| (field, number)),
+            Output::Column(_) => None,
+        };
+        let target = match (source, field) {
+            (Source::Before | Source::After, Some((field, number))) => {
+                Target::Field(Box::new(values(field)), number)
+            }
+            (Source::Before | Source::After, None) => Target::Image(Image {
+                fields: fields.clone(),
+                values: fields.iter().map(values).collect(),
+                is_there: Vec::new(),
+            }),
+            _ => Target::Plain(kind.builder()),
+        };
+        Column { source, target }
+    }
+}
+
+/// One side of a row change.
+struct Change<'r, 'a> {
+    row: &'r Row<'r, 'a>,
+    is_after: bool,
+}
+
+impl<'a> Change<'_, 'a> {
+    fn image(&self) -> Option<&RowImage<'_, 'a>> {
+        if self.is_after { self.row.after.as_ref() } else { self.row.before.as_ref() }
+    }
+
+    /// Appends the column at this place of the table; NULL if it has none.
+    fn push(
+        &self,
+        values: &mut Values,
+        place: Option<usize>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), BinlogError> {
+        let cell = place.and_then(|place| self.image()?.cell(place));
+        let mut document = None;
+        if let Some(cell) = cell.filter(|cell| self.is_after && cell.column.is_json())
+            && matches!(cell.content, CellContent::JsonDiffs(_))
+            && self.row.before.and_then(|before| before.cell(cell.index)).is_some()
+        {
+            document = self.row.json_after(cell.index)?.map(|tree| json_text(&tree)).transpose()?;
+        }
+        values.push(cell.as_ref(), document.as_deref(), scratch)
+    }
+}
+
+impl Image {
+    fn push(
+        &mut self,
+        table: &Table,
+        change: &Change<'_, '_>,
+        scratch: &mut Scratch,
+    ) -> Result<(), BinlogError> {
+        self.is_there.push(change.image().is_some());
+        let mut columns = self.values.iter_mut().zip(&table.map);
+        columns.try_for_each(|(values, place)| change.push(values, *place, &mut scratch.bytes))
+    }
+
+    fn finish(&mut self) -> Result<ArrayRef, Error> {
+        let arrays = self.values.iter_mut().map(Values::finish).collect();
+        let nulls = NullBuffer::from(std::mem::take(&mut self.is_there));
+        let array = StructArray::try_new(self.fields.clone(), arrays, Some(nulls));
+        Ok(Arc::new(array.map_err(arrow_error)?))
+    }
+}
+
+fn json_text(tree: &JsonTree<'_>) -> Result<String, BinlogError> {
+    let mut text = Vec::new();
+    tree.write_text(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}

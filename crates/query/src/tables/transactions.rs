@@ -1,0 +1,416 @@
+//! The table `transactions`: a row for each. A batch of events may have only a part of one, so the parts are joined in the
+//! order of the log.
+
+use std::sync::Arc;
+
+use binlogz_binlog::event::{
+    CompressionType, QueryEvent, RowsKind, RowsQueryEvent, TransactionPayloadHeader,
+};
+use binlogz_binlog::row::{RowDecoder, TableSchema};
+use binlogz_binlog::statement::StatementKind;
+use binlogz_binlog::transaction::TransactionContent;
+use binlogz_binlog::{Boundary, Error as BinlogError, EventType};
+use binlogz_flow::Error;
+use binlogz_flow::events::{self, Event, EventBatch, Item, ReadSummary, TableEvent, Tables};
+use binlogz_payload::transaction::eligibility;
+use binlogz_payload::{Ineligible, PayloadSizes};
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
+
+use super::columns::{Builder, Kind, Value};
+use super::frame::Frame;
+use super::{Job, ROWS_MAX, Reader, Sink, arrow_error};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Log,
+    Position,
+    Gtid,
+    CommittedAt,
+    AppliedAt,
+    LoggedAt,
+    ServerId,
+    ThreadId,
+    Events,
+    Bytes,
+    CompressedBytes,
+    UncompressedBytes,
+    Compression,
+    NotCompressed,
+    Inserted,
+    Updated,
+    Deleted,
+    Tables,
+    Statement,
+}
+
+const COLUMNS: [(&str, Kind, Source); 19] = [
+    ("log", Kind::Text, Source::Log),
+    ("position", Kind::Number, Source::Position),
+    ("gtid", Kind::Text, Source::Gtid),
+    ("committed_at", Kind::Moment, Source::CommittedAt),
+    ("applied_at", Kind::Moment, Source::AppliedAt),
+    ("logged_at", Kind::Moment, Source::LoggedAt),
+    ("server_id", Kind::Small, Source::ServerId),
+    ("thread_id", Kind::Small, Source::ThreadId),
+    ("events", Kind::Number, Source::Events),
+    ("bytes", Kind::Number, Source::Bytes),
+    ("compressed_bytes", Kind::Number, Source::CompressedBytes),
+    ("uncompressed_bytes", Kind::Number, Source::UncompressedBytes),
+    ("compression", Kind::Text, Source::Compression),
+    ("not_compressed", Kind::Text, Source::NotCompressed),
+    ("inserted", Kind::Number, Source::Inserted),
+    ("updated", Kind::Number, Source::Updated),
+    ("deleted", Kind::Number, Source::Deleted),
+    ("tables", Kind::Texts, Source::Tables),
+    ("statement", Kind::Text, Source::Statement),
+];
+
+/// What compression was off for, where nothing else was in its way.
+const COMPRESSION_OFF: &str = "compression_off";
+
+/// The table.
+#[derive(Debug)]
+pub(crate) struct Transactions;
+
+impl Reader for Transactions {
+    fn schema(&self) -> SchemaRef {
+        let fields: Fields = COLUMNS.iter().map(|(name, kind, _)| kind.field(name)).collect();
+        Arc::new(Schema::new(fields))
+    }
+
+    fn is_of_rows(&self) -> bool {
+        false
+    }
+
+    fn read(&self, job: Job<'_>, sink: Sink<'_>) -> Result<ReadSummary, Error> {
+        let Job { input, log, outputs, schema, workers, .. } = job;
+        let chosen: Vec<_> = outputs.iter().filter_map(|output| COLUMNS.get(output.column())).collect();
+        let has = |sources: &[Source]| chosen.iter().any(|(_, _, source)| sources.contains(source));
+        let counts_rows = has(&[Source::Inserted, Source::Updated, Source::Deleted]);
+        let looks_inside = counts_rows || has(&[Source::Tables, Source::Statement, Source::ThreadId]);
+        let new_worker = || {
+            Ok(Worker {
+                tables: Tables::one_of(workers),
+                decoder: RowDecoder::new(),
+                table: None,
+                counts_rows,
+                looks_inside,
+            })
+        };
+        let work = |worker: &mut Worker, batch: &mut EventBatch<'_>| Ok(worker.batch(batch));
+        let columns = chosen.iter().map(|&&(_, kind, source)| (source, kind.builder())).collect();
+        let mut rows = Rows { log, schema: Arc::clone(schema), columns, rows: 0, open: None, sink };
+        let summary = events::run(input, workers, new_worker, work, |part| rows.take(part), &mut |_| {})?;
+        rows.end()?;
+        Ok(summary)
+    }
+}
+
+/// A transaction, or the part of it in one batch.
+#[derive(Debug, Clone, Default)]
+struct Transaction {
+    frame: Frame,
+    logged_at: u32,
+    server_id: u32,
+    thread_id: Option<u32>,
+    /// Whether its first event was seen.
+    has_begun: bool,
+    events: u64,
+    bytes: u64,
+    /// Bytes of the events after the GTID event, without checksums.
+    event_bytes: u64,
+    compression: Option<CompressionType>,
+    payload: Option<PayloadSizes>,
+    rows: [u64; 3],
+    tables: Vec<String>,
+    statement: Option<String>,
+    end: Option<&'static str>,
+}
+
+/// The transactions of a batch.
+#[derive(Debug, Default)]
+struct Part {
+    log: u64,
+    /// Those that are there, in order. The first may have begun earlier, the last may end later.
+    transactions: Vec<Transaction>,
+    /// Whether the last one goes on after the batch.
+    is_open: bool,
+}
+
+struct Worker {
+    tables: Tables,
+    decoder: RowDecoder,
+    table: Option<(Arc<TableSchema>, String)>,
+    counts_rows: bool,
+    looks_inside: bool,
+}
+
+impl Worker {
+    fn batch(&mut self, batch: &mut EventBatch<'_>) -> Part {
+        let mut part = Part { log: batch.log().number, ..Part::default() };
+        if let Err(error) = self.events(batch, &mut part) {
+            batch.fail(error);
+        }
+        part
+    }
+
+    fn events(&mut self, batch: &mut EventBatch<'_>, part: &mut Part) -> Result<(), Error> {
+        self.tables.begin(batch)?;
+        while let Some(item) = batch.next_item() {
+            let end = match item {
+                Item::PayloadEnd(end) => {
+                    part.open().payload = Some(end.sizes);
+                    Some(EventType::TRANSACTION_PAYLOAD)
+                }
+                Item::Event(event) => self.event(&event, part)?,
+            };
+            if let Some(end) = end {
+                let content = *batch.transaction().content();
+                part.open().end = Some(reason(&content, end));
+                part.is_open = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an event, and returns its type if it ends a transaction.
+    fn event(&mut self, event: &Event<'_>, part: &mut Part) -> Result<Option<EventType>, Error> {
+        let bad = |error: BinlogError| event.error(error);
+        let event_type = event.header.event_type;
+        let boundary = event.placement.boundary;
+        if !event.is_inside_payload() {
+            match boundary {
+                Boundary::Outside => return Ok(None),
+                Boundary::Begin | Boundary::BeginAgain | Boundary::Single => {
+                    part.begin(event).map_err(bad)?
+                }
+                Boundary::Inside | Boundary::End => {}
+            }
+            part.open().add(event);
+        }
+        let transaction = part.open();
+        transaction.events += 1;
+        if event_type == EventType::TRANSACTION_PAYLOAD {
+            let size = u64::from(event.header.event_size);
+            if let Some((fields, _)) =
+                TransactionPayloadHeader::decode_front(event.body, size).map_err(bad)?
+            {
+                transaction.compression = Some(fields.compression_type());
+            }
+            // It ends with what is inside.
+            return Ok(None);
+        }
+        if self.looks_inside {
+            self.look_inside(event, transaction)?;
+        }
+        let ends = !event.is_inside_payload() && matches!(boundary, Boundary::End | Boundary::Single);
+        Ok(ends.then_some(event_type))
+    }
+
+    fn look_inside(&mut self, event: &Event<'_>, transaction: &mut Transaction) -> Result<(), Error> {
+        let bad = |error: BinlogError| event.error(error);
+        match event.header.event_type {
+            EventType::QUERY => {
+                let query = QueryEvent::decode(event.body).map_err(bad)?;
+                transaction.thread_id.get_or_insert(query.thread_id);
+                if transaction.statement.is_none()
+                    && StatementKind::of(query.statement) == StatementKind::Other
+                {
+                    transaction.statement = Some(String::from_utf8_lossy(query.statement).into_owned());
+                }
+            }
+            EventType::ROWS_QUERY if transaction.statement.is_none() => {
+                let statement = RowsQueryEvent::decode(event.body).map_err(bad)?.statement;
+                transaction.statement = Some(String::from_utf8_lossy(statement).into_owned());
+            }
+            _ => {}
+        }
+        let Some(TableEvent::Rows(schema, rows)) = self.tables.event(event)? else { return Ok(()) };
+        let name = match &self.table {
+            Some((known, name)) if Arc::ptr_eq(known, &schema) => name,
+            _ => {
+                let [database, table] =
+                    [&schema.database, &schema.table].map(|name| String::from_utf8_lossy(name));
+                &self.table.insert((Arc::clone(&schema), format!("{database}.{table}"))).1
+            }
+        };
+        transaction.add_table(name);
+        if self.counts_rows {
+            let place = match rows.kind() {
+                RowsKind::Write => 0,
+                RowsKind::Update | RowsKind::PartialUpdate => 1,
+                RowsKind::Delete => 2,
+            };
+            let mut read = self.decoder.rows(&schema, &rows).map_err(bad)?;
+            while read.next_row().map_err(bad)?.is_some() {
+                if let Some(count) = transaction.rows.get_mut(place) {
+                    *count += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a transaction is not compressed; empty if it is.
+fn reason(content: &TransactionContent, end: EventType) -> &'static str {
+    match eligibility::check(content, end) {
+        Ok(()) => COMPRESSION_OFF,
+        Err(Ineligible::AlreadyCompressed) => "",
+        Err(reason) => reason.name(),
+    }
+}
+
+impl Part {
+    /// The open transaction: one that began before the batch, if none began in it.
+    fn open(&mut self) -> &mut Transaction {
+        if !self.is_open || self.transactions.is_empty() {
+            self.transactions.push(Transaction::default());
+            self.is_open = true;
+        }
+        let last = self.transactions.len() - 1;
+        // It was pushed above if there was none.
+        #[expect(clippy::indexing_slicing, reason = "the last of some")]
+        &mut self.transactions[last]
+    }
+
+    fn begin(&mut self, event: &Event<'_>) -> Result<(), BinlogError> {
+        let mut frame = Frame::default();
+        frame.pass(event)?;
+        // Where one without a GTID event begins is known too, since that event is here.
+        frame.position = Some(event.position.offset);
+        self.is_open = true;
+        self.transactions.push(Transaction {
+            frame,
+            has_begun: true,
+            logged_at: event.header.timestamp,
+            server_id: event.header.server_id,
+            ..Transaction::default()
+        });
+        Ok(())
+    }
+}
+
+impl Transaction {
+    fn add(&mut self, event: &Event<'_>) {
+        let size = u64::from(event.header.event_size);
+        self.bytes += size;
+        if !event.header.event_type.is_gtid() {
+            self.event_bytes += size.saturating_sub(event.log.context.framing.checksum().size() as u64);
+        }
+    }
+
+    fn add_table(&mut self, name: &str) {
+        if !self.tables.iter().any(|known| known == name) {
+            self.tables.push(name.to_owned());
+        }
+    }
+
+    fn join(&mut self, later: Transaction) {
+        self.events += later.events;
+        self.bytes += later.bytes;
+        self.event_bytes += later.event_bytes;
+        self.compression = self.compression.or(later.compression);
+        self.payload = self.payload.or(later.payload);
+        self.thread_id = self.thread_id.or(later.thread_id);
+        self.rows.iter_mut().zip(later.rows).for_each(|(count, more)| *count += more);
+        later.tables.iter().for_each(|name| self.add_table(name));
+        self.statement = self.statement.take().or(later.statement);
+        self.end = later.end;
+    }
+}
+
+/// Makes rows of transactions, in the order of the log.
+struct Rows<'a, 's> {
+    log: &'a str,
+    schema: SchemaRef,
+    columns: Vec<(Source, Builder)>,
+    rows: usize,
+    /// The one that goes on in the next batch, and its log.
+    open: Option<(u64, Transaction)>,
+    sink: Sink<'s>,
+}
+
+impl Rows<'_, '_> {
+    fn take(&mut self, part: Part) -> Result<(), Error> {
+        let Part { log, transactions, is_open } = part;
+        let count = transactions.len();
+        for (transaction, number) in transactions.into_iter().zip(1..) {
+            let mut whole = match self.open.take() {
+                Some((open_log, mut open)) if open_log == log && !transaction.has_begun => {
+                    open.join(transaction);
+                    open
+                }
+                before => {
+                    if let Some((_, before)) = before {
+                        self.push(&before)?;
+                    }
+                    transaction
+                }
+            };
+            if number == count && is_open {
+                self.open = Some((log, whole));
+                continue;
+            }
+            whole.end.get_or_insert(Ineligible::Incomplete.name());
+            self.push(&whole)?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        if let Some((_, open)) = self.open.take() {
+            self.push(&open)?;
+        }
+        self.pass_on()
+    }
+
+    fn push(&mut self, transaction: &Transaction) -> Result<(), Error> {
+        let Transaction { frame, payload, rows: [inserted, updated, deleted], .. } = transaction;
+        let compression = transaction.compression.map(|compression| compression.to_string());
+        for (source, builder) in &mut self.columns {
+            builder.push(match source {
+                Source::Log => Value::Text(self.log),
+                Source::Position => Value::number(frame.position),
+                Source::Gtid => Value::text(frame.gtid.as_deref()),
+                Source::CommittedAt => Value::moment(frame.committed_at),
+                Source::AppliedAt => Value::moment(frame.applied_at),
+                Source::LoggedAt => Value::seconds(transaction.logged_at),
+                Source::ServerId => Value::Number(transaction.server_id.into()),
+                Source::ThreadId => Value::number(transaction.thread_id.map(u64::from)),
+                Source::Events => Value::Number(transaction.events),
+                Source::Bytes => Value::Number(transaction.bytes),
+                Source::CompressedBytes => {
+                    Value::Number(payload.map_or(transaction.event_bytes, |sizes| sizes.compressed))
+                }
+                Source::UncompressedBytes => {
+                    Value::Number(payload.map_or(transaction.event_bytes, |sizes| sizes.uncompressed))
+                }
+                Source::Compression => Value::Text(compression.as_deref().unwrap_or("NONE")),
+                Source::NotCompressed => {
+                    let reason = transaction.end.unwrap_or(Ineligible::Incomplete.name());
+                    Value::text((!reason.is_empty()).then_some(reason))
+                }
+                Source::Inserted => Value::Number(*inserted),
+                Source::Updated => Value::Number(*updated),
+                Source::Deleted => Value::Number(*deleted),
+                Source::Tables => Value::Texts(&transaction.tables),
+                Source::Statement => Value::text(transaction.statement.as_deref()),
+            });
+        }
+        self.rows += 1;
+        if self.rows == ROWS_MAX { self.pass_on() } else { Ok(()) }
+    }
+
+    fn pass_on(&mut self) -> Result<(), Error> {
+        let rows = std::mem::take(&mut self.rows);
+        if rows == 0 {
+            return Ok(());
+        }
+        let arrays = self.columns.iter_mut().map(|(_, builder)| builder.finish()).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options);
+        (self.sink)(batch.map_err(arrow_error)?)
+    }
+}

@@ -1,0 +1,403 @@
+//! What each MySQL type becomes, and how its values are built.
+//!
+//! ```text
+//! TINYINT … BIGINT       Int8, Int16, Int32, Int32, Int64; unsigned: UInt8, UInt16, UInt32, UInt32, UInt64
+//! DECIMAL(p, s)          Decimal128(p, s); above 38 digits Decimal256
+//! FLOAT, DOUBLE          Float32, Float64            BIT, YEAR     UInt64, UInt16
+//! DATE                   Date32                      DATETIME      Timestamp(µs)
+//! TIMESTAMP              Timestamp(µs, +00:00)       TIME          Utf8, as MySQL writes it: it may be above a day
+//! CHAR, VARCHAR, TEXT    Utf8                        BINARY, VARBINARY, BLOB, GEOMETRY    Binary
+//! ENUM, SET, JSON        Utf8                        VECTOR        List(Float32)
+//! ```
+//!
+//! A zero date and any date that is in no calendar is NULL. Where a column changed its type in the logs, [`merged`] has all of
+//! its values.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use binlogz_binlog::Result;
+use binlogz_binlog::charset::Charset;
+use binlogz_binlog::row::{Cell, ColumnKind, ColumnSchema, Date, DateTime, Value};
+use datafusion::arrow::array::{
+    ArrayRef, BinaryBuilder, Date32Builder, Decimal128Builder, Decimal256Builder, Float32Builder,
+    Float64Builder, Int8Builder, Int16Builder, Int32Builder, Int64Builder, ListBuilder, StringBuilder,
+    TimestampMicrosecondBuilder, UInt8Builder, UInt16Builder, UInt32Builder, UInt64Builder,
+};
+use datafusion::arrow::datatypes::{DataType, Field, TimeUnit, i256};
+
+use super::columns::moment;
+
+const DATETIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+const DECIMAL128_DIGITS: u8 = 38;
+const DECIMAL256_DIGITS: u8 = 76;
+
+/// The type of a column.
+pub(super) fn of(column: &ColumnSchema) -> DataType {
+    use ColumnKind as Kind;
+    let int = |unsigned, signed, other| if unsigned { other } else { signed };
+    match column.kind {
+        Kind::TinyInt { unsigned } => int(unsigned, DataType::Int8, DataType::UInt8),
+        Kind::SmallInt { unsigned } => int(unsigned, DataType::Int16, DataType::UInt16),
+        Kind::MediumInt { unsigned } | Kind::Int { unsigned } => {
+            int(unsigned, DataType::Int32, DataType::UInt32)
+        }
+        Kind::BigInt { unsigned } => int(unsigned, DataType::Int64, DataType::UInt64),
+        Kind::Decimal(format) => decimal(format.precision(), format.scale()),
+        Kind::Float => DataType::Float32,
+        Kind::Double => DataType::Float64,
+        Kind::Bit { .. } => DataType::UInt64,
+        Kind::Year => DataType::UInt16,
+        Kind::Date => DataType::Date32,
+        Kind::DateTime { .. } | Kind::OldDateTime => DATETIME,
+        Kind::Timestamp { .. } | Kind::OldTimestamp => moment(),
+        Kind::Char { .. } | Kind::Varchar { .. } | Kind::Blob { .. } => match column.charset() {
+            Some(Charset::Binary) => DataType::Binary,
+            _ => DataType::Utf8,
+        },
+        Kind::Geometry { .. } => DataType::Binary,
+        Kind::Vector { .. } => DataType::List(Arc::new(Field::new_list_field(DataType::Float32, true))),
+        Kind::Null
+        | Kind::Time { .. }
+        | Kind::OldTime
+        | Kind::Enum { .. }
+        | Kind::Set { .. }
+        | Kind::Json { .. }
+        | Kind::TypedArray => DataType::Utf8,
+    }
+}
+
+fn decimal(precision: u8, scale: u8) -> DataType {
+    match precision {
+        0..=DECIMAL128_DIGITS => DataType::Decimal128(precision.max(1), scale as i8),
+        _ => DataType::Decimal256(precision.min(DECIMAL256_DIGITS), scale as i8),
+    }
+}
+
+/// A type that has the values of both: the wider number, the moment of a day, otherwise text.
+pub(super) fn merged(one: &DataType, other: &DataType) -> DataType {
+    if one == other {
+        return one.clone();
+    }
+    let is_float = |kind: &DataType| matches!(kind, DataType::Float32 | DataType::Float64);
+    match (digits(one), digits(other)) {
+        (Some((whole, scale)), Some((other_whole, other_scale))) => {
+            let is_whole = one.is_integer() && other.is_integer();
+            match (is_whole, whole.max(other_whole)) {
+                (true, ..=10) => DataType::Int64,
+                (true, ..=19) if one.is_signed_integer() && other.is_signed_integer() => DataType::Int64,
+                (true, _) if one.is_unsigned_integer() && other.is_unsigned_integer() => DataType::UInt64,
+                (_, whole) => {
+                    let scale = scale.max(other_scale);
+                    match whole.checked_add(scale) {
+                        Some(precision) if precision <= DECIMAL256_DIGITS => decimal(precision, scale),
+                        _ => DataType::Utf8,
+                    }
+                }
+            }
+        }
+        (Some(_), None) if is_float(other) => DataType::Float64,
+        (None, Some(_)) if is_float(one) => DataType::Float64,
+        _ if is_float(one) && is_float(other) => DataType::Float64,
+        _ => match (one, other) {
+            (DataType::Date32, day) | (day, DataType::Date32) if *day == DATETIME => DATETIME,
+            _ => DataType::Utf8,
+        },
+    }
+}
+
+/// Digits before and after the point that an exact number has.
+fn digits(kind: &DataType) -> Option<(u8, u8)> {
+    Some(match kind {
+        DataType::Int8 | DataType::UInt8 => (3, 0),
+        DataType::Int16 | DataType::UInt16 => (5, 0),
+        DataType::Int32 | DataType::UInt32 => (10, 0),
+        DataType::Int64 => (19, 0),
+        DataType::UInt64 => (20, 0),
+        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
+            let scale = u8::try_from(*scale).ok()?;
+            (precision.checked_sub(scale)?, scale)
+        }
+        _ => return None,
+    })
+}
+
+/// A column of values that is being built.
+#[derive(Debug)]
+pub(super) enum Values {
+    I8(Int8Builder),
+    I16(Int16Builder),
+    I32(Int32Builder),
+    I64(Int64Builder),
+    U8(UInt8Builder),
+    U16(UInt16Builder),
+    U32(UInt32Builder),
+    U64(UInt64Builder),
+    F32(Float32Builder),
+    F64(Float64Builder),
+    D128(Decimal128Builder, i8),
+    D256(Decimal256Builder, i8),
+    Date(Date32Builder),
+    DateTime(TimestampMicrosecondBuilder),
+    Timestamp(TimestampMicrosecondBuilder),
+    Bytes(BinaryBuilder),
+    Vector(ListBuilder<Float32Builder>),
+    Text(StringBuilder),
+}
+
+impl Values {
+    pub(super) fn new(kind: &DataType) -> Self {
+        match kind {
+            DataType::Int8 => Values::I8(Int8Builder::new()),
+            DataType::Int16 => Values::I16(Int16Builder::new()),
+            DataType::Int32 => Values::I32(Int32Builder::new()),
+            DataType::Int64 => Values::I64(Int64Builder::new()),
+            DataType::UInt8 => Values::U8(UInt8Builder::new()),
+            DataType::UInt16 => Values::U16(UInt16Builder::new()),
+            DataType::UInt32 => Values::U32(UInt32Builder::new()),
+            DataType::UInt64 => Values::U64(UInt64Builder::new()),
+            DataType::Float32 => Values::F32(Float32Builder::new()),
+            DataType::Float64 => Values::F64(Float64Builder::new()),
+            DataType::Decimal128(_, scale) => {
+                Values::D128(Decimal128Builder::new().with_data_type(kind.clone()), *scale)
+            }
+            DataType::Decimal256(_, scale) => {
+                Values::D256(Decimal256Builder::new().with_data_type(kind.clone()), *scale)
+            }
+            DataType::Date32 => Values::Date(Date32Builder::new()),
+            DataType::Timestamp(_, None) => Values::DateTime(TimestampMicrosecondBuilder::new()),
+            DataType::Timestamp(..) => {
+                Values::Timestamp(TimestampMicrosecondBuilder::new().with_data_type(kind.clone()))
+            }
+            DataType::Binary => Values::Bytes(BinaryBuilder::new()),
+            DataType::List(_) => Values::Vector(ListBuilder::new(Float32Builder::new())),
+            _ => Values::Text(StringBuilder::new()),
+        }
+    }
+
+    /// Appends a cell; one that is absent is NULL. `document`: the whole document of a JSON column that was changed in part.
+    pub(super) fn push(
+        &mut self,
+        cell: Option<&Cell<'_>>,
+        document: Option<&str>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<()> {
+        let value = cell.map_or(Ok(Value::Null), |cell| cell.value())?;
+        match self {
+            Values::I8(builder) => builder.append_option(whole(&value)),
+            Values::I16(builder) => builder.append_option(whole(&value)),
+            Values::I32(builder) => builder.append_option(whole(&value)),
+            Values::I64(builder) => builder.append_option(whole(&value)),
+            Values::U8(builder) => builder.append_option(whole(&value)),
+            Values::U16(builder) => builder.append_option(whole(&value)),
+            Values::U32(builder) => builder.append_option(whole(&value)),
+            Values::U64(builder) => builder.append_option(whole(&value)),
+            Values::F32(builder) => builder.append_option(match value {
+                Value::Float(number) => Some(number),
+                _ => None,
+            }),
+            Values::F64(builder) => builder.append_option(double(&value)),
+            Values::D128(builder, scale) => {
+                builder
+                    .append_option(unscaled(&value, *scale).and_then(|digits| digits.parse::<i128>().ok()));
+            }
+            Values::D256(builder, scale) => {
+                builder.append_option(unscaled(&value, *scale).and_then(|digits| i256::from_string(&digits)));
+            }
+            Values::Date(builder) => builder.append_option(match value {
+                Value::Date(date) => days(date),
+                _ => None,
+            }),
+            Values::DateTime(builder) => builder.append_option(match value {
+                Value::Date(date) => days(date).map(|days| i64::from(days) * 86_400_000_000),
+                Value::DateTime(time) => microseconds(time),
+                _ => None,
+            }),
+            Values::Timestamp(builder) => builder.append_option(match value {
+                // The zero timestamp.
+                Value::Timestamp(time) if time.seconds() == 0 && time.fraction().microseconds() == 0 => None,
+                Value::Timestamp(time) => {
+                    Some(i64::from(time.seconds()) * 1_000_000 + i64::from(time.fraction().microseconds()))
+                }
+                _ => None,
+            }),
+            Values::Bytes(builder) => builder.append_option(match value {
+                Value::Bytes(bytes) | Value::Geometry(bytes) => Some(bytes),
+                _ => None,
+            }),
+            Values::Vector(builder) => match value {
+                Value::Vector(vector) => {
+                    vector.iter().for_each(|number| builder.values().append_value(number));
+                    builder.append(true);
+                }
+                _ => builder.append(false),
+            },
+            Values::Text(builder) => match (cell, document) {
+                (_, Some(document)) => builder.append_value(document),
+                (Some(cell), None) => match text(cell.column, &value, scratch)? {
+                    Some(text) => builder.append_value(text),
+                    None => builder.append_null(),
+                },
+                (None, None) => builder.append_null(),
+            },
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(&mut self) -> ArrayRef {
+        match self {
+            Values::I8(builder) => Arc::new(builder.finish()),
+            Values::I16(builder) => Arc::new(builder.finish()),
+            Values::I32(builder) => Arc::new(builder.finish()),
+            Values::I64(builder) => Arc::new(builder.finish()),
+            Values::U8(builder) => Arc::new(builder.finish()),
+            Values::U16(builder) => Arc::new(builder.finish()),
+            Values::U32(builder) => Arc::new(builder.finish()),
+            Values::U64(builder) => Arc::new(builder.finish()),
+            Values::F32(builder) => Arc::new(builder.finish()),
+            Values::F64(builder) => Arc::new(builder.finish()),
+            Values::D128(builder, _) => Arc::new(builder.finish()),
+            Values::D256(builder, _) => Arc::new(builder.finish()),
+            Values::Date(builder) => Arc::new(builder.finish()),
+            Values::DateTime(builder) | Values::Timestamp(builder) => Arc::new(builder.finish()),
+            Values::Bytes(builder) => Arc::new(builder.finish()),
+            Values::Vector(builder) => Arc::new(builder.finish()),
+            Values::Text(builder) => Arc::new(builder.finish()),
+        }
+    }
+}
+
+/// A whole number of a type that has room for it.
+fn whole<T: TryFrom<i128>>(value: &Value<'_>) -> Option<T> {
+    T::try_from(integer(value)?).ok()
+}
+
+fn integer(value: &Value<'_>) -> Option<i128> {
+    match *value {
+        Value::Int(number) => Some(number.into()),
+        Value::Uint(number) | Value::Bit(number) => Some(number.into()),
+        Value::Year(year) => Some(year.into()),
+        _ => None,
+    }
+}
+
+fn double(value: &Value<'_>) -> Option<f64> {
+    match value {
+        Value::Double(number) => Some(*number),
+        Value::Float(number) => Some(f64::from(*number)),
+        Value::Decimal(number) => number.text().as_str().parse().ok(),
+        value => integer(value).map(|number| number as f64),
+    }
+}
+
+/// The digits of a number with so many after the point, without the point.
+fn unscaled(value: &Value<'_>, scale: i8) -> Option<String> {
+    let scale = usize::try_from(scale).ok()?;
+    let (mut digits, after) = match value {
+        Value::Decimal(number) => {
+            let text = number.text();
+            let (whole, fraction) = text.as_str().split_once('.').unwrap_or((text.as_str(), ""));
+            (format!("{whole}{fraction}"), fraction.len())
+        }
+        value => (integer(value)?.to_string(), 0),
+    };
+    let missing = scale.checked_sub(after)?;
+    digits.extend(std::iter::repeat_n('0', missing));
+    Some(digits)
+}
+
+/// Days since 1970; `None`: there is no such day.
+fn days(date: Date) -> Option<i32> {
+    let (year, month, day) = (i32::from(date.year()), i32::from(date.month()), i32::from(date.day()));
+    let is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    let last = match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        _ => return None,
+    };
+    if day == 0 || day > last {
+        return None;
+    }
+    // Years that begin in March end with the leap day.
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    Some(era * 146_097 + day_of_era - 719_468)
+}
+
+fn microseconds(time: DateTime) -> Option<i64> {
+    let (hours, minutes, seconds) = (time.hours(), time.minutes(), time.seconds());
+    if hours > 23 || minutes > 59 || seconds > 59 {
+        return None;
+    }
+    let clock = i64::from(hours) * 3600 + i64::from(minutes) * 60 + i64::from(seconds);
+    let seconds = i64::from(days(time.date())?) * 86_400 + clock;
+    Some(seconds * 1_000_000 + i64::from(time.fraction().microseconds()))
+}
+
+/// A value as text; `None`: NULL.
+fn text<'a>(
+    column: &ColumnSchema,
+    value: &Value<'a>,
+    scratch: &'a mut Vec<u8>,
+) -> Result<Option<Cow<'a, str>>> {
+    Ok(Some(match *value {
+        Value::Int(number) => number.to_string().into(),
+        Value::Uint(number) | Value::Bit(number) => number.to_string().into(),
+        Value::Year(year) => year.to_string().into(),
+        Value::Float(number) => number.to_string().into(),
+        Value::Double(number) => number.to_string().into(),
+        Value::Decimal(number) => number.to_string().into(),
+        Value::Date(date) => date.to_string().into(),
+        Value::Time(time) => time.to_string().into(),
+        Value::DateTime(time) => time.to_string().into(),
+        Value::Timestamp(time) => time.to_string().into(),
+        Value::Enum(number) => match column.member(number) {
+            Some(name) => decoded(column, name).into_owned().into(),
+            None if number == 0 => "".into(),
+            None => number.to_string().into(),
+        },
+        Value::Set(bits) => {
+            let names = column.members.as_ref().map_or(0, |members| members.len());
+            // A bit without a name would be lost.
+            if column.members.is_none() || bits.checked_shr(names as u32).unwrap_or(0) != 0 {
+                return Ok(Some(bits.to_string().into()));
+            }
+            let names: Vec<_> =
+                column.set_members(bits).map(|name| decoded(column, name).into_owned()).collect();
+            names.join(",").into()
+        }
+        Value::Bytes(bytes) => decoded(column, bytes),
+        Value::Geometry(bytes) => hex(bytes).into(),
+        Value::Json(document) => {
+            scratch.clear();
+            document.write_text(scratch)?;
+            String::from_utf8_lossy(scratch)
+        }
+        Value::Vector(vector) => format!("{:?}", vector.iter().collect::<Vec<_>>()).into(),
+        // A change of a document whose other parts aren't logged, NULL, and types of future servers.
+        _ => return Ok(None),
+    }))
+}
+
+/// Bytes in a column's character set, or valid UTF-8 where the log tells none (before 8.0). What is neither: 0x and its
+/// bytes in hexadecimal.
+fn decoded<'a>(column: &ColumnSchema, bytes: &'a [u8]) -> Cow<'a, str> {
+    let text = match column.charset() {
+        Some(charset) if charset != Charset::Binary => charset.decode(bytes),
+        _ => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+    };
+    text.unwrap_or_else(|| hex(bytes).into())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold("0x".to_owned(), |mut text, byte| {
+        let _ = write!(text, "{byte:02X}");
+        text
+    })
+}

@@ -1,0 +1,153 @@
+//! User tables: which there are in the logs, and their columns. Nothing but the logs tells, so table maps are read before
+//! the first query of a table.
+//!
+//! Over DDL a table has the columns of all its table maps, in the order in which they first appear.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use binlogz_archive::part::{Run, TableRows};
+use binlogz_binlog::row::TableSchema;
+use binlogz_flow::Error;
+use binlogz_flow::events::{self, EventBatch, Item, TableEvent, Tables};
+use datafusion::arrow::datatypes::{DataType, Field, Fields};
+
+use super::types;
+use crate::error::LogError;
+use crate::logs::Logs;
+
+/// The columns of a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Columns {
+    names: Vec<String>,
+    types: Vec<DataType>,
+}
+
+impl Columns {
+    /// As the fields of a row image.
+    pub(crate) fn fields(&self) -> Fields {
+        self.names.iter().zip(&self.types).map(|(name, kind)| Field::new(name, kind.clone(), true)).collect()
+    }
+
+    fn add(&mut self, schema: &TableSchema, logs: &Logs) {
+        let (names, _) = logs.columns(schema);
+        for (name, column) in names.into_iter().zip(schema.columns()) {
+            self.add_column(name, types::of(column));
+        }
+    }
+
+    fn add_column(&mut self, name: String, kind: DataType) {
+        match self.names.iter().position(|known| *known == name).and_then(|place| self.types.get_mut(place)) {
+            Some(known) => *known = types::merged(known, &kind),
+            None => {
+                self.names.push(name);
+                self.types.push(kind);
+            }
+        }
+    }
+
+    fn join(&mut self, later: Columns) {
+        later.names.into_iter().zip(later.types).for_each(|(name, kind)| self.add_column(name, kind));
+    }
+}
+
+/// The columns of a table; `None`: no log has changes of it.
+pub(crate) fn columns(
+    logs: &Logs,
+    database: &str,
+    table: &str,
+    workers: usize,
+) -> Result<Option<Columns>, LogError> {
+    let has_name = |schema: &TableSchema| {
+        String::from_utf8_lossy(&schema.database) == database
+            && String::from_utf8_lossy(&schema.table) == table
+    };
+    let has_rows = |rows: TableRows<'_>| {
+        String::from_utf8_lossy(&rows.name.database) == database
+            && String::from_utf8_lossy(&rows.name.table) == table
+    };
+    let mut found: Option<Columns> = None;
+    let collect = |collector: &mut Columns, schema: &TableSchema| {
+        if has_name(schema) {
+            collector.add(schema, logs);
+        }
+    };
+    each_log(logs, workers, &has_rows, collect, |part: Columns| {
+        if !part.names.is_empty() {
+            found.get_or_insert_default().join(part);
+        }
+    })?;
+    Ok(found)
+}
+
+/// All tables, by database and name.
+pub(crate) fn names(logs: &Logs, workers: usize) -> Result<BTreeSet<(String, String)>, LogError> {
+    let mut found = BTreeSet::new();
+    let collect = |collector: &mut BTreeSet<(String, String)>, schema: &TableSchema| {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        collector.insert((text(&schema.database), text(&schema.table)));
+    };
+    each_log(logs, workers, &|_| true, collect, |part| found.extend(part))?;
+    Ok(found)
+}
+
+/// Goes through the table maps of all logs; of an archive only through blocks with such rows.
+fn each_log<C: Default + Send>(
+    logs: &Logs,
+    workers: usize,
+    has_rows: &dyn Fn(TableRows<'_>) -> bool,
+    collect: impl Fn(&mut C, &TableSchema) + Sync,
+    mut sink: impl FnMut(C),
+) -> Result<(), LogError> {
+    for index in 0..logs.len() {
+        let input = logs.open(index, &mut |run: &Run<'_>| run.may_have_rows(has_rows))?;
+        let work = |known: &mut Known, batch: &mut EventBatch<'_>| {
+            let mut part = C::default();
+            if let Err(error) = known.batch(batch, &mut |schema| collect(&mut part, schema)) {
+                batch.fail(error);
+            }
+            Ok(part)
+        };
+        let new_worker = || Ok(Known::new(workers));
+        let sink = |part| {
+            sink(part);
+            Ok(())
+        };
+        let summary = events::run(input, workers, new_worker, work, sink, &mut |_| {});
+        logs.ended(index, &summary.map_err(|error| logs.error(index, &error))?);
+    }
+    Ok(())
+}
+
+/// The table maps that a worker has seen in a batch: most come again and again.
+struct Known {
+    tables: Tables,
+    seen: HashMap<usize, Arc<TableSchema>>,
+}
+
+impl Known {
+    fn new(workers: usize) -> Self {
+        Known { tables: Tables::one_of(workers), seen: HashMap::new() }
+    }
+
+    fn batch(
+        &mut self,
+        batch: &mut EventBatch<'_>,
+        collect: &mut dyn FnMut(&TableSchema),
+    ) -> Result<(), Error> {
+        self.seen.clear();
+        self.tables.begin(batch)?;
+        while let Some(item) = batch.next_item() {
+            let Item::Event(event) = item else { continue };
+            let Some(TableEvent::Map(schema)) = self.tables.event(&event)? else { continue };
+            // While it is held here, no other has its address.
+            let address = Arc::as_ptr(&schema) as usize;
+            if let Entry::Vacant(entry) = self.seen.entry(address) {
+                collect(&schema);
+                entry.insert(schema);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,390 @@
+//! What the conditions of a query leave of the logs: which blocks of an archive can have rows that meet them, and which
+//! tables. A condition that isn't understood leaves everything: DataFusion checks each row again.
+
+use std::collections::HashSet;
+use std::str::FromStr;
+
+use binlogz_archive::format::Key as ArchivedKey;
+use binlogz_archive::format::contents::KeyProbe;
+use binlogz_archive::part::{Run, TableRows};
+use binlogz_binlog::event::RowsKind;
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_binlog::row::TableSchema;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+
+use crate::logs::Logs;
+
+const SECOND: i64 = 1_000_000;
+
+/// What is wanted; `None`: everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    logs: Option<HashSet<String>>,
+    databases: Option<HashSet<String>>,
+    tables: Option<HashSet<String>>,
+    operations: Option<HashSet<String>>,
+    gtids: Option<GtidSet>,
+    committed: Span,
+    logged: Span,
+    keys: Vec<Key>,
+}
+
+/// A condition on a column of a user table, which may be the one whose keys an archive knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Key {
+    column: String,
+    probes: Vec<KeyProbe>,
+}
+
+/// What a condition is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Subject {
+    Column(String),
+    /// A column of a user table, before or after the change.
+    Field(String),
+}
+
+/// Moments in microseconds since 1970, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Span {
+    first: i64,
+    last: i64,
+}
+
+impl Default for Span {
+    fn default() -> Self {
+        Span { first: i64::MIN, last: i64::MAX }
+    }
+}
+
+impl Span {
+    /// Whether it has a moment of these seconds.
+    fn meets(self, first: i64, last: i64) -> bool {
+        self.first < last.saturating_add(1).saturating_mul(SECOND)
+            && self.last >= first.saturating_mul(SECOND)
+    }
+
+    fn narrow(&mut self, op: Operator, moment: i64) -> bool {
+        match op {
+            Operator::Eq => {
+                self.first = self.first.max(moment);
+                self.last = self.last.min(moment);
+            }
+            Operator::Gt | Operator::GtEq => self.first = self.first.max(moment),
+            Operator::Lt | Operator::LtEq => self.last = self.last.min(moment),
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// The name of an operation, as the column has it.
+pub(crate) fn operation(kind: RowsKind) -> &'static str {
+    match kind {
+        RowsKind::Write => "insert",
+        RowsKind::Update | RowsKind::PartialUpdate => "update",
+        RowsKind::Delete => "delete",
+    }
+}
+
+impl Wanted {
+    /// The rows of one table.
+    pub(crate) fn of_table(database: &str, table: &str) -> Self {
+        Wanted {
+            databases: Some(HashSet::from([database.to_owned()])),
+            tables: Some(HashSet::from([table.to_owned()])),
+            ..Wanted::default()
+        }
+    }
+
+    /// Takes a condition that every row has to meet; `false`: it leaves everything.
+    pub(crate) fn narrow(&mut self, condition: &Expr) -> bool {
+        match values(condition) {
+            Some((Subject::Column(column), values)) => {
+                if let Some(values) = values.iter().map(|value| text(value)).collect() {
+                    return self.narrow_to(&column, values);
+                }
+            }
+            Some((Subject::Field(column), values)) => {
+                let probes = values.iter().map(|value| probe(value)).collect::<Option<Vec<_>>>();
+                return probes.is_some_and(|probes| self.narrow_key(column, probes));
+            }
+            None => {}
+        }
+        match condition {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+                let left = self.narrow(left);
+                self.narrow(right) || left
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (&**left, &**right) {
+                (subject, Expr::Literal(value, _)) => self.compare(subject, *op, value),
+                (Expr::Literal(value, _), subject) => {
+                    op.swap().is_some_and(|op| self.compare(subject, op, value))
+                }
+                _ => false,
+            },
+            Expr::Between(between) if !between.negated => match (&*between.low, &*between.high) {
+                (Expr::Literal(low, _), Expr::Literal(high, _)) => {
+                    let low = self.compare(&between.expr, Operator::GtEq, low);
+                    self.compare(&between.expr, Operator::LtEq, high) || low
+                }
+                _ => false,
+            },
+            Expr::ScalarFunction(call) if call.func.name() == crate::functions::GTID_IN => {
+                let [Expr::Literal(set, _), Expr::Column(column)] = call.args.as_slice() else {
+                    return false;
+                };
+                let set = text(set).and_then(|set| GtidSet::from_str(&set).ok());
+                set.is_some_and(|set| column.name == "gtid" && self.narrow_gtids(set))
+            }
+            _ => false,
+        }
+    }
+
+    fn narrow_to(&mut self, column: &str, values: HashSet<String>) -> bool {
+        let place = match column {
+            "log" => &mut self.logs,
+            "schema" => &mut self.databases,
+            "table" => &mut self.tables,
+            "operation" => &mut self.operations,
+            "gtid" => {
+                // A text that is no GTID is nobody's.
+                let gtids = values.iter().filter_map(|text| Gtid::from_str(text).ok());
+                return self.narrow_gtids(gtids.collect());
+            }
+            _ => return false,
+        };
+        *place = Some(match place.take() {
+            Some(before) => before.intersection(&values).cloned().collect(),
+            None => values,
+        });
+        true
+    }
+
+    fn narrow_gtids(&mut self, set: GtidSet) -> bool {
+        match &mut self.gtids {
+            Some(before) => before.intersect(&set),
+            none => *none = Some(set),
+        }
+        true
+    }
+
+    fn narrow_key(&mut self, column: String, probes: Vec<KeyProbe>) -> bool {
+        self.keys.push(Key { column, probes });
+        true
+    }
+
+    fn compare(&mut self, subject: &Expr, op: Operator, value: &ScalarValue) -> bool {
+        let span = match subject_of(subject) {
+            Some(Subject::Column(column)) if column == "committed_at" => &mut self.committed,
+            Some(Subject::Column(column)) if column == "logged_at" => &mut self.logged,
+            Some(Subject::Field(column)) => {
+                let Some(number) = number(value) else { return false };
+                let numbers = match op {
+                    Operator::Gt | Operator::GtEq => (number, i128::MAX),
+                    Operator::Lt | Operator::LtEq => (i128::MIN, number),
+                    _ => return false,
+                };
+                return self.narrow_key(column, vec![KeyProbe { numbers: Some(numbers), text: None }]);
+            }
+            _ => return false,
+        };
+        moment(value).is_some_and(|moment| span.narrow(op, moment))
+    }
+
+    /// Whether a log of this name can have rows.
+    pub(crate) fn has_log(&self, name: &str) -> bool {
+        self.logs.as_ref().is_none_or(|logs| logs.contains(name))
+    }
+
+    /// Whether changes of this kind are wanted.
+    pub(crate) fn has_kind(&self, kind: RowsKind) -> bool {
+        self.operations.as_ref().is_none_or(|kinds| kinds.contains(operation(kind)))
+    }
+
+    /// Whether rows of a table are wanted.
+    pub(crate) fn has_table(&self, schema: &TableSchema) -> bool {
+        self.has_name(&schema.database, &schema.table)
+    }
+
+    fn has_name(&self, database: &[u8], table: &[u8]) -> bool {
+        let is_in = |names: &Option<HashSet<String>>, name: &[u8]| {
+            names.as_ref().is_none_or(|names| names.contains(&*String::from_utf8_lossy(name)))
+        };
+        is_in(&self.databases, database) && is_in(&self.tables, table)
+    }
+
+    /// Whether a part of an archived log can have what is wanted. `is_of_rows`: only rows are.
+    pub(crate) fn may_be_in(&self, run: &Run<'_>, is_of_rows: bool, logs: &Logs) -> bool {
+        if self.gtids.as_ref().is_some_and(|gtids| gtids.is_disjoint(&run.gtids)) {
+            return false;
+        }
+        if let Some((first, last)) = run.commits()
+            && !self.committed.meets(first.min(i64::MAX as u64) as i64, last.min(i64::MAX as u64) as i64)
+        {
+            return false;
+        }
+        if let Some((first, last)) = run.times()
+            && !self.logged.meets(first.into(), last.into())
+        {
+            return false;
+        }
+        !is_of_rows || run.may_have_rows(&|rows| self.may_have(rows, logs))
+    }
+
+    fn may_have(&self, rows: TableRows<'_>, logs: &Logs) -> bool {
+        let counts = [
+            (RowsKind::Write, rows.rows.inserted),
+            (RowsKind::Update, rows.rows.updated),
+            (RowsKind::Delete, rows.rows.deleted),
+        ];
+        counts.iter().any(|&(kind, count)| count > 0 && self.has_kind(kind))
+            && self.has_name(&rows.name.database, &rows.name.table)
+            && self.keys.iter().all(|key| !logs.is_key(rows.name, &key.column) || rows.may_have(&key.probes))
+    }
+}
+
+/// The values that a condition leaves of what it is about.
+fn values(condition: &Expr) -> Option<(Subject, Vec<&ScalarValue>)> {
+    match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => match (&**left, &**right) {
+            (subject, Expr::Literal(value, _)) | (Expr::Literal(value, _), subject) => {
+                Some((subject_of(subject)?, vec![value]))
+            }
+            _ => None,
+        },
+        // A short list is a row of comparisons.
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            let (subject, mut all) = values(left)?;
+            let (other, more) = values(right)?;
+            all.extend(more);
+            (subject == other).then_some((subject, all))
+        }
+        Expr::InList(list) if !list.negated => {
+            let values = list.list.iter().map(|value| match value {
+                Expr::Literal(value, _) => Some(value),
+                _ => None,
+            });
+            Some((subject_of(&list.expr)?, values.collect::<Option<_>>()?))
+        }
+        _ => None,
+    }
+}
+
+fn subject_of(expression: &Expr) -> Option<Subject> {
+    match expression {
+        Expr::Column(column) => Some(Subject::Column(column.name.clone())),
+        // To a wider number, since the literal is one.
+        Expr::Cast(cast) if cast.field.data_type().is_integer() => match subject_of(&cast.expr)? {
+            field @ Subject::Field(_) => Some(field),
+            Subject::Column(_) => None,
+        },
+        Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_slice()) {
+            ("get_field", [Expr::Column(image), Expr::Literal(name, _)]) => {
+                matches!(image.name.as_str(), "before" | "after").then_some(Subject::Field(text(name)?))
+            }
+            ("coalesce", args) => same_subject(args.iter()),
+            _ => None,
+        },
+        // What becomes of coalesce: whichever it is, it is one of them.
+        Expr::Case(case) if case.expr.is_none() => {
+            let then = case.when_then_expr.iter().map(|(_, then)| &**then);
+            same_subject(then.chain(case.else_expr.as_deref()))
+        }
+        _ => None,
+    }
+}
+
+/// The field of a user table that all of these are, before or after the change.
+fn same_subject<'e>(expressions: impl Iterator<Item = &'e Expr>) -> Option<Subject> {
+    let mut same = None;
+    for expression in expressions {
+        let Some(subject @ Subject::Field(_)) = subject_of(expression) else { return None };
+        if same.get_or_insert_with(|| subject.clone()) != &subject {
+            return None;
+        }
+    }
+    same
+}
+
+/// A value as an archive looks for it among the keys of its blocks.
+fn probe(value: &ScalarValue) -> Option<KeyProbe> {
+    if let Some(number) = number(value) {
+        return Some(KeyProbe { numbers: Some((number, number)), text: None });
+    }
+    let text = text(value)?;
+    // What is no text in its character set looks like this.
+    let is_bytes = text.starts_with("0x");
+    let number = text.parse().ok().filter(|number: &i128| number.to_string() == text);
+    Some(KeyProbe {
+        numbers: number.map(|number| (number, number)),
+        text: (!is_bytes).then(|| ArchivedKey::of_bytes(text.as_bytes())),
+    })
+}
+
+fn number(value: &ScalarValue) -> Option<i128> {
+    match value {
+        ScalarValue::Int8(number) => number.map(i128::from),
+        ScalarValue::Int16(number) => number.map(i128::from),
+        ScalarValue::Int32(number) => number.map(i128::from),
+        ScalarValue::Int64(number) => number.map(i128::from),
+        ScalarValue::UInt8(number) => number.map(i128::from),
+        ScalarValue::UInt16(number) => number.map(i128::from),
+        ScalarValue::UInt32(number) => number.map(i128::from),
+        ScalarValue::UInt64(number) => number.map(i128::from),
+        _ => None,
+    }
+}
+
+fn text(value: &ScalarValue) -> Option<String> {
+    match value {
+        ScalarValue::Utf8(text) | ScalarValue::Utf8View(text) | ScalarValue::LargeUtf8(text) => text.clone(),
+        _ => None,
+    }
+}
+
+/// Microseconds since 1970.
+fn moment(value: &ScalarValue) -> Option<i64> {
+    match value {
+        ScalarValue::TimestampSecond(value, _) => value.map(|value| value.saturating_mul(SECOND)),
+        ScalarValue::TimestampMillisecond(value, _) => value.map(|value| value.saturating_mul(1000)),
+        ScalarValue::TimestampMicrosecond(value, _) => *value,
+        // Rounded down: a row between it and the next microsecond doesn't exist.
+        ScalarValue::TimestampNanosecond(value, _) => value.map(|value| value.div_euclid(1000)),
+        _ => None,
+    }
+}
+
+impl std::fmt::Display for Wanted {
+    /// For EXPLAIN.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut parts = Vec::new();
+        let named = [
+            ("log", &self.logs),
+            ("schema", &self.databases),
+            ("table", &self.tables),
+            ("operation", &self.operations),
+        ];
+        for (name, values) in named {
+            let Some(values) = values else { continue };
+            let mut values: Vec<_> = values.iter().map(String::as_str).collect();
+            values.sort_unstable();
+            parts.push(format!("{name}=[{}]", values.join(" ")));
+        }
+        if let Some(gtids) = &self.gtids {
+            parts.push(format!("gtids=[{}]", gtids.to_string().replace('\n', "")));
+        }
+        for (name, span) in [("committed_at", self.committed), ("logged_at", self.logged)] {
+            if span != Span::default() {
+                parts.push(format!("{name}=[{} {}]", span.first, span.last));
+            }
+        }
+        let mut columns: Vec<_> = self.keys.iter().map(|key| key.column.as_str()).collect();
+        columns.dedup();
+        if !columns.is_empty() {
+            parts.push(format!("key=[{}]", columns.join(" ")));
+        }
+        f.write_str(&parts.join(", "))
+    }
+}

@@ -1,0 +1,64 @@
+//! What every client passes before it has a source: limits, accounts, TLS.
+
+use std::sync::{Arc, Mutex};
+
+use crate::lock::lock;
+use crate::serve::accounts::Accounts;
+use crate::serve::admission::Gate;
+use crate::serve::listeners::Listeners;
+use crate::serve::routes::Routes;
+use crate::serve::transport::ServerTls;
+use crate::telemetry::Telemetry;
+
+pub(crate) struct Door {
+    /// Of what all sources share.
+    pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) listeners: Listeners,
+    pub(crate) gate: Gate,
+    pub(crate) routes: Routes,
+    pub(crate) tls: Option<ServerTls>,
+    pub(crate) requires_tls: bool,
+    /// Whether clients may log in with `mysql_native_password`.
+    pub(crate) native_password: bool,
+    accounts: Mutex<Arc<Accounts>>,
+}
+
+/// How clients are let in.
+pub(crate) struct DoorOptions {
+    pub(crate) tls: Option<ServerTls>,
+    pub(crate) requires_tls: bool,
+    pub(crate) native_password: bool,
+}
+
+impl Door {
+    pub(crate) fn new(
+        telemetry: Arc<Telemetry>,
+        listeners: Listeners,
+        gate: Gate,
+        accounts: Accounts,
+        options: DoorOptions,
+    ) -> Door {
+        let DoorOptions { tls, requires_tls, native_password } = options;
+        Door {
+            telemetry,
+            listeners,
+            gate,
+            routes: Routes::default(),
+            tls,
+            requires_tls,
+            native_password,
+            accounts: Mutex::new(Arc::new(accounts)),
+        }
+    }
+
+    /// The accounts that may log in now.
+    pub(crate) fn accounts(&self) -> Arc<Accounts> {
+        Arc::clone(&lock(&self.accounts))
+    }
+
+    /// Other accounts from now on. Clients that are logged in stay.
+    pub(crate) fn set_accounts(&self, accounts: Accounts) {
+        let mut current = lock(&self.accounts);
+        *current = Arc::new(accounts.after(&current));
+    }
+}

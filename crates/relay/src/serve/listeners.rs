@@ -1,0 +1,123 @@
+//! The sockets at which clients arrive: one for all sources, and those that sources have of their own. One thread waits
+//! at all of them, and they can change meanwhile.
+
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::error::{Error, Result};
+use crate::lock::lock;
+
+/// A socket at which clients arrive.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: TcpListener,
+    pub(crate) address: SocketAddr,
+    /// The source that its clients want; `None`: they say so otherwise.
+    pub(crate) source: Option<String>,
+}
+
+impl Listener {
+    pub(crate) fn open(at: SocketAddr, source: Option<String>) -> Result<Listener> {
+        let failed = || Error::io(format!("listen on {at}"));
+        let socket = TcpListener::bind(at).map_err(failed())?;
+        // A client that poll saw may be gone before it is accepted.
+        socket.set_nonblocking(true).map_err(failed())?;
+        let address = socket.local_addr().map_err(failed())?;
+        Ok(Listener { socket, address, source })
+    }
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    all: Mutex<Vec<Arc<Listener>>>,
+    /// The first of the next look, so that a busy socket does not keep others' clients waiting.
+    first: AtomicUsize,
+    /// A byte through here ends a wait: the sockets have changed.
+    changed: (UnixStream, UnixStream),
+}
+
+impl Listeners {
+    pub(crate) fn new(all: Vec<Arc<Listener>>) -> Result<Listeners> {
+        let failed = || Error::io("make a pair of sockets");
+        let changed = UnixStream::pair().map_err(failed())?;
+        changed.0.set_nonblocking(true).map_err(failed())?;
+        changed.1.set_nonblocking(true).map_err(failed())?;
+        Ok(Listeners { all: Mutex::new(all), first: AtomicUsize::new(0), changed })
+    }
+
+    /// Waits at these from now on.
+    pub(crate) fn set(&self, all: Vec<Arc<Listener>>) {
+        *lock(&self.all) = all;
+        // If there is no room for the byte, others are there that do the same.
+        let _ = (&self.changed.1).write(&[0]);
+    }
+
+    /// Waits for the next client.
+    pub(crate) fn accept(&self) -> io::Result<(TcpStream, SocketAddr, Arc<Listener>)> {
+        loop {
+            let all = lock(&self.all).clone();
+            let mut fds = vec![PollFd::new(&self.changed.0, PollFlags::IN)];
+            fds.extend(all.iter().map(|listener| PollFd::new(&listener.socket, PollFlags::IN)));
+            match poll(&mut fds, None) {
+                Err(rustix::io::Errno::INTR) => continue,
+                polled => polled?,
+            };
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            if ready.first() == Some(&true) {
+                while (&self.changed.0).read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
+            }
+            let first = self.first.fetch_add(1, Ordering::Relaxed) % all.len().max(1);
+            let in_turn = all.iter().zip(ready.iter().skip(1)).cycle().skip(first).take(all.len());
+            for (listener, _) in in_turn.filter(|(_, is_ready)| **is_ready) {
+                match listener.socket.accept() {
+                    Ok((stream, peer)) => {
+                        stream.set_nonblocking(false)?;
+                        return Ok((stream, peer, Arc::clone(listener)));
+                    }
+                    Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_is_added_is_waited_at_and_one_that_is_removed_is_not() {
+        let open = |source: Option<&str>| {
+            let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            Arc::new(Listener::open(at, source.map(str::to_owned)).unwrap())
+        };
+        let (shared, own) = (open(None), open(Some("orders")));
+        let listeners = Listeners::new(vec![Arc::clone(&shared)]).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| listeners.accept().unwrap().2.source.clone());
+            listeners.set(vec![Arc::clone(&shared), Arc::clone(&own)]);
+            let _client = TcpStream::connect(own.address).unwrap();
+            assert_eq!(waiting.join().unwrap().as_deref(), Some("orders"));
+        });
+        let address = own.address;
+        listeners.set(vec![Arc::clone(&shared)]);
+        drop(own);
+        assert!(TcpStream::connect(address).is_err(), "nobody listens there");
+        // Both have clients: neither waits for ever.
+        let other = open(Some("payments"));
+        listeners.set(vec![Arc::clone(&shared), Arc::clone(&other)]);
+        let at = [shared.address, shared.address, shared.address, other.address];
+        let _clients = at.map(|address| TcpStream::connect(address).unwrap());
+        let came: Vec<_> = (0..4).map(|_| listeners.accept().unwrap().2.source.clone()).collect();
+        assert!(came[..2].contains(&Some("payments".into())), "{came:?}");
+    }
+}

@@ -1,0 +1,262 @@
+//! One source: what is received from it, stored, served and watched. A relay has as many as its configuration names,
+//! and nothing that one of them does or suffers reaches another.
+//!
+//! ```text
+//! open ─ start ─ threads: receive, sync, retain, archive ─ close ─ threads and clients have ended
+//! ```
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::forms::conversions::Conversions;
+use crate::housekeeping::retention::Retention;
+use crate::housekeeping::{Housekeeping, archiving, retention};
+use crate::lock::lock;
+use crate::log::brought_back::BroughtBack;
+use crate::log::disk::Disk;
+use crate::log::lineages::Lineages;
+use crate::log::syncing::Unsynced;
+use crate::options::SourceOptions;
+use crate::receive::control::Control;
+use crate::receive::intake::Intake;
+use crate::receive::servers::Servers;
+use crate::receive::source_variables::KnownVariables;
+use crate::receive::{identity, product, receiver, seed};
+use crate::replicas::acknowledgements::Acknowledgements;
+use crate::replicas::dumps::Dumps;
+use crate::replicas::registry::Registry;
+use crate::serve::Server;
+use crate::serve::clients::Clients;
+use crate::serve::last_served::LastServed;
+use crate::serve::pins::Pins;
+use crate::serve::upstream::ForwardOptions;
+use crate::statements::Statements;
+use crate::telemetry::{Level, Telemetry, duties};
+use crate::watch::SourceWatch;
+use crate::watch::http::History;
+
+use binlogz_variables::CompressionVariables;
+
+/// Longer than a client's thread needs to notice that its connection is closed.
+const CLIENTS_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a source's files may stay in use after its threads have ended, by threads of clients for example.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What all sources of a relay share.
+#[derive(Clone)]
+pub(crate) struct Common {
+    pub(crate) conversions: Arc<Conversions>,
+    /// Whether replicas may acknowledge what they are sent.
+    pub(crate) listen_semi_sync: bool,
+    /// Whether clients must use TLS.
+    pub(crate) requires_tls: bool,
+    pub(crate) forward: Option<ForwardOptions>,
+    /// This machine's name.
+    pub(crate) hostname: String,
+}
+
+/// A source: the parts that its threads work on.
+pub(crate) struct Source {
+    pub(crate) options: SourceOptions,
+    pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) intake: Arc<Intake>,
+    pub(crate) housekeeping: Arc<Housekeeping>,
+    pub(crate) server: Arc<Server>,
+    pub(crate) watch: Arc<SourceWatch>,
+    threads: Mutex<Vec<thread::JoinHandle<()>>>,
+}
+
+impl Source {
+    /// Opens the stored logs, but starts no threads yet.
+    pub(crate) fn open(
+        options: SourceOptions,
+        disk: Arc<dyn Disk>,
+        telemetry: Arc<Telemetry>,
+        common: Common,
+    ) -> Result<Source> {
+        let keyring = options.keyring.clone();
+        let limit = options.uncompressed_file_size;
+        let lineages = Lineages::open(disk, keyring, limit, &mut |level, line| telemetry.line(level, line))?;
+        let uuid = identity::own_uuid(lineages.own().as_ref())?;
+        let seeded = match lineages.last() {
+            Some(_) => None,
+            None => seed::seed(&options.directory, &options.seed)?,
+        };
+        if let Some(closed) = options.closed.as_ref().filter(|_| lineages.last().is_none()) {
+            // Its replicas see a server of its own: the one that wrote the logs may be a replica here itself.
+            let (_, report) = lineages.begin(closed.logs.base(), uuid)?;
+            if report.is_alarming() {
+                return Err(Error::DamagedLog(format!("{}: {report}", closed.logs.place())));
+            }
+        }
+        let of_archive = options.archive.as_ref().map(|archive| archive.bring_back);
+        let of_closed = options.closed.as_ref().map(|closed| closed.bring_back);
+        let bring_back = of_closed.or(of_archive).unwrap_or_default();
+        let pins = Pins::open(lineages.own())?;
+        let served = LastServed::open(lineages.own())?;
+        let (source_variables, unused) = KnownVariables::open(Arc::clone(lineages.own()));
+        if let Some(error) = unused {
+            telemetry.complain(&error, &error.to_string());
+        }
+        let Common { conversions, listen_semi_sync, requires_tls, forward, hostname } = common;
+        let lineages = Arc::new(lineages);
+        let acknowledgements = Arc::<Acknowledgements>::default();
+        let (dumps, registry) = (Arc::<Dumps>::default(), Arc::<Registry>::default());
+        let intake = Arc::new(Intake {
+            telemetry: Arc::clone(&telemetry),
+            lineages: Arc::clone(&lineages),
+            conversions: Arc::clone(&conversions),
+            acknowledgements: Arc::clone(&acknowledgements),
+            control: Control::default(),
+            servers: Servers::new(options.servers.clone()),
+            questions: Arc::default(),
+            uuid,
+            server_id: options.server_id,
+            compression: Mutex::new(CompressionVariables::new(options.storing.level())),
+            compression_stats: Mutex::default(),
+            start: options.start.clone(),
+            seeded,
+            semi_sync: options.semi_sync,
+            wait_for_replicas: options.wait_for_replicas,
+            sync_policy: options.sync,
+            encrypt: options.encrypt.clone(),
+            directory: options.directory.clone(),
+            unsynced: Unsynced::default(),
+            source_has_gtids: Mutex::new(None),
+            source_variables,
+        });
+        let housekeeping = Arc::new(Housekeeping {
+            telemetry: Arc::clone(&telemetry),
+            lineages: Arc::clone(&lineages),
+            dumps: Arc::clone(&dumps),
+            brought_back: Arc::new(BroughtBack::new(bring_back)),
+            archive: options.archive.clone(),
+            closed: options.closed.as_ref().map(|closed| Arc::clone(&closed.logs)),
+            retention: options.retention,
+            directory: options.directory.clone(),
+            keyring: options.keyring.clone(),
+        });
+        let statements = Statements {
+            intake: Arc::clone(&intake),
+            housekeeping: Arc::clone(&housekeeping),
+            registry: Arc::clone(&registry),
+            listen_semi_sync,
+            requires_tls,
+            hostname,
+        };
+        let server = Arc::new(Server {
+            telemetry: Arc::clone(&telemetry),
+            lineages,
+            conversions,
+            housekeeping: Arc::clone(&housekeeping),
+            statements,
+            registry,
+            dumps,
+            acknowledgements,
+            clients: Clients::default(),
+            pins,
+            served,
+            semi_sync: listen_semi_sync,
+            forward,
+            form: options.form,
+            only_replica: options.closed.as_ref().and_then(|closed| closed.only_replica),
+        });
+        let watch = Arc::new(SourceWatch {
+            telemetry: Arc::clone(&telemetry),
+            intake: Arc::clone(&intake),
+            server: Arc::clone(&server),
+            history: History::default(),
+            started: Instant::now(),
+        });
+        let threads = Mutex::default();
+        Ok(Source { options, telemetry, intake, housekeeping, server, watch, threads })
+    }
+
+    /// Refuses a source from which nothing will ever come, if nothing of it is stored either.
+    pub(crate) fn check_product(&self) -> Result<()> {
+        match self.intake.lineages.last() {
+            None => product::check_any(&self.intake.servers),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Starts its threads.
+    pub(crate) fn start(self: &Arc<Self>) -> Result<()> {
+        if self.options.closed.is_some() {
+            return self.take_up(duties::RETAIN, |source| archiving::sweep(&source.housekeeping));
+        }
+        self.take_up(duties::SYNC, |source| source.intake.sync_for_ever())?;
+        self.take_up(duties::RECEIVE, |source| receiver::run(&source.intake))?;
+        if self.options.retention != Retention::default() {
+            self.take_up(duties::RETAIN, |source| retention::watch(&source.housekeeping))?;
+        }
+        if let Some(archive) = self.options.archive.clone() {
+            self.take_up(duties::ARCHIVE, move |source| archiving::watch(&source.housekeeping, &archive))?;
+        }
+        Ok(())
+    }
+
+    /// Runs a duty in its own thread.
+    pub(crate) fn take_up(
+        self: &Arc<Self>,
+        name: &'static str,
+        work: impl FnOnce(&Source) + Send + 'static,
+    ) -> Result<()> {
+        let (its, source) = (Arc::clone(self), Arc::clone(self));
+        let thread = duties::start(
+            &self.telemetry,
+            name,
+            move || work(&its),
+            move |error| source.duty_ended(name, error),
+        )?;
+        lock(&self.threads).push(thread);
+        Ok(())
+    }
+
+    /// A thread has ended. Unless the source is no longer wanted, it should not have: the source must no longer look
+    /// healthy.
+    pub(crate) fn duty_ended(&self, name: &'static str, error: &Error) {
+        if self.telemetry.ending.has_begun() && matches!(error, Error::Ended(_)) {
+            return;
+        }
+        self.telemetry.duties.failing(name, error.to_string());
+        match name {
+            duties::SYNC | duties::RECEIVE => self.intake.fail(error),
+            _ => self.telemetry.complain(error, &format!("{error}; restart the relay")),
+        }
+    }
+
+    /// Waits until its threads have ended.
+    pub(crate) fn join(&self) {
+        for thread in std::mem::take(&mut *lock(&self.threads)) {
+            // A panic was told when it happened.
+            let _ = thread.join();
+        }
+    }
+
+    /// Ends its threads and its clients' connections, and waits until nothing uses its files any more. What is stored
+    /// stays. Returns whether that was so in time.
+    pub(crate) fn close(self: Arc<Self>) -> bool {
+        self.intake.end();
+        let left = self.server.clients.send_away(CLIENTS_PATIENCE);
+        self.join();
+        if left > 0 {
+            self.telemetry.line(Level::Error, &format!("{left} connections have not ended yet"));
+        }
+        let lineages = Arc::downgrade(&self.intake.lineages);
+        drop(self);
+        let until = Instant::now() + RELEASE_PATIENCE;
+        while lineages.strong_count() > 0 && Instant::now() < until {
+            thread::sleep(Duration::from_millis(5));
+        }
+        lineages.strong_count() == 0
+    }
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").field("options", &self.options).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,263 @@
+//! The sources of a relay: opened, opened again where that failed, replaced when the configuration changes. Each is
+//! opened and closed in a thread of its own, so that a slow disk delays nothing else.
+//!
+//! ```text
+//! opening ─┬─ open ─── (removed, changed) ─── closing ─┬─ gone
+//!    ▲     └─ failed ─┐                                └─ opening, with other settings
+//!    └──── 10 s ──────┘
+//! ```
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::lock::lock;
+use crate::log::disk::Directory;
+use crate::options::SourceOptions;
+use crate::serve::door::Door;
+use crate::serve::listeners::Listener;
+use crate::serve::routes::Route;
+use crate::source::{Common, Source};
+use crate::telemetry::{Log, Telemetry, duties};
+use crate::watch::{Watch, Watched};
+
+/// How often a source that can't be opened is tried again.
+const RETRY: Duration = Duration::from_secs(10);
+/// How long a start and a reload wait for sources that are opened and closed. Others go on after that.
+const PATIENCE: Duration = Duration::from_secs(10);
+const TICK: Duration = Duration::from_millis(5);
+
+/// See the module.
+pub(crate) struct Sources {
+    slots: Mutex<Vec<Slot>>,
+    log: Log,
+    /// Of what all sources share.
+    telemetry: Arc<Telemetry>,
+    common: Common,
+    /// Where clients of all sources arrive.
+    listener: Arc<Listener>,
+    door: Arc<Door>,
+    watch: Arc<Watch>,
+}
+
+/// A source that there is to be.
+struct Slot {
+    options: SourceOptions,
+    state: State,
+    /// Counts the settings it has had: what was begun under others is of no use.
+    generation: u64,
+    /// Why it could not be opened the last time; empty: it was not tried, or could be.
+    failure: String,
+}
+
+enum State {
+    Opening,
+    Open(Arc<Source>, Option<Arc<Listener>>),
+    Failed,
+}
+
+/// What a new configuration has changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceChanges {
+    /// Sources that are new.
+    pub added: Vec<String>,
+    /// Sources with other settings, whose replicas have to connect again.
+    pub changed: Vec<String>,
+    /// Sources that are followed and served no more. Their logs stay on disk.
+    pub removed: Vec<String>,
+}
+
+impl Sources {
+    pub(crate) fn new(
+        log: Log,
+        common: Common,
+        listener: Arc<Listener>,
+        door: Arc<Door>,
+        watch: Arc<Watch>,
+    ) -> Arc<Sources> {
+        let telemetry = Arc::clone(&door.telemetry);
+        Arc::new(Sources { slots: Mutex::default(), log, telemetry, common, listener, door, watch })
+    }
+
+    /// The only source of a relay, which was opened before.
+    pub(crate) fn set_only(&self, source: Source) -> Arc<Source> {
+        let source = Arc::new(source);
+        let slot = Slot {
+            options: source.options.clone(),
+            state: State::Open(Arc::clone(&source), None),
+            generation: 0,
+            failure: String::new(),
+        };
+        *lock(&self.slots) = vec![slot];
+        self.publish(&lock(&self.slots));
+        source
+    }
+
+    /// Makes the sources these ones. Those whose settings stay are not touched.
+    pub(crate) fn set(self: &Arc<Self>, wanted: Vec<SourceOptions>) -> SourceChanges {
+        let mut changes = SourceChanges::default();
+        let mut at_work = Vec::new();
+        let mut slots = lock(&self.slots);
+        let mut before = std::mem::take(&mut *slots);
+        for options in wanted {
+            let name = options.name.clone();
+            let known = before.iter().position(|slot| slot.options.name == name).map(|at| before.remove(at));
+            let (generation, old) = match known {
+                Some(slot) if slot.options.is_same(&options) => {
+                    slots.push(slot);
+                    continue;
+                }
+                Some(Slot { state, generation, .. }) => {
+                    changes.changed.push(name.clone());
+                    (generation + 1, Some(state))
+                }
+                None => {
+                    changes.added.push(name.clone());
+                    (0, None)
+                }
+            };
+            slots.push(Slot { options, state: State::Opening, generation, failure: String::new() });
+            at_work.push(self.open_after(old, name, generation));
+        }
+        for Slot { options, state, .. } in before {
+            changes.removed.push(options.name.clone());
+            at_work.push(self.close(state, options.name));
+        }
+        self.publish(&slots);
+        drop(slots);
+        let until = Instant::now() + PATIENCE;
+        while at_work.iter().flatten().any(|thread| !thread.is_finished()) && Instant::now() < until {
+            thread::sleep(TICK);
+        }
+        changes
+    }
+
+    /// Tries again for ever what could not be opened.
+    pub(crate) fn retry(self: &Arc<Self>) {
+        duties::rounds(&self.telemetry, duties::OPEN, RETRY, "it is tried again", || {
+            let mut slots = lock(&self.slots);
+            for slot in slots.iter_mut().filter(|slot| matches!(slot.state, State::Failed)) {
+                slot.state = State::Opening;
+                self.open_after(None, slot.options.name.clone(), slot.generation);
+            }
+            Ok(())
+        });
+    }
+
+    /// Opens a source, once an earlier one in its place has closed.
+    fn open_after(
+        self: &Arc<Self>,
+        old: Option<State>,
+        name: String,
+        generation: u64,
+    ) -> Option<thread::JoinHandle<()>> {
+        let sources = Arc::clone(self);
+        self.spawn("open", move || {
+            if let Some(State::Open(source, _)) = old {
+                source.close();
+            }
+            sources.open(&name, generation);
+        })
+    }
+
+    fn close(self: &Arc<Self>, old: State, name: String) -> Option<thread::JoinHandle<()>> {
+        let sources = Arc::clone(self);
+        self.spawn("close", move || {
+            if let State::Open(source, listener) = old {
+                drop(listener);
+                let in_time = source.close();
+                let still = if in_time { "" } else { ", though some of its connections have not ended yet" };
+                sources.telemetry.say(&format!("source {name} was removed{still}"));
+            }
+        })
+    }
+
+    fn spawn(
+        &self,
+        name: &'static str,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Option<thread::JoinHandle<()>> {
+        let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
+        // A source that is not opened now is opened later.
+        spawned.map_err(|error| self.complain(&Error::thread(name)(error))).ok()
+    }
+
+    fn complain(&self, error: &Error) {
+        self.telemetry.complain(error, &error.to_string());
+    }
+
+    fn open(&self, name: &str, generation: u64) {
+        let of_slot = |slot: &&mut Slot| slot.options.name == name && slot.generation == generation;
+        let options = lock(&self.slots).iter_mut().find(of_slot).map(|slot| slot.options.clone());
+        let Some(options) = options else { return };
+        // A panic too is tried again.
+        let opened = duties::attempt(duties::OPEN, || self.try_open(options));
+        let mut slots = lock(&self.slots);
+        let slot = slots.iter_mut().find(of_slot);
+        match (opened, slot) {
+            (Ok((source, listener)), Some(slot)) if !matches!(slot.state, State::Open(..)) => {
+                slot.state = State::Open(source, listener);
+                slot.failure.clear();
+            }
+            // Meanwhile the configuration has changed.
+            (Ok((source, _)), _) => {
+                drop(slots);
+                source.close();
+                return;
+            }
+            (Err(error), Some(slot)) => {
+                let why = error.to_string();
+                // The same error again and again is told once.
+                if slot.failure != why {
+                    let again = RETRY.as_secs();
+                    let line =
+                        format!("source {name}: {why}; it is tried again every {again} s, the others go on");
+                    self.telemetry.complain(&error, &line);
+                }
+                (slot.state, slot.failure) = (State::Failed, why);
+            }
+            (Err(_), None) => {}
+        }
+        self.publish(&slots);
+    }
+
+    fn try_open(&self, options: SourceOptions) -> Result<(Arc<Source>, Option<Arc<Listener>>)> {
+        let name = options.name.clone();
+        let telemetry = Arc::new(Telemetry::new(&name, Arc::clone(&self.log)));
+        let at = options.listen;
+        let listener = at.map(|at| Listener::open(at, Some(name))).transpose()?.map(Arc::new);
+        if let Some(listener) = &listener {
+            telemetry.say(&format!("listening on {}", listener.address));
+        }
+        let disk = Arc::new(Directory(options.directory.clone()));
+        let source = Arc::new(Source::open(options, disk, telemetry, self.common.clone())?);
+        if let Err(error) = source.start() {
+            source.close();
+            return Err(error);
+        }
+        Ok((source, listener))
+    }
+
+    /// Tells those who need to know which sources there are.
+    fn publish(&self, slots: &[Slot]) {
+        let mut listeners = vec![Arc::clone(&self.listener)];
+        let (mut routes, mut watched) = (Vec::new(), Vec::new());
+        for Slot { options, state, failure, .. } in slots {
+            let why = if failure.is_empty() { "its log is being opened" } else { failure.as_str() };
+            let name = options.name.clone();
+            let (server, watch) = match state {
+                State::Open(source, listener) => {
+                    listeners.extend(listener.as_ref().map(Arc::clone));
+                    (Ok(Arc::clone(&source.server)), Ok(Arc::clone(&source.watch)))
+                }
+                State::Opening | State::Failed => (Err(why.to_owned()), Err(why.to_owned())),
+            };
+            routes.push(Route { name: name.clone(), to: server });
+            watched.push(Watched { name, source: watch });
+        }
+        self.door.listeners.set(listeners);
+        self.door.routes.set(routes);
+        self.watch.set(watched);
+    }
+}

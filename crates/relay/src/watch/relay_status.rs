@@ -1,0 +1,138 @@
+//! The status of a relay: that of each of its sources, and of what they share.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::status::{Clients, Shared, Status};
+use super::{Watch, Watched};
+use crate::serve::transport::ServerTls;
+use crate::telemetry::duties::{ACCEPT, DutyStatus};
+use crate::telemetry::meters::RememberedError;
+
+/// See the module. Its names in JSON are stable.
+#[derive(Debug, Clone, Serialize)]
+pub struct RelayStatus {
+    /// binlogz's version.
+    pub version: &'static str,
+    /// Since the start.
+    pub uptime_seconds: u64,
+    /// Problems that someone must look at, each with the name of its source; empty if the relay is healthy.
+    pub troubles: Vec<String>,
+    /// What the relay does for all its sources, and whether it is working.
+    pub duties: Vec<DutyStatus>,
+    /// Connections, of all sources.
+    pub clients: Clients,
+    /// SHA-256 of the certificate for clients, as openssl prints it; none without TLS.
+    pub tls_fingerprint: Option<String>,
+    /// Errors since the start that belong to no source, by kind.
+    pub errors: BTreeMap<&'static str, u64>,
+    /// Of these, the newest first.
+    pub last_errors: Vec<RememberedError>,
+    /// The sources, in the order of the configuration.
+    pub sources: Vec<NamedStatus>,
+}
+
+/// One of several sources.
+#[derive(Debug, Clone, Serialize)]
+pub struct NamedStatus {
+    /// Its name.
+    pub name: String,
+    /// Why its log could not be opened; there is nothing else to say of it then.
+    pub failure: Option<String>,
+    /// As a relay that has no other source shows it.
+    #[serde(flatten)]
+    pub status: Option<Status>,
+}
+
+impl Watch {
+    pub(crate) fn status(&self) -> RelayStatus {
+        let telemetry = &self.door.telemetry;
+        let shared = self.shared();
+        let sources: Vec<_> = self.sources().into_iter().map(|watched| named(watched, &shared)).collect();
+        let duties = telemetry.duties.seen();
+        let (errors, last_errors) = telemetry.meters.errors();
+        let mut troubles: Vec<String> = Vec::new();
+        for source in &sources {
+            troubles.extend(source.troubles().into_iter().map(|trouble| source.prefixed(&trouble)));
+        }
+        troubles.extend(duties.iter().filter_map(DutyStatus::trouble));
+        RelayStatus {
+            version: shared.version,
+            uptime_seconds: self.started.elapsed().as_secs(),
+            troubles,
+            duties,
+            clients: shared.clients,
+            tls_fingerprint: shared.tls_fingerprint,
+            errors,
+            last_errors,
+            sources,
+        }
+    }
+
+    pub(super) fn shared(&self) -> Shared {
+        let counts = self.door.gate.counts();
+        Shared {
+            version: env!("CARGO_PKG_VERSION"),
+            clients: Clients {
+                logged_in: counts.logged_in,
+                logging_in: counts.logging_in,
+                turned_away: counts.turned_away,
+            },
+            tls_fingerprint: self.door.tls.as_ref().map(ServerTls::shown_fingerprint),
+        }
+    }
+}
+
+fn named(watched: Watched, shared: &Shared) -> NamedStatus {
+    let status = watched.source.and_then(|source| source.status(shared).map_err(|error| error.to_string()));
+    match status {
+        Ok(status) => NamedStatus { name: watched.name, failure: None, status: Some(status) },
+        Err(failure) => NamedStatus { name: watched.name, failure: Some(failure), status: None },
+    }
+}
+
+impl RelayStatus {
+    /// The status of the only source, if it has no name.
+    pub fn only(&self) -> Option<&NamedStatus> {
+        self.sources.first().filter(|source| source.name.is_empty())
+    }
+
+    /// What keeps replicas from being served; empty if those of some source can be.
+    pub fn unreadiness(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for source in &self.sources {
+            let unready = source.unreadiness();
+            if unready.is_empty() {
+                wrong.clear();
+                break;
+            }
+            wrong.extend(unready.into_iter().map(|why| source.prefixed(&why)));
+        }
+        let accepting = self.duties.iter().find(|duty| duty.name == ACCEPT);
+        wrong.extend(accepting.and_then(DutyStatus::trouble));
+        wrong
+    }
+}
+
+impl NamedStatus {
+    fn prefixed(&self, line: &str) -> String {
+        match self.name.as_str() {
+            "" => line.to_owned(),
+            name => format!("source {name}: {line}"),
+        }
+    }
+
+    /// What someone must look at.
+    pub fn troubles(&self) -> Vec<String> {
+        match (&self.status, &self.failure) {
+            (Some(status), _) => status.troubles.clone(),
+            (None, failure) => failure.iter().map(|why| format!("it is not served: {why}")).collect(),
+        }
+    }
+
+    /// What keeps its replicas from being served.
+    pub fn unreadiness(&self) -> Vec<String> {
+        self.status.as_ref().map_or_else(|| self.troubles(), Status::unreadiness)
+    }
+}

@@ -1,0 +1,54 @@
+//! The pages are true: the ten questions run, and the reference has the program's own help.
+
+use std::fs;
+
+use crate::common::{SHAPES, root, schema, sql};
+
+/// Where the reference has the help.
+const MARK: &str = "<!-- binlogz-sql --help -->\n```text\n";
+
+#[test]
+fn the_ten_questions_are_answered_in_every_shape() {
+    let page = fs::read_to_string(root().join("docs/guides/sql.md")).unwrap();
+    let questions = page.split("\n```sql\n").skip(1).map(|rest| rest.split_once("\n```\n").unwrap().0);
+    let questions: Vec<_> = questions.collect();
+    assert_eq!(questions.len(), 10);
+    // Bytes in the log, and sums that have the same place, differ between a log and its compressed twin.
+    let same: Vec<_> = questions.iter().filter(|text| !text.contains("not_compressed")).copied().collect();
+    assert_eq!(same.len(), 9);
+    let out = SHAPES.same(&same.join("\n"));
+    assert!(out.contains("schema,table,operation,rows\n"), "{out}");
+    let output = sql(["-f", "-", "--format", "json", "--schema"])
+        .arg(schema())
+        .args(&SHAPES.plain)
+        .stdin(question(&questions))
+        .output();
+    let output = output.unwrap();
+    assert!(output.status.success() && !output.stdout.is_empty(), "{output:?}");
+}
+
+/// All questions as standard input.
+fn question(questions: &[&str]) -> fs::File {
+    use std::io::{Seek, Write};
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(questions.join("\n").as_bytes()).unwrap();
+    file.rewind().unwrap();
+    file
+}
+
+#[test]
+fn the_reference_has_the_help() {
+    let output = sql(["--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    let path = root().join("docs/reference/sql.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(MARK).unwrap();
+    let (_, after) = rest.split_once("```\n").unwrap();
+    let anew = format!("{before}{MARK}{help}```\n{after}");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &anew).unwrap();
+        return;
+    }
+    assert!(anew == page, "UPDATE_DOCS=1 cargo test -p binlogz-sql docs");
+}

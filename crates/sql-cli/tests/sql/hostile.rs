@@ -1,0 +1,108 @@
+//! Bad SQL, damaged logs and too little memory are one clear line and exit code 2, and nothing stays behind.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{Ran, SHAPES, ask, sql};
+
+#[test]
+fn bad_sql_is_one_line() {
+    let log = std::slice::from_ref(&SHAPES.plain[7]);
+    for (statement, expected) in [
+        ("SELEC 1", "Expected"),
+        ("", "there is no statement"),
+        ("SELECT nothing FROM changes", "nothing"),
+        ("SELECT * FROM shop.nowhere", "shop.nowhere"),
+        ("INSERT INTO changes SELECT * FROM changes", "not implemented"),
+        ("SELECT json_value('{}', 'a')", "json_value: path is a"),
+        ("SELECT gtid_in('x', 'y')", "gtid_in: "),
+    ] {
+        let line = ask(statement, log).failure();
+        assert!(line.to_lowercase().contains(&expected.to_lowercase()), "{statement}: {line}");
+    }
+    // Deeper than any stack would bear without a limit.
+    let deep = format!("SELECT {}1{}", "(".repeat(10_000), ")".repeat(10_000));
+    ask(&deep, log).failure();
+    let long = format!("SELECT {}1 AS n", "1 + ".repeat(300));
+    assert_eq!(ask(&long, log).ok(), "n\n301\n");
+}
+
+#[test]
+fn bad_usage_is_one_line() {
+    let run = |args: &[&str]| Ran::from(sql(args).output().unwrap()).failure();
+    assert_eq!(run(&[]), "there is no statement, expected one, or --file FILE");
+    assert_eq!(run(&["SELECT 1"]), "there is no INPUT, expected binary logs or an archive");
+    assert!(run(&["SELECT 1", "nowhere"]).starts_with("nowhere: "));
+    assert!(run(&["--file", "nowhere", "log"]).starts_with("nowhere: "));
+    assert!(run(&["SELECT 1", "."]).starts_with(".: is a directory, expected a binary log"));
+}
+
+#[test]
+fn damage_is_told_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = fs::read(&SHAPES.plain[1]).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    let path = folder.path().join("binlog.000002");
+    fs::write(&path, &bytes).unwrap();
+    for table in ["changes", "transactions", "events", "employees.salaries"] {
+        let line = ask(&format!("SELECT count(*) FROM {table}"), std::slice::from_ref(&path)).failure();
+        let place = format!("{} at ", path.display());
+        assert!(line.starts_with(&place) && line.contains("checksum"), "{table}: {line}");
+    }
+    fs::write(&path, b"not a log at all").unwrap();
+    let line = ask("SELECT count(*) FROM changes", std::slice::from_ref(&path)).failure();
+    assert!(line.starts_with(&path.display().to_string()), "{line}");
+}
+
+#[test]
+fn a_damaged_block_of_an_archive_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = folder.path().join("archive");
+    fs::create_dir_all(archive.join("objects")).unwrap();
+    fs::copy(SHAPES.archive.join("manifest.json"), archive.join("manifest.json")).unwrap();
+    for entry in fs::read_dir(SHAPES.archive.join("objects")).unwrap() {
+        let path = entry.unwrap().path();
+        let mut bytes = fs::read(&path).unwrap();
+        let middle = bytes.len() / 3;
+        bytes[middle] ^= 1;
+        fs::write(archive.join("objects").join(path.file_name().unwrap()), bytes).unwrap();
+    }
+    let line = ask("SELECT count(*) FROM changes", std::slice::from_ref(&archive)).failure();
+    assert!(line.contains("archive/") && line.contains("damaged"), "{line}");
+}
+
+#[test]
+fn a_query_beyond_its_memory_spills_or_says_so_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |statement: &str| -> Ran {
+        let mut command = sql(["--format", "csv", "--memory", "1", "--jobs", "1", statement]);
+        command.env("TMPDIR", folder.path()).args(&SHAPES.plain).output().unwrap().into()
+    };
+    // Rows are sorted in temporary files.
+    let sorted = run(
+        "SELECT count(*) AS n FROM (SELECT before, after FROM changes ORDER BY after, before LIMIT 100000)",
+    );
+    assert!(sorted.out.starts_with("n\n") || sorted.error.contains("--memory"), "{sorted:?}");
+    let line = run("SELECT array_agg(after) FROM changes").failure();
+    assert!(line.starts_with("the query needs more than the 1 MiB of --memory: "), "{line}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_signal_ends_it_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = sql(["SELECT count(*) FROM changes", "-"]);
+    // A pipe whose bytes never come.
+    let mut child = command.env("TMPDIR", folder.path()).stdin(Stdio::piped()).spawn().unwrap();
+    while fs::read_dir(folder.path()).unwrap().count() == 0 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    let _open = child.stdin.take();
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}

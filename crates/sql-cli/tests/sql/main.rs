@@ -1,0 +1,10 @@
+//! The real program over real logs: plain, compressed and archived.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
+mod common;
+mod docs;
+mod hostile;
+mod input;
+mod queries;
+mod types;

@@ -1,0 +1,120 @@
+//! What each MySQL type becomes, at its limits, as zero dates and NULL; what a table is over DDL.
+
+use binlogz_binlog::EventType;
+use binlogz_binlog::event::{
+    Bitmap, OptionalMetadata, RowsEvent, RowsFlags, TableId, TableMapEvent, TableMapFlags, XidEvent,
+};
+use binlogz_testkit::builder::{LogBuilder, Release, query};
+
+use crate::common::{SHAPES, ask};
+
+#[test]
+fn every_type_has_its_column_and_its_values() {
+    let out = SHAPES.same(include_str!("types.sql"));
+    let expected = include_str!("types.csv");
+    assert!(out == expected, "{out}");
+}
+
+/// A row that a version of the table has: its columns' types and metadata, their names, and the bytes of a row.
+struct Version {
+    types: Vec<u8>,
+    metadata: Vec<u8>,
+    names: Vec<&'static str>,
+    row: Vec<u8>,
+}
+
+/// The events of a transaction that inserts a row.
+fn insert(version: &Version) -> Vec<(EventType, Vec<u8>)> {
+    let names: Vec<u8> =
+        version.names.iter().flat_map(|name| std::iter::once(name.len() as u8).chain(name.bytes())).collect();
+    // Names; the first column is the primary key.
+    let optional = [&[4, names.len() as u8], &*names, &[8, 1, 0]].concat();
+    let map = TableMapEvent {
+        table_id: TableId(7),
+        flags: TableMapFlags::BIT_LEN_EXACT,
+        database: b"shop",
+        table: b"item",
+        column_types: &version.types,
+        column_metadata: &version.metadata,
+        null_bitmap: Bitmap(&[0xff]),
+        optional_metadata: OptionalMetadata(&optional),
+    };
+    let width = version.types.len() as u64;
+    let rows = RowsEvent {
+        event_type: EventType::WRITE_ROWS,
+        table_id: TableId(7),
+        flags: RowsFlags::STMT_END,
+        extra_data: &[],
+        width,
+        columns: Bitmap(&[(1 << width) - 1]),
+        columns_after: None,
+        rows: &version.row,
+    };
+    vec![
+        (EventType::QUERY, query("BEGIN")),
+        (EventType::TABLE_MAP, map.encode(8).unwrap()),
+        (EventType::WRITE_ROWS, rows.encode(10).unwrap()),
+        (EventType::XID, XidEvent { xid: 1 }.encode()),
+    ]
+}
+
+#[test]
+fn over_ddl_a_table_has_all_columns_in_types_for_all_values() {
+    let (long, long_long, short) = (3, 8, 2);
+    let (date, datetime2, varchar) = (10, 18, 15);
+    let versions = [
+        Version {
+            types: vec![long, short, date],
+            metadata: vec![],
+            names: vec!["id", "n", "day"],
+            // 1, -3, 2020-02-29
+            row: [&[0][..], &1u32.to_le_bytes(), &(-3i16).to_le_bytes(), &[0x5d, 0xc8, 0x0f]].concat(),
+        },
+        Version {
+            types: vec![long, long_long, datetime2, varchar],
+            metadata: vec![0, 20, 0],
+            names: vec!["id", "n", "day", "note"],
+            // 2, the largest number, 9999-12-31 23:59:59, text
+            row: [
+                &[0][..],
+                &2u32.to_le_bytes(),
+                &i64::MAX.to_le_bytes(),
+                &[0xfe, 0xf3, 0xff, 0x7e, 0xfb],
+                b"\x03tea",
+            ]
+            .concat(),
+        },
+        Version {
+            types: vec![long, varchar],
+            metadata: vec![20, 0],
+            names: vec!["id", "day"],
+            row: [&[0][..], &3u32.to_le_bytes(), b"\x05never"].concat(),
+        },
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let log = |count: usize| {
+        let mut log = LogBuilder::new(Release::MYSQL_9_7);
+        for version in &versions[..count] {
+            log.transaction_of(&insert(version));
+        }
+        let path = folder.path().join(format!("binlog.00000{count}"));
+        std::fs::write(&path, log.bytes()).unwrap();
+        path
+    };
+    let statement = "SELECT key, after.id, after.n, after.day, after.note FROM shop.item ORDER BY 2; \
+                     SELECT DISTINCT arrow_typeof(after.n) AS n, arrow_typeof(after.day) AS day FROM shop.item";
+    let two = ask(statement, &[log(2)]).ok();
+    let rows = |days: [&str; 2]| {
+        format!(
+            "\"{{\"\"id\"\":1}}\",1,-3,{},\n\"{{\"\"id\"\":2}}\",2,9223372036854775807,{},tea\n",
+            days[0], days[1]
+        )
+    };
+    let expected = rows(["2020-02-29T00:00:00", "9999-12-31T23:59:59"]) + "n,day\nInt64,Timestamp(µs)\n";
+    assert_eq!(two.split_once('\n').unwrap().1, expected);
+    // A text among days makes all of them text.
+    let three = ask(statement, &[log(3)]).ok();
+    let expected =
+        rows(["2020-02-29", "9999-12-31 23:59:59"]) + "\"{\"\"id\"\":3}\",3,,never,\nn,day\nInt64,Utf8\n";
+    assert_eq!(three.split_once('\n').unwrap().1, expected);
+}
