@@ -31,6 +31,8 @@ pub use cascade::FamilyError;
 pub use choose::{Condition, ConditionError, Direction, KeySpan, Operation, Range, Selection, WantedKeys};
 pub use life::{Life, LifeFormat};
 pub use pass::Error;
-pub use past::{LiveTable, Moment, PastError, PastFormat, Touched, TouchedKeys};
+pub use past::{
+    DumpPlace, DumpedTable, Forward, LiveTable, Moment, PastError, PastFormat, Touched, TouchedKeys,
+};
 pub use script::{Applied, ApplyOptions, Form, Script, Summary, TableSummary};
 pub use table::{SchemaFile, SchemaFileError};

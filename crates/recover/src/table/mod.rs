@@ -12,7 +12,7 @@ use std::sync::Arc;
 use binlogz_binlog::row::{ColumnSchema, TableSchema};
 use binlogz_report::mysqlbinlog::push_identifier;
 
-pub(crate) use foreign_key::Rule;
+pub(crate) use foreign_key::{ForeignKey, Rule};
 use schema_file::FileTable;
 pub use schema_file::{SchemaFile, SchemaFileError};
 

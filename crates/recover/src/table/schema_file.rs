@@ -45,11 +45,11 @@ pub(super) struct FileTable {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FileColumn {
-    pub(super) name: String,
+pub(crate) struct FileColumn {
+    pub(crate) name: String,
     /// In capitals.
-    pub(super) type_name: String,
-    pub(super) is_generated: bool,
+    pub(crate) type_name: String,
+    pub(crate) is_generated: bool,
     pub(super) is_unsigned: bool,
 }
 
@@ -133,6 +133,16 @@ impl SchemaFile {
             reader.skip_statement();
         }
         if file.tables.is_empty() { Err(SchemaFileError::NoTables) } else { Ok(file) }
+    }
+
+    /// The columns of a table.
+    pub(crate) fn columns_of(&self, database: &str, table: &str) -> Option<&[FileColumn]> {
+        self.table(database.as_bytes(), table.as_bytes()).map(|table| &*table.columns)
+    }
+
+    /// The columns of its primary key, or of the first unique one.
+    pub(crate) fn key_of(&self, database: &str, table: &str) -> Option<Vec<usize>> {
+        self.table(database.as_bytes(), table.as_bytes())?.keys.first().cloned()
     }
 
     /// The foreign keys of all tables, each with its table's database, where the file tells, and name.
