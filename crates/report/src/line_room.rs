@@ -5,7 +5,8 @@
 
 use binlogz_binlog::row::text::{EIGHT_DIGITS_MAX, eight_digits, short_digits};
 
-use crate::mysqlbinlog::CHUNK;
+/// Text is put away when it is longer than this.
+pub(crate) const CHUNK: usize = 256 << 10;
 
 /// Bytes of the buffer: it stays in the first-level cache, along with the row.
 const ROOM: usize = 8 << 10;

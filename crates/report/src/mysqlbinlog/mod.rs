@@ -34,7 +34,6 @@ pub use rows::row_event::{RowsPrinter, Verbosity};
 pub use state::{State, Stop};
 pub use text::Text;
 pub use write::quote::{push_identifier, push_quoted};
-pub(crate) use write::text_memory::CHUNK;
 pub use write::text_memory::{Chunk, TextMemory};
 
 /// The end of each statement.
