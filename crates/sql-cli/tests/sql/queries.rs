@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::Output;
 
 use binlogz_binlog::event::RowsKind;
 use binlogz_flow::{Input, RowChanges};
 
-use crate::common::{SHAPES, ask, ask_pipe, sql};
+use crate::common::{Ran, SHAPES, ask, ask_pipe, sql};
 
 const QUERIES: &str = include_str!("queries.sql");
 
@@ -126,4 +127,13 @@ fn every_format_has_the_rows() {
         "one  text    nothing\n---  ------  -------\n  1  a\"b,c\u{b7}  NULL\n(1 row)\n"
     );
     assert!(run("arrow").starts_with(&[0xff, 0xff, 0xff, 0xff]));
+    let parquet = run("parquet");
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    // A file has one statement's rows, and one that fails is no file.
+    let two: Ran = sql(["--format", "parquet", "CREATE VIEW v AS SELECT 1; SELECT * FROM v; SELECT 2"])
+        .arg(log)
+        .output()
+        .map(|output| Output { stdout: Vec::new(), ..output }.into())
+        .unwrap();
+    assert_eq!(two.failure(), "a Parquet file holds the rows of one statement");
 }
