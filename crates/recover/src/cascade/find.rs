@@ -257,7 +257,15 @@ impl<'o, R: Renderer> Families<'o, R> {
         depth: usize,
     ) -> io::Result<()> {
         let Some(own) = self.layouts.get(layout).filter(|_| depth < DEPTH_MAX) else { return Ok(()) };
-        for (number, columns) in own.referenced.clone() {
+        let mut referenced = own.referenced.clone();
+        if after.is_some() {
+            // Taking the parent's update back cascades first: what was set NULL is found with the columns as they were.
+            let constraints = &self.family.constraints;
+            referenced.sort_by_key(|(number, _)| {
+                constraints.get(*number).is_none_or(|constraint| constraint.on_update != Rule::SetNull)
+            });
+        }
+        for (number, columns) in referenced {
             let Some(constraint) = self.family.constraints.get(number) else { continue };
             let rule = if after.is_none() { constraint.on_delete } else { constraint.on_update };
             let child = constraint.child.clone();
