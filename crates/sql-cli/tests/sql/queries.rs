@@ -105,8 +105,13 @@ fn an_archive_is_read_in_part() {
 
 #[test]
 fn a_limit_ends_the_reading() {
-    let out = ask("SELECT log, gtid FROM changes LIMIT 3", &SHAPES.plain).ok();
+    let folder = tempfile::tempdir().unwrap();
+    let damaged = folder.path().join("binlog.000010");
+    std::fs::write(&damaged, "no log").unwrap();
+    let inputs = [SHAPES.plain[1].clone(), damaged];
+    let out = ask("SELECT log, gtid FROM changes LIMIT 3", &inputs).ok();
     assert_eq!(out.lines().count(), 4, "{out}");
+    ask("SELECT log, gtid FROM changes", &inputs).failure();
 }
 
 #[test]
