@@ -6,6 +6,7 @@ use std::process::Output;
 
 use binlogz_binlog::event::RowsKind;
 use binlogz_flow::{Input, RowChanges};
+use binlogz_testkit::corpus;
 
 use crate::common::{Ran, SHAPES, ask, ask_pipe, sql};
 
@@ -101,6 +102,27 @@ fn an_archive_is_read_in_part() {
     assert_eq!(of_key("after['@2'] = 7"), any);
     let (_, _, logs) = metrics("log = 'binlog.000002'");
     assert_eq!(logs, 8);
+}
+
+#[test]
+fn a_transaction_of_many_batches_is_one_with_any_number_of_threads() {
+    // Two transactions of 38 MB, compressed.
+    let log = corpus::path("binlog.000002");
+    let statement = "SELECT count(*) AS changes, count(gtid) AS with_gtid, count(DISTINCT position) FROM changes; \
+                     SELECT sum(inserted + updated + deleted) AS changes, max(events) > 100 AS large FROM transactions; \
+                     SELECT count(*) AS wrong FROM (SELECT gtid, count(*) AS rows FROM changes GROUP BY gtid) c \
+                     JOIN transactions t USING (gtid) WHERE c.rows <> t.inserted + t.updated + t.deleted";
+    let run = |jobs: &str| -> String {
+        let mut command = sql(["--format", "csv", "--jobs", jobs, statement]);
+        Ran::from(command.arg(&log).output().unwrap()).ok()
+    };
+    let out = run("1");
+    let lines: Vec<_> = out.lines().collect();
+    let counts: Vec<_> = lines[1].split(',').collect();
+    assert_eq!(counts[0], counts[1], "{out}");
+    assert_eq!(lines[3], format!("{},true", counts[0]), "{out}");
+    assert_eq!(lines[5], "0", "{out}");
+    assert_eq!(run("3"), out);
 }
 
 #[test]
