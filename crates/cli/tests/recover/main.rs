@@ -9,8 +9,6 @@ mod common;
 mod options;
 mod round_trip;
 mod rows;
-#[path = "../common/small_disk.rs"]
-mod small_disk;
 mod table_at;
 mod table_at_dump;
 mod trouble;

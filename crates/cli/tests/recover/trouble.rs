@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
 
+use crate::common::small_disk::SmallDisk;
 use crate::common::{Folder, Ran};
 use crate::round_trip::place_of;
-use crate::small_disk::SmallDisk;
 
 /// Starts a command, and waits until its journal has this many more lines.
 fn begin(folder: &Folder, args: &[&str], journal: &Path, more: usize) -> Child {
@@ -58,7 +58,8 @@ fn a_lost_connection_and_a_killed_server_leave_whole_batches_and_a_journal_that_
     let run = begin(&folder, &args, &journal, 20);
     let others =
         "SELECT id FROM performance_schema.processlist WHERE command <> 'Daemon' AND id <> CONNECTION_ID()";
-    for id in server.sql(others)?.split_whitespace() {
+    let sessions = server.sql(others).unwrap();
+    for id in sessions.split_whitespace() {
         // It may be gone by itself.
         let _ = server.sql(&format!("KILL {id}"));
     }
