@@ -23,12 +23,13 @@ echo "${#logs[@]} logs of $(cat "${logs[@]}" | wc -c) bytes, segments of $size b
 
 printf '%-44s %12s %10s %6s\n' condition 'bytes read' 'of all, %' reads
 while read -r condition; do
-    # The options are words of their own.
+    # A file for each thread: calls of several threads are torn apart in one. The options are words of their own.
+    rm -f "$work"/trace.*
     # shellcheck disable=SC2086
-    strace -f -y -o "$work/trace" -e trace=read,pread64 \
+    strace -ff -y -o "$work/trace" -e trace=read,pread64 \
         "$release/binlogz" dump --no-defaults $condition "$work/arc" >/dev/null
     awk -v size="$size" -v condition="$condition" '/segment-/ && / = [0-9]+$/ { bytes += $NF; reads++ }
-        END { printf "%-44s %12d %10.1f %6d\n", condition, bytes, bytes / size * 100, reads }' "$work/trace"
+        END { printf "%-44s %12d %10.1f %6d\n", condition, bytes, bytes / size * 100, reads }' "$work"/trace.*
 done <<'CONDITIONS'
 --format=jsonl
 --format=jsonl --table=no.table

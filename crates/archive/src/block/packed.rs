@@ -297,6 +297,9 @@ mod tests {
     use binlogz_testkit::corpus;
 
     use super::*;
+    use crate::format::Manifest;
+    use crate::operations::restore;
+    use crate::storage::Folder;
 
     /// Packs a part of a log on its own.
     fn pack(log: &[u8]) -> (Vec<u8>, Method) {
@@ -362,19 +365,41 @@ mod tests {
         }
     }
 
+    /// Documents changed in part: the begin of a log that is archived as a fixture.
+    fn partial_updates() -> Vec<u8> {
+        let fixture = Folder::new(format!("{}/tests/fixtures/version-8", env!("CARGO_MANIFEST_DIR")));
+        let manifest = Manifest::read(&fixture).unwrap().unwrap();
+        let mut log = Vec::new();
+        restore::whole(&fixture, &manifest.files[1], &mut log, 1).unwrap();
+        log.truncate(60_000);
+        log
+    }
+
     #[test]
     fn cut_or_changed_a_block_is_an_error_or_other_bytes_and_never_a_panic() {
-        let log = events("binlog.000006");
-        let (packed, _) = pack(&log);
-        for length in (0..packed.len()).step_by(packed.len() / 60 + 1) {
-            assert!(unpack(&packed[..length], log.len()).is_err(), "{length}");
+        for log in [events("binlog.000006"), partial_updates()] {
+            let (packed, method) = pack(&log);
+            assert_eq!(method, Method::Columns);
+            for length in (0..packed.len()).step_by(packed.len() / 60 + 1) {
+                assert!(unpack(&packed[..length], log.len()).is_err(), "{length}");
+            }
+            for at in (0..packed.len()).step_by(packed.len() / 200 + 1) {
+                let mut bad = packed.clone();
+                bad[at] ^= 0x55;
+                let _ = unpack(&bad, log.len());
+            }
+            assert!(unpack(&packed, log.len() - 1).is_err());
+            assert!(unpack(&packed, usize::MAX).is_err());
         }
-        for at in (0..packed.len()).step_by(packed.len() / 60 + 1) {
-            let mut bad = packed.clone();
-            bad[at] ^= 0x55;
-            let _ = unpack(&bad, log.len());
-        }
-        assert!(unpack(&packed, log.len() - 1).is_err());
-        assert!(unpack(&packed, usize::MAX).is_err());
+    }
+
+    #[test]
+    fn rows_of_partial_updates_have_the_same_numbers_in_columns_and_in_text() {
+        let log = partial_updates();
+        let (columns, _) = pack(&log);
+        let columns = open(&columns, log.len()).unwrap().gather(0, Vec::new()).unwrap();
+        let text = as_text(&[0], &log, Level::Fast).unwrap();
+        let text = open(&text, log.len()).unwrap().gather(0, Vec::new()).unwrap();
+        assert!(text.images == columns.images && text.images.iter().any(|images| images.len() > 20));
     }
 }

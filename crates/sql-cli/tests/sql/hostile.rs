@@ -53,6 +53,10 @@ fn damage_is_told_with_its_place() {
         let place = format!("{} at ", path.display());
         assert!(line.starts_with(&place) && line.contains("checksum"), "{table}: {line}");
     }
+    bytes[middle] ^= 1;
+    fs::write(&path, &bytes[..bytes.len() - 7]).unwrap();
+    let line = ask("SELECT count(*) FROM changes", std::slice::from_ref(&path)).failure();
+    assert!(line.contains(" at ") && line.contains("the log ends inside an event"), "{line}");
     fs::write(&path, b"not a log at all").unwrap();
     let line = ask("SELECT count(*) FROM changes", std::slice::from_ref(&path)).failure();
     assert!(line.starts_with(&path.display().to_string()), "{line}");

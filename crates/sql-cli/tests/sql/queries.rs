@@ -6,6 +6,7 @@ use std::process::Output;
 
 use binlogz_binlog::event::RowsKind;
 use binlogz_flow::{Input, RowChanges};
+use binlogz_testkit::corpus;
 
 use crate::common::{Ran, SHAPES, ask, ask_pipe, sql};
 
@@ -104,9 +105,35 @@ fn an_archive_is_read_in_part() {
 }
 
 #[test]
+fn a_transaction_of_many_batches_is_one_with_any_number_of_threads() {
+    // Two transactions of 38 MB, compressed.
+    let log = corpus::path("binlog.000002");
+    let statement = "SELECT count(*) AS changes, count(gtid) AS with_gtid, count(DISTINCT position) FROM changes; \
+                     SELECT sum(inserted + updated + deleted) AS changes, max(events) > 100 AS large FROM transactions; \
+                     SELECT count(*) AS wrong FROM (SELECT gtid, count(*) AS rows FROM changes GROUP BY gtid) c \
+                     JOIN transactions t USING (gtid) WHERE c.rows <> t.inserted + t.updated + t.deleted";
+    let run = |jobs: &str| -> String {
+        let mut command = sql(["--format", "csv", "--jobs", jobs, statement]);
+        Ran::from(command.arg(&log).output().unwrap()).ok()
+    };
+    let out = run("1");
+    let lines: Vec<_> = out.lines().collect();
+    let counts: Vec<_> = lines[1].split(',').collect();
+    assert_eq!(counts[0], counts[1], "{out}");
+    assert_eq!(lines[3], format!("{},true", counts[0]), "{out}");
+    assert_eq!(lines[5], "0", "{out}");
+    assert_eq!(run("3"), out);
+}
+
+#[test]
 fn a_limit_ends_the_reading() {
-    let out = ask("SELECT log, gtid FROM changes LIMIT 3", &SHAPES.plain).ok();
+    let folder = tempfile::tempdir().unwrap();
+    let damaged = folder.path().join("binlog.000010");
+    std::fs::write(&damaged, "no log").unwrap();
+    let inputs = [SHAPES.plain[1].clone(), damaged];
+    let out = ask("SELECT log, gtid FROM changes LIMIT 3", &inputs).ok();
     assert_eq!(out.lines().count(), 4, "{out}");
+    ask("SELECT log, gtid FROM changes", &inputs).failure();
 }
 
 #[test]
