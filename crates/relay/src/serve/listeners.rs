@@ -122,6 +122,8 @@ mod tests {
         let listeners = Listeners::new(vec![Arc::clone(&shared)]).unwrap();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| listeners.accept().unwrap().2.source.clone());
+            // Most likely it waits by then, so that it has to be woken.
+            thread::sleep(Duration::from_millis(50));
             listeners.set(vec![Arc::clone(&shared), Arc::clone(&own)]);
             let _client = TcpStream::connect(own.address).unwrap();
             assert_eq!(waiting.join().unwrap().as_deref(), Some("orders"));
