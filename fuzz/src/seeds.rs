@@ -1,6 +1,5 @@
 //! Inputs of the targets: parts of real logs, and mutations of them.
 
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use binlogz_archive::format::{BlockEntry, HEAD_SIZE};

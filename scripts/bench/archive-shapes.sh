@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `binlogz archive` beside `xz -6` and `zstd -19 --long=27` over thirteen shapes of log (crates/testkit's `Shape`, which says
-# what each is; seeds 20260201 and, for the ten, 20260202 to 20260211), each archived alone at each level: sizes, of the
-# smaller of the two, MB/s to create (with its verification) and to restore, memory to create.
+# `binlogz archive` beside `xz -6` and `zstd -19 --long=27` over the five workloads and thirteen shapes of log (crates/testkit's
+# `Shape`, which says what each is; seeds 20260201 and, for the ten, 20260202 to 20260211), each archived alone at each level:
+# sizes, of the smaller of the two, MB/s to create (with its verification) and to restore, memory to create.
 #
 # usage: archive-shapes.sh [SCALE [LEVEL…]]      (by default 1, level default: an hour, most of it of xz and zstd)
 set -euo pipefail
@@ -13,9 +13,10 @@ levels=("${@:2}")
 release=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release
 cargo build --quiet --release --package binlogz
 make_logs() {
-    cargo run --quiet --release --package binlogz-bench-programs --bin workloads -- --scale "$scale" --of "$1" | grep -o '/[^ ]*$'
+    cargo run --quiet --release --package binlogz-bench-programs --bin workloads -- --scale "$scale" \
+        --setting plain --of "$1" | grep -o '/[^ ]*$'
 }
-mapfile -t logs < <(make_logs shapes && make_logs more-shapes)
+mapfile -t logs < <(make_logs workloads && make_logs shapes && make_logs more-shapes)
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -52,5 +53,6 @@ done | tee "$work/lines" | awk '{
         $1, $2, $3, $4, $5, $6, $4 / $5, $4 / best, $3 / 1e6 / $7, $3 / 1e6 / $8, $9 / 1024
     fflush()
 }'
-awk '{ sum[$2] += log($4 / $5); count[$2]++ }
-    END { for (level in sum) printf "geometric mean of xz -6, level %s: %.3f\n", level, exp(sum[level] / count[level]) }' "$work/lines"
+awk '{ of_xz[$2] += log($4 / $5); of_best[$2] += log($4 / ($5 < $6 ? $5 : $6)); count[$2]++ }
+    END { for (level in count) printf "geometric mean, level %s: %.3f of xz -6, %.3f of the smaller of the two\n",
+        level, exp(of_xz[level] / count[level]), exp(of_best[level] / count[level]) }' "$work/lines"

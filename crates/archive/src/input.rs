@@ -17,7 +17,7 @@ use binlogz_flow::Input;
 use crate::error::Error;
 use crate::format::{FileEntry, Manifest};
 use crate::part::{Parts, Run, Told};
-use crate::restore;
+use crate::restore::{self, LastObject};
 use crate::storage::{self, Storage};
 
 /// The number of pieces that may be restored before they are read.
@@ -49,6 +49,7 @@ struct Archive {
     manifest: Manifest,
     /// The object that was opened last: the next log may begin in it.
     last: Mutex<Option<(String, Arc<Told>)>>,
+    last_object: LastObject,
 }
 
 impl Archive {
@@ -57,7 +58,7 @@ impl Archive {
         if let Some((_, told)) = last.as_ref().filter(|(there, _)| there == name) {
             return Ok(Arc::clone(told));
         }
-        let told = Arc::new(Told::open(&self.storage, name)?);
+        let told = Arc::new(Told::open(&self.storage, &self.last_object, name)?);
         *last = Some((name.to_owned(), Arc::clone(&told)));
         Ok(told)
     }
@@ -120,7 +121,8 @@ fn open(path: &Path) -> Result<Option<Arc<Archive>>, Error> {
     }
     let storage = storage::at(path)?;
     let Some(manifest) = Manifest::read(&storage)? else { return Ok(None) };
-    let archive = Arc::new(Archive { storage, manifest, last: Mutex::new(None) });
+    let archive =
+        Arc::new(Archive { storage, manifest, last: Mutex::new(None), last_object: LastObject::default() });
     opened.push((path.to_owned(), Arc::clone(&archive)));
     Ok(Some(archive))
 }
@@ -138,7 +140,10 @@ impl Archived {
 
     /// The log as it was, restored while it is read.
     pub fn input(self) -> Input {
-        Input::Stream(stream(move |out| restore::whole(&self.archive.storage, &self.entry, out, WORKERS)))
+        Input::Stream(stream(move |out| {
+            let Archive { storage, last_object, .. } = &*self.archive;
+            restore::whole_after(storage, last_object, &self.entry, out, WORKERS)
+        }))
     }
 
     /// The log without the parts of which nothing is wanted.

@@ -46,6 +46,17 @@ impl Scratch {
         Ok(Scratch { file, cipher: Ctr64BE::new(&key.into(), &iv.into()), at: 0 })
     }
 
+    /// Reads what was written at an offset.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be read, or is shorter.
+    pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)?;
+        self.crypt(buffer, offset);
+        Ok(())
+    }
+
     /// Writes at an offset where nothing was written yet.
     pub(crate) fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut piece = Vec::with_capacity(PIECE.min(bytes.len()));

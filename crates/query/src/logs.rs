@@ -9,6 +9,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use binlogz_archive::format::contents::TableName;
 use binlogz_archive::input;
 use binlogz_archive::part::Run;
 use binlogz_binlog::row::{ColumnSchema, TableSchema};
@@ -101,6 +102,20 @@ impl Logs {
             logged_key.into_iter().map(|(index, _)| index).collect()
         };
         (columns.map(name).collect(), key)
+    }
+
+    /// Whether a column of this name is the one of a table whose keys an archive knows.
+    pub(crate) fn is_key(&self, table: &TableName, column: &str) -> bool {
+        let Some(key) = &table.key else { return false };
+        match (&key.name, &self.schema) {
+            (Some(name), _) => String::from_utf8_lossy(name) == column,
+            // A table has either name, and nothing under the other.
+            (None, _) if column == format!("@{}", key.index + 1) => true,
+            (None, Some(schema)) => schema
+                .column(&table.database, &table.table, key.index)
+                .is_some_and(|name| name == column.as_bytes()),
+            (None, None) => false,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -1,6 +1,7 @@
-//! Prints batches: as a table for people, CSV, TSV, a JSON object a line, or Arrow's stream.
+//! Prints batches: as a table for people, CSV, TSV, a JSON object a line, Arrow's stream, or a Parquet file.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -8,12 +9,21 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::writer::StreamWriter;
 use datafusion::arrow::json::LineDelimitedWriter;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
 
 use crate::engine::Output;
 use crate::error::{Error, Result};
 
 /// Rows of a table that are held to find how wide its columns are.
 const HELD_MAX: usize = 1000;
+
+/// Rows of a Parquet row group, and bytes after which it ends earlier.
+const ROW_GROUP_MAX: usize = 256 << 10;
+const ROW_GROUP_BYTES_MAX: usize = 64 << 20;
+/// The level of zstd in Parquet files: the library's default.
+const PARQUET_LEVEL: i32 = 3;
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,21 +38,26 @@ pub enum Format {
     Json,
     /// Arrow's IPC stream.
     Arrow,
+    /// A Parquet file, of one statement.
+    Parquet,
 }
 
 /// Prints the rows of statements, one after the other.
-pub struct Printer<W: Write> {
+pub struct Printer<W: Write + Send> {
     format: Format,
     out: Option<W>,
     state: State<W>,
+    /// A Parquet file was begun: there is no second one after it.
+    has_file: bool,
 }
 
-enum State<W: Write> {
+enum State<W: Write + Send> {
     None,
     Table(Table),
     Lines,
     Json(LineDelimitedWriter<W>),
     Arrow(Box<StreamWriter<W>>),
+    Parquet(Box<ArrowWriter<W>>),
 }
 
 /// A table whose widths are not known before its first rows.
@@ -55,16 +70,16 @@ struct Table {
     rows: usize,
 }
 
-impl<W: Write> std::fmt::Debug for Printer<W> {
+impl<W: Write + Send> std::fmt::Debug for Printer<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Printer").field("format", &self.format).finish_non_exhaustive()
     }
 }
 
-impl<W: Write> Printer<W> {
+impl<W: Write + Send> Printer<W> {
     /// A printer to `out`, which should be buffered.
     pub fn new(format: Format, out: W) -> Self {
-        Printer { format, out: Some(out), state: State::None }
+        Printer { format, out: Some(out), state: State::None, has_file: false }
     }
 
     /// Passes on all bytes.
@@ -84,7 +99,7 @@ impl<W: Write> Printer<W> {
     }
 }
 
-impl<W: Write> Output for Printer<W> {
+impl<W: Write + Send> Output for Printer<W> {
     fn begin(&mut self, schema: &SchemaRef) -> Result<()> {
         if schema.fields().is_empty() {
             self.state = State::None;
@@ -114,6 +129,19 @@ impl<W: Write> Output for Printer<W> {
                     self.state = State::Arrow(Box::new(writer));
                 }
             }
+            Format::Parquet => {
+                let Some(out) = self.out.take_if(|_| !self.has_file) else {
+                    return Err(Error::Sql("a Parquet file holds the rows of one statement".to_owned()));
+                };
+                self.has_file = true;
+                let level = ZstdLevel::try_new(PARQUET_LEVEL).map_err(|error| failed(error.into()))?;
+                let properties = WriterProperties::builder()
+                    .set_compression(Compression::ZSTD(level))
+                    .set_max_row_group_row_count(Some(ROW_GROUP_MAX))
+                    .build();
+                let writer = ArrowWriter::try_new(out, Arc::clone(schema), Some(properties));
+                self.state = State::Parquet(Box::new(writer.map_err(|error| failed(error.into()))?));
+            }
         }
         Ok(())
     }
@@ -124,6 +152,14 @@ impl<W: Write> Output for Printer<W> {
             State::None => Ok(()),
             State::Json(writer) => writer.write(batch).map_err(failed),
             State::Arrow(writer) => writer.write(batch).map_err(failed),
+            State::Parquet(writer) => {
+                writer.write(batch).map_err(|error| failed(error.into()))?;
+                // A row group is held until it is whole.
+                if writer.in_progress_size() > ROW_GROUP_BYTES_MAX {
+                    writer.flush().map_err(|error| failed(error.into()))?;
+                }
+                Ok(())
+            }
             State::Table(table) => {
                 let Some(out) = &mut self.out else { return Ok(()) };
                 each_row(batch, "NULL", |row| table.row(row, out))
@@ -157,6 +193,10 @@ impl<W: Write> Output for Printer<W> {
             State::Arrow(mut writer) => {
                 writer.finish().map_err(failed)?;
                 self.out = Some(writer.into_inner().map_err(failed)?);
+                Ok(())
+            }
+            State::Parquet(writer) => {
+                self.out = Some(writer.into_inner().map_err(|error| failed(error.into()))?);
                 Ok(())
             }
         }

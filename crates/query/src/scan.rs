@@ -8,18 +8,20 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use binlogz_flow::Error as FlowError;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
-use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::{EquivalenceProperties, ScalarFunctionExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
 };
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
@@ -27,7 +29,7 @@ use datafusion::physical_plan::{
 use tokio::sync::mpsc::Sender;
 
 use crate::logs::Logs;
-use crate::tables::{Job, Reader};
+use crate::tables::{Job, Output, Reader};
 use crate::wanted::Wanted;
 
 /// Batches that wait for the query.
@@ -82,24 +84,15 @@ impl TableProvider for LogTable {
         let schema = self.reader.schema();
         let projection = projection.cloned().unwrap_or_else(|| (0..schema.fields().len()).collect());
         let schema = Arc::new(schema.project(&projection)?);
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        Ok(Arc::new(LogScan {
-            scan: Scan {
-                logs: Arc::clone(&self.logs),
-                reader: Arc::clone(&self.reader),
-                wanted,
-                projection,
-                limit,
-                workers: self.workers,
-            },
-            properties: Arc::new(properties),
-            metrics: ExecutionPlanMetricsSet::new(),
-        }))
+        Ok(Arc::new(LogScan::new(Scan {
+            logs: Arc::clone(&self.logs),
+            reader: Arc::clone(&self.reader),
+            wanted,
+            outputs: projection.into_iter().map(Output::Column).collect(),
+            schema,
+            limit,
+            workers: self.workers,
+        })))
     }
 }
 
@@ -109,7 +102,8 @@ struct Scan {
     logs: Arc<Logs>,
     reader: Arc<dyn Reader>,
     wanted: Wanted,
-    projection: Vec<usize>,
+    outputs: Vec<Output>,
+    schema: SchemaRef,
     limit: Option<usize>,
     workers: usize,
 }
@@ -122,12 +116,41 @@ struct LogScan {
     metrics: ExecutionPlanMetricsSet,
 }
 
+impl LogScan {
+    fn new(scan: Scan) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&scan.schema)),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        LogScan { scan, properties: Arc::new(properties), metrics: ExecutionPlanMetricsSet::new() }
+    }
+
+    /// What an expression is of the table, if it is a column or a field of one.
+    fn output(&self, expression: &dyn PhysicalExpr) -> Option<Output> {
+        if let Some(column) = expression.downcast_ref::<Column>() {
+            return self.scan.outputs.get(column.index()).copied();
+        }
+        let call =
+            expression.downcast_ref::<ScalarFunctionExpr>().filter(|call| call.name() == "get_field")?;
+        let [image, name] = call.args() else { return None };
+        let Some(Output::Column(column)) = self.output(image.as_ref()) else { return None };
+        let ScalarValue::Utf8(Some(name)) = name.downcast_ref::<Literal>()?.value() else { return None };
+        let schema = self.scan.reader.schema();
+        let DataType::Struct(fields) = schema.fields().get(column)?.data_type() else { return None };
+        Some(Output::Field(column, fields.iter().position(|field| field.name() == name)?))
+    }
+}
+
 impl DisplayAs for LogScan {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LogScan: logs={}", self.scan.logs.len())?;
         if self.scan.wanted != Wanted::default() {
             write!(f, ", {}", self.scan.wanted)?;
         }
+        let columns: Vec<_> = self.scan.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        write!(f, ", columns=[{}]", columns.join(" "))?;
         match self.scan.limit {
             Some(limit) => write!(f, ", limit={limit}"),
             None => Ok(()),
@@ -165,6 +188,17 @@ impl ExecutionPlan for LogScan {
         let counts = Counts::new(&self.metrics, partition);
         stream.spawn_blocking(move || scan.run(&rows, &counts));
         Ok(stream.build())
+    }
+
+    /// Makes only the fields of images that the query names.
+    fn try_swapping_with_projection(
+        &self,
+        projection: &ProjectionExec,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let outputs = projection.expr().iter().map(|named| self.output(named.expr.as_ref()));
+        let Some(outputs) = outputs.collect::<Option<Vec<_>>>() else { return Ok(None) };
+        let scan = Scan { outputs, schema: projection.schema(), ..self.scan.clone() };
+        Ok(Some(Arc::new(LogScan::new(scan))))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -205,7 +239,7 @@ impl Scan {
             }
             let is_of_rows = self.reader.is_of_rows();
             let input = self.logs.open(index, &mut |run| {
-                let may_be = self.wanted.may_be_in(run, is_of_rows);
+                let may_be = self.wanted.may_be_in(run, is_of_rows, &self.logs);
                 let count = if may_be { &counts.blocks_read } else { &counts.blocks_skipped };
                 count.add(run.block_count());
                 may_be
@@ -227,7 +261,8 @@ impl Scan {
                 logs: &self.logs,
                 log: self.logs.name(index),
                 wanted: &self.wanted,
-                projection: &self.projection,
+                outputs: &self.outputs,
+                schema: &self.schema,
                 workers: self.workers,
             };
             let summary = self.reader.read(job, &mut sink);

@@ -4,12 +4,16 @@
 use std::collections::HashSet;
 use std::str::FromStr;
 
+use binlogz_archive::format::Key as ArchivedKey;
+use binlogz_archive::format::contents::KeyProbe;
 use binlogz_archive::part::{Run, TableRows};
 use binlogz_binlog::event::RowsKind;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::row::TableSchema;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+
+use crate::logs::Logs;
 
 const SECOND: i64 = 1_000_000;
 
@@ -23,6 +27,22 @@ pub(crate) struct Wanted {
     gtids: Option<GtidSet>,
     committed: Span,
     logged: Span,
+    keys: Vec<Key>,
+}
+
+/// A condition on a column of a user table, which may be the one whose keys an archive knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Key {
+    column: String,
+    probes: Vec<KeyProbe>,
+}
+
+/// What a condition is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Subject {
+    Column(String),
+    /// A column of a user table, before or after the change.
+    Field(String),
 }
 
 /// Moments in microseconds since 1970, both included.
@@ -80,8 +100,17 @@ impl Wanted {
 
     /// Takes a condition that every row has to meet; `false`: it leaves everything.
     pub(crate) fn narrow(&mut self, condition: &Expr) -> bool {
-        if let Some((column, values)) = values(condition) {
-            return self.narrow_to(&column, values);
+        match values(condition) {
+            Some((Subject::Column(column), values)) => {
+                if let Some(values) = values.iter().map(|value| text(value)).collect() {
+                    return self.narrow_to(&column, values);
+                }
+            }
+            Some((Subject::Field(column), values)) => {
+                let probes = values.iter().map(|value| probe(value)).collect::<Option<Vec<_>>>();
+                return probes.is_some_and(|probes| self.narrow_key(column, probes));
+            }
+            None => {}
         }
         match condition {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
@@ -89,21 +118,19 @@ impl Wanted {
                 self.narrow(right) || left
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (&**left, &**right) {
-                (Expr::Column(column), Expr::Literal(value, _)) => self.compare(&column.name, *op, value),
-                (Expr::Literal(value, _), Expr::Column(column)) => {
-                    op.swap().is_some_and(|op| self.compare(&column.name, op, value))
+                (subject, Expr::Literal(value, _)) => self.compare(subject, *op, value),
+                (Expr::Literal(value, _), subject) => {
+                    op.swap().is_some_and(|op| self.compare(subject, op, value))
                 }
                 _ => false,
             },
-            Expr::Between(between) if !between.negated => {
-                match (&*between.expr, &*between.low, &*between.high) {
-                    (Expr::Column(column), Expr::Literal(low, _), Expr::Literal(high, _)) => {
-                        let low = self.compare(&column.name, Operator::GtEq, low);
-                        self.compare(&column.name, Operator::LtEq, high) || low
-                    }
-                    _ => false,
+            Expr::Between(between) if !between.negated => match (&*between.low, &*between.high) {
+                (Expr::Literal(low, _), Expr::Literal(high, _)) => {
+                    let low = self.compare(&between.expr, Operator::GtEq, low);
+                    self.compare(&between.expr, Operator::LtEq, high) || low
                 }
-            }
+                _ => false,
+            },
             Expr::ScalarFunction(call) if call.func.name() == crate::functions::GTID_IN => {
                 let [Expr::Literal(set, _), Expr::Column(column)] = call.args.as_slice() else {
                     return false;
@@ -143,10 +170,24 @@ impl Wanted {
         true
     }
 
-    fn compare(&mut self, column: &str, op: Operator, value: &ScalarValue) -> bool {
-        let span = match column {
-            "committed_at" => &mut self.committed,
-            "logged_at" => &mut self.logged,
+    fn narrow_key(&mut self, column: String, probes: Vec<KeyProbe>) -> bool {
+        self.keys.push(Key { column, probes });
+        true
+    }
+
+    fn compare(&mut self, subject: &Expr, op: Operator, value: &ScalarValue) -> bool {
+        let span = match subject_of(subject) {
+            Some(Subject::Column(column)) if column == "committed_at" => &mut self.committed,
+            Some(Subject::Column(column)) if column == "logged_at" => &mut self.logged,
+            Some(Subject::Field(column)) => {
+                let Some(number) = number(value) else { return false };
+                let numbers = match op {
+                    Operator::Gt | Operator::GtEq => (number, i128::MAX),
+                    Operator::Lt | Operator::LtEq => (i128::MIN, number),
+                    _ => return false,
+                };
+                return self.narrow_key(column, vec![KeyProbe { numbers: Some(numbers), text: None }]);
+            }
             _ => return false,
         };
         moment(value).is_some_and(|moment| span.narrow(op, moment))
@@ -175,7 +216,7 @@ impl Wanted {
     }
 
     /// Whether a part of an archived log can have what is wanted. `is_of_rows`: only rows are.
-    pub(crate) fn may_be_in(&self, run: &Run<'_>, is_of_rows: bool) -> bool {
+    pub(crate) fn may_be_in(&self, run: &Run<'_>, is_of_rows: bool, logs: &Logs) -> bool {
         if self.gtids.as_ref().is_some_and(|gtids| gtids.is_disjoint(&run.gtids)) {
             return false;
         }
@@ -189,10 +230,10 @@ impl Wanted {
         {
             return false;
         }
-        !is_of_rows || run.may_have_rows(&|rows| self.may_have(rows))
+        !is_of_rows || run.may_have_rows(&|rows| self.may_have(rows, logs))
     }
 
-    fn may_have(&self, rows: TableRows<'_>) -> bool {
+    fn may_have(&self, rows: TableRows<'_>, logs: &Logs) -> bool {
         let counts = [
             (RowsKind::Write, rows.rows.inserted),
             (RowsKind::Update, rows.rows.updated),
@@ -200,34 +241,98 @@ impl Wanted {
         ];
         counts.iter().any(|&(kind, count)| count > 0 && self.has_kind(kind))
             && self.has_name(&rows.name.database, &rows.name.table)
+            && self.keys.iter().all(|key| !logs.is_key(rows.name, &key.column) || rows.may_have(&key.probes))
     }
 }
 
-/// The values that a condition leaves of a column.
-fn values(condition: &Expr) -> Option<(String, HashSet<String>)> {
+/// The values that a condition leaves of what it is about.
+fn values(condition: &Expr) -> Option<(Subject, Vec<&ScalarValue>)> {
     match condition {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => match (&**left, &**right) {
-            (Expr::Column(column), Expr::Literal(value, _))
-            | (Expr::Literal(value, _), Expr::Column(column)) => {
-                Some((column.name.clone(), HashSet::from([text(value)?])))
+            (subject, Expr::Literal(value, _)) | (Expr::Literal(value, _), subject) => {
+                Some((subject_of(subject)?, vec![value]))
             }
             _ => None,
         },
         // A short list is a row of comparisons.
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
-            let (column, mut all) = values(left)?;
+            let (subject, mut all) = values(left)?;
             let (other, more) = values(right)?;
             all.extend(more);
-            (column == other).then_some((column, all))
+            (subject == other).then_some((subject, all))
         }
         Expr::InList(list) if !list.negated => {
-            let Expr::Column(column) = &*list.expr else { return None };
             let values = list.list.iter().map(|value| match value {
-                Expr::Literal(value, _) => text(value),
+                Expr::Literal(value, _) => Some(value),
                 _ => None,
             });
-            Some((column.name.clone(), values.collect::<Option<_>>()?))
+            Some((subject_of(&list.expr)?, values.collect::<Option<_>>()?))
         }
+        _ => None,
+    }
+}
+
+fn subject_of(expression: &Expr) -> Option<Subject> {
+    match expression {
+        Expr::Column(column) => Some(Subject::Column(column.name.clone())),
+        // To a wider number, since the literal is one.
+        Expr::Cast(cast) if cast.field.data_type().is_integer() => match subject_of(&cast.expr)? {
+            field @ Subject::Field(_) => Some(field),
+            Subject::Column(_) => None,
+        },
+        Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_slice()) {
+            ("get_field", [Expr::Column(image), Expr::Literal(name, _)]) => {
+                matches!(image.name.as_str(), "before" | "after").then_some(Subject::Field(text(name)?))
+            }
+            ("coalesce", args) => same_subject(args.iter()),
+            _ => None,
+        },
+        // What becomes of coalesce: whichever it is, it is one of them.
+        Expr::Case(case) if case.expr.is_none() => {
+            let then = case.when_then_expr.iter().map(|(_, then)| &**then);
+            same_subject(then.chain(case.else_expr.as_deref()))
+        }
+        _ => None,
+    }
+}
+
+/// The field of a user table that all of these are, before or after the change.
+fn same_subject<'e>(expressions: impl Iterator<Item = &'e Expr>) -> Option<Subject> {
+    let mut same = None;
+    for expression in expressions {
+        let Some(subject @ Subject::Field(_)) = subject_of(expression) else { return None };
+        if same.get_or_insert_with(|| subject.clone()) != &subject {
+            return None;
+        }
+    }
+    same
+}
+
+/// A value as an archive looks for it among the keys of its blocks.
+fn probe(value: &ScalarValue) -> Option<KeyProbe> {
+    if let Some(number) = number(value) {
+        return Some(KeyProbe { numbers: Some((number, number)), text: None });
+    }
+    let text = text(value)?;
+    // What is no text in its character set looks like this.
+    let is_bytes = text.starts_with("0x");
+    let number = text.parse().ok().filter(|number: &i128| number.to_string() == text);
+    Some(KeyProbe {
+        numbers: number.map(|number| (number, number)),
+        text: (!is_bytes).then(|| ArchivedKey::of_bytes(text.as_bytes())),
+    })
+}
+
+fn number(value: &ScalarValue) -> Option<i128> {
+    match value {
+        ScalarValue::Int8(number) => number.map(i128::from),
+        ScalarValue::Int16(number) => number.map(i128::from),
+        ScalarValue::Int32(number) => number.map(i128::from),
+        ScalarValue::Int64(number) => number.map(i128::from),
+        ScalarValue::UInt8(number) => number.map(i128::from),
+        ScalarValue::UInt16(number) => number.map(i128::from),
+        ScalarValue::UInt32(number) => number.map(i128::from),
+        ScalarValue::UInt64(number) => number.map(i128::from),
         _ => None,
     }
 }
@@ -274,6 +379,11 @@ impl std::fmt::Display for Wanted {
             if span != Span::default() {
                 parts.push(format!("{name}=[{} {}]", span.first, span.last));
             }
+        }
+        let mut columns: Vec<_> = self.keys.iter().map(|key| key.column.as_str()).collect();
+        columns.dedup();
+        if !columns.is_empty() {
+            parts.push(format!("key=[{}]", columns.join(" ")));
         }
         f.write_str(&parts.join(", "))
     }

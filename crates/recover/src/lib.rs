@@ -6,6 +6,7 @@
 //! sql      a row's images as a statement, values as literals
 //! pass     one pass over logs on all cores: chosen rows, in order, with their transactions
 //! log      a row's images as a row event has them, the events of a binary log
+//! cascade  rows that foreign keys changed below the log
 //! apply    the session that applies changes to a server, its journal
 //! script   what was chosen as a script or a binary log, the last transaction first where changes are taken back
 //! life     the changes as they are, in their order, for people and programs
@@ -15,6 +16,7 @@
 //! Modules only import from modules above them in this list. It opens no files: the caller hands it logs and takes text.
 
 mod apply;
+mod cascade;
 mod choose;
 mod life;
 mod log;
@@ -25,9 +27,12 @@ mod sql;
 mod table;
 
 pub use apply::{ApplyError, LogBytes, ServerLogs};
+pub use cascade::FamilyError;
 pub use choose::{Condition, ConditionError, Direction, KeySpan, Operation, Range, Selection, WantedKeys};
 pub use life::{Life, LifeFormat};
 pub use pass::Error;
-pub use past::{LiveTable, Moment, PastError, PastFormat, Touched, TouchedKeys};
+pub use past::{
+    DumpPlace, DumpedTable, Forward, LiveTable, Moment, PastError, PastFormat, Touched, TouchedKeys,
+};
 pub use script::{Applied, ApplyOptions, Form, Script, Summary, TableSummary};
 pub use table::{SchemaFile, SchemaFileError};

@@ -6,6 +6,7 @@
 
 pub mod advice;
 pub mod jsonl;
+mod line_room;
 pub mod met;
 pub mod mysqlbinlog;
 mod number;

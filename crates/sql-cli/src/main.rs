@@ -83,6 +83,8 @@ enum FormatArg {
     Json,
     /// Arrow's IPC stream
     Arrow,
+    /// A Parquet file with the rows of one statement
+    Parquet,
 }
 
 const TROUBLE: u8 = 2;
@@ -132,7 +134,7 @@ impl Sql {
             temporary: temporary.path().to_owned(),
         };
         let engine = Engine::new(logs, &options)?;
-        let out = BufWriter::with_capacity(BUFFER_SIZE, io::stdout().lock());
+        let out = BufWriter::with_capacity(BUFFER_SIZE, io::stdout());
         let mut printer = Printer::new(self.format.into(), out);
         let ran = statements.into_iter().try_for_each(|statement| engine.run(statement, &mut printer));
         // What was there before an error is shown.
@@ -217,6 +219,7 @@ impl From<FormatArg> for Format {
             FormatArg::Tsv => Format::Tsv,
             FormatArg::Json => Format::Json,
             FormatArg::Arrow => Format::Arrow,
+            FormatArg::Parquet => Format::Parquet,
         }
     }
 }

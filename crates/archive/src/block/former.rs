@@ -3,7 +3,8 @@
 //! ([`Finder`]). An unpacker is told which one it is, and takes it from the unpacked blocks ([`Unpacked`]).
 //!
 //! Images are numbered by block and table, in the order in which they occur: those of inserted rows, and
-//! those that updates leave. Hashes are not part of the format: what they find is unpacked and compared
+//! those that updates leave. A partial update leaves only differences, so the next image of its row is not known as a
+//! whole: it is looked up by its key, and kept as what differs from the row's last known image. Hashes are not part of the format: what they find is unpacked and compared
 //! before it is kept.
 
 use std::collections::HashMap;
@@ -18,6 +19,10 @@ use crate::codec::hash::hash;
 const IMAGES_MAX: usize = 6 << 20;
 /// The number of maps of a table.
 const MAPS: usize = 64;
+/// Bytes of the last known images of rows with documents; those of the blocks longest ago are forgotten.
+const BASES_BYTES_MAX: usize = 32 << 20;
+/// What such an image takes besides its bytes.
+const BASE_COST: usize = 64;
 /// Images in one part of the waiting list.
 const WAITING_PART: usize = 1 << 14;
 
@@ -84,6 +89,8 @@ pub(crate) struct Found {
     pub(crate) number: usize,
     /// Its size in bytes.
     pub(crate) size: usize,
+    /// It is not the same image, but an earlier one of the same row.
+    pub(crate) differs: bool,
 }
 
 /// The place of an image: its block, and its number among the images of its table there.
@@ -124,6 +131,29 @@ impl Images {
 pub(crate) struct Finder {
     tables: HashMap<u64, OfTable>,
     count: usize,
+    bases: Bases,
+}
+
+/// The last known images of rows with documents, by the hash of table and key.
+#[derive(Debug, Default)]
+struct Bases {
+    images: HashMap<u64, (Standing, Box<[u8]>), BuildHasherDefault<AsItIs>>,
+    bytes: usize,
+}
+
+impl Bases {
+    fn put(&mut self, key: u64, standing: Standing, image: &[u8]) {
+        let cost = |image: &[u8]| image.len() + BASE_COST;
+        self.bytes += cost(image);
+        if let Some((_, replaced)) = self.images.insert(key, (standing, image.into())) {
+            self.bytes -= cost(&replaced);
+        }
+        while self.bytes > BASES_BYTES_MAX {
+            let Some(oldest) = self.images.values().map(|((block, _), _)| *block).min() else { return };
+            self.images.retain(|_, ((block, _), _)| *block != oldest);
+            self.bytes = self.images.values().map(|(_, image)| cost(image)).sum();
+        }
+    }
 }
 
 /// The images of a table.
@@ -144,13 +174,25 @@ pub(crate) struct BlockFinder<'a> {
     /// Images that no row has any more.
     taken: Vec<(u64, u64, Standing)>,
     gains: HashMap<u32, u64>,
+    /// The images that this block leaves of rows with documents: by key, their numbers and places.
+    left: HashMap<u64, (u32, Place), BuildHasherDefault<AsItIs>>,
+    /// The key of the base that was found last.
+    found: u64,
 }
 
 impl<'a> BlockFinder<'a> {
     /// For the block with this number. It may be dealt out twice: the second time finds what the first left,
     /// and leaves it again.
     pub(crate) fn new(finder: &'a mut Finder, block: u32, references: &'a [u32]) -> Self {
-        BlockFinder { finder, block, references, taken: Vec::new(), gains: HashMap::new() }
+        BlockFinder {
+            finder,
+            block,
+            references,
+            taken: Vec::new(),
+            gains: HashMap::new(),
+            left: HashMap::default(),
+            found: 0,
+        }
     }
 
     /// Finds where this image of a table occurred; `count` of its images were left in this block so far.
@@ -166,7 +208,30 @@ impl<'a> BlockFinder<'a> {
             2 + self.references.iter().position(|&reference| reference == block)?
         };
         self.taken.push((table, hash, standing));
-        Some(Found { source, number, size: image.len() })
+        Some(Found { source, number, size: image.len(), differs: false })
+    }
+
+    /// Finds the last known image of a row.
+    pub(crate) fn find_base(&mut self, key: u64) -> Option<Found> {
+        if let Some((number, place)) = self.left.get(&key) {
+            let found = Found { source: 1, number: *number as usize, size: place.len(), differs: true };
+            return Some(found);
+        }
+        let ((block, number), image) = self.finder.bases.images.get(&key)?;
+        *self.gains.entry(*block).or_default() += image.len() as u64;
+        let source = 2 + self.references.iter().position(|reference| reference == block)?;
+        self.found = key;
+        Some(Found { source, number: *number as usize, size: image.len(), differs: true })
+    }
+
+    /// The image in another block that was found last.
+    pub(crate) fn base(&self) -> Option<&[u8]> {
+        self.finder.bases.images.get(&self.found).map(|(_, image)| &**image)
+    }
+
+    /// Notes an image that this block leaves of a row with documents.
+    pub(crate) fn leave_base(&mut self, key: u64, number: u32, place: Place) {
+        self.left.insert(key, (number, place));
     }
 
     /// Notes an image that this block leaves.
@@ -184,13 +249,18 @@ impl<'a> BlockFinder<'a> {
 
     /// The rows that the block took; and by block, the bytes of its images that are there.
     pub(crate) fn into_taken(self) -> (Taken, HashMap<u32, u64>) {
-        (Taken(self.taken), self.gains)
+        (Taken { images: self.taken, block: self.block, left: self.left }, self.gains)
     }
 }
 
-/// Images that no row has any more.
+/// What a block means for later ones.
 #[derive(Debug, Default)]
-pub(crate) struct Taken(Vec<(u64, u64, Standing)>);
+pub(crate) struct Taken {
+    /// Images that no row has any more.
+    images: Vec<(u64, u64, Standing)>,
+    block: u32,
+    left: HashMap<u64, (u32, Place), BuildHasherDefault<AsItIs>>,
+}
 
 impl Finder {
     /// The images of a table, all in its map.
@@ -202,9 +272,16 @@ impl Finder {
         Some(&mut table.images)
     }
 
-    /// Forgets images that a block took.
-    pub(crate) fn forget(&mut self, taken: Taken) {
-        for (table, hash, standing) in taken.0 {
+    /// Forgets images that a block took, and keeps those of rows with documents that it left in its log.
+    pub(crate) fn forget(&mut self, taken: Taken, log: &[u8]) {
+        let mut left: Vec<_> = taken.left.into_iter().collect();
+        left.sort_unstable_by_key(|(_, (_, place))| place.start);
+        for (key, (number, place)) in left {
+            if let Some(image) = log.get(place.start as usize..place.end as usize) {
+                self.bases.put(key, (taken.block, number), image);
+            }
+        }
+        for (table, hash, standing) in taken.images {
             // An image that was left again since then stays.
             if let Some(images) = self.images(table)
                 && images.get(hash) == Some(standing)

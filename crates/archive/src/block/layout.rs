@@ -73,9 +73,9 @@ pub(crate) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// For a block that begins at `offset` of its file.
-    pub(crate) fn new(offset: u64, formers: Formers<'a>) -> Self {
-        Layout { offset: offset as u32, past: Past { formers, ..Past::default() }, ..Layout::default() }
+    /// For a block that begins at `offset` of its file. `differs`: it may have partial updates and differences.
+    pub(crate) fn new(offset: u64, formers: Formers<'a>, differs: bool) -> Self {
+        Layout { offset: offset as u32, past: Past::new(formers, differs), ..Layout::default() }
     }
 
     /// The forms of each table's columns, by group.
@@ -183,6 +183,9 @@ impl<'a> Layout<'a> {
             EventType::UPDATE_ROWS | EventType::UPDATE_ROWS_V1 => {
                 self.rows(walk, event_type, &[Role::Before, Role::After])
             }
+            EventType::PARTIAL_UPDATE_ROWS if self.past.differs => {
+                self.rows(walk, event_type, &[Role::Before, Role::After])
+            }
             _ => Err(Error::damaged("event", format!("type {}", event_type.0), "a type with a known layout")),
         }
     }
@@ -215,7 +218,7 @@ impl<'a> Layout<'a> {
         for (index, role) in roles.iter().enumerate() {
             images.push((*role, walk.fixed(slot(5 + index), table.column_count().div_ceil(8))?));
         }
-        table.rows(walk, &images, &mut self.past)
+        table.rows(walk, &images, event_type == EventType::PARTIAL_UPDATE_ROWS, &mut self.past)
     }
 
     /// Notes what the event at `start` means for later events.
@@ -246,7 +249,7 @@ impl<'a> Layout<'a> {
             None => {
                 let number = self.tables.len();
                 let map = TableMapEvent::decode(body, TABLE_MAP_POST_HEADER);
-                let table = map.ok().and_then(|map| Table::new(number, rest, &map, &self.past.formers).ok());
+                let table = map.ok().and_then(|map| Table::new(number, rest, &map, &self.past).ok());
                 self.tables.push(table);
                 self.numbers.insert(rest.to_vec(), number);
                 number

@@ -5,10 +5,13 @@
 //!
 //! - `packed`: the byte table of a block; the two steps of packing and the two of unpacking
 //! - `layout`: the fields of each event; `rows`: those of rows events
+//! - `cells`, `form`: where the values of an image are, and how they are walked over
 //! - `walk`: one description of the layout for both directions
 //! - `streams`: the columns
 //! - `former`: finds a row's earlier image; `history`: the same as in version 1
 
+mod cells;
+mod form;
 pub(crate) mod former;
 mod history;
 pub(crate) mod layout;

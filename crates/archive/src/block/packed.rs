@@ -4,7 +4,8 @@
 //! ([`Opened::gather`]). A block refers to rows of itself and of the earlier blocks that it is given.
 //!
 //! ```text
-//! method  1       0 bytes | 1 columns, as version 1 | 2 columns, as version 2 | 3 columns | 4 text
+//! method  1       0 bytes | 1 columns, as version 1 | 2 columns, as version 2 | 3 columns and 4 text, as version 5 |
+//!                 5 columns | 6 text
 //! bytes:          zstd's frame of the log's bytes
 //! columns and text:
 //! maps    varint  count of the table maps seen so far by a transaction that the block's start cuts
@@ -15,7 +16,8 @@
 //! columns:
 //! magic   1       1: the log's magic comes first
 //! count   varint  events
-//! columns         see streams.rs, from method 3 on with pools; each event's fields, see layout.rs
+//! columns         see streams.rs, from method 3 on with pools; each event's fields, see layout.rs. From method 5 on
+//!                 partial updates and differences, see rows.rs
 //! tail    bytes   length, then the bytes after the last whole event
 //! ```
 //!
@@ -43,8 +45,10 @@ use crate::log::{BLOCK_SIZE_MAX, MAPS_MAX, Piece};
 const BYTES: u8 = 0;
 const COLUMNS_BY_KEY: u8 = 1;
 const COLUMNS_APART: u8 = 2;
-const COLUMNS: u8 = 3;
-const TEXT: u8 = 4;
+const COLUMNS_POOLED: u8 = 3;
+const TEXT_BEFORE: u8 = 4;
+const COLUMNS: u8 = 5;
+const TEXT: u8 = 6;
 
 /// Text is tried if zstd's fast level takes less than this many eighths of what the columns take.
 const TEXT_EIGHTHS: usize = 9;
@@ -79,7 +83,8 @@ pub(crate) struct Dealt {
 
 /// Deals out a part of a log as block `number` of its segment, which may refer to these earlier blocks.
 pub(crate) fn deal(piece: &Piece, number: u32, finder: &mut Finder, references: &[u32]) -> Result<Dealt> {
-    let mut layout = Layout::new(piece.offset, Formers::Find(BlockFinder::new(finder, number, references)));
+    let formers = Formers::Find(BlockFinder::new(finder, number, references));
+    let mut layout = Layout::new(piece.offset, formers, true);
     let mut maps = Vec::new();
     varint::put(&mut maps, piece.maps.len() as u64);
     for map in &piece.maps {
@@ -165,7 +170,7 @@ fn is_worth_trying(log: &[u8], columns: usize, level: Level) -> Result<bool> {
 
 /// Whether a packed block needs no other: its references are not needed.
 pub(crate) fn stands_alone(packed: &[u8]) -> bool {
-    matches!(packed.first(), Some(&(BYTES | TEXT)))
+    matches!(packed.first(), Some(&(BYTES | TEXT_BEFORE | TEXT)))
 }
 
 /// Packs bytes about which nothing is known.
@@ -191,8 +196,8 @@ pub struct Opened {
 #[derive(Debug)]
 enum What {
     Bytes(Vec<u8>),
-    Columns { by_key: bool, maps: Vec<Vec<u8>>, magic: bool, count: usize, streams: Streams, tail: Vec<u8> },
-    Text { maps: Vec<Vec<u8>>, log: Vec<u8> },
+    Columns { method: u8, maps: Vec<Vec<u8>>, magic: bool, count: usize, streams: Streams, tail: Vec<u8> },
+    Text { method: u8, maps: Vec<Vec<u8>>, log: Vec<u8> },
 }
 
 /// Takes the columns of a block of `size` bytes.
@@ -207,17 +212,19 @@ pub fn open(packed: &[u8], size: usize) -> Result<Opened> {
     let mut from = Taker::new(packed);
     let what = match from.byte()? {
         BYTES => What::Bytes(zstd::unpack(from.take(from.left())?, size)?),
-        method @ (COLUMNS_BY_KEY | COLUMNS_APART | COLUMNS) => open_columns(&mut from, size, method)?,
-        TEXT => {
+        method @ (COLUMNS_BY_KEY | COLUMNS_APART | COLUMNS_POOLED | COLUMNS) => {
+            open_columns(&mut from, size, method)?
+        }
+        method @ (TEXT_BEFORE | TEXT) => {
             let maps = take_maps(&mut from)?;
             let coder = match from.byte()? {
                 0 => Coder::Zstd,
                 1 => Coder::Ppmd,
                 other => return Err(Error::damaged("text", format!("coder {other}"), "0 or 1")),
             };
-            What::Text { maps, log: text::unpack(coder, from.take(from.left())?, size)? }
+            What::Text { method, maps, log: text::unpack(coder, from.take(from.left())?, size)? }
         }
-        other => return Err(Error::damaged("block", format!("method {other}"), "0 to 4")),
+        other => return Err(Error::damaged("block", format!("method {other}"), "0 to 6")),
     };
     Ok(Opened { size, what })
 }
@@ -231,14 +238,13 @@ fn take_maps(from: &mut Taker<'_>) -> Result<Vec<Vec<u8>>> {
 }
 
 fn open_columns(from: &mut Taker<'_>, size: usize, method: u8) -> Result<What> {
-    let by_key = method == COLUMNS_BY_KEY;
     let maps = take_maps(from)?;
     let magic = from.byte()? == 1;
     let count = from.at_most((size / HEADER_SIZE) as u64, "count of events")?;
-    let streams = Streams::unpack(from, size, method == COLUMNS)?;
+    let streams = Streams::unpack(from, size, matches!(method, COLUMNS_POOLED | COLUMNS))?;
     let tail = from.bytes()?.to_vec();
     match from.left() {
-        0 => Ok(What::Columns { by_key, maps, magic, count, streams, tail }),
+        0 => Ok(What::Columns { method, maps, magic, count, streams, tail }),
         left => Err(Error::damaged("block", format!("{left} bytes after its last event"), "none")),
     }
 }
@@ -250,19 +256,20 @@ impl Opened {
     ///
     /// Columns that don't fit together.
     pub fn gather(self, offset: u64, sources: Vec<Arc<Unpacked>>) -> Result<Unpacked> {
-        let (by_key, maps, magic, count, streams, tail) = match self.what {
+        let (method, maps, magic, count, streams, tail) = match self.what {
             What::Bytes(log) => return Ok(Unpacked { log, ..Unpacked::default() }),
-            What::Text { maps, log } => {
-                let mut layout = Layout::new(offset, Formers::Given(Vec::new()));
+            What::Text { method, maps, log } => {
+                let mut layout = Layout::new(offset, Formers::Given(Vec::new()), method == TEXT);
                 maps.iter().for_each(|map| layout.remember_table(map));
                 walk_over(&log, &mut layout)?;
                 return Ok(layout.into_unpacked(log));
             }
-            What::Columns { by_key, maps, magic, count, streams, tail } => {
-                (by_key, maps, magic, count, streams, tail)
+            What::Columns { method, maps, magic, count, streams, tail } => {
+                (method, maps, magic, count, streams, tail)
             }
         };
-        let mut layout = Layout::new(offset, if by_key { Formers::ByKey } else { Formers::Given(sources) });
+        let formers = if method == COLUMNS_BY_KEY { Formers::ByKey } else { Formers::Given(sources) };
+        let mut layout = Layout::new(offset, formers, method == COLUMNS);
         maps.iter().for_each(|map| layout.remember_table(map));
         let mut gatherer = Gatherer::new(streams, self.size);
         if magic {

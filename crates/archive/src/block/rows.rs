@@ -5,22 +5,33 @@
 //! 0                     one more row follows
 //! 1 + role              bits of NULL values
 //! 5 + role              version 1: the image is the last one known of its row
-//! 9 + role              where the image was before: 0 nowhere known | 1 in this block | 2 and up: in the blocks
-//!                       that it refers to
-//! 13 + role (1, 2)      its number there, minus the number that follows the last such image
+//! 9 + role (1, 2)       where the image was before: 0 nowhere known | 1 in this block | 2 and up: in the blocks
+//!                       that it refers to | 67 and up: as from 1 on, but an image of the same row, from which it differs
+//! 12 + role (1, 2)      its number there, minus the number that follows the last such image
+//! 9, 15                 after-images with partial updates: value options; bits for JSON columns
 //! 16 + 8 c + 2 role     values of column c
-//! 17 + 8 c + 2 role     the value is that of the before-image
+//! 17 + 8 c + 2 role     0 the value is another than in the before-image, or in the image that this one differs from
+//!                       | 1 the same | 2 a difference from it, which is in the same slot (delta.rs)
 //! ```
+//!
+//! Differing images, differences and partial updates are in blocks of methods 5 and 6. A partial update's after-image has
+//! only differences between documents, so its before-image, if it is whole, is what later images of the row may
+//! differ from: it is numbered as if it had been left.
+
+mod known;
 
 use std::ops::Range;
 
 use binlogz_binlog::event::TableMapEvent;
 use binlogz_binlog::row::ColumnKind;
 
-use crate::block::former::{Formers, Found, Place};
+use crate::block::cells::{Cells, bit, is_set, key_columns};
+use crate::block::form::Form;
+use crate::block::former::{Formers, Place};
 use crate::block::history::{History, Image};
 use crate::block::streams::Column;
-use crate::block::walk::{Order, Walk, number_of};
+use crate::block::walk::{Old, Order, Walk, number_of};
+use crate::codec::delta;
 use crate::codec::hash::hash;
 use crate::error::{Error, Result};
 
@@ -42,74 +53,22 @@ const NULLS: usize = 1;
 const LAST: usize = NULLS + ROLES;
 const SOURCE: usize = LAST + ROLES;
 const NUMBER: usize = SOURCE + ROLES - 1;
+const OPTIONS: usize = SOURCE;
+const PARTIAL: usize = VALUES - 1;
 const VALUES: usize = 16;
+
+/// Added to the source of an image from which another one differs.
+const DIFFERS: usize = REFERENCES_MAX + 2;
+/// Value options that say: JSON columns may hold differences.
+const PARTIAL_JSON: i64 = 1;
+
+/// How a value relates to an older one.
+const SAME: i64 = 1;
+const DIFFERENCE: i64 = 2;
 
 /// The column of a table whose values go to a slot.
 pub(crate) fn column_of(slot: usize) -> Option<usize> {
     slot.checked_sub(VALUES).map(|slot| slot / 8)
-}
-
-/// How a value is walked over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Number { size: usize, order: Order },
-    Fixed { size: usize },
-    Prefixed { prefix: usize },
-}
-
-impl Form {
-    fn of(kind: ColumnKind) -> Form {
-        let low = |size| Form::Number { size, order: Order::Low };
-        let high = |size: u8| match size {
-            0..=8 => Form::Number { size: usize::from(size), order: Order::High },
-            size => Form::Fixed { size: usize::from(size) },
-        };
-        let fraction = |digits: u8| digits.div_ceil(2);
-        match kind {
-            ColumnKind::Null => Form::Fixed { size: 0 },
-            ColumnKind::TinyInt { .. } | ColumnKind::Year => low(1),
-            ColumnKind::SmallInt { .. } => low(2),
-            ColumnKind::MediumInt { .. } | ColumnKind::Date | ColumnKind::OldTime => low(3),
-            ColumnKind::Int { .. } | ColumnKind::Float | ColumnKind::OldTimestamp => low(4),
-            ColumnKind::BigInt { .. } | ColumnKind::Double | ColumnKind::OldDateTime => low(8),
-            ColumnKind::Decimal(format) => high(format.size()),
-            ColumnKind::Bit { bits } => high(bits.div_ceil(8)),
-            ColumnKind::Time { fraction_digits } => high(3 + fraction(fraction_digits)),
-            ColumnKind::DateTime { fraction_digits } => high(5 + fraction(fraction_digits)),
-            ColumnKind::Timestamp { fraction_digits } => high(4 + fraction(fraction_digits)),
-            ColumnKind::Enum { size } | ColumnKind::Set { size } => low(usize::from(size)),
-            ColumnKind::Char { length_max } | ColumnKind::Varchar { length_max } => {
-                Form::Prefixed { prefix: if length_max > 255 { 2 } else { 1 } }
-            }
-            ColumnKind::Blob { length_size }
-            | ColumnKind::Json { length_size }
-            | ColumnKind::Geometry { length_size }
-            | ColumnKind::Vector { length_size } => Form::Prefixed { prefix: usize::from(length_size) },
-            ColumnKind::TypedArray => Form::Prefixed { prefix: 4 },
-        }
-    }
-
-    /// A number for the form: columns of the same form resemble each other.
-    fn number(self) -> u8 {
-        match self {
-            Form::Number { size, order: Order::Low } => 0x10 | size as u8,
-            Form::Number { size, order: Order::High } => 0x20 | size as u8,
-            Form::Fixed { size } => 0x40 | size.min(0x3f) as u8,
-            Form::Prefixed { prefix } => 0x80 | prefix as u8,
-        }
-    }
-
-    /// The end of the value that begins at `at`.
-    fn end(self, bytes: &[u8], at: usize) -> Result<usize> {
-        match self {
-            Form::Number { size, .. } | Form::Fixed { size } => Ok(at + size),
-            Form::Prefixed { prefix } => {
-                let length = bytes.get(at..at + prefix).ok_or_else(image_short)?;
-                let length = length.iter().rev().fold(0, |length, &byte| length << 8 | usize::from(byte));
-                Ok(at + prefix + length)
-            }
-        }
-    }
 }
 
 fn image_short() -> Error {
@@ -130,6 +89,12 @@ pub(crate) struct Table {
     /// Its numbers in the blocks that are referred to.
     elsewhere: Vec<Option<usize>>,
     history: History,
+    /// Whether values may be differences.
+    differs: bool,
+    /// The JSON columns.
+    json: Vec<usize>,
+    /// The columns that tell its rows apart.
+    key: Vec<usize>,
 }
 
 /// What an event means for later ones, once it is done.
@@ -145,6 +110,35 @@ pub(crate) struct Pending {
 pub(crate) struct Past<'a> {
     pub(crate) formers: Formers<'a>,
     pub(crate) pending: Pending,
+    /// Whether partial updates and differences are known: since format version 8.
+    pub(crate) differs: bool,
+    /// The image from which the present one differs.
+    base: Vec<u8>,
+    base_cells: Cells,
+}
+
+/// The images of one side of an event's rows.
+struct Present {
+    role: Role,
+    /// The columns that they have.
+    columns: Vec<usize>,
+    /// Of partial updates.
+    partial: bool,
+}
+
+/// An image that may have occurred before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Former {
+    Unknown,
+    Same,
+    /// It differs from [`Past::base`].
+    Differs,
+}
+
+impl<'a> Past<'a> {
+    pub(crate) fn new(formers: Formers<'a>, differs: bool) -> Self {
+        Past { formers, differs, ..Past::default() }
+    }
 }
 
 impl Pending {
@@ -157,16 +151,13 @@ impl Pending {
 
 impl Table {
     /// The table with this number in its block; `name` is its map without the table id.
-    pub(crate) fn new(
-        number: usize,
-        name: &[u8],
-        map: &TableMapEvent<'_>,
-        formers: &Formers<'_>,
-    ) -> Result<Table> {
-        let forms = map
-            .columns()
-            .map(|column| Ok(Form::of(ColumnKind::new(&column?, None)?)))
-            .collect::<Result<_>>()?;
+    pub(crate) fn new(number: usize, name: &[u8], map: &TableMapEvent<'_>, past: &Past<'_>) -> Result<Table> {
+        let kinds = map.columns().map(|column| Ok(ColumnKind::new(&column?, None)?));
+        let kinds = kinds.collect::<Result<Vec<_>>>()?;
+        let forms: Vec<Form> = kinds.iter().copied().map(Form::of).collect();
+        let is_json = |&index: &usize| matches!(kinds.get(index), Some(ColumnKind::Json { .. }));
+        let json: Vec<usize> = (0..kinds.len()).filter(is_json).collect();
+        let formers = &past.formers;
         let elsewhere = match formers {
             Formers::Given(sources) => {
                 sources.iter().map(|source| source.tables.get(name).copied()).collect()
@@ -181,6 +172,9 @@ impl Table {
             next: Vec::new(),
             elsewhere,
             history: History::default(),
+            differs: past.differs,
+            key: if past.differs && !json.is_empty() { key_columns(map) } else { Vec::new() },
+            json,
         })
     }
 
@@ -198,27 +192,28 @@ impl Table {
         self.forms.len()
     }
 
-    /// Walks over all rows of an event.
+    /// Walks over all rows of an event; `partial`: of partial updates.
     pub(crate) fn rows(
         &self,
         walk: &mut impl Walk,
         images: &[(Role, Range<usize>)],
+        partial: bool,
         past: &mut Past<'_>,
     ) -> Result<()> {
         past.pending.next.extend_from_slice(&self.next);
         let mut present = Vec::with_capacity(images.len());
         for (role, bitmap) in images {
             let bitmap = walk.walked().get(bitmap.clone()).unwrap_or_default();
-            let columns = (0..self.forms.len()).filter(|&index| bit(bitmap, index)).collect::<Vec<_>>();
-            present.push((*role, columns));
+            let columns = (0..self.forms.len()).filter(|&index| bit(bitmap, index)).collect();
+            present.push(Present { role: *role, columns, partial });
         }
         let mut before = Cells::default();
         let mut cells = Cells::default();
         while walk.decide(Column::new(self.group, MORE), |_, rest| i64::from(!rest.is_empty()))? == 1 {
             let start = walk.walked().len();
-            for (role, columns) in &present {
-                let base = (*role == Role::After).then_some(&before);
-                self.image(walk, *role, columns, base, &mut cells, past)?;
+            for present in &present {
+                let base = (present.role == Role::After).then_some(&before);
+                self.image(walk, present, base, &mut cells, past)?;
                 std::mem::swap(&mut before, &mut cells);
             }
             if walk.walked().len() == start {
@@ -231,25 +226,40 @@ impl Table {
     fn image(
         &self,
         walk: &mut impl Walk,
-        role: Role,
-        columns: &[usize],
+        present: &Present,
         base: Option<&Cells>,
         cells: &mut Cells,
         past: &mut Past<'_>,
     ) -> Result<()> {
-        let Past { formers, pending } = past;
+        let &Present { role, ref columns, partial } = present;
+        let Past { formers, pending, base: differing, base_cells, .. } = past;
         let start = walk.walked().len();
         let by_key = matches!(formers, Formers::ByKey);
         let whole = columns.len() == self.forms.len();
         let old = matches!(role, Role::Deleted | Role::Before);
-        if whole && old && !by_key && self.former(walk, role, formers, &mut pending.next)? {
-            if role == Role::Before {
+        let former = match whole && old && !by_key {
+            true => self.former(walk, role, formers, &mut pending.next, differing)?,
+            false => Former::Unknown,
+        };
+        // Of a partial update only the before-image is known. It is numbered however it is kept: a block of text doesn't tell.
+        let leaves = whole && !by_key && if partial { role == Role::Before } else { !old };
+        match former {
+            Former::Same if role == Role::Before => {
+                if leaves {
+                    pending.places.push(start as u32..walk.walked().len() as u32);
+                }
                 cells.clear(self.forms.len());
                 let nulls = start..start + columns.len().div_ceil(8);
-                self.cells_of(walk.walked(), columns, &nulls, cells)?;
+                return self.cells_of(walk.walked(), columns, &nulls, cells);
             }
-            return Ok(());
+            Former::Same => return Ok(()),
+            Former::Differs => {
+                base_cells.clear(self.forms.len());
+                self.cells_of(differing, columns, &(0..columns.len().div_ceil(8)), base_cells)?;
+            }
+            Former::Unknown => {}
         }
+        let diffs = if partial && role == Role::After { self.diff_bits(walk)? } else { None };
         let nulls = self.nulls(walk, role, columns.len())?;
         if role == Role::Before {
             cells.clear(self.forms.len());
@@ -261,12 +271,14 @@ impl Table {
             }
             let form = *self.forms.get(column).ok_or_else(image_short)?;
             let at = walk.walked().len();
-            self.value(
-                walk,
-                form,
-                VALUES + 8 * column + 2 * role as usize,
-                base.and_then(|base| base.get(column)),
-            )?;
+            let older = match former {
+                Former::Differs => {
+                    base_cells.get(column).and_then(|cell| differing.get(cell)).map(Old::Bytes)
+                }
+                _ if diffs.as_ref().is_some_and(|bits| self.is_diff(walk.walked(), bits, column)) => None,
+                _ => base.and_then(|base| base.get(column)).map(Old::Walked),
+            };
+            self.value(walk, form, VALUES + 8 * column + 2 * role as usize, older)?;
             let end = walk.walked().len();
             if role == Role::Before {
                 cells.set(column, at..end);
@@ -284,72 +296,27 @@ impl Table {
         {
             pending.by_key.push((key, image));
         }
-        if whole && !old && !by_key {
+        if leaves {
             pending.places.push(start as u32..walk.walked().len() as u32);
         }
         Ok(())
     }
 
-    /// Walks over an image that occurred before, if one is known.
-    fn former(
-        &self,
-        walk: &mut impl Walk,
-        role: Role,
-        formers: &mut Formers<'_>,
-        next: &mut Vec<i64>,
-    ) -> Result<bool> {
-        let mut found = Found::default();
-        let source = walk.decide(Column::new(self.group, SOURCE + role as usize), |_, rest| {
-            found = self.find(rest, formers).unwrap_or_default();
-            found.source as i64
-        })?;
-        let Some(source) = usize::try_from(source).ok().filter(|&source| source <= 1 + REFERENCES_MAX) else {
-            return Err(Error::damaged(
-                "row image",
-                "a reference to no block",
-                "one of the blocks that its own refers to",
-            ));
-        };
-        let Some(elsewhere) = source.checked_sub(1) else { return Ok(false) };
-        if next.len() < source {
-            next.resize(source, 0);
-        }
-        let next = next.get_mut(elsewhere).ok_or_else(image_short)?;
-        let step =
-            walk.decide(Column::new(self.group, NUMBER + role as usize), |_, _| found.number as i64 - *next)?;
-        let number = next.wrapping_add(step);
-        *next = number.wrapping_add(1);
-        let number = usize::try_from(number).unwrap_or(usize::MAX);
-        match elsewhere.checked_sub(1) {
-            None => {
-                let place = self.places.get(number).ok_or_else(|| {
-                    Error::damaged("block", format!("a reference to its row {number}"), "an earlier row")
-                })?;
-                walk.again(place.start as usize..place.end as usize)?;
+    /// Walks over the value options of a partial update's after-image, and over the bits that say which documents are
+    /// differences.
+    fn diff_bits(&self, walk: &mut impl Walk) -> Result<Option<Range<usize>>> {
+        match walk.packed(Column::new(self.group, OPTIONS), 0)? {
+            0 => Ok(None),
+            PARTIAL_JSON => {
+                walk.fixed(Column::new(self.group, PARTIAL), self.json.len().div_ceil(8)).map(Some)
             }
-            Some(reference) => walk.copy(found.size, || match formers {
-                Formers::Given(sources) => {
-                    let table = self.elsewhere.get(reference).copied().flatten()?;
-                    sources.get(reference)?.image(table, number)
-                }
-                Formers::ByKey | Formers::Find(_) => None,
-            })?,
+            other => Err(Error::damaged("row image", format!("value options {other}"), "0 or 1")),
         }
-        Ok(true)
     }
 
-    /// Where the image at the start of `rest` occurred.
-    fn find(&self, rest: &[u8], formers: &mut Formers<'_>) -> Option<Found> {
-        let Formers::Find(finder) = formers else { return None };
-        let size = self.image_size(rest)?;
-        finder.find(self.seed, rest.get(..size)?, self.places.len())
-    }
-
-    /// The size of the whole image at the start of `rest`.
-    fn image_size(&self, rest: &[u8]) -> Option<usize> {
-        let nulls = 0..self.forms.len().div_ceil(8);
-        let values = self.forms.iter().enumerate().filter(|&(place, _)| !is_set(rest, &nulls, place));
-        values.into_iter().try_fold(nulls.end, |at, (_, form)| form.end(rest, at).ok())
+    /// Whether a column of an after-image is a difference, as these bits say.
+    fn is_diff(&self, walked: &[u8], bits: &Range<usize>, column: usize) -> bool {
+        self.json.iter().position(|&json| json == column).is_some_and(|place| is_set(walked, bits, place))
     }
 
     /// The bits that say which values are NULL.
@@ -404,20 +371,36 @@ impl Table {
         if at == walked.len() { Ok(()) } else { Err(image_short()) }
     }
 
-    fn value(&self, walk: &mut impl Walk, form: Form, slot: usize, base: Option<Range<usize>>) -> Result<()> {
+    fn value(&self, walk: &mut impl Walk, form: Form, slot: usize, older: Option<Old<'_>>) -> Result<()> {
         let column = Column::new(self.group, slot);
-        match (form, base) {
+        let relation = Column::new(self.group, slot + 1);
+        match (form, older) {
             (Form::Number { size: 0, .. } | Form::Fixed { size: 0 }, _) => Ok(()),
-            (Form::Number { size, order }, base) => {
-                let bytes = base.and_then(|base| walk.walked().get(base)).unwrap_or_default();
-                let base = number_of(bytes, order);
+            (Form::Number { size, order }, older) => {
+                let base =
+                    number_of(older.map(|older| older.bytes(walk.walked())).unwrap_or_default(), order);
                 walk.number(column, size, order, base).map(drop)
             }
-            (form, Some(base)) => {
-                let same = walk.decide(Column::new(self.group, slot + 1), |walked, rest| {
-                    i64::from(walked.get(base.clone()).is_some_and(|base| rest.starts_with(base)))
+            (form, Some(older)) => {
+                let mut difference = None;
+                let found = walk.decide(relation, |walked, rest| {
+                    let older = older.bytes(walked);
+                    if rest.starts_with(older) {
+                        return SAME;
+                    }
+                    if self.differs {
+                        difference = form.string(rest).and_then(|new| delta::of(form.string(older)?, new));
+                    }
+                    if difference.is_some() { DIFFERENCE } else { 0 }
                 })?;
-                if same == 1 { walk.again(base) } else { string(walk, form, column) }
+                match (found, form, &older) {
+                    (SAME, _, Old::Walked(range)) => walk.again(range.clone()),
+                    (SAME, _, Old::Bytes(bytes)) => walk.copy(bytes.len(), || Some(bytes)),
+                    (DIFFERENCE, Form::Prefixed { prefix }, _) if self.differs => {
+                        walk.difference(relation, prefix, older, &difference.unwrap_or_default())
+                    }
+                    _ => string(walk, form, column),
+                }
             }
             (form, None) => string(walk, form, column),
         }
@@ -425,7 +408,7 @@ impl Table {
 
     /// Notes what a finished event meant.
     pub(crate) fn remember(&mut self, walked: &[u8], past: &mut Past<'_>) {
-        let Past { formers, pending } = past;
+        let Past { formers, pending, .. } = past;
         if !pending.next.is_empty() {
             self.next.clone_from(&pending.next);
         }
@@ -433,7 +416,13 @@ impl Table {
             if let Formers::Find(finder) = formers
                 && let Some(image) = walked.get(place.start as usize..place.end as usize)
             {
-                finder.leave(self.seed, image, self.places.len() as u32);
+                let number = self.places.len() as u32;
+                finder.leave(self.seed, image, number);
+                if !self.key.is_empty()
+                    && let Some(key) = self.key_of(image)
+                {
+                    finder.leave_base(key, number, place.clone());
+                }
             }
             self.places.push(place);
         }
@@ -450,35 +439,4 @@ fn string(walk: &mut impl Walk, form: Form, column: Column) -> Result<()> {
         Form::Prefixed { prefix } => walk.prefixed(column, prefix),
         Form::Fixed { size } | Form::Number { size, .. } => walk.fixed(column, size).map(drop),
     }
-}
-
-/// Where the values of an image are.
-#[derive(Debug, Default)]
-struct Cells {
-    places: Vec<Option<Range<usize>>>,
-}
-
-impl Cells {
-    fn clear(&mut self, count: usize) {
-        self.places.clear();
-        self.places.resize(count, None);
-    }
-
-    fn set(&mut self, column: usize, place: Range<usize>) {
-        if let Some(cell) = self.places.get_mut(column) {
-            *cell = Some(place);
-        }
-    }
-
-    fn get(&self, column: usize) -> Option<Range<usize>> {
-        self.places.get(column).cloned().flatten()
-    }
-}
-
-fn bit(bits: &[u8], index: usize) -> bool {
-    bits.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1)
-}
-
-fn is_set(walked: &[u8], bits: &Range<usize>, index: usize) -> bool {
-    bit(walked.get(bits.clone()).unwrap_or_default(), index)
 }

@@ -7,6 +7,7 @@ use std::ops::Range;
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, crc32};
 
 use crate::block::streams::{Column, Stream, Streams};
+use crate::codec::delta;
 use crate::error::{Error, Result};
 
 /// The byte order of a number.
@@ -16,6 +17,27 @@ pub(crate) enum Order {
     Low,
     /// The highest byte first; no sign.
     High,
+}
+
+/// An older value, with its length before it.
+#[derive(Debug, Clone)]
+pub(crate) enum Old<'a> {
+    /// In what was walked over.
+    Walked(Range<usize>),
+    /// In another block, or a copy.
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Old<'a> {
+    pub(crate) fn bytes<'b>(&self, walked: &'b [u8]) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        match self {
+            Old::Walked(range) => walked.get(range.clone()).unwrap_or_default(),
+            Old::Bytes(bytes) => bytes,
+        }
+    }
 }
 
 /// A walk over the fields of a block's events.
@@ -38,6 +60,9 @@ pub(crate) trait Walk {
     fn again(&mut self, range: Range<usize>) -> Result<()>;
     /// `size` bytes that are in another block; `bytes` gives them when they have to be written.
     fn copy<'b>(&mut self, size: usize, bytes: impl FnOnce() -> Option<&'b [u8]>) -> Result<()>;
+    /// A field preceded by its length, kept as its difference from an older one: `difference`, for the side that has
+    /// the log.
+    fn difference(&mut self, column: Column, prefix: usize, old: Old<'_>, difference: &[u8]) -> Result<()>;
     /// Writes into what was walked over; does nothing when reading.
     fn put_back(&mut self, at: usize, bytes: &[u8]);
     /// Skips bytes that follow from others, to be put back later.
@@ -113,6 +138,13 @@ impl<'a> Dealer<'a> {
         Ok(())
     }
 
+    /// Takes a length of so many bytes.
+    fn take_size(&mut self, prefix: usize) -> Result<usize> {
+        let range = self.take(prefix)?;
+        let bytes = self.log.get(range).unwrap_or_default();
+        Ok(bytes.iter().rev().fold(0, |size, &byte| size << 8 | usize::from(byte)))
+    }
+
     #[inline]
     fn take(&mut self, size: usize) -> Result<Range<usize>> {
         let to = self.at.checked_add(size).filter(|&to| to <= self.end).ok_or_else(not_there)?;
@@ -184,9 +216,7 @@ impl Walk for Dealer<'_> {
     }
 
     fn prefixed(&mut self, column: Column, prefix: usize) -> Result<()> {
-        let range = self.take(prefix)?;
-        let bytes = self.log.get(range).unwrap_or_default();
-        let size = bytes.iter().rev().fold(0, |size, &byte| size << 8 | usize::from(byte));
+        let size = self.take_size(prefix)?;
         let range = self.take(size)?;
         self.deal_string(column, range)
     }
@@ -226,6 +256,13 @@ impl Walk for Dealer<'_> {
 
     fn copy<'b>(&mut self, size: usize, _: impl FnOnce() -> Option<&'b [u8]>) -> Result<()> {
         self.take(size).map(drop)
+    }
+
+    fn difference(&mut self, column: Column, prefix: usize, _: Old<'_>, difference: &[u8]) -> Result<()> {
+        let size = self.take_size(prefix)?;
+        self.take(size)?;
+        self.stream(column)?.strings.push(difference);
+        Ok(())
     }
 
     fn put_back(&mut self, _: usize, _: &[u8]) {}
@@ -383,6 +420,17 @@ impl Walk for Gatherer {
             Error::damaged("block", "a reference to a missing row", "a row of the block that it refers to")
         })?;
         self.write(bytes)
+    }
+
+    fn difference(&mut self, column: Column, prefix: usize, old: Old<'_>, _: &[u8]) -> Result<()> {
+        let room = self.size_max.saturating_sub(self.log.len() + prefix);
+        let size_max = room.min(u32::MAX as usize >> (32 - 8 * prefix.clamp(1, 4)));
+        let difference = self.streams.next_string(column)?;
+        let old = old.bytes(&self.log).get(prefix..).unwrap_or_default();
+        let new = delta::apply(old, difference, size_max)?;
+        self.log.extend((new.len() as u64).to_le_bytes().iter().take(prefix));
+        self.log.extend_from_slice(&new);
+        Ok(())
     }
 
     fn put_back(&mut self, at: usize, bytes: &[u8]) {

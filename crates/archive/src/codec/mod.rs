@@ -5,11 +5,13 @@
 //!
 //! - `numbers`: integers, through pco or zstd, possibly as differences from another column
 //! - `strings`: byte strings, plain, through a dictionary, or as shapes with numbers in them
+//! - `delta`: a string as its difference from an older one
 //! - `text`: bytes, through zstd or PPMd
 //! - `hash`: to look up what was seen before
 //! - `varint`: integers and lengths in as few bytes as they need; the cursor that reads packed bytes
 //! - `zstd`, `ppmd`: these as this crate uses them
 
+pub(crate) mod delta;
 pub(crate) mod hash;
 pub(crate) mod numbers;
 pub(crate) mod ppmd;

@@ -10,12 +10,9 @@ use crate::log::sort_by_name;
 use crate::storage::{COPY, Storage};
 
 const FORMAT: &str = "binlogz archive";
-/// The newest version, written while objects are retired; otherwise it is 6, whose objects may be of version 6. We can
-/// also read version 1, which had one object for each log, 2, which had no copy, 3, 4, which had logs of which a part is
-/// kept, and 5.
-const VERSION: u32 = 7;
-/// The version written while no object is retired.
-const VERSION_PLAIN: u32 = 6;
+/// The version written, whose objects may be of version 8. We can also read version 1, which had one object for each log,
+/// 2, which had no copy, 3, 4, which had logs of which a part is kept, 5, 6, and 7, which had retired objects.
+const VERSION: u32 = 8;
 /// The first version that must have a checksum, and has a copy.
 const VERSION_COPY: u32 = 3;
 /// How often to rewrite the copy while other runs keep replacing the manifest: the last of them writes it
@@ -207,7 +204,7 @@ impl Manifest {
         self.sort();
         let named: BTreeSet<&str> = objects(&self.files).collect();
         self.retired.retain(|retired| !named.contains(retired.object.as_str()));
-        self.version = if self.retired.is_empty() { VERSION_PLAIN } else { VERSION };
+        self.version = VERSION;
         self.crc32 = None;
         self.crc32 = Some(crc32fast::hash(&self.bytes()?));
         let bytes = self.bytes()?;

@@ -1,10 +1,13 @@
 //! Checks an archive: every block, every SHA-256, and that the transactions follow one another without gaps.
 
+use std::io;
+
 use binlogz_binlog::gtid::GtidSet;
 
 use crate::error::Result;
 use crate::format::{FileEntry, Manifest};
-use crate::operations::{coverage, restore};
+use crate::operations::coverage;
+use crate::operations::restore::{self, LastObject};
 use crate::storage::Storage;
 
 /// Checks every log of an archive and reports what is wrong, one line each.
@@ -14,18 +17,19 @@ use crate::storage::Storage;
 /// A manifest that can't be read.
 pub fn check(storage: &dyn Storage, manifest: &Manifest, workers: usize) -> Result<Vec<String>> {
     let mut problems = manifest.problems(storage);
+    let last = LastObject::default();
     for file in &manifest.files {
-        problems.extend(check_file(storage, file, workers));
+        problems.extend(check_file(storage, &last, file, workers));
     }
     problems.extend(check_chain(manifest)?);
     Ok(problems)
 }
 
-fn check_file(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Vec<String> {
+fn check_file(storage: &dyn Storage, last: &LastObject, file: &FileEntry, workers: usize) -> Vec<String> {
     let mut problems = Vec::new();
     let mut lost = Vec::new();
     for object in &file.objects {
-        let blocks = restore::open(storage, object).and_then(|object| {
+        let blocks = last.open(storage, object).and_then(|object| {
             let (log, numbers) = object.log(&file.name)?;
             problems.extend(object.inspect(log).iter().map(|error| format!("{}: {error}", file.name)));
             let contents = object.contents();
@@ -54,7 +58,7 @@ fn check_file(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Vec<St
         lost.extend(blocks.unwrap_or_else(all));
     }
     if lost.is_empty() {
-        let verified = restore::verify(storage, file, workers);
+        let verified = restore::whole_after(storage, last, file, &mut io::sink(), workers);
         lost.extend(verified.err().map(|error| format!("{}: {error}", file.name)));
     }
     problems.append(&mut lost);

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::format::contents::{BlockContents, Contents, KeyProbe, TableContents, TableName};
 use crate::format::{FileEntry, index};
 use crate::log::payloads::{self, Codec};
-use crate::operations::restore;
+use crate::operations::restore::{self, LastObject};
 use crate::scratch::Scratch;
 use crate::segment::Object;
 use crate::storage::Storage;
@@ -22,7 +22,7 @@ use crate::storage::Storage;
 /// An object, and what its blocks hold.
 #[derive(Debug)]
 pub struct Told {
-    object: Object,
+    object: Arc<Object>,
     /// `None`: they may hold anything.
     contents: Option<Contents>,
 }
@@ -33,8 +33,8 @@ impl Told {
     /// # Errors
     ///
     /// An object that is missing or damaged.
-    pub fn open(storage: &dyn Storage, object: &str) -> Result<Told> {
-        let object = restore::open(storage, object)?;
+    pub fn open(storage: &dyn Storage, last: &LastObject, object: &str) -> Result<Told> {
+        let object = last.open(storage, object)?;
         let contents = match object.contents() {
             Ok(contents) => contents.filter(|_| !object.made_anew),
             Err(Error::In { source, .. }) if matches!(*source, Error::Io { .. }) => return Err(*source),

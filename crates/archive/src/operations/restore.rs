@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 use std::slice;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use binlogz_binlog::frame::set_end_log_pos;
 use binlogz_binlog::gtid::GtidSet;
@@ -27,6 +27,30 @@ use crate::storage::Storage;
 pub fn open(storage: &dyn Storage, object: &str) -> Result<Object> {
     let opened = storage.get(object).and_then(|bytes| Object::open(object, bytes));
     opened.map_err(|error| gone(storage, [object], error))
+}
+
+/// The object that was opened last: the next log may be in it, too. Its index is read once then, and so are blocks that both
+/// logs need, as far as they are kept.
+#[derive(Debug, Default)]
+pub struct LastObject(Mutex<Option<(String, Arc<Object>)>>);
+
+impl LastObject {
+    /// Opens an object, if it isn't the last one.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`].
+    pub fn open(&self, storage: &dyn Storage, name: &str) -> Result<Arc<Object>> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, object)) = last.as_ref().filter(|(there, _)| there == name) {
+            return Ok(Arc::clone(object));
+        }
+        // The memory of one is enough.
+        *last = None;
+        let object = Arc::new(open(storage, name)?);
+        *last = Some((name.to_owned(), Arc::clone(&object)));
+        Ok(object)
+    }
 }
 
 /// The error, or that another run has taken these objects out of the archive since the reader's manifest was read.
@@ -54,10 +78,25 @@ pub(crate) fn gone<'a>(
 ///
 /// Damaged blocks, output that fails, bytes with another SHA-256, payloads of another codec.
 pub fn whole(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, workers: usize) -> Result<()> {
+    whole_after(storage, &LastObject::default(), file, out, workers)
+}
+
+/// The same for one of several logs, in their order.
+///
+/// # Errors
+///
+/// As [`whole`].
+pub fn whole_after(
+    storage: &dyn Storage,
+    last: &LastObject,
+    file: &FileEntry,
+    out: &mut dyn Write,
+    workers: usize,
+) -> Result<()> {
     let mut written = Counted { out, size: 0 };
-    match whole_of(storage, file, &mut written, workers) {
+    match whole_of(storage, last, file, &mut written, workers) {
         Err(error @ Error::Gone { .. }) if written.size == 0 => match packed_anew(storage, file) {
-            Some(now) => whole_of(storage, &now, &mut written, workers),
+            Some(now) => whole_of(storage, last, &now, &mut written, workers),
             None => Err(error),
         },
         done => done,
@@ -89,15 +128,21 @@ impl Write for Counted<'_> {
     }
 }
 
-fn whole_of(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, workers: usize) -> Result<()> {
+fn whole_of(
+    storage: &dyn Storage,
+    last: &LastObject,
+    file: &FileEntry,
+    out: &mut dyn Write,
+    workers: usize,
+) -> Result<()> {
     let mut out = Hashed { out, hasher: Hasher::default() };
     let missing = |error| gone(storage, objects(slice::from_ref(file)), error);
     match file.payload_level {
-        None => blocks(storage, file, &mut out, workers).map_err(missing)?,
+        None => blocks(storage, last, file, &mut out, workers).map_err(missing)?,
         Some(level) => {
             let codec = codec_of(file, level)?;
             let mut plain = Scratch::new()?;
-            blocks(storage, file, &mut plain, workers).map_err(missing)?;
+            blocks(storage, last, file, &mut plain, workers).map_err(missing)?;
             drop(compress(Arc::new(plain), codec, &mut out, workers)?);
         }
     }
@@ -146,10 +191,16 @@ pub fn verify(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Result
 }
 
 /// Writes the content of a log's blocks, unpacking several at once.
-fn blocks(storage: &dyn Storage, file: &FileEntry, out: &mut dyn Write, workers: usize) -> Result<()> {
+fn blocks(
+    storage: &dyn Storage,
+    last: &LastObject,
+    file: &FileEntry,
+    out: &mut dyn Write,
+    workers: usize,
+) -> Result<()> {
     let mut offset = 0;
     for object in &file.objects {
-        let object = open(storage, object)?;
+        let object = last.open(storage, object)?;
         let (_, numbers) = object.log(&file.name)?;
         object.blocks(&numbers, workers, &mut |entry, block| {
             if entry.offset != offset {

@@ -8,7 +8,6 @@
 //! The result depends only on the input: the exact sizes of the earlier blocks decide whether a segment is
 //! full.
 
-use binlogz_flow::ReadAt;
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
 use std::sync::Arc;
@@ -292,11 +291,8 @@ fn check(
     let Coded { piece, mut entry, packed, found } = coded;
     let read = |entry: &BlockEntry| {
         let mut bytes = vec![0; entry.packed_size as usize];
-        let count = file.fill_at(&mut bytes, entry.at).map_err(Error::io("read a temporary file"))?;
-        match count == bytes.len() {
-            true => Ok(bytes),
-            false => Err(Error::unexpected("bytes of a temporary file", count, bytes.len())),
-        }
+        file.read_exact_at(&mut bytes, entry.at).map_err(Error::io("read a temporary file"))?;
+        Ok(bytes)
     };
     let unpack = |packed: &[u8], kept: &mut Kept| {
         let opened = block::open(packed, piece.log.len())?;
@@ -345,7 +341,7 @@ impl History {
             dealt = block::deal(&piece, number, &mut self.finder, &references);
         }
         if let Ok(dealt) = &mut dealt {
-            self.finder.forget(std::mem::take(&mut dealt.taken));
+            self.finder.forget(std::mem::take(&mut dealt.taken), &piece.log);
         }
         self.sizes.push(piece.log.len() as u64);
         let mut closure = self.closure(&references);

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use binlogz_archive::create::{Created, Creator};
 use binlogz_archive::format::Manifest;
 use binlogz_archive::part::{Parts, Told};
+use binlogz_archive::restore::{LastObject, whole_after};
 use binlogz_archive::storage::{Folder, ReadRange, Storage, Stored};
 use binlogz_archive::{Result, check};
 use binlogz_testkit::{corpus, mutate};
 
-use crate::restore::sample;
+use crate::restore::{following, sample};
 
 /// Counts the bytes of objects that are read.
 struct Counted {
@@ -87,8 +88,9 @@ fn a_log_is_given_in_parts() {
     for (file, (name, log)) in manifest.files.iter().zip(&logs) {
         let given = |is_wanted: &mut dyn FnMut(u64) -> bool| {
             archive.read.store(0, Ordering::Relaxed);
-            let objects: Vec<_> =
-                file.objects.iter().map(|name| Arc::new(Told::open(&archive, name).unwrap())).collect();
+            let last = LastObject::default();
+            let objects = file.objects.iter();
+            let objects = objects.map(|name| Arc::new(Told::open(&archive, &last, name).unwrap())).collect();
             let mut ends = Vec::new();
             let parts = Parts::choose(file, objects, &mut |run| {
                 ends.push(run.end().expect("its place is told"));
@@ -129,4 +131,34 @@ fn a_log_is_given_in_parts() {
     let mut problems = check::check(&archive, &manifest, 2).unwrap();
     problems.retain(|problem| !problem.contains(": gap: "));
     assert_eq!(problems, Vec::<String>::new());
+}
+
+/// Logs whose rows are those of the logs before: what both need is read once.
+#[test]
+fn all_logs_of_an_archive_are_read_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = Counted { folder: Folder::new(dir.path()), read: Arc::default() };
+    let mut told = |_: &Created| {};
+    let mut creator = Creator::new(&archive, 2, &mut told).unwrap();
+    creator.block_size(64 << 10);
+    let logs = following();
+    for (name, log) in (1..).zip(&logs) {
+        creator.add(&format!("binlog.{name:06}"), Arc::new(log.clone())).unwrap();
+    }
+    creator.finish().unwrap();
+    let manifest = Manifest::read(&archive).unwrap().unwrap();
+    let size: u64 = archive.stored().unwrap().iter().map(|object| object.size).sum();
+    let read = |last: &mut dyn FnMut() -> Arc<LastObject>| {
+        archive.read.store(0, Ordering::Relaxed);
+        for (file, log) in manifest.files.iter().zip(&logs) {
+            let mut back = Vec::new();
+            whole_after(&archive, &last(), file, &mut back, 2).unwrap();
+            assert!(back == *log, "{}", file.name);
+        }
+        archive.read.load(Ordering::Relaxed)
+    };
+    let one = Arc::new(LastObject::default());
+    let (together, apart) = (read(&mut || Arc::clone(&one)), read(&mut || Arc::default()));
+    println!("{size} bytes: {together} read for all logs, {apart} for one after the other");
+    assert!(together <= size && apart > size, "{together}, {apart} of {size}");
 }

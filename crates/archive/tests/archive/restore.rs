@@ -8,8 +8,7 @@ use std::sync::Arc;
 use binlogz_archive::Level;
 use binlogz_archive::block::Unpacked;
 use binlogz_archive::create::{self, Created, Creator};
-use binlogz_archive::format::BlockEntry;
-use binlogz_archive::format::Manifest;
+use binlogz_archive::format::{BlockEntry, FileEntry, Manifest};
 use binlogz_archive::log::Cutter;
 use binlogz_archive::segment::{Object, Segment};
 use binlogz_archive::storage::Folder;
@@ -312,7 +311,7 @@ pub(crate) fn sample(name: &str) -> Vec<u8> {
 }
 
 /// Rows inserted, changed, deleted: each log changes those of the one before.
-fn following() -> Vec<Vec<u8>> {
+pub(crate) fn following() -> Vec<Vec<u8>> {
     [3, 4, 5].map(|number| sample(&format!("plain/binlog.00000{number}"))).into()
 }
 
@@ -431,6 +430,39 @@ fn version_6_is_read() {
     let contents = object.contents().unwrap().unwrap();
     assert!(contents.blocks.len() == object.index.blocks.len() && !contents.tables.is_empty());
     assert!(contents.blocks.iter().all(|block| !block.is_opaque));
+}
+
+/// Documents changed in part, with the rows of earlier blocks among them: the archive itself has the SHA-256 of the log.
+#[test]
+fn version_8_is_read_and_documents_changed_in_part_take_what_was_changed() {
+    let fixture = Folder::new(format!("{}/tests/fixtures/version-8", env!("CARGO_MANIFEST_DIR")));
+    let manifest = Manifest::read(&fixture).unwrap().unwrap();
+    assert_eq!(manifest.files.len(), 2);
+    let whole = |folder: &Folder, file: &FileEntry| {
+        let mut back = Vec::new();
+        restore::whole(folder, file, &mut back, 2).unwrap();
+        back
+    };
+    assert!(whole(&fixture, &manifest.files[0]) == sample("plain/binlog.000001"));
+    let log = whole(&fixture, &manifest.files[1]);
+    assert_eq!((manifest.files[1].name.as_str(), log.len()), ("partial-json.000001", 237_672));
+    // Whole, zstd -19 takes 25,000 of them. In blocks most documents are in earlier ones.
+    for (block_size, size_max) in [(8 << 20, 17_000), (64 << 10, 25_000)] {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path());
+        let mut told = |_: &Created| {};
+        let mut creator = Creator::new(&folder, 2, &mut told).unwrap();
+        creator.block_size(block_size);
+        creator.add("partial-json.000001", Arc::new(log.clone())).unwrap();
+        creator.finish().unwrap();
+        let manifest = Manifest::read(&folder).unwrap().unwrap();
+        let size = manifest.files[0].packed_size;
+        println!("blocks of {block_size} bytes: {size}");
+        assert!(whole(&folder, &manifest.files[0]) == log && size < size_max, "{size}");
+        let object = restore::open(&folder, &manifest.files[0].objects[0]).unwrap();
+        let refers = object.index.blocks.iter().any(|block| !block.references.is_empty());
+        assert_eq!(refers, block_size < log.len());
+    }
 }
 
 fn corpus_log(name: &str) -> Vec<u8> {

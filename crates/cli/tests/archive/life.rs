@@ -140,6 +140,8 @@ fn an_archive_is_pruned_merged_and_copied() {
     let ran = folder.run(["archive", "copy", "arc", "copy"]);
     assert!(ran.text().ends_with("copy: 5 logs, 1 of them new\n"), "{}", ran.text());
     folder.run(["archive", "restore", "--to", "back", "copy"]).is_done();
+    let itself = "arc/: is the archive itself, expected another place for its copy";
+    folder.run(["archive", "copy", "arc", "arc/"]).fails(itself);
     for name in FILES.iter().chain(&["binlog.000006"]) {
         assert!(folder.read(&format!("back/{name}")) == folder.read(name), "{name}");
     }

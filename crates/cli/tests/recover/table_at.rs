@@ -15,7 +15,7 @@ use crate::workload::Workload;
 
 const MOMENTS: usize = 3;
 /// Those of the workload that have a key.
-const TABLES: [&str; 5] = ["t0", "t1", "t3", "parent", "child"];
+pub(crate) const TABLES: [&str; 5] = ["t0", "t1", "t3", "parent", "child"];
 
 /// The arguments of a run for `d.TABLE`.
 fn table_at(server: &MysqlSandbox, table: &str, at: &str, more: &[&str]) -> Vec<String> {
@@ -24,7 +24,7 @@ fn table_at(server: &MysqlSandbox, table: &str, at: &str, more: &[&str]) -> Vec<
     front.iter().chain(more).map(|&arg| arg.to_owned()).collect()
 }
 
-fn last_gtid(server: &MysqlSandbox) -> Result<String> {
+pub(crate) fn last_gtid(server: &MysqlSandbox) -> Result<String> {
     let executed = server.gtid_executed()?;
     let last = executed.trim().rsplit([':', '-']).next().unwrap_or_default().to_owned();
     Ok(format!("{}:{last}", server.server_uuid()?))
@@ -39,7 +39,7 @@ fn checksum(server: &MysqlSandbox, table: &str) -> Result<String> {
         .to_owned())
 }
 
-fn number(name: &str) -> Option<u64> {
+pub(crate) fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|value| value.parse().ok())
 }
 
@@ -118,6 +118,8 @@ fn load(server: &MysqlSandbox, is_wanted: bool) -> Option<std::process::Child> {
             &format!("UPDATE t0 SET id = id + 100 WHERE id = {id}; DELETE FROM t0 WHERE id = {id} + 60; ");
         changes +=
             &format!("INSERT IGNORE INTO parent VALUES ({number}, 'x'); DELETE FROM t1 WHERE id = {id};\n");
+        // As fast as it can, it would write most of what each run has to read.
+        changes += "DO SLEEP(0.02);\n";
     }
     is_wanted.then(|| {
         let mut client = server.client();
@@ -133,16 +135,18 @@ fn no_cascades(ran: &Ran) -> String {
     ran.stderr.lines().filter(|line| !line.contains("these foreign keys changed")).collect()
 }
 
-/// The text of every row is the same in both tables. A script can't say that a number in JSON is a DECIMAL.
+/// The text of every row. A script can't say that a number in JSON is a DECIMAL.
+pub(crate) fn rows(server: &MysqlSandbox, table: &str) -> Result<Vec<String>> {
+    let text = server.sql(&format!("SET time_zone = '+00:00'; SELECT * FROM {table}"))?;
+    let mut lines: Vec<String> =
+        text.replace("\"n\": 1.50", "\"n\": 1.5").lines().map(str::to_owned).collect();
+    lines.sort();
+    Ok(lines)
+}
+
+/// The text of every row is the same in both tables.
 fn same_rows(server: &MysqlSandbox, table: &str, what: &str) -> Result<()> {
-    let rows = |name: &str| -> Result<Vec<String>> {
-        let text = server.sql(&format!("SET time_zone = '+00:00'; SELECT * FROM scratch.{name}"))?;
-        let mut lines: Vec<String> =
-            text.replace("\"n\": 1.50", "\"n\": 1.5").lines().map(str::to_owned).collect();
-        lines.sort();
-        Ok(lines)
-    };
-    let (script, past) = (rows(table)?, rows("past")?);
+    let (script, past) = (rows(server, &format!("scratch.{table}"))?, rows(server, "scratch.past")?);
     assert_eq!(script.len(), past.len(), "{what}: as SQL");
     for (script, past) in script.iter().zip(&past) {
         assert_eq!(script, past, "{what}: as SQL");

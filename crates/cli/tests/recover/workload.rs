@@ -178,6 +178,16 @@ impl Workload {
         sql
     }
 
+    /// Transactions that are all committed.
+    pub(crate) fn run_committed(&mut self, database: &str, transactions: usize) -> String {
+        let mut sql = format!("{SESSION}USE {database};\n");
+        for _ in 0..transactions {
+            let statements: Vec<String> = (0..1 + self.random.below(5)).map(|_| self.statement()).collect();
+            sql += &format!("BEGIN;\n{}COMMIT;\n", statements.concat());
+        }
+        sql
+    }
+
     fn statement(&mut self) -> String {
         let table = self.random.below(4);
         let row = self.random.below(60);

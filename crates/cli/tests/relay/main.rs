@@ -25,6 +25,7 @@ mod old_sources;
 mod ops;
 mod receive;
 mod recovery;
+mod recovery_far;
 mod semi_sync;
 mod serving;
 mod several;

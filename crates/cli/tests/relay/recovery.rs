@@ -18,24 +18,24 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const SETTINGS: &str = "SELECT @@GLOBAL.server_id, @@GLOBAL.replica_parallel_workers, \
                         @@GLOBAL.replica_preserve_commit_order, @@GLOBAL.skip_replica_start";
 
-type Checksums = Vec<(String, String)>;
+pub(crate) type Checksums = Vec<(String, String)>;
 
 /// A source with a dump from amid its workload, and the archive of its closed logs.
-struct Story {
+pub(crate) struct Story {
     mysql: &'static Installed,
     source: MysqlSandbox,
     uuid: String,
     dump: PathBuf,
     /// Amid what follows the dump.
-    middle: (u64, Checksums),
+    pub(crate) middle: (u64, Checksums),
     /// The time between two transactions, in seconds since 1970, and the tables then.
     moment: (u64, Checksums),
-    end: Checksums,
-    folder: Folder,
+    pub(crate) end: Checksums,
+    pub(crate) folder: Folder,
 }
 
 impl Story {
-    fn new(mysql: &'static Installed) -> Story {
+    pub(crate) fn new(mysql: &'static Installed) -> Story {
         let folder = Folder::new();
         let source = mysql.sandbox().start().unwrap();
         let uuid = source.server_uuid().unwrap();
@@ -85,33 +85,34 @@ impl Story {
         story
     }
 
-    fn logs(&self) -> Vec<PathBuf> {
+    pub(crate) fn logs(&self) -> Vec<PathBuf> {
         let mut logs = self.source.binlogs().unwrap();
         logs.pop();
         logs
     }
 
     /// A fresh server that holds the dump.
-    fn restored(&self) -> MysqlSandbox {
+    pub(crate) fn restored(&self) -> MysqlSandbox {
         let server = self.mysql.sandbox().start().unwrap();
         // A fresh server's own transactions are no part of the backup.
-        server.sql("RESET BINARY LOGS AND GTIDS").unwrap();
+        let reset = ["RESET BINARY LOGS AND GTIDS", "RESET MASTER"];
+        assert!(reset.iter().any(|statement| server.sql(statement).is_ok()));
         server.sql_file(&self.dump).unwrap();
         server
     }
 
-    fn recover(&self, server: &MysqlSandbox, args: &[&str]) -> Command {
+    pub(crate) fn recover(&self, server: &MysqlSandbox, args: &[&str]) -> Command {
         self.recover_from(server, &[Path::new("arc")], args)
     }
 
-    fn recover_from(&self, server: &MysqlSandbox, from: &[&Path], args: &[&str]) -> Command {
+    pub(crate) fn recover_from(&self, server: &MysqlSandbox, from: &[&Path], args: &[&str]) -> Command {
         let mut command = self.folder.binlogz(["recover", "--no-defaults", "--work-dir", "."]);
         command.args(args).arg("--to").arg(format!("root@{}", server.socket().display()));
         command.arg("--from").args(from);
         command
     }
 
-    fn gtid(&self, gno: u64) -> String {
+    pub(crate) fn gtid(&self, gno: u64) -> String {
         format!("{}:{gno}", self.uuid)
     }
 }
@@ -130,24 +131,28 @@ fn work(server: &MysqlSandbox, from: u32) {
     server.sql(&statements).unwrap();
 }
 
-fn gno(server: &MysqlSandbox) -> u64 {
+pub(crate) fn gno(server: &MysqlSandbox) -> u64 {
     server.gtid_executed().unwrap().rsplit('-').next().unwrap().parse().unwrap()
 }
 
-fn checksums(server: &MysqlSandbox) -> Checksums {
+pub(crate) fn checksums(server: &MysqlSandbox) -> Checksums {
     let mut all = server.checksum_tables("shop").unwrap();
     all.extend(server.checksum_tables("other").unwrap());
     all
 }
 
+pub(crate) fn settings_of(server: &MysqlSandbox) -> String {
+    server.sql(SETTINGS).unwrap()
+}
+
 #[track_caller]
-fn ran(mut command: Command) -> Ran {
+pub(crate) fn ran(mut command: Command) -> Ran {
     command.output().unwrap().into()
 }
 
 /// It is detached, and its settings are those it had.
 #[track_caller]
-fn is_free(server: &MysqlSandbox, settings: &str) {
+pub(crate) fn is_free(server: &MysqlSandbox, settings: &str) {
     let channels = "SELECT COUNT(*) FROM performance_schema.replication_connection_configuration";
     assert_eq!(server.sql(channels).unwrap(), "0\n");
     assert_eq!(server.sql(SETTINGS).unwrap(), settings);

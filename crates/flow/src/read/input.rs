@@ -209,6 +209,27 @@ impl Read for Waiting {
     }
 }
 
+/// Reads from the beginning on.
+pub struct InOrder {
+    places: Arc<dyn ReadAt>,
+    offset: u64,
+}
+
+impl InOrder {
+    /// All of these bytes.
+    pub fn new(places: Arc<dyn ReadAt>) -> Self {
+        InOrder { places, offset: 0 }
+    }
+}
+
+impl Read for InOrder {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.places.read_at(buffer, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
+
 /// A part of an input, read in order.
 pub(crate) struct PlacesReader<'a> {
     pub(crate) places: &'a dyn ReadAt,

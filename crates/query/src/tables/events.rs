@@ -59,14 +59,13 @@ impl Reader for Events {
     }
 
     fn read(&self, job: Job<'_>, sink: Sink<'_>) -> Result<ReadSummary, Error> {
-        let Job { input, log, projection, workers, .. } = job;
-        let schema = Arc::new(self.schema().project(projection).map_err(arrow_error)?);
+        let Job { input, log, outputs, schema, workers, .. } = job;
         let new_worker = || {
-            let columns = projection.iter().filter_map(|&index| COLUMNS.get(index));
+            let columns = outputs.iter().filter_map(|output| COLUMNS.get(output.column()));
             let columns = columns.map(|&(_, kind, source)| (source, kind.builder())).collect();
             Ok(Worker {
                 log,
-                schema: Arc::clone(&schema),
+                schema: Arc::clone(schema),
                 columns,
                 rows: 0,
                 done: Vec::new(),

@@ -42,9 +42,28 @@ pub(crate) struct Job<'a> {
     /// The name of its file.
     pub(crate) log: &'a str,
     pub(crate) wanted: &'a Wanted,
-    /// Which columns, by their numbers in the table.
-    pub(crate) projection: &'a [usize],
+    /// What each batch has, and as what.
+    pub(crate) outputs: &'a [Output],
+    pub(crate) schema: &'a SchemaRef,
     pub(crate) workers: usize,
+}
+
+/// A column that is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// A column of the table, by its number.
+    Column(usize),
+    /// A field of a struct: the column's number, then the field's.
+    Field(usize, usize),
+}
+
+impl Output {
+    /// The number of the table's column.
+    fn column(self) -> usize {
+        match self {
+            Output::Column(column) | Output::Field(column, _) => column,
+        }
+    }
 }
 
 /// Takes batches in order; fails when nobody reads them any more.

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use binlogz_binlog::Error as BinlogError;
 use binlogz_binlog::event::RowsEvent;
 use binlogz_binlog::row::json::JsonTree;
-use binlogz_binlog::row::{Row, RowDecoder, RowImage, TableSchema};
+use binlogz_binlog::row::{CellContent, Row, RowDecoder, RowImage, TableSchema};
 use binlogz_flow::Error;
 use binlogz_flow::events::{self, Event, EventBatch, Item, ReadSummary, TableEvent, Tables};
 use binlogz_report::jsonl::push_value;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
 use datafusion::arrow::buffer::NullBuffer;
-use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use super::columns::{Builder, Kind, Value};
 use super::frame::Frame;
 use super::types::Values;
 use super::user::Columns;
-use super::{Job, ROWS_MAX, Reader, Sink, arrow_error};
+use super::{Job, Output, ROWS_MAX, Reader, Sink, arrow_error};
 use crate::logs::Logs;
 use crate::wanted::{Wanted, operation};
 
@@ -116,17 +116,18 @@ impl Reader for Changes {
     }
 
     fn read(&self, job: Job<'_>, sink: Sink<'_>) -> Result<ReadSummary, Error> {
-        let Job { input, logs, log, wanted, projection, workers } = job;
-        let schema = self.schema.project(projection).map_err(arrow_error)?;
-        let schema = Arc::new(schema);
+        let Job { input, logs, log, wanted, outputs, schema, workers } = job;
         let new_worker = || {
-            let sources = projection.iter().filter_map(|&index| self.sources.get(index));
-            let columns = sources.map(|&(source, kind)| Column::new(source, kind, &self.fields));
+            let columns = outputs.iter().filter_map(|output| {
+                let (source, kind) = self.sources.get(output.column())?;
+                Some(Column::new(*source, *kind, *output, &self.fields))
+            });
             Ok(Worker {
                 logs,
                 log,
                 wanted,
-                schema: Arc::clone(&schema),
+                schema: Arc::clone(schema),
+                fields: &self.fields,
                 tables: Tables::one_of(workers),
                 decoder: RowDecoder::new(),
                 columns: columns.collect(),
@@ -149,6 +150,7 @@ struct Worker<'a> {
     log: &'a str,
     wanted: &'a Wanted,
     schema: SchemaRef,
+    fields: &'a Fields,
     tables: Tables,
     decoder: RowDecoder,
     columns: Vec<Column>,
@@ -190,6 +192,8 @@ struct Column {
 enum Target {
     Plain(Builder),
     Image(Image),
+    /// One field of an image.
+    Field(Box<Values>, usize),
 }
 
 /// A column of images that is being built.
@@ -234,11 +238,7 @@ impl Worker<'_> {
         if self.table.as_ref().is_some_and(|table| Arc::ptr_eq(&table.schema, &schema)) {
             return;
         }
-        let fields = self.columns.iter().find_map(|column| match &column.target {
-            Target::Image(image) => Some(&image.fields),
-            Target::Plain(_) => None,
-        });
-        self.table = Some(Table::new(schema, self.logs, self.wanted, fields));
+        self.table = Some(Table::new(schema, self.logs, self.wanted, self.fields));
     }
 
     fn event(&mut self, frame: &Frame, event: &Event<'_>, rows: &RowsEvent<'_>) -> Result<(), Error> {
@@ -275,13 +275,12 @@ impl Worker<'_> {
     fn row(&mut self, around: &Around<'_>, row: &Row<'_, '_>, number: u64) -> Result<(), BinlogError> {
         let Some(table) = &self.table else { return Ok(()) };
         for column in &mut self.columns {
+            let change = Change { row, is_after: column.source == Source::After };
             match &mut column.target {
-                Target::Image(image) => {
-                    let (cells, is_after) = match column.source {
-                        Source::After => (&row.after, true),
-                        _ => (&row.before, false),
-                    };
-                    image.push(table, cells.as_ref(), row, is_after, &mut self.scratch)?;
+                Target::Image(image) => image.push(table, &change, &mut self.scratch)?,
+                Target::Field(values, field) => {
+                    let place = table.map.get(*field).copied().flatten();
+                    change.push(values, place, &mut self.scratch.bytes)?;
                 }
                 Target::Plain(builder) => {
                     let value =
@@ -303,6 +302,7 @@ impl Worker<'_> {
         let arrays = self.columns.iter_mut().map(|column| match &mut column.target {
             Target::Plain(builder) => Ok(builder.finish()),
             Target::Image(image) => image.finish(),
+            Target::Field(values, _) => Ok(values.finish()),
         });
         let arrays = arrays.collect::<Result<Vec<_>, Error>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
@@ -345,7 +345,7 @@ fn value_of<'v>(
 }
 
 impl Table {
-    fn new(schema: Arc<TableSchema>, logs: &Logs, wanted: &Wanted, fields: Option<&Fields>) -> Self {
+    fn new(schema: Arc<TableSchema>, logs: &Logs, wanted: &Wanted, fields: &Fields) -> Self {
         let (columns, key) = logs.columns(&schema);
         let place = |name: &String| columns.iter().position(|column| column == name);
         Table {
@@ -353,7 +353,7 @@ impl Table {
             database: String::from_utf8_lossy(&schema.database).into_owned(),
             name: String::from_utf8_lossy(&schema.table).into_owned(),
             key,
-            map: fields.iter().flat_map(|fields| fields.iter()).map(|field| place(field.name())).collect(),
+            map: fields.iter().map(|field| place(field.name())).collect(),
             columns,
             schema,
         }
@@ -407,11 +407,19 @@ impl Table {
 }
 
 impl Column {
-    fn new(source: Source, kind: Kind, fields: &Fields) -> Self {
-        let target = match source {
-            Source::Before | Source::After => Target::Image(Image {
+    fn new(source: Source, kind: Kind, output: Output, fields: &Fields) -> Self {
+        let values = |field: &FieldRef| Values::new(field.data_type());
+        let field = match output {
+            Output::Field(_, number) => fields.get(number).map(|field| (field, number)),
+            Output::Column(_) => None,
+        };
+        let target = match (source, field) {
+            (Source::Before | Source::After, Some((field, number))) => {
+                Target::Field(Box::new(values(field)), number)
+            }
+            (Source::Before | Source::After, None) => Target::Image(Image {
                 fields: fields.clone(),
-                values: fields.iter().map(|field| Values::new(field.data_type())).collect(),
+                values: fields.iter().map(values).collect(),
                 is_there: Vec::new(),
             }),
             _ => Target::Plain(kind.builder()),
@@ -420,28 +428,46 @@ impl Column {
     }
 }
 
+/// One side of a row change.
+struct Change<'r, 'a> {
+    row: &'r Row<'r, 'a>,
+    is_after: bool,
+}
+
+impl<'a> Change<'_, 'a> {
+    fn image(&self) -> Option<&RowImage<'_, 'a>> {
+        if self.is_after { self.row.after.as_ref() } else { self.row.before.as_ref() }
+    }
+
+    /// Appends the column at this place of the table; NULL if it has none.
+    fn push(
+        &self,
+        values: &mut Values,
+        place: Option<usize>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), BinlogError> {
+        let cell = place.and_then(|place| self.image()?.cell(place));
+        let mut document = None;
+        if let Some(cell) = cell.filter(|cell| self.is_after && cell.column.is_json())
+            && matches!(cell.content, CellContent::JsonDiffs(_))
+            && self.row.before.and_then(|before| before.cell(cell.index)).is_some()
+        {
+            document = self.row.json_after(cell.index)?.map(|tree| json_text(&tree)).transpose()?;
+        }
+        values.push(cell.as_ref(), document.as_deref(), scratch)
+    }
+}
+
 impl Image {
     fn push(
         &mut self,
         table: &Table,
-        image: Option<&RowImage<'_, '_>>,
-        row: &Row<'_, '_>,
-        is_after: bool,
+        change: &Change<'_, '_>,
         scratch: &mut Scratch,
     ) -> Result<(), BinlogError> {
-        self.is_there.push(image.is_some());
-        for (values, place) in self.values.iter_mut().zip(&table.map) {
-            let cell = place.and_then(|place| image?.cell(place));
-            let mut document = None;
-            if let Some(cell) = cell.filter(|cell| is_after && cell.column.is_json())
-                && matches!(cell.content, binlogz_binlog::row::CellContent::JsonDiffs(_))
-                && row.before.and_then(|before| before.cell(cell.index)).is_some()
-            {
-                document = row.json_after(cell.index)?.map(|tree| json_text(&tree)).transpose()?;
-            }
-            values.push(cell.as_ref(), document.as_deref(), &mut scratch.bytes)?;
-        }
-        Ok(())
+        self.is_there.push(change.image().is_some());
+        let mut columns = self.values.iter_mut().zip(&table.map);
+        columns.try_for_each(|(values, place)| change.push(values, *place, &mut scratch.bytes))
     }
 
     fn finish(&mut self) -> Result<ArrayRef, Error> {

@@ -84,9 +84,8 @@ impl Reader for Transactions {
     }
 
     fn read(&self, job: Job<'_>, sink: Sink<'_>) -> Result<ReadSummary, Error> {
-        let Job { input, log, projection, workers, .. } = job;
-        let schema = Arc::new(self.schema().project(projection).map_err(arrow_error)?);
-        let chosen: Vec<_> = projection.iter().filter_map(|&index| COLUMNS.get(index)).collect();
+        let Job { input, log, outputs, schema, workers, .. } = job;
+        let chosen: Vec<_> = outputs.iter().filter_map(|output| COLUMNS.get(output.column())).collect();
         let has = |sources: &[Source]| chosen.iter().any(|(_, _, source)| sources.contains(source));
         let counts_rows = has(&[Source::Inserted, Source::Updated, Source::Deleted]);
         let looks_inside = counts_rows || has(&[Source::Tables, Source::Statement, Source::ThreadId]);
@@ -101,7 +100,7 @@ impl Reader for Transactions {
         };
         let work = |worker: &mut Worker, batch: &mut EventBatch<'_>| Ok(worker.batch(batch));
         let columns = chosen.iter().map(|&&(_, kind, source)| (source, kind.builder())).collect();
-        let mut rows = Rows { log, schema, columns, rows: 0, open: None, sink };
+        let mut rows = Rows { log, schema: Arc::clone(schema), columns, rows: 0, open: None, sink };
         let summary = events::run(input, workers, new_worker, work, |part| rows.take(part), &mut |_| {})?;
         rows.end()?;
         Ok(summary)

@@ -20,6 +20,8 @@ pub(crate) struct Transaction {
     /// Counted from 1 over all logs.
     pub(crate) number: u64,
     pub(crate) log: String,
+    /// Which of the logs it is, counted from 1.
+    pub(crate) log_number: u64,
     pub(crate) offset: u64,
     /// As it is written.
     pub(crate) gtid: Option<String>,
@@ -114,6 +116,7 @@ pub(crate) trait Listener {
 pub(crate) struct Follower<L> {
     pub(crate) listener: L,
     log: String,
+    log_number: u64,
     range: Range,
     order: Order,
     open: Option<Transaction>,
@@ -131,6 +134,7 @@ impl<L: Listener> Follower<L> {
         Follower {
             listener,
             log: String::new(),
+            log_number: 0,
             range: Range { start: 0, stop: u64::MAX },
             order: Order::default(),
             open: None,
@@ -143,6 +147,7 @@ impl<L: Listener> Follower<L> {
 
     pub(super) fn begin_log(&mut self, name: &str, range: Range) {
         name.clone_into(&mut self.log);
+        self.log_number += 1;
         self.range = range;
         self.order.begin_log(name);
     }
@@ -238,6 +243,7 @@ impl<L: Listener> Follower<L> {
         self.open = Some(Transaction {
             number: self.count,
             log: self.log.clone(),
+            log_number: self.log_number,
             offset: event.offset,
             gtid: gtid.map(|gtid| gtid.to_string()),
             id: gtid,

@@ -25,7 +25,7 @@ use crate::table::SchemaFile;
 
 pub(crate) use follow::{Ending, Follower, Listener, StatementAt, Transaction};
 pub(crate) use order::Break;
-pub(crate) use record::{RowAt, RowFlags};
+pub(crate) use record::{RowAt, RowFlags, broken};
 pub(crate) use words::Words;
 pub(crate) use work::{Rendered, Renderer, TABLE_MAP_POST_HEADER_LENGTH};
 

@@ -170,6 +170,6 @@ pub(super) fn row_of(content: &[u8]) -> io::Result<RowAt<'_>> {
 }
 
 /// Our own bytes came back otherwise: a temporary file was changed.
-pub(super) fn broken() -> io::Error {
+pub(crate) fn broken() -> io::Error {
     io::Error::other("a temporary file does not hold what was written to it")
 }

@@ -43,6 +43,11 @@ impl Words {
         self.words.get(place).map_or("", |word| &word.text)
     }
 
+    /// Whether this is its first word.
+    pub(crate) fn is(&self, verb: &str) -> bool {
+        self.at(0) == verb
+    }
+
     pub(crate) fn is_ddl(&self) -> bool {
         ["create", "alter", "drop", "rename", "truncate"].contains(&self.at(0))
     }

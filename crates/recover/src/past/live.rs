@@ -179,10 +179,7 @@ impl LiveTable {
     /// A server that can't be asked.
     pub fn unlogged_cascades(&mut self) -> Result<Vec<String>, PastError> {
         let version = self.text("SELECT VERSION()")?;
-        let mut numbers =
-            version.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
-        let number: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-        if number >= (9, 6) {
+        if logs_cascades(&version) {
             return Ok(Vec::new());
         }
         let mut names = [Vec::new(), Vec::new()];
@@ -419,6 +416,13 @@ impl Drop for LiveTable {
             let _ = self.connection.execute(drop.as_bytes());
         }
     }
+}
+
+/// Whether a server of this version logs what its foreign keys change.
+pub(super) fn logs_cascades(version: &str) -> bool {
+    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    let number: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    number >= (9, 6) && !version.contains("MariaDB")
 }
 
 fn names_of(database: &str, table: &str) -> String {

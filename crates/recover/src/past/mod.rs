@@ -5,6 +5,9 @@
 //! live table ─ without the rows of these keys ─ with the rows as they were → write: SQL or CSV, or a new table
 //! ```
 //!
+//! With a dump instead of the live table it goes forward: what counts is the last change of a key before the moment (`dump`,
+//! `forward`).
+//!
 //! * `touched` reads the changes;
 //! * `live` asks the server for the table, and joins both there, in tables of the session;
 //! * `write` writes rows.
@@ -15,6 +18,8 @@
 //! No lock is needed: a row that no log changed after the moment is the same whenever it is read, and a row that one did
 //! change isn't read from the live table. What counts is only that the logs reach beyond the moment at which it is read.
 
+mod dump;
+mod forward;
 mod live;
 mod touched;
 mod write;
@@ -23,6 +28,8 @@ use std::io;
 
 use binlogz_source::Error as ServerError;
 
+pub use dump::{DumpPlace, DumpedTable};
+pub use forward::Forward;
 pub use live::LiveTable;
 pub use touched::{Moment, Touched, TouchedKeys};
 pub use write::PastFormat;
@@ -41,6 +48,9 @@ pub enum PastError {
     /// The table, its changes or the logs are such that it can't be told.
     #[error("{0}")]
     Refused(String),
+    /// The dump is such that it can't be told.
+    #[error("{0}")]
+    Dump(String),
     /// The logs don't have the moment.
     #[error("{0}")]
     Unmet(String),

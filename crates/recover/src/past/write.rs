@@ -44,6 +44,11 @@ pub(super) struct LiveColumn {
 }
 
 impl LiveColumn {
+    /// One whose values are spelled already.
+    pub(super) fn named(name: &str) -> Self {
+        LiveColumn { name: name.to_owned(), data_type: String::new(), charset: None }
+    }
+
     /// Character sets that utf8mb4 holds and gives back unchanged.
     const SAFE_CHARSETS: [&str; 5] = ["utf8mb4", "utf8mb3", "utf8", "ascii", "latin1"];
 
@@ -161,6 +166,19 @@ impl<'o> RowWriter<'o> {
             }
         }
         self.text.push(if self.format == PastFormat::Sql { b')' } else { b'\n' });
+        self.rows += 1;
+        if self.text.len() > STATEMENT_SIZE_MAX { self.flush() } else { Ok(()) }
+    }
+
+    /// A row as SQL, each value spelled already.
+    pub(super) fn spelled(&mut self, values: &[&[u8]]) -> io::Result<()> {
+        self.text.extend_from_slice(if self.text.is_empty() { &self.insert } else { b",\n" });
+        self.text.push(b'(');
+        for (number, value) in values.iter().enumerate() {
+            self.text.extend_from_slice(if number > 0 { b", " } else { b"" });
+            self.text.extend_from_slice(value);
+        }
+        self.text.push(b')');
         self.rows += 1;
         if self.text.len() > STATEMENT_SIZE_MAX { self.flush() } else { Ok(()) }
     }

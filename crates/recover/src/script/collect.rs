@@ -7,6 +7,7 @@ use binlogz_binlog::printable;
 use binlogz_payload::{Spool, SpoolMemory};
 
 use super::kept::{Kind, put};
+use crate::cascade::{Cascades, Place};
 use crate::choose::{Direction, Selection};
 use crate::pass::{Break, Ending, Error, Listener, RowAt, RowFlags, StatementAt, Transaction, Words};
 use crate::table::Structure;
@@ -60,6 +61,8 @@ pub(super) struct Collector<'o> {
     statement: Option<(u64, Vec<u8>)>,
     /// Prepared transactions by their identifier.
     prepared: HashMap<String, u64>,
+    /// What foreign keys did below the log.
+    pub(super) cascades: Option<Cascades>,
 }
 
 impl<'o> Collector<'o> {
@@ -76,6 +79,7 @@ impl<'o> Collector<'o> {
             open: None,
             statement: None,
             prepared: HashMap::new(),
+            cascades: None,
         }
     }
 
@@ -125,6 +129,45 @@ impl<'o> Collector<'o> {
                 put(&mut self.collected.kept, Kind::Statement, &[&text])
             }
             _ => Ok(()),
+        }
+    }
+
+    fn put_row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
+        if row.flags.has(RowFlags::MISSING) {
+            let inside = row.inside.map(|index| format!("+{index}")).unwrap_or_default();
+            let place = format!("{} at {}{inside}#{}: ", transaction.log, row.offset, row.row);
+            return put(&mut self.collected.kept, Kind::Missing, &[place.as_bytes(), row.text]);
+        }
+        let epoch = self.collected.tables.get(self.table).map_or(0, |table| table.borders.len());
+        let numbers = [self.table, epoch, self.map].map(|number| (number as u32).to_le_bytes());
+        put(&mut self.collected.kept, Kind::Row, &[numbers.as_flattened(), &[row.flags.0], row.text])
+    }
+
+    /// The rows that foreign keys changed with this one stand before it, so that they are made again after it.
+    fn cascaded(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
+        let Some(mut cascades) = self.cascades.take() else { return Ok(()) };
+        let (table, map) = (self.table, self.map);
+        let mut by = None;
+        cascades.at(Place::of(transaction, row), &mut |child| {
+            if by.as_ref().is_some_and(|by| *by != child.constraint) {
+                self.by_constraint(by.take())?;
+            }
+            by = Some(child.constraint.clone());
+            self.table(child.database, child.table, child.structure)?;
+            self.table_map(child.map)?;
+            self.put_row(transaction, &RowAt { flags: child.flags, text: child.text, ..*row })
+        })?;
+        self.by_constraint(by)?;
+        (self.table, self.map) = (table, map);
+        self.cascades = Some(cascades);
+        Ok(())
+    }
+
+    /// Read backwards, it stands before the rows.
+    fn by_constraint(&mut self, constraint: Option<String>) -> io::Result<()> {
+        match constraint {
+            Some(text) => put(&mut self.collected.kept, Kind::Statement, &[text.as_bytes()]),
+            None => Ok(()),
         }
     }
 
@@ -179,14 +222,8 @@ impl Listener for Collector<'_> {
     fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
         self.begin(transaction)?;
         self.begin_statement(transaction)?;
-        if row.flags.has(RowFlags::MISSING) {
-            let inside = row.inside.map(|index| format!("+{index}")).unwrap_or_default();
-            let place = format!("{} at {}{inside}#{}: ", transaction.log, row.offset, row.row);
-            return put(&mut self.collected.kept, Kind::Missing, &[place.as_bytes(), row.text]);
-        }
-        let epoch = self.collected.tables.get(self.table).map_or(0, |table| table.borders.len());
-        let numbers = [self.table, epoch, self.map].map(|number| (number as u32).to_le_bytes());
-        put(&mut self.collected.kept, Kind::Row, &[numbers.as_flattened(), &[row.flags.0], row.text])
+        self.cascaded(transaction, row)?;
+        self.put_row(transaction, row)
     }
 
     fn statement(

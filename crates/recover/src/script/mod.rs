@@ -26,6 +26,7 @@ use binlogz_flow::Input;
 use binlogz_flow::events::ReadSummary;
 
 use crate::apply::ApplyError;
+use crate::cascade::{Cascades, FamilyError, Finder};
 use crate::choose::{Direction, Operation, Range, Selection};
 use crate::log::images::push_images;
 use crate::pass::{Error, Follower, Rendered, Renderer, RowFlags, Search, read_log};
@@ -72,6 +73,7 @@ pub struct Script<'o> {
     /// Whether rows from before a DDL statement on their table are written nevertheless.
     across_ddl: bool,
     follower: Follower<Collector<'o>>,
+    finder: Option<Finder<'o, Rows>>,
 }
 
 impl<'o> Script<'o> {
@@ -83,7 +85,41 @@ impl<'o> Script<'o> {
         across_ddl: bool,
     ) -> Self {
         let follower = Follower::new(Collector::new(selection, direction));
-        Script { selection, schema, direction, form, across_ddl, follower }
+        Script { selection, schema, direction, form, across_ddl, follower, finder: None }
+    }
+
+    /// Takes back as well what these foreign keys did below the log. All logs are then read ahead first.
+    ///
+    /// # Errors
+    ///
+    /// A schema without such foreign keys.
+    pub fn with_cascades(mut self, schema: &'o SchemaFile) -> Result<Self, FamilyError> {
+        let renderer = Rows { direction: self.direction, form: self.form };
+        self.finder = Some(Finder::new(schema, renderer)?);
+        Ok(self)
+    }
+
+    /// Reads a log for the sake of cascades, in the order of the logs.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be read, a temporary file that can't be written.
+    pub fn read_ahead(
+        &mut self,
+        input: Input,
+        name: &str,
+        workers: usize,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), Error> {
+        match &mut self.finder {
+            Some(finder) => finder.read(input, name, workers, progress).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// What cascades can't be taken back, line by line, once all logs are read.
+    pub fn cascade_notes(&self) -> Vec<String> {
+        self.follower.listener.cascades.as_ref().map(Cascades::notes).unwrap_or_default()
     }
 
     /// Reads a log, in the order of the logs. `false`: nothing after it is asked for.
@@ -99,6 +135,9 @@ impl<'o> Script<'o> {
         workers: usize,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(ReadSummary, bool), Error> {
+        if let Some(finder) = self.finder.take() {
+            self.follower.listener.cascades = Some(finder.finish());
+        }
         let renderer = Rows { direction: self.direction, form: self.form };
         let search = Search { selection: self.selection, schema: self.schema, renderer: &renderer, workers };
         read_log(input, (name, range), &search, &mut self.follower, progress)

@@ -3,6 +3,7 @@
 //! A log tells columns' names and the primary key only with `binlog_row_metadata=FULL`, and never which columns are
 //! generated: [`SchemaFile`] does.
 
+mod foreign_key;
 mod schema_file;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use binlogz_binlog::row::{ColumnSchema, TableSchema};
 use binlogz_report::mysqlbinlog::push_identifier;
 
+pub(crate) use foreign_key::{ForeignKey, Rule};
 use schema_file::FileTable;
 pub use schema_file::{SchemaFile, SchemaFileError};
 

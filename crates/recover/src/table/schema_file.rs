@@ -10,6 +10,7 @@ use sqlparser::dialect::MySqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
+use super::foreign_key::ForeignKey;
 use super::unfit;
 
 /// The tables of a schema file.
@@ -36,17 +37,19 @@ pub enum SchemaFileError {
 /// A table as the file has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FileTable {
+    name: String,
     pub(super) columns: Vec<FileColumn>,
     /// The primary key, then the unique ones.
     pub(super) keys: Vec<Vec<usize>>,
+    pub(super) foreign_keys: Vec<ForeignKey>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FileColumn {
-    pub(super) name: String,
+pub(crate) struct FileColumn {
+    pub(crate) name: String,
     /// In capitals.
-    pub(super) type_name: String,
-    pub(super) is_generated: bool,
+    pub(crate) type_name: String,
+    pub(crate) is_generated: bool,
     pub(super) is_unsigned: bool,
 }
 
@@ -132,6 +135,24 @@ impl SchemaFile {
         if file.tables.is_empty() { Err(SchemaFileError::NoTables) } else { Ok(file) }
     }
 
+    /// The columns of a table.
+    pub(crate) fn columns_of(&self, database: &str, table: &str) -> Option<&[FileColumn]> {
+        self.table(database.as_bytes(), table.as_bytes()).map(|table| &*table.columns)
+    }
+
+    /// The columns of its primary key, or of the first unique one.
+    pub(crate) fn key_of(&self, database: &str, table: &str) -> Option<Vec<usize>> {
+        self.table(database.as_bytes(), table.as_bytes())?.keys.first().cloned()
+    }
+
+    /// The foreign keys of all tables, each with its table's database, where the file tells, and name.
+    pub(crate) fn foreign_keys(&self) -> impl Iterator<Item = (Option<&str>, &str, &ForeignKey)> {
+        let tables = self.tables.values().flatten();
+        tables.flat_map(|(database, table)| {
+            table.foreign_keys.iter().map(|key| (database.as_deref(), &*table.name, key))
+        })
+    }
+
     /// What a table's log lacks: its columns' names, and the columns of its primary key, or of the first unique one; `None`
     /// if the file doesn't have it, or has another structure of it.
     pub fn told(&self, schema: &TableSchema) -> Option<(Vec<String>, Vec<usize>)> {
@@ -144,7 +165,7 @@ impl SchemaFile {
     }
 
     /// The name of a table's column, by its number.
-    pub(crate) fn column(&self, database: &[u8], table: &[u8], index: usize) -> Option<Vec<u8>> {
+    pub fn column(&self, database: &[u8], table: &[u8], index: usize) -> Option<Vec<u8>> {
         Some(self.table(database, table)?.columns.get(index)?.name.clone().into_bytes())
     }
 
@@ -250,11 +271,12 @@ impl Reader {
         if self.peek() != Some(&Token::LParen) {
             return None;
         }
-        let mut table = FileTable::default();
+        let mut table = FileTable { name: name.clone(), ..FileTable::default() };
         let mut keys = Vec::new();
         while matches!(self.peek(), Some(Token::LParen | Token::Comma)) {
             self.next += 1;
             let item = self.item();
+            table.foreign_keys.extend(ForeignKey::of(&item));
             match Key::of(&item) {
                 Some(key) => keys.push(key),
                 None => table.take_column(&item, &mut keys),
@@ -369,6 +391,7 @@ impl FileTable {
 
 #[cfg(test)]
 mod tests {
+    use super::super::foreign_key::Rule;
     use super::*;
 
     const DUMP: &str = "
@@ -404,6 +427,26 @@ CREATE TABLE `archive`.`orders` (a INT PRIMARY KEY, b VARCHAR(10) UNIQUE);
         assert_eq!(orders.keys, [vec![0], vec![1, 4]]);
         assert_eq!(file.table(b"archive", b"orders").unwrap().keys, [vec![0], vec![1]]);
         assert_eq!(file.table(b"other", b"orders"), None);
+    }
+
+    #[test]
+    fn foreign_keys_are_told_with_their_rules() {
+        let file = SchemaFile::parse(
+            "USE `shop`; CREATE TABLE `line` (`a` int, `b` int, CONSTRAINT `one` FOREIGN KEY (`a`, `b`) REFERENCES `orders` \
+             (`x`, `y`) ON DELETE CASCADE ON UPDATE SET NULL, foreign key i (b) references `old`.`orders` (`id`) on update \
+             cascade, CONSTRAINT FOREIGN KEY (a) REFERENCES other (a) ON DELETE SET DEFAULT, KEY (a))",
+        )
+        .unwrap();
+        let keys: Vec<_> = file.foreign_keys().collect();
+        let [(Some("shop"), "line", one), (_, _, two), (_, _, three)] = keys[..] else {
+            panic!("{keys:?}");
+        };
+        assert_eq!((&*one.name, &*one.parent, &one.database), ("one", "orders", &None));
+        assert_eq!((&*one.columns.concat(), &*one.referenced.concat()), ("ab", "xy"));
+        assert_eq!((one.on_delete, one.on_update), (Rule::Cascade, Rule::SetNull));
+        assert_eq!((&*two.parent, two.database.as_deref()), ("orders", Some("old")));
+        assert_eq!((two.on_delete, two.on_update), (Rule::Refuse, Rule::Cascade));
+        assert_eq!((&*three.name, three.on_delete), ("without a name", Rule::Refuse));
     }
 
     #[test]

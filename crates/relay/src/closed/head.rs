@@ -1,14 +1,13 @@
 //! The beginning of a plain log file: when it was begun, and what came before it.
 
-use std::io::{self, BufReader, Read};
+use std::io::BufReader;
 use std::path::Path;
-use std::sync::Arc;
 
 use binlogz_binlog::event::PreviousGtidsEvent;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{EventReader, EventType};
 use binlogz_encryption::Keyring;
-use binlogz_flow::ReadAt;
+use binlogz_flow::InOrder;
 
 use super::decrypted;
 use crate::error::{Error, Result};
@@ -53,19 +52,5 @@ impl PlainHead {
 
 /// A plain file's bytes in order, decrypted.
 pub(super) fn open(path: &Path, keyring: Option<&Keyring>) -> Result<InOrder> {
-    Ok(InOrder { places: decrypted(path, keyring)?, offset: 0 })
-}
-
-/// Reads from the beginning on.
-pub(super) struct InOrder {
-    places: Arc<dyn ReadAt>,
-    offset: u64,
-}
-
-impl Read for InOrder {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.places.read_at(buffer, self.offset)?;
-        self.offset += count as u64;
-        Ok(count)
-    }
+    Ok(InOrder::new(decrypted(path, keyring)?))
 }

@@ -4,6 +4,7 @@
 //! EventBatch → Printer ── state.rs  what carries over from batch to batch
 //!                      ├─ frame.rs  what is known of the transaction, in each of its lines
 //!                      ├─ held.rs   what waits until its transaction has rows that were asked for
+//!                      ├─ table_text.rs  the rows of a table
 //!                      ├─ value.rs  the columns of a row
 //!                      └─ text.rs   strings and numbers
 //! ```
@@ -15,6 +16,7 @@ mod frame;
 mod held;
 mod printer;
 mod state;
+mod table_text;
 mod text;
 mod value;
 

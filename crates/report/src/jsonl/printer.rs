@@ -6,7 +6,7 @@ use binlogz_binlog::event::{
     Event as Decoded, LoadBlockEvent, PreviousGtidsEvent, QueryEvent, RotateEvent, RowsEvent, RowsKind,
     RowsQueryEvent, XidEvent,
 };
-use binlogz_binlog::row::{RowDecoder, RowImage, TableSchema};
+use binlogz_binlog::row::{RowDecoder, TableSchema};
 use binlogz_binlog::show_events::{event_type_name, write_info};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventType, Result as BinlogResult};
@@ -16,8 +16,10 @@ use binlogz_flow::events::{Event, EventBatch, EventList, Item, TableEvent, Table
 use super::frame::{payload_header, push_payload, push_query};
 use super::held::{Place, Shown};
 use super::state::State;
-use super::text::{push_base64, push_bytes_as_text, push_name, push_number, push_string, push_text};
-use super::value::push_value;
+use super::table_text::TableText;
+use super::text::{push_base64, push_bytes_as_text, push_name, push_number, push_text};
+use crate::line_room::LineRoom;
+use crate::number::push_unsigned;
 use crate::selection::{Positions, Selection};
 
 /// Whether there is more to come.
@@ -39,20 +41,11 @@ pub struct Printer<'o> {
     tables: Tables,
     decoder: RowDecoder,
     names: TableText,
-    scratch: Vec<u8>,
-}
-
-/// What the lines of a table have in common.
-#[derive(Debug, Default)]
-struct TableText {
-    schema: Option<Arc<TableSchema>>,
-    /// `,"database":"…","table":"…"`.
-    table: Vec<u8>,
-    /// `"name":` of each column.
-    columns: Vec<Vec<u8>>,
-    is_asked_for: bool,
-    /// Its place in `--table`.
-    place: Option<usize>,
+    room: LineRoom,
+    /// How all lines of an event begin.
+    begin: Vec<u8>,
+    /// Memory for values.
+    apart: [Vec<u8>; 2],
 }
 
 impl<'o> Printer<'o> {
@@ -67,7 +60,9 @@ impl<'o> Printer<'o> {
             tables: Tables::one_of(workers),
             decoder: RowDecoder::new(),
             names: TableText::default(),
-            scratch: Vec::new(),
+            room: LineRoom::default(),
+            begin: Vec::new(),
+            apart: Default::default(),
         }
     }
 
@@ -148,7 +143,7 @@ impl<'o> Printer<'o> {
     }
 
     /// Appends the lines of a batch's events, as far as they were read ahead into the list. Calls `flush`
-    /// after each line; it may take what was appended.
+    /// after each event, and after lines of rows once they are long; it may take what was appended.
     ///
     /// # Errors
     ///
@@ -254,8 +249,13 @@ impl<'o> Printer<'o> {
 
     fn begin_line_of(&self, place: &Place, kind: &str, state: &mut State, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.line_begin);
-        push_number(out, "position", place.position);
-        push_number(out, "end_log_pos", u64::from(place.end_log_pos));
+        // Written for each line: in as few steps as there are numbers.
+        let number = |out: &mut Vec<u8>, name: &[u8], number| {
+            out.extend_from_slice(name);
+            push_unsigned(out, number);
+        };
+        number(out, b",\"position\":", place.position);
+        number(out, b",\"end_log_pos\":", u64::from(place.end_log_pos));
         if let Some(inside) = place.inside {
             push_name(out, "in_payload");
             out.push(b'{');
@@ -263,12 +263,10 @@ impl<'o> Printer<'o> {
             push_number(out, "offset", inside.offset);
             out.push(b'}');
         }
-        push_name(out, "type");
-        out.push(b'"');
+        out.extend_from_slice(b",\"type\":\"");
         out.extend(kind.bytes().map(|byte| if byte == b' ' { b'_' } else { byte.to_ascii_lowercase() }));
-        out.push(b'"');
-        push_number(out, "timestamp", u64::from(place.timestamp));
-        push_number(out, "server_id", u64::from(place.server_id));
+        number(out, b"\",\"timestamp\":", u64::from(place.timestamp));
+        number(out, b",\"server_id\":", u64::from(place.server_id));
         state.frame.push(out);
     }
 
@@ -341,25 +339,40 @@ impl<'o> Printer<'o> {
             RowsKind::Update | RowsKind::PartialUpdate => "update",
         };
         // All of its lines begin the same way.
-        let mut begin = Vec::new();
+        let mut begin = std::mem::take(&mut self.begin);
+        begin.clear();
         self.begin_line_of(&Place::of(event, state.position), kind, state, &mut begin);
         begin.extend_from_slice(&self.names.table);
-        let names = &self.names;
+        begin.extend_from_slice(b",\"row\":");
         let mut read = self.decoder.rows(&schema, rows).map_err(bad)?;
+        let mut lines = self.room.lines(out);
         let mut index = 0;
-        while let Some(row) = read.next_row().map_err(bad)? {
-            out.extend_from_slice(&begin);
-            push_number(out, "row", index);
-            for (name, image) in [("before", row.before), ("after", row.after)] {
-                let Some(image) = image else { continue };
-                push_name(out, name);
-                names.push_image(out, &image, &mut self.scratch).map_err(bad)?;
+        loop {
+            let row = match read.next_row() {
+                Ok(Some(row)) => row,
+                ended => {
+                    lines.end();
+                    self.begin = begin;
+                    return ended.map(drop).map_err(bad);
+                }
+            };
+            lines.put_text(&begin);
+            lines.step();
+            lines.put_unsigned(index);
+            if let Some(before) = row.before {
+                lines.put(b",\"before\":", 10);
+                lines = self.names.put_image(lines, &before, &mut self.apart).map_err(bad)?;
             }
-            end_line(out);
-            flush(out).map_err(Failed::Flush)?;
+            if let Some(after) = row.after {
+                lines.put(b",\"after\":", 9);
+                lines = self.names.put_image(lines, &after, &mut self.apart).map_err(bad)?;
+            }
+            lines.put(b"}\n", 2);
+            if lines.is_long() {
+                flush(lines.out()).map_err(Failed::Flush)?;
+            }
             index += 1;
         }
-        Ok(())
     }
 }
 
@@ -379,70 +392,5 @@ fn type_name(event_type: EventType) -> &'static str {
         event_type if event_type.is_gtid() => "gtid",
         EventType::FORMAT_DESCRIPTION => "format_description",
         event_type => event_type_name(event_type),
-    }
-}
-
-impl TableText {
-    /// Takes the table of the next lines.
-    fn take(&mut self, schema: &Arc<TableSchema>, selection: &Selection) {
-        if !self.schema.as_ref().is_some_and(|last| Arc::ptr_eq(last, schema)) {
-            self.show(schema, selection);
-        }
-    }
-
-    fn show(&mut self, schema: &Arc<TableSchema>, selection: &Selection) {
-        self.place = selection.place_of(&schema.database, &schema.table);
-        self.is_asked_for = selection.has_table(&schema.database, &schema.table);
-        self.table.clear();
-        push_bytes_as_text(&mut self.table, "database", &schema.database);
-        push_bytes_as_text(&mut self.table, "table", &schema.table);
-        self.columns.clear();
-        self.columns.extend(schema.columns().iter().enumerate().map(|(index, column)| {
-            let mut text = Vec::new();
-            match &column.name {
-                Some(name) => push_string(&mut text, &String::from_utf8_lossy(name)),
-                None => push_string(&mut text, &format!("@{}", index + 1)),
-            }
-            text.push(b':');
-            text
-        }));
-        self.schema = Some(Arc::clone(schema));
-    }
-
-    fn push_image(
-        &self,
-        out: &mut Vec<u8>,
-        image: &RowImage<'_, '_>,
-        scratch: &mut Vec<u8>,
-    ) -> BinlogResult<()> {
-        out.push(b'{');
-        for cell in image.cells() {
-            if out.last() != Some(&b'{') {
-                out.push(b',');
-            }
-            out.extend_from_slice(self.columns.get(cell.index).map_or(&b"\"\":"[..], |name| name));
-            push_value(out, &cell, scratch)?;
-        }
-        out.push(b'}');
-        Ok(())
-    }
-
-    fn push_table_map(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.table);
-        push_name(out, "columns");
-        out.push(b'[');
-        let columns = self.schema.iter().flat_map(|schema| schema.columns()).zip(&self.columns);
-        for (index, (column, name)) in columns.enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
-            out.extend_from_slice(b"{\"name\":");
-            out.extend_from_slice(name.strip_suffix(b":").unwrap_or(name));
-            push_text(out, "type", &column.column_type.to_string());
-            push_name(out, "nullable");
-            out.extend_from_slice(if column.nullable { b"true" } else { b"false" });
-            out.push(b'}');
-        }
-        out.push(b']');
     }
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 
 use base64_simd::STANDARD;
 
-use crate::number::push_unsigned;
+use crate::number::{push_front, push_unsigned};
 use crate::plain::plain_length;
 
 /// Appends `,"name":`, or without the comma after an opening brace.
@@ -37,7 +37,17 @@ pub(super) fn push_text(out: &mut Vec<u8>, name: &str, text: &str) {
 /// Appends a field with a server's name for something: UTF-8, unless it was damaged.
 #[inline]
 pub(super) fn push_bytes_as_text(out: &mut Vec<u8>, name: &str, text: &[u8]) {
-    push_text(out, name, &String::from_utf8_lossy(text));
+    push_name(out, name);
+    push_lossy(out, text);
+}
+
+/// Appends bytes that should be UTF-8 as a string in quotes.
+pub(super) fn push_lossy(out: &mut Vec<u8>, bytes: &[u8]) {
+    // Checking first is several times as fast as replacing what is damaged.
+    match std::str::from_utf8(bytes) {
+        Ok(text) => push_string(out, text),
+        Err(_) => push_string(out, &String::from_utf8_lossy(bytes)),
+    }
 }
 
 /// Appends a value whose display form is a JSON number. Integers have a faster writer in [`crate::number`].
@@ -59,11 +69,27 @@ pub(super) fn push_plain(out: &mut Vec<u8>, text: &[u8]) {
 pub fn push_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut rest = text.as_bytes();
+    // Documents have a quote every few bytes: eight bytes at a time, until there are none for long.
+    let mut plain_for = PLAIN_LONG;
     loop {
-        let (plain, special) = rest.split_at(plain_length(rest, is_special));
-        out.extend_from_slice(plain);
-        let Some((&special, behind)) = special.split_first() else { break };
-        rest = behind;
+        if plain_for >= PLAIN_LONG {
+            let (plain, special) = rest.split_at(plain_length(rest, is_special));
+            out.extend_from_slice(plain);
+            rest = special;
+        } else if let Some((eight, behind)) = rest.split_first_chunk::<8>() {
+            let plain = plain_of_eight(*eight);
+            push_front(out, eight, plain);
+            if plain == eight.len() {
+                (rest, plain_for) = (behind, plain_for + eight.len());
+                continue;
+            }
+            rest = rest.get(plain..).unwrap_or_default();
+        } else {
+            plain_for = PLAIN_LONG;
+            continue;
+        }
+        let Some((&special, behind)) = rest.split_first() else { break };
+        (rest, plain_for) = (behind, 0);
         match special {
             b'"' | b'\\' => out.extend_from_slice(&[b'\\', special]),
             b'\n' => out.extend_from_slice(b"\\n"),
@@ -75,6 +101,22 @@ pub fn push_string(out: &mut Vec<u8>, text: &str) {
         }
     }
     out.push(b'"');
+}
+
+/// After this many bytes without a special one, more are looked at together.
+const PLAIN_LONG: usize = 32;
+
+/// How many of eight bytes come before the first special one.
+#[inline]
+fn plain_of_eight(eight: [u8; 8]) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    let word = u64::from_le_bytes(eight);
+    // The highest bit of a byte is set if it is below the limit; above the first such byte, perhaps of others, too.
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGH;
+    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let special = below(word, b' '.into()) | is(b'"') | is(b'\\');
+    special.trailing_zeros() as usize / 8
 }
 
 #[inline]

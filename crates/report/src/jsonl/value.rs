@@ -21,7 +21,7 @@ use binlogz_binlog::row::json::{JsonDiffOperation, JsonDiffs};
 use binlogz_binlog::row::{Cell, ColumnSchema, Value};
 
 use super::text::{
-    push_base64, push_bytes_as_text, push_name, push_plain, push_shown, push_string, push_text,
+    push_base64, push_bytes_as_text, push_lossy, push_name, push_plain, push_shown, push_string, push_text,
     push_text_or_bytes,
 };
 use crate::number::{push_signed, push_unsigned};
@@ -50,7 +50,7 @@ pub fn push_value(out: &mut Vec<u8>, cell: &Cell<'_>, scratch: &mut Vec<u8>) -> 
         Value::Json(document) => {
             scratch.clear();
             document.write_text(scratch)?;
-            push_string(out, &String::from_utf8_lossy(scratch));
+            push_lossy(out, scratch);
         }
         Value::JsonDiffs(diffs) => push_json_diffs(out, &diffs, scratch)?,
         Value::Vector(vector) => {
@@ -88,9 +88,14 @@ fn text<'a>(column: &ColumnSchema, bytes: &'a [u8]) -> Option<Cow<'a, str>> {
 
 fn push_enum(out: &mut Vec<u8>, column: &ColumnSchema, number: u16) {
     match column.member(number) {
-        Some(name) => push_text_or_bytes(out, text(column, name), name),
+        Some(name) => push_member(out, column, name),
         None => push_unsigned(out, u64::from(number)),
     }
+}
+
+/// Appends a member of an ENUM or SET column.
+pub(super) fn push_member(out: &mut Vec<u8>, column: &ColumnSchema, name: &[u8]) {
+    push_text_or_bytes(out, text(column, name), name);
 }
 
 fn push_set(out: &mut Vec<u8>, column: &ColumnSchema, bits: u64) {
@@ -104,7 +109,7 @@ fn push_set(out: &mut Vec<u8>, column: &ColumnSchema, bits: u64) {
         if index > 0 {
             out.push(b',');
         }
-        push_text_or_bytes(out, text(column, name), name);
+        push_member(out, column, name);
     }
     out.push(b']');
 }

@@ -23,6 +23,7 @@ mod state;
 mod text;
 mod write;
 
+pub use crate::line_room::LineRoom;
 pub use crate::selection::{Positions, Selection};
 pub use around::{push_begin, push_end, warnings_at_end};
 pub use assembler::Assembler;
@@ -32,7 +33,6 @@ pub use rename::Renamer;
 pub use rows::row_event::{RowsPrinter, Verbosity};
 pub use state::{State, Stop};
 pub use text::Text;
-pub use write::line_room::LineRoom;
 pub use write::quote::{push_identifier, push_quoted};
 pub use write::text_memory::{Chunk, TextMemory};
 

@@ -16,7 +16,7 @@ use super::rows::row_event::{RowsPrinter, Verbosity};
 use super::shown::ShownBuffer;
 use super::text::Part;
 use super::write::base64_lines::push_base64_lines;
-use super::write::line_room::LineRoom;
+use crate::line_room::LineRoom;
 use crate::number::push_unsigned;
 
 /// Prints rows, in memory that is used again.

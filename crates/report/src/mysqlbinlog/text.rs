@@ -20,7 +20,8 @@ use binlogz_flow::Spool;
 use super::kept::KeptChunk;
 use super::options::{Base64Output, PrintOptions};
 use super::state::State;
-use super::write::text_memory::{CHUNK, Chunk, TextMemory};
+use super::write::text_memory::{Chunk, TextMemory};
+use crate::line_room::CHUNK;
 
 /// Growing text: the last of it in a buffer, the rest in full buffers or, if memory was short, in a file.
 #[derive(Debug, Default)]

@@ -1,11 +1,14 @@
 //! Queries give the same over plain logs, compressed ones and archives, and what the rows themselves say.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Output;
 
 use binlogz_binlog::event::RowsKind;
 use binlogz_flow::{Input, RowChanges};
+use binlogz_testkit::corpus;
 
-use crate::common::{SHAPES, ask, ask_pipe, sql};
+use crate::common::{Ran, SHAPES, ask, ask_pipe, sql};
 
 const QUERIES: &str = include_str!("queries.sql");
 
@@ -81,14 +84,56 @@ fn an_archive_is_read_in_part() {
         assert!(read <= most, "{condition}: {read} of {all} blocks");
         assert_eq!(read + skipped, all + none_skipped, "{condition}");
     }
+    let of_key = |condition: &str| {
+        let count = |input: &[PathBuf], explain: &str| {
+            ask(&format!("{explain} SELECT count(*) FROM sbtest.sbtest1 WHERE {condition}"), input).ok()
+        };
+        let archive = std::slice::from_ref(&SHAPES.archive);
+        assert_eq!(count(archive, ""), count(&SHAPES.plain, ""), "{condition}");
+        let metrics = count(archive, "EXPLAIN ANALYZE");
+        let (_, read) = metrics.split_once("blocks_read=").unwrap();
+        read.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse::<u64>().unwrap()
+    };
+    let any = of_key("operation <> 'x'");
+    assert!(of_key("after['@1'] = 7") < any);
+    assert!(of_key("coalesce(after['@1'], before['@1']) = 7") < any);
+    assert!(of_key("after['@1'] > 1000000") < any);
+    // No key, no less: not the column that the archive knows.
+    assert_eq!(of_key("after['@2'] = 7"), any);
     let (_, _, logs) = metrics("log = 'binlog.000002'");
     assert_eq!(logs, 8);
 }
 
 #[test]
+fn a_transaction_of_many_batches_is_one_with_any_number_of_threads() {
+    // Two transactions of 38 MB, compressed.
+    let log = corpus::path("binlog.000002");
+    let statement = "SELECT count(*) AS changes, count(gtid) AS with_gtid, count(DISTINCT position) FROM changes; \
+                     SELECT sum(inserted + updated + deleted) AS changes, max(events) > 100 AS large FROM transactions; \
+                     SELECT count(*) AS wrong FROM (SELECT gtid, count(*) AS rows FROM changes GROUP BY gtid) c \
+                     JOIN transactions t USING (gtid) WHERE c.rows <> t.inserted + t.updated + t.deleted";
+    let run = |jobs: &str| -> String {
+        let mut command = sql(["--format", "csv", "--jobs", jobs, statement]);
+        Ran::from(command.arg(&log).output().unwrap()).ok()
+    };
+    let out = run("1");
+    let lines: Vec<_> = out.lines().collect();
+    let counts: Vec<_> = lines[1].split(',').collect();
+    assert_eq!(counts[0], counts[1], "{out}");
+    assert_eq!(lines[3], format!("{},true", counts[0]), "{out}");
+    assert_eq!(lines[5], "0", "{out}");
+    assert_eq!(run("3"), out);
+}
+
+#[test]
 fn a_limit_ends_the_reading() {
-    let out = ask("SELECT log, gtid FROM changes LIMIT 3", &SHAPES.plain).ok();
+    let folder = tempfile::tempdir().unwrap();
+    let damaged = folder.path().join("binlog.000010");
+    std::fs::write(&damaged, "no log").unwrap();
+    let inputs = [SHAPES.plain[1].clone(), damaged];
+    let out = ask("SELECT log, gtid FROM changes LIMIT 3", &inputs).ok();
     assert_eq!(out.lines().count(), 4, "{out}");
+    ask("SELECT log, gtid FROM changes", &inputs).failure();
 }
 
 #[test]
@@ -109,4 +154,13 @@ fn every_format_has_the_rows() {
         "one  text    nothing\n---  ------  -------\n  1  a\"b,c\u{b7}  NULL\n(1 row)\n"
     );
     assert!(run("arrow").starts_with(&[0xff, 0xff, 0xff, 0xff]));
+    let parquet = run("parquet");
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    // A file has one statement's rows, and one that fails is no file.
+    let two: Ran = sql(["--format", "parquet", "CREATE VIEW v AS SELECT 1; SELECT * FROM v; SELECT 2"])
+        .arg(log)
+        .output()
+        .map(|output| Output { stdout: Vec::new(), ..output }.into())
+        .unwrap();
+    assert_eq!(two.failure(), "a Parquet file holds the rows of one statement");
 }

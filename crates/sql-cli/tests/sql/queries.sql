@@ -29,6 +29,11 @@ SELECT operation, count(*), sum(after.salary), min(after.salary), max(before.sal
 SELECT DISTINCT after.salary - before.salary AS raised FROM employees.salaries WHERE operation = 'update';
 -- A key.
 SELECT operation, key, after.salary FROM employees.salaries WHERE before.emp_no = 10001 ORDER BY "offset", "row", key LIMIT 5;
+-- Ranges and lists of keys, numbers and texts: an archive knows them.
+SELECT operation, count(*), min(after.id), max(before.id) FROM sbtest.sbtest1 WHERE after.id BETWEEN 10 AND 20 OR before.id IN (7, 8, 9, 1000) GROUP BY 1 ORDER BY 1;
+SELECT count(*) FROM sbtest.sbtest1 WHERE after.id >= 300 AND after.id < 310;
+SELECT count(*) FROM sbtest.sbtest2 WHERE before['id'] IN (5, 50, 150, 151, 152);
+SELECT count(*) FROM mix.prefixed WHERE after.a = 'key' OR after.a = 'nobody';
 -- Which columns updates changed.
 SELECT "table", array_to_string(changed, ' ') AS changed, count(*) FROM changes WHERE operation = 'update' GROUP BY 1, 2 ORDER BY 1, 2;
 -- Windows.

@@ -6,7 +6,7 @@
 //! | size − 48 | 32 | salt: the key of these bytes is HKDF-SHA-256 of the archive's data key with it |
 //! | size − 16 | 16 | `binlogz sealed 1` |
 //!
-//! A chunk's nonce is its number (8 bytes, big-endian), three zero bytes, and 1 for the last chunk, otherwise 0: so
+//! A chunk's nonce is its number (8 bytes, little-endian), three zero bytes, and 1 for the last chunk, otherwise 0: so
 //! chunks can't be left out, swapped or cut off at the end. The name of the object is authenticated with each chunk, so
 //! objects can't be swapped either.
 
@@ -75,7 +75,7 @@ impl Cipher {
 
 fn nonce(number: u64, last: bool) -> Nonce {
     let mut nonce = [0; 12];
-    nonce[..8].copy_from_slice(&number.to_be_bytes());
+    nonce[..8].copy_from_slice(&number.to_le_bytes());
     nonce[11] = u8::from(last);
     Nonce::assume_unique_for_key(nonce)
 }

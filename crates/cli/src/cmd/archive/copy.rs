@@ -1,14 +1,16 @@
 //! `binlogz archive copy`: copies an archive into another folder or bucket.
 
+use std::fs;
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use binlogz_archive::copy::{self, Copied};
 use binlogz_archive::storage::{self, KeySource, Storage, Stored};
 use binlogz_figures::{counted, grouped};
 use clap::Args;
 
+use super::upkeep::in_words;
 use super::{failure, open, print, storage_at};
 use crate::Exit;
 use crate::failure::{Failure, Result, complain, warn};
@@ -68,12 +70,25 @@ impl TargetKeyArgs {
     }
 }
 
+/// Whether two paths name one place.
+fn is_same(from: &Path, to: &Path) -> bool {
+    let named = |path: &Path| path.to_string_lossy().trim_end_matches('/').to_owned();
+    match (fs::canonicalize(from), fs::canonicalize(to)) {
+        (Ok(from), Ok(to)) => from == to,
+        _ => named(from) == named(to),
+    }
+}
+
 /// Object storage answers after some time, whatever the size: small objects would wait for it one by one.
 const JOBS_DEFAULT: NonZeroUsize = NonZeroUsize::new(4).expect("not zero");
 
 impl Copy {
     pub(super) fn run(self) -> Result<Exit> {
         let (from, _) = open(&self.from)?;
+        if is_same(&self.from, &self.to) {
+            let found = "is the archive itself, expected another place for its copy";
+            return Err(Failure::of(&self.to.display(), found));
+        }
         drop(storage_at(&self.to)?);
         let to = storage::with_key(&self.to, self.target.key()).map_err(failure(&self.to))?;
         let is_secret = from.is_encrypted().map_err(failure(&self.from))?;
@@ -111,7 +126,6 @@ impl Copy {
         if objects.is_empty() {
             return Ok(());
         }
-        let size = self.sizes.in_words(objects.iter().map(|object| object.size).sum());
-        print(&mut io::stdout(), &format!("{}, {size}: {what}", counted(objects.len() as u64, "objects")))
+        print(&mut io::stdout(), &format!("{}: {what}", in_words(objects, self.sizes)))
     }
 }

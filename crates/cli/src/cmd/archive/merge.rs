@@ -3,22 +3,20 @@
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use binlogz_archive::merge::{self, Merged, Options};
-use binlogz_archive::storage::Stored;
 use binlogz_figures::counted;
 use clap::Args;
 
 use super::create::LevelArg;
-use super::prune::{GRACE_DEFAULT, say_undeleted};
+use super::upkeep::{UpkeepArgs, in_words, say_undeleted};
 use super::{failure, open, print};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{Result, complain};
 use crate::memory;
 use crate::progress::Progress;
-use crate::terminal::SizesArg;
 use crate::units;
 
 /// Pack the logs of many small segments into few large ones
@@ -34,14 +32,8 @@ pub(super) struct Merge {
     /// How small, and how fast
     #[arg(long, value_enum, default_value_t)]
     level: LevelArg,
-    /// Say what would be merged, and merge nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// How long the former objects stay for restores that have begun; 0 deletes them at once
-    #[arg(long, value_name = "DURATION", default_value = GRACE_DEFAULT, value_parser = units::duration_or_zero)]
-    grace: Duration,
     #[command(flatten)]
-    sizes: SizesArg,
+    upkeep: UpkeepArgs,
     /// The archive: its folder, or s3://BUCKET/PREFIX
     archive: PathBuf,
 }
@@ -53,7 +45,7 @@ impl Merge {
         let runs = merge::plan(&manifest);
         let logs = runs.iter().map(Vec::len).sum::<usize>();
         let out = &mut io::stdout();
-        if self.dry_run {
+        if self.upkeep.dry_run {
             for run in &runs {
                 if let (Some(first), Some(last)) = (run.first(), run.last()) {
                     let logs = counted(run.len() as u64, "logs");
@@ -64,7 +56,7 @@ impl Merge {
         if logs == 0 {
             print(out, "nothing to merge")?;
         }
-        if self.dry_run {
+        if self.upkeep.dry_run {
             return Ok(Exit::Done);
         }
         let progress = Progress::counting("merge", "logs", logs as u64);
@@ -72,7 +64,7 @@ impl Merge {
         let options = Options {
             level: self.level.into(),
             workers: workers(self.jobs),
-            grace: self.grace,
+            grace: self.upkeep.grace,
             now: SystemTime::now(),
         };
         let merged = merge::merge(&storage, options, &mut |_| {
@@ -85,15 +77,11 @@ impl Merge {
             complain(&format!("{log}: {error}"));
         }
         if logs > 0 {
-            let (before, after) = (self.objects(&before), self.objects(&after));
+            let sizes = self.upkeep.sizes;
+            let (before, after) = (in_words(&before, sizes), in_words(&after, sizes));
             print(out, &format!("{} merged: {before} -> {after}", counted(logs as u64, "logs")))?;
         }
         say_undeleted(&self.archive, &swept);
         Ok(if failed.is_empty() && swept.undeleted.is_empty() { Exit::Done } else { Exit::Trouble })
-    }
-
-    fn objects(&self, objects: &[Stored]) -> String {
-        let size = self.sizes.in_words(objects.iter().map(|object| object.size).sum());
-        format!("{}, {size}", counted(objects.len() as u64, "objects"))
     }
 }

@@ -13,6 +13,7 @@ mod remove;
 mod restore;
 mod serve;
 mod source_logs;
+mod upkeep;
 
 use std::io::Write;
 use std::path::Path;

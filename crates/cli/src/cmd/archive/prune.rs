@@ -1,7 +1,7 @@
 //! `binlogz archive prune`: takes the oldest logs out of an archive.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use binlogz_archive::Error;
@@ -12,10 +12,10 @@ use binlogz_binlog::gtid::Gtid;
 use binlogz_figures::counted;
 use clap::Args;
 
+use super::upkeep::{UpkeepArgs, in_words, say_undeleted};
 use super::{failure, open, print};
 use crate::Exit;
 use crate::failure::{Result, complain};
-use crate::terminal::SizesArg;
 use crate::{time, units};
 
 /// Remove the oldest logs from an archive, and delete the objects that hold nothing else
@@ -30,20 +30,11 @@ use crate::{time, units};
 pub(super) struct Prune {
     #[command(flatten)]
     keep: KeepArgs,
-    /// Say what would be removed, and remove nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// How long the objects of removed logs stay for restores that have begun; 0 deletes them at once
-    #[arg(long, value_name = "DURATION", default_value = GRACE_DEFAULT, value_parser = units::duration_or_zero)]
-    grace: Duration,
     #[command(flatten)]
-    sizes: SizesArg,
+    upkeep: UpkeepArgs,
     /// The archive: its folder, or s3://BUCKET/PREFIX
     archive: PathBuf,
 }
-
-/// A night's restore ends undisturbed, and tomorrow's run of a daily job deletes what today's took out.
-pub(super) const GRACE_DEFAULT: &str = "12h";
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
@@ -83,9 +74,9 @@ impl Prune {
         let (storage, _) = open(&self.archive)?;
         let now = SystemTime::now();
         let keep = self.keep.keep(now);
-        let pruned = match self.dry_run {
-            true => prune::plan(&storage, keep, self.grace, now),
-            false => prune::prune(&storage, keep, self.grace, now),
+        let pruned = match self.upkeep.dry_run {
+            true => prune::plan(&storage, keep, self.upkeep.grace, now),
+            false => prune::prune(&storage, keep, self.upkeep.grace, now),
         };
         let pruned = match pruned {
             Err(error @ Error::Unmet { .. }) => {
@@ -101,11 +92,11 @@ impl Prune {
 
     fn say(&self, pruned: &Pruned, now: SystemTime) -> Result<()> {
         let out = &mut io::stdout().lock();
-        let would = if self.dry_run { "would be " } else { "" };
+        let would = if self.upkeep.dry_run { "would be " } else { "" };
         match (pruned.logs.first(), pruned.logs.last()) {
             (Some(first), Some(last)) => {
                 let logs = counted(pruned.logs.len() as u64, "logs");
-                let size = self.sizes.in_words(pruned.logs.iter().map(|log| log.size).sum());
+                let size = self.upkeep.sizes.in_words(pruned.logs.iter().map(|log| log.size).sum());
                 let until = last.times.map(|(_, last)| format!(" until {}", time::shown(last)));
                 let until = until.unwrap_or_default();
                 let names = if first.name == last.name {
@@ -120,12 +111,12 @@ impl Prune {
         if let Some(first) = &pruned.first_kept {
             print(out, &kept_line(first))?;
         }
-        let when = match self.grace {
+        let when = match self.upkeep.grace {
             Duration::ZERO => format!("{would}deleted"),
             _ => format!(
                 "{} deleted by the first run after {}",
-                if self.dry_run { "would be" } else { "will be" },
-                time::shown(seconds(now.checked_add(self.grace).unwrap_or(now)))
+                if self.upkeep.dry_run { "would be" } else { "will be" },
+                time::shown(seconds(now.checked_add(self.upkeep.grace).unwrap_or(now)))
             ),
         };
         self.say_objects(out, &pruned.objects, &when)?;
@@ -137,15 +128,7 @@ impl Prune {
         if objects.is_empty() {
             return Ok(());
         }
-        let size = self.sizes.in_words(objects.iter().map(|object| object.size).sum());
-        print(out, &format!("{}, {size}: {what}", counted(objects.len() as u64, "objects")))
-    }
-}
-
-/// Objects may be locked for a time.
-pub(super) fn say_undeleted(archive: &Path, pruned: &Pruned) {
-    for (object, error) in &pruned.undeleted {
-        complain(&format!("{}: {object} can't be deleted: {error}", archive.display()));
+        print(out, &format!("{}: {what}", in_words(objects, self.upkeep.sizes)))
     }
 }
 

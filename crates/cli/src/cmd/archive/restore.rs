@@ -5,10 +5,11 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use binlogz_archive::Error;
 use binlogz_archive::format::{FileEntry, Manifest};
+use binlogz_archive::restore::{self, LastObject};
 use binlogz_archive::selection::Selection;
 use binlogz_archive::storage::Storage;
-use binlogz_archive::{Error, restore};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_figures::counted;
 use binlogz_report::met::Unmet;
@@ -134,7 +135,7 @@ impl Chosen {
         mut end: impl FnMut(&FileEntry, O, Option<u64>) -> Result<()>,
         report: &mut json::Restored,
     ) -> Result<Exit> {
-        let selection = self.selection();
+        let (selection, last) = (self.selection(), LastObject::default());
         let mut exit = Exit::Done;
         if let Some(unmet) = self.unmet(files)? {
             complain(&format!("{}: {unmet}", self.archive.display()));
@@ -156,7 +157,7 @@ impl Chosen {
             };
             let restored = if selection.is_all() {
                 begin().and_then(|mut out| {
-                    restore::whole(storage, file, &mut out, workers(None))?;
+                    restore::whole_after(storage, &last, file, &mut out, workers(None))?;
                     out.flush().map_err(Error::writing)?;
                     Ok((false, None))
                 })

@@ -11,7 +11,9 @@ mod table_at;
 
 use std::num::NonZeroUsize;
 
+use binlogz_encryption::Keyring;
 use binlogz_figures::counted;
+use binlogz_flow::Input;
 use binlogz_recover::{Direction, Error, Form, Range, Script, Selection, Summary};
 use binlogz_report::met::Unmet;
 use binlogz_source::ConnectOptions;
@@ -31,7 +33,7 @@ use choose::ChooseArgs;
 use looked_for::LookedFor;
 use output::OutputArgs;
 pub(crate) use rows::Rows;
-use schema::SchemaArg;
+use schema::{CascadesArg, SchemaArg};
 pub(crate) use table_at::TableAt;
 
 /// Write the SQL that takes row changes back
@@ -42,6 +44,8 @@ pub(crate) use table_at::TableAt;
 #[derive(Debug, Args)]
 #[command(after_help = UNDO_EXAMPLES, disable_help_flag = true)]
 pub(crate) struct Undo {
+    #[command(flatten)]
+    cascades: CascadesArg,
     #[command(flatten)]
     args: ScriptArgs,
 }
@@ -60,6 +64,7 @@ const UNDO_EXAMPLES: &str = "Examples:
   binlogz undo --table shop.orders --operation delete --schema shop.sql binlog.000042 > undo.sql
   binlogz undo --gtids 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 binlog.000042 | less
   binlogz undo --table shop.orders --apply db1:3306 --execute --journal undo.journal binlog.000042
+  binlogz undo --table shop.orders --cascades db1:3306 -u root binlog.0000* > undo.sql
   binlogz undo --start-datetime '2026-11-22 23:10' --where 'before.status = \"paid\" AND id < 100' binlog.0000*
 
 Column names come from the log (binlog_row_metadata=FULL) or from --schema: mysqldump --no-data --databases shop > shop.sql
@@ -118,32 +123,39 @@ impl FormatArg {
 
 impl Undo {
     pub(super) fn run(self) -> Result<Exit> {
-        self.args.run(Direction::Undo)
+        self.args.run(Direction::Undo, Some(&self.cascades))
     }
 }
 
 impl Redo {
     pub(super) fn run(self) -> Result<Exit> {
-        self.args.run(Direction::Redo)
+        self.args.run(Direction::Redo, None)
     }
 }
 
 impl ScriptArgs {
-    fn run(mut self, direction: Direction) -> Result<Exit> {
+    fn run(mut self, direction: Direction, cascades: Option<&CascadesArg>) -> Result<Exit> {
         let output = self.output.check(self.format, &self.files)?;
         let selection = self.choose.selection()?;
-        let server = self.connect_to_apply()?;
+        let server = self.connect_to_apply(cascades)?;
         let options = || self.server.connect_options(PROGRAM_NAME);
         let form = if server.is_some() { Form::Apply } else { self.format.form() };
         let schema = self.schema.read(&selection.tables, &options, server.as_ref())?;
+        let cascades = cascades.map(|cascades| cascades.read(&options)).transpose()?.flatten();
         resolve(&mut self.files)?;
         let keyring = self.keyring.open()?;
-        let mut script = Script::new(&selection, schema.as_ref(), (direction, form), self.across_ddl);
+        let schema = schema.as_ref().or(cascades.as_ref().map(|(schema, _)| schema));
+        let mut script = Script::new(&selection, schema, (direction, form), self.across_ddl);
+        if let Some((families, place)) = &cascades {
+            let with = script.with_cascades(families);
+            script = with.map_err(|error| Failure::of(place, error))?;
+            self.read_ahead(&mut script, keyring.as_ref())?;
+        }
         let count = self.files.len();
         let (mut unmet, mut has_ended) = (Vec::new(), false);
         for (number, log) in self.files.iter().enumerate() {
             let range = self.choose.range(number, count);
-            let mut looked_for = LookedFor::new(&selection, schema.as_ref(), range, true);
+            let mut looked_for = LookedFor::new(&selection, schema, range, true);
             let input = log.open_part(keyring.as_ref(), &mut |run| looked_for.may_be_in(run))?;
             if let Some(gtids) = log.archived_gtids() {
                 script.pass_over(&gtids);
@@ -175,6 +187,7 @@ impl ScriptArgs {
         }
         let tables = selection.tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
         let without_rows = Unmet::tables(tables, |place| script.has_met_table(place));
+        script.cascade_notes().iter().for_each(|note| warn(note));
         if let Some(connect) = server {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
             return self.apply.run(script, &connect, &selection, direction);
@@ -188,10 +201,30 @@ impl ScriptArgs {
 }
 
 impl ScriptArgs {
+    /// Follows the rows of children up to the changes of their parents.
+    fn read_ahead(&self, script: &mut Script<'_>, keyring: Option<&Keyring>) -> Result<()> {
+        let count = self.files.len();
+        for (number, log) in self.files.iter().enumerate() {
+            let input = log.open(keyring)?;
+            if matches!(input, Input::Pipe(_)) {
+                return Err(Failure::of(
+                    log,
+                    "is a pipe, expected a file or an archive: --cascades reads it twice",
+                ));
+            }
+            let progress = Progress::of(log, log.size()?, (number + 1, count));
+            let (input, name) = (progress.watch(input), file_name(log));
+            let read = script.read_ahead(input, &name, workers(self.jobs), &mut |bytes| progress.at(bytes));
+            read.map_err(|error| failure(log, error))?;
+        }
+        Ok(())
+    }
+
     /// The server to which changes are applied, if they are.
-    fn connect_to_apply(&self) -> Result<Option<ConnectOptions>> {
+    fn connect_to_apply(&self, cascades: Option<&CascadesArg>) -> Result<Option<ConnectOptions>> {
         let Some(server) = &self.apply.apply else {
-            if self.server.names_a_place() && !self.schema.is_server() {
+            let is_asked = self.schema.is_server() || cascades.is_some_and(CascadesArg::is_server);
+            if self.server.names_a_place() && !is_asked {
                 return Err(Failure::Line(
                     "a server is given, but neither --apply nor --schema needs one".to_owned(),
                 ));

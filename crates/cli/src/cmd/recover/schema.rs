@@ -23,6 +23,40 @@ pub(super) struct SchemaArg {
     schema: Option<String>,
 }
 
+/// Where the foreign keys come from whose cascades are taken back too.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Choosing transactions and rows")]
+pub(super) struct CascadesArg {
+    /// Take back, too, what foreign keys did to rows that are not in the log; they are in a file of CREATE TABLE statements
+    /// or on a server
+    ///
+    /// Servers before 9.6 don't log rows that ON DELETE CASCADE deletes and those that SET NULL changes. Each is known by its
+    /// last image in the logs given, so these should reach back far enough. What can't be found is said. The logs are
+    /// read twice. Names and keys of these tables come from there as well, unless --schema is given.
+    #[arg(long, value_name = "FILE.sql|SERVER")]
+    cascades: Option<String>,
+}
+
+impl CascadesArg {
+    /// Reads them, with the tables on both sides.
+    pub(super) fn read(
+        &self,
+        options: &impl Fn() -> Result<ConnectOptions>,
+    ) -> Result<Option<(SchemaFile, String)>> {
+        let Some(place) = &self.cascades else { return Ok(None) };
+        let schema = match is_server(place) {
+            true => of_server(&with_place(&options()?, place).map_err(Failure::Line)?, &[], &FAMILIES)?,
+            false => of_file(place.as_ref())?,
+        };
+        Ok(Some((schema, place.clone())))
+    }
+
+    /// Whether it names a server.
+    pub(super) fn is_server(&self) -> bool {
+        self.cascades.as_deref().is_some_and(is_server)
+    }
+}
+
 /// The same for commands that ask no server.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Choosing transactions and rows")]
@@ -52,10 +86,10 @@ impl SchemaArg {
         match (&self.schema, server) {
             (Some(place), _) if is_server(place) => {
                 let connect = with_place(&options()?, place).map_err(Failure::Line)?;
-                of_server(&connect, tables).map(Some)
+                of_server(&connect, tables, &TABLES).map(Some)
             }
             (Some(path), _) => of_file(path.as_ref()).map(Some),
-            (None, Some(connect)) => of_server(connect, tables).map(Some),
+            (None, Some(connect)) => of_server(connect, tables, &TABLES).map(Some),
             (None, None) => Ok(None),
         }
     }
@@ -84,10 +118,28 @@ fn of_file(path: &Path) -> Result<SchemaFile> {
     SchemaFile::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| trouble(&error))
 }
 
-const TABLES: &str = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND \
-                      table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')";
+/// Which tables of a server are meant, and how it is said that there are none.
+struct Listing {
+    query: &'static str,
+    none: &'static str,
+}
 
-fn of_server(connect: &ConnectOptions, tables: &[(String, String)]) -> Result<SchemaFile> {
+const TABLES: Listing = Listing {
+    query: "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_schema NOT \
+            IN ('mysql', 'information_schema', 'performance_schema', 'sys')",
+    none: "has no tables that this account may see",
+};
+
+/// Both sides of foreign keys that change rows.
+const FAMILIES: Listing = Listing {
+    query: "SELECT constraint_schema, table_name FROM information_schema.referential_constraints WHERE delete_rule IN \
+            ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL') UNION SELECT unique_constraint_schema, \
+            referenced_table_name FROM information_schema.referential_constraints WHERE delete_rule IN ('CASCADE', 'SET \
+            NULL') OR update_rule IN ('CASCADE', 'SET NULL')",
+    none: "has no foreign key with CASCADE or SET NULL that this account may see",
+};
+
+fn of_server(connect: &ConnectOptions, tables: &[(String, String)], all: &Listing) -> Result<SchemaFile> {
     let trouble = |error: binlogz_source::Error| Failure::of(&connect.server(), error);
     let mut connection = Connection::open(connect).map_err(trouble)?;
     for setting in ["SET NAMES utf8mb4", "SET SESSION sql_mode = '', SESSION sql_quote_show_create = 1"] {
@@ -96,24 +148,22 @@ fn of_server(connect: &ConnectOptions, tables: &[(String, String)]) -> Result<Sc
     let text = |bytes: Option<&Option<Vec<u8>>>| {
         String::from_utf8_lossy(bytes.and_then(Option::as_deref).unwrap_or_default()).into_owned()
     };
-    let all = match tables {
+    let meant = match tables {
         [] => {
-            let rows = connection.query(TABLES).map_err(trouble)?;
+            let rows = connection.query(all.query).map_err(trouble)?;
             rows.iter().map(|row| (text(row.first()), text(row.get(1)))).collect()
         }
         tables => tables.to_vec(),
     };
     let mut statements = String::new();
-    for (database, table) in all {
+    for (database, table) in meant {
         let [database, table] = [database, table].map(|name| format!("`{}`", name.replace('`', "``")));
         let rows = connection.query(&format!("SHOW CREATE TABLE {database}.{table}")).map_err(trouble)?;
         let statement = text(rows.first().and_then(|row| row.get(1)));
         statements += &format!("USE {database};\n{statement};\n");
     }
     SchemaFile::parse(&statements).map_err(|error| match error {
-        SchemaFileError::NoTables => {
-            Failure::of(&connect.server(), "has no tables that this account may see")
-        }
+        SchemaFileError::NoTables => Failure::of(&connect.server(), all.none),
         error => Failure::of(&connect.server(), error),
     })
 }

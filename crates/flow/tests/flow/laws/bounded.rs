@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags};
-use binlogz_flow::{Input, ReadAt, Rewrite, Rewriter, verify};
+use binlogz_flow::{InOrder, Input, ReadAt, Rewrite, Rewriter, verify};
 use binlogz_testkit::builder::{LogBuilder, Release, bomb, transaction_events};
 use binlogz_testkit::memory::peak_memory;
 
@@ -102,7 +102,7 @@ fn play(verb: &str) {
     let zeros = |number: &str| log_with_zeros(EventType(number.parse().expect("a type")));
     let input = match source.split_once(' ') {
         Some(("places", number)) => Input::Places(Arc::new(zeros(number))),
-        Some((_, number)) => Input::Stream(Box::new(InOrder { places: zeros(number), offset: 0 })),
+        Some((_, number)) => Input::Stream(Box::new(InOrder::new(Arc::new(zeros(number))))),
         None if source == "-" => Input::stdin().expect("a pipe"),
         None => Input::Places(Arc::new(File::open(&source).expect("a file"))),
     };
@@ -180,18 +180,5 @@ impl ReadAt for WithZeros {
         }
         let mut rest = self.back.get((offset - back) as usize..).unwrap_or_default();
         rest.read(buffer)
-    }
-}
-
-struct InOrder {
-    places: WithZeros,
-    offset: u64,
-}
-
-impl Read for InOrder {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.places.read_at(buffer, self.offset)?;
-        self.offset += count as u64;
-        Ok(count)
     }
 }

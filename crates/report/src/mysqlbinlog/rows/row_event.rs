@@ -15,12 +15,15 @@ use binlogz_binlog::row::{CellContent, ColumnKind, Date, RowDecoder, RowImage, T
 use binlogz_binlog::{Error, Result};
 
 use super::value::{push_comment, push_value};
-use crate::mysqlbinlog::write::line_room::{LineRoom, Lines};
-use crate::mysqlbinlog::write::quote::push_identifier;
+use crate::line_room::{LineRoom, Lines};
+use crate::mysqlbinlog::write::quote::{is_special, push_identifier};
 use crate::number::{push_front, push_unsigned};
 
 /// Room for the text before a value: the end of the previous line and `###   @4096=` is the longest.
 const BEFORE_MAX: usize = 16;
+
+/// A date without its digits; the bytes after it are not used.
+const DATE: [u8; 16] = *b"'\0\0\0\0:\0\0:\0\0'\0\0\0\0";
 
 /// Bytes of a value that is written separately and copied, if it has no short cut.
 const APART_MAX: usize = 1 << 10;
@@ -299,10 +302,10 @@ fn put_value(lines: &mut Lines<'_>, shortcut: Shortcut, bytes: &[u8]) -> bool {
             Some(bytes) => lines.put_integer(i32::from_le_bytes(*bytes).into(), 32),
             None => return false,
         },
-        Shortcut::String => return lines.put_quoted(bytes),
+        Shortcut::String => return lines.put_quoted(bytes, b'\'', is_special),
         Shortcut::Date => {
             match bytes.first_chunk().and_then(|bytes| Date::from_bytes(*bytes).digit_pairs()) {
-                Some(pairs) => lines.put_date(pairs),
+                Some(pairs) => lines.put_date(pairs, DATE),
                 None => return false,
             }
         }

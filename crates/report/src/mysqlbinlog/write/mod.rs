@@ -2,7 +2,6 @@
 
 pub(super) mod base64_lines;
 pub(super) mod hexdump;
-pub(super) mod line_room;
 pub(super) mod local_time;
 pub(super) mod quote;
 pub(super) mod text_memory;

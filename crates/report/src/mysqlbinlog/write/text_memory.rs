@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use binlogz_flow::Buffers;
 
-/// Text is put away when it is longer than this.
-pub(crate) const CHUNK: usize = 256 << 10;
+use crate::line_room::CHUNK;
 
 /// Room for what is written beyond that before the next check: a row, an event's base64. More makes the
 /// buffer grow.

@@ -1,13 +1,12 @@
 //! The logs that may have changes after a moment: files and archives that the user names, else the server's own.
 
-use std::io::{self, BufReader, Read};
-use std::sync::Arc;
+use std::io::{BufReader, Read};
 
 use binlogz_binlog::event::PreviousGtidsEvent;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{EventReader, EventType};
 use binlogz_encryption::Keyring;
-use binlogz_flow::{Input, ReadAt};
+use binlogz_flow::{InOrder, Input};
 use binlogz_recover::{Moment, ServerLogs};
 use binlogz_source::{ConnectOptions, Connection};
 
@@ -64,26 +63,10 @@ impl Head {
     fn of(log: &LogPath, keyring: Option<&Keyring>) -> Result<Head> {
         let name = log.to_string();
         match log.open(keyring)? {
-            Input::Places(places) | Input::Seek { places, .. } => {
-                Head::read(InOrder { places, offset: 0 }, &name)
-            }
+            Input::Places(places) | Input::Seek { places, .. } => Head::read(InOrder::new(places), &name),
             Input::Stream(stream) | Input::Sparse { stream, .. } => Head::read(stream, &name),
             _ => Err(Failure::of(log, "is a pipe, expected a file or an archive: its begin is read twice")),
         }
-    }
-}
-
-/// Reads from the beginning on.
-struct InOrder {
-    places: Arc<dyn ReadAt>,
-    offset: u64,
-}
-
-impl Read for InOrder {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.places.read_at(buffer, self.offset)?;
-        self.offset += count as u64;
-        Ok(count)
     }
 }
 

@@ -1,9 +1,12 @@
 //! `binlogz table-at`: a table as it was, from the live one and the logs since.
 
+mod dump;
 mod logs;
 
+use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use binlogz_binlog::gtid::Gtid;
@@ -27,7 +30,7 @@ use crate::server_args::{ServerArgs, with_place};
 use crate::{time, units};
 use logs::Head;
 
-/// Show a table as it was at a moment, without a backup
+/// Show a table as it was at a moment, without a backup or from a dump
 ///
 /// Reads the live table in one consistent view, and takes back all changes since the moment, row by row, as the binary logs
 /// tell them. Writes SQL or CSV, or makes a new table on the server. The table itself is neither locked nor changed. What the
@@ -44,6 +47,11 @@ pub(crate) struct TableAt {
     /// The server that has the table: HOST:PORT or a socket
     #[arg(long, value_name = "SERVER")]
     server: Option<String>,
+    /// Go forward from this dump instead, which mysqldump wrote; the logs are to reach from it to the moment
+    ///
+    /// Text, with the GTIDs or the position at which it was made (--single-transaction --source-data=2). The output is SQL.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["server", "into"], requires = "files")]
+    dump: Option<PathBuf>,
     /// Output format [default: sql]
     #[arg(long, value_enum)]
     format: Option<FormatArg>,
@@ -76,6 +84,7 @@ const EXAMPLES: &str = "Examples:
   binlogz table-at shop.orders --at '2026-11-22 23:10' --server db1:3306 --into shop.orders_2310
   binlogz table-at shop.orders --at 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 -h db1 --format csv
   binlogz table-at shop.orders --at '2026-11-20 09:00' --server db1:3306 /backup/db1 binlog.000042
+  binlogz table-at shop.orders --at '2026-11-20 09:00' --dump monday.sql /backup/db1 | mysql scratch
 
 Exit codes: 0 done, 1 the logs don't have the moment, 2 trouble.";
 
@@ -110,18 +119,26 @@ impl TableAt {
             None | Some(Destination::Stdout) => Target::Stdout,
             Some(destination) => destination.target(&self.files, self.force)?,
         };
-        let connect = self.connect()?;
         resolve(&mut self.files)?;
-        match self.restore(&connect, &target) {
+        if let Some(dump) = &self.dump {
+            return self.ended(self.go_forward(dump, &target), &dump.display(), &target);
+        }
+        let connect = self.connect()?;
+        self.ended(self.restore(&connect, &target), &connect.server(), &target)
+    }
+
+    /// What a run comes to; trouble with `from` is told by its name.
+    fn ended(&self, ran: Result<Exit, Trouble>, from: &dyn fmt::Display, target: &Target) -> Result<Exit> {
+        match ran {
             Ok(exit) => Ok(exit),
             Err(Trouble::Line(failure)) => Err(failure),
             Err(Trouble::Past(PastError::Unmet(line))) => {
                 complain(&line);
                 Ok(Exit::Negative)
             }
-            Err(Trouble::Past(PastError::Output(error))) => Err(Failure::writing(&target, &error)),
-            Err(Trouble::Past(error @ PastError::Server { .. })) => {
-                Err(Failure::of(&connect.server(), error))
+            Err(Trouble::Past(PastError::Output(error))) => Err(Failure::writing(target, &error)),
+            Err(Trouble::Past(error @ (PastError::Server { .. } | PastError::Dump(_)))) => {
+                Err(Failure::of(&from, error))
             }
             Err(Trouble::Past(error)) => Err(Failure::Line(error.to_string())),
         }
@@ -139,7 +156,9 @@ impl TableAt {
 
     fn connect(&self) -> Result<ConnectOptions> {
         if self.server.is_none() && !self.connection.names_a_place() {
-            return Err(Failure::Line("needs the server that has the table: --server HOST:PORT".to_owned()));
+            return Err(Failure::Line(
+                "needs the server that has the table: --server HOST:PORT; or a dump: --dump FILE".to_owned(),
+            ));
         }
         let options = self.connection.connect_options(PROGRAM_NAME)?;
         match &self.server {

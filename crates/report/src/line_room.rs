@@ -1,11 +1,12 @@
 //! A fixed-size buffer that lines of values are written into before they are appended to the text. Values
 //! found in nearly every row (integers, dates, strings without escapes) are written with a few wide stores,
-//! which may run past the value's end: the next value overwrites the excess.
+//! which may run past the value's end: the next value overwrites the excess. mysqlbinlog's text and JSON lines are
+//! written so.
 
 use binlogz_binlog::row::text::{EIGHT_DIGITS_MAX, eight_digits, short_digits};
 
-use super::quote::is_special;
-use super::text_memory::CHUNK;
+/// Text is put away when it is longer than this.
+pub(crate) const CHUNK: usize = 256 << 10;
 
 /// Bytes of the buffer: it stays in the first-level cache, along with the row.
 const ROOM: usize = 8 << 10;
@@ -50,6 +51,23 @@ impl LineRoom {
 
 /// The longest integer: `-9223372036854775808 (9223372036854775808)`.
 const INTEGER_MAX: usize = 48;
+
+/// The digits of which there may be 24, although no number has more than 20.
+const UNSIGNED_MAX: usize = 24;
+
+/// A number of many digits.
+#[inline(never)]
+fn long_unsigned(number: u64) -> ([u8; UNSIGNED_MAX], usize) {
+    let mut text = [0; UNSIGNED_MAX];
+    let mut length = 0;
+    with_digits(number, |digits| {
+        if let Some(place) = text.get_mut(..digits.len()) {
+            place.copy_from_slice(digits);
+            length = digits.len();
+        }
+    });
+    (text, length)
+}
 
 /// An integer of many digits, or a negative one.
 #[inline(never)]
@@ -141,6 +159,26 @@ impl Lines<'_> {
         }
     }
 
+    /// Writes a number.
+    #[inline(always)]
+    pub(crate) fn put_unsigned(&mut self, number: u64) {
+        if number <= u64::from(EIGHT_DIGITS_MAX) {
+            let (digits, count) = short_digits(number as u32);
+            return self.put(&digits, count);
+        }
+        let (text, length) = long_unsigned(number);
+        self.put(&text, length);
+    }
+
+    /// Writes an integer.
+    #[inline(always)]
+    pub(crate) fn put_signed(&mut self, number: i64) {
+        if number < 0 {
+            self.put(b"-", 1);
+        }
+        self.put_unsigned(number.unsigned_abs());
+    }
+
     /// Writes an integer of this many bits; a negative one also as unsigned.
     #[inline(always)]
     pub(crate) fn put_integer(&mut self, number: i64, bits: u32) {
@@ -152,19 +190,23 @@ impl Lines<'_> {
         self.put(&text, length);
     }
 
-    /// Writes `'YYYY:MM:DD'`, each pair of digits as it is in memory.
+    /// Writes a date, such as `'YYYY:MM:DD'`: the characters around the digits, which are 0 there, and each pair of
+    /// digits as it is in memory.
     #[inline(always)]
-    pub(crate) fn put_date(&mut self, pairs: [u16; 4]) {
-        // The characters around the pairs, as a number whose lowest byte is the first.
-        const AROUND: u128 = u128::from_le_bytes(*b"'\0\0\0\0:\0\0:\0\0'\0\0\0\0");
+    pub(crate) fn put_date(&mut self, pairs: [u16; 4], around: [u8; 16]) {
         let [century, year, month, day] = pairs.map(u128::from);
-        let text = AROUND | century << 8 | year << 24 | month << 48 | day << 72;
-        self.put(&text.to_le_bytes(), 12);
+        let digits = century << 8 | year << 24 | month << 48 | day << 72;
+        self.put(&(u128::from_le_bytes(around) | digits).to_le_bytes(), 12);
     }
 
-    /// Writes a quoted string. `false` if it needs escapes or is too long; then nothing is written.
+    /// Writes a string between quotes. `false` if it has a special byte or is too long; then nothing is written.
     #[inline(always)]
-    pub(crate) fn put_quoted(&mut self, string: &[u8]) -> bool {
+    pub(crate) fn put_quoted(
+        &mut self,
+        string: &[u8],
+        quote: u8,
+        is_special: impl Fn(u8) -> bool + Copy,
+    ) -> bool {
         let length = string.len();
         // The quotes, and what is written beyond the end.
         if length > STRING_MAX {
@@ -179,9 +221,9 @@ impl Lines<'_> {
         if let (Some(first), Some(last)) = (string.first_chunk::<BLOCK>(), string.last_chunk::<BLOCK>()) {
             // The last block may overlap the one before it.
             let (blocks, _) = string.as_chunks::<BLOCK>();
-            special |= has_special(first) | has_special(last);
+            special |= has_special(first, is_special) | has_special(last, is_special);
             for (block, place) in blocks.iter().zip(room.as_chunks_mut::<BLOCK>().0) {
-                special |= has_special(block);
+                special |= has_special(block, is_special);
                 *place = *block;
             }
             if let Some(place) = room.get_mut(length - BLOCK..).and_then(|room| room.first_chunk_mut()) {
@@ -191,7 +233,7 @@ impl Lines<'_> {
             let second = string.get(4..).and_then(|rest| rest.first_chunk::<4>()).unwrap_or(last);
             let third = string.get(8..).and_then(|rest| rest.first_chunk::<4>()).unwrap_or(last);
             for (part, place) in [(first, 0), (second, 4), (third, 8), (last, length - 4)] {
-                special |= has_special(part);
+                special |= has_special(part, is_special);
                 let place = place.min(length - 4);
                 if let Some(place) = room.get_mut(place..).and_then(|room| room.first_chunk_mut()) {
                     *place = *part;
@@ -206,24 +248,28 @@ impl Lines<'_> {
         if special {
             return false;
         }
-        self.put(b"'", 1);
+        self.put(&[quote], 1);
         self.at += length;
-        self.put(b"'", 1);
+        self.put(&[quote], 1);
         true
     }
 }
 
 /// Checks every byte without stopping early: that vectorizes well.
 #[inline]
-fn has_special<const N: usize>(block: &[u8; N]) -> bool {
+fn has_special<const N: usize>(block: &[u8; N], is_special: impl Fn(u8) -> bool) -> bool {
     block.iter().fold(false, |found, &byte| found | is_special(byte))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::quote::push_quoted;
     use super::*;
-    use crate::number::push_signed;
+    use crate::mysqlbinlog::push_quoted;
+    use crate::number::{push_signed, push_unsigned};
+
+    fn is_special(byte: u8) -> bool {
+        (byte < b' ') | (byte == b'\'') | (byte == b'\\')
+    }
 
     #[test]
     fn strings_and_numbers_are_those_that_are_pushed() {
@@ -237,7 +283,7 @@ mod tests {
                     *byte = b'\n';
                 }
                 lines.step();
-                if !lines.put_quoted(&string) {
+                if !lines.put_quoted(&string, b'\'', is_special) {
                     push_quoted(lines.out(), &string);
                 }
                 push_quoted(&mut expected, &string);
@@ -246,12 +292,21 @@ mod tests {
                 lines.step();
                 lines.put_integer(number, 64);
                 push_signed(&mut expected, number);
+                lines.step();
+                lines.put_signed(-number);
+                lines.put_unsigned(number as u64);
+                push_signed(&mut expected, -number);
+                push_unsigned(&mut expected, number as u64);
             }
         }
         lines.step();
         lines.put_integer(-3, 8);
         lines.put_integer(i64::MIN, 64);
+        lines.step();
+        lines.put_signed(i64::MIN);
+        lines.put_unsigned(u64::MAX);
         expected.extend_from_slice(b"-3 (253)-9223372036854775808 (9223372036854775808)");
+        expected.extend_from_slice(b"-922337203685477580818446744073709551615");
         lines.end();
         assert!(ours == expected);
     }

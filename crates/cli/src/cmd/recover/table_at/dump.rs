@@ -1,0 +1,83 @@
+//! Forward from a dump: its table, with what the logs changed up to the moment.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter};
+use std::path::Path;
+
+use binlogz_recover::{DumpedTable, Forward, Moment, PastError};
+
+use super::{FormatArg, TableAt, Trouble};
+use crate::Exit;
+use crate::cmd::recover::{failure, file_name};
+use crate::cmd::workers;
+use crate::failure::{Failure, Result, warn, warn_cut};
+use crate::output::Target;
+use crate::progress::Progress;
+
+impl TableAt {
+    pub(super) fn go_forward(&self, dump: &Path, target: &Target) -> Result<Exit, Trouble> {
+        if self.format == Some(FormatArg::Csv) {
+            let line = "--format csv needs --server: the values of a dump are passed on as they are spelled";
+            return Err(Failure::Line(line.to_owned()).into());
+        }
+        let (database, name) = (self.of.0.as_str(), self.of.1.as_str());
+        let dumped = DumpedTable::find(open(dump)?, (database, name))?;
+        let cascades = dumped.unlogged_cascades();
+        if !cascades.is_empty() {
+            warn(&format!(
+                "{database}.{name}: rows that these foreign keys changed are not in the logs of this server, and stay as they \
+                 are in the dump: {}",
+                cascades.join(", ")
+            ));
+        }
+        let mut forward = Forward::new(&dumped, self.at.moment);
+        let keyring = self.keyring.open()?;
+        let count = self.files.len();
+        for (number, log) in self.files.iter().enumerate() {
+            let input = log.open(keyring.as_ref())?;
+            let progress = Progress::of(log, log.size()?, (number + 1, count));
+            let (input, name) = (progress.watch(input), file_name(log));
+            let read = forward.read(input, &name, workers(self.jobs), &mut |bytes| progress.at(bytes));
+            let (summary, goes_on) = read.map_err(|error| match error {
+                PastError::Log(error) => Trouble::Line(failure(log, error)),
+                error => Trouble::Past(error),
+            })?;
+            if let Some(cut) = summary.cut {
+                warn_cut(log, cut, "; they are left out");
+            }
+            if !goes_on {
+                break;
+            }
+        }
+        let when = match self.at.moment {
+            Moment::After(_) => "after",
+            Moment::Before(_) => "before",
+        };
+        let title = format!(
+            "binlogz table-at: {database}.{name} of {} as it was {when} {}",
+            dump.display(),
+            self.at.text
+        );
+        let mut output = target.create_printed()?;
+        let mut out = BufWriter::new(&mut output);
+        forward.write(open(dump)?, &title, &mut out)?;
+        drop(out);
+        output.finish()?;
+        Ok(Exit::Done)
+    }
+}
+
+/// It is read twice: the place in the log may stand at its end.
+fn open(dump: &Path) -> Result<BufReader<File>, Trouble> {
+    let trouble = |error: &dyn std::fmt::Display| Failure::of(&dump.display(), error);
+    let file = File::open(dump).map_err(|error| trouble(&error))?;
+    let kind = file.metadata().map_err(|error| trouble(&error))?.file_type();
+    if kind.is_dir() {
+        let line = "is a folder, expected a file of mysqldump: dumps of MySQL Shell are not read";
+        return Err(trouble(&line).into());
+    }
+    if !kind.is_file() {
+        return Err(trouble(&"is a pipe, expected a file: it is read twice").into());
+    }
+    Ok(BufReader::with_capacity(1 << 20, file))
+}

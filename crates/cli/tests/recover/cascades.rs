@@ -1,0 +1,144 @@
+//! `undo --cascades`: rows that InnoDB deleted or set NULL below the log come back, on servers that don't log them.
+
+use std::fs::File;
+
+use binlogz_testkit::random::Random;
+use binlogz_testkit::{Mysql56Sandbox, Result, Server, Tool, require_tool};
+
+use crate::common::Folder;
+
+/// Three generations, one table without a key, one that refers to itself.
+const FAMILY: &str = "CREATE DATABASE shop; USE shop;
+    CREATE TABLE parent (id INT PRIMARY KEY, name VARCHAR(10));
+    CREATE TABLE child (id INT PRIMARY KEY, parent INT, mate INT, text VARCHAR(10),
+      CONSTRAINT one FOREIGN KEY (parent) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE CASCADE,
+      CONSTRAINT two FOREIGN KEY (mate) REFERENCES parent (id) ON DELETE SET NULL ON UPDATE SET NULL);
+    CREATE TABLE grandchild (id INT PRIMARY KEY, child INT, CONSTRAINT three FOREIGN KEY (child) REFERENCES child (id) ON DELETE CASCADE);
+    CREATE TABLE note (text VARCHAR(10), child INT, CONSTRAINT four FOREIGN KEY (child) REFERENCES child (id) ON DELETE SET NULL);
+    CREATE TABLE node (id INT PRIMARY KEY, up INT, CONSTRAINT five FOREIGN KEY (up) REFERENCES node (id) ON DELETE CASCADE);
+    INSERT INTO node VALUES (1, NULL), (2, 1), (3, 1), (4, 3), (5, 4), (6, NULL), (7, 6);
+    INSERT INTO parent VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd'), (5, 'e');
+    INSERT INTO child VALUES (1, 1, 1, 'x'), (2, 1, 2, 'x'), (3, 2, 4, 'x'), (4, 6 - 1, 3, 'x'), (5, 4, NULL, 'x');
+    INSERT INTO grandchild VALUES (1, 1), (2, 3), (3, 5); INSERT INTO note VALUES ('n', 1), ('n', 1), ('m', 4);";
+
+/// Random changes of rows, each as it may be.
+fn changes(seed: u64, count: usize) -> String {
+    let mut random = Random::new(seed);
+    let mut sql = "USE shop;\n".to_owned();
+    for _ in 0..count {
+        let [one, two, three] = [0; 3].map(|_| 1 + random.below(12));
+        let parent = |id: usize| format!("(SELECT id FROM parent WHERE id = {id})");
+        let child = format!("(SELECT id FROM child WHERE id = {one})");
+        sql += &match random.below(12) {
+            0 | 1 => format!("INSERT IGNORE INTO parent VALUES ({one}, 'p{two}');\n"),
+            2..=4 => format!(
+                "INSERT IGNORE INTO child VALUES ({one}, {}, {}, 'c{two}');\n",
+                parent(two),
+                parent(three)
+            ),
+            5 => format!("INSERT IGNORE INTO grandchild VALUES ({two}, {child});\n"),
+            6 => format!("INSERT INTO note VALUES ('n{two}', {child});\n"),
+            7 => format!("UPDATE child SET parent = {}, text = 'u' WHERE id = {two};\n", parent(one)),
+            8 => format!("DELETE FROM child WHERE id = {one};\n"),
+            9 => format!("UPDATE IGNORE parent SET id = {two} WHERE id = {};\n", 5 + one),
+            10 => format!("DELETE FROM parent WHERE id = {};\n", 5 + one),
+            _ => format!("DELETE FROM note WHERE text = 'n{one}' LIMIT 1;\n"),
+        };
+    }
+    sql
+}
+
+/// Every row of every table, as the client shows it.
+fn rows(server: &Server) -> Result<Vec<String>> {
+    let mut rows = Vec::new();
+    for table in ["parent", "child", "grandchild", "note", "node"] {
+        let text = server.sql(&format!("SELECT '{table}', t.* FROM shop.{table} t"))?;
+        rows.extend(text.lines().map(str::to_owned));
+    }
+    rows.sort();
+    Ok(rows)
+}
+
+const CHANGES: &str =
+    "USE shop; DELETE FROM parent WHERE id IN (1, 2, 3); UPDATE parent SET id = id + 100 WHERE id IN (4, 5);
+    DELETE FROM node WHERE id = 1; INSERT INTO child VALUES (1000, 104, 104, 'later');";
+
+#[test]
+fn children_come_back_that_innodb_deleted_below_the_log() -> Result<()> {
+    require_tool!(Tool::Mariadb);
+    require_tool!(Tool::Mysql56);
+    let server = Mysql56Sandbox::start(&[])?;
+    let folder = Folder::new();
+    server.sql(FAMILY)?;
+    let socket = server.socket().display().to_string();
+    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    println!("SEED={seed}");
+    server.sql(&changes(seed, 150))?;
+    server.flush_binary_logs()?;
+    let before = rows(&server)?;
+    let earlier = server.sql("SELECT @@GLOBAL.gtid_executed")?;
+    // What nobody can see in the log: one statement, and four tables change.
+    server.sql(CHANGES)?;
+    let log = server.flush_binary_logs()?;
+    let after = rows(&server)?;
+    assert_ne!(before, after);
+    let logs: Vec<_> = server.binlogs()?.into_iter().filter(|path| *path <= log).collect();
+    let files: Vec<&str> = logs.iter().filter_map(|path| path.to_str()).collect();
+    let gtids = server.sql(&format!("SELECT GTID_SUBTRACT(@@GLOBAL.gtid_executed, '{}')", earlier.trim()))?;
+    let gtids = gtids.trim();
+
+    let undo = |more: &[&str], files: &[&str]| {
+        let front = ["undo", "--gtids", gtids, "--no-defaults", "--user=root", "--cascades", &socket];
+        folder.run(front.iter().chain(more).chain(files))
+    };
+    let script = undo(&[], &files);
+    script.is_done();
+    assert!(
+        script.text().contains("-- was: foreign key one of shop.child\nINSERT INTO `shop`.`child`"),
+        "{}",
+        script.text()
+    );
+    let path = folder.put("undo.sql", &script.stdout);
+    let ran = server.client().stdin(File::open(path).unwrap()).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(rows(&server)?, before, "SEED={seed}: as SQL");
+
+    // Once more, by --apply and as a binary log.
+    for form in ["apply", "binlog"] {
+        server.sql(CHANGES)?;
+        assert_eq!(rows(&server)?, after);
+        if form == "apply" {
+            undo(&["--apply", &socket, "--execute"], &files).is_done();
+        } else {
+            undo(&["--format", "binlog", "--output", "undo.log"], &files).is_done();
+            let printed = folder.run(["dump", "--skip-gtids", "undo.log"]);
+            printed.is_done();
+            let path = folder.put("undo.log.sql", &printed.stdout);
+            let ran = server.client().stdin(File::open(path).unwrap()).output().unwrap();
+            assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        }
+        assert_eq!(rows(&server)?, before, "SEED={seed}: {form}");
+    }
+
+    // Without the earlier logs, what can't be found is said.
+    let blind = undo(&["--operation", "delete"], &files[files.len() - 1..]);
+    assert_eq!(blind.code, Some(0), "{}", blind.stderr);
+    let line = "foreign key one: 0 rows of shop.child found for 3 rows of shop.parent; not found, if there were any: rows whose \
+                last change stands before these logs";
+    assert!(blind.stderr.contains(line), "{}", blind.stderr);
+    // A file tells the same as the server; one without databases doesn't.
+    let tables = FAMILY.replace("CREATE DATABASE shop;", "");
+    let file = folder.put("family.sql", &tables);
+    let from_file =
+        folder.run(["undo", "--gtids", gtids, "--cascades", file.to_str().unwrap()].iter().chain(&files));
+    assert_eq!(from_file.text(), script.text());
+    let file = folder.put("nowhere.sql", tables.replace("USE shop;", ""));
+    let nowhere = folder.run(["undo", "--cascades", file.to_str().unwrap()].iter().chain(&files));
+    assert_eq!(nowhere.code, Some(2));
+    assert!(
+        nowhere.stderr.contains("doesn't say in which database child is, expected a USE statement"),
+        "{}",
+        nowhere.stderr
+    );
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! The columns of a row image as bytes.
+//!
+//! ```text
+//! size field
+//!    2 columns
+//!      for each: 1 kind (0 absent, 1 NULL, 2 a value) · of a value 4 size, n bytes
+//! ```
+//!
+//! Differences of a JSON document are as good as absent: the document isn't made.
+
+use binlogz_binlog::put::Put;
+use binlogz_binlog::row::{CellContent, RowImage};
+
+/// `None`: the image doesn't have the column.
+pub(super) type Cells<'a> = Vec<Option<CellContent<'a>>>;
+
+pub(super) fn cells_of<'a>(image: &RowImage<'_, 'a>, columns: usize) -> Cells<'a> {
+    let known = |content: &CellContent<'_>| !matches!(content, CellContent::JsonDiffs(_));
+    (0..columns).map(|index| image.cell(index).map(|cell| cell.content).filter(known)).collect()
+}
+
+pub(super) fn push_cells(out: &mut Vec<u8>, cells: &Cells<'_>) {
+    out.put_u16(cells.len() as u16);
+    for cell in cells {
+        match cell {
+            None | Some(CellContent::JsonDiffs(_)) => out.put_u8(0),
+            Some(CellContent::Null) => out.put_u8(1),
+            Some(CellContent::Value(bytes)) => {
+                out.put_u8(2);
+                out.put_u32(bytes.len() as u32);
+                out.put(bytes);
+            }
+        }
+    }
+}
+
+/// The cells, and what follows them.
+pub(super) fn read_cells(bytes: &[u8]) -> Option<(Cells<'_>, &[u8])> {
+    let (count, mut rest) = bytes.split_first_chunk()?;
+    let mut cells = Cells::new();
+    for _ in 0..u16::from_le_bytes(*count) {
+        let (kind, after) = rest.split_first()?;
+        rest = after;
+        cells.push(match kind {
+            0 => None,
+            1 => Some(CellContent::Null),
+            _ => {
+                let (size, after) = rest.split_first_chunk()?;
+                let (value, after) = after.split_at_checked(u32::from_le_bytes(*size) as usize)?;
+                rest = after;
+                Some(CellContent::Value(value))
+            }
+        });
+    }
+    Some((cells, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_come_back() {
+        let cells = vec![
+            None,
+            Some(CellContent::Null),
+            Some(CellContent::Value(b"")),
+            Some(CellContent::Value(b"x")),
+        ];
+        let mut bytes = Vec::new();
+        push_cells(&mut bytes, &cells);
+        bytes.push(7);
+        assert_eq!(read_cells(&bytes), Some((cells, &[7][..])));
+        for end in 0..bytes.len() - 1 {
+            assert_eq!(read_cells(&bytes[..end]), None, "{end}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The foreign keys that change rows by themselves, and the tables on both sides of them.
+
+use crate::table::{Rule, SchemaFile};
+
+/// A foreign key of a child, with its parent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Constraint {
+    pub(super) name: String,
+    pub(super) child: (String, String),
+    pub(super) columns: Vec<String>,
+    pub(super) parent: (String, String),
+    pub(super) referenced: Vec<String>,
+    pub(super) on_delete: Rule,
+    pub(super) on_update: Rule,
+}
+
+impl Constraint {
+    /// The child as `database.table`.
+    pub(super) fn child(&self) -> String {
+        format!("{}.{}", self.child.0, self.child.1)
+    }
+
+    pub(super) fn parent(&self) -> String {
+        format!("{}.{}", self.parent.0, self.parent.1)
+    }
+}
+
+/// Why a schema tells no family.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FamilyError {
+    /// A table's database isn't told.
+    #[error(
+        "doesn't say in which database {0} is, expected a USE statement: mysqldump --no-data --databases writes it"
+    )]
+    NoDatabase(String),
+    /// There is nothing to find.
+    #[error("has no foreign key with CASCADE or SET NULL")]
+    NoCascades,
+}
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Family {
+    pub(super) constraints: Vec<Constraint>,
+    /// By database and name.
+    pub(super) tables: Vec<(String, String)>,
+}
+
+impl Family {
+    pub(super) fn new(schema: &SchemaFile) -> Result<Self, FamilyError> {
+        let mut keys: Vec<_> = schema.foreign_keys().collect();
+        keys.retain(|(_, _, key)| (key.on_delete, key.on_update) != (Rule::Refuse, Rule::Refuse));
+        // The same order in every run.
+        keys.sort_by_key(|(database, table, key)| (*database, *table, &key.name));
+        let mut constraints = Vec::new();
+        for (database, table, key) in keys {
+            let database = database.ok_or_else(|| FamilyError::NoDatabase(table.to_owned()))?;
+            let parent = key.database.clone().unwrap_or_else(|| database.to_owned());
+            constraints.push(Constraint {
+                name: key.name.clone(),
+                child: (database.to_owned(), table.to_owned()),
+                columns: key.columns.clone(),
+                parent: (parent, key.parent.clone()),
+                referenced: key.referenced.clone(),
+                on_delete: key.on_delete,
+                on_update: key.on_update,
+            });
+        }
+        if constraints.is_empty() {
+            return Err(FamilyError::NoCascades);
+        }
+        let both = constraints.iter().flat_map(|constraint| [&constraint.child, &constraint.parent]);
+        let mut tables: Vec<_> = both.cloned().collect();
+        tables.sort();
+        tables.dedup();
+        Ok(Family { constraints, tables })
+    }
+}

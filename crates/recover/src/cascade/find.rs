@@ -1,0 +1,482 @@
+//! A pass over the logs that follows the rows of children, and makes the effects that changes of their parents had.
+//!
+//! A worker makes of each row of the family:
+//!
+//! ```text
+//! size field
+//!    1 operation   0 insert, 1 update, 2 delete
+//!      images      before and after the change, as far as there are, see cells.rs
+//! ```
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::sync::Arc;
+
+use binlogz_binlog::EventType;
+use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, TableId, TableMapEvent};
+use binlogz_binlog::row::{CellContent, Row, RowDecoder, TableSchema};
+use binlogz_flow::Input;
+use binlogz_flow::events::ReadSummary;
+
+use super::cells::{Cells, cells_of, push_cells, read_cells};
+use super::effects::{Cascades, Effects, Known, Layout, Place};
+use super::family::{Constraint, Family, FamilyError};
+use super::rows::{ChildRows, Reference, RowId, values};
+use crate::choose::{Operation, Range, Selection};
+use crate::pass::{
+    Break, Ending, Error, Follower, Listener, Rendered, Renderer, RowAt, RowFlags, Search, StatementAt,
+    TABLE_MAP_POST_HEADER_LENGTH, Transaction, Words, broken, read_log,
+};
+use crate::table::{Rule, SchemaFile, Structure, Table};
+
+/// The most generations that InnoDB goes down, and one more.
+const DEPTH_MAX: usize = 16;
+
+/// See the module. Read all logs, in their order.
+pub(crate) struct Finder<'o, R> {
+    selection: Selection,
+    schema: &'o SchemaFile,
+    follower: Follower<Families<'o, R>>,
+}
+
+impl<'o, R: Renderer> Finder<'o, R> {
+    /// `schema` has the foreign keys and the tables on both sides; `renderer` writes what is found.
+    pub(crate) fn new(schema: &'o SchemaFile, renderer: R) -> Result<Self, FamilyError> {
+        let family = Family::new(schema)?;
+        let selection = Selection { tables: family.tables.clone(), ..Selection::default() };
+        let follower = Follower::new(Families::new(family, schema, renderer));
+        Ok(Finder { selection, schema, follower })
+    }
+
+    pub(crate) fn read(
+        &mut self,
+        input: Input,
+        name: &str,
+        workers: usize,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<ReadSummary, Error> {
+        let search =
+            Search { selection: &self.selection, schema: Some(self.schema), renderer: &AsCells, workers };
+        let whole = Range { start: 0, stop: u64::MAX };
+        read_log(input, (name, whole), &search, &mut self.follower, progress).map(|(summary, _)| summary)
+    }
+
+    pub(crate) fn finish(self) -> Cascades {
+        let Families { family, effects, layouts, known, .. } = self.follower.listener;
+        let layouts = layouts.into_iter().map(|own| own.layout).collect();
+        Cascades::new(effects, family, layouts, known)
+    }
+}
+
+/// Keeps rows as they are.
+struct AsCells;
+
+impl Renderer for AsCells {
+    fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered {
+        out.push(operation as u8);
+        for image in [row.before, row.after].into_iter().flatten() {
+            push_cells(out, &cells_of(&image, table.schema.columns().len()));
+        }
+        Rendered::Text(0)
+    }
+
+    fn needs_table_maps(&self) -> bool {
+        true
+    }
+}
+
+/// A table of the family as a map in the log describes it.
+struct OwnLayout {
+    layout: Layout,
+    /// Its place in the family.
+    table: usize,
+    known: Table,
+    /// Where the columns of its own foreign keys are.
+    references: Vec<Reference>,
+    /// Where the columns are to which others refer.
+    referenced: Vec<Reference>,
+}
+
+struct Families<'o, R> {
+    family: Family,
+    schema: &'o SchemaFile,
+    renderer: R,
+    decoder: RowDecoder,
+    layouts: Vec<OwnLayout>,
+    by_map: HashMap<Vec<u8>, usize>,
+    /// The table that was told last.
+    told: Option<(Vec<u8>, Vec<u8>, Structure)>,
+    layout: Option<usize>,
+    rows: ChildRows,
+    effects: Effects,
+    /// By constraint.
+    known: Vec<Known>,
+    /// Tables that the open transaction changed, and those of prepared ones.
+    changed: BTreeSet<usize>,
+    prepared: HashMap<String, BTreeSet<usize>>,
+}
+
+/// A table of a foreign key, and its columns there.
+type Side<'c> = (&'c (String, String), &'c [String]);
+
+impl<'o, R: Renderer> Families<'o, R> {
+    fn new(family: Family, schema: &'o SchemaFile, renderer: R) -> Self {
+        Families {
+            known: vec![Known::default(); family.constraints.len()],
+            family,
+            schema,
+            renderer,
+            decoder: RowDecoder::new(),
+            layouts: Vec::new(),
+            by_map: HashMap::new(),
+            told: None,
+            layout: None,
+            rows: ChildRows::new(),
+            effects: Effects::new(),
+            changed: BTreeSet::new(),
+            prepared: HashMap::new(),
+        }
+    }
+
+    /// The rows of a table can't be told any more.
+    fn forget(&mut self, table: usize, why: Option<&str>) {
+        let layouts = &self.layouts;
+        self.rows.forget(|layout| layouts.get(layout).is_some_and(|own| own.table == table));
+        if let Some(why) = why {
+            self.gap(table, why);
+        }
+    }
+
+    /// Not all rows of a table are known.
+    fn gap(&mut self, table: usize, why: &str) {
+        let Some(name) = self.family.tables.get(table) else { return };
+        for (constraint, known) in self.family.constraints.iter().zip(&mut self.known) {
+            if constraint.child == *name && !known.gaps.iter().any(|gap| gap == why) {
+                known.gaps.push(why.to_owned());
+            }
+        }
+    }
+
+    fn make_layout(&mut self, map: &[u8]) -> binlogz_binlog::Result<Option<usize>> {
+        let Some((database, name, structure)) = self.told.clone() else { return Ok(None) };
+        let is_it = |own: &(String, String)| own.0.as_bytes() == database && own.1.as_bytes() == name;
+        let Some(table) = self.family.tables.iter().position(is_it) else { return Ok(None) };
+        let schema = TableSchema::new(&TableMapEvent::decode(map, TABLE_MAP_POST_HEADER_LENGTH)?)?;
+        let known = Table::new(&Arc::new(schema), Some(self.schema));
+        let column = |column: &String| {
+            let is_it = |name: &Vec<u8>| name.eq_ignore_ascii_case(column.as_bytes());
+            known.columns.iter().position(|known| known.name.as_ref().is_some_and(is_it))
+        };
+        let places = |is_own: fn(&Constraint) -> Side<'_>| -> Vec<Reference> {
+            let numbered = self.family.constraints.iter().enumerate();
+            let own = numbered.filter(|(_, constraint)| is_it(is_own(constraint).0));
+            own.filter_map(|(number, constraint)| {
+                Some((number, is_own(constraint).1.iter().map(column).collect::<Option<Vec<_>>>()?))
+            })
+            .collect()
+        };
+        let references = places(|constraint| (&constraint.child, &constraint.columns));
+        let referenced = places(|constraint| (&constraint.parent, &constraint.referenced));
+        let layout = Layout { database, table: name, structure, map: map.to_vec() };
+        self.layouts.push(OwnLayout { layout, table, known, references, referenced });
+        Ok(Some(self.layouts.len() - 1))
+    }
+
+    /// A row of a child is as the log has it now.
+    fn follow(
+        &mut self,
+        layout: usize,
+        before: Option<&Cells<'_>>,
+        after: Option<&Cells<'_>>,
+    ) -> io::Result<()> {
+        let Some(own) = self.layouts.get(layout).filter(|own| !own.references.is_empty()) else {
+            return Ok(());
+        };
+        let table = own.table;
+        let id = before.and_then(|before| self.rows.id(table, own.known.key.as_deref(), before));
+        let mut is_told = before.is_none() || id.is_some();
+        let earlier = match id {
+            Some(id) => self.rows.load(id)?.map(|kept| (id, kept)),
+            None => None,
+        };
+        let mut merged = after.cloned();
+        if let Some((id, kept)) = &earlier {
+            let (cells, _) = read_cells(&kept.cells).ok_or_else(broken)?;
+            let references = self.references_of(kept.layout);
+            self.rows.remove(*id, &references, &cells);
+            if kept.count > 1 {
+                self.rows.put(*id, (kept.layout, &references), &cells, kept.count - 1)?;
+            }
+            // What an image lacks is as it was.
+            overlay(&mut merged, &cells);
+        }
+        if let Some(before) = before {
+            overlay(&mut merged, before);
+        }
+        if let Some(cells) = merged {
+            let Some(own) = self.layouts.get(layout) else { return Ok(()) };
+            let id = self.rows.id(table, own.known.key.as_deref(), &cells);
+            let knows_references =
+                own.references.iter().all(|(_, columns)| values(columns, &cells).is_some());
+            is_told &= knows_references;
+            if let Some(id) = id {
+                let references = own.references.clone();
+                // A key that is there already was replaced, or comes from a rolled back change.
+                self.replace(id, own.known.key.is_some())?;
+                self.rows.put(id, (layout, &references), &cells, 1)?;
+            } else {
+                is_told = false;
+            }
+        }
+        if !is_told {
+            self.gap(table, "rows of which the log lacks columns");
+        }
+        Ok(())
+    }
+
+    /// Removes a row whose key comes again.
+    fn replace(&mut self, id: RowId, has_key: bool) -> io::Result<()> {
+        if has_key && let Some(kept) = self.rows.load(id)? {
+            let (cells, _) = read_cells(&kept.cells).ok_or_else(broken)?;
+            let references = self.references_of(kept.layout);
+            self.rows.remove(id, &references, &cells);
+        }
+        Ok(())
+    }
+
+    fn references_of(&self, layout: usize) -> Vec<Reference> {
+        self.layouts.get(layout).map(|own| own.references.clone()).unwrap_or_default()
+    }
+
+    /// What the change of a parent's row did, generation by generation, the last one first.
+    fn reach(
+        &mut self,
+        (place, layout): (Place, usize),
+        before: &Cells<'_>,
+        after: Option<&Cells<'_>>,
+        depth: usize,
+    ) -> io::Result<()> {
+        let Some(own) = self.layouts.get(layout).filter(|_| depth < DEPTH_MAX) else { return Ok(()) };
+        for (number, columns) in own.referenced.clone() {
+            let Some(constraint) = self.family.constraints.get(number) else { continue };
+            let rule = if after.is_none() { constraint.on_delete } else { constraint.on_update };
+            let child = constraint.child.clone();
+            if rule == Rule::Refuse || after.is_some_and(|after| is_same(&columns, before, after)) {
+                continue;
+            }
+            let old = match values(&columns, before) {
+                Some(Some(old)) => old,
+                Some(None) => continue,
+                None => {
+                    self.effects.meet(place, number)?;
+                    if let Some(table) = self.family.tables.iter().position(|name| *name == child) {
+                        self.gap(table, "children of rows of which the log lacks columns");
+                    }
+                    continue;
+                }
+            };
+            self.effects.meet(place, number)?;
+            for id in self.rows.children(number, &old) {
+                self.change((place, number), id, (&columns, rule), after, depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a constraint does to one child.
+    fn change(
+        &mut self,
+        (place, number): (Place, usize),
+        id: RowId,
+        (referenced, rule): (&[usize], Rule),
+        after: Option<&Cells<'_>>,
+        depth: usize,
+    ) -> io::Result<()> {
+        let Some(kept) = self.rows.load(id)? else { return Ok(()) };
+        let (cells, _) = read_cells(&kept.cells).ok_or_else(broken)?;
+        let references = self.references_of(kept.layout);
+        let Some((_, columns)) = references.iter().find(|(own, _)| *own == number).cloned() else {
+            return Ok(());
+        };
+        self.rows.remove(id, &references, &cells);
+        let changed = match (rule, after) {
+            (Rule::Cascade, None) => None,
+            (Rule::Cascade, Some(after)) => {
+                let mut changed = cells.clone();
+                for (own, parents) in columns.iter().zip(referenced) {
+                    if let (Some(cell), Some(Some(value))) = (changed.get_mut(*own), after.get(*parents)) {
+                        *cell = Some(*value);
+                    }
+                }
+                Some(changed)
+            }
+            _ => {
+                let mut changed = cells.clone();
+                for own in &columns {
+                    if let Some(cell) = changed.get_mut(*own) {
+                        *cell = Some(CellContent::Null);
+                    }
+                }
+                Some(changed)
+            }
+        };
+        if let Some(changed) = &changed
+            && let Some(own) = self.layouts.get(kept.layout)
+            && let Some(id) = self.rows.id(own.table, own.known.key.as_deref(), changed)
+        {
+            self.rows.put(id, (kept.layout, &references), changed, kept.count)?;
+        }
+        self.reach((place, kept.layout), &cells, changed.as_ref(), depth + 1)?;
+        // Taking the parent's update back cascades once more.
+        if (rule, after.is_some()) != (Rule::Cascade, true) {
+            for _ in 0..kept.count {
+                self.render((place, number), kept.layout, &cells, changed.as_ref())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn render(
+        &mut self,
+        effect: (Place, usize),
+        layout: usize,
+        before: &Cells<'_>,
+        after: Option<&Cells<'_>>,
+    ) -> io::Result<()> {
+        let Some(OwnLayout { known, .. }) = self.layouts.get(layout) else { return Ok(()) };
+        let mut images = Vec::new();
+        let mut put = |cells: &Cells<'_>| known.schema.put_image(cells, false, &mut images);
+        let columns = put(before).map_err(io::Error::other)?;
+        let columns_after = after.map(put).transpose().map_err(io::Error::other)?;
+        let (event_type, operation) = match after {
+            None => (EventType::DELETE_ROWS, Operation::Delete),
+            Some(_) => (EventType::UPDATE_ROWS, Operation::Update),
+        };
+        let event = RowsEvent {
+            event_type,
+            table_id: TableId(0),
+            flags: RowsFlags(0),
+            extra_data: b"",
+            width: before.len() as u64,
+            columns: Bitmap(&columns),
+            columns_after: columns_after.as_deref().map(Bitmap),
+            rows: &images,
+        };
+        let mut rows = self.decoder.rows(&known.schema, &event).map_err(io::Error::other)?;
+        let Some(row) = rows.next_row().map_err(io::Error::other)? else { return Ok(()) };
+        let mut text = Vec::new();
+        match self.renderer.render(known, operation, &row, &mut text) {
+            Rendered::Text(flags) => self.effects.child(effect, layout, (flags, &text)),
+            Rendered::Nothing => Ok(()),
+        }
+    }
+}
+
+/// Fills what an image of an update lacks.
+fn overlay<'a>(cells: &mut Option<Cells<'a>>, earlier: &Cells<'a>) {
+    for (cell, earlier) in cells.iter_mut().flatten().zip(earlier) {
+        if cell.is_none() {
+            *cell = *earlier;
+        }
+    }
+}
+
+/// Whether a change left these columns alone; those that the image after it lacks it did.
+fn is_same(columns: &[usize], before: &Cells<'_>, after: &Cells<'_>) -> bool {
+    columns.iter().all(|index| match after.get(*index) {
+        Some(Some(after)) => before.get(*index) == Some(&Some(*after)),
+        _ => true,
+    })
+}
+
+impl<R: Renderer> Listener for Families<'_, R> {
+    /// The pass over the chosen rows says whether that matters; children may have been changed there.
+    fn breaks(&mut self, _: &Break) -> Result<(), Error> {
+        for table in 0..self.family.tables.len() {
+            self.forget(table, Some("rows that were changed in a gap of the logs"));
+        }
+        Ok(())
+    }
+
+    fn table(&mut self, database: &[u8], table: &[u8], structure: Structure) -> io::Result<()> {
+        self.told = Some((database.to_vec(), table.to_vec(), structure));
+        self.layout = None;
+        Ok(())
+    }
+
+    fn table_map(&mut self, map: &[u8]) -> io::Result<()> {
+        self.layout = self.by_map.get(map).copied();
+        if self.layout.is_none() {
+            self.layout = self.make_layout(map).map_err(io::Error::other)?;
+            self.layout.into_iter().for_each(|layout| {
+                self.by_map.insert(map.to_vec(), layout);
+            });
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
+        let Some((layout, own)) = self.layout.and_then(|layout| Some((layout, self.layouts.get(layout)?)))
+        else {
+            return Ok(());
+        };
+        let table = own.table;
+        if let Some(unfit) = own.known.unfit.clone() {
+            self.forget(table, Some(&unfit.replace("--schema doesn't fit", "--cascades doesn't fit")));
+            return Ok(());
+        }
+        self.changed.insert(table);
+        let (operation, rest) = row.text.split_first().ok_or_else(broken)?;
+        let (first, rest) = read_cells(rest).ok_or_else(broken)?;
+        let second = if rest.is_empty() { None } else { Some(read_cells(rest).ok_or_else(broken)?.0) };
+        let (before, after) = match *operation {
+            operation if operation == Operation::Insert as u8 => (None, Some(first)),
+            operation if operation == Operation::Delete as u8 => (Some(first), None),
+            _ => (Some(first), second),
+        };
+        if let Some(before) = before.as_ref().filter(|_| !row.flags.has(RowFlags::NO_FOREIGN_KEYS)) {
+            self.reach((Place::of(transaction, row), layout), before, after.as_ref(), 0)?;
+        }
+        self.follow(layout, before.as_ref(), after.as_ref())
+    }
+
+    fn statement(&mut self, _: &Transaction, statement: &StatementAt<'_>, _: bool) -> io::Result<()> {
+        let text = String::from_utf8_lossy(statement.text);
+        let words = Words::of(&text);
+        let current = String::from_utf8_lossy(statement.database);
+        for table in 0..self.family.tables.len() {
+            let Some((database, name)) = self.family.tables.get(table).cloned() else { continue };
+            // Columns that were changed tell themselves: they don't fit.
+            if !words.may_change(&current, &database, &name) || words.is("alter") {
+                continue;
+            }
+            let is_whole = words.is("create") || words.is("truncate");
+            self.forget(table, None);
+            for (constraint, known) in self.family.constraints.iter().zip(&mut self.known) {
+                if constraint.child == (database.clone(), name.clone()) {
+                    known.is_whole = is_whole;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn decided(&mut self, xid: &str, is_committed: bool) {
+        let changed = self.prepared.remove(xid);
+        if !is_committed {
+            changed.into_iter().flatten().for_each(|table| self.forget(table, Some(ROLLED_BACK)));
+        }
+    }
+
+    fn end(&mut self, transaction: &Transaction, ending: Ending) -> io::Result<()> {
+        let changed = std::mem::take(&mut self.changed);
+        match &transaction.prepared {
+            Some(xid) => drop(self.prepared.insert(xid.clone(), changed)),
+            None if ending == Ending::Whole => {}
+            None => changed.into_iter().for_each(|table| self.forget(table, Some(ROLLED_BACK))),
+        }
+        Ok(())
+    }
+}
+
+const ROLLED_BACK: &str = "rows of a table that a transaction had changed which was rolled back";

@@ -1,0 +1,23 @@
+//! Rows that foreign keys deleted or set NULL below the log: InnoDB does it unseen, on servers before 9.6.
+//!
+//! ```text
+//! family     the foreign keys that do so, and the tables on both sides of them
+//! cells      the columns of a row image as bytes
+//! rows       the rows of children as they are, by their keys and by what they refer to
+//! effects    what a change of a parent did to its children, in the order of the log
+//! find       a pass over the logs that makes the effects
+//! ```
+//!
+//! Modules only import from modules above them in this list. A row of a child is known by its last image in the logs. A parent's
+//! row event that lacks both flags (`NO_FOREIGN_KEY_CHECKS`, `USE_SQL_FOREIGN_KEY`) had its cascades done by InnoDB: the
+//! rows that refer to it are looked up, changed the same way, and rendered as if the log had their change just before it.
+
+mod cells;
+mod effects;
+mod family;
+mod find;
+mod rows;
+
+pub(crate) use effects::{Cascades, Place};
+pub use family::FamilyError;
+pub(crate) use find::Finder;

@@ -1,0 +1,197 @@
+//! The rows of children as they are at a place in the log, by their last images.
+//!
+//! Images are kept in a spool. In memory are only digests: about 100 bytes for each row.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::io::{self, Read};
+
+use binlogz_binlog::row::CellContent;
+use binlogz_payload::{Spool, SpoolMemory};
+
+use super::cells::{Cells, push_cells};
+
+/// Memory for images; the rest goes to a temporary file.
+const IMAGES_MEMORY: usize = 16 << 20;
+
+/// Tells rows apart: 128 bits, made with numbers that nobody knows before.
+pub(super) type RowId = u128;
+
+/// Where the columns of a foreign key stand in its child: the constraint's number, the places.
+pub(super) type Reference = (usize, Vec<usize>);
+
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    start: u64,
+    size: u32,
+    /// Rows that are equal, of a table without a key.
+    count: u32,
+    /// The layout of its image, a number that the caller gave.
+    layout: u32,
+}
+
+/// See the module.
+pub(super) struct ChildRows {
+    images: Spool,
+    rows: HashMap<RowId, Kept>,
+    /// What a row refers to, by a digest of constraint and values.
+    references: BTreeSet<(u128, RowId)>,
+    hashers: [RandomState; 2],
+    bytes: Vec<u8>,
+}
+
+/// A row that was kept.
+pub(super) struct KeptRow {
+    pub(super) layout: usize,
+    pub(super) count: u32,
+    /// As [`push_cells`] writes them.
+    pub(super) cells: Vec<u8>,
+}
+
+impl ChildRows {
+    pub(super) fn new() -> Self {
+        ChildRows {
+            images: Spool::new(&SpoolMemory::new(IMAGES_MEMORY), Vec::new()),
+            rows: HashMap::new(),
+            references: BTreeSet::new(),
+            hashers: [RandomState::new(), RandomState::new()],
+            bytes: Vec::new(),
+        }
+    }
+
+    fn digest(&self, of: impl Hash) -> u128 {
+        let [one, other] = &self.hashers;
+        u128::from(one.hash_one(&of)) << 64 | u128::from(other.hash_one(&of))
+    }
+
+    /// Which row it is, by its key, or by all of its columns without one. `None`: the image lacks some.
+    pub(super) fn id(&self, table: usize, key: Option<&[usize]>, cells: &Cells<'_>) -> Option<RowId> {
+        let all: Vec<usize> = (0..cells.len()).collect();
+        let values = key.unwrap_or(&all).iter().map(|index| match cells.get(*index) {
+            Some(Some(CellContent::Value(bytes))) => Some(Some(*bytes)),
+            Some(Some(CellContent::Null)) => Some(None),
+            _ => None,
+        });
+        let values: Option<Vec<_>> = values.collect();
+        Some(self.digest((table, values?)))
+    }
+
+    /// What a row refers to by each constraint.
+    fn references_of(&self, references: &[Reference], cells: &Cells<'_>) -> Vec<u128> {
+        let of = |(constraint, columns): &Reference| {
+            values(columns, cells).flatten().map(|values| self.digest((*constraint, values.as_slice())))
+        };
+        references.iter().filter_map(of).collect()
+    }
+
+    /// Keeps a row with its image. One of a table without a key may be there already: then there is one more.
+    pub(super) fn put(
+        &mut self,
+        id: RowId,
+        (layout, references): (usize, &[Reference]),
+        cells: &Cells<'_>,
+        count: u32,
+    ) -> io::Result<()> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        push_cells(&mut bytes, cells);
+        let start = self.images.size();
+        let appended = self.images.append(&bytes);
+        let size = bytes.len() as u32;
+        self.bytes = bytes;
+        appended?;
+        let before = self.rows.get(&id).map_or(0, |kept| kept.count);
+        let count = before.saturating_add(count);
+        self.rows.insert(id, Kept { start, size, count, layout: layout as u32 });
+        for reference in self.references_of(references, cells) {
+            self.references.insert((reference, id));
+        }
+        Ok(())
+    }
+
+    pub(super) fn load(&self, id: RowId) -> io::Result<Option<KeptRow>> {
+        let Some(kept) = self.rows.get(&id) else { return Ok(None) };
+        let mut cells = Vec::with_capacity(kept.size as usize);
+        self.images.reader(kept.start..kept.start + u64::from(kept.size)).read_to_end(&mut cells)?;
+        Ok(Some(KeptRow { layout: kept.layout as usize, count: kept.count, cells }))
+    }
+
+    /// Forgets a row, of equal ones all; `cells` is its image.
+    pub(super) fn remove(&mut self, id: RowId, references: &[Reference], cells: &Cells<'_>) {
+        self.rows.remove(&id);
+        for reference in self.references_of(references, cells) {
+            self.references.remove(&(reference, id));
+        }
+    }
+
+    /// The rows that refer to these values, in the order of their last changes: digests differ from run to run.
+    pub(super) fn children(&self, constraint: usize, values: &[&[u8]]) -> Vec<RowId> {
+        let digest = self.digest((constraint, values));
+        let found = self.references.range((digest, 0)..=(digest, RowId::MAX));
+        let mut found: Vec<RowId> = found.map(|(_, id)| *id).collect();
+        found.sort_by_key(|id| self.rows.get(id).map(|kept| kept.start));
+        found
+    }
+
+    /// Forgets all rows of these layouts.
+    pub(super) fn forget(&mut self, is_of: impl Fn(usize) -> bool) {
+        self.rows.retain(|_, kept| !is_of(kept.layout as usize));
+        let rows = &self.rows;
+        self.references.retain(|(_, id)| rows.contains_key(id));
+    }
+}
+
+/// The values of these columns. `None`: the image lacks one; `Some(None)`: one is NULL, which refers to nothing.
+pub(super) fn values<'a>(columns: &[usize], cells: &Cells<'a>) -> Option<Option<Vec<&'a [u8]>>> {
+    let mut found = Some(Vec::new());
+    for index in columns {
+        match cells.get(*index) {
+            Some(Some(CellContent::Value(bytes))) => {
+                if let Some(found) = &mut found {
+                    found.push(*bytes);
+                }
+            }
+            Some(Some(CellContent::Null)) => found = None,
+            _ => return None,
+        }
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(bytes: &[u8]) -> Option<CellContent<'_>> {
+        Some(CellContent::Value(bytes))
+    }
+
+    #[test]
+    fn rows_are_found_by_what_they_refer_to() {
+        let mut rows = ChildRows::new();
+        let references = [(3, vec![1])];
+        let (one, two) = (vec![value(b"1"), value(b"p")], vec![value(b"2"), value(b"p")]);
+        let null = vec![value(b"3"), Some(CellContent::Null)];
+        for cells in [&one, &two, &null] {
+            let id = rows.id(0, Some(&[0]), cells).unwrap();
+            rows.put(id, (5, &references), cells, 1).unwrap();
+        }
+        assert_eq!(rows.children(3, &[b"p"]).len(), 2);
+        assert_eq!((rows.children(2, &[b"p"]), rows.children(3, &[b""])), (vec![], vec![]));
+        let id = rows.id(0, Some(&[0]), &one).unwrap();
+        rows.remove(id, &references, &one);
+        let left = rows.children(3, &[b"p"]);
+        assert_eq!(left, [rows.id(0, Some(&[0]), &two).unwrap()]);
+        let kept = rows.load(left[0]).unwrap().unwrap();
+        assert_eq!((kept.layout, kept.count), (5, 1));
+        assert_eq!(super::super::cells::read_cells(&kept.cells).unwrap().0, two);
+        rows.forget(|layout| layout == 5);
+        assert_eq!((rows.children(3, &[b"p"]), rows.rows.len()), (vec![], 0));
+        assert_eq!(rows.id(0, Some(&[0]), &vec![None, value(b"p")]), None);
+        // Without a key equal rows are counted.
+        let id = rows.id(0, None, &one).unwrap();
+        rows.put(id, (1, &references), &one, 1).unwrap();
+        rows.put(id, (1, &references), &one, 1).unwrap();
+        assert_eq!(rows.load(id).unwrap().unwrap().count, 2);
+    }
+}

@@ -1,0 +1,567 @@
+//! A table as it was, forward from a dump: of each key that was changed between the dump and the moment, the row after its last
+//! change there.
+//!
+//! A worker makes of each row what it leaves:
+//!
+//! ```text
+//! size field
+//!    1 state      0 no row of this key, 1 this one, 2 it can't be told, 3 not even the key can be told
+//!    4 size       of the key: of each of its values 4 size, n bytes, as dump.rs reads literals
+//!      key
+//!      rest       the row's values as SQL, or why it can't be told
+//! ```
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, BufRead, Read, Write};
+
+use binlogz_binlog::charset::Charset;
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_binlog::put::Put;
+use binlogz_binlog::row::{Cell, ColumnKind, Row, RowImage, Value};
+use binlogz_flow::Input;
+use binlogz_flow::events::ReadSummary;
+use binlogz_payload::{Spool, SpoolMemory};
+
+use super::PastError;
+use super::dump::{DumpPlace, DumpedTable, literal, number};
+use super::touched::Moment;
+use super::write::{LiveColumn, PastFormat, RowWriter};
+use crate::choose::{Operation, Range, Selection};
+use crate::pass::{
+    Break, Ending, Error, Follower, Listener, Rendered, Renderer, RowAt, Search, StatementAt, Transaction,
+    Words, broken, read_log,
+};
+use crate::sql::literal::{column_charset, push, push_stored};
+use crate::table::{Structure, Table, lacks};
+
+/// Memory for rows; the rest goes to a temporary file.
+const ROWS_MEMORY: usize = 16 << 20;
+
+/// See the module. Read all logs, in their order, then write it.
+pub struct Forward<'o> {
+    selection: Selection,
+    dumped: &'o DumpedTable,
+    moment: Moment,
+    follower: Follower<LastChanges<'o>>,
+}
+
+impl<'o> Forward<'o> {
+    /// Nothing read yet.
+    pub fn new(dumped: &'o DumpedTable, moment: Moment) -> Self {
+        let names = (dumped.database.clone(), dumped.table.clone());
+        let selection = Selection { tables: vec![names], ..Selection::default() };
+        let follower = Follower::new(LastChanges::new(dumped, moment));
+        Forward { selection, dumped, moment, follower }
+    }
+
+    /// Reads a log, in the order of the logs. `false`: the moment has passed.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be read or doesn't follow; a change that can't be told; a temporary file that can't be written.
+    pub fn read(
+        &mut self,
+        input: Input,
+        name: &str,
+        workers: usize,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(ReadSummary, bool), PastError> {
+        let renderer = AsLeft { key: &self.dumped.key };
+        let schema = Some(&self.dumped.schema);
+        let search = Search { selection: &self.selection, schema, renderer: &renderer, workers };
+        let whole = Range { start: 0, stop: u64::MAX };
+        let (summary, _) = read_log(input, (name, whole), &search, &mut self.follower, progress)?;
+        self.follower.listener.refusal()?;
+        Ok((summary, self.follower.listener.now != Now::After))
+    }
+
+    /// Writes the table as it was, as SQL; `dump` is the dump once more. Returns how many rows it had.
+    ///
+    /// # Errors
+    ///
+    /// The logs lack the moment or the dump's place; a change that can't be told; the dump; the output.
+    pub fn write(mut self, dump: impl BufRead, title: &str, out: &mut dyn Write) -> Result<u64, PastError> {
+        self.follower.finish().map_err(PastError::Temporary)?;
+        let mut changes = self.follower.listener;
+        changes.refusal()?;
+        changes.check_end(self.moment)?;
+        let DumpedTable { names, stored, key, table, create, .. } = self.dumped;
+        let columns: Vec<_> =
+            stored.iter().filter_map(|place| names.get(*place)).map(|name| LiveColumn::named(name)).collect();
+        let mut writer = RowWriter::new(PastFormat::Sql, table, &columns, out);
+        writer.begin(title, create, &columns).map_err(PastError::Output)?;
+        self.dumped.rows(dump, &mut |places, values| {
+            let value = |place: &usize| {
+                let at = places.iter().position(|own| own == place)?;
+                values.get(at).copied()
+            };
+            let own: Option<Vec<_>> = key.iter().map(|place| literal(value(place)?)).collect();
+            let own =
+                own.ok_or_else(|| PastError::Dump(format!("a row of {table} has a key that can't be read")))?;
+            let mut bytes = Vec::new();
+            own.iter().for_each(|value| push_value(&mut bytes, value));
+            if changes.states.contains_key(&changes.digest(&bytes)) {
+                return Ok(());
+            }
+            let spelled: Option<Vec<&[u8]>> = stored.iter().map(value).collect();
+            let spelled =
+                spelled.ok_or_else(|| PastError::Dump(format!("a row of {table} lacks columns")))?;
+            writer.spelled(&spelled).map_err(PastError::Output)
+        })?;
+        for text in changes.left()? {
+            let row = changes.load(text)?;
+            writer.spelled(&[&row]).map_err(PastError::Output)?;
+        }
+        writer.end().map_err(PastError::Output)?;
+        Ok(writer.rows)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Absent = 0,
+    There = 1,
+    Unknown = 2,
+    NoKey = 3,
+}
+
+/// Where the log is, against dump and moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Now {
+    /// In the dump.
+    Dumped,
+    Between,
+    /// In the last transaction before the moment.
+    AtLast,
+    After,
+}
+
+/// What is known of a key's row: its state, and where its text is.
+type Left = (State, u64, u32);
+
+/// See the module.
+struct LastChanges<'o> {
+    dumped: &'o DumpedTable,
+    moment: Moment,
+    now: Now,
+    /// All transactions before the first log.
+    before: Option<GtidSet>,
+    has_last: bool,
+    has_position: bool,
+    states: HashMap<u128, Left>,
+    hashers: [RandomState; 2],
+    rows: Spool,
+    has_rows: bool,
+    /// Prepared transactions, whether they changed the table.
+    prepared: HashMap<String, bool>,
+    refused: Option<PastError>,
+}
+
+impl<'o> LastChanges<'o> {
+    fn new(dumped: &'o DumpedTable, moment: Moment) -> Self {
+        LastChanges {
+            dumped,
+            moment,
+            now: Now::Dumped,
+            before: None,
+            has_last: false,
+            has_position: false,
+            states: HashMap::new(),
+            hashers: [RandomState::new(), RandomState::new()],
+            rows: Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new()),
+            has_rows: false,
+            prepared: HashMap::new(),
+            refused: None,
+        }
+    }
+
+    fn digest(&self, key: &[u8]) -> u128 {
+        let [one, other] = &self.hashers;
+        u128::from(one.hash_one(key)) << 64 | u128::from(other.hash_one(key))
+    }
+
+    /// The first reason wins.
+    fn refuse(&mut self, why: impl FnOnce() -> PastError) {
+        if self.refused.is_none() {
+            self.refused = Some(why());
+        }
+    }
+
+    fn refusal(&mut self) -> Result<(), PastError> {
+        self.refused.take().map_or(Ok(()), Err)
+    }
+
+    fn is_between(&self) -> bool {
+        matches!(self.now, Now::Between | Now::AtLast)
+    }
+
+    /// Whether the logs reach from the dump to the moment.
+    fn check_end(&self, moment: Moment) -> Result<(), PastError> {
+        if let (DumpPlace::Position(log, _), false) = (&self.dumped.place, self.has_position) {
+            return Err(PastError::Refused(format!(
+                "the dump was made in {log}, which is not among the logs"
+            )));
+        }
+        match moment {
+            Moment::After(gtid) if !self.has_last => {
+                Err(PastError::Unmet(format!("--at {gtid}: this transaction is not in the logs")))
+            }
+            Moment::Before(_) if self.now != Now::After => Err(PastError::Unmet(
+                "the logs end before the moment: no transaction in them was committed then or later"
+                    .to_owned(),
+            )),
+            _ if self.prepared.values().any(|has_rows| *has_rows) => Err(PastError::Refused(
+                "an XA transaction that changed the table was prepared, but not committed at that moment"
+                    .to_owned(),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the rows are that are left, in the order of their last changes.
+    fn left(&self) -> Result<Vec<(u64, u32)>, PastError> {
+        let mut found = Vec::new();
+        let mut unknown: Option<(u64, u32)> = None;
+        for (state, start, size) in self.states.values() {
+            match state {
+                State::There => found.push((*start, *size)),
+                State::Unknown => unknown = unknown.min(Some((*start, *size))).or(Some((*start, *size))),
+                State::Absent | State::NoKey => {}
+            }
+        }
+        if let Some(place) = unknown {
+            return Err(PastError::Refused(String::from_utf8_lossy(&self.load(place)?).into_owned()));
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    fn load(&self, (start, size): (u64, u32)) -> Result<Vec<u8>, PastError> {
+        let mut text = Vec::new();
+        let mut reader = self.rows.reader(start..start + u64::from(size));
+        reader.read_to_end(&mut text).map_err(PastError::Temporary)?;
+        Ok(text)
+    }
+
+    /// Whether a transaction is in the dump.
+    fn is_dumped(&mut self, gtid: Option<&Gtid>) -> bool {
+        match (&self.dumped.place, gtid) {
+            (DumpPlace::Gtids(set), Some(gtid)) => set.contains(gtid),
+            (DumpPlace::Gtids(_), None) => {
+                self.refuse(|| {
+                    PastError::Refused(
+                        "the dump tells GTIDs, but the logs have transactions without: which of them it has can't be told"
+                            .to_owned(),
+                    )
+                });
+                true
+            }
+            // A row's transaction tells where it stands.
+            (DumpPlace::Position(..), _) => false,
+        }
+    }
+
+    /// Whether a transaction stands before the dump's position.
+    fn is_before_position(&mut self, transaction: &Transaction) -> bool {
+        match &self.dumped.place {
+            DumpPlace::Gtids(_) => false,
+            DumpPlace::Position(log, offset) => {
+                let is_there = transaction.log == *log;
+                self.has_position |= is_there;
+                !self.has_position || is_there && transaction.offset < *offset
+            }
+        }
+    }
+
+    fn leave(&mut self, place: &str, row: &RowAt<'_>) -> io::Result<()> {
+        let mut rest = row.text;
+        while !rest.is_empty() {
+            let (LeftRow { state, key, text }, after) = read_left(rest).ok_or_else(broken)?;
+            rest = after;
+            if state == State::NoKey {
+                let why = String::from_utf8_lossy(text).into_owned();
+                self.refuse(|| PastError::Refused(format!("{place}: {why}")));
+                continue;
+            }
+            let text = match state {
+                State::Unknown => [place.as_bytes(), b": ", text].concat(),
+                _ => text.to_vec(),
+            };
+            let start = self.rows.size();
+            self.rows.append(&text)?;
+            self.states.insert(self.digest(key), (state, start, text.len() as u32));
+        }
+        Ok(())
+    }
+}
+
+fn gtid_of(transaction: &Transaction) -> &str {
+    transaction.gtid.as_deref().unwrap_or("a transaction without GTID")
+}
+
+impl Listener for LastChanges<'_> {
+    fn breaks(&mut self, logs: &Break) -> Result<(), Error> {
+        if self.now == Now::After { Ok(()) } else { Err(Error::Refused(logs.line.clone())) }
+    }
+
+    fn follows(&mut self, previous: &GtidSet) {
+        if self.before.is_some() {
+            return;
+        }
+        if let DumpPlace::Gtids(dumped) = &self.dumped.place {
+            let mut missing = previous.clone();
+            missing.subtract(dumped);
+            if !missing.is_empty() {
+                let missing = missing.brief().to_string();
+                self.refuse(|| {
+                    PastError::Refused(format!("the logs begin after the dump: they lack {missing}"))
+                });
+            }
+        }
+        self.before = Some(previous.clone());
+    }
+
+    fn begin(&mut self, gtid: Option<&Gtid>, time: u64) {
+        self.has_rows = false;
+        let is_late = match self.moment {
+            Moment::Before(end) => i64::try_from(time / 1_000_000).unwrap_or(i64::MAX) >= end,
+            Moment::After(_) => self.has_last,
+        };
+        let is_dumped = self.is_dumped(gtid);
+        if is_dumped && (is_late || self.now == Now::After) {
+            let shown = gtid.map(Gtid::to_string).unwrap_or_default();
+            self.refuse(|| PastError::Unmet(format!("the dump is later than the moment: it has {shown}")));
+        }
+        let is_last = matches!((self.moment, gtid), (Moment::After(last), Some(gtid)) if last == *gtid);
+        self.has_last |= is_last;
+        self.now = match self.now {
+            Now::After => Now::After,
+            _ if is_late => Now::After,
+            _ if is_last && !is_dumped => Now::AtLast,
+            _ if is_dumped => Now::Dumped,
+            _ => Now::Between,
+        };
+    }
+
+    fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, transaction: &Transaction, row: &RowAt<'_>) -> io::Result<()> {
+        if !self.is_between() || self.is_before_position(transaction) {
+            return Ok(());
+        }
+        self.has_rows = true;
+        self.leave(&format!("{} at {}, {}", transaction.log, row.offset, gtid_of(transaction)), row)
+    }
+
+    fn statement(
+        &mut self,
+        transaction: &Transaction,
+        statement: &StatementAt<'_>,
+        _: bool,
+    ) -> io::Result<()> {
+        if !self.is_between() || self.is_before_position(transaction) {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(statement.text);
+        let current = String::from_utf8_lossy(statement.database);
+        if Words::of(&text).may_change(&current, &self.dumped.database, &self.dumped.table) {
+            let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let (log, offset, gtid) = (&transaction.log, transaction.offset, gtid_of(transaction));
+            let line = format!(
+                "{log} at {offset}, {gtid}: a statement changed the table, which can't be made again: {line}"
+            );
+            self.refuse(|| PastError::Refused(line));
+        }
+        Ok(())
+    }
+
+    fn decided(&mut self, xid: &str, is_committed: bool) {
+        if !self.is_between() {
+            return;
+        }
+        match (self.prepared.remove(xid), is_committed) {
+            (Some(true), false) => self.refuse(|| {
+                PastError::Refused(format!("the XA transaction {xid} changed the table, and was rolled back"))
+            }),
+            (None, true) => self.refuse(|| {
+                PastError::Refused(format!(
+                    "the XA transaction {xid} was prepared before the dump: it may have changed the table"
+                ))
+            }),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, transaction: &Transaction, ending: Ending) -> io::Result<()> {
+        if self.is_before_position(transaction) && self.has_position && self.now == Now::After {
+            self.refuse(|| PastError::Unmet("the dump is later than the moment".to_owned()));
+        }
+        if !self.is_between() {
+            return Ok(());
+        }
+        if let Some(xid) = &transaction.prepared {
+            self.prepared.insert(xid.clone(), self.has_rows);
+        }
+        if ending != Ending::Whole && self.has_rows {
+            let (log, offset, gtid) = (&transaction.log, transaction.offset, gtid_of(transaction));
+            let line =
+                format!("{log} at {offset}, {gtid}: changes of the table that were rolled back, or cut off");
+            self.refuse(|| PastError::Refused(line));
+        }
+        Ok(())
+    }
+}
+
+/// Says what rows leave.
+struct AsLeft<'o> {
+    key: &'o [usize],
+}
+
+impl Renderer for AsLeft<'_> {
+    fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered {
+        if let Some(unfit) = &table.unfit {
+            let why = unfit.replace("--schema doesn't fit", "the dump's table is another one");
+            push_left(out, State::NoKey, b"", why.as_bytes());
+            return Rendered::Text(0);
+        }
+        let told = (|| {
+            let before = row.before.map(|image| self.key_of(table, [Some(image), None])).transpose()?;
+            let after = row.after.map(|image| self.key_of(table, [Some(image), row.before])).transpose()?;
+            Ok::<_, String>((before, after))
+        })();
+        let (before, after) = match told {
+            Ok(keys) => keys,
+            Err(why) => {
+                let line = format!("{} of a row: {why}", operation.name());
+                push_left(out, State::NoKey, b"", line.as_bytes());
+                return Rendered::Text(0);
+            }
+        };
+        if let Some(before) = before.filter(|before| after.as_ref() != Some(before)) {
+            push_left(out, State::Absent, &before, b"");
+        }
+        if let Some((image, after)) = row.after.zip(after) {
+            let mut text = Vec::new();
+            match push_row(&mut text, table, [Some(image), row.before]) {
+                Ok(()) => push_left(out, State::There, &after, &text),
+                Err(why) => {
+                    let line = format!("{} of a row: {why}", operation.name());
+                    push_left(out, State::Unknown, &after, line.as_bytes());
+                }
+            }
+        }
+        Rendered::Text(0)
+    }
+}
+
+type Images<'r, 'a> = [Option<RowImage<'r, 'a>>; 2];
+
+/// A column, of the first image that has it.
+fn cell_of<'a>(images: &Images<'_, 'a>, index: usize) -> Option<Cell<'a>> {
+    images.iter().flatten().find_map(|image| image.cell(index))
+}
+
+impl AsLeft<'_> {
+    fn key_of(&self, table: &Table, images: Images<'_, '_>) -> Result<Vec<u8>, String> {
+        let mut key = Vec::new();
+        for index in self.key {
+            let Some(column) = table.columns.get(*index) else { return Err("its key is unknown".to_owned()) };
+            let cell = cell_of(&images, *index).ok_or_else(|| lacks(&[column.shown()]))?;
+            if cell.column.nullable {
+                return Err(format!("{} may be NULL: it tells no rows apart", column.shown()));
+            }
+            let mut text = Vec::new();
+            let value = cell.value().map_err(|error| error.to_string())?;
+            let value = match value {
+                Value::Int(_) | Value::Uint(_) | Value::Year(_) => {
+                    push_stored(&mut text, column, &cell)?;
+                    number(&text)
+                }
+                Value::Decimal(_)
+                | Value::Date(_)
+                | Value::Time(_)
+                | Value::DateTime(_)
+                | Value::Timestamp(_) => {
+                    push_stored(&mut text, column, &cell)?;
+                    literal(&text).unwrap_or_default()
+                }
+                Value::Bytes(bytes) => as_dumped(&cell, bytes).ok_or_else(|| {
+                    format!("{}: a key in a character set other than UTF-8", column.shown())
+                })?,
+                _ => {
+                    return Err(format!(
+                        "{}: a key of a type whose spelling in a dump is open",
+                        column.shown()
+                    ));
+                }
+            };
+            push_value(&mut key, &value);
+        }
+        Ok(key)
+    }
+}
+
+/// Text or bytes of a key as a dump has them.
+fn as_dumped(cell: &Cell<'_>, bytes: &[u8]) -> Option<Vec<u8>> {
+    let charset = column_charset(cell)?;
+    let is_same = match charset.name() {
+        "utf8mb4" | "utf8mb3" | "ascii" => true,
+        "latin1" => bytes.is_ascii(),
+        _ => charset == Charset::Binary,
+    };
+    let mut value = bytes.to_vec();
+    // The log leaves the zeros out that fill a BINARY.
+    if let (ColumnKind::Char { length_max }, Charset::Binary) = (cell.column.kind, charset) {
+        value.resize(usize::from(length_max).max(bytes.len()), 0);
+    }
+    is_same.then_some(value)
+}
+
+fn push_row(out: &mut Vec<u8>, table: &Table, images: Images<'_, '_>) -> Result<(), String> {
+    let mut absent = Vec::new();
+    for (number, column) in table.columns.iter().filter(|column| !column.is_generated).enumerate() {
+        push(out, if number == 0 { "" } else { ", " });
+        match cell_of(&images, column.index) {
+            Some(cell) => {
+                push_stored(out, column, &cell).map_err(|why| format!("{}: {why}", column.shown()))?;
+            }
+            None => absent.push(column.shown()),
+        }
+    }
+    if absent.is_empty() { Ok(()) } else { Err(lacks(&absent)) }
+}
+
+fn push_value(out: &mut Vec<u8>, value: &[u8]) {
+    out.put_u32(value.len() as u32);
+    out.put(value);
+}
+
+fn push_left(out: &mut Vec<u8>, state: State, key: &[u8], text: &[u8]) {
+    out.put_u8(state as u8);
+    push_value(out, key);
+    push_value(out, text);
+}
+
+/// What a change left of a key.
+struct LeftRow<'b> {
+    state: State,
+    key: &'b [u8],
+    text: &'b [u8],
+}
+
+fn read_left(bytes: &[u8]) -> Option<(LeftRow<'_>, &[u8])> {
+    let (code, rest) = bytes.split_first()?;
+    let states = [State::Absent, State::There, State::Unknown, State::NoKey];
+    let state = states.into_iter().find(|state| *state as u8 == *code)?;
+    let (key, rest) = sized(rest)?;
+    let (text, rest) = sized(rest)?;
+    Some((LeftRow { state, key, text }, rest))
+}
+
+fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (size, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(u32::from_le_bytes(*size) as usize)
+}
