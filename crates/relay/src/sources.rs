@@ -154,7 +154,9 @@ impl Sources {
     ) -> Option<thread::JoinHandle<()>> {
         let sources = Arc::clone(self);
         self.spawn("open", move || {
-            if let Some(State::Open(source, _)) = old {
+            if let Some(State::Open(source, listener)) = old {
+                // The new one may want the same port.
+                drop(listener);
                 source.close();
             }
             sources.open(&name, generation);

@@ -3,7 +3,7 @@
 //!
 //! usage: `relay-sources BINLOGZ [REAL [SIMULATED [SECONDS [KILLS]]]]`
 //!
-//! REAL (8) private servers, and SIMULATED (92) sources that another relay serves from seeded logs. A measurement takes
+//! REAL (8) private servers, and SIMULATED (92) sources that another relay serves from stored logs. A measurement takes
 //! SECONDS (20). At last the relay is killed KILLS (20) times while all servers write, and must have each one's log byte for
 //! byte.
 
@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -47,25 +47,23 @@ fn main() -> Result<(), Failure> {
     };
     secret("password")?;
     let servers = start(real)?;
-    let logs = logs(&servers, folder.path())?;
-    let feeder = feeder(&binlogz, folder.path(), simulated, &logs)?;
+    let (feeder, (last, size)) = feeder(&binlogz, folder.path(), simulated, &servers)?;
 
     let mut tables = Vec::new();
     for (at, server) in servers.iter().enumerate() {
-        tables.push(table(&format!("real{at}"), &format!("repl@127.0.0.1:{}", server.port()), ""));
+        tables.push(table(&format!("real{at}"), &format!("repl@127.0.0.1:{}", server.port())));
     }
     for at in 0..simulated {
-        tables.push(table(&format!("sim{at}"), &format!("sim{at}@127.0.0.1:{}", feeder.port), ""));
+        tables.push(table(&format!("sim{at}"), &format!("sim{at}@127.0.0.1:{}", feeder.port)));
     }
     let accounts: Vec<String> = (0..real).map(|at| format!("real{at}")).collect();
-    let (_, last, size) = logs.last().ok_or("no logs")?;
     let ends = |count: usize| -> Result<Vec<(String, f64, u64)>, Failure> {
         let mut ends = Vec::new();
         for (at, server) in servers.iter().enumerate().take(count) {
             let (file, position) = server.position()?;
             ends.push((format!("real{at}"), number_of(&file)?, position));
         }
-        ends.extend((0..count.saturating_sub(servers.len())).map(|at| (format!("sim{at}"), *last, *size)));
+        ends.extend((0..count.saturating_sub(servers.len())).map(|at| (format!("sim{at}"), last, size)));
         Ok(ends)
     };
 
@@ -160,40 +158,19 @@ fn start(count: usize) -> Result<Vec<MysqlSandbox>, Failure> {
     Ok(servers)
 }
 
-/// Closed logs of the last server: path, number, size.
-fn logs(servers: &[MysqlSandbox], folder: &Path) -> Result<Vec<(PathBuf, f64, u64)>, Failure> {
-    let server = servers.last().ok_or("no servers")?;
-    for _ in 0..2 {
-        server.sql(&"INSERT INTO sbtest.k (body) VALUES (REPEAT(UUID(), 50));\n".repeat(200))?;
-        server.flush_binary_logs()?;
-    }
-    let mut logs = server.binlogs()?;
-    logs.pop();
-    let mut copies = Vec::new();
-    for log in logs {
-        let name = log.file_name().ok_or("a log has no name")?;
-        let copy = folder.join(name);
-        let size = fs::copy(&log, &copy)?;
-        copies.push((copy, number_of(&name.to_string_lossy())?, size));
-    }
-    Ok(copies)
-}
-
 fn number_of(name: &str) -> Result<f64, Failure> {
     Ok(name.rsplit('.').next().unwrap_or_default().parse()?)
 }
 
-fn table(name: &str, server: &str, keys: &str) -> String {
-    format!(
-        "[[source]]\nname = \"{name}\"\nservers = [\"mysql://{server}\"]\npassword_file = \"password\"\n{keys}\n"
-    )
+fn table(name: &str, server: &str) -> String {
+    format!("[[source]]\nname = \"{name}\"\nservers = [\"mysql://{server}\"]\npassword_file = \"password\"\n")
 }
 
 fn config(dir: &str, tables: &[String], accounts: &[String]) -> String {
     let mut config = tables.concat();
     let _ = write!(
         config,
-        "[store]\ndir = \"{dir}\"\n[listen]\naddress = \"127.0.0.1:0\"\n[http]\naddress = \"127.0.0.1:0\"\n"
+        "[store]\ndir = \"{dir}\"\n[listen]\naddress = \"127.0.0.1:0\"\nform = \"received\"\n[http]\naddress = \"127.0.0.1:0\"\n"
     );
     for account in accounts {
         let _ = write!(
@@ -204,19 +181,31 @@ fn config(dir: &str, tables: &[String], accounts: &[String]) -> String {
     config
 }
 
-/// A relay that serves these logs as so many sources, none of which it can reach.
+/// A relay that serves the last server's log as so many sources, none of which it can reach any more; and the end of that
+/// log: the file's number, and the offset.
 fn feeder(
     binlogz: &str,
     folder: &Path,
     count: usize,
-    logs: &[(PathBuf, f64, u64)],
-) -> Result<Relay, Failure> {
-    let seed: Vec<&PathBuf> = logs.iter().map(|(path, ..)| path).collect();
-    let keys = format!("[source.store]\nseed = {seed:?}");
-    let tables: Vec<String> =
-        (0..count).map(|at| table(&format!("sim{at}"), "repl@127.0.0.1:1", &keys)).collect();
+    servers: &[MysqlSandbox],
+) -> Result<(Relay, (f64, u64)), Failure> {
+    let server = servers.last().ok_or("no servers")?;
+    for _ in 0..2 {
+        server.sql(&"INSERT INTO sbtest.k (body) VALUES (REPEAT(UUID(), 50));\n".repeat(200))?;
+        server.flush_binary_logs()?;
+    }
+    let (file, position) = server.position()?;
+    let end = (number_of(&file)?, position);
     let accounts: Vec<String> = (0..count).map(|at| format!("sim{at}")).collect();
-    Relay::start(binlogz, folder, "feeder", &config("feeder", &tables, &accounts))
+    let ends: Vec<_> = accounts.iter().map(|name| (name.clone(), end.0, end.1)).collect();
+    let start = |port: u16| {
+        let tables: Vec<String> =
+            accounts.iter().map(|name| table(name, &format!("repl@127.0.0.1:{port}"))).collect();
+        Relay::start(binlogz, folder, "feeder", &config("feeder", &tables, &accounts))
+    };
+    start(server.port())?.has(&ends)?;
+    // Nobody listens there.
+    Ok((start(1)?, end))
 }
 
 /// Microseconds from commit to arrival on both ways, of transactions of the first server, beside load on the second or

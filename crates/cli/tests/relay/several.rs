@@ -83,8 +83,19 @@ fn each_source_has_its_replicas_and_the_others_trouble_is_not_theirs() {
         assert!(error.contains("ERROR 1105 ") && error.contains(told), "{error}");
     }
 
-    // One source is lost: the other's replica notices nothing.
+    // One changes: its replica comes back, to the same port. The other's notices nothing, here or later.
     let connection = of(&relay, "orders")["replicas"][0]["connection"].clone();
+    let listens = format!("{listens}\nform = \"uncompressed\"");
+    configuration.with_several(tables(&table("payments", &payments, &listens))).write(&folder);
+    folder.run(["relay", "reload"]).is(0, "changed payments\n", "");
+    folder.run(["relay", "reload"]).is(0, "nothing is different\n", "");
+    rows(&payments, "later");
+    relay.wait_for("replica that came back", |relay| {
+        (of(relay, "payments")["replicas"][0]["form"] == "uncompressed").then_some(())
+    });
+    relay.brings(&payments, &of_payments, &["d"]);
+
+    // One source is lost.
     payments.kill();
     rows(&orders, "later");
     relay.brings(&orders, &of_orders, &["d"]);
@@ -108,8 +119,21 @@ fn each_source_has_its_replicas_and_the_others_trouble_is_not_theirs() {
     );
 
     // It is removed and another is added; a configuration that is wrong changes nothing.
-    configuration.with_several(tables(&table("copy", &of_payments, ""))).write(&folder);
-    folder.run(["relay", "reload"]).is(0, "added copy; removed payments\n", "");
+    let broken = table("broken", &orders, "[source.store]\ndir = \"relay.toml\"");
+    let copy = table("copy", &of_payments, "");
+    configuration.with_several(tables(&(copy.clone() + &broken))).write(&folder);
+    folder.run(["relay", "reload"]).is(0, "added copy, broken; removed payments\n", "");
+    let (code, why) = relay.get("/healthz");
+    assert!(code == 503 && why.starts_with("source broken: it is not served: "), "{code} {why}");
+    assert_eq!((relay.get("/readyz").0, relay.get("/healthz?source=orders").0), (200, 200));
+    configuration.with_several(tables(&copy)).write(&folder);
+    let hang_up = rustix::process::Signal::HUP;
+    rustix::process::kill_process(rustix::process::Pid::from_child(&relay.child), hang_up).unwrap();
+    relay.wait_for("reload", |relay| {
+        let said = "reloaded relay.toml: removed broken";
+        relay.messages().iter().any(|line| line == said).then_some(())
+    });
+    assert_eq!(relay.get("/healthz").0, 200);
     configuration.with_several(tables(&table("orders", &of_payments, ""))).write(&folder);
     let said = folder.run(["relay", "reload"]);
     assert!(said.code == Some(2) && said.stderr.contains("source orders is there twice"), "{}", said.stderr);

@@ -6,11 +6,17 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::error::{Error, Result};
 use crate::lock::lock;
+
+/// How often, and after how long, an address in use is tried again.
+const TRIES: u32 = 20;
+const RETRY: Duration = Duration::from_millis(25);
 
 /// A socket at which clients arrive.
 #[derive(Debug)]
@@ -24,11 +30,23 @@ pub(crate) struct Listener {
 impl Listener {
     pub(crate) fn open(at: SocketAddr, source: Option<String>) -> Result<Listener> {
         let failed = || Error::io(format!("listen on {at}"));
-        let socket = TcpListener::bind(at).map_err(failed())?;
+        let socket = bind(at).map_err(failed())?;
         // A client that poll saw may be gone before it is accepted.
         socket.set_nonblocking(true).map_err(failed())?;
         let address = socket.local_addr().map_err(failed())?;
         Ok(Listener { socket, address, source })
+    }
+}
+
+/// Listens on an address, which a source of before may be about to leave.
+fn bind(at: SocketAddr) -> io::Result<TcpListener> {
+    let mut left = TRIES;
+    loop {
+        match TcpListener::bind(at) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && left > 0 => left -= 1,
+            bound => return bound,
+        }
+        thread::sleep(RETRY);
     }
 }
 
@@ -104,6 +122,8 @@ mod tests {
         let listeners = Listeners::new(vec![Arc::clone(&shared)]).unwrap();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| listeners.accept().unwrap().2.source.clone());
+            // Most likely it waits by then, so that it has to be woken.
+            thread::sleep(Duration::from_millis(50));
             listeners.set(vec![Arc::clone(&shared), Arc::clone(&own)]);
             let _client = TcpStream::connect(own.address).unwrap();
             assert_eq!(waiting.join().unwrap().as_deref(), Some("orders"));
