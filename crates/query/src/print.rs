@@ -19,6 +19,9 @@ use crate::error::{Error, Result};
 /// Rows of a table that are held to find how wide its columns are.
 const HELD_MAX: usize = 1000;
 
+/// The columns of EXPLAIN's answer.
+const PLAN: [&str; 2] = ["plan_type", "plan"];
+
 /// Rows of a Parquet row group, and bytes after which it ends earlier.
 const ROW_GROUP_MAX: usize = 256 << 10;
 const ROW_GROUP_BYTES_MAX: usize = 64 << 20;
@@ -54,6 +57,8 @@ pub struct Printer<W: Write + Send> {
 enum State<W: Write + Send> {
     None,
     Table(Table),
+    /// What EXPLAIN tells: plans of many lines.
+    Plan,
     Lines,
     Json(LineDelimitedWriter<W>),
     Arrow(Box<StreamWriter<W>>),
@@ -107,6 +112,7 @@ impl<W: Write + Send> Output for Printer<W> {
         }
         let names = schema.fields().iter().map(|field| field.name().as_str());
         match self.format {
+            Format::Table if names.clone().eq(PLAN) => self.state = State::Plan,
             Format::Table => self.state = State::Table(Table::new(schema)),
             Format::Csv => {
                 let line = line(names.map(csv));
@@ -164,6 +170,13 @@ impl<W: Write + Send> Output for Printer<W> {
                 let Some(out) = &mut self.out else { return Ok(()) };
                 each_row(batch, "NULL", |row| table.row(row, out))
             }
+            State::Plan => {
+                let Some(out) = &mut self.out else { return Ok(()) };
+                each_row(batch, "", |row| {
+                    let lines = row.iter().flat_map(|cell| cell.lines());
+                    lines.map(shown).try_for_each(|line| Ok(writeln!(out, "{line}")?))
+                })
+            }
             State::Lines => {
                 let Some(out) = &mut self.out else { return Ok(()) };
                 let null = if format == Format::Tsv { "NULL" } else { "" };
@@ -183,7 +196,7 @@ impl<W: Write + Send> Output for Printer<W> {
 
     fn end(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.state, State::None) {
-            State::None | State::Lines => Ok(()),
+            State::None | State::Plan | State::Lines => Ok(()),
             State::Table(mut table) => table.end(self.out()?),
             State::Json(mut writer) => {
                 writer.finish().map_err(failed)?;

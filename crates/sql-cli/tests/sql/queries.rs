@@ -65,6 +65,12 @@ fn an_archive_is_read_in_part() {
         };
         (number("blocks_read"), number("blocks_skipped"), number("logs_skipped"))
     };
+    let plan = "EXPLAIN SELECT count(*) FROM changes";
+    let plan = Ran::from(sql([plan]).arg(&SHAPES.archive).output().unwrap()).ok();
+    assert!(
+        plan.lines().count() > 6 && plan.lines().all(|line| line.len() < 200),
+        "a line for each step: {plan}"
+    );
     let (all, none_skipped, _) = metrics("operation <> 'x'");
     assert!(all > 20, "{all}");
     let gtid = "SELECT gtid FROM transactions WHERE log = 'binlog.000004' ORDER BY position DESC LIMIT 1";
