@@ -14,7 +14,7 @@ pub(in crate::watch::http) fn html(relay: &RelayStatus) -> String {
     let worst = rows.first().map_or((Tone::Neutral, "Beginning"), |(how, _)| *how);
     let well = rows.iter().filter(|((tone, _), _)| *tone == Tone::Good).count();
     let mut reasons: Vec<String> = relay.troubles.iter().take(TROUBLES_SHOWN).cloned().collect();
-    reasons.push("?source=NAME behind the address of this page shows one source with its charts".to_owned());
+    reasons.push("add ?source=NAME to the address of this page to see one source with its charts".to_owned());
     let statuses = || relay.sources.iter().filter_map(|source| source.status.as_ref());
     let replicas: usize = statuses().map(|status| status.replicas.len()).sum();
     let on_disk: u64 = statuses().filter_map(|status| Some(status.log.as_ref()?.bytes)).sum();
