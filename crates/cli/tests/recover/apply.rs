@@ -72,7 +72,7 @@ fn rows_that_somebody_changed_are_reported_and_left() -> Result<()> {
     for execute in [&[][..], &["--execute"]] {
         let ran = folder.run(undo(&server, execute, &log));
         assert_eq!(ran.code, Some(1));
-        assert_eq!(ran.stderr, "binlogz: warning: 4 rows are in conflict; the output names each\n");
+        assert_eq!(ran.stderr, "binlogz: warning: 4 rows in conflict; the output names each\n");
         let told = conflicts(&ran);
         let parts = [
             "UPDATE of a row in shop.events: `what` = 'y', `count` = 2: the log left CAST(`what` AS BINARY) = 'y' AND `count` = 3 LIMIT 1; there is no such row",

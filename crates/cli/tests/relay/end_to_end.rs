@@ -362,7 +362,7 @@ fn kills_lose_nothing() {
     let number = |name: &str| status(name).split_whitespace().last().unwrap().parse::<u64>().unwrap();
     assert_eq!(number("no_tx"), 0, "committed without an acknowledgement");
     println!("{kills} kills, {} transactions acknowledged", number("yes_tx"));
-    assert!(number("yes_tx") > 40);
+    assert!(number("yes_tx") > kills as u64 / 2, "a load that was hardly there proves little");
 
     // The source shuts down, with a stop event, and comes back elsewhere.
     source.stop().unwrap();

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use binlogz_figures::counted;
 use binlogz_recover::{Applied, ApplyOptions, Direction, Script, Selection, TableSummary};
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
@@ -105,7 +106,7 @@ impl ApplyArgs {
     fn exit(&self, applied: &Applied, selection: &Selection, direction: Direction) -> Exit {
         let conflicts: u64 = applied.tables.values().map(|table| table.conflicts).sum();
         if conflicts > 0 {
-            warn(&format!("{conflicts} rows are in conflict; the output names each"));
+            warn(&format!("{} in conflict; the output names each", counted(conflicts, "rows")));
         }
         super::tell(&applied.summary, selection, direction).max(if conflicts > 0 {
             Exit::Negative
