@@ -57,6 +57,13 @@ enum State {
     Failed,
 }
 
+impl State {
+    /// Of a source whose thread was begun; without one it is tried again later.
+    fn begun(thread: &Option<thread::JoinHandle<()>>) -> State {
+        if thread.is_some() { State::Opening } else { State::Failed }
+    }
+}
+
 /// What a new configuration has changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceChanges {
@@ -117,8 +124,10 @@ impl Sources {
                     (0, None)
                 }
             };
-            slots.push(Slot { options, state: State::Opening, generation, failure: String::new() });
-            at_work.push(self.open_after(old, name, generation));
+            // Its thread waits for the lock of the slots.
+            let thread = self.open_after(old, name, generation);
+            slots.push(Slot { options, state: State::begun(&thread), generation, failure: String::new() });
+            at_work.push(thread);
         }
         for Slot { options, state, .. } in before {
             changes.removed.push(options.name.clone());
@@ -138,8 +147,8 @@ impl Sources {
         duties::rounds(&self.telemetry, duties::OPEN, RETRY, "it is tried again", || {
             let mut slots = lock(&self.slots);
             for slot in slots.iter_mut().filter(|slot| matches!(slot.state, State::Failed)) {
-                slot.state = State::Opening;
-                self.open_after(None, slot.options.name.clone(), slot.generation);
+                let thread = self.open_after(None, slot.options.name.clone(), slot.generation);
+                slot.state = State::begun(&thread);
             }
             Ok(())
         });
