@@ -17,8 +17,8 @@ use crate::failure::Result;
 /// former key and an old copy of the manifest can still read what was in the archive then; `copy` into a new place makes
 /// a new data key.
 #[derive(Debug, Args)]
-#[command(override_usage = "binlogz archive change-key [OPTIONS] --new-key-file <FILE> <ARCHIVE>
-       binlogz archive change-key [OPTIONS] --new-key-command <COMMAND> <ARCHIVE>")]
+#[command(override_usage = "binlogz archive change-key --new-key-file <FILE> <ARCHIVE>
+       binlogz archive change-key --new-key-command <COMMAND> <ARCHIVE>")]
 pub(super) struct ChangeKey {
     #[command(flatten)]
     to: NewKeyArgs,
