@@ -22,7 +22,7 @@ use crate::tables::ROWS_MAX;
 /// Stack of each thread. A long expression is a deep tree, and nothing else bounds how deep it is.
 pub const STACK_SIZE: usize = 256 << 20;
 
-/// What a query may use.
+/// Limits of a query, and where it puts temporary files.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Bytes for what it holds; beyond that it writes temporary files.

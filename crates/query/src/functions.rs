@@ -46,7 +46,7 @@ fn gtid_in(args: &[ColumnarValue]) -> Result<ColumnarValue> {
     Ok(ColumnarValue::Array(Arc::new(BooleanArray::from(found))))
 }
 
-/// What stands at a path such as `$.a.b[0]` in a document: a string without its quotes, anything else as JSON.
+/// The value at a path such as `$.a.b[0]` in a document: a string without its quotes, anything else as JSON.
 fn json_value(args: &[ColumnarValue]) -> Result<ColumnarValue> {
     let [documents, paths] = arrays(args)?;
     let mut found = Vec::with_capacity(documents.len());

@@ -21,7 +21,7 @@ const IMAGES_MAX: usize = 6 << 20;
 const MAPS: usize = 64;
 /// Bytes of the last known images of rows with documents; those of the blocks longest ago are forgotten.
 const BASES_BYTES_MAX: usize = 32 << 20;
-/// What such an image takes besides its bytes.
+/// Memory that such an image takes besides its bytes.
 const BASE_COST: usize = 64;
 /// Images in one part of the waiting list.
 const WAITING_PART: usize = 1 << 14;

@@ -14,7 +14,7 @@ use crate::failure::{Failure, Result};
 
 /// Ask binary logs and archives in SQL
 ///
-/// This is done by binlogz-sql, a program of its own, which lies beside binlogz or on PATH: cargo install binlogz-sql.
+/// This is done by binlogz-sql, a program of its own, which lies beside binlogz or on PATH: cargo install --path crates/sql-cli.
 /// Its options: binlogz sql --help.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
@@ -42,7 +42,7 @@ impl Sql {
         let error = Command::new(&program).args(self.arguments).exec();
         Err(match error.kind() {
             io::ErrorKind::NotFound => Failure::Line(format!(
-                "sql is done by {PROGRAM}, which is neither beside binlogz nor on PATH: cargo install {PROGRAM}"
+                "sql is done by {PROGRAM}, which is neither beside binlogz nor on PATH: cargo install --path crates/sql-cli"
             )),
             _ => Failure::of(&program.to_string_lossy(), error),
         })

@@ -29,7 +29,7 @@ fn sql_is_passed_on_with_its_options_and_exit_code() {
     let none = run(&empty);
     assert_eq!(none.code, Some(2));
     let expected = "binlogz: sql is done by binlogz-sql, which is neither beside binlogz nor on PATH: cargo install \
-                    binlogz-sql\n";
+                    --path crates/sql-cli\n";
     assert_eq!((none.stdout.as_slice(), none.stderr.as_str()), (&b""[..], expected));
     program(&folder, "path/binlogz-sql");
     let found = run(&folder.path("path"));

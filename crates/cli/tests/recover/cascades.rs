@@ -97,7 +97,7 @@ fn children_come_back(server: &Server, seed: u64) -> Result<()> {
     server.flush_binary_logs()?;
     let before = rows(server)?;
     let earlier = server.sql("SELECT @@GLOBAL.gtid_executed")?;
-    // What nobody can see in the log: one statement, and four tables change.
+    // One statement changes four tables; the log shows one.
     server.sql(CHANGES)?;
     let log = server.flush_binary_logs()?;
     let after = rows(server)?;

@@ -26,12 +26,12 @@ const TAG: usize = 16;
 const SEALED: usize = CHUNK + TAG;
 /// Bytes of a salt.
 const SALT: usize = 32;
-/// What encrypted bytes end with.
+/// The last bytes of an encrypted object.
 const MAGIC: &[u8; 16] = b"binlogz sealed 1";
 /// Bytes after the last chunk.
 const END: usize = SALT + MAGIC.len();
 
-/// What the keys of objects are derived for.
+/// The purpose that keys of objects are derived for.
 const PURPOSE: &[u8] = b"binlogz archive object";
 
 /// The number of plain bytes in so many encrypted ones. Files that a killed run left may be shorter than any that is

@@ -1,4 +1,4 @@
-//! What stands before an encrypted manifest, as text: the data key, encrypted with its owner's key.
+//! The text before an encrypted manifest: the data key, encrypted with its owner's key.
 //!
 //! ```text
 //! binlogz encrypted archive 1

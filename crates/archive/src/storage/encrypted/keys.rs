@@ -17,9 +17,9 @@ use crate::error::{Error, Result};
 pub(super) const KEY_SIZE: usize = 32;
 /// Bytes of a nonce, and of a tag.
 const NONCE: usize = 12;
-/// What is authenticated with an encrypted data key.
+/// Authenticated together with an encrypted data key.
 const PURPOSE: &[u8] = b"binlogz archive data key";
-/// What a key's name is made of, beside the key.
+/// Hashed before a key to get its name.
 const NAMED: &[u8] = b"binlogz archive key name";
 
 /// The environment variable that names a file with the owner's key.
@@ -75,7 +75,7 @@ impl fmt::Display for KeySource {
     }
 }
 
-/// What a command prints.
+/// The output of a command.
 fn printed(command: &str) -> Result<String> {
     let failed = |found: String| Error::unexpected("the key command", found, "it to print the key");
     let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).output();

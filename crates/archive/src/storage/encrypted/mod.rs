@@ -1,10 +1,10 @@
 //! An archive whose storage can't read it: what is stored is encrypted here first, what is read decrypted. Beneath is
 //! any other storage. [`chunks`] has the bytes of an object, [`header`] those before the manifest, [`keys`] the keys.
 //!
-//! Whether an archive is encrypted stands in its manifest. A plain one is read and written as if this were not here,
-//! so every archive is opened by way of it.
+//! The manifest says whether an archive is encrypted. A plain archive is read and written unchanged, so every archive is
+//! opened through this storage.
 //!
-//! What stays visible: names and sizes of objects, and when they were stored.
+//! Names, sizes and times of objects stay visible.
 
 mod chunks;
 mod header;
@@ -122,14 +122,11 @@ impl<S: Storage> Encrypted<S> {
 
     /// The plaintext of a stored manifest, from which the keys become known.
     fn open(&self, stored: &[u8]) -> Result<Vec<u8>> {
-        let is_new = matches!(self.state().known, Known::New(..)) && self.state().stored;
         if !is_encrypted(stored) {
-            if is_new {
-                return Err(Error::Changed);
-            }
-            self.state().known = Known::Plain;
+            self.note_plain()?;
             return Ok(stored.to_vec());
         }
+        let is_new = self.has_stored_anew();
         let (header, sealed) = Header::split(stored)?;
         let key = self.data_key(&header)?;
         if is_new && !matches!(&self.state().known, Known::New(_, new) if *new == key) {
@@ -138,6 +135,21 @@ impl<S: Storage> Encrypted<S> {
         }
         self.state().known = Known::Key(header, key.clone());
         read_whole(&Opened::new(&key, MANIFEST, Box::new(Bytes(sealed.to_vec())))?)
+    }
+
+    /// Notes that the archive is not encrypted.
+    fn note_plain(&self) -> Result<()> {
+        if self.has_stored_anew() {
+            return Err(Error::Changed);
+        }
+        self.state().known = Known::Plain;
+        Ok(())
+    }
+
+    /// Whether this run has stored objects under a data key of its own.
+    fn has_stored_anew(&self) -> bool {
+        let state = self.state();
+        matches!(state.known, Known::New(..)) && state.stored
     }
 
     fn data_key(&self, header: &Header) -> Result<DataKey> {
@@ -213,6 +225,11 @@ impl<S: Storage> Storage for Encrypted<S> {
 
     fn manifest(&self) -> Result<Option<Vec<u8>>> {
         let Some(stored) = self.inner.manifest()? else { return Ok(None) };
+        // It may be large: it is neither copied nor hashed.
+        if !is_encrypted(&stored) {
+            self.note_plain()?;
+            return Ok(Some(stored));
+        }
         let plain = match self.open(&stored) {
             // Nothing can be made of it; the manifest has a copy.
             Err(Error::Damaged { .. }) => return Ok(Some(stored)),

@@ -127,7 +127,7 @@ impl TableAt {
         self.ended(self.restore(&connect, &target), &connect.server(), &target)
     }
 
-    /// What a run comes to; trouble with `from` is told by its name.
+    /// The exit of a run. Errors name `from`.
     fn ended(&self, ran: Result<Exit, Trouble>, from: &dyn fmt::Display, target: &Target) -> Result<Exit> {
         match ran {
             Ok(exit) => Ok(exit),
