@@ -14,7 +14,7 @@ use crate::common::relay::{Running, name};
 use crate::common::{Folder, Ran, wait_for};
 
 const PATIENCE: Duration = Duration::from_secs(180);
-/// What a recovery may change, and has to give back.
+/// Settings that a recovery may change, and has to give back.
 const SETTINGS: &str = "SELECT @@GLOBAL.server_id, @@GLOBAL.replica_parallel_workers, \
                         @@GLOBAL.replica_preserve_commit_order, @@GLOBAL.skip_replica_start";
 
@@ -261,7 +261,7 @@ fn started(mut command: Command) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// What a run that has ended wrote to standard error.
+/// The standard error of a run that has ended.
 fn said(run: &mut Child) -> String {
     let mut said = String::new();
     std::io::Read::read_to_string(run.stderr.as_mut().unwrap(), &mut said).unwrap();
