@@ -65,6 +65,8 @@ fn status(phase: Phase, lag_seconds: Option<u64>) -> Status {
             gtid_executed: "7d2a1f0e-0000-11ef-8000-0242ac120002:1-123456789".to_owned(),
         }),
         lineages: Vec::new(),
+        archive: None,
+        disk_free_bytes: None,
         damage: Vec::new(),
         bytes: Bytes {
             received: 9_000_000_000,
