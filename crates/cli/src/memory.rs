@@ -10,12 +10,22 @@
 //!
 //! (`scripts/bench/relay.sh`; `cargo test -p binlogz --test relay large::`. For archives: docs/internals/measurements/archive.md.) glibc reads the
 //! variables when a process starts, so the program executes itself again, with the same process id and arguments. A user who
-//! sets the first of them keeps what was set; another libc ignores them.
+//! sets the first of them keeps what was set.
+//!
+//! musl has no such settings. The static programs of `make dist` allocate with mimalloc, which gives memory back by itself.
 
+#[cfg(target_env = "gnu")]
 use std::os::unix::process::CommandExt;
+#[cfg(target_env = "gnu")]
 use std::process::Command;
 
+/// musl's own malloc takes a lock for each call.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// glibc's variables, as mallopt(3) has them.
+#[cfg(target_env = "gnu")]
 const VARIABLES: [(&str, &str); 3] = [
     ("MALLOC_ARENA_MAX", "1"),
     // Buffers from here on go back to the system when they are freed, and grow in place.
@@ -26,6 +36,7 @@ const VARIABLES: [(&str, &str); 3] = [
 
 /// Re-executes the program with these variables, unless the user has set the first. If that fails, it returns, and the process
 /// takes more memory.
+#[cfg(target_env = "gnu")]
 pub(crate) fn keep_small() {
     let [(first, _), ..] = VARIABLES;
     if std::env::var_os(first).is_none()
@@ -40,3 +51,7 @@ pub(crate) fn keep_small() {
         let _ = again.args(args).envs(VARIABLES).exec();
     }
 }
+
+/// Other libcs have nothing to set.
+#[cfg(not(target_env = "gnu"))]
+pub(crate) fn keep_small() {}
