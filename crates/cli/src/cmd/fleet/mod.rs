@@ -37,7 +37,7 @@ use row::Row;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Fleet {
-    /// The file that names them: [[relay]] with http = "HOST:PORT", [[archive]] with to = "FOLDER or s3://BUCKET/PREFIX"
+    /// The file that names them: tables `[[relay]]` with http = "HOST:PORT", and `[[archive]]` with to = "s3://BUCKET/PREFIX" or a folder
     #[arg(long, value_name = "FILE")]
     targets: PathBuf,
     /// Time for each: 10s, 1m, or a number of seconds
