@@ -123,7 +123,7 @@ fn bit_text(column: &ColumnSchema, bits: u64) -> String {
 
 /// `None`: it is in no calendar.
 fn day<'py>(py: Python<'py>, date: Date) -> Option<Bound<'py, PyAny>> {
-    if date.month() == 0 || date.day() == 0 {
+    if !is_day(date) {
         return None;
     }
     PyDate::new(py, date.year().into(), date.month(), date.day()).ok().map(Bound::into_any)
@@ -131,23 +131,55 @@ fn day<'py>(py: Python<'py>, date: Date) -> Option<Bound<'py, PyAny>> {
 
 fn moment<'py>(py: Python<'py>, time: DateTime) -> Option<Bound<'py, PyAny>> {
     let date = time.date();
-    if date.month() == 0 || date.day() == 0 {
+    let clock = [time.hours(), time.minutes(), time.seconds()];
+    let is_time = matches!(clock, [..=23, ..=59, ..=59]);
+    if !is_time || !is_day(date) {
         return None;
     }
-    let (hours, minutes, seconds) = (time.hours(), time.minutes(), time.seconds());
-    let micros = time.fraction().microseconds();
-    let made = PyDateTime::new(
-        py,
-        date.year().into(),
-        date.month(),
-        date.day(),
+    datetime(py, date.year(), date.month(), date.day(), clock, time.fraction().microseconds()).ok()
+}
+
+/// A datetime without zone, made of its state as pickle makes it: a third of the time of eight numbers. It checks nothing, so
+/// the fields must be those of a day and a time.
+fn datetime<'py>(
+    py: Python<'py>,
+    year: u16,
+    month: u8,
+    day: u8,
+    [hours, minutes, seconds]: [u8; 3],
+    micros: u32,
+) -> PyResult<Bound<'py, PyAny>> {
+    static DATETIME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let find = || Ok::<_, PyErr>(py.import("datetime")?.getattr("datetime")?.unbind());
+    let class = DATETIME.get_or_try_init(py, find)?;
+    let byte = |number: u32| (number & 0xff) as u8;
+    let state = [
+        byte(u32::from(year) >> 8),
+        byte(u32::from(year)),
+        month,
+        day,
         hours,
         minutes,
         seconds,
-        micros,
-        None,
-    );
-    made.ok().map(Bound::into_any)
+        byte(micros >> 16),
+        byte(micros >> 8),
+        byte(micros),
+    ];
+    class.bind(py).call1((PyBytes::new(py, &state),))
+}
+
+/// Whether it is in Python's calendar.
+fn is_day(date: Date) -> bool {
+    let year = date.year();
+    let is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    let last = match date.month() {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        _ => return false,
+    };
+    (1..=9999).contains(&year) && (1..=last).contains(&date.day())
 }
 
 fn timestamp<'py>(py: Python<'py>, time: Timestamp, style: Style) -> PyResult<Bound<'py, PyAny>> {
