@@ -1,4 +1,4 @@
-//! What can go wrong with an archive.
+//! Errors of archives.
 
 use std::borrow::Cow;
 use std::io;
@@ -12,19 +12,19 @@ pub enum Error {
     Damaged {
         /// The part of the archive.
         what: &'static str,
-        /// What was found.
+        /// The value found.
         found: Cow<'static, str>,
-        /// What was expected.
+        /// The value expected.
         expected: &'static str,
     },
     /// An impossible number.
     #[error("{what} is {found}, expected {expected}")]
     Unexpected {
-        /// What was read or checked.
+        /// The thing read or checked.
         what: String,
-        /// What was found.
+        /// The value found.
         found: String,
-        /// What was expected.
+        /// The value expected.
         expected: String,
     },
     /// An error in one object of an archive.

@@ -38,7 +38,7 @@ pub struct Archived {
 pub struct Unreadable {
     /// The path.
     pub path: PathBuf,
-    /// What is wrong.
+    /// The error.
     #[source]
     pub error: Error,
 }
@@ -161,7 +161,7 @@ impl Archived {
     }
 }
 
-/// What `write` writes, on a thread of its own, as it is read.
+/// The output of `write`, which runs on a thread of its own, as it is read.
 fn stream(write: impl FnOnce(&mut dyn Write) -> Result<(), Error> + Send + 'static) -> Box<dyn Read + Send> {
     let (sender, receiver) = sync_channel(PIECES_MAX);
     thread::spawn(move || {

@@ -39,10 +39,10 @@ use tempfile::{NamedTempFile, TempDir};
 use unfinished::Unfinished;
 pub use unfinished::{NoneBegins, remove_unfinished};
 
-/// What the names of temporary files begin with: a user who finds one after a crash sees which program left it.
+/// The prefix of temporary files: a user who finds one after a crash sees which program left it.
 const PREFIX: &str = ".binlogz-";
 
-/// What to do with a file that already exists.
+/// The treatment of a file that already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
     /// It stays, and finishing fails with [`io::ErrorKind::AlreadyExists`].

@@ -1,4 +1,4 @@
-//! What a signal handler relies on. A binary of its own: the list of unfinished files is the whole process's.
+//! The behaviour that a signal handler relies on. A binary of its own: the list of unfinished files is the whole process's.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::mpsc::{RecvTimeoutError, channel};

@@ -1,4 +1,4 @@
-//! What can be wrong with the bytes of a binary log.
+//! Errors in the bytes of a binary log.
 //!
 //! An error names the structure being read, the field, what was found and what was expected. Readers add the
 //! offset; the caller that opened the file adds its name.
@@ -17,7 +17,7 @@ pub enum Error {
     /// A field reaches beyond the end of the bytes that hold it.
     #[error("{what}: {field} needs {needed} bytes, {left} are left")]
     Short {
-        /// What was being read, for example "table map event".
+        /// The structure being read, for example "table map event".
         what: &'static str,
         /// The field that did not fit.
         field: &'static str,
@@ -29,19 +29,19 @@ pub enum Error {
     /// A field holds a value that the format does not allow.
     #[error("{what}: {field} is {found}, expected {expected}")]
     Invalid {
-        /// What was being read.
+        /// The structure being read.
         what: &'static str,
         /// The field with the bad value.
         field: &'static str,
         /// The value that was found, as text.
         found: String,
-        /// What the format allows there.
+        /// The values that the format allows there.
         expected: &'static str,
     },
     /// Bytes remain after the last field.
     #[error("{what}: {count} bytes left over after the last field")]
     LeftOver {
-        /// What was being read.
+        /// The structure being read.
         what: &'static str,
         /// How many bytes remain.
         count: u64,
@@ -79,7 +79,7 @@ pub enum Error {
     Column {
         /// The column, counted from 1 as mysqlbinlog's `@1`.
         number: usize,
-        /// What is wrong with it.
+        /// The error inside it.
         source: Box<Error>,
     },
     /// Something at an offset of the log is wrong.
@@ -89,7 +89,7 @@ pub enum Error {
         offset: u64,
         /// The type of the event, where its header could be read.
         event_type: Option<EventType>,
-        /// What is wrong there.
+        /// The error there.
         source: Box<Error>,
     },
     /// The reader underneath failed.

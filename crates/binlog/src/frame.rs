@@ -95,7 +95,7 @@ impl<'a> EventFrame<'a> {
         &self.header
     }
 
-    /// What the body holds.
+    /// The event's type, which tells the meaning of the body.
     #[inline]
     pub fn event_type(&self) -> EventType {
         self.header.event_type

@@ -75,7 +75,7 @@ impl fmt::Debug for HeaderFlags {
 pub struct EventHeader {
     /// Seconds since 1970 at which the statement began.
     pub timestamp: u32,
-    /// What the body holds.
+    /// The event's type, which tells the meaning of the body.
     pub event_type: EventType,
     /// The server that made the event first.
     pub server_id: u32,

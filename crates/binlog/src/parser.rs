@@ -30,7 +30,7 @@ pub trait EventVisitor<C = Verified> {
     fn end(&mut self, checksum: C) -> Result<(), Self::Error>;
 }
 
-/// What a parser does with a checksum: [`Verified`] compares it, [`StoredChecksum`] passes it on.
+/// A parser's treatment of a checksum: [`Verified`] compares it, [`StoredChecksum`] passes it on.
 pub trait Check: Sized {
     /// Whether the checksum of the bytes must be computed.
     const COMPARES: bool;

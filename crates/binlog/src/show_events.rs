@@ -17,7 +17,7 @@ use crate::header::HeaderFlags;
 use crate::row::decimal::{Decimal, DecimalFormat};
 use crate::row::json::double::double_text;
 
-/// What the server prints for a value that it can't show.
+/// The server's text for a value that it can't show.
 const UNKNOWN_VALUE: &[u8] = b"???";
 
 /// The column `Event_type`.

@@ -1,4 +1,4 @@
-//! What a statement's text means for its transaction, by the server's rules.
+//! The meaning of a statement's text for its transaction, by the server's rules.
 //!
 //! Only the first words are read. Leading comments hide a keyword, as they do from the server, which writes
 //! transaction control without them. [`crate::transaction`] derives the bounds of transactions from this.

@@ -70,7 +70,7 @@ impl Failure {
         }
     }
 
-    /// What is wrong with a log.
+    /// An error in a log.
     pub(crate) fn in_log(name: &dyn Display, error: &PayloadError) -> Self {
         Failure::Line(in_log(name, error))
     }

@@ -20,7 +20,7 @@ pub(crate) fn before_the_end(act: impl FnOnce() + Send + 'static) {
     BEFORE_THE_END.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(act));
 }
 
-/// What SIGHUP means instead of the end.
+/// The action that SIGHUP asks for instead of the end.
 static ON_HANG_UP: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
 
 /// From now on SIGHUP does this, and ends the process no longer.

@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::failure::{Failure, Result};
 
-/// What every command that reads logs takes.
+/// The arguments of every command that reads logs.
 #[derive(Debug, Args)]
 pub(crate) struct KeyringArg {
     /// Read encrypted logs with the keys of this keyring file
@@ -27,7 +27,7 @@ impl KeyringArg {
     }
 }
 
-/// What every command that writes logs takes.
+/// The arguments of every command that writes logs.
 #[derive(Debug, Args)]
 pub(crate) struct EncryptArg {
     /// Encrypt the output as the server would, with the current key of the keyring

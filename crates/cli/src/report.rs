@@ -70,7 +70,7 @@ impl From<CutEvent> for CutReport {
     }
 }
 
-/// What was left out of a damaged log, for machines.
+/// The parts left out of a damaged log, for machines.
 #[derive(Debug, Serialize)]
 struct LostReport {
     start: u64,

@@ -206,7 +206,7 @@ pub(crate) fn with_h_alone_as_help(cli: &clap::Command, mut args: Vec<OsString>)
     args
 }
 
-/// What `-h` alone becomes.
+/// The option that `-h` alone becomes.
 const SHORT_HELP: &str = "--short-help";
 
 /// Whether the arguments of a command that logs in have `-pPASSWORD`, which the mysql client takes.

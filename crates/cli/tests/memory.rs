@@ -25,10 +25,10 @@ use binlogz_testkit::memory::peak_memory;
 use binlogz_testkit::random::Random;
 use common::Folder;
 
-/// What the bomb holds, in bytes.
+/// Bytes that the bomb holds.
 const INSIDE: u64 = 512 << 20;
 
-/// What a command may take, in KiB as the kernel counts.
+/// Memory that a command may take, in KiB as the kernel counts.
 const MEMORY_MAX: u64 = 64 << 10;
 
 /// The window of the bombs' frames, which comes on top: 2 MiB at level 3.

@@ -1,4 +1,4 @@
-//! What can be wrong with an encrypted log, or with the keyring that should open it.
+//! Errors of an encrypted log, or of the keyring that should open it.
 
 use std::io;
 
@@ -38,9 +38,9 @@ pub enum Error {
     KeyringEntry {
         /// The entry's name.
         id: String,
-        /// What is wrong with it.
+        /// The problem with it.
         found: String,
-        /// What such an entry holds.
+        /// The contents that such an entry should have.
         expected: &'static str,
     },
     /// The log needs a key that the keyring does not have.
@@ -61,7 +61,7 @@ pub enum Error {
     WrongKey {
         /// The key's name.
         id: String,
-        /// What the log decrypts to.
+        /// The bytes that the log decrypts to.
         found: String,
     },
     /// The keyring has no key to encrypt with.

@@ -17,7 +17,7 @@ const CHUNK_SIZE: usize = 64 << 10;
 #[derive(Debug)]
 pub struct DecryptingReader<R> {
     cipher: FileCipher,
-    /// What was read after the header to see whether the key is right, still encrypted.
+    /// The bytes read after the header to see whether the key is right, still encrypted.
     body: io::Chain<io::Cursor<Vec<u8>>, R>,
     offset: u64,
 }

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// An event to be appended to a transaction.
 #[derive(Debug, Clone, Copy)]
 pub struct NewEvent<'a> {
-    /// What the body holds.
+    /// The event's type, which tells the meaning of the body.
     pub event_type: EventType,
     /// Seconds since 1970 at which the statement began.
     pub timestamp: u32,

@@ -27,7 +27,7 @@ const MAX_CACHE_SIZE: usize = 1 << 30;
 /// The server's identity in the log, and the variables it starts with.
 #[derive(Debug, Clone)]
 pub struct EngineOptions<'a> {
-    /// What file names begin with: the server's `log_bin`.
+    /// The prefix of file names: the server's `log_bin`.
     pub base_name: &'a str,
     /// The server's identity in GTIDs.
     pub server_uuid: ServerUuid,

@@ -1,4 +1,4 @@
-//! What can go wrong with a transaction.
+//! Errors of a transaction on its way into the log.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub enum Error {
     /// The caller asked for something impossible.
     #[error("{what}: {found}, expected {expected}")]
     Misuse {
-        /// What was asked for.
+        /// The request.
         what: &'static str,
         /// The actual state.
         found: String,

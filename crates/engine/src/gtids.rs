@@ -36,7 +36,7 @@ impl Gtids {
         &self.executed
     }
 
-    /// What a session may ask for (the server's errors 1781 and 1782).
+    /// Checks a session's `gtid_next` (the server's errors 1781 and 1782).
     pub(crate) fn check_next(on: bool, next: GtidNext) -> Result<()> {
         match next {
             GtidNext::Anonymous if on => {

@@ -36,7 +36,7 @@ pub(crate) struct Identity {
     pub(crate) version_number: u32,
 }
 
-/// What a file is begun with.
+/// The settings that a file begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileSettings {
     pub(crate) checksum: ChecksumAlgorithm,

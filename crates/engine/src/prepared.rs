@@ -42,7 +42,7 @@ pub enum PlainReason {
     Ineligible(Ineligible),
 }
 
-/// What a session passes to the pipeline. The buffer is passed back and forth.
+/// A transaction as a session passes it to the pipeline. The buffer is passed back and forth.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     /// Whole events without checksums, at position 0.

@@ -1,4 +1,4 @@
-//! What the sessions of an engine share.
+//! State that the sessions of an engine share.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::timer::{Stage, StageTimer};
 /// How often to write and sync what is not synced at each commit.
 const BACKGROUND_FLUSH: Duration = Duration::from_secs(1);
 
-/// What sessions share.
+/// State that sessions share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) pipeline: Pipeline,

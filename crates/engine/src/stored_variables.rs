@@ -6,7 +6,7 @@ use std::time::Duration;
 use binlogz_payload::CompressionLevel;
 use binlogz_variables::{VARIABLES, VariableId};
 
-/// What a commit waits for.
+/// The condition that a commit waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlushPolicy {
     /// 0: nothing; written and synced once a second.

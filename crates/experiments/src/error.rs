@@ -1,4 +1,4 @@
-//! What can go wrong with an experiment.
+//! Errors of an experiment.
 
 use std::io;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub enum Error {
     /// A file of ours.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried, as in "write results.json".
+        /// The action that failed, as in "write results.json".
         what: String,
         /// The system's answer.
         source: io::Error,
@@ -38,9 +38,9 @@ pub enum Error {
     NotRestored {
         /// Why.
         cause: String,
-        /// What was not restored.
+        /// The setting that was not restored.
         left: String,
-        /// What to run.
+        /// The statement to run.
         remedy: String,
     },
 }

@@ -39,11 +39,11 @@ pub struct Results {
     pub options: Options,
     /// Where binlogz ran.
     pub machine: Machine,
-    /// What was measured.
+    /// The server that was measured.
     pub server: Server,
     /// Settings that this server refused, and why.
     pub refused: Vec<RefusedSetting>,
-    /// What was measured, in the order of time.
+    /// The measurements, in the order of time.
     pub cells: Vec<Cell>,
     /// The replicas that followed a source that compresses.
     pub replicas: Vec<Replica>,
@@ -56,7 +56,7 @@ pub struct RefusedSetting {
     pub experiment: String,
     /// The setting.
     pub setting: String,
-    /// What the server said.
+    /// The server's words.
     pub reason: String,
 }
 
@@ -80,10 +80,10 @@ pub struct Cell {
 pub struct Measured {
     /// The step.
     pub step: String,
-    /// What the client saw.
+    /// The client's view.
     #[serde(flatten)]
     pub seen: Seen,
-    /// What it cost the server.
+    /// The cost to the server.
     #[serde(flatten)]
     pub cost: Cost,
     /// Sessions of others at its end.

@@ -5,7 +5,7 @@
 pub struct Section {
     /// Its key in JSON.
     pub name: &'static str,
-    /// What people read above it.
+    /// The heading above it.
     pub title: &'static str,
     /// The columns of its rows: keys in JSON, headings in text and CSV. Stable.
     pub columns: &'static [&'static str],

@@ -23,7 +23,7 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// What `out` fails with.
+    /// An error from `out`.
     pub fn write(self, sections: &[Section], out: &mut impl Write) -> io::Result<()> {
         match self {
             Format::Table(layout) => {

@@ -1,4 +1,4 @@
-//! What can go wrong while a log goes through the pipeline.
+//! Errors while a log goes through the pipeline.
 
 use std::fmt::Display;
 use std::io;
@@ -47,7 +47,7 @@ pub fn in_log(name: &dyn Display, error: &PayloadError) -> String {
     }
 }
 
-/// What to do about it, where that is known.
+/// Advice for the error, where there is any.
 fn hint(name: &str, error: &BinlogError) -> &'static str {
     match error {
         BinlogError::Magic { .. } if name.ends_with(INDEX) => "; this is the index, which lists the logs",

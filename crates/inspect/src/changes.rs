@@ -1,4 +1,4 @@
-//! What changed between two reports: rows that are new, gone or different, server by server.
+//! Changes between two reports: rows that are new, gone or different, server by server.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ const SERVER: &str = "server";
 /// Rows of running figures: they always differ.
 const FIGURES: [&str; 2] = ["binary_log_transaction_compression_stats", "stage_timings"];
 
-/// What changed since `before`. Running figures don't count as a change.
+/// Changes since `before`. Running figures don't count as a change.
 pub fn changes(before: &Report, now: &Report) -> Vec<Change> {
     let mut changes = Vec::new();
     for server in &now.servers {

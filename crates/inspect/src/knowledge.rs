@@ -21,7 +21,7 @@ const SAME_AS_MAX: usize = 8;
 #[error("{0}")]
 pub struct KnowledgeError(String);
 
-/// What is known of clients and servers.
+/// Known clients and servers.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Knowledge {
@@ -44,7 +44,7 @@ struct KnownConsumer {
     versions: Vec<Behaviour>,
 }
 
-/// What a range of versions of a client does.
+/// The behaviour of a range of versions of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Behaviour {
@@ -75,7 +75,7 @@ pub(crate) struct ServerBug {
     pub(crate) date: String,
 }
 
-/// What a client turned out to be.
+/// A client's identity, once it is known.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Identity<'a> {
     pub(crate) name: &'a str,
@@ -87,13 +87,13 @@ pub(crate) struct Identity<'a> {
 }
 
 impl Knowledge {
-    /// What is built in.
+    /// The built-in knowledge.
     pub fn built_in() -> Self {
         // A test reads it.
         Knowledge::parse(BUILT_IN).unwrap_or_default()
     }
 
-    /// What is built in, with a file's text before it.
+    /// The built-in knowledge, with a file's text before it.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl Knowledge {
         toml::from_str(text).map_err(error)
     }
 
-    /// What versions of a consumer do, by its own entry or the one it refers to.
+    /// The versions of a consumer, from its own entry or the one it refers to.
     fn versions<'a>(&'a self, consumer: &'a KnownConsumer) -> Result<&'a [Behaviour], KnowledgeError> {
         let mut found = consumer;
         for _ in 0..SAME_AS_MAX {

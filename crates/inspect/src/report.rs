@@ -44,15 +44,15 @@ pub enum Reads {
 /// A row: what was looked at, and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What was looked at: a name that stays the same.
+    /// The subject of the finding: a name that stays the same.
     pub what: String,
     /// Which one of several: a bug's number, a consumer.
     pub subject: Option<String>,
-    /// What was found.
+    /// The finding.
     pub found: String,
     /// How it is judged.
     pub verdict: Verdict,
-    /// What to do about it; empty if nothing.
+    /// The remedy; empty if none is needed.
     pub remedy: String,
     /// The right that is missing to tell, as written after GRANT.
     pub missing_grant: Option<String>,
@@ -98,7 +98,7 @@ impl Finding {
 /// A client that reads the binary log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConsumerFinding {
-    /// What it is.
+    /// The consumer's name.
     pub name: String,
     /// Its version, where it tells.
     pub version: Option<String>,
@@ -116,7 +116,7 @@ pub struct ConsumerFinding {
     pub reads: Reads,
     /// From which version on it does.
     pub since: Option<String>,
-    /// What happens when it meets one.
+    /// Its behaviour when it meets one.
     pub on_compressed: String,
     /// The source of this knowledge.
     pub source: String,
@@ -133,7 +133,7 @@ pub struct ConsumerFinding {
 /// A step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanStep {
-    /// What it is for.
+    /// The plan's purpose.
     pub title: String,
     /// Statements and remarks, a line each; remarks begin with `-- `.
     pub lines: Vec<String>,
@@ -158,7 +158,7 @@ pub struct ServerReport {
     pub findings: Vec<Finding>,
     /// The way to turn it on, and back.
     pub plan: Vec<PlanStep>,
-    /// What compressing would save there, if that was asked.
+    /// The savings of compressing there, if they were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
     /// Whether to turn it on, if that was asked.
@@ -189,7 +189,7 @@ impl ServerReport {
     }
 }
 
-/// What compressing would save and cost, as it was measured on the server's own logs.
+/// Savings and costs of compressing, as measured on the server's own logs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// `turn_on`, `try_on_replica`, `leave_off`, `compress_off_source` or `cant_tell`.
@@ -242,9 +242,9 @@ pub struct Change {
     pub what: String,
     /// Which one of several.
     pub subject: Option<String>,
-    /// What was found before; `None`: the row is new.
+    /// The earlier finding; `None`: the row is new.
     pub before: Option<String>,
-    /// What is found now; `None`: the row is gone.
+    /// The finding now; `None`: the row is gone.
     pub now: Option<String>,
     /// How it was judged.
     pub verdict_before: Option<Verdict>,
@@ -259,7 +259,7 @@ pub struct Report {
     pub format: u32,
     /// The worst first.
     pub servers: Vec<ServerReport>,
-    /// What changed since an earlier report, where one was given.
+    /// Changes since an earlier report, where one was given.
     pub changes: Option<Vec<Change>>,
 }
 

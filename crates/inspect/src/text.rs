@@ -17,7 +17,7 @@ const NAME_WIDTH_MAX: usize = 30;
 ///
 /// # Errors
 ///
-/// What `out` fails with.
+/// An error from `out`.
 pub fn write_text(report: &Report, width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
     let columns = width.map_or(WIDTH_MAX, |width| width.min(WIDTH_MAX));
     if report.servers.len() > 1 {

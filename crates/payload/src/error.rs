@@ -1,4 +1,4 @@
-//! What can go wrong when a transaction is compressed or expanded.
+//! Errors when a transaction is compressed or expanded.
 
 use std::io;
 
@@ -19,7 +19,7 @@ pub enum Error {
     Payload {
         /// Offset at which the payload event begins.
         offset: u64,
-        /// What was found in it.
+        /// The value found in it.
         found: String,
     },
     /// libzstd failed for a reason that has nothing to do with the input.

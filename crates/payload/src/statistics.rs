@@ -93,7 +93,7 @@ impl CompressionStats {
     }
 }
 
-/// What is saved, in percent, rounded half away from zero.
+/// The share saved, in percent, rounded half away from zero.
 pub fn compression_percentage(compressed: u64, uncompressed: u64) -> i64 {
     if uncompressed == 0 {
         return 0;

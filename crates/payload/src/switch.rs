@@ -7,7 +7,7 @@ pub const COMPRESSION: &str = "binlog_transaction_compression";
 /// The variable of the level.
 pub const LEVEL: &str = "binlog_transaction_compression_level_zstd";
 
-/// What it has saved so far.
+/// The query for the savings so far.
 pub const STATISTICS: &str = "SELECT * FROM performance_schema.binary_log_transaction_compression_stats;";
 /// The applier of a replica keeps the values that it started with.
 pub const RESTART_APPLIER: &str = "STOP REPLICA SQL_THREAD; START REPLICA SQL_THREAD;";

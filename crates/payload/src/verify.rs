@@ -34,7 +34,7 @@ pub struct Problem {
     pub offset: u64,
     /// The event's type.
     pub event_type: EventType,
-    /// What is wrong with it.
+    /// The problem.
     pub what: String,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What was checked, and what was found.
+/// The checks made, and the problems found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
     /// Events, those in payloads included.

@@ -1,4 +1,4 @@
-//! What can go wrong between source, disk and replicas.
+//! Errors between source, disk and replicas.
 
 use std::io;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ pub enum Error {
     Damaged {
         /// The file's name.
         file: String,
-        /// What it contains, shortened.
+        /// The contents found, shortened.
         found: String,
-        /// What it should contain.
+        /// The contents expected.
         expected: String,
     },
     /// The source's log is not the one stored here.
@@ -65,7 +65,7 @@ pub enum Error {
     Stored {
         /// The stored file, to which offsets refer.
         file: String,
-        /// What is wrong there.
+        /// The error there.
         source: Box<Error>,
     },
     /// A client broke the protocol.
@@ -105,7 +105,7 @@ pub enum Error {
     /// A panic: a bug of ours.
     #[error("{name} panicked: {message}")]
     Panicked {
-        /// What the thread was doing.
+        /// The thread's duty.
         name: &'static str,
         /// The panic's message.
         message: String,
@@ -128,7 +128,7 @@ pub enum Error {
 
 /// How many characters of a damaged file an error shows.
 const FOUND_MAX: usize = 80;
-/// What keeps receiving from continuing.
+/// The obstacle that keeps receiving from continuing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hindrance {
     /// This machine: it lacks threads, descriptors, memory or disk space.
@@ -234,7 +234,7 @@ impl Error {
         matches!(self, Error::Panicked { .. } | Error::Ended(_))
     }
 
-    /// What keeps receiving from continuing, if retrying may help.
+    /// The obstacle that keeps receiving from continuing, if retrying may help.
     pub(crate) fn hindrance(&self) -> Hindrance {
         match self {
             Error::Thread { .. } | Error::Io { .. } => Hindrance::Here,

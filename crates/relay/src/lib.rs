@@ -71,5 +71,6 @@ pub use telemetry::{Level, Log};
 pub use watch::http::HttpOptions;
 pub use watch::relay_status::{NamedStatus, RelayStatus};
 pub use watch::status::{
-    Bytes, Clients, LineageOrigin, LineageState, LineageStatus, LogPosition, LogStatus, ReplicaStatus, Status,
+    ArchiveStatus, Bytes, Clients, LineageOrigin, LineageState, LineageStatus, LogPosition, LogStatus,
+    ReplicaStatus, Status,
 };

@@ -26,7 +26,7 @@ use crate::watch::http::HttpOptions;
 /// The relay's configuration: its sources, and what they share.
 #[derive(Debug, Clone)]
 pub struct RelayOptions {
-    /// What it follows. If there are several, each has a name.
+    /// The sources it follows. If there are several, each has a name.
     pub sources: Vec<SourceOptions>,
     /// A directory for what belongs to no source; of an only source it is the log's.
     pub directory: PathBuf,
@@ -36,7 +36,7 @@ pub struct RelayOptions {
     pub limits: Limits,
     /// Where replicas connect.
     pub listen: SocketAddr,
-    /// What TLS clients are shown.
+    /// The certificate that TLS clients are shown.
     pub listen_tls: ListenTls,
     /// Whether clients must use TLS.
     pub require_tls: bool,
@@ -118,7 +118,7 @@ pub struct ServeOptions {
     pub limits: Limits,
     /// Where replicas connect.
     pub listen: SocketAddr,
-    /// What TLS clients are shown.
+    /// The certificate that TLS clients are shown.
     pub listen_tls: ListenTls,
     /// Whether clients must use TLS.
     pub require_tls: bool,

@@ -20,7 +20,7 @@ use crate::sources::{SourceChanges, Sources};
 use crate::telemetry::{Log, Telemetry, duties};
 use crate::watch::{Watch, http};
 
-/// What the sources of a relay share.
+/// State that the sources of a relay share.
 pub struct Relay {
     /// As they were last loaded.
     options: Mutex<RelayOptions>,
@@ -31,10 +31,10 @@ pub struct Relay {
     address: SocketAddr,
 }
 
-/// What became of a new configuration.
+/// The result of a new configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reloaded {
-    /// What is different about the sources.
+    /// The changes to the sources.
     pub sources: SourceChanges,
     /// Whether other accounts may log in, or with other rights.
     pub accounts: bool,
@@ -241,7 +241,7 @@ impl Running {
         self.relay.address
     }
 
-    /// What takes a new configuration while [`Running::join`] waits.
+    /// The relay, which takes a new configuration while [`Running::join`] waits.
     pub fn relay(&self) -> Arc<Relay> {
         Arc::clone(&self.relay)
     }

@@ -44,7 +44,7 @@ const CLIENTS_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a source's files may stay in use after its threads have ended, by threads of clients for example.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What all sources of a relay share.
+/// State that all sources of a relay share.
 #[derive(Clone)]
 pub(crate) struct Common {
     pub(crate) conversions: Arc<Conversions>,

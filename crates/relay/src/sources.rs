@@ -64,7 +64,7 @@ impl State {
     }
 }
 
-/// What a new configuration has changed.
+/// The changes that a new configuration makes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceChanges {
     /// Sources that are new.

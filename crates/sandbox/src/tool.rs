@@ -71,7 +71,7 @@ impl Tool {
         }
     }
 
-    /// What makes it tell its version.
+    /// The option that makes it tell its version.
     fn version_argument(self) -> &'static str {
         match self {
             Tool::Openssl => "version",

@@ -72,7 +72,7 @@ pub struct ConnectOptions {
     pub compression: CompressionChoice,
     /// How long to wait for connection, answers and events.
     pub timeouts: Timeouts,
-    /// What the client calls itself to the server (`program_name`).
+    /// The client's name for itself (`program_name`).
     pub program_name: String,
     /// The default database.
     pub database: Option<String>,
@@ -270,7 +270,7 @@ impl ConnectOptions {
         self.login().map(|login| (login.credentials.user, login.credentials.password))
     }
 
-    /// What a session logs in with.
+    /// The credentials and options of a login.
     pub(crate) fn login(&self) -> Result<LoginOptions> {
         let mut seed = [0; 20];
         getrandom::fill(&mut seed).map_err(|error| Error::Option(format!("random numbers: {error}")))?;
@@ -331,7 +331,7 @@ impl ConnectOptions {
         self.user.clone().or_else(from_environment).unwrap_or_else(|| "root".into())
     }
 
-    /// What performance_schema.session_connect_attrs shows.
+    /// The attributes that performance_schema.session_connect_attrs shows.
     fn attributes(&self) -> Vec<(String, String)> {
         [
             ("_client_name", "binlogz"),

@@ -30,7 +30,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// What the server's greeting said.
+    /// The server's greeting.
     pub fn greeting(&self) -> Option<&ServerGreeting> {
         self.session.greeting()
     }

@@ -1,4 +1,4 @@
-//! What can go wrong on the way to a server.
+//! Errors on the way to a server.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub enum Error {
     /// A file that an option names.
     #[error("{verb} {}: {source}", path.display())]
     File {
-        /// What was tried, as in "read".
+        /// The action that failed, as in "read".
         verb: &'static str,
         /// The file.
         path: PathBuf,
@@ -32,7 +32,7 @@ pub enum Error {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
     /// The server could not be reached.
@@ -48,7 +48,7 @@ pub enum Error {
     Tls {
         /// Host and port, or the socket.
         server: String,
-        /// What TLS found.
+        /// TLS's own error.
         source: io::Error,
     },
     /// The connection broke.
@@ -56,7 +56,7 @@ pub enum Error {
     Io {
         /// Host and port, or the socket.
         server: String,
-        /// What the session was doing.
+        /// The session's activity at the time.
         doing: String,
         /// The system's answer.
         source: io::Error,
@@ -66,7 +66,7 @@ pub enum Error {
     Wire {
         /// Host and port, or the socket.
         server: String,
-        /// What was said.
+        /// The peer's error.
         source: binlogz_wire::Error,
     },
 }

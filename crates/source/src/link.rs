@@ -19,7 +19,7 @@ pub(crate) struct Link {
     transport: Transport,
     /// Once the connection is compressed: what came in and goes out below the rest.
     compressed: Option<Box<Compressed>>,
-    /// What came in: `begin..end` was not taken yet.
+    /// Received bytes: `begin..end` was not taken yet.
     buffer: Vec<u8>,
     begin: usize,
     end: usize,
@@ -40,14 +40,14 @@ enum Transport {
 #[derive(Debug)]
 struct Compressed {
     packets: CompressedPackets,
-    /// What came in: `begin..end` was not expanded yet.
+    /// Received bytes: `begin..end` was not expanded yet.
     buffer: Vec<u8>,
     begin: usize,
     end: usize,
     out: Vec<u8>,
 }
 
-/// What waiting for bytes brought.
+/// The result of waiting for bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Received {
     /// Bytes, or that it is time to look at the deadline.
@@ -94,7 +94,7 @@ impl Link {
         self.started.elapsed()
     }
 
-    /// What came in and was not taken yet.
+    /// Received bytes that were not taken yet.
     pub(crate) fn input(&self) -> &[u8] {
         self.buffer.get(self.begin..self.end).unwrap_or_default()
     }
@@ -121,7 +121,7 @@ impl Link {
         }
     }
 
-    /// What all bytes are compressed with.
+    /// The compression of all bytes.
     pub(crate) fn compression(&self) -> Option<Compression> {
         self.compressed.as_ref().map(|compressed| compressed.packets.compression())
     }

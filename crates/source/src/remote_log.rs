@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::link::{Link, Received};
 use crate::socket::HangUp;
 
-/// What to receive, and how.
+/// The logs to receive, and how.
 #[derive(Debug, Clone)]
 pub struct DumpOptions {
     /// The server id (and the like) that the source sees.
@@ -105,7 +105,7 @@ impl RemoteLog {
         self.link.hang_up()
     }
 
-    /// What the source told of itself; complete once there was an event.
+    /// The source's own account of itself; complete once there was an event.
     pub fn identity(&self) -> Option<&SourceIdentity> {
         self.session.identity()
     }
@@ -180,7 +180,7 @@ impl RemoteLog {
         Ok(())
     }
 
-    /// What the connection is compressed with, once it is.
+    /// The connection's compression, once it has any.
     pub fn compression(&self) -> Option<Compression> {
         self.link.compression()
     }

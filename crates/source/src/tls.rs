@@ -208,7 +208,7 @@ impl Suite {
     }
 }
 
-/// What ring's provider has.
+/// The suites that ring's provider has.
 const SUITES: [Suite; 9] = [
     Suite { iana: "TLS_AES_256_GCM_SHA384", openssl: "TLS_AES_256_GCM_SHA384" },
     Suite { iana: "TLS_AES_128_GCM_SHA256", openssl: "TLS_AES_128_GCM_SHA256" },

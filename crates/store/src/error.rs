@@ -1,4 +1,4 @@
-//! What can be wrong with a store.
+//! Errors of a store.
 
 use std::io;
 
@@ -64,19 +64,19 @@ pub enum Error {
     Unfit {
         /// The file.
         file: String,
-        /// What was found.
+        /// The value found.
         found: String,
-        /// What was expected.
+        /// The value expected.
         expected: &'static str,
     },
     /// The caller asked for something impossible.
     #[error("{what}: {found}, expected {expected}")]
     Misuse {
-        /// What was asked for.
+        /// The request.
         what: &'static str,
-        /// What was given.
+        /// The value given.
         found: String,
-        /// What was expected.
+        /// The value expected.
         expected: &'static str,
     },
 }

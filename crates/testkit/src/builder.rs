@@ -40,7 +40,7 @@ pub struct Release {
     pub gtid: GtidForm,
 }
 
-/// What a GTID event holds after its GTID.
+/// The fields of a GTID event after its GTID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GtidForm {
     /// Nothing.
@@ -68,7 +68,7 @@ impl Release {
     }
 }
 
-/// What `end_log_pos` the next events get.
+/// The rule for `end_log_pos` of the next events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Positions {
     /// Where each ends.
@@ -114,13 +114,13 @@ impl LogBuilder {
         log
     }
 
-    /// What positions the next events get.
+    /// Sets the positions of the next events.
     pub fn positions(&mut self, positions: Positions) -> &mut LogBuilder {
         self.positions = positions;
         self
     }
 
-    /// What flags the next events get.
+    /// Sets the flags of the next events.
     pub fn flags(&mut self, flags: HeaderFlags) -> &mut LogBuilder {
         self.flags = flags;
         self

@@ -24,10 +24,10 @@ use binlogz_store::storage::{Storage, StorageFile};
 
 use crate::random::Random;
 
-/// What a disk writes whole or not at all, if it is not torn.
+/// Bytes that a disk writes whole or not at all, if it is not torn.
 const SECTOR_SIZE: usize = 512;
 
-/// What happens at the chosen operation.
+/// The fault at the chosen operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The system stops within it: everything fails until [`SimulatedDisk::crash`].

@@ -93,7 +93,7 @@ impl Call {
     ];
 }
 
-/// What becomes of a call.
+/// The fate of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// It fails with this errno, and does nothing.

@@ -1,4 +1,4 @@
-//! What binlogz's tests are built on: real servers, workloads, corpus, mutations.
+//! The base of binlogz's tests: real servers, workloads, corpus, mutations.
 //!
 //! * [`tool`] finds (and installs) MySQL, MariaDB, sysbench and zstd in prefixes of their own, or skips a test;
 //! * [`server`] runs sandboxed servers from them, with replicas;

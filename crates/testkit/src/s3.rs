@@ -75,7 +75,7 @@ impl S3Server {
         settings(self.port)
     }
 
-    /// What is in the bucket, as files.
+    /// The bucket's contents, as files.
     pub fn bucket(&self) -> PathBuf {
         self.folder.path().join("data").join(BUCKET)
     }
@@ -106,7 +106,7 @@ fn free_port() -> Result<u16> {
     listener.map(|address| address.port()).map_err(|error| Error::Io("find a free port".into(), error))
 }
 
-/// What happens to a request.
+/// The fate of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing: the server answers it.

@@ -48,7 +48,7 @@ fn say_skipped(reason: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {}: {reason}", test_name());
 }
 
-/// What a skipped test returns: [`require_tool!`](crate::require_tool) serves tests of either signature.
+/// The return value of a skipped test: [`require_tool!`](crate::require_tool) serves tests of either signature.
 pub trait Skipped {
     /// The outcome of a test that did nothing.
     fn skipped() -> Self;

@@ -47,7 +47,7 @@ pub enum Value<'a> {
     Text(&'a str),
 }
 
-/// What an account may do.
+/// An account's rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rights {
     /// SYSTEM_VARIABLES_ADMIN: global variables, and session variables.

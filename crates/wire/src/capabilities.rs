@@ -1,4 +1,4 @@
-//! What each peer can do: 32 flags that both exchange during login.
+//! Each peer's abilities: 32 flags that both exchange during login.
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr};

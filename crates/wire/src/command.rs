@@ -1,4 +1,4 @@
-//! What a client asks for once it is logged in: one byte of command and its parameters.
+//! A client's requests once it is logged in: one byte of command and its parameters.
 //!
 //! ```text
 //! COM_QUIT            01

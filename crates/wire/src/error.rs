@@ -1,4 +1,4 @@
-//! What can go wrong between two peers, sorted by blame.
+//! Errors between two peers, sorted by blame.
 
 use std::time::Duration;
 
@@ -14,25 +14,25 @@ pub enum Error {
     /// A message or an event is not what it claims to be.
     #[error("malformed answer while {doing}: {source}")]
     Malformed {
-        /// What the session was doing, as in "logging in".
+        /// The session's activity, as in "logging in".
         doing: String,
-        /// What is wrong with the bytes.
+        /// The error in the bytes.
         source: binlogz_binlog::Error,
     },
     /// The peer sent something well-formed that does not belong here.
     #[error("protocol broken while {doing}: found {found}, expected {expected}")]
     Protocol {
-        /// What the session was doing.
+        /// The session's activity.
         doing: String,
-        /// What the peer sent.
+        /// The peer's packet.
         found: String,
-        /// What was expected.
+        /// The packet expected.
         expected: &'static str,
     },
     /// The peer refused, with an error of its own.
     #[error("{doing}: server says {error}")]
     Server {
-        /// What the session was doing.
+        /// The session's activity.
         doing: String,
         /// The peer's own words.
         error: ServerError,
@@ -46,7 +46,7 @@ pub enum Error {
     /// The peer was silent for too long.
     #[error("no answer within {} s while {doing}", after.as_secs_f32())]
     Timeout {
-        /// What the session was doing.
+        /// The session's activity.
         doing: String,
         /// How long it waited.
         after: Duration,
@@ -54,7 +54,7 @@ pub enum Error {
     /// The peer ended the connection without a word.
     #[error("connection ended by the server while {doing}")]
     Closed {
-        /// What the session was doing.
+        /// The session's activity.
         doing: String,
     },
 }

@@ -44,7 +44,7 @@ pub struct Greeting<'a> {
     pub connection_id: u32,
     /// The random bytes that password proofs are made with.
     pub nonce: [u8; NONCE_SIZE],
-    /// What the server can do.
+    /// The server's capabilities.
     pub capabilities: Capabilities,
     /// The low byte of the server's collation.
     pub collation: u8,

@@ -30,7 +30,7 @@ const FILLER_SIZE: usize = 23;
 /// The fixed start of the answer; sent alone it asks for TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SslRequest {
-    /// What both the client and the server can do.
+    /// The capabilities that client and server share.
     pub capabilities: Capabilities,
     /// The largest packet that the client accepts, in bytes.
     pub packet_size_max: u32,

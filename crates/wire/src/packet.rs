@@ -253,7 +253,7 @@ impl PacketWriter {
         }
     }
 
-    /// What is to be sent, oldest first. After sending, call [`PacketWriter::sent`].
+    /// Bytes to be sent, oldest first. After sending, call [`PacketWriter::sent`].
     pub fn pending(&self) -> &[u8] {
         &self.out
     }

@@ -181,7 +181,7 @@ impl AnswerPassage {
         !self.is_over() && size >= ErrPacket::SIZE_MIN
     }
 
-    /// What follows an OK or EOF packet that ends an answer.
+    /// The packets expected after an OK or EOF that ends an answer.
     fn after(&mut self, status: u16) -> Expected {
         self.status = Some(status);
         if status & MORE_RESULTS != 0 { Expected::First } else { Expected::Nothing }

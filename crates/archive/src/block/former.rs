@@ -164,7 +164,7 @@ struct OfTable {
     images: Images,
 }
 
-/// What a block finds while it is dealt out.
+/// Findings about a block, made while it is dealt out.
 #[derive(Debug)]
 pub(crate) struct BlockFinder<'a> {
     finder: &'a mut Finder,
@@ -253,7 +253,7 @@ impl<'a> BlockFinder<'a> {
     }
 }
 
-/// What a block means for later ones.
+/// A block's contribution to later ones.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
     /// Images that no row has any more.

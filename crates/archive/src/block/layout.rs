@@ -58,7 +58,7 @@ struct Last {
     table_id: i64,
 }
 
-/// What is known after the events walked over.
+/// Layout of the events walked over so far.
 #[derive(Debug, Default)]
 pub(crate) struct Layout<'a> {
     last: Last,

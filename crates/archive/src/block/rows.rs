@@ -97,7 +97,7 @@ pub(crate) struct Table {
     key: Vec<usize>,
 }
 
-/// What an event means for later ones, once it is done.
+/// An event's consequences for later ones, applied once it is done.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     places: Vec<Place>,
@@ -105,7 +105,7 @@ pub(crate) struct Pending {
     by_key: Vec<(Range<usize>, Image)>,
 }
 
-/// What an event uses from earlier rows, and what it leaves.
+/// Earlier rows as an event sees them, and the rows it leaves.
 #[derive(Debug, Default)]
 pub(crate) struct Past<'a> {
     pub(crate) formers: Formers<'a>,

@@ -6,7 +6,7 @@
 use crate::codec::{Level, ppmd, zstd};
 use crate::error::Result;
 
-/// What coded some bytes.
+/// The method that coded some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Coder {
     Zstd,

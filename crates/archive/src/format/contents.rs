@@ -45,11 +45,11 @@ use crate::log::events::{self, frame, has_checksum};
 
 /// Ranges and filters take at most this part of a packed block: with the rest, less than 1 %.
 const PART: u64 = 128;
-/// What they may take of the smallest block.
+/// The least room they may take, even beside the smallest block.
 const SIZE_MIN: u64 = 64;
-/// What a table takes without its keys, packed.
+/// Bytes of a table without its keys, packed.
 const TABLE_SIZE: u64 = 4;
-/// What a range takes, packed.
+/// Bytes of a range, packed.
 const RANGE_SIZE: u64 = 8;
 /// The most bytes of events at a block's end that are kept here.
 const TAIL_MAX: usize = 1 << 10;
@@ -58,7 +58,7 @@ const SIZE_MAX: u64 = 256 << 20;
 /// The most keys of a block whose hashes are held.
 const KEYS_MAX: usize = 1 << 20;
 
-/// What a segment's blocks hold.
+/// Contents of a segment's blocks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
     /// The tables; one whose key column changed is there several times.
@@ -87,7 +87,7 @@ pub struct KeyColumn {
     pub name: Option<Vec<u8>>,
 }
 
-/// What a block holds.
+/// Contents of a block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BlockContents {
     /// It has bytes that were not understood, so it may hold anything.
@@ -176,7 +176,7 @@ impl BlockContents {
     }
 }
 
-/// What was found in a block, before it is known how much room there is to tell it.
+/// Everything found in a block, before it is known how much room there is to tell it.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     contents: BlockContents,
@@ -184,7 +184,7 @@ pub(crate) struct Found {
     keys: usize,
 }
 
-/// What was found of a table.
+/// A table's rows in the block.
 #[derive(Debug, Default)]
 struct Rows {
     /// Inserted, updated, deleted.
@@ -197,7 +197,7 @@ struct Rows {
 }
 
 impl Found {
-    /// What a part of a log holds; `lengths` are those of its format description.
+    /// Contents of a part of a log; `lengths` are those of its format description.
     pub(crate) fn of(piece: &Piece, lengths: Option<&PostHeaderLengths>) -> Found {
         let mut found = Found::default();
         let whole = lengths.is_some_and(|lengths| found.events(piece, lengths).is_some());
@@ -327,7 +327,7 @@ impl Found {
         Some(())
     }
 
-    /// What is told of a block of this packed size. `number` gives the number of a table.
+    /// The contents to be told of a block of this packed size. `number` gives the number of a table.
     pub(crate) fn told(self, packed_size: u64, number: &mut dyn FnMut(TableName) -> u32) -> BlockContents {
         let Found { mut contents, tables, .. } = self;
         if contents.is_opaque {

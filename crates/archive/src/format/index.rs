@@ -50,7 +50,7 @@ pub struct LogEntry {
     pub head: Vec<u8>,
 }
 
-/// What is known of a block without unpacking it.
+/// Everything known about a block without unpacking it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockEntry {
     /// The log it belongs to, by its number in the object.

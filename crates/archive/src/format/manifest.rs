@@ -1,4 +1,4 @@
-//! What an archive holds, as JSON, so that an archive explains itself to anyone who finds it.
+//! An archive's contents as JSON, so that an archive explains itself to anyone who finds it.
 
 use std::collections::BTreeSet;
 
@@ -180,7 +180,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// What is wrong with it or its copy, one line each.
+    /// Problems with it or its copy, one line each.
     pub(crate) fn problems(&self, storage: &dyn Storage) -> Vec<String> {
         let mut problems = Vec::new();
         if let Some(damage) = &self.damage {
@@ -233,7 +233,7 @@ impl Manifest {
         self.retired.extend(objects.into_iter().map(|object| Retired { object, since }));
     }
 
-    /// What is wrong with it, if its copy was read instead: the copy may be older.
+    /// The damage, if its copy was read instead: the copy may be older.
     pub(crate) fn damage(&self) -> Option<&str> {
         self.damage.as_deref()
     }

@@ -21,7 +21,7 @@ use crate::operations::remove::refuse_older;
 use crate::operations::restore;
 use crate::storage::{Storage, Stored};
 
-/// What a copy did.
+/// The result of a copy.
 #[derive(Debug, Default)]
 pub struct Copied {
     /// Objects that were copied.
@@ -39,7 +39,7 @@ pub struct Copied {
 /// How often to read the manifest again while other runs keep replacing it.
 const ATTEMPTS_MAX: u32 = 10;
 
-/// What a copy will read.
+/// The objects that a copy will read.
 ///
 /// # Errors
 ///

@@ -10,7 +10,7 @@ use crate::format::{FileEntry, Manifest};
 use crate::log::numbered;
 use crate::log::order::{base, number};
 
-/// What an archive covers.
+/// An archive's coverage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// How many logs it has.
@@ -47,11 +47,11 @@ pub struct Gap {
     pub log: String,
     /// The log before it in the archive.
     pub after: String,
-    /// What is missing.
+    /// The missing transactions.
     pub missing: Missing,
 }
 
-/// What is missing before a log.
+/// The gap before a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
     /// These transactions.
@@ -77,7 +77,7 @@ impl fmt::Display for Gap {
     }
 }
 
-/// What an archive covers.
+/// Computes an archive's coverage.
 ///
 /// # Errors
 ///

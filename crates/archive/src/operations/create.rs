@@ -76,7 +76,7 @@ struct Packed {
     replaces: Replaces,
 }
 
-/// What a packed log replaces.
+/// The entry that a packed log replaces.
 #[derive(Debug)]
 enum Replaces {
     Nothing,

@@ -23,7 +23,7 @@ use crate::scratch::Scratch;
 use crate::segment::{PACKED_MAX, PLAIN_MAX};
 use crate::storage::{Storage, Stored};
 
-/// What merging did.
+/// The result of a merge.
 #[derive(Debug, Default)]
 pub struct Merged {
     /// How many logs were packed anew.
@@ -34,7 +34,7 @@ pub struct Merged {
     pub after: Vec<Stored>,
     /// Logs that can't be restored, and why: they stay where they are.
     pub failed: Vec<(String, Error)>,
-    /// What was deleted of what earlier runs left.
+    /// Leftovers of earlier runs that were deleted.
     pub swept: Pruned,
 }
 

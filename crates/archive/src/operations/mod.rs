@@ -1,4 +1,4 @@
-//! What users do with an archive.
+//! The operations that users run on an archive.
 //!
 //! In: logs, or a request for some. Out: a manifest that names them, or their bytes, or what is wrong with
 //! them.

@@ -159,7 +159,7 @@ impl Run<'_> {
 pub struct Parts {
     objects: Vec<Arc<Told>>,
     steps: Vec<Step>,
-    /// What is left out, in order, each between two events.
+    /// The parts left out, in order, each between two events.
     pub gaps: Vec<Range<u64>>,
     /// For a log with payloads: how they are made, and the same gaps in the log without them, as it is packed.
     payloads: Option<(Codec, Vec<Range<u64>>)>,
@@ -248,7 +248,7 @@ impl Parts {
     }
 }
 
-/// What was chosen so far.
+/// The choice so far.
 #[derive(Debug, Default)]
 struct Choice {
     steps: Vec<Step>,

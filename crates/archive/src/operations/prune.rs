@@ -34,7 +34,7 @@ pub enum Keep {
     All,
 }
 
-/// What pruning does, or would do.
+/// The result of pruning, or of a dry run.
 #[derive(Debug, Default)]
 pub struct Pruned {
     /// The logs that are taken out.
@@ -99,7 +99,7 @@ pub fn prune(storage: &dyn Storage, keep: Keep, grace: Duration, now: SystemTime
     Ok(pruned)
 }
 
-/// What [`prune`] would do.
+/// Plans [`prune`] without deleting anything.
 ///
 /// # Errors
 ///
@@ -150,7 +150,7 @@ fn sizes(stored: &[Stored]) -> Sizes<'_> {
     stored.iter().map(|object| (object.name.as_str(), object.size)).collect()
 }
 
-/// What goes: so many of the first logs, and the objects that hold none of the others.
+/// The deletions: so many of the first logs, and the objects that hold none of the others.
 struct Pruning {
     logs: usize,
     objects: BTreeSet<String>,

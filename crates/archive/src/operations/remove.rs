@@ -18,7 +18,7 @@ pub const ORPHAN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Objects that are deleted at once: object storage answers after some time.
 const DELETED_AT_ONCE: usize = 8;
 
-/// What the names of temporary files began with in earlier builds.
+/// The prefix of temporary files in earlier builds.
 const OLDER_TEMPORARY: &str = ".new-";
 
 /// The result of removing some logs.
@@ -34,7 +34,7 @@ pub struct Removal {
     pub shared: Vec<String>,
 }
 
-/// What removing the logs of these names would do. Names that are not in the manifest are ignored.
+/// Plans the removal of the logs of these names. Names that are not in the manifest are ignored.
 pub fn plan(manifest: &Manifest, names: &[String]) -> Removal {
     let goes = |file: &FileEntry| names.contains(&file.name);
     let mut removal = Removal::default();

@@ -15,7 +15,7 @@ pub struct Selection {
     pub stop_before: Option<Gtid>,
 }
 
-/// What to do with an event.
+/// The decision about an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Choice {
     Take {
@@ -43,7 +43,7 @@ impl Selection {
             && self.stop.is_none_or(|stop| first < stop)
     }
 
-    /// What to do with a transaction that begins with these.
+    /// Decides about a transaction that begins with these.
     pub(crate) fn choose(&self, gtid: Option<&Gtid>, timestamp: u32) -> Choice {
         if gtid.is_some() && gtid == self.stop_before.as_ref() {
             return Choice::End;

@@ -99,7 +99,7 @@ impl Object {
         problems
     }
 
-    /// What its blocks hold; `None`: that was not told before version 6, or the index was made anew.
+    /// Contents of its blocks; `None`: they were not told before version 6, or the index was made anew.
     ///
     /// # Errors
     ///

@@ -57,7 +57,7 @@ pub struct Segment {
     history: History,
     kept: Kept,
     level: Level,
-    /// What the blocks hold, and the numbers of their tables.
+    /// Contents of the blocks, and the numbers of their tables.
     contents: Vec<BlockContents>,
     tables: Numbers,
 }
@@ -69,7 +69,7 @@ pub(crate) struct Mark {
     blocks: usize,
 }
 
-/// What blocks may refer to.
+/// Earlier rows that blocks may refer to.
 #[derive(Debug, Default)]
 struct History {
     finder: Finder,

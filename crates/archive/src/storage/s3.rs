@@ -76,7 +76,7 @@ pub struct S3 {
     other_tags: AtomicBool,
 }
 
-/// What requests for objects need, shared with objects that are being read.
+/// Everything that requests for objects need, shared with objects that are being read.
 #[derive(Clone)]
 struct Bucket {
     store: Arc<dyn ObjectStore>,

@@ -119,7 +119,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// What the server's C locale calls a space.
+/// Whether the server's C locale calls it a space.
 fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t'..='\r')
 }

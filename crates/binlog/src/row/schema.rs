@@ -20,7 +20,7 @@ const STATEMENT_BYTES_MAX: usize = 32 << 20;
 /// Bytes that remembered table maps may take where nothing else is said: thousands of tables of usual width. A log that
 /// keeps on mapping tables must not fill the memory.
 const REMEMBERED_BYTES: usize = 8 << 20;
-/// What an allocation takes besides its bytes.
+/// Bytes of an allocation besides its contents.
 const ALLOCATION: usize = 16;
 
 /// A table as its map describes it.

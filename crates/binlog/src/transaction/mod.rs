@@ -90,7 +90,7 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// What [`TransactionBoundaryParser::feed`] says about an event.
+/// The answer of [`TransactionBoundaryParser::feed`] about an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Placement {
     /// Where the event is relative to transactions.
@@ -99,7 +99,7 @@ pub struct Placement {
     pub malformed: Option<Malformed>,
 }
 
-/// What a transaction holds so far; this decides whether a server would have compressed it.
+/// Contents of a transaction so far; they decide whether a server would have compressed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct TransactionContent {
     /// The type of the GTID event it begins with.
@@ -148,7 +148,7 @@ impl TransactionBoundaryParser {
         self.state != State::Outside
     }
 
-    /// What the open transaction holds, or the last one to end.
+    /// Contents of the open transaction, or of the last one to end.
     pub fn content(&self) -> &TransactionContent {
         &self.content
     }

@@ -1,10 +1,10 @@
-//! What an event means for the bounds of transactions, by its type, its flags and the start of its body.
+//! An event's role at the bounds of transactions, by its type, its flags and the start of its body.
 
 use crate::event_type::EventType;
 use crate::header::{EventHeader, HeaderFlags};
 use crate::statement::StatementKind;
 
-/// What an event means for the bounds of transactions: the rows of the module's table.
+/// An event's role at the bounds of transactions: the rows of the module's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Gtid,

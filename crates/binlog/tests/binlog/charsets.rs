@@ -37,7 +37,7 @@ fn charsets(server: &MysqlSandbox) -> Result<BTreeMap<String, Vec<u64>>> {
     Ok(charsets)
 }
 
-/// What the server makes of byte strings in a character set, as UTF-8; unassigned ones left out.
+/// Byte strings in a character set as the server converts them to UTF-8; unassigned ones left out.
 fn converted(server: &MysqlSandbox, charset: &str, strings: &[Vec<u8>]) -> Result<BTreeMap<Vec<u8>, String>> {
     let mut sql = String::from("CREATE TEMPORARY TABLE test.strings (s VARBINARY(4));\n");
     for strings in strings.chunks(1000) {

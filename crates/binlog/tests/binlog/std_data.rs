@@ -12,7 +12,7 @@ use binlogz_binlog::event::{Event, FormatDescription, PostHeaderLengths};
 use binlogz_binlog::{EventReader, EventType, MAGIC};
 use binlogz_testkit::tool::std_data;
 
-/// What is broken on purpose there, by a part of its path.
+/// Files that are broken on purpose there, by a part of their path.
 const BROKEN: [&str; 6] = [
     "no_fd_event",
     "truncated",

@@ -50,7 +50,7 @@ impl StopArgs {
     }
 }
 
-/// What may be on disk meanwhile.
+/// Temporary files that may be on disk meanwhile.
 #[derive(Debug, Args)]
 pub(super) struct DiskArgs {
     /// Where to put the logs that are being read, in a folder that is removed at the end [default: the system's temporary

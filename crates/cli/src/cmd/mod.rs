@@ -12,6 +12,7 @@ mod doctor;
 pub(crate) mod dump;
 mod events;
 mod expand;
+mod fleet;
 mod man;
 mod recover;
 mod relay;
@@ -49,6 +50,7 @@ pub(crate) enum Command {
     Advise(Box<advise::Advise>),
     Archive(archive::Archive),
     Relay(relay::Relay),
+    Fleet(fleet::Fleet),
     Bench(bench::Bench),
     Doctor(Box<doctor::Doctor>),
     Demo(demo::Demo),
@@ -78,6 +80,7 @@ impl Command {
             Command::Advise(command) => command.run(),
             Command::Archive(command) => command.run(),
             Command::Relay(command) => command.run(),
+            Command::Fleet(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Doctor(command) => command.run(),
             Command::Demo(command) => command.run(),

@@ -258,7 +258,7 @@ fn kill_after(mut child: Child, time: Duration) {
     child.wait().unwrap();
 }
 
-/// What a cron saw.
+/// The observations of a cron job.
 #[derive(Debug, Default)]
 struct Seen {
     rounds: usize,

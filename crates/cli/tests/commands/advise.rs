@@ -1,4 +1,4 @@
-//! What `advise` prints, and how it fails.
+//! The output of `advise`, and its errors.
 
 use crate::common::{Folder, Ran};
 use binlogz_testkit::Tool;

@@ -397,7 +397,7 @@ fn names_that_occur_nowhere_are_errors() {
     is_refused(&raw, "You cannot use --format and --raw together.");
 }
 
-/// What would undo or repeat everything.
+/// `undo` and `redo` would change everything if a request that isn't met were ignored.
 #[test]
 fn undo_and_redo_do_nothing_where_a_request_is_not_met() {
     let folder = Folder::new();

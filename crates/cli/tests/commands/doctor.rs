@@ -12,7 +12,7 @@ use binlogz_testkit::tool::require;
 use binlogz_testkit::{MariadbSandbox, MysqlSandbox, Server, Tool};
 use serde_json::Value;
 
-/// What doctor.md asks for, and less of it.
+/// The rights that doctor.md asks for, and fewer.
 const ACCOUNTS: &str = "\
 CREATE USER monitor@'%' IDENTIFIED BY 'monitor';
 GRANT PROCESS, REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO monitor@'%';

@@ -1,4 +1,4 @@
-//! What each command does when all is well.
+//! Each command when all is well.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! What a newcomer types wrong, and the line that helps.
+//! A newcomer's mistakes, and the line that helps.
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;

@@ -1,4 +1,4 @@
-//! What the relay logs of clients that it refuses: enough to mend it, which the client may not be told.
+//! The relay's log lines about clients that it refuses: enough to mend it, which the client may not be told.
 
 use binlogz_testkit::{Result, Tool, require_tool};
 

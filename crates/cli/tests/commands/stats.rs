@@ -1,4 +1,4 @@
-//! What `stats` prints, and how it fails.
+//! The output of `stats`, and its errors.
 
 use std::io::Read;
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::common::Folder;
 
-/// What the command prints on a terminal of this many columns, without what is gone at its end.
+/// The command's output on a terminal of this many columns, without whatever is gone at its end.
 fn on_terminal(folder: &Folder, columns: usize, command: &str) -> Option<String> {
     if !Path::new("/usr/bin/script").exists() {
         eprintln!("SKIPPED: script is not here, which makes a terminal");
@@ -63,7 +63,7 @@ fn nothing_is_left_out_on_a_narrow_terminal() {
     }
 }
 
-/// What others define, line by line: mysqlbinlog, the mysql client, shells and man.
+/// Formats that others define, line by line: mysqlbinlog, the mysql client, shells and man.
 const NOT_OURS: [&str; 6] = ["dump", "undo", "redo", "completions", "man", "archive cat"];
 
 /// A real run of each command that needs no server.

@@ -57,7 +57,7 @@ impl Folder {
         fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// What is in the folder, hidden files too.
+    /// The names in the folder, hidden files too.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.dir.path()).unwrap();
         let mut names: Vec<_> =

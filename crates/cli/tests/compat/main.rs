@@ -29,7 +29,7 @@ use table::{Page, Table};
 /// How long a replica or client that says nothing may take for what is written in milliseconds.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// What every cell begins with: DDL, small transactions, a larger one, in the default collation of 9.7.
+/// The statements at the beginning of every cell: DDL, small transactions, a larger one, in the default collation of 9.7.
 const BEGINNING: &str = "\
 CREATE DATABASE compat;
 CREATE TABLE compat.t (id INT PRIMARY KEY AUTO_INCREMENT, word VARCHAR(40), price DECIMAL(10,2), at DATETIME,
@@ -61,10 +61,10 @@ fn source(tool: Tool) -> binlogz_testkit::Result<MysqlSandbox> {
     Ok(source)
 }
 
-/// What a client's account needs at the source: the relay's own needs only the first two.
+/// The rights that a client's account needs at the source: the relay's own needs only the first two.
 const RIGHTS: &str = "GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT, RELOAD, SHOW DATABASES ON *.* TO";
 
-/// What a relay of this source is told: an account for each form. `listen`: further keys of `[listen]`.
+/// The configuration of a relay of this source: an account for each form. `listen`: further keys of `[listen]`.
 fn configuration(folder: &Folder, source: &Server, listen: &str) -> Configuration {
     let url = format!("mysql://repl@127.0.0.1:{}", source.port());
     let configuration = Configuration::of([url]).ports(reserved_port(), reserved_port());
@@ -93,7 +93,7 @@ const FORWARDED: &str = "source_user = \"repl\"\nsource_password_file = \"source
 /// The relays of one source.
 struct Relays {
     usual: Relay,
-    /// What it does not answer goes to the source.
+    /// The relay that passes on to the source whatever it does not answer itself.
     forwarding: Relay,
     folders: [Folder; 2],
     /// Of the usual one.

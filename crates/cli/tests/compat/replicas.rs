@@ -52,7 +52,7 @@ impl Followed {
         std::iter::once(Followed::source(source)).chain(forms).collect()
     }
 
-    /// What stands above them.
+    /// The headings above them.
     pub(crate) fn columns() -> Vec<String> {
         let forms = FORMS.iter().map(|(name, _, _)| format!("relay, {name}"));
         std::iter::once("the source itself".to_owned()).chain(forms).collect()

@@ -1,4 +1,4 @@
-//! What a cell says, and the page of all tables.
+//! A cell's text, and the page of all tables.
 
 use std::fmt;
 use std::fmt::Write as _;

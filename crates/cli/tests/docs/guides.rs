@@ -46,6 +46,13 @@ fn months_of_logs_in_an_archive() {
 }
 
 #[test]
+fn one_look_at_a_fleet() {
+    let page = "docs/guides/fleet.md";
+    let said = run(page, &script(&read(page)), &[]);
+    assert!(said.contains("Whole"), "{said}");
+}
+
+#[test]
 fn blocks_that_are_not_marked_are_not_run() {
     let page =
         "\n```sh\nfalse\n```\n\n```sh test\ntrue\n```\n\n```text\nfalse\n```\n\n```sh server\ntrue 2\n```\n";

@@ -90,7 +90,7 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// What is wrong with a link of a page, if anything is.
+/// The problem with a link of a page, if there is any.
 fn broken(page: &Path, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;

@@ -78,7 +78,7 @@ fn by_bytes(bytes: &[u8]) -> String {
     bytes.iter().map(|&byte| char::from(byte)).collect()
 }
 
-/// What is between quotes, escapes undone.
+/// The text between quotes, escapes undone.
 fn unquoted(text: &str) -> Option<Vec<u8>> {
     let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
     let mut bytes = Vec::new();
@@ -181,7 +181,7 @@ fn decoded(base64: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What a line says of a row.
+/// A line about a row.
 #[derive(Debug, Deserialize)]
 struct RowLine {
     #[serde(rename = "type")]

@@ -98,7 +98,7 @@ fn files() -> Vec<PathBuf> {
 /// The outcome of a run.
 struct Dumped {
     output: Output,
-    /// What it made of the files of LOAD DATA.
+    /// The files of LOAD DATA that it wrote.
     loaded: BTreeMap<String, Vec<u8>>,
 }
 
@@ -134,7 +134,7 @@ impl Pair {
         self.run(self.folder.mysqlbinlog([""; 0]), options, logs)
     }
 
-    /// What differs, in words.
+    /// The difference, in words.
     fn difference(&self, options: &[&str], logs: &[&Path]) -> Option<String> {
         let theirs = self.theirs(options, logs);
         let ours = self.ours(options, logs);
@@ -389,7 +389,7 @@ fn logs_of_mariadb_are_read() -> binlogz_testkit::Result<()> {
 }
 
 /// Cut logs: the same text up to the cut, the same exit code, in use or not.
-/// What the logs of older servers have, and no server writes any more.
+/// Logs with events that only older servers wrote.
 #[test]
 fn logs_of_older_servers() {
     let mysql = require_tool!(Tool::Mysql);

@@ -232,7 +232,10 @@ fn what_the_server_does_not_take_is_refused_before_anything_is_changed() -> Resu
     for (options, line) in [
         (&["undo", "--compress", "x"][..], "--compress is for --format binlog"),
         (&["undo", "--format", "binlog", "x"], "--format binlog needs --output, a file or - for a pipe"),
-        (&["undo", "--host", "x", "x"], "a server is given, but neither --apply nor --schema needs one"),
+        (
+            &["undo", "--host", "x", "x"],
+            "a server is given, but neither --server nor --apply nor --schema needs one",
+        ),
     ] {
         folder.run(options).fails(line);
     }

@@ -6,6 +6,7 @@ mod apply;
 mod cascades;
 #[path = "../common/mod.rs"]
 mod common;
+mod from_server;
 mod options;
 mod round_trip;
 mod rows;

@@ -10,7 +10,7 @@ use binlogz_testkit::{Installed, MysqlSandbox, Tool, require_tool};
 const TABLE: &str = "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT);";
 const ROW: &str = "INSERT INTO d.t (body) VALUES ('a row');";
 const BY_GTID: &str = "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1";
-/// What `Binlog_sender` says.
+/// The error of `Binlog_sender`.
 const BEHIND_THE_END: &str = "Client requested source to start replication from position > file size";
 
 fn configuration(source: &MysqlSandbox) -> Configuration {
@@ -22,7 +22,7 @@ fn admin(relay: &Relay, mysql: &Installed, statement: &str) {
     relay.sql(mysql, "boss", &["--ssl-mode=DISABLED", "--get-server-public-key"], statement).unwrap();
 }
 
-/// What mysqlbinlog says when it can't have what it asks for.
+/// mysqlbinlog's error when it can't have the log that it asks for.
 fn refusal(mut mysqlbinlog: Command) -> String {
     let output = mysqlbinlog.output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();

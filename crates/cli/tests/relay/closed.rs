@@ -115,7 +115,7 @@ fn has_all(replica: &MysqlSandbox, source: &MysqlSandbox, serving: &Serving) {
     assert_eq!(replica.checksum_tables("d").unwrap(), source.checksum_tables("d").unwrap());
 }
 
-/// What a replica's receiver says when it has ended.
+/// The error of a replica's receiver that has ended.
 fn receivers_error(replica: &MysqlSandbox) -> String {
     let deadline = Instant::now() + PATIENCE;
     loop {

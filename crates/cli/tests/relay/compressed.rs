@@ -25,7 +25,7 @@ fn number(source: &MysqlSandbox, name: &str) -> u64 {
     status.split_whitespace().last().unwrap().parse().unwrap()
 }
 
-/// What the source says of the session that the relay reads its log with.
+/// The source's account of the session that the relay reads its log with.
 fn session(source: &MysqlSandbox) -> String {
     let status = "SELECT variable_value FROM performance_schema.status_by_thread s \
                   JOIN performance_schema.threads t USING (thread_id) \

@@ -29,7 +29,7 @@ fn logs(relay: &Relay, mysql: &Installed) -> Vec<(String, String)> {
     rows.into_iter().map(|row| (row[0].clone(), row[1].clone())).collect()
 }
 
-/// What `mysqlbinlog --raw` makes of files.
+/// The files that `mysqlbinlog --raw` writes.
 fn fetch(relay: &Relay, mysql: &Installed, folder: &Folder, names: &[String]) -> Vec<Vec<u8>> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let options = ["--ssl-mode=DISABLED", "--get-server-public-key"];

@@ -73,7 +73,7 @@ fn refusal(relay: &mut Relay, replica: &MysqlSandbox) -> String {
     })
 }
 
-/// What is kept beside the log's own files.
+/// The files that are kept beside the log's own.
 fn beside(folder: &Folder) -> Vec<String> {
     let names = fs::read_dir(folder.path("kept")).unwrap().map(|entry| entry.unwrap().file_name());
     let names = names.map(|name| name.into_string().unwrap());

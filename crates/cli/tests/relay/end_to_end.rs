@@ -16,7 +16,7 @@ use binlogz_testkit::random::Random;
 use binlogz_testkit::workload::sysbench;
 use binlogz_testkit::{MariadbSandbox, MysqlSandbox, Tool, mutate, require_tool, setting};
 
-/// What MySQL, 5.6 included, and MariaDB can apply, from compressed transactions.
+/// Statements that MySQL, 5.6 included, and MariaDB can apply, from compressed transactions.
 pub(crate) const COMMON: &str = "\
 CREATE DATABASE shop;
 CREATE TABLE shop.orders (id INT PRIMARY KEY AUTO_INCREMENT, customer VARCHAR(50), note TEXT) ENGINE=InnoDB;
@@ -31,7 +31,7 @@ ALTER TABLE shop.orders ADD COLUMN paid DATETIME NULL;
 UPDATE shop.orders SET paid = '2026-11-22 01:02:03' WHERE id > 4;
 ";
 
-/// What only MySQL can.
+/// Statements that only MySQL can apply.
 const MYSQL_ONLY: &str = "\
 USE shop;
 XA START 'one'; INSERT INTO shop.orders (customer) VALUES ('xa'); XA END 'one'; XA PREPARE 'one';
@@ -267,7 +267,7 @@ fn event_offsets(log: &[u8]) -> Vec<usize> {
     offsets
 }
 
-/// What a relay that was killed has on disk, as recovery finds it; it itself will find the same.
+/// The GTIDs that a relay that was killed has on disk, as recovery finds them; it itself will find the same.
 fn kept_gtids(folder: &Folder) -> GtidSet {
     let copy = folder.path("copy");
     let _ = fs::remove_dir_all(&copy);

@@ -37,7 +37,7 @@ fn rows(from: u32, count: u32) -> String {
 
 const TABLE: &str = "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, body TEXT);";
 
-/// What the replica was refused with, once it was.
+/// The error that the replica was refused with, once it was.
 fn refused(replica: &MysqlSandbox, relay: &mut Relay) -> String {
     relay.wait_for("refusal", |_| {
         let status = replica.replica_status().unwrap();

@@ -16,6 +16,7 @@ mod descriptors;
 mod duties;
 mod end_to_end;
 mod failover;
+mod fleet;
 mod forms;
 mod forwarding;
 mod large;

@@ -84,7 +84,7 @@ fn mysql_5_6_follows_by_gtid_and_by_position_through_restarts_of_either_side() {
     }
 }
 
-/// What sessions of 8.0 and later write without thinking of collations, and some that do.
+/// Statements that sessions of 8.0 and later write without thinking of collations, and some that do.
 const COLLATIONS: &str = "\
 CREATE DATABASE words COLLATE utf8mb4_0900_ai_ci;
 USE words;
@@ -162,7 +162,7 @@ fn replicas_of_before_8_0_follow_sessions_with_its_collations() {
     assert!(refused.contains("1236") && refused.contains("where it names utf8mb4_0900_bin"), "{refused}");
 }
 
-/// What an application of today does with 8.0's default collation, and 5.6 can apply: tables, changes, DDL between them.
+/// An application of today with 8.0's default collation, as far as 5.6 can apply it: tables, changes, DDL between them.
 const SHOP: &str = "\
 CREATE DATABASE shop COLLATE utf8mb4_0900_ai_ci;
 USE shop;
@@ -194,7 +194,7 @@ ALTER DATABASE shop COLLATE utf8mb4_0900_as_ci;
 CREATE TABLE late (id INT PRIMARY KEY, a VARCHAR(20));
 INSERT INTO late VALUES (1, 'ß'), (2, 'ss');
 ";
-/// What 5.6 does not know: it can't parse this, and no filter of its own keeps it from trying.
+/// Statements that 5.6 does not know: it can't parse them, and no filter of its own keeps it from trying.
 const NEWER: &str = "\
 CREATE DATABASE newer;
 USE newer;

@@ -9,7 +9,7 @@ use binlogz_testkit::{Mysql56Sandbox, Server, Tool, require_tool};
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay};
 
-/// What the relay says of itself.
+/// Variables that the relay answers for itself.
 const OWN: [&str; 25] = [
     "binlog_checksum",
     "binlog_transaction_compression",
@@ -37,7 +37,7 @@ const OWN: [&str; 25] = [
     "version",
     "version_comment",
 ];
-/// What Connector/J asks for in one statement, as far as 5.6 has it.
+/// Variables that Connector/J asks for in one statement, as far as 5.6 has them.
 const OF_DRIVERS: [&str; 16] = [
     "auto_increment_increment",
     "character_set_client",

@@ -14,7 +14,7 @@ use binlogz_source::{ConnectOptions, DumpOptions, RemoteLog};
 use binlogz_testkit::memory::peak_memory;
 use binlogz_testkit::{MysqlSandbox, Tool, require_tool, setting};
 
-/// What the relay may take, in KiB.
+/// Memory that the relay may take, in KiB.
 const MEMORY_MAX: u64 = 64 << 10;
 const MEMORY_PER_REPLICA: u64 = 256;
 /// The forms, by the suffix of their names.
@@ -153,5 +153,5 @@ impl Drop for AtTheEnd<'_> {
     }
 }
 
-/// What the last transaction ends with, plain or compressed.
+/// The events that end the last transaction, plain or compressed.
 const LAST: [EventType; 2] = [EventType::XID, EventType::TRANSACTION_PAYLOAD];

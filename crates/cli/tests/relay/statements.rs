@@ -1,4 +1,4 @@
-//! What drivers ask before they dump: the relay answers as its source does, beside the same connection to the source.
+//! Drivers' questions before they dump: the relay answers as its source does, beside the same connection to the source.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use binlogz_testkit::{Tool, require_tool};
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, url};
 
-/// What the relay says of itself, not of its source.
+/// Variables that the relay answers for itself, not for its source.
 const ITS_OWN: [&str; 15] = [
     "gtid_purged",
     "hostname",
@@ -30,7 +30,7 @@ const ITS_OWN: [&str; 15] = [
     "binlog_transaction_compression_level_zstd",
 ];
 
-/// What Connector/J 9.1 sends first.
+/// The first statement of Connector/J 9.1.
 const CONNECTOR_J: &str = "/* mysql-connector-j-9.1.0 (Revision: 1a98a07a) */SELECT  \
     @@session.auto_increment_increment AS auto_increment_increment, \
     @@character_set_client AS character_set_client, @@character_set_connection AS character_set_connection, \
@@ -42,7 +42,7 @@ const CONNECTOR_J: &str = "/* mysql-connector-j-9.1.0 (Revision: 1a98a07a) */SEL
     @@sql_mode AS sql_mode, @@system_time_zone AS system_time_zone, @@time_zone AS time_zone, \
     @@transaction_isolation AS transaction_isolation, @@wait_timeout AS wait_timeout";
 
-/// What drivers and change-data-capture clients say, in this order on one connection.
+/// Statements of drivers and change-data-capture clients, in this order on one connection.
 const SAID: [&str; 52] = [
     CONNECTOR_J,
     "SELECT @@max_allowed_packet,@@wait_timeout",

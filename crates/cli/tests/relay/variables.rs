@@ -9,7 +9,7 @@ use crate::common::relay::{Configuration, Relay, client, sql, url};
 use binlogz_payload::statistics::COLUMNS;
 use binlogz_testkit::{Installed, MysqlSandbox, Tool, require_tool};
 
-/// What the server is told with the same client; its account at the relay has the same password.
+/// The server's answer to the same client; its account at the relay has the same password.
 fn at_source(
     mysql: &Installed,
     source: &MysqlSandbox,

@@ -71,7 +71,7 @@ pub(crate) struct Load<'a> {
     tally: RefCell<Tally>,
 }
 
-/// What is counted while a step runs.
+/// Counts kept while a step runs.
 #[derive(Debug, Default)]
 struct Tally {
     seconds: f64,

@@ -1,4 +1,4 @@
-//! What a step cost: the server's own counters before and after it, and the difference. Nothing is truncated.
+//! The cost of a step: the server's own counters before and after it, and the difference. Nothing is truncated.
 //!
 //! ```text
 //! SHOW BINARY LOGS                                            bytes of the log, all files that the step wrote
@@ -45,7 +45,7 @@ struct Process {
     disk: Option<u64>,
 }
 
-/// What a step cost the server. `None`: unknown on this server, for this account, or from this machine.
+/// A step's cost to the server. `None`: unknown on this server, for this account, or from this machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Bytes of all files of the binary log that the step wrote.

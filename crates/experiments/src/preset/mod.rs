@@ -11,9 +11,9 @@ use options::Options;
 /// A preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preset {
-    /// What compression and encryption save, by workload.
+    /// The savings of compression and encryption, by workload.
     Space,
-    /// What levels save and cost.
+    /// The savings and costs of levels.
     Levels,
     /// Small and large updates.
     Updates,
@@ -21,7 +21,7 @@ pub enum Preset {
     PointSelect,
     /// Inserts by connections and flush policy.
     Insert,
-    /// What a reader of the binary log receives while a large table is updated.
+    /// The bytes that a reader of the binary log receives while a large table is updated.
     Network,
     /// Which replicas can follow a source that compresses.
     Replicas,

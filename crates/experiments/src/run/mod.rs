@@ -27,7 +27,7 @@ use cells::Run;
 /// Runs presets.
 #[derive(Debug)]
 pub struct Experimenter {
-    /// What is run.
+    /// The preset that is run.
     pub preset: Preset,
     /// Experiments of the preset that are left out.
     pub skipped: Vec<String>,
@@ -50,7 +50,7 @@ pub struct Progress {
     pub done: usize,
     /// All of them.
     pub cells: usize,
-    /// What is run now, as in `space: compressed, 2 of 3: bulk update`.
+    /// The step that runs now, as in `space: compressed, 2 of 3: bulk update`.
     pub now: String,
     /// How long the rest will take, as far as that is known.
     pub left: Option<Duration>,
@@ -107,7 +107,7 @@ impl Experimenter {
         self.end(ran, results)
     }
 
-    /// What this run will do, and about how long it takes: cells that the folder has are done. Nothing is changed.
+    /// Tells the steps of this run and about how long it takes: cells that the folder has are done. Nothing is changed.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a run will do, in which order, and its approximate duration and disk space, computed beforehand.
+//! The steps of a run, their order, and its approximate duration and disk space, computed beforehand.
 //!
 //! Estimates are for a quiet machine with two cores (AMD EPYC, MySQL 9.7.4, 2026-11-22), from the processor
 //! time that the steps took there at small scales. During a run, the finished steps correct the estimate of

@@ -55,11 +55,12 @@ pub struct Page<'a> {
 }
 
 /// How something is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Tone {
     /// Nothing to do.
     Good,
     /// Neither; or not known.
+    #[default]
     Neutral,
     /// To be watched.
     Warning,
@@ -68,13 +69,19 @@ pub enum Tone {
 }
 
 impl Tone {
-    fn class(self) -> &'static str {
+    /// Its name: good, neutral, warning, bad.
+    pub fn name(self) -> &'static str {
         match self {
             Tone::Good => "good",
             Tone::Neutral => "neutral",
             Tone::Warning => "warning",
             Tone::Bad => "bad",
         }
+    }
+
+    /// The tone of this name.
+    pub fn of_name(name: &str) -> Option<Tone> {
+        [Tone::Good, Tone::Neutral, Tone::Warning, Tone::Bad].into_iter().find(|tone| tone.name() == name)
     }
 
     /// A word on its colour, with a sign of its own: colour alone says nothing to some.
@@ -87,7 +94,7 @@ impl Tone {
         };
         format!(
             "<span class=\"badge {}\"><i aria-hidden=\"true\">{sign}</i> {}</span>",
-            self.class(),
+            self.name(),
             Escaped(word)
         )
     }
@@ -197,7 +204,7 @@ impl Page<'_> {
     }
 
     fn write_head(&self, out: &mut impl Write) -> io::Result<()> {
-        let tone = self.state.map_or("", |(tone, _)| tone.class());
+        let tone = self.state.map_or("", |(tone, _)| tone.name());
         writeln!(
             out,
             "<header><h1>{}</h1><p>{}</p></header>\n<section class=\"lead {tone}\">",
@@ -242,7 +249,7 @@ impl Page<'_> {
             write!(
                 out,
                 "<div class=\"{}\"><b>{}</b><span>{}</span></div>",
-                tone.class(),
+                tone.name(),
                 Escaped(figure),
                 Escaped(what)
             )?;

@@ -29,30 +29,41 @@ pub struct SparkRow {
     /// How it is.
     pub tone: Tone,
     /// The same as a word.
-    pub word: &'static str,
+    pub word: String,
     /// The present value.
     pub now: String,
     /// Smaller, below that.
     pub more: String,
-    /// The values of the last hour.
+    /// The values of the last hour; empty: nothing is drawn.
     pub values: Vec<Option<f64>>,
 }
 
+/// More rows are only counted: nobody reads on, and tables have them all.
+const ROWS_SHOWN: usize = 100;
+
 impl Sparks {
+    /// How many are well.
+    pub fn well(&self) -> usize {
+        self.rows.iter().filter(|row| row.tone == Tone::Good).count()
+    }
+
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         if self.rows.is_empty() {
             return writeln!(out, "<p class=\"none\">{}</p>", Escaped(&self.none));
         }
         writeln!(out, "<div class=\"sparks\" role=\"list\">")?;
-        for row in &self.rows {
+        for row in self.rows.iter().take(ROWS_SHOWN) {
             write!(
                 out,
-                "<div class=\"row\" role=\"listitem\"><div class=\"name\"><b>{}</b> <small>{}</small></div>",
+                "<div class=\"row {}\" role=\"listitem\"><div class=\"name\"><b>{}</b> <small>{}</small></div>",
+                row.tone.name(),
                 Escaped(&row.label),
                 Escaped(&row.detail)
             )?;
-            write!(out, "<div class=\"state\">{}</div><div class=\"drawn\">", row.tone.badge(row.word))?;
-            write_spark(&row.values, self.full, &format!("{} of {}", self.of, row.label), out)?;
+            write!(out, "<div class=\"state\">{}</div><div class=\"drawn\">", row.tone.badge(&row.word))?;
+            if !row.values.is_empty() {
+                write_spark(&row.values, self.full, &format!("{} of {}", self.of, row.label), out)?;
+            }
             writeln!(
                 out,
                 "</div><div class=\"now\"><b>{}</b> <small>{}</small></div></div>",
@@ -60,6 +71,10 @@ impl Sparks {
                 Escaped(&row.more)
             )?;
         }
-        writeln!(out, "</div>")
+        writeln!(out, "</div>")?;
+        match self.rows.len().saturating_sub(ROWS_SHOWN) {
+            0 => Ok(()),
+            more => writeln!(out, "<p class=\"note\">And {more} more.</p>"),
+        }
     }
 }

@@ -41,7 +41,7 @@ fn evil_page() -> String {
             label: EVIL.to_owned(),
             detail: EVIL.to_owned(),
             tone: Tone::Bad,
-            word: EVIL,
+            word: EVIL.to_owned(),
             now: EVIL.to_owned(),
             more: EVIL.to_owned(),
             values: vec![Some(1.0)],

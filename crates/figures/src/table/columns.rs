@@ -159,7 +159,7 @@ pub(super) fn take_common(columns: &mut Vec<Column>) -> Vec<String> {
     common
 }
 
-/// What all of these paths begin with, up to a slash.
+/// The common beginning of all of these paths, up to a slash.
 fn folder_of(paths: &[String]) -> &str {
     let Some(first) = paths.first() else { return "" };
     let mut of_first = first.rmatch_indices('/').map(|(slash, _)| first.get(..=slash).unwrap_or_default());

@@ -37,7 +37,7 @@ impl RunningTable {
     ///
     /// # Errors
     ///
-    /// What `out` fails with.
+    /// An error from `out`.
     pub fn heading(&self, out: &mut impl Write) -> io::Result<()> {
         block_heading(&self.columns.iter().chain([&self.text]).collect::<Vec<_>>(), out)
     }
@@ -46,7 +46,7 @@ impl RunningTable {
     ///
     /// # Errors
     ///
-    /// What `out` fails with.
+    /// An error from `out`.
     pub fn row(&self, cells: &[Cell], text: &str, out: &mut impl Write) -> io::Result<()> {
         let mut line = String::new();
         for (column, cell) in self.columns.iter().zip(cells) {

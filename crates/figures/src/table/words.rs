@@ -1,6 +1,6 @@
 //! The headings and units of columns for people, from their stable names: `compressed_bytes`, `p99_us`.
 
-/// What a column's numbers are, as far as that changes how they are written.
+/// The kind of a column's numbers, as far as it changes how they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Bytes: `185.7 KiB`.

@@ -87,7 +87,7 @@ pub struct EventBatch<'w> {
     keeps: bool,
 }
 
-/// What comes next.
+/// The next step.
 #[derive(Debug)]
 enum State {
     /// Events of the log.
@@ -147,7 +147,7 @@ impl<'w> EventBatch<'w> {
         &self.batch.log
     }
 
-    /// What the events before the batch left behind.
+    /// State that the events before the batch left behind.
     pub fn carried(&self) -> &'w Carried {
         &self.batch.carried
     }
@@ -173,7 +173,7 @@ impl<'w> EventBatch<'w> {
         self.failed.is_some()
     }
 
-    /// What the batch failed with.
+    /// The error that the batch failed with.
     pub(super) fn into_failed(self) -> Option<Error> {
         self.failed
     }
@@ -301,7 +301,7 @@ impl<'w> EventBatch<'w> {
     }
 }
 
-/// What a step found, as borrows. The caller fills in its boundary in the transaction.
+/// A step's finding, as borrows. The caller fills in its boundary in the transaction.
 #[inline]
 pub(super) fn item_of<'a>(batch: &'a QueuedBatch, expanded: &'a [u8], step: &Step) -> Option<Item<'a>> {
     let log = &*batch.log;

@@ -1,4 +1,4 @@
-//! What a batch that begins inside a transaction needs from the events before it.
+//! State that a batch that begins inside a transaction needs from the events before it.
 //!
 //! The reading thread must know this at the end of each batch, but should not examine every event. An earlier
 //! transaction's events can't matter after two more GTID events, nor table maps after the end of their
@@ -14,7 +14,7 @@ use binlogz_binlog::{Error, EventHeader, EventType, Framing, TransactionBoundary
 /// Bytes of table maps that a statement may have. The widest table of 4096 columns has some 100 KB.
 const TABLE_MAPS_SIZE_MAX: usize = 8 << 20;
 
-/// What the events before a batch leave behind.
+/// State that the events before a batch leave behind.
 #[derive(Debug, Clone, Default)]
 pub struct Carried {
     /// The GTID event of the open transaction, or of the one whose payload the batch is in.
@@ -73,7 +73,7 @@ impl<'a> Events<'a> {
 }
 
 impl Tracker {
-    /// What the next batch carries.
+    /// State for the next batch.
     pub(super) fn carried(&self) -> Carried {
         let is_its = self.in_payload || self.transaction.is_open();
         let has_one = self.transaction.content().gtid.is_some();

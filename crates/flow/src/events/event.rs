@@ -10,7 +10,7 @@ use super::batch::PayloadPlace;
 use super::source::Log;
 use crate::error::Error;
 
-/// What [`super::EventBatch::next_item`] hands out.
+/// The items that [`super::EventBatch::next_item`] hands out.
 #[derive(Debug, Clone, Copy)]
 pub enum Item<'a> {
     /// An event. One that is a payload is followed by the events inside.

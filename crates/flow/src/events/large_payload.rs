@@ -79,7 +79,7 @@ pub(super) struct LargePayload {
     /// Events inside that were handed out: how many, and their bytes.
     events: u64,
     bytes: u64,
-    /// What the next batch carries.
+    /// State for the next batch.
     carried: Carried,
     tracker: Tracker,
     /// The error after the last whole event.
@@ -385,13 +385,13 @@ pub(super) fn whole_event(framing: Framing, bytes: &[u8]) -> Result<Option<(usiz
     Ok((size <= bytes.len()).then_some((size, header.event_type)))
 }
 
-/// What is wrong with a payload that ends with these bytes.
+/// The error of a payload that ends with these bytes.
 pub(super) fn cut_event(rest: &[u8]) -> BinlogError {
     let needed = EventHeader::decode(rest).map_or(HEADER_SIZE as u64, |header| u64::from(header.event_size));
     BinlogError::Truncated { needed, left: rest.len() as u64 }
 }
 
-/// What is wrong with a payload that holds nothing.
+/// The error of a payload that holds nothing.
 pub(super) fn no_events() -> BinlogError {
     BinlogError::invalid("transaction payload", "number of events", 0, "at least one")
 }

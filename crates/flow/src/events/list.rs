@@ -18,7 +18,7 @@ pub struct EventList {
 #[derive(Debug, Clone, Copy)]
 pub struct Listed<'l> {
     pub(super) batch: &'l QueuedBatch,
-    /// What small payloads were expanded into.
+    /// The events of small payloads, expanded.
     pub(super) expanded: &'l [u8],
     pub(super) steps: &'l [Step],
 }

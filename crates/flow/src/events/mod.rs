@@ -64,7 +64,7 @@ use small_payload::PayloadBuffer;
 use source::{EventsJob, Plan, Source};
 use turns::Turns;
 
-/// What was read.
+/// Totals of the bytes read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadSummary {
     /// Bytes of whole events, and of what precedes them.
@@ -145,7 +145,7 @@ fn run_planned<W, R: Send>(
 /// The result of [`run_in_turns`].
 #[derive(Debug)]
 pub struct TurnsSummary<S> {
-    /// What was read.
+    /// Totals of the bytes read.
     pub read: ReadSummary,
     /// The state after the last event; `None` if the run ended earlier.
     pub state: Option<S>,

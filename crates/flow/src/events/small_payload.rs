@@ -11,7 +11,7 @@ use super::large_payload::{cut_event, no_events, whole_event};
 use super::source::Log;
 use crate::error::Error;
 
-/// What a worker uses to expand payloads, reused for each.
+/// A worker's buffers for expanding payloads, reused for each.
 #[derive(Debug, Default)]
 pub(super) struct PayloadBuffer {
     expander: Option<Expander>,

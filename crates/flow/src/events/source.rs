@@ -127,7 +127,7 @@ struct Uncut {
     offset: u64,
 }
 
-/// What the next batch of a piece is to be.
+/// The kind of a piece's next batch.
 enum Next {
     Events(Range<usize>),
     Payload(EventHeader, Range<usize>),

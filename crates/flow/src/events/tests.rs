@@ -23,7 +23,7 @@ struct Seen {
     body: Vec<u8>,
 }
 
-/// What came of a whole log.
+/// The result for a whole log.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     events: Vec<Seen>,

@@ -38,7 +38,7 @@ impl<S> Turns<S> {
         Turn { before: std::mem::replace(&mut self.next, next), after }
     }
 
-    /// What the last batch left, if all batches passed it on.
+    /// The state that the last batch left, if all batches passed it on.
     pub(super) fn last(self) -> Option<S> {
         self.next.try_recv().ok()
     }

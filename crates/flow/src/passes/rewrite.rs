@@ -19,7 +19,7 @@ use crate::read::{Batch, BatchUnit, CutEvent, LargeUnit, LogPiece, LogStart, Pro
 use crate::work::memory::Memory;
 use crate::work::ordered;
 
-/// What is done to a log.
+/// The change to be made to a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rewrite {
     /// Every eligible transaction becomes a payload.
@@ -224,7 +224,7 @@ fn run(
     Ok(summary)
 }
 
-/// What a worker gets.
+/// A worker's job.
 enum RewriteJob {
     Start(NewStart),
     Batch(Batch, bool),
@@ -232,7 +232,7 @@ enum RewriteJob {
     Cut(CutEvent),
 }
 
-/// What a worker makes of it.
+/// A worker's result.
 enum RewriteDone {
     Start(NewStart),
     Piece { rewritten: Box<Rewritten>, input: PieceInput, size_read: u64 },
@@ -273,7 +273,7 @@ fn frame_of(event: &[u8]) -> Result<VerifiedFrame<'_>, Error> {
     Ok(Framing::new().next_frame(event)?.ok_or(cut)?.verify()?)
 }
 
-/// What a worker keeps from piece to piece.
+/// A worker's state, kept from piece to piece.
 struct Worker {
     compressor: Option<TransactionCompressor>,
     expander: Option<TransactionExpander>,

@@ -149,7 +149,7 @@ impl Iterator for RowChanges {
     }
 }
 
-/// What decodes batches.
+/// A thread's decoder of batches.
 struct Worker {
     tables: Tables,
     decoder: RowDecoder,

@@ -42,7 +42,7 @@ pub struct LostRange {
     pub damage: u64,
     /// The transaction that it cut into, where its GTID is known.
     pub gtid: Option<Gtid>,
-    /// What is wrong there.
+    /// The problem there.
     pub why: String,
 }
 

@@ -36,7 +36,7 @@ const CHUNKS_AHEAD: usize = 4;
 /// The largest GTID event accepted, in bytes; servers write below 200.
 const GTID_EVENT_SIZE_MAX: u32 = 64 << 10;
 
-/// What two sequences of logs have in common, and where that ends.
+/// The common beginning of two sequences of logs, and where it ends.
 #[derive(Debug, Default)]
 pub struct Comparison {
     /// Events that both have.
@@ -78,7 +78,7 @@ pub struct UnreadableLog {
     pub side: usize,
     /// Which of its logs.
     pub log: usize,
-    /// What is wrong with it.
+    /// The error.
     pub error: Error,
 }
 
@@ -151,7 +151,7 @@ pub fn same<L: Sync>(
     })
 }
 
-/// What is kept of an event.
+/// An event's fingerprint.
 struct Print {
     log: usize,
     place: EventSpan,
@@ -199,7 +199,7 @@ impl Difference {
     }
 }
 
-/// What a side tells.
+/// A side's message.
 enum Message {
     /// It begins to read a log; how to end that.
     Begin(Stop),

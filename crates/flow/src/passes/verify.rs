@@ -10,10 +10,10 @@ use crate::read::{CutEvent, Progress};
 use crate::work::memory::Memory;
 use crate::work::ordered;
 
-/// What was found in a log.
+/// The verdict on a log.
 #[derive(Debug, Clone, Default)]
 pub struct Verdict {
-    /// What was checked, and what is wrong.
+    /// The checks made, and the problems found.
     pub findings: Findings,
     /// Bytes of the log that were checked.
     pub bytes: u64,

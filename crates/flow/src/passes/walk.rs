@@ -93,7 +93,7 @@ pub fn walk<W: Walker>(input: Input, walker: &mut W) -> Result<Walked, Error> {
     Ok(Walked::Whole)
 }
 
-/// What is kept from piece to piece.
+/// State kept from piece to piece.
 struct Steps {
     expander: Expander,
     /// The walker ended the walk: the error is only a way out.

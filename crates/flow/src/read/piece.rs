@@ -1,4 +1,4 @@
-//! What the [batcher](super::batcher) cuts a log into.
+//! The pieces that the [batcher](super::batcher) cuts a log into.
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -51,7 +51,7 @@ pub struct LogStart {
     pub event: Vec<u8>,
     /// The event decoded.
     pub description: FormatDescription,
-    /// What it says of the events that follow.
+    /// The context that it sets for the events that follow.
     pub context: LogContext,
 }
 

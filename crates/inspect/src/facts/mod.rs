@@ -29,7 +29,7 @@ pub(crate) struct Channel {
     pub(crate) compression: String,
 }
 
-/// What one server reports.
+/// One server's report.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) version_text: String,
@@ -96,7 +96,7 @@ impl Facts {
         Version::parse(&self.version_text)
     }
 
-    /// What it does with the transactions that it compresses.
+    /// Its generation, which tells how it compresses transactions.
     pub(crate) fn generation(&self) -> ServerGeneration {
         ServerGeneration::of_version(&self.version_text)
     }

@@ -16,7 +16,7 @@ pub(crate) struct Holder {
     pub(crate) count: u64,
 }
 
-/// What a thread is for.
+/// A thread's purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HolderKind {
     Session,

@@ -14,7 +14,7 @@ const CONSUMER: &str = "consumer";
 /// The row of whether all of them are known.
 const CONSUMERS: &str = "consumers";
 
-/// What that row says of a server without any.
+/// That row's text for a server without any.
 pub(crate) const NOBODY: &str = "nobody is connected";
 
 pub(super) fn findings(consumers: &Consumers, knowledge: &Knowledge) -> Vec<Finding> {
@@ -134,7 +134,7 @@ fn judge(consumer: &Consumer, attributes: &Fact<()>, knowledge: &Knowledge) -> C
     }
 }
 
-/// What an unknown client reports about itself.
+/// An unknown client's own words about itself.
 fn describe(consumer: &Consumer) -> String {
     let told: Vec<_> =
         consumer.attributes.iter().take(6).map(|(name, value)| format!("{name}={value}")).collect();

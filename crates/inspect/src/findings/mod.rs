@@ -1,4 +1,4 @@
-//! What the facts of one server mean: a row each, in a fixed order.
+//! Findings from the facts of one server: a row each, in a fixed order.
 
 mod consumers;
 mod figures;

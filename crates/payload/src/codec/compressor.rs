@@ -23,7 +23,7 @@ const OUTPUT_SIZE: usize = 128 << 10;
 /// A reusable compression context.
 pub struct Compressor {
     context: CCtx<'static>,
-    /// What compresses instead of the context, with another library.
+    /// Another library that compresses instead of the context.
     helper: Option<Helper>,
     level: CompressionLevel,
     recipe: Recipe,

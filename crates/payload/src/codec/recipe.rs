@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a program tells libzstd about a transaction besides its bytes.
+/// The settings that a program gives libzstd for a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Recipe {
     /// The frame records its content's size, which the program knew beforehand: mysqld since 8.0.35 (bug

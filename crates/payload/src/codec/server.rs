@@ -1,4 +1,4 @@
-//! What servers of different versions do with the transactions that they compress.
+//! How servers of different versions compress their transactions.
 //!
 //! | versions | frames ([`Recipe`]) | level | bytes that statistics count as compressed |
 //! |---|---|---|---|

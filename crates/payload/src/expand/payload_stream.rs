@@ -164,7 +164,7 @@ impl PayloadStream {
         Ok(bytes.get(size - held..))
     }
 
-    /// What is wrong inside the payload.
+    /// Wraps an error inside the payload.
     fn error(&self, error: Error) -> Error {
         error.in_payload(self.offset)
     }

@@ -14,7 +14,7 @@ use crate::error::Result;
 /// Types that must be announced where a payload follows.
 const TYPES_WITH_PAYLOAD: usize = EventType::TRANSACTION_PAYLOAD.0 as usize;
 
-/// What a log's format description needs before payloads may follow.
+/// The change that a log's format description needs before payloads may follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Announcement {
     /// Nothing: it announces them, or no transaction has a GTID, so there will be none.

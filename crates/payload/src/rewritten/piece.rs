@@ -63,7 +63,7 @@ pub struct Rewritten {
     pub spool: Spool,
     /// The output, in order.
     pub spans: Vec<RewrittenSpan>,
-    /// What was done and what not.
+    /// Counts of the transactions changed and left alone.
     pub tally: Tally,
     /// The transactions, if they were asked for.
     pub marks: Option<Vec<TransactionMark>>,

@@ -3,7 +3,7 @@
 use binlogz_binlog::event::PostHeaderLengths;
 use binlogz_binlog::{EventHeader, Framing, HeaderFlags};
 
-/// What all events of a piece of a log have in common.
+/// Properties that all events of a piece of a log have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct LogContext {
     /// How its events are framed.

@@ -67,9 +67,9 @@ pub struct EndedLogs {
     pub(crate) logs: Arc<ClosedLogs>,
     /// All transactions up to the end, and all before the first log.
     pub gtids: GtidSet,
-    /// What came before the first log.
+    /// The transactions before the first log.
     pub before: GtidSet,
-    /// What the logs have after the end, as far as they say.
+    /// The transactions after the end, as far as the logs say.
     pub after: GtidSet,
     /// The last transaction before the end; `None` if there is none in the last log.
     pub last: Option<LastTransaction>,
@@ -79,7 +79,7 @@ pub struct EndedLogs {
     pub server_version: String,
     /// Bytes of the logs up to the end.
     pub size: u64,
-    /// What was left out at the end of the last log, which its server had not finished.
+    /// The part left out at the end of the last log, which its server had not finished.
     pub torn: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl EndedLogs {
     }
 }
 
-/// What a walk through one log finds.
+/// The findings of a walk through one log.
 struct Walked {
     met: bool,
     end: u64,
@@ -271,7 +271,7 @@ impl Walked {
         }
     }
 
-    /// What is left of the log when it is taken to its end.
+    /// The rest of the log when it is taken to its end.
     fn torn(&self, logs: &ClosedLogs, log: &ClosedLog, stop: &StopAt) -> Result<Option<String>> {
         let left = self.size - self.end;
         if *stop != StopAt::End || left == 0 {

@@ -12,7 +12,7 @@ use binlogz_flow::InOrder;
 use super::decrypted;
 use crate::error::{Error, Result};
 
-/// What the first events of a log say.
+/// The facts in the first events of a log.
 #[derive(Debug, Clone)]
 pub(super) struct PlainHead {
     /// When its server began it, in seconds since 1970.

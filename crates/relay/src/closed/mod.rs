@@ -108,7 +108,7 @@ impl ClosedLogs {
         })
     }
 
-    /// What an archive has of a log that is called so; nothing if there is no archive yet.
+    /// An archive's logs of this base name; nothing if there is no archive yet.
     pub(crate) fn in_archive(place: &Path, names: &LogNames) -> Result<ClosedLogs> {
         let shown = place.display().to_string();
         let failed = |error| Error::Archive(shown.clone(), error);
@@ -229,7 +229,7 @@ impl ClosedLogs {
         (first, self.logs.values().next_back().map_or("", |log| &log.name))
     }
 
-    /// What the names begin with.
+    /// The base name.
     pub(crate) fn base(&self) -> &str {
         &self.base
     }
@@ -251,7 +251,7 @@ impl ClosedLogs {
         found
     }
 
-    /// What came before a log.
+    /// The transactions before a log.
     pub(crate) fn previous(&self, log: &ClosedLog) -> Result<GtidSet> {
         match &log.bytes {
             Bytes::Archived(entry) => entry.previous_gtid_set().map_err(self.failed()),
@@ -259,7 +259,7 @@ impl ClosedLogs {
         }
     }
 
-    /// What came before all of them.
+    /// The transactions before all of them.
     pub fn before_all(&self) -> Result<GtidSet> {
         self.logs.values().next().map_or(Ok(GtidSet::new()), |first| self.previous(first))
     }

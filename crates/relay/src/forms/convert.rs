@@ -34,7 +34,7 @@ const OPTIONS: CompressOptions = CompressOptions {
     marks: false,
 };
 
-/// What a form changes in a transaction.
+/// The change that a form makes to a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     None,

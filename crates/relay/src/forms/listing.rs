@@ -37,7 +37,7 @@ struct List {
     left: u64,
     rows: Vec<Row>,
     size: usize,
-    /// What is wrong with the request.
+    /// The reason why the request is refused.
     refused: Option<String>,
     /// The current event: its offset, and as many of its bytes as are held.
     offset: u64,

@@ -250,7 +250,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
         artificial_events::rotate(header, verified, self.out.offset(), &next, self.part.head.checksum())
     }
 
-    /// What was collected for the index since its last checkpoint.
+    /// The entries collected for the index since its last checkpoint.
     pub(crate) fn into_noting(self) -> Noting {
         self.noting
     }

@@ -45,7 +45,7 @@ pub struct ArchiveOptions {
 
 impl ArchiveOptions {
     /// The log's folder in the archive: another server's files may have the same names.
-    fn place_of(&self, kept: &Lineage) -> PathBuf {
+    pub(crate) fn place_of(&self, kept: &Lineage) -> PathBuf {
         kept.folder.as_ref().map_or_else(|| self.to.clone(), |folder| self.to.join(folder))
     }
 }

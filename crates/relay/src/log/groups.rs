@@ -59,7 +59,7 @@ impl Group {
 pub(crate) struct GroupWalker {
     reader: LogReader,
     framing: Framing,
-    /// What was read: `buffer` begins at `buffer_offset` of the file.
+    /// Bytes read: `buffer` begins at `buffer_offset` of the file.
     buffer: Vec<u8>,
     buffer_offset: u64,
     /// The offset of the next event.
@@ -309,7 +309,7 @@ impl GroupWalker {
     }
 }
 
-/// What an event tells.
+/// An event's facts.
 #[derive(Debug, Default)]
 struct Seen {
     /// The beginning of a statement.

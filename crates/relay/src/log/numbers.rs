@@ -24,7 +24,7 @@ pub(crate) const NAME: &str = "relay.numbers";
 const TITLE: &str = "binlogz-relay numbers 1";
 const SIZE_MAX: u64 = 4096;
 
-/// What can't be found in the stored files.
+/// Numbers that can't be found in the stored files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Numbers {
     pub(crate) limit: u64,

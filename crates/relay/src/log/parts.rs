@@ -41,7 +41,7 @@ impl FormFile {
     }
 }
 
-/// What a file number of a form refers to.
+/// The file that a file number of a form refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FoundFile {
     File(FormFile),

@@ -67,7 +67,7 @@ impl Head {
         self.description.checksum_algorithm
     }
 
-    /// What a server of its version does with what it compresses.
+    /// The generation of servers of its version, which tells how they compress.
     pub(crate) fn generation(&self) -> ServerGeneration {
         ServerGeneration::of_version_number(self.description.server_version_number())
     }

@@ -34,7 +34,7 @@ impl SyncPolicy {
     }
 }
 
-/// What was written but isn't durable yet.
+/// The part that was written but isn't durable yet.
 #[derive(Debug, Default)]
 pub(crate) struct Unsynced {
     state: Mutex<State>,

@@ -80,7 +80,7 @@ impl LogTail {
         })
     }
 
-    /// What has changed at the source, if anything.
+    /// The change at the source, if there is any.
     pub(crate) fn change(&self, kept: &Lineage, server: &ConnectOptions) -> Result<Option<String>> {
         let name = kept.store.names().log(self.file);
         let only_head = (self.head.end(), Vec::new());

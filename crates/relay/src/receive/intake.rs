@@ -240,7 +240,7 @@ impl Intake {
         }
     }
 
-    /// What the source last said; before the first connection, what its stored log looks like.
+    /// Whether the source last said that it has GTIDs; before the first connection, whether its stored log looks so.
     pub(crate) fn has_gtids(&self) -> bool {
         let said = *lock(&self.source_has_gtids);
         said.unwrap_or_else(|| !self.written_gtids().is_empty())

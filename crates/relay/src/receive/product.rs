@@ -1,4 +1,4 @@
-//! What a server is, and whether the relay can follow it at all.
+//! A server's product, and whether the relay can follow it at all.
 //!
 //! ```text
 //! greeting                     product             followed
@@ -15,7 +15,7 @@ use crate::receive::servers::Servers;
 
 /// The first version of MySQL with server uuids and GTIDs.
 const FIRST_FOLLOWED: (u32, u32) = (5, 6);
-/// What MariaDB 10 puts before its version.
+/// The prefix that MariaDB 10 puts before its version.
 const MARIADB_PREFIX: &str = "5.5.5-";
 
 /// Connects to a server.

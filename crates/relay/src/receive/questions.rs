@@ -29,7 +29,7 @@ use crate::receive::receiver::LogEnd;
 
 /// Questions that the source is asked at a time, each over a connection of its own.
 const AT_A_TIME: usize = 4;
-/// What a relay calls itself, as the source's `version_comment`.
+/// A relay's name for itself, as the source's `version_comment`.
 const RELAY: &str = "binlogz relay";
 
 /// Limits how many questions are asked at a time.

@@ -310,7 +310,7 @@ fn source_time(connection: &mut Connection) -> Result<Option<u64>> {
     Ok(text.and_then(|text| String::from_utf8_lossy(&text).parse().ok()))
 }
 
-/// What the source says about itself.
+/// The source's account of itself.
 struct Source {
     uuid: ServerUuid,
     has_gtids: bool,

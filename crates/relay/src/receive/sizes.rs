@@ -24,7 +24,7 @@ pub(crate) struct Sizes {
     pub(crate) payload: Option<Payload>,
 }
 
-/// What a payload says of itself.
+/// A payload's own account of itself.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Payload {
     compression: CompressionType,

@@ -86,7 +86,7 @@ pub(crate) struct Collation {
     pub(crate) is_default: bool,
 }
 
-/// What the source said when the relay last connected.
+/// The source's variables when the relay last connected.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SourceVariables {
     pub(crate) variables: BTreeMap<String, SourceVariable>,
@@ -209,7 +209,7 @@ fn text(cell: Option<Vec<u8>>) -> Option<String> {
     cell.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What is known of the source's variables.
+/// The known variables of the source.
 #[derive(Debug)]
 pub(crate) struct KnownVariables {
     storage: Arc<dyn Storage>,

@@ -1,4 +1,4 @@
-//! What semi-synchronous replicas have acknowledged, and waiting for enough of them.
+//! Acknowledgements of semi-synchronous replicas, and waiting for enough of them.
 //!
 //! ```text
 //! sender     asks with the last event of what is durable · reads acknowledgements · notes them here

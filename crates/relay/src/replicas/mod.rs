@@ -1,4 +1,4 @@
-//! What we know about the connected replicas.
+//! The connected replicas, as far as we know them.
 //!
 //! In come notes from the threads that serve them (`serve`). Other parts query it: receiving waits for
 //! acknowledgements, retention keeps files that are still read, statements and status list the replicas.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a replica said about itself.
+/// A replica's own account of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Replica {
     pub(crate) server_id: u32,

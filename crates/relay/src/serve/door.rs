@@ -1,4 +1,4 @@
-//! What every client passes before it has a source: limits, accounts, TLS.
+//! The checks that every client passes before it has a source: limits, accounts, TLS.
 
 use std::sync::{Arc, Mutex};
 

@@ -28,7 +28,7 @@ pub(crate) const NAME: &str = "relay.replicas";
 const REPLICAS_MAX: usize = 10_000;
 /// The most newcomers among clients. They must not be so few that a replica is forgotten before it comes again.
 const NEWCOMERS_MAX: usize = 1_000;
-/// What the line of a newcomer ends with.
+/// The end of a newcomer's line.
 const ONCE: &str = " once";
 
 #[derive(Debug)]

@@ -33,7 +33,7 @@ pub(crate) struct Route {
 #[derive(Default)]
 pub(crate) struct Routes(Mutex<Arc<[Route]>>);
 
-/// What a client says about the source that it wants.
+/// A client's hints about the source that it wants.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wishes<'a> {
     pub(crate) port: Option<&'a str>,

@@ -87,7 +87,7 @@ pub(crate) struct Sender<'a> {
     log: Translator<'a, EventSink>,
     /// The end of what was left out since something was last sent.
     left_out_to: Option<u64>,
-    /// What the sink was last told.
+    /// Whether the sink was last told to leave events out.
     sink_leaves_out: bool,
     /// Whether the next transactions come in blocks shared by all readers.
     in_blocks: bool,

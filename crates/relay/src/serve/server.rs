@@ -46,7 +46,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The delay after a failed accept, as when file descriptors run out.
 const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 
-/// What a client is told that comes too early.
+/// The error for a client that comes too early.
 const NOTHING_YET: &str = "the relay has nothing of the source's log yet";
 
 pub(crate) fn accept(door: &Arc<Door>) {

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 
-/// What a dump needs from a connection.
+/// The operations that a dump needs from a connection.
 pub(crate) trait Connection {
     /// Reads what has arrived, 0 bytes at the end of the stream; `None` if nothing has.
     fn read_at_hand(&mut self, bytes: &mut [u8]) -> io::Result<Option<usize>>;
@@ -36,14 +36,14 @@ pub(crate) enum Transport {
     Compressed(Box<Compressed>),
 }
 
-/// What lies between a session and a connection with compressed packets.
+/// The layer between a session and a connection with compressed packets.
 pub(crate) struct Compressed {
     below: Transport,
     packets: CompressedPackets,
-    /// What came in: `begin..` was not expanded yet.
+    /// Received bytes: `begin..` was not expanded yet.
     received: Vec<u8>,
     begin: usize,
-    /// What was expanded: `taken..` was not given on yet.
+    /// Expanded bytes: `taken..` was not given on yet.
     plain: Vec<u8>,
     taken: usize,
     out: Vec<u8>,

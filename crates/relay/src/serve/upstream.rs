@@ -43,7 +43,7 @@ impl Default for ForwardOptions {
     }
 }
 
-/// What a client may set before its connection to the source begins: statements, and the bytes of all.
+/// Limits of the settings that a client may make before its connection to the source begins: statements, and the bytes of all.
 const REMEMBERED_MAX: usize = 200;
 const REMEMBERED_SIZE_MAX: usize = 64 << 10;
 /// ER_PARSE_ERROR: an older server does not know a statement.
@@ -59,7 +59,7 @@ pub(crate) struct Upstream {
     answered_last: bool,
 }
 
-/// What became of a forwarded command.
+/// The outcome of a forwarded command.
 pub(crate) enum Forwarded {
     /// The client has its answer.
     Answered(AnswerPassage),
@@ -193,7 +193,7 @@ enum End {
 }
 
 impl End {
-    /// What of it the relay does not have yet.
+    /// The transactions of it that the relay does not have yet.
     fn missing(&self, server: &Server) -> Result<Option<String>> {
         let Some(kept) = server.lineages.served() else { return Ok(Some("anything".into())) };
         match self {
@@ -216,7 +216,7 @@ impl End {
     }
 }
 
-/// What the source has executed.
+/// The transactions that the source has executed.
 fn executed(connection: &mut Connection) -> binlogz_source::Result<GtidSet> {
     const STATEMENT: &str = "SELECT @@GLOBAL.gtid_executed";
     let rows = connection.query(STATEMENT)?;

@@ -77,7 +77,7 @@ pub(crate) fn answer<'a>(
     })
 }
 
-/// What would answer it.
+/// The setting that would have it answered.
 pub(crate) const WITH_FORWARDING: &str = "; forward_sql = true in its configuration passes it to the source";
 
 /// The answer to a statement that can't be parsed.

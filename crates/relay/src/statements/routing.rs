@@ -31,7 +31,7 @@ pub(crate) enum Route {
     Refused(Refusal),
 }
 
-/// What a client's connection to the source is used for.
+/// The uses of a client's connection to the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Used {
     /// It is open.

@@ -71,7 +71,7 @@ pub struct DutyStatus {
 }
 
 impl DutyStatus {
-    /// What to say of it, if it is not working.
+    /// The complaint about it, if it is not working.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.failure.as_ref().map(|why| format!("the duty {} is not done: {why}", self.name))
     }

@@ -68,7 +68,7 @@ impl Lag {
         lock(&self.0).clock_ahead = ahead.map_or(0, |(source, ours)| source.saturating_sub(ours));
     }
 
-    /// What the source's clock says when ours says this.
+    /// The time by the source's clock when it is this by ours.
     pub(crate) fn source_time(&self, ours: u64) -> u64 {
         ours.saturating_add_signed(lock(&self.0).clock_ahead)
     }

@@ -1,4 +1,4 @@
-//! What the relay's parts report about their own work: log lines, counters, lag, and whether each thread is alive.
+//! The reports of the relay's parts about their own work: log lines, counters, lag, and whether each thread is alive.
 //!
 //! In come events from every other part. Log lines go out at once; `watch` reads the rest and decides what is
 //! healthy. Nothing here depends on the other parts.
@@ -37,7 +37,7 @@ pub enum Level {
     Error,
 }
 
-/// What the parts of a source report to; also what those report to that all sources share.
+/// The telemetry of a source; also of the parts that all sources share.
 pub(crate) struct Telemetry {
     /// The source's name; empty for the only source, and for what is shared.
     name: String,

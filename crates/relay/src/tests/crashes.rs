@@ -56,7 +56,7 @@ impl Disk for OneDisk {
     }
 }
 
-/// What others know of the relay, which it can't take back.
+/// Facts that others know of the relay, which it can't take back.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// The last transaction that was acknowledged or shown.
@@ -65,7 +65,7 @@ pub(super) struct Known {
     sent: u64,
     uuid: Option<ServerUuid>,
     pins: BTreeMap<String, Form>,
-    /// What was shown of each file of a form, by its name.
+    /// The bytes shown of each file of a form, by its name.
     shown: BTreeMap<String, Vec<u8>>,
     /// Files that were purged, as they were stored.
     purged: BTreeMap<FileNumber, Vec<u8>>,
@@ -100,7 +100,7 @@ pub(crate) fn options(random: &mut Random) -> SourceOptions {
     }
 }
 
-/// What the other threads of the relay, and its clients, do while it receives.
+/// The work of the relay's other threads, and of its clients, while it receives.
 struct Others<'a> {
     relay: &'a Source,
     kept: &'a Lineage,
@@ -366,7 +366,7 @@ pub(super) fn put_all_back(relay: &Source, kept: &Lineage, known: &mut Known) {
     }
 }
 
-/// What the runs came across.
+/// The cases that the runs came across.
 #[derive(Debug, Default)]
 struct Met {
     in_recovery: u64,

@@ -33,7 +33,7 @@ struct Served {
     ended: Result<()>,
 }
 
-/// What a client gets of a file of a form.
+/// A client's view of a file of a form.
 fn serve(forms: Forms<'_>, form: Form, of: FormFile) -> Served {
     let mut sink = Bytes::default();
     let ended = (|| {
@@ -64,7 +64,7 @@ fn read(log: &mut Translator<'_, Bytes>) -> Result<()> {
     }
 }
 
-/// What the blocks of a file hold that many clients share.
+/// The contents of a file's blocks that many clients share.
 fn blocks(forms: Forms<'_>, form: Form, of: FormFile) -> Result<Vec<u8>> {
     let part = Arc::new(forms.kept.part(form, of, None)?);
     let mut start = part.start();
@@ -128,7 +128,7 @@ fn events<'a>(bytes: &'a [u8], mut tell: impl FnMut(usize, UnverifiedFrame<'a>))
     }
 }
 
-/// What the undamaged file is like.
+/// The undamaged file.
 struct Whole {
     form: Form,
     of: FormFile,

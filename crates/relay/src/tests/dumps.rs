@@ -29,7 +29,7 @@ use crate::source::Source;
 use crate::statements::answers::Answer;
 use crate::statements::variables::{System, Variables, set};
 
-/// What a replica sets before it asks for the log.
+/// The statement of a replica before it asks for the log.
 const CHECKSUM: &str = "SET @source_binlog_checksum = 'CRC32'";
 const REPLICA: &str = "SET @source_binlog_checksum = 'CRC32', \
                        @replica_uuid = '2410447f-e54d-11f1-848d-02fc00000001'";
@@ -110,7 +110,7 @@ fn events(messages: &[Vec<u8>]) -> Vec<(EventHeader, &[u8])> {
     events.map(|message| (EventHeader::decode(&message[1..]).unwrap(), &message[1..])).collect()
 }
 
-/// What a dump begins each file with, and the source does not send again.
+/// Whether it is one of the events that a dump begins each file with, and the source does not send again.
 fn is_front((header, _): &(EventHeader, &[u8])) -> bool {
     header.flags.contains(HeaderFlags::ARTIFICIAL) || header.event_type == EventType::FORMAT_DESCRIPTION
 }

@@ -55,7 +55,7 @@ fn check(relay: &Source, source: &SourceLog, known: &Known, what: &str) {
     }
 }
 
-/// What a run came across.
+/// The cases that a run came across.
 struct Met {
     errors: usize,
     /// Until everything was received.

@@ -14,7 +14,7 @@ use binlogz_wire::session::{DumpStart, EventPiece};
 
 use crate::receive::receiver::Incoming;
 
-/// What the names of its files begin with.
+/// The prefix of its files' names.
 pub(super) const BASE: &str = "binlog";
 
 /// The log of a source: files of whole transactions, numbered from 1.
@@ -129,7 +129,7 @@ impl SourceLog {
     }
 }
 
-/// What goes on beside a connection.
+/// The things that go on beside a connection.
 pub(super) trait Beside {
     /// Between two events.
     fn between(&mut self, random: &mut Random);

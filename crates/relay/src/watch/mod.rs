@@ -4,8 +4,10 @@
 //! It is read-only.
 //!
 //! * `status` is a snapshot of a source and `relay_status` of all of them; `status/health` says what is wrong in it;
+//! * `condition` says how a source is, in a word and a colour;
 //! * `http` answers with a page, JSON, OpenMetrics, or whether the relay is healthy.
 
+pub(crate) mod condition;
 pub(crate) mod http;
 pub(crate) mod relay_status;
 pub(crate) mod status;

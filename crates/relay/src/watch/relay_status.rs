@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::status::{Clients, Shared, Status};
-use super::{Watch, Watched};
+use super::{Watch, Watched, condition};
 use crate::serve::transport::ServerTls;
 use crate::telemetry::duties::{ACCEPT, DutyStatus};
 use crate::telemetry::meters::RememberedError;
@@ -33,11 +33,20 @@ pub struct RelayStatus {
     pub sources: Vec<NamedStatus>,
 }
 
-/// One of several sources.
+/// A source by its name.
 #[derive(Debug, Clone, Serialize)]
 pub struct NamedStatus {
-    /// Its name.
+    /// Its name; empty for the only source of a relay.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
+    /// How it is, as its page says it: `Live`, `Behind`, `Source down` and so on.
+    pub state: &'static str,
+    /// How bad that is: good, neutral, warning or bad.
+    pub tone: &'static str,
+    /// How far it lagged behind the server during the last hour, if that was asked for; an element for each 40 seconds, the
+    /// newest last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lag_history_seconds: Option<Vec<Option<u64>>>,
     /// Why its log could not be opened; there is nothing else to say of it then.
     pub failure: Option<String>,
     /// As a relay that has no other source shows it.
@@ -86,10 +95,7 @@ impl Watch {
 
 fn named(watched: Watched, shared: &Shared) -> NamedStatus {
     let status = watched.source.and_then(|source| source.status(shared).map_err(|error| error.to_string()));
-    match status {
-        Ok(status) => NamedStatus { name: watched.name, failure: None, status: Some(status) },
-        Err(failure) => NamedStatus { name: watched.name, failure: Some(failure), status: None },
-    }
+    NamedStatus::new(watched.name, status)
 }
 
 impl RelayStatus {
@@ -116,6 +122,16 @@ impl RelayStatus {
 }
 
 impl NamedStatus {
+    /// The error says why there is no status.
+    pub(crate) fn new(name: String, status: Result<Status, String>) -> NamedStatus {
+        let (status, failure) = match status {
+            Ok(status) => (Some(status), None),
+            Err(failure) => (None, Some(failure)),
+        };
+        let (tone, state) = status.as_ref().map_or(condition::NOT_SERVED, condition::of);
+        NamedStatus { name, state, tone: tone.name(), lag_history_seconds: None, failure, status }
+    }
+
     fn prefixed(&self, line: &str) -> String {
         match self.name.as_str() {
             "" => line.to_owned(),

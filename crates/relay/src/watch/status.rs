@@ -29,6 +29,10 @@ pub struct Status {
     pub log: Option<LogStatus>,
     /// All stored logs, oldest first: one for each server we followed, and one for each reset of a server's log.
     pub lineages: Vec<LineageStatus>,
+    /// Where closed files go, if anywhere.
+    pub archive: Option<ArchiveStatus>,
+    /// Free room on the disk that has the log.
+    pub disk_free_bytes: Option<u64>,
     /// Damage in the served logs that the source has not repaired yet.
     pub damage: Vec<String>,
     /// Bytes since the start.
@@ -111,6 +115,17 @@ pub struct LogStatus {
     pub durable: LogPosition,
     /// The GTIDs of what is durable.
     pub gtid_executed: String,
+}
+
+/// The archive of a source.
+#[derive(Debug, Clone, Serialize)]
+pub struct ArchiveStatus {
+    /// Where it is.
+    pub to: String,
+    /// The last file that is there; none until the relay has looked, after a start.
+    pub last_file: Option<String>,
+    /// Closed files that are not there yet.
+    pub waiting_files: usize,
 }
 
 /// A place in the log.

@@ -40,7 +40,7 @@ const COST_FACTOR: f64 = 1.25;
 /// On a machine that was busy with something else they differ more: caches are shared, clocks change.
 const COST_FACTOR_BUSY: f64 = 2.0;
 
-/// What one level saves and costs.
+/// Savings and costs of one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Point {
     pub(super) level: CompressionLevel,
@@ -51,12 +51,12 @@ pub(super) struct Point {
     pub(super) cost: f64,
     /// Percent of one core; `None` if the logs cover too little time to give a rate.
     pub(super) core: Option<f64>,
-    /// What it adds to the typical commit and to 99 of 100, in milliseconds.
+    /// Time that it adds to the typical commit and to 99 of 100, in milliseconds.
     pub(super) typical: f64,
     pub(super) slow: f64,
 }
 
-/// What to do; a level is given by its place among the points.
+/// The advice; a level is given by its place among the points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) verdict: Verdict,

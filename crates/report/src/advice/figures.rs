@@ -34,7 +34,7 @@ pub(super) struct Figures {
     pub(super) commits: Option<(u64, u64)>,
     /// By level.
     pub(super) levels: Vec<LevelFigures>,
-    /// What compressing everything took; of a sample nothing.
+    /// The time of compressing everything; for a sample nothing.
     pub(super) spent: Spent,
 }
 

@@ -1,4 +1,4 @@
-//! What compression would save and cost on a server that wrote these logs.
+//! The savings and costs of compression on a server that wrote these logs.
 //!
 //! ```text
 //! transactions → ExactMeter (one a worker) → Figures ─────────────────────────┐
@@ -47,11 +47,11 @@ use whole_file::WholeFile;
 /// The levels that are looked at where none are named.
 pub const LEVELS: [u8; 7] = [1, 3, 6, 9, 15, 19, 22];
 
-/// What a meter found in a piece of a log.
+/// A meter's findings in a piece of a log.
 #[derive(Debug)]
 pub struct Part(Figures);
 
-/// What was measured, and what follows from it.
+/// The measurements, and the advice that follows from them.
 #[derive(Debug)]
 pub struct Advice {
     levels: Vec<CompressionLevel>,
@@ -153,7 +153,7 @@ impl Advice {
         }
     }
 
-    /// What the size may be off by, in bytes; `None` if it is exact.
+    /// The possible error of the size, in bytes; `None` if it is exact.
     fn half_width(&self, level: usize) -> Option<f64> {
         Some(self.sampled.as_ref()?.half_widths.get(level)? + self.unread_bytes())
     }
@@ -163,7 +163,7 @@ impl Advice {
         Some(100.0 * per(self.half_width(level)?, (self.compressed_bytes(level) as f64).max(1.0)))
     }
 
-    /// What is saved of the plain log, in percent.
+    /// The share of the plain log that is saved, in percent.
     fn saved_percent(&self, level: usize) -> f64 {
         saved_percent(self.plain_bytes(), self.compressed_bytes(level))
     }
@@ -175,12 +175,12 @@ impl Advice {
         (seconds >= SECONDS_MIN).then_some(seconds)
     }
 
-    /// What commits of a class take for each nanosecond that was measured.
+    /// The time that commits of a class take for each nanosecond that was measured.
     fn slowdown(&self, level: usize, class: usize) -> f64 {
         self.slowdowns.get(level).and_then(|slowdowns| slowdowns.get(class)).copied().unwrap_or(1.0)
     }
 
-    /// What is known of each class at a level, and its slowdown.
+    /// Each class at a level, and its slowdown.
     fn classes(&self, level: usize) -> impl Iterator<Item = (&ClassLevel, f64)> {
         let classes = self.figures.classes.iter().enumerate();
         classes

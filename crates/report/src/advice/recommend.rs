@@ -30,7 +30,7 @@ pub const READERS: &str = "find out first what reads the binlog: replicas before
                            lose rows without an error";
 
 impl Advice {
-    /// What to do, and why.
+    /// The recommendation, and its reasons.
     pub fn recommendation(&self) -> Recommendation {
         let decision = self.decision();
         let place = decision.as_ref().map_or(0, |decision| decision.expected.place);
@@ -105,7 +105,7 @@ impl Advice {
         }
     }
 
-    /// What there is too little of, and by how much.
+    /// The kind of data that there is too little of, and by how much.
     fn too_little(&self, place: usize, reasons: &mut Vec<String>) -> Option<TooLittle> {
         let (count, bytes) = (self.figures.eligible(), self.figures.eligible_plain());
         if let Some(reason) = self.too_much_unread() {
@@ -218,13 +218,13 @@ impl Advice {
         }
     }
 
-    /// What compressing adds to the typical commit, and to the second slowest of a hundred.
+    /// The time that compressing adds to the typical commit, and to the second slowest of a hundred.
     fn commit_milliseconds(&self, place: usize) -> [f64; 2] {
         let times = self.commit_times(place);
         [0.5, 0.99].map(|share| times.quantile(share) / 1e6)
     }
 
-    /// What a level costs.
+    /// Adds a level's costs to the reasons.
     fn costs(&self, place: usize, reasons: &mut Vec<String>) {
         let [typical, slow] = self.commit_milliseconds(place);
         if let Some(core) = self.core_percent(place) {
@@ -237,7 +237,7 @@ impl Advice {
         ));
     }
 
-    /// What the highest level would add.
+    /// Adds the gain of the highest level to the reasons.
     fn higher_levels(&self, place: usize, verdict: Verdict, reasons: &mut Vec<String>) {
         let smallest = (0..self.levels.len()).min_by_key(|place| self.compressed_bytes(*place));
         let Some(smallest) = smallest.filter(|smallest| *smallest != place) else { return };

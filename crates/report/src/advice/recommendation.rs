@@ -1,10 +1,10 @@
-//! What to do, in words, and what it rests on. `recommend.rs` makes it.
+//! The recommendation in words, and its basis. `recommend.rs` makes it.
 
 use std::fmt;
 
 use binlogz_payload::CompressionLevel;
 
-/// What to do with `binlog_transaction_compression`.
+/// The advice on `binlog_transaction_compression`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Leave it off.
@@ -32,7 +32,7 @@ impl Verdict {
     }
 }
 
-/// What there is too little of for any advice.
+/// The kind of data that there is too little of for any advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TooLittle {
     /// Transactions in the logs.
@@ -41,10 +41,10 @@ pub enum TooLittle {
     Budget,
 }
 
-/// What to do, and why.
+/// The advice, and its reasons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recommendation {
-    /// What to do.
+    /// The advice.
     pub verdict: Verdict,
     /// The level; `None` if compression is to stay off, or the figures don't decide.
     pub level: Option<CompressionLevel>,

@@ -50,14 +50,14 @@ pub struct Sampler {
     store: Mutex<Store>,
 }
 
-/// What is kept.
+/// The transactions that are kept.
 #[derive(Debug)]
 pub(super) struct Store {
     pub(super) classes: [Kept; CLASSES],
     pub(super) spool: Spool,
 }
 
-/// What is kept of a class of size.
+/// The transactions of a class of size that are kept.
 #[derive(Debug)]
 pub(super) struct Kept {
     /// The one with the highest number on top.
@@ -84,7 +84,7 @@ pub(super) struct Unit {
     pub(super) large: Option<Large>,
 }
 
-/// What is known of a large transaction.
+/// A large transaction, as far as it is known.
 #[derive(Debug, Default)]
 pub(super) struct Large {
     /// Bytes that the compressor gets.
@@ -281,7 +281,7 @@ impl SampleMeter {
     }
 }
 
-/// What was seen of a transaction.
+/// A transaction as it was seen.
 struct Seen {
     tables: Vec<(Arc<TableName>, u64)>,
     x: u64,

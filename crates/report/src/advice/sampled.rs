@@ -92,7 +92,7 @@ impl Watch {
     }
 }
 
-/// What a sample is compressed with.
+/// The compressors of a sample.
 struct Run<'a> {
     levels: &'a [CompressionLevel],
     recipe: Recipe,

@@ -8,7 +8,7 @@ use binlogz_flow::measure::CpuClock;
 /// The machine is busy with something else if compressing takes this many times its processor time.
 const BUSY: f64 = 1.3;
 
-/// What measuring took, in nanoseconds.
+/// Time spent on measuring, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Spent {
     /// Elapsed.

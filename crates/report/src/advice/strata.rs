@@ -45,7 +45,7 @@ pub(super) fn bucket(tables: &[(Arc<TableName>, u64)]) -> usize {
     (name % BUCKETS as u64) as usize
 }
 
-/// What is known of all transactions of a stratum.
+/// Figures known for all transactions of a stratum.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Known {
     pub(super) transactions: u64,
@@ -199,12 +199,12 @@ fn spread_of_few(stratum: &Sums, together: &Sums, level: usize) -> f64 {
     super::per(together.residual(level).sqrt(), mean).max(own)
 }
 
-/// What the known size of a transaction is.
+/// The kind of size that is known of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KnownSize {
     /// Its bytes in the log: compressed it is no larger.
     Plain,
-    /// What a fast level makes of it.
+    /// Its size after a fast level.
     Fast,
 }
 

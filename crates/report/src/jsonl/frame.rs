@@ -1,4 +1,4 @@
-//! What is known of a transaction and repeated in each of its lines.
+//! Facts about a transaction that are repeated in each of its lines.
 
 use std::borrow::Cow;
 use std::sync::Arc;

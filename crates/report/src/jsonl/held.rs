@@ -10,7 +10,7 @@ use binlogz_flow::events::{Event, InsidePayload};
 
 use crate::selection::Selection;
 
-/// What is held of a transaction.
+/// The held part of a transaction.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Held {
     /// The lines of its begin.
@@ -51,7 +51,7 @@ impl Place {
     }
 }
 
-/// What is to be done with an event.
+/// The decision about an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shown {
     /// It has its line, or its rows have theirs; what is held comes before.

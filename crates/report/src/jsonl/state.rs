@@ -1,4 +1,4 @@
-//! What later lines need to know of earlier events: the transaction they are in, and what was selected.
+//! State that later lines need from earlier events: the transaction they are in, and the selection so far.
 //! Carries over from batch to batch.
 
 use binlogz_binlog::gtid::GtidSet;
@@ -41,7 +41,7 @@ impl State {
         *self = State { started: self.started, ended: self.ended, met, ..State::default() };
     }
 
-    /// What was asked for and found so far.
+    /// The requests met so far.
     pub fn met(&self) -> Met {
         self.met
     }

@@ -19,7 +19,7 @@ const DATE: [u8; 16] = *b"\"\0\0\0\0-\0\0-\0\0\"\0\0\0\0";
 /// Bytes of a value that is written separately and copied, if it has no short cut.
 const APART_MAX: usize = 1 << 10;
 
-/// What the lines of a table have in common.
+/// The text that the lines of a table have in common.
 #[derive(Debug, Default)]
 pub(super) struct TableText {
     schema: Option<Arc<TableSchema>>,
@@ -270,7 +270,7 @@ fn put_value(lines: &mut Lines<'_>, column: &ColumnText, bytes: &[u8]) -> bool {
     true
 }
 
-/// What JSON has to escape, and what is not ASCII.
+/// Whether JSON has to escape it, or it is not ASCII.
 #[inline]
 fn is_special(byte: u8) -> bool {
     // One comparison for control characters and what is not ASCII, which is negative.

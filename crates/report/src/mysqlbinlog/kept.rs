@@ -33,7 +33,7 @@ pub(super) struct KeptChunk {
     known: Vec<bool>,
 }
 
-/// What is kept of the open statement.
+/// The kept part of the open statement.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KeptStatement {
     pub(super) chunks: Vec<Arc<KeptChunk>>,

@@ -1,4 +1,4 @@
-//! What changes the text: mysqlbinlog's options, resolved.
+//! The options that change the text: mysqlbinlog's, resolved.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub enum Base64Output {
     DecodeRows,
 }
 
-/// What a run prints.
+/// The options of a run.
 #[derive(Debug, Clone)]
 pub struct PrintOptions {
     /// `--base64-output`.

@@ -17,7 +17,7 @@ use crate::number::push_unsigned;
 const REMOVED_SQL_MODES: u64 = 0x1003_ff00;
 const WITHOUT_REMOVED_SQL_MODES: &[u8] = b"/*!80005 &~0x1003ff00*/";
 
-/// What is printed for a thread's number with `--short-form`.
+/// The number printed for a thread with `--short-form`.
 const SHORT_FORM_THREAD_ID: u64 = 999_999_999;
 
 /// The session options, with the value they show for a bit that is set, in the order they are printed.

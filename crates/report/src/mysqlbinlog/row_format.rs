@@ -9,7 +9,7 @@ use binlogz_binlog::{EventHeader, EventType};
 pub(super) struct RowFormat;
 
 impl RowFormat {
-    /// What is wrong with an event, in mysqlbinlog's words.
+    /// The error in an event, in mysqlbinlog's words.
     pub(super) fn check(self, header: &EventHeader, body: &[u8]) -> Option<String> {
         let refused = match header.event_type {
             EventType::INTVAR | EventType::RAND | EventType::USER_VAR => true,

@@ -46,7 +46,7 @@ pub struct State {
     pub(super) known_tables: Vec<TableId>,
     /// Tables whose rows are not shown.
     pub(super) ignored_tables: Vec<TableId>,
-    /// What is printed with the next statement.
+    /// Events that are printed with the next statement.
     pub(super) buffered: Vec<Buffered>,
     /// The files of LOAD DATA, by number.
     pub(super) load_files: BTreeMap<u32, PathBuf>,
@@ -67,7 +67,7 @@ pub struct State {
     pub(super) skipped_end: u64,
     /// The end of the format description that a server sent before what was asked for.
     pub(super) description_end: u64,
-    /// What was asked for and found.
+    /// The requests met so far.
     pub(super) met: Met,
     /// A format description was held back until the first event to be shown is found.
     pub(super) held_format_description: bool,
@@ -156,7 +156,7 @@ impl State {
         self.stopped.as_ref()
     }
 
-    /// What was asked for and found so far.
+    /// The requests met so far.
     pub fn met(&self) -> Met {
         Met { entries: self.entries, ..self.met }
     }

@@ -140,7 +140,7 @@ fn copy(mut from: impl Read, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// What waits for the end of a statement.
+/// Rows that wait for the end of a statement.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     /// Its `BINLOG` statement.

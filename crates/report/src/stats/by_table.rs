@@ -18,7 +18,7 @@ pub(crate) struct TableName {
     pub(crate) table: Box<[u8]>,
 }
 
-/// What happened to a table.
+/// Totals of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct TableTotals {
     pub(super) transactions: u64,

@@ -23,7 +23,7 @@ pub struct Collector {
     values: bool,
 }
 
-/// What a batch holds.
+/// The figures of a batch.
 #[derive(Debug)]
 pub struct Part {
     /// Which log of the input, counted from 0.

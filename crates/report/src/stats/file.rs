@@ -20,7 +20,7 @@ const MICROSECONDS_PER_HOUR: u64 = 3_600_000_000;
 /// Ten years of hours; only a nonsensical log has more.
 const HOURS_MAX: usize = 90_000;
 
-/// What was counted.
+/// The counts.
 #[derive(Debug, Clone)]
 pub(super) struct Figures {
     /// Events, including those in payloads.
@@ -41,7 +41,7 @@ pub(super) struct Figures {
     pub(super) description: Option<Description>,
 }
 
-/// Whose rules count a log's transactions.
+/// The program whose rules count a log's transactions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Writer {
     pub(super) log_type: LogType,
@@ -57,7 +57,7 @@ impl Writer {
     }
 }
 
-/// What a log's format description says.
+/// A log's format description, as far as it matters here.
 #[derive(Debug, Clone)]
 pub(super) struct Description {
     pub(super) writer: Writer,

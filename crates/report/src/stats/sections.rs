@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::counts::Totals;
 use super::file::Stats;
 
-/// What figures are grouped by.
+/// The grouping of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// Each file.

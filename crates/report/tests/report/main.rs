@@ -1,4 +1,4 @@
-//! What logs are shown to hold, compared with mysqlbinlog and the server.
+//! The reported contents of logs, compared with mysqlbinlog and the server.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 

@@ -12,7 +12,7 @@ use crate::{limits, row_lines};
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
-/// What mysqlbinlog prints instead of a GEOMETRY; it drops the rest of the event.
+/// mysqlbinlog's line instead of a GEOMETRY; it drops the rest of the event.
 const GIVEN_UP: &str = "!! Don't know how to handle column type=255";
 
 #[test]
@@ -123,7 +123,7 @@ fn damaged_logs_are_errors_or_lines() {
     assert!(whole > 0, "every damage was noticed, even where nothing is read");
 }
 
-/// What the statements must have led to; if a server logged otherwise, the test would test nothing.
+/// The kinds of event that the statements must have led to; if a server logged otherwise, the test would test nothing.
 const PARTS: [&str; 12] = [
     "=JSON_REPLACE(",
     "JSON_INSERT(",

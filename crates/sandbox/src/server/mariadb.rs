@@ -12,7 +12,7 @@ use crate::{Error, Installed, IoContext, Result, Tool, cache};
 /// Part of the cache key of the initialised data directory: raised when [`initialise`] changes.
 const TEMPLATE_RECIPE: u32 = 1;
 
-/// What its bootstrap reads between [`BEFORE`] and [`AFTER`], in order.
+/// The scripts its bootstrap reads between [`BEFORE`] and [`AFTER`], in order.
 const SYSTEM_TABLES: [&str; 3] =
     ["mysql_system_tables.sql", "mysql_performance_tables.sql", "mysql_system_tables_data.sql"];
 /// One statement a line: its bootstrap asks for that.

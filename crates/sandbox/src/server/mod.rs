@@ -174,7 +174,7 @@ impl Server {
         self.dir.join("data")
     }
 
-    /// What it has written to its error log so far.
+    /// Its error log so far.
     pub fn log(&self) -> Result<String> {
         fs::read_to_string(self.log_path()).at("read", &self.log_path())
     }

@@ -19,7 +19,7 @@ CREATE USER repl@'127.0.0.1' IDENTIFIED BY 'repl';
 GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO repl@'127.0.0.1';
 ";
 
-/// What every sandbox starts with; the builder's options come after these and win.
+/// The options every sandbox starts with; the builder's options come after these and win.
 /// Durability is off: no test here pulls the plug, and a commit then costs no disk write.
 const OPTIONS: [&str; 10] = [
     "--log-bin=binlog",

@@ -12,7 +12,7 @@ use crate::{Error, Installed, IoContext, Result, Tool, cache};
 /// Part of the cache key of the initialised data directory: raised when [`initialise`] changes.
 const TEMPLATE_RECIPE: u32 = 1;
 
-/// What its bootstrap reads after `USE mysql`, in order.
+/// The scripts its bootstrap reads after `USE mysql`, in order.
 const SYSTEM_TABLES: [&str; 2] = ["mysql_system_tables.sql", "mysql_system_tables_data.sql"];
 
 /// Run at each start. Anonymous accounts would shadow those of other names; bootstrap itself knows no GRANT.

@@ -20,9 +20,9 @@ const START_MAX: Duration = Duration::from_secs(120);
 const STOP_MAX: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(20);
 
-/// What MySQL and MariaDB alike write to the error log when they accept connections.
+/// The words that MySQL and MariaDB alike write to the error log when they accept connections.
 const READY: &str = "ready for connections";
-/// What they write when another program took the port.
+/// The words that they write when another program took the port.
 const PORT_TAKEN: &str = "Can't start server: Bind on TCP/IP port";
 
 /// Notes the last process id its input names; at the end of input kills that one and removes directory $1.

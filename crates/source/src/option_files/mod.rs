@@ -82,12 +82,12 @@ impl FileOption {
     }
 }
 
-/// What the option files say.
+/// The settings of the option files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Defaults {
     /// The options of the groups asked for, in order: a later one wins.
     pub options: Vec<FileOption>,
-    /// What was passed over, in words.
+    /// The settings that were passed over, in words.
     pub warnings: Vec<String>,
 }
 

@@ -11,12 +11,12 @@
 //! \t \r \b \s \\ \' \"` are escapes (`\s` is a space), and any other backslash is literal. All of it is
 //! compared with MySQL's own `--print-defaults`.
 
-/// What a line says.
+/// A line's meaning.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
     /// It is empty, or a comment.
     Nothing,
-    /// What follows belongs to this group.
+    /// The following lines belong to this group.
     Group(&'a str),
     /// An option.
     Option {

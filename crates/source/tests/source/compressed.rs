@@ -41,7 +41,7 @@ fn received(options: &ConnectOptions) -> Result<u64, Box<dyn std::error::Error>>
     Ok(String::from_utf8(value)?.parse()?)
 }
 
-/// What the server says: whether, how, and at what level.
+/// The server's own account: whether, how, and at what level.
 fn status(options: &ConnectOptions) -> binlogz_source::Result<[String; 3]> {
     let mut connection = Connection::open(options)?;
     let rows = connection.query("SHOW SESSION STATUS LIKE 'Compression%'")?;

@@ -461,7 +461,7 @@ fn a_server_that_dies_ends_the_stream_with_an_error() -> Outcome {
     Ok(())
 }
 
-/// What `repl` has said since the last time, as the server's general log has it.
+/// The statements of `repl` since the last time, as the server's general log has them.
 fn statements(server: &MysqlSandbox) -> Vec<String> {
     let said = server
         .sql(

@@ -34,7 +34,7 @@ use crate::storage::{self, Storage, StorageFile};
 const RECORD_SIZE: usize = 512;
 const TITLE: &str = "binlogz-durable 1";
 
-/// What is known, when a log is opened, about how far it was durable.
+/// How far a log is known to have been durable, when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Floor {
     /// Nothing: an earlier version kept this log, it is new, or the file was removed.

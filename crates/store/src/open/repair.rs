@@ -20,12 +20,12 @@ use crate::recovery::recover::{RecoveryReport, recover_last};
 
 const CHUNK_SIZE: usize = 256 << 10;
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repaired {
     /// The copy of the damaged file.
     pub kept_as: String,
-    /// What the file holds now; there may be more damage elsewhere in it.
+    /// The file's contents now; there may be more damage elsewhere in it.
     pub report: RecoveryReport,
 }
 

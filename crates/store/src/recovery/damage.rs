@@ -76,7 +76,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What follows the first unreadable place of a file.
+/// The bytes after the first unreadable place of a file.
 pub(crate) struct Around {
     pub(crate) holes: Vec<Hole>,
     /// The end of the last whole transaction, or of the last hole.

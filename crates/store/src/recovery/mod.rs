@@ -1,4 +1,4 @@
-//! What opening a log does: reads its last file, cuts a tail that a crash tore, and finds damage.
+//! Opening a log: reads its last file, cuts a tail that a crash tore, and finds damage.
 
 pub(crate) mod damage;
 pub(crate) mod recover;

@@ -38,7 +38,7 @@ use crate::storage::NEW_SUFFIX;
 /// Bytes written again at once.
 const CHUNK_SIZE: u64 = 1 << 20;
 
-/// What opening a store found and did.
+/// The findings and actions of opening a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
     /// Where the log ends; `None` if it is new.
@@ -47,7 +47,7 @@ pub struct RecoveryReport {
     pub was_in_use: bool,
     /// The last file ends with a rotate or a stop event: nothing may be appended to it.
     pub closed: bool,
-    /// What was cut off the end of the last file.
+    /// The tail that was cut off the last file.
     pub cut: Option<CutTail>,
     /// Damage in the durable part of the last file: it is not written to.
     pub damage: Option<Damage>,
@@ -68,7 +68,7 @@ pub struct CutTail {
     pub offset: u64,
     /// Bytes that were cut.
     pub size: u64,
-    /// What was wrong with them.
+    /// The problem with them.
     pub reason: String,
     /// Whole transactions in it: a crash of this process leaves none, since it writes in order.
     pub transactions: u64,

@@ -29,7 +29,7 @@ const PREVIOUS_GTIDS_SIZE_MAX: u32 = 64 << 20;
 /// The largest GTID event; 9.7 writes at most 150 bytes.
 const GTID_EVENT_SIZE_MAX: u32 = 64 << 10;
 
-/// What a file holds.
+/// A file's contents.
 #[derive(Debug)]
 pub(crate) struct Scan {
     /// The file was not closed.

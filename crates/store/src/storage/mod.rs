@@ -1,4 +1,4 @@
-//! What a store needs from a disk: five verbs on a directory, five on a file.
+//! The operations that a store needs from a disk: five verbs on a directory, five on a file.
 //!
 //! [`FileStorage`] is a real directory and [`MemoryStorage`] keeps everything in memory; the testkit has a
 //! simulated disk that loses, tears and refuses. The assumptions about each verb are listed only here:

@@ -11,7 +11,7 @@ use crate::common::{gtids, numbers, open, rotate, transaction};
 /// Random runs in `make test`; scripts/soak/store.sh does 1,000 and more.
 const CRASHES: u64 = 150;
 
-/// What a run has done so far.
+/// The steps that a run has done so far.
 #[derive(Debug, Default)]
 struct Model {
     /// The last transaction handed to the store.

@@ -1,4 +1,4 @@
-//! What recovery makes of files: cut at every byte, damaged, half made, foreign.
+//! Recovery of files that are cut at every byte, damaged, half made, foreign.
 
 use std::sync::Arc;
 

@@ -72,7 +72,7 @@ fn copy_of(storage: &MemoryStorage) -> MemoryStorage {
     copy
 }
 
-/// What can be read from an offset on, and why reading stops there.
+/// The bytes that can be read from an offset on, and why reading stops there.
 fn readable(store: &BinlogStore, offset: u64) -> (Vec<u8>, Option<String>) {
     let mut bytes = Vec::new();
     let ended = store.reader(FileNumber(1), offset).unwrap().read_to_end(&mut bytes);

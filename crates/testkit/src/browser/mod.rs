@@ -24,10 +24,10 @@ pub struct Rendered {
     pub console: Vec<String>,
 }
 
-/// What was found on a page.
+/// The findings about a page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Looked {
-    /// What can't be read or seen, at which width.
+    /// Texts and bars that can't be read or seen, at which width.
     pub faults: Vec<String>,
     /// Pieces of text, at all widths.
     pub texts: usize,

@@ -25,7 +25,7 @@ pub enum Channel {
     Tls,
 }
 
-/// What a client logs in with.
+/// A client's credentials.
 #[derive(Debug, Clone)]
 pub struct Credentials {
     /// The account's name.

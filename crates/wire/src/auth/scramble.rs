@@ -18,7 +18,7 @@ pub fn native_password(password: &[u8], nonce: &[u8; NONCE_SIZE]) -> [u8; 20] {
     xor(once.into(), salted.into())
 }
 
-/// What a server keeps of a password of `mysql_native_password`.
+/// The form in which a server keeps a password of `mysql_native_password`.
 pub fn stored_password(password: &[u8]) -> [u8; 20] {
     Sha1::digest(Sha1::digest(password)).into()
 }

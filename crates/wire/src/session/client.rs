@@ -36,7 +36,7 @@ impl Default for Timeouts {
     }
 }
 
-/// What a [`ClientSession`] needs or gives next.
+/// The next need or result of a [`ClientSession`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientStep {
     /// Send what is pending, then come back with more bytes, or at the deadline.
@@ -126,7 +126,7 @@ impl ClientSession {
         self.compression
     }
 
-    /// What is to be sent. After sending, call [`ClientSession::sent`].
+    /// Bytes to be sent. After sending, call [`ClientSession::sent`].
     pub fn pending(&self) -> &[u8] {
         self.out.pending()
     }
@@ -282,7 +282,7 @@ impl ClientSession {
         Error::Closed { doing: self.doing.clone() }
     }
 
-    /// What the session is doing, for errors.
+    /// The session's activity, for errors.
     pub fn doing(&self) -> &str {
         &self.doing
     }

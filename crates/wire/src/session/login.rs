@@ -14,7 +14,7 @@ use crate::response::{ERR, ErrPacket, OK};
 pub(super) const LOGGING_IN: &str = "logging in";
 /// utf8mb4_general_ci: known to every server since 5.5.3 and to MariaDB.
 const COLLATION: u8 = 45;
-/// What replicas and mysqlbinlog announce: events can be this large.
+/// The largest packet that replicas and mysqlbinlog announce: events can be this large.
 const PACKET_SIZE_MAX: u32 = 1 << 30;
 
 /// Nothing here works without these; servers have them since 5.6, MariaDB since 10.0.
@@ -61,18 +61,18 @@ pub struct LoginOptions {
     pub collation: Option<u8>,
 }
 
-/// What a server's greeting says.
+/// A server's greeting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerGreeting {
     /// For example `9.7.4`; MariaDB writes `5.5.5-10.11.6-MariaDB`.
     pub server_version: String,
     /// The connection's number at the server, low 32 bits.
     pub connection_id: u32,
-    /// What the server can do.
+    /// The server's capabilities.
     pub capabilities: Capabilities,
 }
 
-/// What the login needs next.
+/// The next need of the login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LoginStep {
     Wait,

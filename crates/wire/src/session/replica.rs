@@ -74,7 +74,7 @@ pub struct ReplicaOptions {
     pub native_password: bool,
 }
 
-/// What a [`ReplicaSession`] needs or gives next.
+/// The next need or result of a [`ReplicaSession`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplicaStep {
     /// Send what is pending, then come back with more bytes.
@@ -103,12 +103,12 @@ pub struct ReplicaSession {
     /// Bytes received since the last whole message.
     size: usize,
     attributes: Vec<(String, String)>,
-    /// What a server would keep of the password of a client that proved it with `mysql_native_password`.
+    /// The form in which a server would keep the password of a client that proved it with `mysql_native_password`.
     stored_password: Option<[u8; 20]>,
-    /// What the client said at login: its default database, and the number of its collation.
+    /// The client's words at login: its default database, and the number of its collation.
     database: Option<String>,
     collation: u8,
-    /// What the client said at login that packets are to be compressed with.
+    /// The compression of packets that the client asked for at login.
     compression: Option<Compression>,
     /// Status flags of all answers.
     status: u16,
@@ -191,7 +191,7 @@ impl ReplicaSession {
         self.collation
     }
 
-    /// What the connection is to be compressed with, once the client has its OK.
+    /// The compression of the connection, once the client has its OK.
     pub fn begin_compression(&mut self) -> Option<Compression> {
         let compression = self.compression?;
         self.packets.ignore_sequence();
@@ -213,7 +213,7 @@ impl ReplicaSession {
         self.status = status;
     }
 
-    /// What is to be sent. After sending, call [`ReplicaSession::sent`].
+    /// Bytes to be sent. After sending, call [`ReplicaSession::sent`].
     pub fn pending(&self) -> &[u8] {
         self.out.pending()
     }

@@ -31,7 +31,7 @@ use crate::error::{Error, Result, ServerError};
 use crate::register_replica::RegisterReplica;
 use crate::result_set::{Answer, Row};
 
-/// What MariaDB's own clients have announced since 10.0: they know its GTIDs.
+/// The capability that MariaDB's own clients have announced since 10.0: they know its GTIDs.
 const MARIADB_CAPABILITY: u32 = 4;
 
 /// The kind of client that the source believes it is talking to.
@@ -58,7 +58,7 @@ pub struct ReplicaProfile {
     pub port: u16,
 }
 
-/// What the source said about itself before the dump.
+/// The source's account of itself before the dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceIdentity {
     /// The source's greeting.
@@ -77,7 +77,7 @@ pub struct SourceIdentity {
     pub semi_sync: bool,
 }
 
-/// What an answer is used for.
+/// The purpose of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// It must be OK, or rows that we ignore.

@@ -30,7 +30,7 @@ pub struct Encrypted<S> {
     state: Mutex<State>,
 }
 
-/// What is known of an archive by now.
+/// Everything learnt about an archive so far.
 #[derive(Default)]
 struct State {
     owner: Option<Arc<OwnersKey>>,
@@ -99,7 +99,7 @@ impl<S: Storage> Encrypted<S> {
         Ok(state.owner.clone())
     }
 
-    /// What encrypts the archive, or will once it is there; `None`: nothing.
+    /// The key that encrypts the archive, or will once it is there; `None`: it isn't encrypted.
     fn key(&self) -> Result<Option<(Header, DataKey)>> {
         let known = self.state().known.clone();
         match known {

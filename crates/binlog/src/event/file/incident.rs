@@ -23,7 +23,7 @@ use crate::put::Put;
 
 const WHAT: &str = "incident event";
 
-/// What happened. Unknown values survive.
+/// The kind of incident. Unknown values survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Incident(pub u16);
 
@@ -45,7 +45,7 @@ impl fmt::Display for Incident {
 /// A decoded incident event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IncidentEvent<'a> {
-    /// What happened.
+    /// The kind of incident.
     pub incident: Incident,
     /// The server's message, at most 255 bytes.
     pub message: &'a [u8],

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 
 const WHAT: &str = "optional metadata";
 
-/// What is known of a column.
+/// A column as far as the log describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnDefinition<'a> {
     /// Type and metadata.

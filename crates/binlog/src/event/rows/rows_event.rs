@@ -57,7 +57,7 @@ impl RowsFlags {
     }
 }
 
-/// What a row event does to its rows.
+/// The change that a row event makes to its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowsKind {
     /// One after-image a row.
@@ -192,7 +192,7 @@ impl<'a> RowsEvent<'a> {
         Ok(body)
     }
 
-    /// What the event does to its rows.
+    /// The change that the event makes to its rows.
     pub fn kind(&self) -> RowsKind {
         // An event of another type can't have been decoded; if constructed by hand, it is treated as Write.
         layout(self.event_type).map_or(RowsKind::Write, |(kind, _)| kind)

@@ -69,7 +69,7 @@ impl DeleteFileEvent {
     }
 }
 
-/// What LOAD DATA does with rows whose key already exists. Unknown values survive.
+/// The treatment of rows whose key already exists, in LOAD DATA. Unknown values survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DuplicateHandling(pub u8);
 
@@ -93,7 +93,7 @@ pub struct ExecuteLoadQueryEvent<'a> {
     pub file_name_start: u32,
     /// Where it ends.
     pub file_name_end: u32,
-    /// What happens to rows whose key already exists.
+    /// The treatment of rows whose key already exists.
     pub duplicate_handling: DuplicateHandling,
 }
 

@@ -1,4 +1,4 @@
-//! What a later statement needs to give the same result on a replica: INTVAR, RAND and USER_VAR.
+//! Variables that a later statement needs to give the same result on a replica: INTVAR, RAND and USER_VAR.
 //!
 //! ```text
 //! INTVAR   size field
@@ -28,7 +28,7 @@ use crate::put::Put;
 pub struct IntvarVariable(pub u8);
 
 impl IntvarVariable {
-    /// What `LAST_INSERT_ID()` gives in the next statement.
+    /// The value of `LAST_INSERT_ID()` in the next statement.
     pub const LAST_INSERT_ID: Self = IntvarVariable(1);
     /// The first AUTO_INCREMENT value of the next statement.
     pub const INSERT_ID: Self = IntvarVariable(2);
@@ -105,7 +105,7 @@ impl UserVarType {
 pub struct UserVarEvent<'a> {
     /// Name of the variable, without the `@`.
     pub name: &'a [u8],
-    /// What it is set to; `None` for NULL.
+    /// Its new value; `None` for NULL.
     pub value: Option<UserVarValue<'a>>,
 }
 

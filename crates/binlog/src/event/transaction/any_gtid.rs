@@ -57,7 +57,7 @@ impl<'a> AnyGtidEvent<'a> {
         }
     }
 
-    /// What appliers use for scheduling. Since 5.7.5.
+    /// The numbers that appliers use for scheduling. Since 5.7.5.
     pub fn logical_clock(&self) -> Option<LogicalClock> {
         match self {
             AnyGtidEvent::Untagged(event) => event.logical_clock,

@@ -59,7 +59,7 @@ impl GtidFlags {
     }
 }
 
-/// What a multi-threaded applier uses for scheduling. Both numbers count within one file.
+/// The numbers that a multi-threaded applier uses for scheduling. Both count within one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LogicalClock {
     /// The last transaction that had committed before this one prepared; 0: none in this file.

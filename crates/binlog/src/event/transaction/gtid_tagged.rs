@@ -66,7 +66,7 @@ pub struct GtidTaggedEvent<'a> {
     pub flags: GtidFlags,
     /// The transaction's identifier.
     pub gtid: Gtid,
-    /// What appliers use for scheduling.
+    /// The numbers that appliers use for scheduling.
     pub logical_clock: LogicalClock,
     /// When the transaction committed.
     pub commit_timestamps: CommitTimestamps,

@@ -18,7 +18,7 @@ const WHAT: &str = "json difference";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonDiffs<'a>(&'a [u8]);
 
-/// What a difference does. Unknown codes are refused: a reader that skips one has the wrong document.
+/// The operation of a difference. Unknown codes are refused: a reader that skips one has the wrong document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonDiffOperation {
     /// Replaces the value at the path.

@@ -22,7 +22,7 @@ use crate::mariadb;
 use crate::progress::Progress;
 use crate::units;
 
-/// What is measured, and for how long.
+/// The levels measured, and for how long.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Measuring {
     /// Levels to measure, 1 to 22 [default: 1,3,6,9,15,19,22]
@@ -130,7 +130,7 @@ impl Measuring {
         }
     }
 
-    /// What the logs tell; `None`: none of them could be read. Those that can't be are told of and left out.
+    /// Measures the logs; `None`: none of them could be read. Those that can't be are reported and left out.
     pub(super) fn measure(
         mut self,
         logs: &[Log],
@@ -189,7 +189,7 @@ impl Measuring {
         Ok((Some(advice), exit))
     }
 
-    /// What is measured once all logs were read.
+    /// Measures the levels once all logs were read.
     fn measure_levels(
         &self,
         advice: &mut Advice,

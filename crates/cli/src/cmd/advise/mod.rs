@@ -125,7 +125,7 @@ impl Advise {
         output::target(path, &inputs, self.force).map(Some)
     }
 
-    /// What there is to measure; a server that can't be asked is told of and left out.
+    /// The logs to measure; a server that can't be asked is reported and left out.
     fn logs(&self) -> Result<(Vec<Log>, Exit)> {
         let (mut logs, mut exit) = (Vec::new(), Exit::Done);
         let places: Vec<_> = self.logs.iter().filter(|log| is_server(log)).map(ToString::to_string).collect();
@@ -173,7 +173,7 @@ impl Advise {
     }
 }
 
-/// What to do on a server, by its last logs; `None`: they could not be read, which was told.
+/// The recommendation for a server, by its last logs; `None`: they could not be read, which was reported.
 pub(super) fn of_server(
     server: ConnectOptions,
     budget: Duration,
@@ -201,7 +201,7 @@ fn is_server(log: &LogPath) -> bool {
         }
 }
 
-/// What was measured, for the page.
+/// The name of the measured logs, for the page.
 fn name(logs: &[Log]) -> String {
     let name = |log: &Log| match log {
         Log::Path(LogPath::File(path)) => {

@@ -94,7 +94,7 @@ struct Watched<'s> {
     read: Arc<Mutex<ReadRanges>>,
 }
 
-/// What was read of each object: where ranges begin, and where they end. They neither overlap nor touch.
+/// The ranges read of each object: where they begin, and where they end. They neither overlap nor touch.
 #[derive(Default)]
 struct ReadRanges(HashMap<String, BTreeMap<u64, u64>>);
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::failure::{Failure, Result};
 
-/// What `list` tells of an archive.
+/// The JSON of `list` for an archive.
 #[derive(Debug, Serialize)]
 pub(super) struct Listed<'a> {
     #[serde(flatten)]
@@ -19,7 +19,7 @@ pub(super) struct Listed<'a> {
     logs: Vec<Log<'a>>,
 }
 
-/// What `list` tells of the archives at a place.
+/// The JSON of `list` for the archives at a place.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Overview {
     pub(super) archives: Vec<Covered>,
@@ -32,7 +32,7 @@ pub(super) struct FailedArchive {
     pub(super) error: String,
 }
 
-/// What an archive covers.
+/// An archive's coverage.
 #[derive(Debug, Serialize)]
 pub(super) struct Covered {
     archive: String,
@@ -127,7 +127,7 @@ impl<'a> Log<'a> {
     }
 }
 
-/// What `check` tells.
+/// The JSON of `check`.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Checked {
     pub(super) whole: bool,
@@ -143,7 +143,7 @@ pub(super) struct CheckedArchive {
     pub(super) problems: Vec<String>,
 }
 
-/// What `restore` tells.
+/// The JSON of `restore`.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Restored {
     pub(super) logs: Vec<RestoredLog>,

@@ -89,17 +89,7 @@ impl List {
     }
 
     fn all(&self) -> Result<Exit> {
-        let place = &self.archive;
-        if storage::in_object_storage(place).is_none() && !place.exists() {
-            open(place)?;
-        }
-        let archives = storage::archives(place).map_err(failure(place))?;
-        if archives.is_empty() {
-            return Err(Failure::of(
-                &place.display(),
-                "is no archive: neither it nor a place below it has a manifest.json",
-            ));
-        }
+        let archives = archives_at(&self.archive)?;
         let (mut covered, mut failed) = (Vec::new(), Vec::new());
         for archive in archives {
             match coverage_of(&archive) {
@@ -148,7 +138,21 @@ impl List {
     }
 }
 
-fn coverage_of(archive: &Path) -> Result<Coverage> {
+/// The archives at a place and below it; there is one at the least.
+pub(in crate::cmd) fn archives_at(place: &Path) -> Result<Vec<PathBuf>> {
+    if storage::in_object_storage(place).is_none() && !place.exists() {
+        open(place)?;
+    }
+    let archives = storage::archives(place).map_err(failure(place))?;
+    if archives.is_empty() {
+        let why = "is no archive: neither it nor a place below it has a manifest.json";
+        return Err(Failure::of(&place.display(), why));
+    }
+    Ok(archives)
+}
+
+/// What an archive covers.
+pub(in crate::cmd) fn coverage_of(archive: &Path) -> Result<Coverage> {
     let (_, manifest) = open(archive)?;
     coverage(&manifest).map_err(failure(archive))
 }
@@ -192,6 +196,7 @@ fn in_words(moment: &Moment) -> String {
     time.chain([moment.log.clone()]).chain(gtids).collect::<Vec<_>>().join(", ")
 }
 
-fn gtids(moment: &Moment) -> String {
+/// The transactions of a moment, one of each server.
+pub(in crate::cmd) fn gtids(moment: &Moment) -> String {
     moment.gtids.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

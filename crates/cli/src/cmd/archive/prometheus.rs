@@ -1,7 +1,7 @@
 //! What archives cover, as metrics that Prometheus reads: for the textfile collector of its node exporter, from a cron job.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use binlogz_archive::coverage::{Coverage, Moment};
 
@@ -36,15 +36,20 @@ pub(super) fn text(archives: &[(PathBuf, Coverage)]) -> String {
         let _ = writeln!(text, "# HELP binlogz_archive_{name} {help}\n# TYPE binlogz_archive_{name} gauge");
         for (place, covered) in archives {
             if let Some(value) = value(covered) {
-                let _ = writeln!(text, "binlogz_archive_{name}{{archive=\"{}\"}} {value}", label(place));
+                let _ = writeln!(
+                    text,
+                    "binlogz_archive_{name}{{archive=\"{}\"}} {value}",
+                    label(&place.display().to_string())
+                );
             }
         }
     }
     text
 }
 
-fn label(place: &Path) -> String {
-    place.display().to_string().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+/// A label's value, as it stands between double quotes.
+pub(in crate::cmd) fn label(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub(super) enum Looks {
     Closed,
     /// The server still writes it.
     InUse,
-    /// What is wrong with it.
+    /// The reason.
     NoLog(&'static str),
 }
 

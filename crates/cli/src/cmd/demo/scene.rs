@@ -42,7 +42,7 @@ const GUARD: &str = r#"
     rm -rf "$dir"
 "#;
 
-/// What waits for nothing but the end of this process, then removes the folder.
+/// A shell that waits for nothing but the end of this process, then removes the folder.
 const FOLDER_GUARD: &str = r#"while read -r _; do :; done; rm -rf "$1""#;
 
 /// All that the demo has.

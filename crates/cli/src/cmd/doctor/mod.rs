@@ -122,7 +122,7 @@ impl Doctor {
         Ok(exit(&report).max(if unanswered { Exit::Trouble } else { Exit::Done }))
     }
 
-    /// What its logs say, if that is asked and can be told.
+    /// The recommendation from its logs, if it is asked for and can be given.
     fn recommendation(&self, target: &Target) -> Result<Option<Recommendation>> {
         let (true, Ok(options)) = (self.advise, &target.options) else { return Ok(None) };
         match advise::of_server(options.clone(), self.budget, self.max_rate) {

@@ -261,7 +261,7 @@ impl From<FlowError> for Stopped {
     }
 }
 
-/// What a later state met, and the names that were met before.
+/// The requests that a later state met, and the names that were met before.
 fn with_names_of(before: Met, later: Met) -> Met {
     let mut met = later;
     met.add_names(before);

@@ -10,7 +10,7 @@ use binlogz_report::mysqlbinlog::Selection;
 
 use super::options::{Format, Options, POSITION_MIN};
 
-/// What is needed of the logs, one after the other.
+/// The parts of the logs that are needed, one after the other.
 #[derive(Debug)]
 pub(super) struct LookedFor<'o> {
     selection: &'o Selection,

@@ -9,7 +9,7 @@ use super::options::{Base64Output, Options};
 /// The number of bits of server ids; `--server-id-bits` may give fewer.
 const SERVER_ID_BITS: u64 = 32;
 
-/// What changes the text, and which events are shown.
+/// The options that change the text, and those that choose the events to show.
 pub(super) fn print_options(options: &Options) -> PrintOptions {
     let mask = match options.server_id_bits {
         bits if bits >= SERVER_ID_BITS => u32::MAX,

@@ -83,7 +83,7 @@ fn renames(options: &Options) -> Vec<(Vec<u8>, Vec<u8>)> {
     options.rewrite_db.iter().map(|rule| (rule.from.clone(), rule.to.clone())).collect()
 }
 
-/// What renames databases, if some are to be renamed.
+/// The renamer of databases, if some are to be renamed.
 fn renamer(options: &Options) -> Result<Option<Renamer>> {
     if options.rewrite_db.is_empty() {
         return Ok(None);

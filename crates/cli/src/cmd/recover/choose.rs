@@ -75,6 +75,11 @@ impl ChooseArgs {
         })
     }
 
+    /// Whether a position is given, which needs to know of which log it is.
+    pub(super) fn has_position(&self) -> bool {
+        self.start_position.is_some() || self.stop_position.is_some()
+    }
+
     /// The offsets of the `number`th of the logs, counted from 0.
     pub(super) fn range(&self, number: usize, count: usize) -> Range {
         Range {

@@ -1,14 +1,17 @@
-//! `binlogz undo` and `redo`: chosen row changes as statements that take them back, or make them again; [`rows`] shows them, [`table_at`] shows a
-//! table as it was before them.
+//! `binlogz undo` and `redo`: chosen row changes as statements that take them back, or make them again; [`rows`] shows them,
+//! [`table_at`] shows a table as it was before them.
 
 mod apply;
 mod choose;
+mod heads;
+mod inputs;
 mod looked_for;
 mod output;
 mod rows;
 mod schema;
 mod table_at;
 
+use std::fmt::Display;
 use std::num::NonZeroUsize;
 
 use binlogz_encryption::Keyring;
@@ -21,16 +24,14 @@ use clap::{Args, ValueEnum};
 
 use super::workers;
 use crate::Exit;
-use crate::failure::{Failure, Result, complain, warn, warn_cut};
+use crate::failure::{Failure, Result, complain, warn};
 use crate::keyring::KeyringArg;
-use crate::log_path::{LogPath, resolve};
-use crate::mariadb;
-use crate::progress::Progress;
+use crate::log_path::LogPath;
 use crate::server_args::{ServerArgs, with_place};
 use crate::units;
 use apply::ApplyArgs;
 use choose::ChooseArgs;
-use looked_for::LookedFor;
+use inputs::{InputArgs, Log, Opened, Pass};
 use output::OutputArgs;
 pub(crate) use rows::Rows;
 use schema::{CascadesArg, SchemaArg};
@@ -63,6 +64,7 @@ pub(crate) struct Redo {
 const UNDO_EXAMPLES: &str = "Examples:
   binlogz undo --table shop.orders --operation delete --schema shop.sql binlog.000042 > undo.sql
   binlogz undo --gtids 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 binlog.000042 | less
+  binlogz undo --table shop.orders --start-datetime '2026-11-22 23:10' --server db1:3306 > undo.sql
   binlogz undo --table shop.orders --apply db1:3306 --execute --journal undo.journal binlog.000042
   binlogz undo --table shop.orders --cascades db1:3306 -u root binlog.0000* > undo.sql
   binlogz undo --start-datetime '2026-11-22 23:10' --where 'before.status = \"paid\" AND id < 100' binlog.0000*
@@ -99,9 +101,8 @@ struct ScriptArgs {
     keyring: KeyringArg,
     #[command(flatten)]
     server: ServerArgs,
-    /// Binary logs or relay logs, in their order; an archive; - is standard input
-    #[arg(required = true, value_name = "FILE|-")]
-    files: Vec<LogPath>,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -134,53 +135,44 @@ impl Redo {
 }
 
 impl ScriptArgs {
-    fn run(mut self, direction: Direction, cascades: Option<&CascadesArg>) -> Result<Exit> {
-        let output = self.output.check(self.format, &self.files)?;
+    fn run(self, direction: Direction, cascades: Option<&CascadesArg>) -> Result<Exit> {
+        let output = self.output.check(self.format, &self.input.files)?;
         let selection = self.choose.selection()?;
-        let server = self.connect_to_apply(cascades)?;
+        let apply_to = self.connect_to_apply(cascades)?;
+        let log_server = self.input.server(&self.server)?;
         let options = || self.server.connect_options(PROGRAM_NAME);
-        let form = if server.is_some() { Form::Apply } else { self.format.form() };
-        let schema = self.schema.read(&selection.tables, &options, server.as_ref())?;
+        let form = if apply_to.is_some() { Form::Apply } else { self.format.form() };
+        let schema =
+            self.schema.read(&selection.tables, &options, (apply_to.as_ref(), log_server.as_ref()))?;
         let cascades = cascades.map(|cascades| cascades.read(&options)).transpose()?.flatten();
-        resolve(&mut self.files)?;
+        let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), cascades.is_some())?;
         let keyring = self.keyring.open()?;
         let schema = schema.as_ref().or(cascades.as_ref().map(|(schema, _)| schema));
         let mut script = Script::new(&selection, schema, (direction, form), self.across_ddl);
         if let Some((families, place)) = &cascades {
             let with = script.with_cascades(families);
             script = with.map_err(|error| Failure::of(place, error))?;
-            self.read_ahead(&mut script, keyring.as_ref())?;
+            self.read_ahead(&mut script, &logs, keyring.as_ref())?;
         }
-        let count = self.files.len();
-        let (mut unmet, mut has_ended) = (Vec::new(), false);
-        for (number, log) in self.files.iter().enumerate() {
-            let range = self.choose.range(number, count);
-            let mut looked_for = LookedFor::new(&selection, schema, range, true);
-            let input = log.open_part(keyring.as_ref(), &mut |run| looked_for.may_be_in(run))?;
-            if let Some(gtids) = log.archived_gtids() {
+        let pass = Pass {
+            logs: &logs,
+            choose: &self.choose,
+            selection: &selection,
+            schema,
+            keyring: keyring.as_ref(),
+            statements: true,
+        };
+        let unmet = pass.run(&mut |opened| {
+            let Opened { log, input, name, range, archived_gtids, looked_for, progress } = opened;
+            if let Some(gtids) = archived_gtids {
                 script.pass_over(&gtids);
             }
             if looked_for.has_passed_chosen {
                 script.pass_chosen(&looked_for.passed_tables);
             }
-            mariadb::warn_of(log);
-            let progress = Progress::of(log, log.size()?, (number + 1, count));
-            let input = progress.watch(input);
-            let name = file_name(log);
             let read = script.read(input, &name, range, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            let (summary, goes_on) = read.map_err(|error| failure(log, error))?;
-            if let Some(cut) = summary.cut {
-                warn_cut(log, cut, "; they are left out");
-            }
-            if !goes_on {
-                has_ended = true;
-                break;
-            }
-            unmet.extend(self.choose.unmet_positions((number, count), summary.bytes_read));
-        }
-        if let Some(gtid) = selection.stop_before_gtid.filter(|_| !has_ended) {
-            unmet.push(Unmet::stop_before_gtid(&gtid));
-        }
+            read.map_err(|error| log.failure(error))
+        })?;
         if !unmet.is_empty() {
             unmet.iter().for_each(|unmet| complain(&unmet.line));
             return Ok(Exit::Negative);
@@ -188,7 +180,7 @@ impl ScriptArgs {
         let tables = selection.tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
         let without_rows = Unmet::tables(tables, |place| script.has_met_table(place));
         script.cascade_notes().iter().for_each(|note| warn(note));
-        if let Some(connect) = server {
+        if let Some(connect) = apply_to {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
             return self.apply.run(script, &connect, &selection, direction);
         }
@@ -198,13 +190,10 @@ impl ScriptArgs {
         }
         Ok(tell(&summary, &selection, direction))
     }
-}
 
-impl ScriptArgs {
     /// Follows the rows of children up to the changes of their parents.
-    fn read_ahead(&self, script: &mut Script<'_>, keyring: Option<&Keyring>) -> Result<()> {
-        let count = self.files.len();
-        for (number, log) in self.files.iter().enumerate() {
+    fn read_ahead(&self, script: &mut Script<'_>, logs: &[Log], keyring: Option<&Keyring>) -> Result<()> {
+        for (number, log) in logs.iter().enumerate() {
             let input = log.open(keyring)?;
             if matches!(input, Input::Pipe(_)) {
                 return Err(Failure::of(
@@ -212,10 +201,10 @@ impl ScriptArgs {
                     "is a pipe, expected a file or an archive: --cascades reads it twice",
                 ));
             }
-            let progress = Progress::of(log, log.size()?, (number + 1, count));
-            let (input, name) = (progress.watch(input), file_name(log));
+            let progress = log.progress((number + 1, logs.len()))?;
+            let (input, name) = (progress.watch(input), log.name());
             let read = script.read_ahead(input, &name, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            read.map_err(|error| failure(log, error))?;
+            read.map_err(|error| log.failure(error))?;
         }
         Ok(())
     }
@@ -223,10 +212,12 @@ impl ScriptArgs {
     /// The server to which changes are applied, if they are.
     fn connect_to_apply(&self, cascades: Option<&CascadesArg>) -> Result<Option<ConnectOptions>> {
         let Some(server) = &self.apply.apply else {
-            let is_asked = self.schema.is_server() || cascades.is_some_and(CascadesArg::is_server);
+            let is_asked = self.schema.is_server()
+                || cascades.is_some_and(CascadesArg::is_server)
+                || self.input.is_server(&self.server);
             if self.server.names_a_place() && !is_asked {
                 return Err(Failure::Line(
-                    "a server is given, but neither --apply nor --schema needs one".to_owned(),
+                    "a server is given, but neither --server nor --apply nor --schema needs one".to_owned(),
                 ));
             }
             return Ok(None);
@@ -276,7 +267,7 @@ fn file_name(log: &LogPath) -> String {
     }
 }
 
-fn failure(log: &LogPath, error: Error) -> Failure {
+fn failure(log: &dyn Display, error: Error) -> Failure {
     match error {
         Error::Log(error) => Failure::reading(log, &error),
         Error::Condition(error) => Failure::Line(error.to_string()),

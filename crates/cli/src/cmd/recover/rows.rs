@@ -4,20 +4,17 @@ use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 
 use binlogz_recover::{Life, LifeFormat};
-use binlogz_report::met::Unmet;
 use clap::{Args, ValueEnum};
 
+use super::PROGRAM_NAME;
 use super::choose::{ChooseArgs, table};
-use super::looked_for::LookedFor;
-use super::schema::SchemaFileArg;
-use super::{failure, file_name};
+use super::inputs::{InputArgs, Opened, Pass};
+use super::schema::SchemaArg;
 use crate::Exit;
 use crate::cmd::workers;
-use crate::failure::{Failure, Result, complain, warn, warn_cut};
+use crate::failure::{Failure, Result, complain, warn};
 use crate::keyring::KeyringArg;
-use crate::log_path::{LogPath, resolve};
-use crate::mariadb;
-use crate::progress::Progress;
+use crate::server_args::ServerArgs;
 use crate::units;
 
 /// Show the life of rows: each change, when, by which transaction and thread, before and after
@@ -25,12 +22,12 @@ use crate::units;
 /// Reads binary logs and shows every change of the rows that were chosen, in the order of the logs. Of an archive only the
 /// blocks are read that can have such rows. Changes logged as statements have no rows and are not shown.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub(crate) struct Rows {
     #[command(flatten)]
     choose: ChooseArgs,
     #[command(flatten)]
-    schema: SchemaFileArg,
+    schema: SchemaArg,
     /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     format: FormatArg,
@@ -39,17 +36,19 @@ pub(crate) struct Rows {
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     keyring: KeyringArg,
+    #[command(flatten)]
+    server: ServerArgs,
     /// The table; --table names further ones
     #[arg(value_name = "DB.TABLE", value_parser = table)]
     of: (String, String),
-    /// Binary logs or relay logs, in their order; an archive; - is standard input
-    #[arg(required = true, value_name = "FILE|-")]
-    files: Vec<LogPath>,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 const EXAMPLES: &str = "Examples:
   binlogz rows shop.orders --where 'id = 42' binlog.0000*
   binlogz rows shop.orders --where 'id = 42' --operation delete /backup/db1
+  binlogz rows shop.orders --where 'id = 42' --start-datetime '2026-11-22 23:10' --server db1:3306
   binlogz rows shop.orders --where 'before.status != after.status' --format json binlog.000042 | jq -r .gtid
 
 Exit codes: 0 there are such changes, 1 there are none, 2 trouble.";
@@ -65,11 +64,18 @@ enum FormatArg {
 }
 
 impl Rows {
-    pub(in crate::cmd) fn run(mut self) -> Result<Exit> {
+    pub(in crate::cmd) fn run(self) -> Result<Exit> {
         let mut selection = self.choose.selection()?;
         selection.tables.push(self.of.clone());
-        let schema = self.schema.read()?;
-        resolve(&mut self.files)?;
+        let log_server = self.input.server(&self.server)?;
+        if log_server.is_none() && self.server.names_a_place() && !self.schema.is_server() {
+            return Err(Failure::Line(
+                "a server is given, but neither --server nor --schema needs one".to_owned(),
+            ));
+        }
+        let options = || self.server.connect_options(PROGRAM_NAME);
+        let schema = self.schema.read(&selection.tables, &options, (None, log_server.as_ref()))?;
+        let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), false)?;
         let keyring = self.keyring.open()?;
         let format = match self.format {
             FormatArg::Text => LifeFormat::Text,
@@ -79,40 +85,26 @@ impl Rows {
         let writing = |error: io::Error| Failure::writing(&"standard output", &error);
         let mut out = Output { out: BufWriter::new(io::stdout().lock()), failed: None };
         let mut life = Life::new(&selection, schema.as_ref(), format, &mut out).map_err(writing)?;
-        let count = self.files.len();
-        let (mut unmet, mut has_ended) = (Vec::new(), false);
-        for (number, log) in self.files.iter().enumerate() {
-            let range = self.choose.range(number, count);
-            let mut looked_for = LookedFor::new(&selection, schema.as_ref(), range, false);
-            let input = log.open_part(keyring.as_ref(), &mut |run| looked_for.may_be_in(run))?;
-            mariadb::warn_of(log);
-            let progress = Progress::of(log, log.size()?, (number + 1, count));
-            let input = progress.watch(input);
-            let name = file_name(log);
+        let pass = Pass {
+            logs: &logs,
+            choose: &self.choose,
+            selection: &selection,
+            schema: schema.as_ref(),
+            keyring: keyring.as_ref(),
+            statements: false,
+        };
+        let read = pass.run(&mut |Opened { log, input, name, range, progress, .. }| {
             let read = life.read(input, &name, range, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            let (summary, goes_on) = match read {
-                Ok(read) => read,
-                Err(error) => {
-                    drop(life);
-                    return Err(match out.failed {
-                        Some(kind) => writing(kind.into()),
-                        None => failure(log, error),
-                    });
-                }
-            };
-            if let Some(cut) = summary.cut {
-                warn_cut(log, cut, "; they are left out");
+            read.map_err(|error| log.failure(error))
+        });
+        let unmet = match read {
+            Ok(unmet) => unmet,
+            Err(failure) => {
+                drop(life);
+                return Err(out.failed.map_or(failure, |kind| writing(kind.into())));
             }
-            if !goes_on {
-                has_ended = true;
-                break;
-            }
-            unmet.extend(self.choose.unmet_positions((number, count), summary.bytes_read));
-        }
+        };
         let written = life.finish().map_err(writing)?;
-        if let Some(gtid) = selection.stop_before_gtid.filter(|_| !has_ended) {
-            unmet.push(Unmet::stop_before_gtid(&gtid));
-        }
         if !unmet.is_empty() {
             unmet.iter().for_each(|unmet| complain(&unmet.line));
             return Ok(Exit::Negative);

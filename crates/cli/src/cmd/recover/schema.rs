@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use binlogz_recover::{SchemaFile, SchemaFileError};
 use binlogz_source::{ConnectOptions, Connection};
@@ -57,40 +57,24 @@ impl CascadesArg {
     }
 }
 
-/// The same for commands that ask no server.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Choosing transactions and rows")]
-pub(super) struct SchemaFileArg {
-    /// Take column names and keys from this file of CREATE TABLE statements, where the log lacks them
-    ///
-    /// As mysqldump --no-data --databases writes it. Only it tells which columns are generated.
-    #[arg(long, value_name = "FILE.sql")]
-    schema: Option<PathBuf>,
-}
-
-impl SchemaFileArg {
-    /// Reads the file, where one was named.
-    pub(super) fn read(&self) -> Result<Option<SchemaFile>> {
-        self.schema.as_deref().map(of_file).transpose()
-    }
-}
-
 impl SchemaArg {
-    /// Reads it; without it that of the server, where there is one. Of a server only these tables, all if there are none.
+    /// Reads it; without it that of the server to which changes are applied, or of the one that has the logs, where there is
+    /// one. Of a server only these tables, all if there are none.
     pub(super) fn read(
         &self,
         tables: &[(String, String)],
         options: &impl Fn() -> Result<ConnectOptions>,
-        server: Option<&ConnectOptions>,
+        (apply_to, log_server): (Option<&ConnectOptions>, Option<&ConnectOptions>),
     ) -> Result<Option<SchemaFile>> {
-        match (&self.schema, server) {
-            (Some(place), _) if is_server(place) => {
+        match (&self.schema, apply_to, log_server) {
+            (Some(place), ..) if is_server(place) => {
                 let connect = with_place(&options()?, place).map_err(Failure::Line)?;
                 of_server(&connect, tables, &TABLES).map(Some)
             }
-            (Some(path), _) => of_file(path.as_ref()).map(Some),
-            (None, Some(connect)) => of_server(connect, tables, &TABLES).map(Some),
-            (None, None) => Ok(None),
+            (Some(path), ..) => of_file(path.as_ref()).map(Some),
+            (None, Some(connect), _) => of_server(connect, tables, &TABLES).map(Some),
+            (None, None, Some(connect)) => of_log_server(connect, tables),
+            (None, None, None) => Ok(None),
         }
     }
 
@@ -139,20 +123,35 @@ const FAMILIES: Listing = Listing {
     none: "has no foreign key with CASCADE or SET NULL that this account may see",
 };
 
+/// Of a server whose logs are read: a table that it has no more, or that the account may not see, is as its log tells it.
+fn of_log_server(connect: &ConnectOptions, tables: &[(String, String)]) -> Result<Option<SchemaFile>> {
+    let listed = Connection::open(connect).and_then(|mut connection| listed(&mut connection, &TABLES));
+    let mut there = listed.map_err(|error| Failure::of(&connect.server(), error))?;
+    there.retain(|table| tables.is_empty() || tables.contains(table));
+    if there.is_empty() { Ok(None) } else { of_server(connect, &there, &TABLES).map(Some) }
+}
+
+/// The tables that are meant, by database and name.
+fn listed(
+    connection: &mut Connection,
+    listing: &Listing,
+) -> Result<Vec<(String, String)>, binlogz_source::Error> {
+    let rows = connection.query(listing.query)?;
+    Ok(rows.iter().map(|row| (text(row.first()), text(row.get(1)))).collect())
+}
+
+fn text(value: Option<&Option<Vec<u8>>>) -> String {
+    String::from_utf8_lossy(value.and_then(Option::as_deref).unwrap_or_default()).into_owned()
+}
+
 fn of_server(connect: &ConnectOptions, tables: &[(String, String)], all: &Listing) -> Result<SchemaFile> {
     let trouble = |error: binlogz_source::Error| Failure::of(&connect.server(), error);
     let mut connection = Connection::open(connect).map_err(trouble)?;
     for setting in ["SET NAMES utf8mb4", "SET SESSION sql_mode = '', SESSION sql_quote_show_create = 1"] {
         connection.query(setting).map_err(trouble)?;
     }
-    let text = |bytes: Option<&Option<Vec<u8>>>| {
-        String::from_utf8_lossy(bytes.and_then(Option::as_deref).unwrap_or_default()).into_owned()
-    };
     let meant = match tables {
-        [] => {
-            let rows = connection.query(all.query).map_err(trouble)?;
-            rows.iter().map(|row| (text(row.first()), text(row.get(1)))).collect()
-        }
+        [] => listed(&mut connection, all).map_err(trouble)?,
         tables => tables.to_vec(),
     };
     let mut statements = String::new();

@@ -54,7 +54,7 @@ impl CheckConfig {
     }
 }
 
-/// What a relay does with a source.
+/// The relay's duties for a source.
 fn does(source: &SourceOptions) -> String {
     let servers: Vec<_> = source.servers.iter().map(|server| server.server()).collect();
     format!("follows {}, keeps its log in {}", servers.join(" or "), source.directory.display())

@@ -250,15 +250,13 @@ impl Config {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error: toml::de::Error| {
-            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-            let line = 1 + before.matches('\n').count();
-            let message = error.message().replace('\n', " ");
-            let hint = match message.contains("unknown field `password`") {
+        toml::from_str(text).map_err(|error| {
+            let error = toml_error(text, &error);
+            let hint = match error.contains("unknown field `password`") {
                 true => "; a password stands in a password_file or in the environment (password_env)",
                 false => "",
             };
-            format!("line {line}: {message}{hint}")
+            error + hint
         })
     }
 
@@ -311,6 +309,13 @@ impl Archive {
             self.to = folder.join(&self.to);
         }
     }
+}
+
+/// What is wrong with a text, and in which line.
+pub(in crate::cmd) fn toml_error(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = 1 + before.matches('\n').count();
+    format!("line {line}: {}", error.message().replace('\n', " "))
 }
 
 #[cfg(test)]

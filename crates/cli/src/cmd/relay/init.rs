@@ -9,7 +9,7 @@ use crate::Exit;
 use crate::failure::{Failure, Result};
 use crate::output;
 
-/// What is written: a test reads it.
+/// The text that is written: a test reads it.
 const COMMENTED: &str = include_str!("relay.toml");
 
 /// Write a commented configuration.

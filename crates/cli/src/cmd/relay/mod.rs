@@ -6,6 +6,10 @@
 mod check_config;
 mod config;
 pub(in crate::cmd) mod descriptors;
+mod doctor;
+pub(in crate::cmd) mod document;
+pub(in crate::cmd) mod findings;
+pub(in crate::cmd) mod http;
 mod init;
 pub(in crate::cmd) mod listener_tls;
 mod log;
@@ -18,6 +22,7 @@ mod status;
 
 use binlogz_relay::{Form, FormPolicy};
 use clap::{Args, Subcommand, ValueEnum};
+pub(in crate::cmd) use config::toml_error;
 use serde::Deserialize;
 
 use crate::Exit;
@@ -36,6 +41,7 @@ enum Action {
     Init(init::Init),
     CheckConfig(check_config::CheckConfig),
     Status(status::Status),
+    Doctor(doctor::Doctor),
     Reload(reload::Reload),
 }
 
@@ -84,6 +90,7 @@ impl Relay {
             Action::Init(init) => init.run(),
             Action::CheckConfig(check) => check.run(),
             Action::Status(status) => status.run(),
+            Action::Doctor(doctor) => doctor.run(),
             Action::Reload(reload) => reload.run(),
         }
     }

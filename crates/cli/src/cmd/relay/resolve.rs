@@ -17,14 +17,14 @@ use super::{FormName, StoreName, secret};
 use crate::failure::{Failure, Result, warn};
 use crate::units;
 
-/// What servers see of the relay.
+/// The relay's name for itself at servers.
 const PROGRAM_NAME: &str = "binlogz relay";
 
 /// The length of a schema's name, since it can be given as one.
 const NAME_LENGTH_MAX: usize = 64;
 
 impl Config {
-    /// What the relay is to do.
+    /// The relay's options, resolved.
     pub(super) fn resolve(self) -> Result<RelayOptions> {
         let accounts = self.accounts.iter().map(Account::resolve).collect::<Result<Vec<_>>>()?;
         let Config { source, store, listen, archive, http, .. } = self;

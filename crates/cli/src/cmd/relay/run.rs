@@ -30,7 +30,7 @@ pub(super) struct Run {
     listen_tls: ListenerTlsArgs,
 }
 
-/// What a quick start needs.
+/// The options of a quick start.
 #[derive(Debug, Args)]
 #[group(id = "quick", multiple = true)]
 struct Quick {

@@ -16,7 +16,7 @@ const OTHERS: u32 = 0o006;
 ///
 /// # Errors
 ///
-/// What is wrong, without the password.
+/// The problem, without the password.
 pub(in crate::cmd) fn password(
     file: Option<&Path>,
     variable: Option<&str>,

@@ -1,8 +1,8 @@
 //! `relay status`: asks a running relay over its HTTP port.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use binlogz_binlog::printable;
@@ -11,14 +11,13 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use super::config::Config;
+use super::http;
 use crate::Exit;
 use crate::failure::{Failure, Result};
 use crate::terminal::SizesArg;
 
 /// The relay is on this machine or near it.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// More than any status.
-const ANSWER_SIZE_MAX: u64 = 64 << 20;
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Show the state of a running relay; exit code 1 when its source is down, or when it needs a decision or repair.
 #[derive(Debug, Args)]
@@ -51,15 +50,11 @@ impl Status {
     pub(super) fn run(self) -> Result<Exit> {
         let address = match self.http {
             Some(address) => address,
-            None => {
-                let http = Config::read(&self.config)?.http;
-                let nowhere = "has no http address: the relay can't be asked";
-                http.ok_or_else(|| Failure::of(&self.config.display(), nowhere))?.address
-            }
+            None => address_in(&self.config)?,
         };
         let failed = |error: &dyn std::fmt::Display| Failure::of(&format_args!("http://{address}/"), error);
         let query = self.source.as_ref().map_or(String::new(), |source| format!("?source={source}"));
-        let body = ask(address, &query).map_err(|error| failed(&error))?;
+        let body = http::status(address, &query, PATIENCE).map_err(|error| failed(&error))?;
         let document: Value = serde_json::from_str(&body).map_err(|error| failed(&error))?;
         let shown = match self.format {
             Format::Json => body,
@@ -77,29 +72,16 @@ impl Status {
     }
 }
 
+/// Where the relay of this configuration can be asked.
+pub(super) fn address_in(config: &Path) -> Result<SocketAddr> {
+    let http = Config::read(config)?.http;
+    let nowhere = "has no http address: the relay can't be asked";
+    Ok(http.ok_or_else(|| Failure::of(&config.display(), nowhere))?.address)
+}
+
 /// Whether the relay has no connection to its source, and was not told to stop.
 fn is_cut_off(status: &Value) -> bool {
     matches!(status.pointer("/source/phase").and_then(Value::as_str), Some("connecting" | "waiting"))
-}
-
-fn ask(address: SocketAddr, query: &str) -> io::Result<String> {
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    stream.write_all(
-        format!("GET /status.json{query} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
-            .as_bytes(),
-    )?;
-    let mut answer = String::new();
-    stream.take(ANSWER_SIZE_MAX).read_to_string(&mut answer)?;
-    let unfit = || io::Error::new(io::ErrorKind::InvalidData, "answers no relay's status");
-    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(unfit)?;
-    match head.get(..13) {
-        Some("HTTP/1.1 200 ") => Ok(body.to_owned()),
-        // Its own words: there is no such source, or its log can't be opened.
-        Some("HTTP/1.1 404 " | "HTTP/1.1 503 ") => Err(io::Error::other(body.trim_end().to_owned())),
-        _ => Err(unfit()),
-    }
 }
 
 /// All sources: for each a line, and what is wrong.

@@ -57,7 +57,7 @@ impl Before {
     }
 }
 
-/// What the replicating threads do meanwhile.
+/// The replicating threads as they are meanwhile.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Applying {
     /// 0: as the server has it.

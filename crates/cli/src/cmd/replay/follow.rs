@@ -14,7 +14,7 @@ const POLL: Duration = Duration::from_millis(250);
 /// The receiver pauses while relay logs have more bytes than this, until they have half of it.
 const RELAY_SPACE_MAX: u64 = 4 << 30;
 
-/// What is to be applied.
+/// The transactions to be applied.
 pub(super) struct Goal<'a> {
     pub(super) gtids: &'a GtidSet,
     pub(super) source: &'a Source,

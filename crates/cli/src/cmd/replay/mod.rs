@@ -39,7 +39,7 @@ use channel::{Applying, Before, CHANNEL};
 use follow::Goal;
 use target::{Facts, Target, Trouble};
 
-/// What servers see of this command.
+/// This command's name for itself at servers.
 const PROGRAM_NAME: &str = "binlogz recover";
 /// A statement such as STOP REPLICA waits for the transaction that is being applied.
 const ANSWER_MAX: Duration = Duration::from_secs(3600);

@@ -28,7 +28,7 @@ pub(super) struct Target {
     pub(super) is_away: bool,
 }
 
-/// What a version calls things.
+/// A version's words for things.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words {
     /// CHANGE REPLICATION SOURCE TO, with SOURCE_…
@@ -78,7 +78,7 @@ impl Words {
     }
 }
 
-/// What a server says of itself.
+/// A server's account of itself.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) server_id: u32,

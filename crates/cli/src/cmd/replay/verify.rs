@@ -30,7 +30,7 @@ const CATCH_UP_S: u32 = 3600;
 /// Schemas that each server has of its own.
 const OWN_SCHEMAS: &str = "'mysql', 'sys', 'information_schema', 'performance_schema'";
 
-/// What a drill found; the fields of its JSON.
+/// The findings of a drill; the fields of its JSON.
 #[derive(Debug, Serialize)]
 struct Drill {
     equal: bool,

@@ -26,7 +26,7 @@ pub(crate) fn client(installed: &Installed, program: &str, port: u16, user: &str
     command
 }
 
-/// What the `mysql` client is told, tab-separated and without headings; or what it says of an error.
+/// The `mysql` client's answer, tab-separated and without headings; or its words for an error.
 pub(crate) fn sql(mut client: Command, statements: &str) -> Result<String, String> {
     client.args(["--batch", "--skip-column-names", "--execute", statements]);
     let output = client.output().unwrap();
@@ -40,7 +40,7 @@ impl Relay {
         client(mysql, program, self.port, user, self.password)
     }
 
-    /// What a MySQL client is told.
+    /// A MySQL client's answer.
     pub(crate) fn sql(
         &self,
         mysql: &Installed,

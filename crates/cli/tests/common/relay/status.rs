@@ -1,4 +1,4 @@
-//! What a relay with a configuration says of itself: its log, and what it answers over HTTP.
+//! A relay with a configuration, seen from outside: its log, and its answers over HTTP.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -8,7 +8,7 @@ use binlogz_testkit::{Error, Result, Tool, cache};
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 pub(crate) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/compat/clients");
 
-/// What a client remembers of where it is.
+/// A client's memory of its place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
     Gtid,

@@ -27,7 +27,7 @@ use running::{Running, Seen};
 /// Each is a process or two, and the machine may have two cores.
 const AT_A_TIME: usize = 3;
 
-/// What stands above [`in_one_form`].
+/// The headings above [`in_one_form`].
 const IN_ONE_FORM: [&str; 3] =
     ["the source itself", "relay, `uncompressed`", "relay, `uncompressed`, `forward_sql`"];
 

@@ -75,7 +75,7 @@ fn collected(pipe: impl Read + Send + 'static) -> Receiver<String> {
 /// Rows by their `id`, as `mysql --batch` prints them.
 pub(crate) type Rows = BTreeMap<u64, String>;
 
-/// What a client has delivered, over all of its runs.
+/// The rows that a client has delivered, over all of its runs.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// Up to `place`.

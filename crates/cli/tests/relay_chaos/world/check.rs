@@ -151,7 +151,7 @@ impl World<'_> {
         self.first_file = name(&open).to_owned();
     }
 
-    /// What clients get from the undamaged log, from this file on.
+    /// Fetches the undamaged log as clients get it, from this file on.
     pub(super) fn fetch_reference(&mut self, file: &Path) {
         let reference = self.folder.path("reference");
         let _ = fs::remove_dir_all(&reference);

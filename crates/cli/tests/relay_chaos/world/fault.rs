@@ -1,4 +1,4 @@
-//! What is done to the relay in a round.
+//! The fault of a round.
 
 use std::fs;
 use std::path::Path;

@@ -73,7 +73,7 @@ impl Drop for Hostile {
     }
 }
 
-/// What one says first: nothing, noise, half a packet, a packet that is far larger than any login, half a request.
+/// The first bytes of one: nothing, noise, half a packet, a packet that is far larger than any login, half a request.
 fn opening(is_http: bool, random: &mut Random) -> Vec<u8> {
     match random.below(5) {
         0 => Vec::new(),

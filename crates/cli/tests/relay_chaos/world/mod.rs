@@ -37,7 +37,7 @@ use stored::{Flip, Snapshot};
 pub(crate) use watch::Watch;
 use watch::{PATIENCE, durable, written};
 
-/// What should happen has happened by then, on two busy cores.
+/// The time by which everything should have happened, on two busy cores.
 const LIMIT: Duration = Duration::from_secs(120);
 /// A relay that has not gone on by itself for so long waits for somebody: twice its longest wait between two attempts.
 const BY_ITSELF: Duration = Duration::from_secs(60);
@@ -61,13 +61,13 @@ pub(crate) struct World<'a> {
     pub(crate) relay: Relay,
     /// The source's first file that was not compared yet.
     pub(crate) first_file: String,
-    /// What went wrong.
+    /// Errors.
     pub(crate) trouble: Vec<String>,
     /// The round, for messages.
     pub(crate) now: String,
 }
 
-/// What is to be undone after a round's fault.
+/// The change to be undone after a round's fault.
 #[derive(Default)]
 struct Wound {
     descriptor_limit: Option<String>,
@@ -259,7 +259,7 @@ impl World<'_> {
         }
     }
 
-    /// What is not durable here.
+    /// The transactions that are not durable here.
     fn lacks(&self, target: &GtidSet) -> GtidSet {
         let mut lacks = target.clone();
         if let Some(durable) = durable(self.ports.1) {

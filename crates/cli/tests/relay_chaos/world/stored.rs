@@ -1,4 +1,4 @@
-//! What stands in the relay's files, read without the relay's own code: a reader that shared its mistakes would not see them.
+//! The relay's files, read without the relay's own code: a reader that shared its mistakes would not see them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -102,7 +102,7 @@ pub(crate) struct Flip {
     pub(crate) file: PathBuf,
     pub(crate) offset: usize,
     original: u8,
-    /// What stands around it with the flipped bit: another file at the same place has other bytes.
+    /// The bytes around the flipped bit: another file at the same place has other bytes.
     around: Vec<u8>,
 }
 

@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// An answer that takes longer is none.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What was seen.
+/// The observations.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// Health was green, and receiving stood still for too long.
@@ -89,7 +89,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// What the relay says is durable; `None`: it says nothing.
+/// The transactions that the relay calls durable; `None`: it says nothing.
 pub(crate) fn durable(http: u16) -> Option<GtidSet> {
     let (_, body) = http_get(http, "/status.json", PATIENCE)?;
     let status: Value = serde_json::from_str(&body).ok()?;

@@ -39,7 +39,7 @@ const FORMS: [(&str, &str, FormPolicy); 4] = [
 
 const COUNT: &str = "SELECT COUNT(*) FROM shop.orders";
 
-/// What is followed.
+/// The source that is followed.
 struct Followed {
     name: &'static str,
     port: u16,

@@ -11,9 +11,9 @@ use crate::safety::stop::Stopper;
 /// A replica that followed, or tried to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replica {
-    /// What it is, with its version.
+    /// The replica's product and version.
     pub replica: String,
-    /// What it follows: the source, or the relay in a form.
+    /// The stream it follows: the source, or the relay in a form.
     pub follows: String,
     /// Its settings.
     pub with: String,

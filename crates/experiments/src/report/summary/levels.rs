@@ -1,4 +1,4 @@
-//! What levels save and cost.
+//! The savings and costs of levels.
 
 use binlogz_figures::{Bar, BarRow, Bars, Card, Cell, Chart, Paint, Section, Series, Unit};
 

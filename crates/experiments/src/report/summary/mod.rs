@@ -22,7 +22,7 @@ pub(crate) struct Summary {
     /// Data of the charts.
     pub(crate) plots: Vec<Section>,
     pub(crate) charts: Vec<Card>,
-    /// What the figures come to, in a sentence.
+    /// The conclusion from the figures, in a sentence.
     pub(crate) headlines: Vec<String>,
     /// Sentences, computed from the figures.
     pub(crate) conclusions: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a reader of the binary log receives while a large table is updated.
+//! The bytes that a reader of the binary log receives while a large table is updated.
 
 use binlogz_figures::{Bar, BarRow, Card, Cell, Paint, Section, Unit};
 
@@ -99,7 +99,7 @@ fn figures(results: &Results, setting: &str) -> Option<Figures> {
     })
 }
 
-/// What compression does to the network.
+/// Compression's effect on the network.
 fn headline(results: &Results, cores: &str) -> Option<String> {
     let [off, on] = both(results, cores);
     let change = difference_percent(on?.wire_bytes?, off?.wire_bytes?);

@@ -6,7 +6,7 @@ use super::figures::optional;
 use super::{Summary, bar_row, card, percent_bars};
 use crate::results::Results;
 
-/// What the study of 2020-05 found.
+/// The result of the study of 2020-05.
 const PUBLISHED: &str = "Published (study of 2020-05): a replica of MySQL 8.0.19 stops its SQL thread at the first compressed \
     transaction with error 13121, \"Relay log read failure: Could not parse relay log event entry\"; filters, \
     multi-threaded appliers and semi-sync work with payloads; sql_slave_skip_counter counts a payload as one event.";

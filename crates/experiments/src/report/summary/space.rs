@@ -1,4 +1,4 @@
-//! What compression and encryption save, by workload.
+//! The savings of compression and encryption, by workload.
 
 use binlogz_figures::{BarRow, Card, Cell, Paint, Section, Unit};
 

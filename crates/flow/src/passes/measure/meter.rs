@@ -29,7 +29,7 @@ pub struct Cost {
 pub struct Meter {
     clock: CpuClock,
     compressors: Vec<Compressor>,
-    /// What the sizes are of, one a level; none if the compressors make them.
+    /// Compressors that only tell sizes, one a level; none if the compressors make them.
     sizers: Vec<Compressor>,
     expander: Expander,
     payload: Vec<u8>,
@@ -76,7 +76,7 @@ impl Meter {
     ///
     /// # Errors
     ///
-    /// What zstd fails with.
+    /// An error from zstd.
     pub fn held(&mut self, transaction: &[u8], time: bool, expand: bool) -> Result<&[Cost], Error> {
         self.costs.clear();
         for compressor in &mut self.compressors {
@@ -109,7 +109,7 @@ impl Meter {
     ///
     /// # Errors
     ///
-    /// What zstd or `read` fails with.
+    /// An error from zstd or from `read`.
     pub fn read(
         &mut self,
         size: u64,
@@ -140,7 +140,7 @@ impl Meter {
     ///
     /// # Errors
     ///
-    /// What zstd or `read` fails with.
+    /// An error from zstd or from `read`.
     pub fn begin(
         &mut self,
         size: u64,

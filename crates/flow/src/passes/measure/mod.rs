@@ -32,7 +32,7 @@ use crate::read::{CutEvent, Progress};
 use crate::work::memory::Memory;
 use crate::work::ordered;
 
-/// What a worker does with transactions.
+/// The measurement that a worker makes of transactions.
 pub trait Measure {
     /// The result for a piece of the log.
     type Part: Send;
@@ -60,7 +60,7 @@ pub struct MeasuredPiece<P> {
     pub outside: [u64; 2],
     /// How many of its transactions are compressed already.
     pub payloads: u64,
-    /// What was found in its transactions.
+    /// The findings about its transactions.
     pub part: Option<P>,
 }
 
@@ -160,7 +160,7 @@ enum MeasureDone<P> {
     Cut(CutEvent),
 }
 
-/// What a worker keeps from piece to piece.
+/// A worker's state, kept from piece to piece.
 struct Worker<M> {
     measure: M,
     expander: TransactionExpander,

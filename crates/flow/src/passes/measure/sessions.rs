@@ -60,7 +60,7 @@ impl Sessions {
     ///
     /// # Errors
     ///
-    /// What zstd fails with; no memory for a context.
+    /// An error from zstd; no memory for a context.
     pub fn committing(&mut self, session: u32, transaction: &[u8]) -> Result<u64, Error> {
         let Some(context) = self.contexts.get_mut(session as usize % SESSIONS) else { return Ok(0) };
         let context = match context {

@@ -16,9 +16,9 @@ use binlogz_testkit::memory::peak_memory;
 
 use super::support::compression;
 
-/// What a process may take besides what zstd needs.
+/// Memory that a process may take beside zstd's.
 const MEMORY_MAX: u64 = 64 << 20;
-/// What zstd needs for each worker: level 3, windows of 2 MiB.
+/// Memory that zstd needs for each worker: level 3, windows of 2 MiB.
 const ZSTD_MEMORY: u64 = 4 << 20;
 const WORKERS: usize = 2;
 const ZEROS: u32 = 512 << 20;
@@ -52,7 +52,7 @@ fn memory_does_not_grow_with_the_log() {
     }
 }
 
-/// What a case reads.
+/// The input of a case.
 #[derive(Debug)]
 enum Source<'a> {
     /// A file.

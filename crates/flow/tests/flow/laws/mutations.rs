@@ -144,7 +144,7 @@ fn obeys(log: &[u8]) -> Outcomes {
     }
 }
 
-/// What it becomes, the same with one thread and with several, from a file and through a pipe; `None` for an error.
+/// The log rewritten, the same with one thread and with several, from a file and through a pipe; `None` for an error.
 fn rewritten_any_way(log: &[u8], how: Rewrite) -> Option<(Vec<u8>, Summary)> {
     let one = run(places(log), how, 1);
     let several = run(stream(Pieces::new(log, 777)), how, 3);

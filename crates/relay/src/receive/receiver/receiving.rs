@@ -42,7 +42,7 @@ const GTID_EVENT_SIZE_MAX: usize = 64 << 10;
 /// How much of a payload we read: its header fields and the beginning of its frame.
 const PAYLOAD_FRONT_SIZE: usize = HEADER_SIZE + HEADER_SIZE_LIMIT + 8;
 
-/// What a GTID event says: the GTID, unless it is anonymous, and the commit time.
+/// The facts in a GTID event: the GTID, unless it is anonymous, and the commit time.
 type Told = (Option<Gtid>, u64);
 
 /// A transaction that isn't complete yet.
@@ -54,7 +54,7 @@ struct OpenTransaction {
     sizes: Sizes,
 }
 
-/// What was received and isn't stored yet.
+/// Received bytes that aren't stored yet.
 pub(crate) struct Receiving<'a> {
     pub(crate) intake: &'a Intake,
     kept: &'a Lineage,

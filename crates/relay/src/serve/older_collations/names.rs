@@ -13,7 +13,7 @@
 
 use binlogz_binlog::charset::collation_name;
 
-/// What replaces a collation.
+/// The replacement of a collation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StandIn {
     /// Older servers know it, or no server does.

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::receive::questions::Reach;
 
-/// What is known about such a client's position.
+/// Facts about such a client's position.
 pub(super) struct Ahead {
     until: Instant,
     /// When the source may be asked again.

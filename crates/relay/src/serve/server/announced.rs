@@ -1,4 +1,4 @@
-//! What a client announced in user variables before it asked for the log, under new names and old ones.
+//! A client's announcements in user variables before it asked for the log, under new names and old ones.
 
 use std::time::Duration;
 

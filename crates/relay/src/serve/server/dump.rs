@@ -29,7 +29,7 @@ use crate::serve::sink::EventSink;
 use crate::serve::transport::Connection;
 use crate::statements::variables::Variables;
 
-/// What a dump needs to know about its client.
+/// The facts that a dump needs about its client.
 pub(crate) struct KnownClient {
     pub(crate) server: Arc<Server>,
     pub(crate) connection: u32,

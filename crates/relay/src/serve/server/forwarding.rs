@@ -18,7 +18,7 @@ use crate::statements::answers::Answer;
 use crate::statements::routing::{Route, may_be_prepared, route, tells_position};
 use crate::statements::variables::Variables;
 
-/// What became of a request.
+/// The outcome of a request.
 pub(super) enum Outcome {
     /// It is the relay's to answer.
     Here,

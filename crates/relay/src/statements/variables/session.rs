@@ -1,4 +1,4 @@
-//! What belongs to one client: the variables that it set, its default database, its transaction.
+//! A client's own state: the variables that it set, its default database, its transaction.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -22,7 +22,7 @@ const COLLATION: &str = "collation_connection";
 #[derive(Debug, Default)]
 pub(crate) struct Variables {
     pub(super) values: BTreeMap<String, Option<String>>,
-    /// What SHOW WARNINGS lists: level, number and text.
+    /// The lines of SHOW WARNINGS: level, number and text.
     pub(crate) warnings: Vec<(&'static str, u16, String)>,
     /// The system variables that it set for its session.
     pub(super) session: BTreeMap<String, SessionValue>,
@@ -46,7 +46,7 @@ impl SessionValue {
     }
 }
 
-/// Who the client is, and how it is connected.
+/// A client's identity, and its connection.
 #[derive(Debug, Default)]
 pub(crate) struct ClientFacts {
     pub(crate) user: String,

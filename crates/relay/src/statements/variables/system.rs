@@ -92,7 +92,7 @@ impl System {
         self.own.get(name)?.as_deref()
     }
 
-    /// What is known of the source.
+    /// The source's variables, as far as they are known.
     pub(crate) fn source(&self) -> Option<&SourceVariables> {
         self.source.as_deref()
     }

@@ -13,6 +13,8 @@ use crate::watch::status::Status;
 const INTERVAL: Duration = Duration::from_secs(10);
 /// An hour of them.
 const SAMPLES_MAX: usize = 360;
+/// Samples that become one where only the lag is shown.
+const SAMPLES_OF_A_LAG: usize = 4;
 /// Replicas whose lag is remembered: 5 KiB each.
 const REPLICAS_MAX: usize = 100;
 
@@ -76,6 +78,16 @@ impl History {
         lock(&self.0).samples.iter().cloned().collect()
     }
 
+    /// The lag of the last hour, the newest last: of several samples the largest, since a page of many sources is to be small.
+    pub(super) fn lags(&self) -> Vec<Option<u64>> {
+        let kept = lock(&self.0);
+        let samples: Vec<_> = kept.samples.iter().map(|sample| sample.lag_seconds).collect();
+        let mut lags: Vec<_> =
+            samples.rchunks(SAMPLES_OF_A_LAG).map(|few| few.iter().copied().max().flatten()).collect();
+        lags.reverse();
+        lags
+    }
+
     /// Adds how it is now, if that is known.
     fn note(&self, current: Option<Status>) {
         let mut kept = lock(&self.0);
@@ -128,5 +140,10 @@ mod tests {
         }
         let samples = history.samples();
         assert_eq!((samples.len(), samples[0].time, samples[359].time), (SAMPLES_MAX, 640, 999));
+        assert_eq!(history.lags(), [None; 90]);
+        for lag in [9, 5] {
+            lock(&history.0).add(Sample { lag_seconds: Some(lag), ..Sample::default() });
+        }
+        assert_eq!((history.lags().len(), history.lags().pop()), (90, Some(Some(9))));
     }
 }

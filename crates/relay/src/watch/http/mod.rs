@@ -6,7 +6,8 @@
 //! /metrics      OpenMetrics
 //! ```
 //!
-//! Of a relay whose sources have names, `?source=NAME` asks for one of them.
+//! Of a relay whose sources have names, `?source=NAME` asks for one of them. `/status.json?history` also has the lag of the last
+//! hour.
 //!
 //! `connections` carries requests and answers, `request` reads one and says whether it means this relay. It is
 //! read-only and needs no password. It listens where the configuration says, which is nowhere by default.
@@ -118,7 +119,10 @@ fn answer_any(watch: &Watch, hosts: &[String], request: Option<&Request>) -> Vec
 }
 
 fn answer(watch: &Watch, request: &Request) -> HttpAnswer {
-    let relay = watch.status();
+    let mut relay = watch.status();
+    if request.parameter("history").is_some() || request.path == "/" {
+        remember(watch, &mut relay);
+    }
     let one = match (request.parameter("source"), relay.only()) {
         (Some(name), _) => match relay.sources.iter().find(|source| source.name == name) {
             Some(source) => Some(source),
@@ -151,7 +155,7 @@ fn of_source(watch: &Watch, request: &Request, relay: &RelayStatus, source: &Nam
     };
     match request.path.as_str() {
         "/" => HttpAnswer::page(page::html(&source.name, status, &samples(watch, &source.name))),
-        "/status.json" => HttpAnswer::json(status),
+        "/status.json" => HttpAnswer::json(source),
         "/metrics" => metrics(watch, relay),
         "/healthz" => health(request, &status.duties, &status.troubles),
         "/readyz" => health(request, &status.duties, &status.unreadiness()),
@@ -168,6 +172,16 @@ fn metrics(watch: &Watch, relay: &RelayStatus) -> HttpAnswer {
             more_headers: String::new(),
         },
         Err(error) => HttpAnswer::text("500 Internal Server Error", format!("{error}\n")),
+    }
+}
+
+/// Adds the lag of the last hour to each source.
+fn remember(watch: &Watch, relay: &mut RelayStatus) {
+    for watched in watch.sources() {
+        let named = relay.sources.iter_mut().find(|source| source.name == watched.name);
+        if let (Some(named), Ok(source)) = (named, watched.source) {
+            named.lag_history_seconds = Some(source.history.lags());
+        }
     }
 }
 

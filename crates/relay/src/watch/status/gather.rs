@@ -8,7 +8,8 @@ use binlogz_store::{Position, StoredLog};
 
 use super::health::{Signs, troubles};
 use super::{
-    Bytes, LineageOrigin, LineageState, LineageStatus, LogPosition, LogStatus, ReplicaStatus, Shared, Status,
+    ArchiveStatus, Bytes, LineageOrigin, LineageState, LineageStatus, LogPosition, LogStatus, ReplicaStatus,
+    Shared, Status,
 };
 use crate::error::Result;
 use crate::log::lineages::Lineage;
@@ -42,6 +43,8 @@ impl SourceWatch {
             source: self.intake.status(),
             log: self.log_status()?,
             lineages: logs.iter().map(|(logs, kept)| lineage_status(kept, logs)).collect(),
+            archive: self.archive_status()?,
+            disk_free_bytes: self.server.lineages.free_space().ok().flatten(),
             damage,
             bytes: Bytes {
                 received: load(&self.telemetry.meters.received_bytes),
@@ -61,6 +64,21 @@ impl SourceWatch {
             errors,
             last_errors,
         })
+    }
+
+    fn archive_status(&self) -> Result<Option<ArchiveStatus>> {
+        let options = self.server.housekeeping.archive.as_ref();
+        let (Some(options), Some(kept)) = (options, self.server.lineages.last()) else { return Ok(None) };
+        let logs = kept.store.logs()?;
+        // The last one is still written.
+        let closed = logs.len().saturating_sub(1);
+        let last = kept.archived.last();
+        let archived = logs.iter().take(closed).filter(|log| Some(log.number) <= last).count();
+        Ok(Some(ArchiveStatus {
+            to: options.place_of(&kept).display().to_string(),
+            last_file: last.map(|number| kept.store.names().log(number)),
+            waiting_files: closed - archived,
+        }))
     }
 
     fn log_status(&self) -> Result<Option<LogStatus>> {

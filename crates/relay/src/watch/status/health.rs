@@ -1,4 +1,4 @@
-//! What is wrong with a relay, for people at 3 a.m. and for supervisors that restart processes or call people.
+//! The troubles of a relay, for people at 3 a.m. and for supervisors that restart processes or call people.
 //!
 //! ```text
 //! red at once        what is kept is damaged · receiving has failed · a duty has ended or panicked · this machine gives no threads, descriptors or memory
@@ -14,7 +14,7 @@ use crate::receive::control::{ControlState, Phase};
 use crate::telemetry::duties::DutyStatus;
 use crate::telemetry::lag::STANDSTILL;
 
-/// What is known; see [`troubles`].
+/// The known signs; see [`troubles`].
 #[derive(Debug)]
 pub(super) struct Signs<'a> {
     /// Of the logs that are kept.

@@ -26,7 +26,7 @@ impl Advice {
         cards
     }
 
-    /// What is said of the level that the charts are of.
+    /// The sentence about the level that the charts are of.
     fn at_level(&self, place: usize) -> String {
         self.levels.get(place).map_or_else(String::new, |level| format!(" at level {level}"))
     }

@@ -17,7 +17,7 @@ impl Advice {
     ///
     /// # Errors
     ///
-    /// What `out` fails with.
+    /// An error from `out`.
     pub fn write_page(&self, name: &str, out: &mut impl Write) -> io::Result<()> {
         let recommendation = self.recommendation();
         Page {

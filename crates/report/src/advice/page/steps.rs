@@ -1,4 +1,4 @@
-//! What to do, with what to paste.
+//! The next steps, with the statements to paste.
 
 use binlogz_figures::Step;
 use binlogz_payload::switch::{self, NEXT_FILE, RESTART_APPLIER, STATISTICS};

@@ -101,7 +101,7 @@ impl CommitTime {
     }
 }
 
-/// What an event leads to.
+/// The next step after an event.
 enum Next {
     Go,
     Stop,
@@ -111,7 +111,7 @@ enum Next {
     Damaged(String),
 }
 
-/// What a pass does.
+/// The purpose of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
     State,

@@ -28,7 +28,7 @@ use crate::mysqlbinlog::options::Base64Output;
 /// Bytes before the compared part of a statement: the thread, and how long it took.
 const QUERY_TIMES_SIZE: usize = 8;
 
-/// What later events need to know of earlier ones.
+/// State that later events need from earlier ones.
 #[derive(Default)]
 struct Seen<'l> {
     /// The last statement, if it was a `BEGIN` whose settings are in force.

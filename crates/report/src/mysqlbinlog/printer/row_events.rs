@@ -232,7 +232,7 @@ impl Run<'_> {
     }
 }
 
-/// What mysqlbinlog calls the row events.
+/// mysqlbinlog's names for the row events.
 pub(super) fn rows_name(event_type: EventType) -> &'static str {
     match event_type {
         EventType::WRITE_ROWS => "Write_rows",

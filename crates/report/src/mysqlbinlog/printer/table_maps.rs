@@ -18,7 +18,7 @@ pub(super) struct TableMapTexts {
     kept: [TableMapText; KEPT],
 }
 
-/// What is shown of a table map.
+/// The text shown of a table map.
 #[derive(Debug)]
 pub(super) struct TableMapText {
     /// The event's body; empty if its text can't be reused.

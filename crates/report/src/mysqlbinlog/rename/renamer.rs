@@ -401,7 +401,7 @@ mod tests {
 
     use super::*;
 
-    /// What a file's events become, pushed in pieces of this size.
+    /// A file's events after renaming, pushed in pieces of this size.
     fn renamed(log: &[u8], piece: usize, memory: usize) -> Result<Vec<u8>> {
         let mut renamer = Renamer::new(vec![(b"shop".to_vec(), b"another".to_vec())])?;
         renamer.memory = SpoolMemory::new(memory);

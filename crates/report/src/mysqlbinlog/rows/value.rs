@@ -26,7 +26,7 @@ use crate::number::{push_general, push_scientific, push_signed, push_unsigned};
 /// Significant digits of a FLOAT and of a DOUBLE.
 const FLOAT_DIGITS: usize = 6;
 const DOUBLE_DIGITS: usize = 20;
-/// What a FLOAT is padded to.
+/// The width that a FLOAT is padded to.
 const FLOAT_WIDTH: usize = 20;
 
 /// Appends a cell's value. `scratch` is memory for values that are written twice.

@@ -8,7 +8,7 @@ use crate::packet::Message;
 
 const TAKING: &str = "taking a command";
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// End the connection; there is no answer.

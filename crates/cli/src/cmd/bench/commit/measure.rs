@@ -32,7 +32,7 @@ const EVENTS_SIZE: u32 = 19 + 19 + 45 + 36 + 27;
 /// Bytes of a GTID event, checksums and all, that the bare loop writes as well.
 const AROUND_SIZE: u32 = 77 + 4 * 4;
 
-/// What is varied.
+/// The settings that vary.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cell {
     /// `flush_log_at_commit`.
@@ -57,7 +57,7 @@ impl Cell {
     }
 }
 
-/// What came out.
+/// The results.
 #[derive(Debug)]
 pub(super) struct Measured {
     elapsed: Duration,

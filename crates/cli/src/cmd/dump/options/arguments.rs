@@ -15,15 +15,15 @@ pub(super) const GROUPS: [&str; 2] = ["mysqlbinlog", "client"];
 /// Exit code of usage that only the whole of it shows to be bad.
 const FAILURE: u8 = 1;
 
-/// What arguments ask for.
+/// The arguments, parsed.
 #[derive(Debug)]
 pub(crate) struct Parsed {
-    /// What to tell on stderr first; whole lines.
+    /// Lines for stderr, to be printed first.
     pub(crate) told: String,
     pub(crate) outcome: Outcome,
 }
 
-/// What to do then.
+/// The next step.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// Dump logs.

@@ -6,7 +6,7 @@ use binlogz_source::{ConnectOptions, Error};
 
 use super::{Options, RemoteSource};
 
-/// What mysqlbinlog tells a server that it waits for, unless told otherwise.
+/// The server id that mysqlbinlog gives to a server that it waits for, unless told otherwise.
 const WAITING_SERVER_ID: u32 = 1;
 
 impl Options {
@@ -38,7 +38,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// What can't be followed here.
+    /// The connection's options; an error for those that can't be followed here.
     pub(crate) fn connect(&self, program_name: &str) -> Result<ConnectOptions, Error> {
         let mut connect = ConnectOptions::new(program_name);
         connect.get_server_public_key = self.get_server_public_key;

@@ -13,7 +13,7 @@ use super::number::UnsignedLimits;
 use super::{Base64Output, Format, Options, POSITION_MIN, RemoteSource, RewriteDb, TableName};
 use crate::time::{self, NoTime};
 
-/// What `--server-id` and the like may be.
+/// The range of `--server-id` and the like.
 const SERVER_ID_OR_NONE: RangeInclusive<i64> = -1..=u32::MAX as i64;
 
 const BASE64_OUTPUTS: [(&str, Base64Output); 4] = [

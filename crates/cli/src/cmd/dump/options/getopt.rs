@@ -63,7 +63,7 @@ pub(super) struct Getopt<'a> {
     /// The same without directory.
     short_program: &'a str,
     pub(super) options: Options,
-    /// What there is to tell on stderr.
+    /// Lines for stderr.
     pub(super) told: String,
     password_warned: bool,
 }
@@ -312,7 +312,7 @@ impl<'a> Getopt<'a> {
         Ok(())
     }
 
-    /// What an option says beyond its own field.
+    /// Applies an option's effects beyond its own field.
     fn then(&mut self, definition: &'static Definition) {
         if let Some(instead) = definition.deprecated {
             let hint = if instead.is_empty() { "\n".into() } else { format!(". Use {instead} instead.\n") };

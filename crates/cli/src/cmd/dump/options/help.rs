@@ -1,4 +1,4 @@
-//! What `--help`, `--version` and `--print-defaults` print.
+//! The output of `--help`, `--version` and `--print-defaults`.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -111,7 +111,7 @@ fn add_variables(text: &mut String, options: &Options) {
     }
 }
 
-/// What option files and arguments say, passwords hidden.
+/// The settings of option files and arguments, passwords hidden.
 pub(super) fn defaults(program: &str, defaults: &Defaults, arguments: &[OsString]) -> String {
     let mut text = format!("{program} would have been started with the following arguments:\n");
     for option in &defaults.options {

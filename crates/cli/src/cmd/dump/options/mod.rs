@@ -32,7 +32,7 @@ pub(crate) use arguments::{Outcome, Parsed, parse};
 /// Where the first event of every log stands: the least position.
 pub(crate) const POSITION_MIN: u64 = 4;
 
-/// What `dump` was asked for. Each field has the name of its option, or says which.
+/// The options of `dump`. Each field has the name of its option, or says which.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
     /// The program has mysqlbinlog's name: then its exit codes are mysqlbinlog's too.

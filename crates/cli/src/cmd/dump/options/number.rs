@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::getopt::{ERROR, WARNING};
 
-/// What a number may be.
+/// The range of a number.
 #[derive(Debug, Clone)]
 pub(super) struct UnsignedLimits {
     pub(super) range: RangeInclusive<u64>,

@@ -1,7 +1,6 @@
 //! `binlogz table-at`: a table as it was, from the live one and the logs since.
 
 mod dump;
-mod logs;
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -17,6 +16,7 @@ use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
 use super::choose::table;
+use super::heads::{self, Head};
 use super::{PROGRAM_NAME, failure, file_name};
 use crate::Exit;
 use crate::cmd::workers;
@@ -28,7 +28,6 @@ use crate::output::{Destination, Target};
 use crate::progress::Progress;
 use crate::server_args::{ServerArgs, with_place};
 use crate::{time, units};
-use logs::Head;
 
 /// Show a table as it was at a moment, without a backup or from a dump
 ///
@@ -225,7 +224,7 @@ impl TableAt {
     fn read_files(&self, keys: &mut TouchedKeys<'_>) -> Result<(), Trouble> {
         let keyring = self.keyring.open()?;
         let mut files = self.files.clone();
-        if let Some(head) = logs::from_moment(&mut files, keyring.as_ref(), self.at.moment)? {
+        if let Some(head) = heads::from_moment(&mut files, keyring.as_ref(), self.at.moment)? {
             self.check(&head)?;
         }
         let count = files.len();
@@ -249,7 +248,7 @@ impl TableAt {
 
     fn read_server(&self, connect: &ConnectOptions, keys: &mut TouchedKeys<'_>) -> Result<(), Trouble> {
         let trouble = |error: binlogz_source::Error| Failure::of(&connect.server(), error);
-        let (logs, head) = logs::of_server(connect, self.at.moment)?;
+        let (logs, head) = heads::of_server(connect, self.at.moment)?;
         self.check(&head)?;
         while let Some((name, bytes)) = logs.next_log().map_err(trouble)? {
             let progress = Progress::new(&name, None);

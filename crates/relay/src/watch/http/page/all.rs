@@ -1,18 +1,24 @@
-//! The page of a relay whose sources have names: one row for each, those that need somebody first.
+//! The page of a relay whose sources have names: each with its state and its last hour, those that need somebody first.
 
-use binlogz_figures::{Cell, Page, Section, Tile, Tone};
+use binlogz_figures::{Card, Cell, Chart, Page, Section, SparkRow, Sparks, Tile, Tone};
 
-use super::{duration, size, state, subtitle, text};
+use super::charts::LAG_SECONDS_MIN;
+use super::{duration, size, subtitle, text};
 use crate::watch::relay_status::{NamedStatus, RelayStatus};
 
-/// Troubles told above the table.
+/// Troubles told above the sources.
 const TROUBLES_SHOWN: usize = 10;
-
 pub(in crate::watch::http) fn html(relay: &RelayStatus) -> String {
-    let mut rows: Vec<_> = relay.sources.iter().map(|source| (how(source), source)).collect();
-    rows.sort_by_key(|((tone, _), _)| std::cmp::Reverse(*tone));
-    let worst = rows.first().map_or((Tone::Neutral, "Beginning"), |(how, _)| *how);
-    let well = rows.iter().filter(|((tone, _), _)| *tone == Tone::Good).count();
+    let mut sources: Vec<_> = relay.sources.iter().collect();
+    sources.sort_by_key(|source| std::cmp::Reverse(tone(source)));
+    let worst = sources.first().map_or((Tone::Neutral, "Beginning"), |source| (tone(source), source.state));
+    let sparks = Sparks {
+        of: "lag".to_owned(),
+        none: "There is no source.".to_owned(),
+        full: LAG_SECONDS_MIN,
+        rows: sources.iter().map(|source| spark(source)).collect(),
+    };
+    let well = sparks.well();
     let mut reasons: Vec<String> = relay.troubles.iter().take(TROUBLES_SHOWN).cloned().collect();
     reasons.push("add ?source=NAME to the address of this page to see one source with its charts".to_owned());
     let statuses = || relay.sources.iter().filter_map(|source| source.status.as_ref());
@@ -33,17 +39,39 @@ pub(in crate::watch::http) fn html(relay: &RelayStatus) -> String {
             Tile::new(size(statuses().map(|status| status.bytes.received).sum()), "received since the start"),
             Tile::new(size(statuses().map(|status| status.bytes.served).sum()), "served since the start"),
         ],
-        charts: &[],
-        tables: &[sources(&rows)],
+        charts: &[Card {
+            title: "Sources now, and their lag during the last hour".to_owned(),
+            note: "Those that need somebody come first.".to_owned(),
+            is_wide: true,
+            chart: Chart::Sparks(sparks),
+        }],
+        tables: &[table(&sources)],
         figures: &[],
     })
 }
 
-fn how(source: &NamedStatus) -> (Tone, &'static str) {
-    source.status.as_ref().map_or((Tone::Bad, "Not served"), state::tone)
+fn tone(source: &NamedStatus) -> Tone {
+    Tone::of_name(source.tone).unwrap_or(Tone::Neutral)
 }
 
-fn sources(rows: &[((Tone, &'static str), &NamedStatus)]) -> Section {
+fn spark(source: &NamedStatus) -> SparkRow {
+    let status = source.status.as_ref();
+    let server = status.map_or("", |status| &status.source.server);
+    let lag = status.and_then(|status| status.source.lag_seconds);
+    let replicas = status.map_or(0, |status| status.replicas.len());
+    let history = source.lag_history_seconds.iter().flatten().copied().chain([lag]);
+    SparkRow {
+        label: source.name.clone(),
+        detail: source.troubles().first().map_or_else(|| server.to_owned(), |why| format!("{server} {why}")),
+        tone: tone(source),
+        word: source.state.to_owned(),
+        now: lag.map_or("–".to_owned(), duration),
+        more: binlogz_figures::counted(replicas as u64, "replicas"),
+        values: history.map(|lag| lag.map(|lag| lag as f64)).collect(),
+    }
+}
+
+fn table(rows: &[&NamedStatus]) -> Section {
     let columns = &[
         "source",
         "state",
@@ -55,12 +83,12 @@ fn sources(rows: &[((Tone, &'static str), &NamedStatus)]) -> Section {
         "bytes",
         "trouble",
     ];
-    let row = |((_, word), source): &((Tone, &'static str), &NamedStatus)| -> Vec<Cell> {
+    let row = |source: &&NamedStatus| -> Vec<Cell> {
         let status = source.status.as_ref();
         let log = status.and_then(|status| status.log.as_ref());
         vec![
             source.name.as_str().into(),
-            (*word).into(),
+            source.state.into(),
             status.map(|status| status.source.server.clone()).into(),
             status.and_then(|status| status.source.lag_seconds).map(duration).into(),
             log.map(|log| log.durable.file.clone()).into(),

@@ -7,7 +7,7 @@ use crate::watch::http::history::{Sample, Traffic};
 use crate::watch::status::{ReplicaStatus, Status};
 
 /// Lag below this is drawn on the same scale, so that a second does not look like an hour.
-const LAG_SECONDS_MIN: f64 = 10.0;
+pub(super) const LAG_SECONDS_MIN: f64 = 10.0;
 
 pub(super) fn charts(status: &Status, samples: &[Sample]) -> Vec<Card> {
     let card = |title: &str, note: &str, is_wide, chart| Card {
@@ -80,7 +80,7 @@ fn sparks(status: &Status, samples: &[Sample]) -> Sparks {
             label: format!("server {}", replica.server_id),
             detail: format!("{} from {}, {}", replica.user, replica.address, replica.form),
             tone,
-            word,
+            word: word.to_owned(),
             now: replica.lag_seconds.map_or("–".to_owned(), duration),
             more: match replica.lag_bytes {
                 0 => "has all".to_owned(),

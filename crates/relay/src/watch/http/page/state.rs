@@ -4,10 +4,8 @@ use binlogz_figures::{Step, Tone};
 
 use super::{duration, size};
 use crate::receive::control::Phase;
+use crate::watch::condition::{self, BEHIND_SECONDS};
 use crate::watch::status::{ReplicaStatus, Status};
-
-/// Further behind than this, the relay or a replica is shown as behind.
-const BEHIND_SECONDS: u64 = 60;
 
 /// How the relay is.
 #[derive(Debug)]
@@ -22,7 +20,7 @@ pub(super) struct State {
 pub(super) fn of(status: &Status) -> State {
     let (source, since) = (&status.source, duration(status.source.phase_seconds));
     let server = &source.server;
-    let (tone, word) = tone(status);
+    let (tone, word) = condition::of(status);
     let lead = match source.phase {
         Phase::Connecting => format!("Connecting to {server}"),
         Phase::Receiving => format!("Following {server}"),
@@ -50,19 +48,6 @@ pub(super) fn of(status: &Status) -> State {
         });
     }
     State { tone, word, lead, reasons, steps: steps(status) }
-}
-
-pub(super) fn tone(status: &Status) -> (Tone, &'static str) {
-    match (status.source.phase, status.source.lag_seconds) {
-        (Phase::Failed, _) => (Tone::Bad, "Failed"),
-        _ if !status.is_healthy() => (Tone::Bad, "Needs attention"),
-        (Phase::Waiting, _) => (Tone::Bad, "Source down"),
-        (Phase::Stopped, _) => (Tone::Warning, "Stopped"),
-        (Phase::Connecting, _) => (Tone::Warning, "Connecting"),
-        (Phase::Receiving, None) => (Tone::Neutral, "Beginning"),
-        (Phase::Receiving, Some(lag)) if lag >= BEHIND_SECONDS => (Tone::Warning, "Behind"),
-        (Phase::Receiving, Some(_)) => (Tone::Good, "Live"),
-    }
 }
 
 /// How a replica is. One that has all of a log that nobody adds to is not live.

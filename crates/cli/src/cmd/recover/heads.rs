@@ -1,4 +1,5 @@
-//! The logs that may have changes after a moment: files and archives that the user names, else the server's own.
+//! What the first events of logs say: which of them may have changes after a moment, or certain transactions. They are files
+//! and archives that the user names, or a server's own.
 
 use std::io::{BufReader, Read};
 
@@ -14,7 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::log_path::LogPath;
 
 /// Where a log of a server begins: after the magic.
-const LOG_BEGIN: u64 = 4;
+pub(super) const LOG_BEGIN: u64 = 4;
 
 /// What the first events of a log say.
 pub(super) struct Head {
@@ -32,6 +33,11 @@ impl Head {
             // A transaction of the same second may be in the log before it.
             Moment::Before(end) => i64::from(self.created) < end,
         }
+    }
+
+    /// Whether one of these transactions came before it.
+    pub(super) fn follows_any(&self, gtids: &GtidSet) -> bool {
+        !self.previous.is_disjoint(gtids)
     }
 
     /// Whether nothing came before it.
@@ -92,25 +98,48 @@ pub(super) fn from_moment(
 
 /// The server's own logs from the one on that has the moment, and the head of that one.
 pub(super) fn of_server(connect: &ConnectOptions, moment: Moment) -> Result<(ServerLogs, Head)> {
-    let trouble = |error: binlogz_source::Error| Failure::of(&connect.server(), error);
-    let mut connection = Connection::open(connect).map_err(trouble)?;
-    let rows = connection.query("SHOW BINARY LOGS").map_err(trouble)?;
-    let names = rows.iter().filter_map(|row| row.first()?.as_deref());
-    let mut first = None;
-    for name in names.rev() {
-        let name = String::from_utf8_lossy(name).into_owned();
-        let logs = ServerLogs::open(connect, &name, LOG_BEGIN).map_err(trouble)?;
-        let Some((_, bytes)) = logs.next_log().map_err(trouble)? else { continue };
-        let head = Head::read(bytes, &name)?;
-        let is_before = head.is_before(moment);
-        first = Some((name, head));
-        if is_before {
-            break;
-        }
-    }
-    let Some((name, head)) = first else {
+    let names = list(connect)?.into_iter().map(|(name, _)| name).collect();
+    let Some((names, head)) = from_last(names, connect, &|head| head.is_before(moment))? else {
         return Err(Failure::of(&connect.server(), "has no binary log"));
     };
     // Its begin was read: the log comes once more.
-    Ok((ServerLogs::open(connect, &name, LOG_BEGIN).map_err(trouble)?, head))
+    let first = names.first().map(String::as_str).unwrap_or_default();
+    let logs = ServerLogs::open(connect, first, LOG_BEGIN);
+    Ok((logs.map_err(|error| Failure::of(&connect.server(), error))?, head))
+}
+
+/// A server's logs with their sizes, in order.
+pub(super) fn list(connect: &ConnectOptions) -> Result<Vec<(String, u64)>> {
+    let rows = Connection::open(connect).and_then(|mut connection| connection.query("SHOW BINARY LOGS"));
+    let rows = rows.map_err(|error| Failure::of(&connect.server(), error))?;
+    let text =
+        |value: &Option<Vec<u8>>| value.as_deref().map(|text| String::from_utf8_lossy(text).into_owned());
+    let log = |row: &Vec<Option<Vec<u8>>>| {
+        let size = row.get(1).and_then(text).and_then(|size| size.parse().ok());
+        Some((row.first().and_then(text)?, size.unwrap_or(0)))
+    };
+    Ok(rows.iter().filter_map(log).collect())
+}
+
+/// Those of a server's logs that are left if the last `may_be_first` is the first, and its head. Without any they are all.
+pub(super) fn from_last(
+    mut names: Vec<String>,
+    connect: &ConnectOptions,
+    may_be_first: &dyn Fn(&Head) -> bool,
+) -> Result<Option<(Vec<String>, Head)>> {
+    let trouble = |error: binlogz_source::Error| Failure::of(&connect.server(), error);
+    let mut first = None;
+    for (place, name) in names.iter().enumerate().rev() {
+        let logs = ServerLogs::open(connect, name, LOG_BEGIN).map_err(trouble)?;
+        let Some((_, bytes)) = logs.next_log().map_err(trouble)? else { continue };
+        let head = Head::read(bytes, name)?;
+        let is_first = may_be_first(&head);
+        first = Some((place, head));
+        if is_first {
+            break;
+        }
+    }
+    let Some((place, head)) = first else { return Ok(None) };
+    names.drain(..place);
+    Ok(Some((names, head)))
 }

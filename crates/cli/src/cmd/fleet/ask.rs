@@ -1,0 +1,188 @@
+//! Asks all targets at once, each for a limited time. One that hangs is left alone: its thread may hang on, its row says so, and
+//! nobody waits for it longer than that.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::row::{Kind, Row, of_relay};
+use super::targets::{Place, Target};
+use crate::cmd::archive::list::{archives_at, coverage_of};
+use crate::cmd::relay::document::RelayDocument;
+use crate::cmd::relay::{findings, http};
+use crate::failure::Failure;
+
+/// Asked at a time: they mostly wait.
+const PARALLEL: usize = 32;
+/// What a target that is late by itself has beyond the limit, to say why.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A question.
+#[derive(Debug, Clone)]
+enum Question {
+    Target(Target),
+    /// One of the archives of a target.
+    Archive {
+        target: Target,
+        place: PathBuf,
+    },
+}
+
+enum Answer {
+    Rows(Vec<Row>),
+    More(Vec<Question>),
+}
+
+/// Asks them; no longer than the limit for each, and for all as long if there are not many that hang.
+pub(super) fn ask_all(targets: Vec<Target>, limit: Duration) -> Vec<Row> {
+    ask(targets.into_iter().map(Question::Target).collect(), limit, answer)
+}
+
+/// A question under way: its number, itself, and until when there is patience for it.
+type Asked = (usize, Question, Instant);
+
+fn ask(
+    mut waiting: VecDeque<Question>,
+    limit: Duration,
+    answer: fn(&Question, Duration) -> Answer,
+) -> Vec<Row> {
+    let (sender, receiver) = mpsc::channel();
+    let (mut rows, mut asked, mut number) = (Vec::new(), Vec::<Asked>::new(), 0);
+    loop {
+        while asked.len() < PARALLEL
+            && let Some(question) = waiting.pop_front()
+        {
+            number += 1;
+            let (its, its_sender, its_number) = (question.clone(), sender.clone(), number);
+            let run = move || {
+                // Nobody listens any more if it is late.
+                let _ = its_sender.send((its_number, answer(&its, limit)));
+            };
+            match thread::Builder::new().name("fleet".to_owned()).spawn(run) {
+                Ok(_) => asked.push((number, question, Instant::now() + limit + GRACE)),
+                Err(error) => rows.push(question.unanswered(format!("start a thread: {error}"))),
+            }
+        }
+        let Some(until) = asked.iter().map(|(_, _, until)| *until).min() else { return rows };
+        match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok((number, answer)) => {
+                // A late answer is to a question that was given up.
+                let Some(place) = asked.iter().position(|(asked, ..)| *asked == number) else { continue };
+                asked.swap_remove(place);
+                match answer {
+                    Answer::Rows(more) => rows.extend(more),
+                    Answer::More(more) => waiting.extend(more),
+                }
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                let now = Instant::now();
+                asked.retain(|(_, question, until)| {
+                    let is_late = now >= *until;
+                    if is_late {
+                        rows.push(question.unanswered(format!("no answer within {} s", limit.as_secs_f64())));
+                    }
+                    !is_late
+                });
+            }
+        }
+    }
+}
+
+impl Question {
+    fn unanswered(&self, why: String) -> Row {
+        match self {
+            Question::Target(Target { name, place: Place::Relay(_) }) => {
+                Row::unreachable(name, Kind::Relay, None, why)
+            }
+            Question::Target(Target { name, place: Place::Archives { to, .. } }) => {
+                Row::unreachable(name, Kind::Archive, Some(to.display().to_string()), why)
+            }
+            Question::Archive { target, place } => {
+                Row::unreachable(&target.name, Kind::Archive, Some(place.display().to_string()), why)
+            }
+        }
+    }
+}
+
+fn answer(question: &Question, limit: Duration) -> Answer {
+    let told = match question {
+        Question::Target(Target { name, place: Place::Relay(http) }) => {
+            relay(http, limit).map(|relay| Answer::Rows(of_relay(name, &relay, findings::now())))
+        }
+        Question::Target(target @ Target { place: Place::Archives { to, .. }, .. }) => archives_at(to)
+            .map(|places| {
+                let question = |place| Question::Archive { target: target.clone(), place };
+                Answer::More(places.into_iter().map(question).collect())
+            })
+            .map_err(why),
+        Question::Archive { target, place } => coverage_of(place)
+            .map(|covered| {
+                let max_age = match target.place {
+                    Place::Archives { max_age, .. } => max_age,
+                    Place::Relay(_) => None,
+                };
+                let at = place.display().to_string();
+                Answer::Rows(vec![Row::of_archive(&target.name, &at, &covered, max_age, findings::now())])
+            })
+            .map_err(why),
+    };
+    told.unwrap_or_else(|why| Answer::Rows(vec![question.unanswered(why)]))
+}
+
+fn why(failure: Failure) -> String {
+    match failure {
+        Failure::Line(line) => line,
+        Failure::ClosedPipe => "the connection was closed".to_owned(),
+    }
+}
+
+/// The first address that answers.
+fn relay(place: &str, limit: Duration) -> Result<RelayDocument, String> {
+    let until = Instant::now() + limit;
+    let mut failed = String::new();
+    for address in http::addresses(place).map_err(|error| error.to_string())? {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        match http::status(address, "?history", left) {
+            Ok(text) => {
+                return RelayDocument::read(&text).map_err(|error| format!("http://{address}/: {error}"));
+            }
+            Err(error) => failed = format!("http://{address}/: {error}"),
+        }
+    }
+    Err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_that_hang_delay_nobody_beyond_the_limit() {
+        let target = |name: String| Question::Target(Target { name, place: Place::Relay("a:1".to_owned()) });
+        // More than are asked at a time, and the first of them hang.
+        let questions: VecDeque<_> = (0..3 * PARALLEL).map(|number| target(format!("{number:03}"))).collect();
+        let answer = |question: &Question, _| {
+            let Question::Target(Target { name, .. }) = question else { panic!("{question:?}") };
+            if name.as_str() < "004" {
+                loop {
+                    thread::park();
+                }
+            }
+            Answer::Rows(vec![Row { target: name.clone(), ..Row::default() }])
+        };
+        let mut rows = ask(questions, Duration::from_millis(1500), answer);
+        rows.sort_by(|a, b| a.target.cmp(&b.target));
+        let hung: Vec<_> =
+            rows.iter().filter(|row| row.state == "Unreachable").map(|row| &row.target).collect();
+        assert_eq!(
+            (rows.len(), hung),
+            (3 * PARALLEL, ["000", "001", "002", "003"].map(String::from).iter().collect())
+        );
+        assert_eq!(rows[0].findings, ["no answer within 1.5 s"]);
+    }
+}

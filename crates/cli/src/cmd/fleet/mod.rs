@@ -1,0 +1,111 @@
+//! `binlogz fleet`: all relays and archives that a file names, in one table, page or document, the worst first.
+//!
+//! ```text
+//! targets → ask (several at once, each with a limit) → row, joined and sorted → table · JSON · page · prometheus
+//! ```
+
+mod ask;
+mod page;
+mod prometheus;
+mod row;
+mod targets;
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use binlogz_figures::Format::Table;
+use binlogz_figures::Tone;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::archive::json;
+use crate::Exit;
+use crate::failure::{Failure, Result};
+use crate::output;
+use crate::pager;
+use crate::terminal::SizesArg;
+use crate::time;
+use crate::units;
+use row::Row;
+
+/// Show all relays and archives that a file names: one table, the worst first
+///
+/// A row for each source of a relay and for each archive: its state, its lag, what is durable and archived, the last restorable
+/// moment, gaps, and replicas that can't read compressed transactions. A target that doesn't answer in time is a row too, with
+/// the cause.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Fleet {
+    /// The file that names them: tables `[[relay]]` with http = "HOST:PORT", and `[[archive]]` with to = "s3://BUCKET/PREFIX" or a folder
+    #[arg(long, value_name = "FILE")]
+    targets: PathBuf,
+    /// Time for each: 10s, 1m, or a number of seconds
+    #[arg(long, value_name = "TIME", default_value = LIMIT, value_parser = units::duration_or_seconds)]
+    timeout: Duration,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Also write a page for a browser
+    #[arg(long, value_name = "FLEET.html")]
+    html: Option<PathBuf>,
+    /// Replace that file if it is there
+    #[arg(long, requires = "html")]
+    force: bool,
+    #[command(flatten)]
+    sizes: SizesArg,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table
+    Text,
+    /// One JSON document; its fields are stable
+    Json,
+    /// Metrics of each row, as Prometheus reads them
+    Prometheus,
+}
+
+const EXAMPLES: &str = "Examples:
+  binlogz fleet --targets fleet.toml
+  binlogz fleet --targets fleet.toml --html /var/www/fleet.html --force
+  binlogz fleet --targets fleet.toml --format prometheus > fleet.prom
+
+Exit codes: 0 nothing is red; 1 a row is red: a target can't be asked, a source is down, something needs a person; 2 bad usage.";
+
+/// Longer than any target takes that is well.
+const LIMIT: &str = "10s";
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    /// Whether nothing is red.
+    healthy: bool,
+    rows: &'a [Row],
+}
+
+impl Fleet {
+    pub(super) fn run(self) -> Result<Exit> {
+        let page = self.html.clone().map(|path| output::target(path, &[], self.force)).transpose()?;
+        let targets = targets::read(&self.targets)?;
+        let rows = row::joined(ask::ask_all(targets, self.timeout));
+        let is_healthy = rows.iter().all(|row| row.tone < Tone::Bad);
+        if let Some(page) = &page {
+            let mut out = BufWriter::new(page.create()?);
+            let written = page::write(&rows, &mut out);
+            let written = written.and_then(|()| out.into_inner().map_err(|error| error.into_error()));
+            written.map_err(|error| Failure::writing(page, &error))?.finish()?;
+        }
+        match self.format {
+            Format::Text => {
+                let table = page::table(&rows, time::shown);
+                pager::show(|out| Table(self.sizes.layout()).write(&[table], out))?;
+            }
+            Format::Json => json::print(&Document { healthy: is_healthy, rows: &rows })?,
+            Format::Prometheus => {
+                let written = io::stdout().lock().write_all(prometheus::text(&rows).as_bytes());
+                written.map_err(|error| Failure::writing(&"standard output", &error))?;
+            }
+        }
+        Ok(if is_healthy { Exit::Done } else { Exit::Negative })
+    }
+}

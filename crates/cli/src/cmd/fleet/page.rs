@@ -1,0 +1,273 @@
+//! The rows as a table, and as a page on the shell that all reports have.
+
+use std::io::{self, Write};
+
+use binlogz_figures::{Card, Cell, Chart, Page, Section, SparkRow, Sparks, Tile, Tone, Unit, counted};
+use jiff::Timestamp;
+
+use super::row::{Kind, Restorable, Row};
+
+/// Findings told above the rows.
+const FINDINGS_SHOWN: usize = 10;
+/// Lag below this is drawn on the same scale, so that a second does not look like an hour.
+const LAG_SECONDS_MIN: f64 = 10.0;
+
+/// All rows; `shown` writes a time.
+pub(super) fn table(rows: &[Row], shown: fn(u32) -> String) -> Section {
+    let columns = &[
+        "target",
+        "source",
+        "state",
+        "server",
+        "lag",
+        "bytes",
+        "saved_bytes",
+        "last_durable",
+        "last_archived",
+        "last_restorable",
+        "last_gtid",
+        "gaps",
+        "replicas",
+        "need_uncompressed",
+        "finding",
+    ];
+    let row = |row: &Row| -> Vec<Cell> {
+        let last = row.last_restorable.as_ref();
+        vec![
+            row.target.as_str().into(),
+            row.source.clone().filter(|source| *source != row.target).into(),
+            row.state.as_str().into(),
+            row.server.clone().into(),
+            row.lag_seconds.map(duration).into(),
+            row.bytes.into(),
+            row.saved_bytes.into(),
+            row.last_durable.clone().into(),
+            row.last_archived.clone().into(),
+            last.and_then(|last| last.time).map(shown).into(),
+            last.map(|last| last.gtids.clone()).filter(|gtids| !gtids.is_empty()).into(),
+            row.gaps.as_ref().map(|gaps| gaps.len() as u64).into(),
+            row.replicas.into(),
+            row.replicas_uncompressed.into(),
+            row.findings.first().cloned().into(),
+        ]
+    };
+    Section { name: "fleet", title: "Fleet", columns, rows: rows.iter().map(row).collect() }
+}
+
+pub(super) fn write(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
+    let red = rows.iter().filter(|row| row.tone == Tone::Bad).count();
+    let worst = rows.first().map_or(Tone::Neutral, |row| row.tone);
+    let word = match worst {
+        Tone::Bad => "Needs attention",
+        Tone::Warning => "To be watched",
+        Tone::Neutral | Tone::Good => "Well",
+    };
+    let told = rows.iter().filter(|row| row.tone > Tone::Neutral);
+    let named = |row: &Row, said: &String| match row.label() {
+        label if said.starts_with(&format!("{label}:")) => said.clone(),
+        label => format!("{label}: {said}"),
+    };
+    let told = told.flat_map(|row| row.findings.iter().map(move |said| named(row, said)));
+    let reasons: Vec<String> = told.take(FINDINGS_SHOWN).collect();
+    let sparks = Sparks {
+        of: "lag".to_owned(),
+        none: "There is no target.".to_owned(),
+        full: LAG_SECONDS_MIN,
+        rows: rows.iter().map(spark).collect(),
+    };
+    let lead = match red {
+        0 => format!("{} of {} are well, and nothing is red", sparks.well(), rows.len()),
+        red => format!("{red} of {} need somebody", rows.len()),
+    };
+    let subtitle = format!("asked at {}", utc(now()));
+    let page = Page {
+        title: "binlogz fleet",
+        subtitle: &subtitle,
+        state: Some((worst, word)),
+        lead: &lead,
+        reasons: &reasons,
+        steps: &[],
+        tiles: &tiles(rows, red),
+        charts: &[Card {
+            title: "Sources and archives".to_owned(),
+            note: "Those that need somebody come first. A line is the lag behind the server during the last hour."
+                .to_owned(),
+            is_wide: true,
+            chart: Chart::Sparks(sparks),
+        }],
+        tables: &[table(rows, utc)],
+        figures: &[],
+    };
+    page.write(out)
+}
+
+fn tiles(rows: &[Row], red: usize) -> Vec<Tile> {
+    let of = |kind| rows.iter().filter(|row| row.kind == kind).count().to_string();
+    let lag = rows.iter().filter_map(|row| row.lag_seconds).max();
+    let saved: i64 = rows.iter().filter_map(|row| row.saved_bytes).fold(0, i64::saturating_add);
+    let oldest = rows.iter().filter(|row| row.kind == Kind::Archive);
+    let oldest = oldest.filter_map(|row| row.last_restorable.as_ref()?.time).min();
+    let replicas: u64 = rows.iter().filter_map(|row| row.replicas).sum();
+    let expanded: u64 = rows.iter().filter_map(|row| row.replicas_uncompressed).sum();
+    let red_tone = if red > 0 { Tone::Bad } else { Tone::Good };
+    vec![
+        Tile { tone: red_tone, ..Tile::new(red.to_string(), "need somebody") },
+        Tile::new(of(Kind::Relay), "sources of relays"),
+        Tile::new(of(Kind::Archive), "archives"),
+        Tile::new(lag.map_or("–".to_owned(), duration), "largest lag behind a server"),
+        Tile::new(Unit::Bytes.text(saved.max(0) as f64), "saved"),
+        Tile::new(oldest.map_or("–".to_owned(), ago), "oldest last restorable moment"),
+        Tile::new(replicas.to_string(), "replicas"),
+        Tile::new(expanded.to_string(), "replicas that can't read compression"),
+    ]
+}
+
+fn spark(row: &Row) -> SparkRow {
+    let restorable = row.last_restorable.as_ref().map(in_words);
+    let detail = row.findings.first().cloned().or_else(|| restorable.clone()).or_else(|| row.server.clone());
+    let (now, more) = match row.kind {
+        Kind::Relay => {
+            let replicas = row.replicas.map(|replicas| counted(replicas, "replicas"));
+            (row.lag_seconds.map(duration), replicas)
+        }
+        Kind::Archive => {
+            let age = row.last_restorable.as_ref().and_then(|last| last.time).map(ago);
+            (age, row.bytes.map(|bytes| Unit::Bytes.text(bytes as f64)))
+        }
+    };
+    let history = row.lag_history_seconds.iter().copied();
+    SparkRow {
+        label: row.label(),
+        detail: detail.unwrap_or_default(),
+        tone: row.tone,
+        word: row.state.clone(),
+        now: now.unwrap_or("–".to_owned()),
+        more: more.unwrap_or_default(),
+        values: history.map(|lag| lag.map(|lag| lag as f64)).collect(),
+    }
+}
+
+fn in_words(last: &Restorable) -> String {
+    let time = last.time.map(utc).unwrap_or_default();
+    format!("restorable up to {time}, {}", last.log)
+}
+
+fn duration(seconds: u64) -> String {
+    Unit::Seconds.text(seconds as f64)
+}
+
+fn ago(time: u32) -> String {
+    duration(u64::from(now().saturating_sub(time))) + " ago"
+}
+
+fn now() -> u32 {
+    u32::try_from(Timestamp::now().as_second()).unwrap_or(u32::MAX)
+}
+
+/// The page is read anywhere, so its times are UTC.
+fn utc(seconds: u32) -> String {
+    let timestamp = Timestamp::from_second(seconds.into()).unwrap_or_default();
+    timestamp.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use binlogz_testkit::browser::assert_readable;
+    use binlogz_testkit::{Tool, require_tool};
+
+    use super::*;
+
+    const EVIL: &str = "<script>alert(1)</script>\"'&<img src=x onerror=alert(1)>";
+
+    /// Each state, with an hour of lag, names that are long and names that are hostile.
+    fn rows() -> Vec<Row> {
+        let states = [
+            (
+                Tone::Bad,
+                "Source down",
+                "db1.example.com:3306 is down for 5 min: Connection refused (os error 111)",
+            ),
+            (Tone::Bad, "Needs attention", EVIL),
+            (
+                Tone::Warning,
+                "Behind",
+                "the relay itself is 12 min behind db1.example.com:3306, and so is each replica",
+            ),
+            (Tone::Neutral, "Beginning", ""),
+            (Tone::Good, "Live", ""),
+        ];
+        let relays = states.into_iter().zip(1..).map(|((tone, state, said), number)| Row {
+            target: if number == 2 { EVIL.to_owned() } else { "eu-central-1".repeat(number) },
+            reached: true,
+            source: Some(format!("orders-{number}")),
+            state: state.to_owned(),
+            tone,
+            server: Some(format!("db{number}.example.com:3306")),
+            lag_seconds: Some(number as u64 * 700),
+            bytes: Some(9_000_000_000),
+            saved_bytes: Some(6_000_000_000),
+            last_durable: Some("binlog.000042 at 123456789".to_owned()),
+            last_archived: Some("binlog.000041".to_owned()),
+            replicas: Some(3),
+            replicas_uncompressed: Some(1),
+            findings: Some(said.to_owned()).filter(|said| !said.is_empty()).into_iter().collect(),
+            lag_history_seconds: (0..90).map(|at| (at % 31 > 2).then_some(at % 17 * number as u64)).collect(),
+            ..Row::default()
+        });
+        let archive = Row {
+            target: "s3://backup/production/europe/orders-and-payments".to_owned(),
+            kind: Kind::Archive,
+            reached: true,
+            source: Some("s3://backup/production/europe/orders-and-payments/db1".to_owned()),
+            state: "Gaps".to_owned(),
+            tone: Tone::Warning,
+            bytes: Some(9_000_000_000_000),
+            saved_bytes: Some(8_000_000_000_000),
+            last_restorable: Some(Restorable {
+                time: Some(1_700_000_000),
+                log: "binlog.000041".to_owned(),
+                gtids: "7d2a1f0e-0000-11ef-8000-0242ac120002:123456789".to_owned(),
+            }),
+            gaps: Some(vec![
+                "binlog.000030: gap: binlog.000029 came before it and is not in the archive".to_owned(),
+            ]),
+            findings: vec![
+                "binlog.000030: gap: binlog.000029 came before it and is not in the archive".to_owned(),
+            ],
+            ..Row::default()
+        };
+        let why = "http://10.1.2.3:3308/: Connection refused (os error 111)".to_owned();
+        let dead = Row::unreachable("dead", Kind::Relay, None, why);
+        super::super::row::joined(relays.chain([archive, dead]).collect())
+    }
+
+    fn html(rows: &[Row]) -> String {
+        let mut out = Vec::new();
+        write(rows, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_worst_comes_first_and_no_name_becomes_part_of_the_page() {
+        let page = html(&rows());
+        assert!(
+            page.contains("<section class=\"lead bad\">") && page.contains("3 of 7 need somebody"),
+            "{page}"
+        );
+        let tones: Vec<_> =
+            page.split("<div class=\"row ").skip(1).filter_map(|row| row.split('"').next()).collect();
+        assert_eq!(tones, ["bad", "bad", "bad", "warning", "warning", "neutral", "good"]);
+        assert!(!page.contains("<script>") && !page.contains("<img"), "{page}");
+        // An archive has no lag.
+        assert_eq!(page.matches("class=\"spark\"").count(), 5);
+        let well = html(&rows()[6..]);
+        assert!(well.contains("<section class=\"lead good\">") && well.contains("1 of 1 are well"), "{well}");
+    }
+
+    #[test]
+    fn the_page_can_be_read_on_every_screen() {
+        let chromium = require_tool!(Tool::Chromium);
+        let rows = rows();
+        assert_readable(chromium, &[("fleet", html(&rows)), ("fleet-well", html(&rows[6..]))]);
+    }
+}

@@ -1,0 +1,221 @@
+//! A row for each source of a relay and for each archive, and one for each target that could not be asked.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use binlogz_archive::coverage::{Coverage, Moment};
+use binlogz_figures::Tone;
+use serde::{Serialize, Serializer};
+
+use crate::cmd::archive::list::gtids;
+use crate::cmd::relay::document::{RelayDocument, SourceDocument};
+use crate::cmd::relay::findings;
+
+/// What is known of one; its names in JSON are stable.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct Row {
+    /// As the file of targets names it.
+    pub(super) target: String,
+    pub(super) kind: Kind,
+    /// The source's name at its relay, or the archive's place.
+    pub(super) source: Option<String>,
+    /// Whether it was asked and has answered.
+    pub(super) reached: bool,
+    /// How it is, in words.
+    pub(super) state: String,
+    /// How bad that is.
+    #[serde(serialize_with = "named")]
+    pub(super) tone: Tone,
+    /// The server that is followed.
+    pub(super) server: Option<String>,
+    pub(super) lag_seconds: Option<u64>,
+    /// Received since the relay's start, or in the archive.
+    pub(super) bytes: Option<u64>,
+    /// How many of them were not stored.
+    pub(super) saved_bytes: Option<i64>,
+    /// The file and position up to which everything survives a crash.
+    pub(super) last_durable: Option<String>,
+    /// The last file that was archived.
+    pub(super) last_archived: Option<String>,
+    /// Closed files that are not archived yet.
+    pub(super) archive_waiting_files: Option<u64>,
+    pub(super) last_restorable: Option<Restorable>,
+    /// Places in the archive where transactions are missing.
+    pub(super) gaps: Option<Vec<String>>,
+    pub(super) replicas: Option<u64>,
+    /// Those that can't read compressed transactions.
+    pub(super) replicas_uncompressed: Option<u64>,
+    /// What is to be looked at, the worst first.
+    pub(super) findings: Vec<String>,
+    pub(super) lag_history_seconds: Vec<Option<u64>>,
+    /// Where a relay archives this source.
+    #[serde(skip)]
+    pub(super) archives_to: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    #[default]
+    Relay,
+    Archive,
+}
+
+/// The last moment to which a server can be brought from an archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Restorable {
+    /// In seconds since 1970.
+    pub(super) time: Option<u32>,
+    pub(super) log: String,
+    pub(super) gtids: String,
+}
+
+fn named<S: Serializer>(tone: &Tone, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(tone.name())
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Relay => "relay",
+            Kind::Archive => "archive",
+        }
+    }
+}
+
+impl Row {
+    /// A target that could not be asked.
+    pub(super) fn unreachable(target: &str, kind: Kind, source: Option<String>, why: String) -> Row {
+        Row {
+            target: target.to_owned(),
+            kind,
+            source,
+            state: "Unreachable".to_owned(),
+            tone: Tone::Bad,
+            findings: vec![why],
+            ..Row::default()
+        }
+    }
+
+    pub(super) fn of_archive(
+        target: &str,
+        place: &str,
+        covered: &Coverage,
+        max_age: Option<Duration>,
+        now: u64,
+    ) -> Row {
+        let age =
+            covered.last.as_ref().and_then(|last| last.time).map(|time| now.saturating_sub(time.into()));
+        let is_old = max_age.is_some_and(|max| age.is_none_or(|age| age > max.as_secs()));
+        let mut findings = Vec::new();
+        if is_old {
+            let age = age.map_or("not known".to_owned(), |age| format!("{age} s ago"));
+            findings.push(format!("the last restorable moment is older than max_age: {age}"));
+        }
+        findings.extend(covered.gaps.iter().map(ToString::to_string));
+        let (tone, state) = match (is_old, covered.logs, covered.gaps.as_slice()) {
+            (true, ..) => (Tone::Bad, "Old"),
+            (_, 0, _) => (Tone::Warning, "Empty"),
+            (_, _, []) => (Tone::Good, "Whole"),
+            _ => (Tone::Warning, "Gaps"),
+        };
+        Row {
+            target: target.to_owned(),
+            kind: Kind::Archive,
+            source: Some(place.to_owned()),
+            reached: true,
+            state: state.to_owned(),
+            tone,
+            bytes: Some(covered.size),
+            saved_bytes: Some(difference(covered.size, covered.packed_size)),
+            last_archived: covered.last.as_ref().map(|last| last.log.clone()),
+            last_restorable: covered.last.as_ref().map(restorable),
+            gaps: Some(covered.gaps.iter().map(ToString::to_string).collect()),
+            findings,
+            ..Row::default()
+        }
+    }
+
+    fn of_source(target: &str, source: &SourceDocument, now: u64) -> Row {
+        let found = findings::of_source(source, now);
+        // Notes are in the figures already.
+        let found = found.into_iter().filter(|finding| finding.tone > Tone::Neutral);
+        let expanded = findings::expanded(source) as u64;
+        let is_known = source.failure.is_none();
+        let bytes = source.bytes;
+        let (archive, receiving) = (source.archive.as_ref(), &source.source);
+        Row {
+            target: target.to_owned(),
+            kind: Kind::Relay,
+            source: Some(source.name.clone()).filter(|name| !name.is_empty()),
+            reached: true,
+            state: source.state.clone(),
+            tone: Tone::of_name(&source.tone).unwrap_or(Tone::Neutral),
+            server: Some(receiving.server.clone()).filter(|server| !server.is_empty()),
+            lag_seconds: receiving.lag_seconds,
+            bytes: is_known.then_some(bytes.received),
+            saved_bytes: is_known.then(|| difference(bytes.received, bytes.stored)),
+            last_durable: source.log.as_ref().map(|log| log.durable.to_string()),
+            last_archived: archive.and_then(|archive| archive.last_file.clone()),
+            archive_waiting_files: archive.map(|archive| archive.waiting_files),
+            replicas: is_known.then_some(source.replicas.len() as u64),
+            replicas_uncompressed: is_known.then_some(expanded),
+            findings: found.map(|finding| finding.said).collect(),
+            lag_history_seconds: source.lag_history_seconds.clone(),
+            archives_to: archive.map(|archive| archive.to.clone()),
+            ..Row::default()
+        }
+    }
+
+    /// What its name says: the target, and the source if that has a name too.
+    pub(super) fn label(&self) -> String {
+        match (&self.source, self.kind) {
+            (Some(source), Kind::Relay) => format!("{}: {source}", self.target),
+            (Some(place), Kind::Archive) if place.starts_with(&self.target) => place.clone(),
+            (Some(place), Kind::Archive) => format!("{}: {place}", self.target),
+            _ => self.target.clone(),
+        }
+    }
+}
+
+/// The sources of a relay, and a row for what is wrong with the relay itself.
+pub(super) fn of_relay(target: &str, relay: &RelayDocument, now: u64) -> Vec<Row> {
+    let mut rows: Vec<Row> = relay.sources.iter().map(|source| Row::of_source(target, source, now)).collect();
+    let found = findings::of_relay(relay, now);
+    if let Some(worst) = found.first() {
+        rows.push(Row {
+            target: target.to_owned(),
+            reached: true,
+            state: "Needs attention".to_owned(),
+            tone: worst.tone,
+            findings: found.into_iter().map(|finding| finding.said).collect(),
+            ..Row::default()
+        });
+    }
+    rows
+}
+
+/// Gives each source what the archive has that its relay fills, if that was asked too; then what needs somebody first.
+pub(super) fn joined(mut rows: Vec<Row>) -> Vec<Row> {
+    let archives: Vec<Row> = rows.iter().filter(|row| row.kind == Kind::Archive).cloned().collect();
+    for row in &mut rows {
+        let Some(to) = &row.archives_to else { continue };
+        if let Some(archive) = archives.iter().find(|archive| archive.source.as_ref() == Some(to)) {
+            row.last_restorable.clone_from(&archive.last_restorable);
+            row.gaps.clone_from(&archive.gaps);
+        }
+    }
+    rows.sort_by(|a, b| {
+        let order = |row: &Row| (Reverse(row.tone), Reverse(row.lag_seconds.unwrap_or(0)));
+        order(a).cmp(&order(b)).then_with(|| (&a.target, &a.source).cmp(&(&b.target, &b.source)))
+    });
+    rows
+}
+
+fn restorable(moment: &Moment) -> Restorable {
+    Restorable { time: moment.time, log: moment.log.clone(), gtids: gtids(moment) }
+}
+
+fn difference(before: u64, after: u64) -> i64 {
+    i64::try_from(i128::from(before) - i128::from(after)).unwrap_or(i64::MAX)
+}

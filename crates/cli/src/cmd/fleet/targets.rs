@@ -1,0 +1,117 @@
+//! The file that names relays and archives. Unknown keys are errors, with their line; the words are those of `relay.toml`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use binlogz_archive::storage::in_object_storage;
+use serde::Deserialize;
+
+use crate::cmd::relay::toml_error;
+use crate::failure::{Failure, Result};
+use crate::units;
+
+/// More than thousands of targets take.
+const SIZE_MAX: u64 = 4 << 20;
+
+/// The whole file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    relay: Vec<Relay>,
+    archive: Vec<Archive>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Relay {
+    name: Option<String>,
+    http: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Archive {
+    name: Option<String>,
+    to: PathBuf,
+    max_age: Option<String>,
+}
+
+/// A relay, or archives below a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) name: String,
+    pub(super) place: Place,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Its HOST:PORT.
+    Relay(String),
+    /// `max_age`: older than this, its last moment is too old.
+    Archives { to: PathBuf, max_age: Option<Duration> },
+}
+
+/// Reads a file.
+pub(super) fn read(path: &Path) -> Result<Vec<Target>> {
+    let failed = |error: std::io::Error| Failure::of(&path.display(), error);
+    if fs::metadata(path).map_err(failed)?.len() > SIZE_MAX {
+        return Err(Failure::of(&path.display(), "is larger than 4 MiB, expected a file of targets"));
+    }
+    let text = fs::read_to_string(path).map_err(failed)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    parse(&text, folder).map_err(|error| Failure::Line(format!("{} {error}", path.display())))
+}
+
+/// Paths in it are relative to this folder.
+fn parse(text: &str, folder: &Path) -> Result<Vec<Target>, String> {
+    let File { relay, archive } = toml::from_str(text).map_err(|error| toml_error(text, &error))?;
+    let mut targets = Vec::new();
+    for Relay { name, http } in relay {
+        targets.push(Target { name: name.unwrap_or_else(|| http.clone()), place: Place::Relay(http) });
+    }
+    for Archive { name, to, max_age } in archive {
+        let name = name.unwrap_or_else(|| to.display().to_string());
+        let to = if in_object_storage(&to).is_some() { to } else { folder.join(to) };
+        let max_age = max_age.as_deref().map(units::duration).transpose();
+        let max_age = max_age.map_err(|error| format!("archive {name}: max_age: {error}"))?;
+        targets.push(Target { name, place: Place::Archives { to, max_age } });
+    }
+    if targets.is_empty() {
+        return Err("names no target, expected tables [[relay]] with http, or [[archive]] with to".to_owned());
+    }
+    let mut names: Vec<_> = targets.iter().map(|target| &target.name).collect();
+    names.sort();
+    match names.windows(2).find(|pair| pair.first() == pair.last()).and_then(|pair| pair.first()) {
+        Some(name) => Err(format!("has the name {name} twice")),
+        None => Ok(targets),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_names_relays_and_archives() {
+        let text = "[[relay]]\nhttp = 'relay1:3308'\n[[archive]]\nname = 'eu'\nto = 's3://backup/eu'\nmax_age = '2h'\n\
+                    [[archive]]\nto = 'arc'\n";
+        let targets = parse(text, Path::new("/etc")).unwrap();
+        let archives = |to: &str, max_age| Place::Archives { to: to.into(), max_age };
+        let expected = [
+            ("relay1:3308", Place::Relay("relay1:3308".into())),
+            ("eu", archives("s3://backup/eu", Some(Duration::from_secs(7200)))),
+            ("arc", archives("/etc/arc", None)),
+        ];
+        assert_eq!(targets, expected.map(|(name, place)| Target { name: name.into(), place }));
+        for (text, said) in [
+            ("", "names no target"),
+            ("[[relay]]\nhtpp = 'a:1'\n", "line 2: unknown field `htpp`"),
+            ("[[relay]]\nhttp = 'a:1'\n[[archive]]\nname = 'a:1'\nto = 'b'\n", "has the name a:1 twice"),
+            ("[[archive]]\nto = 'b'\nmax_age = '7'\n", "archive b: max_age: \"7\", expected a time"),
+        ] {
+            let error = parse(text, Path::new("")).unwrap_err();
+            assert!(error.starts_with(said), "{text:?}: {error}");
+        }
+    }
+}

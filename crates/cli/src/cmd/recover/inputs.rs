@@ -1,0 +1,280 @@
+//! The logs that `undo`, `redo` and `rows` go through: files and archives, or those that a server sends.
+//!
+//! A server's log is read over a connection of its own, as it comes: nothing of it is kept. What the server writes meanwhile
+//! is not read.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use binlogz_archive::part::Run;
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_encryption::Keyring;
+use binlogz_flow::Input;
+use binlogz_flow::events::ReadSummary;
+use binlogz_recover::{Error, LogBytes, Moment, Range, SchemaFile, Selection, ServerLogs};
+use binlogz_report::met::Unmet;
+use binlogz_source::ConnectOptions;
+use clap::Args;
+
+use super::choose::ChooseArgs;
+use super::heads::{self, Head};
+use super::looked_for::LookedFor;
+use super::{PROGRAM_NAME, failure};
+use crate::failure::{Failure, Result, warn_cut};
+use crate::log_path::{LogPath, resolve};
+use crate::mariadb;
+use crate::progress::Progress;
+use crate::server_args::{ServerArgs, with_place};
+
+/// See the module.
+#[derive(Debug, Args)]
+pub(super) struct InputArgs {
+    /// Read the binary logs of this server, HOST:PORT or a socket; FILE is then the name of one of them
+    ///
+    /// Without FILE all are read that can have what was chosen. Columns and keys are those of the server, unless --schema is
+    /// given.
+    #[arg(long, value_name = "SERVER")]
+    server: Option<String>,
+    /// Binary logs or relay logs, in their order; an archive; - is standard input
+    #[arg(value_name = "FILE|-", required_unless_present_any = ["server", "host", "port", "socket"])]
+    pub(super) files: Vec<LogPath>,
+}
+
+impl InputArgs {
+    /// Whether they are a server's.
+    pub(super) fn is_server(&self, connection: &ServerArgs) -> bool {
+        self.server.is_some() || self.files.is_empty() && connection.names_a_place()
+    }
+
+    /// How to reach the server that has the logs, if one has them.
+    pub(super) fn server(&self, connection: &ServerArgs) -> Result<Option<ConnectOptions>> {
+        if !self.is_server(connection) {
+            return Ok(None);
+        }
+        let options = connection.connect_options(PROGRAM_NAME)?;
+        match &self.server {
+            Some(server) => with_place(&options, server).map(Some).map_err(Failure::Line),
+            None => Ok(Some(options)),
+        }
+    }
+
+    /// The logs. Of a server's, those that are named, else all that can have what was chosen; `earlier` ones matter as well
+    /// if rows are followed.
+    pub(super) fn logs(
+        &self,
+        server: Option<&ConnectOptions>,
+        (choose, selection): (&ChooseArgs, &Selection),
+        earlier: bool,
+    ) -> Result<Vec<Log>> {
+        let Some(connect) = server else {
+            let mut files = self.files.clone();
+            resolve(&mut files)?;
+            return Ok(files.into_iter().map(Log::Path).collect());
+        };
+        if self.files.is_empty() && choose.has_position() {
+            return Err(Failure::Line(
+                "--start-position and --stop-position need the names of the server's logs that they are for"
+                    .to_owned(),
+            ));
+        }
+        let all = heads::list(connect)?;
+        let names: Vec<String> = match self.files.is_empty() {
+            true => {
+                let names = all.iter().map(|(name, _)| name.clone()).collect();
+                if earlier { names } else { with_chosen(names, connect, selection)? }
+            }
+            false => self.files.iter().map(ToString::to_string).collect(),
+        };
+        let log = |name: String| match all.iter().find(|(known, _)| *known == name) {
+            Some((_, size)) => {
+                let end = Arc::new(AtomicU64::new(u64::MAX));
+                Ok(Log::OfServer(Box::new(ServerLog { connect: connect.clone(), name, size: *size, end })))
+            }
+            None => Err(Failure::of(&connect.server(), has_no(&name, &all))),
+        };
+        match names.is_empty() {
+            true => Err(Failure::of(&connect.server(), "has no binary log")),
+            false => names.into_iter().map(log).collect(),
+        }
+    }
+}
+
+/// The logs from the one on before which nothing was chosen.
+fn with_chosen(names: Vec<String>, connect: &ConnectOptions, selection: &Selection) -> Result<Vec<String>> {
+    let Selection { gtids, start_time, .. } = selection;
+    if gtids.is_none() && start_time.is_none() {
+        return Ok(names);
+    }
+    let may_be_first = |head: &Head| {
+        gtids.as_ref().is_some_and(|gtids| !head.follows_any(gtids))
+            || start_time.is_some_and(|start| head.is_before(Moment::Before(start)))
+    };
+    Ok(heads::from_last(names, connect, &may_be_first)?.map(|(names, _)| names).unwrap_or_default())
+}
+
+/// That a server lacks a log.
+fn has_no(name: &str, all: &[(String, u64)]) -> String {
+    match (all.first(), all.last()) {
+        (Some((first, _)), Some((last, _))) => {
+            format!("has no binary log {name}; its logs are {first} to {last}")
+        }
+        _ => "has no binary log".to_owned(),
+    }
+}
+
+/// A log that is read.
+pub(super) enum Log {
+    /// A file, a log in an archive, or standard input.
+    Path(LogPath),
+    OfServer(Box<ServerLog>),
+}
+
+/// A log that a server sends.
+pub(super) struct ServerLog {
+    connect: ConnectOptions,
+    name: String,
+    size: u64,
+    /// Where it ended when it was read for the first time: it ends there the next time as well.
+    end: Arc<AtomicU64>,
+}
+
+impl fmt::Display for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Log::Path(path) => path.fmt(f),
+            Log::OfServer(log) => write!(f, "{}: {}", log.connect.server(), log.name),
+        }
+    }
+}
+
+impl Log {
+    /// Opens it.
+    pub(super) fn open(&self, keyring: Option<&Keyring>) -> Result<Input> {
+        self.open_part(keyring, &mut |_| true)
+    }
+
+    fn open_part(
+        &self,
+        keyring: Option<&Keyring>,
+        is_wanted: &mut dyn FnMut(&Run<'_>) -> bool,
+    ) -> Result<Input> {
+        match self {
+            Log::Path(path) => path.open_part(keyring, is_wanted),
+            Log::OfServer(log) => log.open(),
+        }
+    }
+
+    /// Its name in what is written, without its folder or its server.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Log::Path(path) => super::file_name(path),
+            Log::OfServer(log) => log.name.clone(),
+        }
+    }
+
+    /// The bar of reading it.
+    pub(super) fn progress(&self, place: (usize, usize)) -> Result<Progress> {
+        Ok(match self {
+            Log::Path(path) => Progress::of(path, path.size()?, place),
+            Log::OfServer(log) => Progress::of(&log.name, Some(log.size), place),
+        })
+    }
+
+    pub(super) fn failure(&self, error: Error) -> Failure {
+        failure(self, error)
+    }
+}
+
+impl ServerLog {
+    fn open(&self) -> Result<Input> {
+        let trouble = |error: binlogz_source::Error| Failure::of(&self.connect.server(), error);
+        let logs = ServerLogs::open(&self.connect, &self.name, heads::LOG_BEGIN).map_err(trouble)?;
+        let log = logs.next_log().map_err(trouble)?.filter(|(name, _)| *name == self.name);
+        let Some((_, bytes)) = log else {
+            return Err(Failure::of(&self.connect.server(), format_args!("sent nothing of {}", self.name)));
+        };
+        let end = Arc::clone(&self.end);
+        Ok(Input::Stream(Box::new(UpToEnd { bytes, count: 0, end })))
+    }
+}
+
+/// The bytes of a log, which end where they ended the first time.
+struct UpToEnd {
+    bytes: LogBytes,
+    count: u64,
+    end: Arc<AtomicU64>,
+}
+
+impl Read for UpToEnd {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.end.load(Ordering::Relaxed).saturating_sub(self.count);
+        let room = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        let count = self.bytes.read(buffer.get_mut(..room).unwrap_or_default())?;
+        self.count += count as u64;
+        if count == 0 && !buffer.is_empty() {
+            self.end.fetch_min(self.count, Ordering::Relaxed);
+        }
+        Ok(count)
+    }
+}
+
+/// One pass over logs.
+pub(super) struct Pass<'p> {
+    pub(super) logs: &'p [Log],
+    pub(super) choose: &'p ChooseArgs,
+    pub(super) selection: &'p Selection,
+    pub(super) schema: Option<&'p SchemaFile>,
+    pub(super) keyring: Option<&'p Keyring>,
+    /// As [`LookedFor::statements`].
+    pub(super) statements: bool,
+}
+
+/// A log that is to be read.
+pub(super) struct Opened<'p> {
+    pub(super) log: &'p Log,
+    pub(super) input: Input,
+    pub(super) name: String,
+    pub(super) range: Range,
+    /// What may be missing from the input.
+    pub(super) archived_gtids: Option<GtidSet>,
+    pub(super) looked_for: LookedFor<'p>,
+    pub(super) progress: Progress,
+}
+
+impl Pass<'_> {
+    /// Reads them in order, until `read` says that nothing more is needed. Returns what was asked for and isn't there.
+    pub(super) fn run(
+        &self,
+        read: &mut dyn FnMut(Opened<'_>) -> Result<(ReadSummary, bool)>,
+    ) -> Result<Vec<Unmet>> {
+        let count = self.logs.len();
+        let mut unmet = Vec::new();
+        for (number, log) in self.logs.iter().enumerate() {
+            let range = self.choose.range(number, count);
+            let mut looked_for = LookedFor::new(self.selection, self.schema, range, self.statements);
+            let input = log.open_part(self.keyring, &mut |run| looked_for.may_be_in(run))?;
+            let archived_gtids = match log {
+                Log::Path(path) => {
+                    mariadb::warn_of(path);
+                    path.archived_gtids()
+                }
+                Log::OfServer(_) => None,
+            };
+            let progress = log.progress((number + 1, count))?;
+            let (input, name) = (progress.watch(input), log.name());
+            let (summary, goes_on) =
+                read(Opened { log, input, name, range, archived_gtids, looked_for, progress })?;
+            if let Some(cut) = summary.cut {
+                warn_cut(log, cut, "; they are left out");
+            }
+            if !goes_on {
+                return Ok(unmet);
+            }
+            unmet.extend(self.choose.unmet_positions((number, count), summary.bytes_read));
+        }
+        unmet.extend(self.selection.stop_before_gtid.map(|gtid| Unmet::stop_before_gtid(&gtid)));
+        Ok(unmet)
+    }
+}

@@ -1,0 +1,118 @@
+//! `relay doctor`: says of a running relay why a replica lags or was refused, and what else is wrong.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use binlogz_binlog::printable;
+use binlogz_figures::{Tone, wrapped};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::document::RelayDocument;
+use super::findings::{self, Finding};
+use super::http;
+use super::status::{PATIENCE, address_in};
+use crate::Exit;
+use crate::cmd::archive::json;
+use crate::failure::{Failure, Result};
+use crate::terminal;
+
+/// Say why a replica lags or was refused, and what else is wrong with a running relay
+///
+/// Asks the relay's HTTP port and judges what it tells: sources, replicas, refused clients, the archive, the disk. The worst
+/// comes first. Exit code 1 if something is to be looked at, 2 if the relay can't be asked.
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    /// The relay's HTTP address: HOST:PORT, or http://HOST:PORT/
+    relay: Option<String>,
+    /// Without it, the address in this configuration
+    #[arg(long, value_name = "FILE", default_value = "relay.toml")]
+    config: PathBuf,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A line for each finding
+    Text,
+    /// One JSON document; its fields are stable
+    Json,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    findings: Vec<Told>,
+}
+
+/// A finding, and the source that it is of.
+#[derive(Debug, Serialize)]
+struct Told {
+    source: Option<String>,
+    /// wrong, look or note.
+    severity: &'static str,
+    said: String,
+    #[serde(skip)]
+    tone: Tone,
+}
+
+impl Doctor {
+    pub(super) fn run(self) -> Result<Exit> {
+        let addresses = match &self.relay {
+            Some(place) => http::addresses(place).map_err(|error| Failure::of(place, error))?,
+            None => vec![address_in(&self.config)?],
+        };
+        let mut asked = Err(Failure::Line("there is no address".to_owned()));
+        for address in addresses {
+            let failed = |error| Failure::of(&format_args!("http://{address}/"), error);
+            asked = http::status(address, "", PATIENCE).map_err(failed);
+            if asked.is_ok() {
+                break;
+            }
+        }
+        let failed = |error| Failure::of(&self.relay.as_deref().unwrap_or("the relay"), error);
+        let relay = RelayDocument::read(&asked?).map_err(failed)?;
+        let told = told(&relay, findings::now());
+        let is_well = told.iter().all(|told| told.tone <= Tone::Neutral);
+        match self.format {
+            Format::Json => json::print(&Report { findings: told })?,
+            Format::Text => print(&told)?,
+        }
+        Ok(if is_well { Exit::Done } else { Exit::Negative })
+    }
+}
+
+/// Of all sources, the worst first.
+fn told(relay: &RelayDocument, now: u64) -> Vec<Told> {
+    let of = |source: Option<&str>, found: Vec<Finding>| -> Vec<Told> {
+        let told = found.into_iter().map(|finding| Told {
+            source: source.filter(|name| !name.is_empty()).map(str::to_owned),
+            severity: finding.word(),
+            tone: finding.tone,
+            said: finding.said,
+        });
+        told.collect()
+    };
+    let mut told = of(None, findings::of_relay(relay, now));
+    for source in &relay.sources {
+        told.extend(of(Some(&source.name), findings::of_source(source, now)));
+    }
+    told.sort_by_key(|told| std::cmp::Reverse(told.tone));
+    told
+}
+
+fn print(told: &[Told]) -> Result<()> {
+    let mut text = String::new();
+    for Told { source, severity, said, .. } in told {
+        let source = source.as_ref().map_or(String::new(), |name| format!("{name}: "));
+        // Clients chose some of it.
+        let line = printable(&format!("{severity:<6}{source}{said}")).into_owned();
+        text += &(wrapped(&line, "", "      ", terminal::width()) + "\n");
+    }
+    if told.is_empty() {
+        text += "nothing is wrong\n";
+    }
+    let written = io::stdout().lock().write_all(text.as_bytes());
+    written.map_err(|error| Failure::writing(&"standard output", &error))
+}

@@ -1,0 +1,132 @@
+//! What other commands read of a relay's /status.json. A field that a relay of another version lacks is empty.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A relay.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::cmd) struct RelayDocument {
+    pub(in crate::cmd) duties: Vec<Duty>,
+    pub(in crate::cmd) clients: Clients,
+    /// That belong to no source, the newest first.
+    pub(in crate::cmd) last_errors: Vec<RememberedError>,
+    pub(in crate::cmd) sources: Vec<SourceDocument>,
+}
+
+/// One of its sources.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::cmd) struct SourceDocument {
+    /// Empty for the only one of a relay.
+    pub(in crate::cmd) name: String,
+    pub(in crate::cmd) state: String,
+    pub(in crate::cmd) tone: String,
+    pub(in crate::cmd) failure: Option<String>,
+    pub(in crate::cmd) lag_history_seconds: Vec<Option<u64>>,
+    pub(in crate::cmd) troubles: Vec<String>,
+    pub(in crate::cmd) source: Receiving,
+    pub(in crate::cmd) log: Option<Log>,
+    pub(in crate::cmd) bytes: Bytes,
+    pub(in crate::cmd) archive: Option<Archive>,
+    pub(in crate::cmd) disk_free_bytes: Option<u64>,
+    pub(in crate::cmd) replicas: Vec<Replica>,
+    pub(in crate::cmd) last_errors: Vec<RememberedError>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::cmd) struct Duty {
+    pub(in crate::cmd) name: String,
+    pub(in crate::cmd) up: bool,
+    pub(in crate::cmd) failure: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::cmd) struct Clients {
+    pub(in crate::cmd) logged_in: u64,
+    pub(in crate::cmd) turned_away: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::cmd) struct RememberedError {
+    /// In seconds since 1970.
+    pub(in crate::cmd) time: u64,
+    pub(in crate::cmd) kind: String,
+    pub(in crate::cmd) text: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::cmd) struct Receiving {
+    pub(in crate::cmd) server: String,
+    pub(in crate::cmd) phase: String,
+    pub(in crate::cmd) phase_seconds: u64,
+    pub(in crate::cmd) error: Option<String>,
+    pub(in crate::cmd) lag_seconds: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::cmd) struct Log {
+    pub(in crate::cmd) durable: Place,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::cmd) struct Place {
+    pub(in crate::cmd) file: String,
+    pub(in crate::cmd) position: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::cmd) struct Bytes {
+    pub(in crate::cmd) received: u64,
+    pub(in crate::cmd) stored: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::cmd) struct Archive {
+    pub(in crate::cmd) to: String,
+    pub(in crate::cmd) last_file: Option<String>,
+    pub(in crate::cmd) waiting_files: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::cmd) struct Replica {
+    pub(in crate::cmd) user: String,
+    pub(in crate::cmd) address: String,
+    pub(in crate::cmd) server_id: u64,
+    pub(in crate::cmd) form: String,
+    pub(in crate::cmd) lag_bytes: u64,
+    pub(in crate::cmd) lag_seconds: Option<u64>,
+}
+
+impl RelayDocument {
+    /// Reads a document, of one source or of several.
+    pub(in crate::cmd) fn read(text: &str) -> Result<RelayDocument, String> {
+        let unfit = |error: serde_json::Error| format!("answers no relay's status: {error}");
+        let document: Value = serde_json::from_str(text).map_err(unfit)?;
+        if document.get("sources").is_some() {
+            return serde_json::from_value(document).map_err(unfit);
+        }
+        if document.get("source").is_none() {
+            return Err("answers no relay's status".to_owned());
+        }
+        let relay: RelayDocument = serde_json::from_value(document.clone()).map_err(unfit)?;
+        let only: SourceDocument = serde_json::from_value(document).map_err(unfit)?;
+        // What it has of both is the source's.
+        Ok(RelayDocument { duties: Vec::new(), last_errors: Vec::new(), sources: vec![only], ..relay })
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at {}", self.file, self.position)
+    }
+}

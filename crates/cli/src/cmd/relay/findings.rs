@@ -1,0 +1,259 @@
+//! What a relay's status says is wrong, and why a replica lags or was refused: short, the worst first. `relay doctor` prints it
+//! and `fleet` has the first of each source.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use binlogz_figures::{Tone, Unit, counted};
+
+use super::document::{Clients, RelayDocument, RememberedError, Replica, SourceDocument};
+
+/// A source or replica further behind is one to be looked at; the relay's own page has the same.
+const BEHIND_SECONDS: u64 = 60;
+/// More closed files than this wait for the archive only if it takes none: it is looked after every five seconds.
+const WAITING_FILES_MAX: u64 = 2;
+/// With less room than this, binlog files of the usual size no longer fit.
+const FREE_MIN: u64 = 2 << 30;
+/// Refusals older than this are history.
+const RECENT_SECONDS: u64 = 3600;
+/// The kinds of errors that tell a client why it isn't served.
+const REFUSALS: [&str; 2] = ["refused", "client"];
+/// Kinds of errors that nothing else in the status tells.
+const OF_THE_ARCHIVE: &str = "archive";
+
+/// Something to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cmd) struct Finding {
+    pub(in crate::cmd) tone: Tone,
+    pub(in crate::cmd) said: String,
+}
+
+impl Finding {
+    fn new(tone: Tone, said: impl Into<String>) -> Finding {
+        Finding { tone, said: said.into() }
+    }
+
+    /// A word for it.
+    pub(in crate::cmd) fn word(&self) -> &'static str {
+        match self.tone {
+            Tone::Bad => "wrong",
+            Tone::Warning => "look",
+            Tone::Good | Tone::Neutral => "note",
+        }
+    }
+}
+
+/// Seconds since 1970.
+pub(in crate::cmd) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// What a relay does for all its sources; `now` is in seconds since 1970.
+pub(in crate::cmd) fn of_relay(relay: &RelayDocument, now: u64) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for duty in relay.duties.iter().filter(|duty| !duty.up) {
+        let why = duty.failure.as_deref().unwrap_or("no reason is known");
+        found.push(Finding::new(Tone::Bad, format!("the duty {} is not done: {why}", duty.name)));
+    }
+    let Clients { logged_in, turned_away } = relay.clients;
+    if turned_away > 0 {
+        let clients = counted(turned_away, "clients");
+        found.push(Finding::new(
+            Tone::Warning,
+            format!(
+                "{clients} turned away since the start, {logged_in} logged in now: more came than connections_max, \
+                 connections_per_address_max or logging_in_max of [listen] allow, or they were too slow to log in"
+            ),
+        ));
+    }
+    found.extend(refusals(&relay.last_errors, now));
+    worst_first(found)
+}
+
+/// A source and its replicas.
+pub(in crate::cmd) fn of_source(source: &SourceDocument, now: u64) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if let Some(why) = &source.failure {
+        return vec![Finding::new(Tone::Bad, format!("it is not served: {why}"))];
+    }
+    found.extend(source.troubles.iter().map(|trouble| Finding::new(Tone::Bad, trouble)));
+    found.extend(receiving(source));
+    found.extend(source.replicas.iter().filter_map(|replica| of_replica(replica, source)));
+    found.extend(refusals(&source.last_errors, now));
+    found.extend(archiving(source, now));
+    if let Some(free) = source.disk_free_bytes.filter(|free| *free < FREE_MIN) {
+        let free = Unit::Bytes.text(free as f64);
+        let said = format!("the disk of the log has only {free} left: receiving ends when it is full");
+        found.push(Finding::new(Tone::Warning, said));
+    }
+    let expanded = expanded(source);
+    if expanded > 0 {
+        let replicas = counted(expanded as u64, "replicas");
+        let said =
+            format!("{replicas} served uncompressed: what reads there can't read compressed transactions");
+        found.push(Finding::new(Tone::Neutral, said));
+    }
+    worst_first(found)
+}
+
+/// Replicas that are served without compressed transactions.
+pub(in crate::cmd) fn expanded(source: &SourceDocument) -> usize {
+    source.replicas.iter().filter(|replica| replica.form == "uncompressed").count()
+}
+
+fn worst_first(mut found: Vec<Finding>) -> Vec<Finding> {
+    found.sort_by_key(|finding| std::cmp::Reverse(finding.tone));
+    found
+}
+
+fn duration(seconds: u64) -> String {
+    Unit::Seconds.text(seconds as f64)
+}
+
+fn receiving(source: &SourceDocument) -> Option<Finding> {
+    let receiving = &source.source;
+    let why = receiving.error.as_ref().map_or(String::new(), |why| format!(": {why}"));
+    let (server, since) = (&receiving.server, duration(receiving.phase_seconds));
+    let said = match (receiving.phase.as_str(), receiving.lag_seconds) {
+        ("waiting", _) => return Some(Finding::new(Tone::Bad, format!("{server} is down for {since}{why}"))),
+        ("connecting", _) => format!("connecting to {server} for {since}{why}"),
+        ("stopped", _) => format!("receiving was stopped {since} ago; START REPLICA at the relay goes on"),
+        ("receiving", Some(lag)) if lag >= BEHIND_SECONDS => {
+            format!("the relay itself is {} behind {server}, and so is each replica", duration(lag))
+        }
+        _ => return None,
+    };
+    Some(Finding::new(Tone::Warning, said))
+}
+
+/// Why a replica lags.
+fn of_replica(replica: &Replica, source: &SourceDocument) -> Option<Finding> {
+    let lag = replica.lag_seconds.filter(|lag| *lag >= BEHIND_SECONDS)?;
+    let of_relay = source.source.lag_seconds.unwrap_or(0);
+    let lacks = Unit::Bytes.text(replica.lag_bytes as f64);
+    let why = match replica.form.as_str() {
+        _ if of_relay.saturating_add(BEHIND_SECONDS) > lag => "the relay is as far behind itself",
+        "received" => {
+            "it is sent stored bytes as they are, so it or the network reads too slowly, or it has just begun"
+        }
+        _ => {
+            "what it is sent has to be converted first: it, the network or the relay's processors are too slow, or it has just begun"
+        }
+    };
+    let Replica { server_id, user, address, form, .. } = replica;
+    let said = format!(
+        "replica {server_id} ({user} from {address}, {form}) is {} behind and lacks {lacks}: {why}",
+        duration(lag)
+    );
+    Some(Finding::new(Tone::Warning, said))
+}
+
+/// Clients that were told why they are not served, each reason once.
+fn refusals(errors: &[RememberedError], now: u64) -> Vec<Finding> {
+    let mut found: Vec<(&RememberedError, String, u64)> = Vec::new();
+    for error in errors.iter().filter(|error| REFUSALS.contains(&error.kind.as_str())) {
+        if now.saturating_sub(error.time) > RECENT_SECONDS {
+            continue;
+        }
+        let reason = without_port(&error.text);
+        match found.iter_mut().find(|(_, known, _)| *known == reason) {
+            Some((_, _, count)) => *count += 1,
+            None => found.push((error, reason, 1)),
+        }
+    }
+    let finding = |(error, reason, count): (&RememberedError, String, u64)| {
+        let ago = duration(now.saturating_sub(error.time));
+        let often = if count > 1 { format!(", {count} times of late") } else { String::new() };
+        Finding::new(Tone::Warning, format!("a client was refused {ago} ago{often}: {reason}"))
+    };
+    found.into_iter().map(finding).collect()
+}
+
+/// `from 10.0.0.5: why` of `connection 17 from 10.0.0.5:40112: why`: both numbers differ each time the same client tries.
+fn without_port(text: &str) -> String {
+    let peer_and_why = text
+        .strip_prefix("connection ")
+        .and_then(|rest| rest.split_once(" from "))
+        .and_then(|(_, rest)| rest.split_once(": "));
+    match peer_and_why {
+        Some((peer, why)) => format!("from {}: {why}", peer.rsplit_once(':').map_or(peer, |(host, _)| host)),
+        None => text.to_owned(),
+    }
+}
+
+fn archiving(source: &SourceDocument, now: u64) -> Option<Finding> {
+    let archive = source.archive.as_ref()?;
+    let waiting = archive.waiting_files;
+    let is_recent = |error: &&RememberedError| now.saturating_sub(error.time) <= RECENT_SECONDS;
+    let mut errors = source.last_errors.iter().filter(|error| error.kind == OF_THE_ARCHIVE);
+    let error = errors.find(is_recent);
+    match error {
+        _ if waiting == 0 => None,
+        Some(error) => {
+            let files = counted(waiting, "closed files");
+            Some(Finding::new(Tone::Bad, format!("{files} not archived to {}: {}", archive.to, error.text)))
+        }
+        None if waiting > WAITING_FILES_MAX => {
+            let files = counted(waiting, "closed files");
+            Some(Finding::new(Tone::Warning, format!("{files} wait for the archive {}", archive.to)))
+        }
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(json: &str) -> Vec<String> {
+        let relay = RelayDocument::read(json).unwrap();
+        of_source(&relay.sources[0], 10_000)
+            .into_iter()
+            .map(|found| format!("{} {}", found.word(), found.said))
+            .collect()
+    }
+
+    #[test]
+    fn a_lagging_replica_and_a_refused_client_are_told_why() {
+        let well = r#"{"source": {"server": "db1:3306", "phase": "receiving", "lag_seconds": 0}}"#;
+        assert_eq!(source(well), [""; 0]);
+        let found = source(
+            r#"{"source": {"server": "db1:3306", "phase": "receiving", "lag_seconds": 0},
+                "disk_free_bytes": 1073741824,
+                "archive": {"to": "s3://backup/db1", "waiting_files": 1},
+                "replicas": [
+                  {"server_id": 7, "user": "a", "address": "10.0.0.7:1", "form": "received", "lag_seconds": 90, "lag_bytes": 2048},
+                  {"server_id": 8, "user": "b", "address": "10.0.0.8:1", "form": "uncompressed", "lag_seconds": 3, "lag_bytes": 0}],
+                "last_errors": [
+                  {"time": 9990, "kind": "refused", "text": "connection 9 from 10.0.0.9:40112: binlog.000001 was purged"},
+                  {"time": 9980, "kind": "refused", "text": "connection 8 from 10.0.0.9:40110: binlog.000001 was purged"},
+                  {"time": 9970, "kind": "archive", "text": "archive s3://backup/db1: no route to host"},
+                  {"time": 1, "kind": "refused", "text": "long ago"}]}"#,
+        );
+        assert_eq!(
+            found,
+            [
+                "wrong 1 closed file not archived to s3://backup/db1: archive s3://backup/db1: no route to host",
+                "look replica 7 (a from 10.0.0.7:1, received) is 90 s behind and lacks 2.0 KiB: it is sent stored bytes as they \
+                 are, so it or the network reads too slowly, or it has just begun",
+                "look a client was refused 10 s ago, 2 times of late: from 10.0.0.9: binlog.000001 was purged",
+                "look the disk of the log has only 1.0 GiB left: receiving ends when it is full",
+                "note 1 replica served uncompressed: what reads there can't read compressed transactions",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_replica_behind_a_relay_that_is_behind_itself_is_not_to_blame() {
+        let found = source(
+            r#"{"source": {"server": "db1:3306", "phase": "receiving", "lag_seconds": 300},
+                "replicas": [{"server_id": 7, "form": "received", "lag_seconds": 310}]}"#,
+        );
+        assert_eq!(found[0], "look the relay itself is 5 min behind db1:3306, and so is each replica");
+        assert!(found[1].ends_with(": the relay is as far behind itself"), "{found:?}");
+        let down = source(
+            r#"{"source": {"server": "db1:3306", "phase": "waiting", "phase_seconds": 9, "error": "refused"}}"#,
+        );
+        assert_eq!(down, ["wrong db1:3306 is down for 9 s: refused"]);
+        assert!(RelayDocument::read("{}").is_err() && RelayDocument::read("no").is_err());
+    }
+}

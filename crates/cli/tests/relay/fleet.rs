@@ -1,0 +1,230 @@
+//! `binlogz fleet` over a real relay with an archive, one target that is dead and one that hangs; `relay doctor` of that relay;
+//! and that the alert rules and the dashboard name only metrics that exist.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+
+use binlogz_testkit::s3::{BUCKET, S3Server};
+use binlogz_testkit::{Tool, require_tool};
+use serde_json::Value;
+
+use crate::common::Folder;
+use crate::common::relay::{Configuration, reserved_port, url};
+use crate::recovery::{TABLES, checksums, dump_to, gno, ran, restored, work};
+
+#[test]
+fn one_table_has_relays_archives_and_what_cannot_be_asked_the_worst_first() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let mut source = mysql.sandbox().compression(3).start().unwrap();
+    let rows = "INSERT INTO d.t (body) VALUES (REPEAT('some words ', 500)); ".repeat(9);
+    source
+        .sql(&format!(
+            "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT); {rows} FLUSH BINARY LOGS; DELETE FROM d.t"
+        ))
+        .unwrap();
+    let configuration = Configuration::of([url(&source)]).archive().account("reader", "");
+    let mut relay = configuration.start(&folder);
+    relay.has_all_of(&source);
+    drop(relay);
+    // It looks for closed files when it starts, then every five seconds.
+    let mut relay = configuration.start(&folder);
+    relay.has_all_of(&source);
+    relay.wait_for("archived file", |relay| {
+        (relay.status()["archive"]["waiting_files"] == 0
+            && relay.status()["archive"]["last_file"].is_string())
+        .then_some(())
+    });
+    relay.wait_for("lag", |relay| (relay.status()["state"] == "Live").then_some(()));
+    let well =
+        format!("[[relay]]\nname = \"orders\"\nhttp = \"{}\"\n[[archive]]\nto = \"arc\"\n", relay.http);
+    folder.put("well.toml", &well);
+    let shown = folder.run(["fleet", "--targets", "well.toml", "--format=json"]);
+    let document: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!((shown.code, &document["healthy"]), (Some(0), &true.into()), "{document}");
+    let row = |document: &Value, target: &str| {
+        let rows = document["rows"].as_array().unwrap();
+        rows.iter().find(|row| row["target"] == target).unwrap_or_else(|| panic!("{document}")).clone()
+    };
+    let (file, position) = source.position().unwrap();
+    let orders = row(&document, "orders");
+    assert_eq!(orders["last_durable"], format!("{file} at {position}"));
+    assert_eq!(orders["last_archived"], "binlog.000001");
+    let restorable = &orders["last_restorable"];
+    assert_eq!(restorable, &row(&document, "arc")["last_restorable"]);
+    // That of the closed file; the one after it is not archived.
+    let (_, last) = source
+        .gtid_executed()
+        .unwrap()
+        .rsplit_once('-')
+        .map(|(uuid, last)| (uuid.to_owned(), last.to_owned()))
+        .unwrap();
+    let last: u64 = last.parse().unwrap();
+    let gtids = restorable["gtids"].as_str().unwrap();
+    assert!(gtids.ends_with(&format!(":{}", last - 1)), "{gtids} of {last}");
+    assert_eq!((&orders["gaps"], &orders["tone"]), (&Value::Array(Vec::new()), &"good".into()));
+
+    // A relay that can't be asked, one that never answers, and an archive that isn't there: each is a row.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let dead = format!("127.0.0.1:{}", reserved_port());
+    let quick = format!(
+        "{well}[[relay]]\nname = \"dead\"\nhttp = \"{dead}\"\n[[archive]]\nname = \"gone\"\nto = \"gone\"\n"
+    );
+    let hung = listener.local_addr().unwrap();
+    folder.put("fleet.toml", format!("{quick}[[relay]]\nname = \"hung\"\nhttp = \"http://{hung}/\"\n"));
+    folder.put("quick.toml", quick);
+    let shown =
+        folder.run(["fleet", "--targets=fleet.toml", "--timeout=2s", "--format=json", "--html=fleet.html"]);
+    let document: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!((shown.code, &document["healthy"]), (Some(1), &false.into()), "{document}");
+    let found = |target: &str| row(&document, target)["findings"][0].as_str().unwrap().to_owned();
+    assert!(found("dead").starts_with(&format!("http://{dead}/: Connection refused")), "{}", found("dead"));
+    assert!(found("hung").ends_with("the answer did not come in time"), "{}", found("hung"));
+    assert!(found("gone").starts_with("gone: there is no such folder"), "{}", found("gone"));
+    let shown = folder.run(["fleet", "--targets", "quick.toml"]);
+    let order: Vec<_> =
+        shown.text().lines().skip(2).filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(order, ["dead", "gone", "arc", "orders"], "{}", shown.text());
+
+    // A source that is down, and a client that was refused.
+    let refused = relay.mysqlbinlog(mysql, "reader").arg("binlog.000099").output().unwrap();
+    assert!(!refused.status.success());
+    let doctor = folder.run(["relay", "doctor", &relay.http]);
+    let told = doctor.text().to_owned();
+    assert!(
+        doctor.code == Some(1) && told.starts_with("look  a client was refused "),
+        "{told}{}",
+        doctor.stderr
+    );
+    assert!(
+        told.contains("from 127.0.0.1: ") && told.contains("Could not find first log file name"),
+        "{told}"
+    );
+    let place = source.port();
+    source.kill();
+    relay.wait_for("the source's end", |relay| (relay.status()["state"] == "Source down").then_some(()));
+    let doctor = folder.run(["relay", "doctor", &relay.http]);
+    let down = format!("wrong 127.0.0.1:{place} is down for ");
+    assert!(doctor.code == Some(1) && doctor.text().starts_with(&down), "{}", doctor.text());
+    let shown = folder.run(["fleet", "--targets", "well.toml"]);
+    assert_eq!(shown.code, Some(1), "{}", shown.text());
+    assert!(shown.text().lines().nth(2).unwrap().contains("Source down"), "{}", shown.text());
+
+    let exported = exported(&[
+        relay.get("/metrics").1,
+        folder.run(["fleet", "--targets", "quick.toml", "--format=prometheus"]).text().to_owned(),
+        folder.run(["archive", "list", "--format=prometheus", "arc"]).text().to_owned(),
+    ]);
+    assert_only_exported(&exported);
+    let page = String::from_utf8(folder.read("fleet.html")).unwrap();
+    assert!(page.contains("</i> Unreachable</span>") && page.contains("3 of 5 need somebody"), "{page}");
+}
+
+/// The drill of a lost server: one of three sources, followed by one relay with archives in S3.
+#[test]
+#[ignore = "long: scripts/soak/fleet.sh runs it"]
+fn a_lost_source_comes_back_up_to_the_moment_that_fleet_showed() {
+    let mysql = require_tool!(Tool::Mysql);
+    let Some(s3) = S3Server::start() else { return };
+    let folder = Folder::new();
+    let start = || mysql.sandbox().compression(3).start().unwrap();
+    let mut sources = std::thread::scope(|scope| {
+        let threads = [(); 3].map(|()| scope.spawn(start));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    let names = ["orders", "payments", "users"];
+    let table = |(name, source)| {
+        format!(
+            "[[source]]\nname = \"{name}\"\nservers = [\"{}\"]\npassword_file = \"source.password\"\n",
+            url(source)
+        )
+    };
+    let tables: String = names.iter().zip(&sources).map(table).collect();
+    let place = format!("s3://{BUCKET}/drill");
+    let settings: Vec<(&'static str, OsString)> =
+        s3.settings().into_iter().map(|(name, value)| (&*name.leak(), value.into())).collect();
+    let configuration = Configuration::of_several(tables).archive_to(&place).environment(settings);
+    let mut relay = configuration.account("any", "").start(&folder);
+    for source in &sources {
+        source.sql(TABLES).unwrap();
+        work(source, 0);
+        source.flush_binary_logs().unwrap();
+    }
+    // The backup is from amid the work; what follows the last closed file is lost with the server.
+    let (lost, dump) = (&sources[1], folder.path("dump.sql"));
+    work(lost, 100);
+    dump_to(mysql, lost, &dump);
+    work(lost, 200);
+    lost.flush_binary_logs().unwrap();
+    work(lost, 300);
+    let (uuid, gno_then, then) = (lost.server_uuid().unwrap(), gno(lost), checksums(lost));
+    lost.flush_binary_logs().unwrap();
+    work(lost, 400);
+    assert_ne!(checksums(lost), then);
+
+    let targets =
+        format!("[[relay]]\nname = \"relay\"\nhttp = \"{}\"\n[[archive]]\nto = \"{place}\"\n", relay.http);
+    folder.put("fleet.toml", targets);
+    let shown = || -> Value {
+        let mut command = folder.binlogz(["fleet", "--targets", "fleet.toml", "--format=json"]);
+        let output = command.envs(s3.settings()).output().unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let rows = document["rows"].as_array().unwrap();
+        rows.iter().find(|row| row["source"] == "payments").unwrap_or_else(|| panic!("{document}")).clone()
+    };
+    relay.wait_for("archive", |_| {
+        let gtids = shown()["last_restorable"]["gtids"].clone();
+        (gtids == format!("{uuid}:{gno_then}")).then_some(())
+    });
+    sources[1].kill();
+    fs::remove_dir_all(sources[1].datadir()).unwrap();
+    relay.wait_for("loss", |_| (shown()["state"] == "Source down").then_some(()));
+
+    let row = shown();
+    let until = row["last_restorable"]["gtids"].as_str().unwrap();
+    let server = restored(mysql, &dump);
+    let mut command = folder.binlogz(["recover", "--no-defaults", "--work-dir", ".", "--until-gtid", until]);
+    command.arg("--to").arg(format!("root@{}", server.socket().display()));
+    command.arg("--from").arg(format!("{place}/payments")).envs(s3.settings());
+    ran(command).is_done();
+    assert_eq!((gno(&server), checksums(&server)), (gno_then, then));
+}
+
+/// The names of all series that these metrics have.
+fn exported(texts: &[String]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for line in texts.iter().flat_map(|text| text.lines()) {
+        let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) else {
+            continue;
+        };
+        let ends: &[&str] = match kind {
+            "counter" => &["_total"],
+            "histogram" => &["_bucket", "_count", "_sum"],
+            _ => &[""],
+        };
+        names.extend(ends.iter().map(|end| format!("{name}{end}")));
+    }
+    names
+}
+
+/// Alert rules and the dashboard.
+fn assert_only_exported(exported: &BTreeSet<String>) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    for file in ["prometheus/binlogz.rules.yml", "grafana/binlogz.json"] {
+        let text = fs::read_to_string(root.join(file)).unwrap();
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        let named: BTreeSet<_> = words
+            .filter(|word| {
+                ["relay", "archive", "fleet"].iter().any(|of| word.starts_with(&format!("binlogz_{of}_")))
+            })
+            .collect();
+        assert!(named.len() >= 8, "{file} names only {named:?}");
+        let unknown: Vec<_> = named.into_iter().filter(|name| !exported.contains(*name)).collect();
+        assert!(unknown.is_empty(), "{file} names what nothing exports: {unknown:?}\n{exported:?}");
+    }
+    let dashboard = fs::read_to_string(root.join("grafana/binlogz.json")).unwrap();
+    serde_json::from_str::<Value>(&dashboard).unwrap();
+}
