@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::print::{PARQUET_LEVEL, ROW_GROUP_BYTES_MAX, ROW_GROUP_MAX};
 
 /// Files that are open at once.
-const OPEN_MAX: usize = 128;
+const OPEN_MAX: usize = 512;
 /// Bytes that all row groups hold together.
 const MEMORY_MAX: usize = 256 << 20;
 /// How often a bloom filter says that a key may be there which isn't.
