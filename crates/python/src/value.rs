@@ -171,7 +171,7 @@ fn datetime<'py>(
 /// Whether it is in Python's calendar.
 fn is_day(date: Date) -> bool {
     let year = date.year();
-    let is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    let is_leap = (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400);
     let last = match date.month() {
         2 if is_leap => 29,
         2 => 28,
