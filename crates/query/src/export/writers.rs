@@ -132,7 +132,7 @@ impl Writers {
         if open.writer.in_progress_size() > ROW_GROUP_BYTES_MAX {
             open.writer.flush().map_err(&failed)?;
         }
-        open.memory = open.writer.memory_size();
+        open.memory = open.writer.in_progress_size();
         self.bound_memory()
     }
 
@@ -141,7 +141,7 @@ impl Writers {
             && let Some(largest) = self.open.values_mut().max_by_key(|open| open.memory)
         {
             largest.writer.flush().map_err(self::failed(&self.folder, &largest.file))?;
-            largest.memory = largest.writer.memory_size();
+            largest.memory = largest.writer.in_progress_size();
         }
         Ok(())
     }
