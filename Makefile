@@ -39,6 +39,10 @@ bench: servers ## full-scale measurements side by side with zstd and mysqlbinlog
 soak: servers ## the long versions of what `make test` does briefly: hours; SEED=N repeats a run
 	@scripts/run-all.sh scripts/soak
 
+.PHONY: dist
+dist: ## the packages of a release in target/dist: static programs, .tar.gz, .deb, .rpm, checksums; half an hour
+	@scripts/dist.sh
+
 .PHONY: compat
 compat: ## who follows a source, directly and through the relay: writes docs/reference/compatibility.md; half an hour
 	@scripts/compat/run.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes pictures of the HTML pages of advise, bench and the relay, as the tests see them.
+# Makes pictures of the HTML pages of advise, bench, fleet and the relay, as the tests see them.
 #
 # usage: make-screenshots.sh DIR        every page at 390, 768 and 1440 px, light and dark: DIR/PAGE-WIDTH-SCHEME.png
 #        make-screenshots.sh --docs     only docs/images/page-*.png, which README and docs show
@@ -22,6 +22,7 @@ export BINLOGZ_PAGES=$work/pages BINLOGZ_REQUIRE_SERVERS=1
 
 scripts/run-tests.sh --quiet -p binlogz-relay --lib page::tests
 scripts/run-tests.sh --quiet -p binlogz --test commands advise_page
+scripts/run-tests.sh --quiet -p binlogz --bin binlogz fleet::page::tests
 [ "$out" = --docs ] || scripts/run-tests.sh --quiet -p binlogz --test bench every_preset_runs
 
 # shoot PAGE WIDTH HEIGHT SCHEME FILE [SCALE]

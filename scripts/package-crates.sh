@@ -6,8 +6,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# What only we run: never published.
-private=(binlogz-testkit binlogz-bench-programs)
+# What only we run, and what goes to PyPI: never published here.
+private=(binlogz-testkit binlogz-bench-programs binlogz-python)
 
 rm -rf "${CARGO_TARGET_DIR:-target}/package"
 cargo package --quiet --workspace "${private[@]/#/--exclude=}" "$@"

@@ -97,9 +97,7 @@ for compression in OFF ON; do
     printf '%s: %s bytes\n' "$name" "$(stat -c %s "$work/data/$log")"
     measured "$name" "$binlogz" undo "$work/data/$log"
     if [ "$compression" = OFF ]; then
-        if "$binlogz" help undo | grep -e '--server <' >/dev/null; then
-            measured server "$binlogz" undo --no-defaults -u root --server "$work/sock" "$log"
-        fi
+        measured server "$binlogz" undo --no-defaults -u root --server "$work/sock" "$log"
         measured python "$python" "$work/client.py" "$work/sock" "$log" "$python_rows"
         echo "${seconds[python]} ${seconds[plain]} $rows $python_rows" |
             awk '{ printf "factor: %.1f\n", $1 / $4 / ($2 / $3) }'

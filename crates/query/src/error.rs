@@ -12,6 +12,9 @@ pub enum Error {
     /// An input can't be read; the line names it.
     #[error("{0}")]
     Log(String),
+    /// The folder that is exported to can't be read or written, or holds something else; the line names it.
+    #[error("{0}")]
+    Target(String),
     /// The statement is wrong, or asks for what there is not.
     #[error("{0}")]
     Sql(String),

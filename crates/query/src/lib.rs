@@ -8,6 +8,7 @@
 //! catalog    which tables there are; user tables are found on demand
 //! engine     statements in, batches out; memory limit, spill
 //! print      batches as text, CSV, JSON, Arrow
+//! export     tables as Parquet data sets, run after run            RecordBatch → files
 //! ```
 //!
 //! DataFusion plans, joins, sorts and aggregates. This crate only reads logs, as `flow` does, and archives, by their index.
@@ -15,6 +16,7 @@
 mod catalog;
 pub mod engine;
 pub mod error;
+pub mod export;
 mod functions;
 pub mod logs;
 pub mod print;

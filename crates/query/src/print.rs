@@ -23,10 +23,10 @@ const HELD_MAX: usize = 1000;
 const PLAN: [&str; 2] = ["plan_type", "plan"];
 
 /// Rows of a Parquet row group, and bytes after which it ends earlier.
-const ROW_GROUP_MAX: usize = 256 << 10;
-const ROW_GROUP_BYTES_MAX: usize = 64 << 20;
+pub(crate) const ROW_GROUP_MAX: usize = 256 << 10;
+pub(crate) const ROW_GROUP_BYTES_MAX: usize = 64 << 20;
 /// The level of zstd in Parquet files: the library's default.
-const PARQUET_LEVEL: i32 = 3;
+pub(crate) const PARQUET_LEVEL: i32 = 3;
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

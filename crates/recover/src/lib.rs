@@ -1,6 +1,7 @@
 //! Takes row changes back, or makes them again: from binary logs to SQL.
 //!
 //! ```text
+//! digest   digests of keys and values
 //! table    what is known of a table: its map in the log, a schema file
 //! choose   which transactions and rows
 //! sql      a row's images as a statement, values as literals
@@ -18,6 +19,7 @@
 mod apply;
 mod cascade;
 mod choose;
+mod digest;
 mod life;
 mod log;
 mod pass;

@@ -3,6 +3,9 @@
 //! Answers go to standard output, trouble to standard error as one line, and the exit code says how it went: 0 done, 2 bad
 //! usage, bad input or I/O trouble.
 
+mod export;
+mod inputs;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufWriter, Read, Write};
@@ -12,15 +15,15 @@ use std::process::ExitCode;
 use std::thread;
 
 use binlogz_binlog::printable;
-use binlogz_encryption::Keyring;
 use binlogz_query::engine::{STACK_SIZE, statements};
 use binlogz_query::print::{Format, Printer};
-use binlogz_query::{Engine, Error, Logs, Options};
-use binlogz_recover::{SchemaFile, SchemaFileError};
+use binlogz_query::{Engine, Error, Options};
 use clap::{Parser, ValueEnum};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
+
+use inputs::InputArgs;
 
 /// Ask MySQL's binary logs in SQL
 ///
@@ -39,17 +42,8 @@ struct Sql {
     /// Memory for sorts, joins and groups, in MiB; what doesn't fit goes to temporary files
     #[arg(long, value_name = "MIB", default_value_t = MEMORY)]
     memory: NonZeroUsize,
-    /// Threads that work at once [default: one for each core]
-    #[arg(long, short, value_name = "N")]
-    jobs: Option<NonZeroUsize>,
-    /// Read encrypted logs with the keys of this keyring file
-    #[arg(long, value_name = "FILE")]
-    keyring: Option<PathBuf>,
-    /// Take column names and keys, where the logs lack them, from this file of CREATE TABLE statements
-    ///
-    /// As mysqldump --no-data --databases writes it. Without it such columns are "@1", "@2".
-    #[arg(long, value_name = "FILE.sql")]
-    schema: Option<PathBuf>,
+    #[command(flatten)]
+    inputs: InputArgs,
     /// The statement, unless --file has it; then binary logs, archives, logs in archives; - is standard input
     #[arg(value_name = "STATEMENT|INPUT")]
     arguments: Vec<OsString>,
@@ -90,9 +84,19 @@ enum FormatArg {
 const TROUBLE: u8 = 2;
 
 fn main() -> ExitCode {
-    let sql = Sql::parse();
+    // `binlogz export`: a word that is no statement.
+    let run: Box<dyn FnOnce() -> Result<(), Error> + Send> = match export::asked_for(std::env::args_os()) {
+        Some(command_line) => {
+            let export = export::ExportArgs::parse_from(command_line);
+            Box::new(move || export.run())
+        }
+        None => {
+            let sql = Sql::parse();
+            Box::new(move || sql.run())
+        }
+    };
     // Planning goes as deep as an expression.
-    let runner = thread::Builder::new().stack_size(STACK_SIZE).spawn(move || sql.run());
+    let runner = thread::Builder::new().stack_size(STACK_SIZE).spawn(run);
     match runner.map(thread::JoinHandle::join) {
         Ok(Ok(Ok(()) | Err(Error::ClosedPipe))) => ExitCode::SUCCESS,
         Ok(Ok(Err(error))) => {
@@ -120,14 +124,9 @@ impl Sql {
             return Err(Error::Sql("there is no INPUT, expected binary logs or an archive".to_owned()));
         }
         let temporary = Temporary::new()?;
-        let keyring = self.keyring.as_deref().map(open_keyring).transpose()?;
-        let paths = self.arguments.iter().map(PathBuf::from).collect();
-        let logs = Logs::new(paths, keyring, |line| complain(&format!("warning: {line}")))?;
-        let logs = match &self.schema {
-            Some(path) => logs.with_schema(schema(path)?),
-            None => logs,
-        };
-        let jobs = self.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        let paths = std::mem::take(&mut self.arguments);
+        let logs = self.inputs.logs(paths)?;
+        let jobs = self.inputs.jobs();
         let options = Options {
             memory: self.memory.get().saturating_mul(MIB),
             jobs,
@@ -165,20 +164,6 @@ impl Sql {
             }
         }
     }
-}
-
-fn open_keyring(path: &Path) -> Result<Keyring, Error> {
-    Keyring::open(path).map_err(|error| Error::Log(format!("{}: {error}", path.display())))
-}
-
-fn schema(path: &Path) -> Result<SchemaFile, Error> {
-    let trouble = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
-    let size = fs::metadata(path).map_err(|error| trouble(&error))?.len();
-    if size > SchemaFile::SIZE_MAX {
-        return Err(trouble(&SchemaFileError::TooLarge(size)));
-    }
-    let bytes = fs::read(path).map_err(|error| trouble(&error))?;
-    SchemaFile::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| trouble(&error))
 }
 
 /// The folder of temporary files: gone with the run, also if a signal ends it.

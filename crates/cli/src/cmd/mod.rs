@@ -41,6 +41,7 @@ pub(crate) enum Command {
     Dump(dump::Dump),
     Stats(stats::Stats),
     Sql(sql::Sql),
+    Export(sql::Export),
     Undo(Box<recover::Undo>),
     Redo(Box<recover::Redo>),
     Rows(Box<recover::Rows>),
@@ -69,7 +70,8 @@ impl Command {
             // Its command line is never read here: see main.
             Command::Dump(_) => Ok(Exit::Trouble),
             Command::Stats(command) => command.run(),
-            Command::Sql(command) => match command.run()? {},
+            Command::Sql(command) => match sql::Request::from(command).run()? {},
+            Command::Export(command) => match sql::Request::from(command).run()? {},
             Command::Undo(command) => command.run(),
             Command::Redo(command) => command.run(),
             Command::Rows(command) => command.run(),

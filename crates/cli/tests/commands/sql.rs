@@ -1,4 +1,4 @@
-//! `binlogz sql` is another program, found beside this one or on PATH.
+//! `binlogz sql` and `binlogz export` are another program, found beside this one or on PATH.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn program(folder: &Folder, name: &str) {
 }
 
 #[test]
-fn sql_is_passed_on_with_its_options_and_exit_code() {
+fn sql_and_export_are_passed_on_with_their_options_and_exit_code() {
     let folder = Folder::new();
     // A copy in a folder of its own: beside the real one the real program may lie.
     let binary = folder.path("beside/binlogz");
@@ -20,11 +20,12 @@ fn sql_is_passed_on_with_its_options_and_exit_code() {
     std::fs::hard_link(env!("CARGO_BIN_EXE_binlogz"), &binary)
         .or_else(|_| std::fs::copy(env!("CARGO_BIN_EXE_binlogz"), &binary).map(drop))
         .unwrap();
-    let run = |path: &Path| -> Ran {
+    let run_as = |word: &str, path: &Path| -> Ran {
         let mut command = std::process::Command::new(&binary);
-        let command = command.args(["sql", "--help", "-v", "SELECT 1", "log"]);
+        let command = command.args([word, "--help", "-v", "SELECT 1", "log"]);
         command.env("PATH", format!("{}:/usr/bin:/bin", path.display())).output().unwrap().into()
     };
+    let run = |path: &Path| run_as("sql", path);
     let empty = folder.path("empty");
     let none = run(&empty);
     assert_eq!(none.code, Some(2));
@@ -35,6 +36,8 @@ fn sql_is_passed_on_with_its_options_and_exit_code() {
     let found = run(&folder.path("path"));
     assert_eq!((found.code, found.stderr.as_str()), (Some(7), ""));
     assert!(found.stdout.ends_with(b"path/binlogz-sql --help -v SELECT 1 log\n"), "{found:?}");
+    let export = run_as("export", &folder.path("path"));
+    assert!(export.stdout.ends_with(b"path/binlogz-sql export --help -v SELECT 1 log\n"), "{export:?}");
     program(&folder, "beside/binlogz-sql");
     let found = run(&folder.path("path"));
     assert!(found.stdout.ends_with(b"beside/binlogz-sql --help -v SELECT 1 log\n"), "{found:?}");

@@ -3,9 +3,9 @@
 use std::fs::File;
 
 use binlogz_testkit::random::Random;
-use binlogz_testkit::{Mysql56Sandbox, Result, Server, Tool, require_tool};
+use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, Result, Server, Tool, require_tool};
 
-use crate::common::Folder;
+use crate::common::{Folder, Ran};
 use crate::table_at::number;
 
 /// Three generations, one table without a key, one that refers to itself.
@@ -58,6 +58,43 @@ fn rows(server: &Server) -> Result<Vec<String>> {
     }
     rows.sort();
     Ok(rows)
+}
+
+#[test]
+fn children_come_back_on_mariadb_and_with_minimal_images() -> Result<()> {
+    require_tool!(Tool::Mariadb);
+    let folder = Folder::new();
+    let server = MariadbSandbox::start(&[("binlog-format", "ROW"), ("log-bin", "binlog")])?;
+    let socket = server.socket().display().to_string();
+    server.sql(FAMILY)?;
+    server.sql(&changes(number("SEED").unwrap_or(9), 50))?;
+    let before = rows(&server)?;
+    let undo = |statements: &str| -> Result<(Ran, String)> {
+        let place = server.sql("SHOW MASTER STATUS")?;
+        let position = place.split_whitespace().nth(1).unwrap();
+        server.sql(statements)?;
+        assert_ne!(rows(&server)?, before);
+        let log = server.binlogs()?.pop().unwrap();
+        let front =
+            ["undo", "--no-defaults", "--user=root", "--cascades", &socket, "--start-position", position];
+        let script = folder.run(front.iter().chain(&[log.to_str().unwrap()]));
+        let path = folder.put("undo.sql", &script.stdout);
+        let ran = server.client().stdin(File::open(path).unwrap()).output().unwrap();
+        assert!(ran.status.success(), "{statements}: {}", String::from_utf8_lossy(&ran.stderr));
+        Ok((script, rows(&server)?.join("\n")))
+    };
+    let (script, now) = undo(CHANGES)?;
+    assert_eq!((script.code, now), (Some(0), before.join("\n")), "{}", script.stderr);
+    // A minimal image has what a foreign key refers to.
+    let moved = "SET binlog_row_image = MINIMAL; UPDATE shop.parent SET id = id + 100 WHERE id IN (4, 5)";
+    let (script, now) = undo(moved)?;
+    assert_eq!((script.code, now), (Some(0), before.join("\n")), "{}", script.stderr);
+    // But not what its row held: the children of a row that is left are left too, since they couldn't refer to it.
+    let (script, _) = undo("SET binlog_row_image = MINIMAL; DELETE FROM shop.node WHERE id = 1")?;
+    assert_eq!(script.code, Some(1));
+    assert!(script.stderr.contains("5 rows and 0 statements not undone"), "{}", script.stderr);
+    assert!(script.text().contains("a row of shop.node that was changed with it"), "{}", script.text());
+    Ok(())
 }
 
 const CHANGES: &str =

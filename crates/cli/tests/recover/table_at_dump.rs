@@ -30,6 +30,10 @@ fn a_dump_goes_forward_to_any_gtid() -> Result<()> {
     server.sql(&workload.begin("d"))?;
     let by_gtids = dump(&server, &folder, "gtids.sql", &[])?;
     let by_position = dump(&server, &folder, "position.sql", &["--set-gtid-purged=OFF", "--source-data=2"])?;
+    let mut packed = Vec::with_capacity(1 << 20);
+    zstd_safe::compress(&mut packed, &std::fs::read(by_position).unwrap(), 3).unwrap();
+    let by_position = folder.put("position.sql.zst", &packed);
+    let cut = folder.put("cut.zst", &packed[..packed.len() / 2]);
     let mut kept = Vec::new();
     for _ in 0..2 {
         // Changes that are rolled back after they were logged are refused: they are the round trip's.
@@ -81,6 +85,7 @@ fn a_dump_goes_forward_to_any_gtid() -> Result<()> {
     refused(run("t0", last, &by_gtids, &files[..1]), 1, "this transaction is not in the logs");
     refused(run("t0", "2099-01-01 00:00:00", &by_gtids, &files), 2, "is in the future");
     refused(run("t2", last, &by_gtids, &files), 2, "d.t2 has no primary key, and no unique key");
+    refused(run("t0", last, &cut, &files), 2, "cut.zst: the compressed file is cut off");
     refused(run("none", last, &by_gtids, &files), 2, "has no CREATE TABLE of d.none");
     let nowhere = dump(&server, &folder, "nowhere.sql", &["--set-gtid-purged=OFF"])?;
     refused(run("t0", last, &nowhere, &files), 2, "doesn't say where in the log it was made");

@@ -2,15 +2,18 @@
 //! and that the alert rules and the dashboard name only metrics that exist.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 
+use binlogz_testkit::s3::{BUCKET, S3Server};
 use binlogz_testkit::{Tool, require_tool};
 use serde_json::Value;
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, reserved_port, url};
+use crate::recovery::{TABLES, checksums, dump_to, gno, ran, restored, work};
 
 #[test]
 fn one_table_has_relays_archives_and_what_cannot_be_asked_the_worst_first() {
@@ -83,8 +86,11 @@ fn one_table_has_relays_archives_and_what_cannot_be_asked_the_worst_first() {
     assert!(found("gone").starts_with("gone: there is no such folder"), "{}", found("gone"));
     let shown = folder.run(["fleet", "--targets", "quick.toml"]);
     let order: Vec<_> =
-        shown.text().lines().skip(2).filter_map(|line| line.split_whitespace().next()).collect();
+        shown.text().lines().skip(2).take(4).filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(order, ["dead", "gone", "arc", "orders"], "{}", shown.text());
+    let below =
+        format!("\n\ndead: http://{dead}/: Connection refused (os error 111)\ngone: there is no such folder");
+    assert!(shown.text().contains(&below), "{}", shown.text());
 
     // A source that is down, and a client that was refused.
     let refused = relay.mysqlbinlog(mysql, "reader").arg("binlog.000099").output().unwrap();
@@ -118,6 +124,76 @@ fn one_table_has_relays_archives_and_what_cannot_be_asked_the_worst_first() {
     assert_only_exported(&exported);
     let page = String::from_utf8(folder.read("fleet.html")).unwrap();
     assert!(page.contains("</i> Unreachable</span>") && page.contains("3 of 5 need somebody"), "{page}");
+}
+
+/// The drill of a lost server: one of three sources, followed by one relay with archives in S3.
+#[test]
+#[ignore = "long: scripts/soak/fleet.sh runs it"]
+fn a_lost_source_comes_back_up_to_the_moment_that_fleet_showed() {
+    let mysql = require_tool!(Tool::Mysql);
+    let Some(s3) = S3Server::start() else { return };
+    let folder = Folder::new();
+    let start = || mysql.sandbox().compression(3).start().unwrap();
+    let mut sources = std::thread::scope(|scope| {
+        let threads = [(); 3].map(|()| scope.spawn(start));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    let names = ["orders", "payments", "users"];
+    let table = |(name, source)| {
+        format!(
+            "[[source]]\nname = \"{name}\"\nservers = [\"{}\"]\npassword_file = \"source.password\"\n",
+            url(source)
+        )
+    };
+    let tables: String = names.iter().zip(&sources).map(table).collect();
+    let place = format!("s3://{BUCKET}/drill");
+    let settings: Vec<(&'static str, OsString)> =
+        s3.settings().into_iter().map(|(name, value)| (&*name.leak(), value.into())).collect();
+    let configuration = Configuration::of_several(tables).archive_to(&place).environment(settings);
+    let mut relay = configuration.account("any", "").start(&folder);
+    for source in &sources {
+        source.sql(TABLES).unwrap();
+        work(source, 0);
+        source.flush_binary_logs().unwrap();
+    }
+    // The backup is from amid the work; what follows the last closed file is lost with the server.
+    let (lost, dump) = (&sources[1], folder.path("dump.sql"));
+    work(lost, 100);
+    dump_to(mysql, lost, &dump);
+    work(lost, 200);
+    lost.flush_binary_logs().unwrap();
+    work(lost, 300);
+    let (uuid, gno_then, then) = (lost.server_uuid().unwrap(), gno(lost), checksums(lost));
+    lost.flush_binary_logs().unwrap();
+    work(lost, 400);
+    assert_ne!(checksums(lost), then);
+
+    let targets =
+        format!("[[relay]]\nname = \"relay\"\nhttp = \"{}\"\n[[archive]]\nto = \"{place}\"\n", relay.http);
+    folder.put("fleet.toml", targets);
+    let shown = || -> Value {
+        let mut command = folder.binlogz(["fleet", "--targets", "fleet.toml", "--format=json"]);
+        let output = command.envs(s3.settings()).output().unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let rows = document["rows"].as_array().unwrap();
+        rows.iter().find(|row| row["source"] == "payments").unwrap_or_else(|| panic!("{document}")).clone()
+    };
+    relay.wait_for("archive", |_| {
+        let gtids = shown()["last_restorable"]["gtids"].clone();
+        (gtids == format!("{uuid}:{gno_then}")).then_some(())
+    });
+    sources[1].kill();
+    fs::remove_dir_all(sources[1].datadir()).unwrap();
+    relay.wait_for("loss", |_| (shown()["state"] == "Source down").then_some(()));
+
+    let row = shown();
+    let until = row["last_restorable"]["gtids"].as_str().unwrap();
+    let server = restored(mysql, &dump);
+    let mut command = folder.binlogz(["recover", "--no-defaults", "--work-dir", ".", "--until-gtid", until]);
+    command.arg("--to").arg(format!("root@{}", server.socket().display()));
+    command.arg("--from").arg(format!("{place}/payments")).envs(s3.settings());
+    ran(command).is_done();
+    assert_eq!((gno(&server), checksums(&server)), (gno_then, then));
 }
 
 /// The names of all series that these metrics have.

@@ -39,32 +39,12 @@ impl Story {
         let folder = Folder::new();
         let source = mysql.sandbox().start().unwrap();
         let uuid = source.server_uuid().unwrap();
-        source
-            .sql(
-                "CREATE DATABASE shop; CREATE DATABASE other;
-                 CREATE TABLE shop.orders (id INT PRIMARY KEY, customer INT, note VARCHAR(200), KEY (customer));
-                 CREATE TABLE other.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT)",
-            )
-            .unwrap();
+        source.sql(TABLES).unwrap();
         work(&source, 0);
         source.sql("FLUSH BINARY LOGS").unwrap();
         work(&source, 100);
         let dump = folder.path("dump.sql");
-        let dumped = mysql
-            .command("mysqldump")
-            .args([
-                "--no-defaults",
-                "--user=root",
-                "--single-transaction",
-                "--set-gtid-purged=ON",
-                "--databases",
-            ])
-            .args(["shop", "other"])
-            .arg(format!("--socket={}", source.socket().display()))
-            .output()
-            .unwrap();
-        assert!(dumped.status.success(), "{}", String::from_utf8_lossy(&dumped.stderr));
-        fs::write(&dump, dumped.stdout).unwrap();
+        dump_to(mysql, &source, &dump);
         source.sql("FLUSH BINARY LOGS").unwrap();
         work(&source, 200);
         let middle = (gno(&source), checksums(&source));
@@ -93,12 +73,7 @@ impl Story {
 
     /// A fresh server that holds the dump.
     pub(crate) fn restored(&self) -> MysqlSandbox {
-        let server = self.mysql.sandbox().start().unwrap();
-        // A fresh server's own transactions are no part of the backup.
-        let reset = ["RESET BINARY LOGS AND GTIDS", "RESET MASTER"];
-        assert!(reset.iter().any(|statement| server.sql(statement).is_ok()));
-        server.sql_file(&self.dump).unwrap();
-        server
+        restored(self.mysql, &self.dump)
     }
 
     pub(crate) fn recover(&self, server: &MysqlSandbox, args: &[&str]) -> Command {
@@ -117,8 +92,35 @@ impl Story {
     }
 }
 
+/// The tables that [`work`] fills.
+pub(crate) const TABLES: &str = "CREATE DATABASE shop; CREATE DATABASE other;
+     CREATE TABLE shop.orders (id INT PRIMARY KEY, customer INT, note VARCHAR(200), KEY (customer));
+     CREATE TABLE other.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT)";
+
+pub(crate) fn dump_to(mysql: &Installed, source: &MysqlSandbox, file: &Path) {
+    let dumped = mysql
+        .command("mysqldump")
+        .args(["--no-defaults", "--user=root", "--single-transaction", "--set-gtid-purged=ON", "--databases"])
+        .args(["shop", "other"])
+        .arg(format!("--socket={}", source.socket().display()))
+        .output()
+        .unwrap();
+    assert!(dumped.status.success(), "{}", String::from_utf8_lossy(&dumped.stderr));
+    fs::write(file, dumped.stdout).unwrap();
+}
+
+/// A fresh server that holds a dump.
+pub(crate) fn restored(mysql: &'static Installed, dump: &Path) -> MysqlSandbox {
+    let server = mysql.sandbox().start().unwrap();
+    // A fresh server's own transactions are no part of the backup.
+    let reset = ["RESET BINARY LOGS AND GTIDS", "RESET MASTER"];
+    assert!(reset.iter().any(|statement| server.sql(statement).is_ok()));
+    server.sql_file(dump).unwrap();
+    server
+}
+
 /// A hundred transactions, some of which depend on one another.
-fn work(server: &MysqlSandbox, from: u32) {
+pub(crate) fn work(server: &MysqlSandbox, from: u32) {
     let mut statements = String::new();
     for id in from..from + 100 {
         statements += &format!(

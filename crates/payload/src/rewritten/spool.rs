@@ -34,6 +34,9 @@ impl SpoolMemory {
 /// Memory is taken from the shared budget in steps of this size, so that appending stays cheap.
 const TAKE_SIZE: usize = 64 << 10;
 
+/// The most bytes that wait to be written to the file together: what is appended may be a few bytes each time.
+const TAIL_SIZE: usize = 16 << 10;
+
 /// Append-only at first, then readable at any place.
 #[derive(Debug)]
 pub struct Spool {
@@ -44,13 +47,15 @@ pub struct Spool {
     /// Bytes appended once the memory was full, in the file from its beginning.
     file: Option<File>,
     file_size: u64,
+    /// Bytes after those of the file, not written yet.
+    tail: Vec<u8>,
 }
 
 impl Spool {
     /// An empty spool that takes its memory from `common`; `buffer` is used again.
     pub fn new(common: &SpoolMemory, mut buffer: Vec<u8>) -> Self {
         buffer.clear();
-        Spool { memory: buffer, taken: 0, common: common.clone(), file: None, file_size: 0 }
+        Spool { memory: buffer, taken: 0, common: common.clone(), file: None, file_size: 0, tail: Vec::new() }
     }
 
     /// A spool without memory: everything goes to the file.
@@ -66,6 +71,12 @@ impl Spool {
     /// Bytes written.
     #[inline]
     pub fn size(&self) -> u64 {
+        self.tail_start() + self.tail.len() as u64
+    }
+
+    /// Where the bytes begin that are not written yet.
+    #[inline]
+    fn tail_start(&self) -> u64 {
         self.memory.len() as u64 + self.file_size
     }
 
@@ -96,8 +107,17 @@ impl Spool {
             Some(file) => file,
             none => none.insert(tempfile::tempfile().map_err(spill_error)?),
         };
-        file.write_all(bytes).map_err(spill_error)?;
-        self.file_size += bytes.len() as u64;
+        if self.tail.len() + bytes.len() > TAIL_SIZE {
+            file.write_all(&self.tail).map_err(spill_error)?;
+            self.file_size += self.tail.len() as u64;
+            self.tail.clear();
+        }
+        if bytes.len() > TAIL_SIZE {
+            file.write_all(bytes).map_err(spill_error)?;
+            self.file_size += bytes.len() as u64;
+            return Ok(());
+        }
+        self.tail.extend_from_slice(bytes);
         Ok(())
     }
 
@@ -110,20 +130,21 @@ impl Spool {
 
     /// Replaces bytes that were written before.
     pub fn overwrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let in_memory = (self.memory.len() as u64).saturating_sub(offset).min(bytes.len() as u64) as usize;
-        let (front, back) = bytes.split_at_checked(in_memory).unwrap_or((bytes, &[]));
-        if let Some(place) =
-            usize::try_from(offset).ok().and_then(|start| self.memory.get_mut(start..start + front.len()))
-        {
-            place.copy_from_slice(front);
+        let file_start = self.memory.len() as u64;
+        let (front, rest) = split(bytes, file_start.saturating_sub(offset));
+        let (middle, back) = split(rest, self.tail_start().saturating_sub(offset.max(file_start)));
+        if !front.is_empty() {
+            replace(&mut self.memory, offset, front);
         }
-        match &self.file {
-            Some(file) if !back.is_empty() => {
-                let place = offset + front.len() as u64 - self.memory.len() as u64;
-                file.write_all_at(back, place).map_err(spill_error)
-            }
-            _ => Ok(()),
+        if let (Some(file), false) = (&self.file, middle.is_empty()) {
+            let place = offset.max(file_start) - file_start;
+            file.write_all_at(middle, place).map_err(spill_error)?;
         }
+        if !back.is_empty() {
+            let start = self.tail_start();
+            replace(&mut self.tail, offset.max(start) - start, back);
+        }
+        Ok(())
     }
 
     /// A range of the bytes, if all of it is in memory.
@@ -148,6 +169,7 @@ impl Spool {
     /// Nothing more will be appended: frees spare room.
     pub fn settle(&mut self) {
         self.memory.shrink_to_fit();
+        self.tail.shrink_to_fit();
     }
 
     /// Reads a range of the bytes.
@@ -185,14 +207,35 @@ impl Read for SpoolReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = usize::try_from(self.end - self.offset).unwrap_or(usize::MAX).min(buffer.len());
         let buffer = buffer.get_mut(..wanted).unwrap_or_default();
-        let memory = usize::try_from(self.offset).ok().and_then(|start| self.spool.memory.get(start..));
-        let count = match (memory, &self.spool.file) {
-            (Some(mut memory), _) if !memory.is_empty() => memory.read(buffer)?,
-            (_, Some(file)) => file.read_at(buffer, self.offset - self.spool.memory.len() as u64)?,
-            (_, None) => 0,
+        let Spool { memory, file, tail, .. } = self.spool;
+        let (file_start, tail_start) = (memory.len() as u64, self.spool.tail_start());
+        let count = match file {
+            _ if self.offset < file_start => from(memory, self.offset).read(buffer)?,
+            Some(file) if self.offset < tail_start => {
+                let most = usize::try_from(tail_start - self.offset).unwrap_or(usize::MAX).min(buffer.len());
+                file.read_at(buffer.get_mut(..most).unwrap_or_default(), self.offset - file_start)?
+            }
+            _ => from(tail, self.offset - tail_start).read(buffer)?,
         };
         self.offset += count as u64;
         Ok(count)
+    }
+}
+
+fn from(bytes: &[u8], offset: u64) -> &[u8] {
+    usize::try_from(offset).ok().and_then(|start| bytes.get(start..)).unwrap_or_default()
+}
+
+/// The first so many bytes, and the others.
+fn split(bytes: &[u8], count: u64) -> (&[u8], &[u8]) {
+    bytes.split_at(usize::try_from(count).unwrap_or(usize::MAX).min(bytes.len()))
+}
+
+fn replace(all: &mut [u8], offset: u64, bytes: &[u8]) {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let place = start.checked_add(bytes.len()).and_then(|end| all.get_mut(start..end));
+    if let Some(place) = place {
+        place.copy_from_slice(bytes);
     }
 }
 
@@ -241,10 +284,13 @@ mod tests {
             for piece in all.chunks(10) {
                 spool.append(piece).unwrap();
             }
-            let place = TAKE_SIZE - 3;
-            spool.overwrite(place as u64, b"abcdef").unwrap();
-            all[place..place + 6].copy_from_slice(b"abcdef");
-            assert!(read(&spool, 0..u64::MAX) == all, "memory of {bytes}");
+            // Between memory and file, within the file, between the file and what isn't written yet, and there alone.
+            let written = usize::try_from(spool.tail_start()).unwrap().max(10);
+            for place in [TAKE_SIZE - 3, 2 * TAIL_SIZE, written.min(all.len() - 6) - 3, all.len() - 6] {
+                spool.overwrite(place as u64, b"abcdef").unwrap();
+                all[place..place + 6].copy_from_slice(b"abcdef");
+                assert!(read(&spool, 0..u64::MAX) == all, "memory of {bytes}, at {place}");
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! changes, "db"."table"   rows          a row for each row change
 //! transactions            transactions  a row for each transaction
 //! events                  events        a row for each event
+//! all user tables at once every         batches for each: what export writes
 //! ```
 //!
 //! Each is a [`Reader`], which goes through one log and passes on batches in the log's order. `user` finds the columns of a
@@ -11,6 +12,7 @@
 
 mod columns;
 mod events;
+mod every;
 mod frame;
 mod rows;
 mod transactions;
@@ -28,6 +30,7 @@ use crate::logs::Logs;
 use crate::wanted::Wanted;
 
 pub(crate) use events::Events;
+pub(crate) use every::EveryTable;
 pub(crate) use rows::Changes;
 pub(crate) use transactions::Transactions;
 

@@ -106,6 +106,36 @@ impl Changes {
     }
 }
 
+impl Changes {
+    fn maker<'a>(
+        &'a self,
+        logs: &'a Logs,
+        log: &'a str,
+        wanted: &'a Wanted,
+        outputs: impl Iterator<Item = Output>,
+        schema: SchemaRef,
+    ) -> Maker<'a> {
+        let columns = outputs.filter_map(|output| {
+            let (source, kind) = self.sources.get(output.column())?;
+            Some(Column::new(*source, *kind, output, &self.fields))
+        });
+        Maker {
+            logs,
+            log,
+            wanted,
+            schema,
+            fields: &self.fields,
+            decoder: RowDecoder::new(),
+            columns: columns.collect(),
+            rows: 0,
+            bytes: 0,
+            table: None,
+            done: Vec::new(),
+            scratch: Scratch::default(),
+        }
+    }
+}
+
 impl Reader for Changes {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
@@ -118,25 +148,8 @@ impl Reader for Changes {
     fn read(&self, job: Job<'_>, sink: Sink<'_>) -> Result<ReadSummary, Error> {
         let Job { input, logs, log, wanted, outputs, schema, workers } = job;
         let new_worker = || {
-            let columns = outputs.iter().filter_map(|output| {
-                let (source, kind) = self.sources.get(output.column())?;
-                Some(Column::new(*source, *kind, *output, &self.fields))
-            });
-            Ok(Worker {
-                logs,
-                log,
-                wanted,
-                schema: Arc::clone(schema),
-                fields: &self.fields,
-                tables: Tables::one_of(workers),
-                decoder: RowDecoder::new(),
-                columns: columns.collect(),
-                rows: 0,
-                bytes: 0,
-                table: None,
-                done: Vec::new(),
-                scratch: Scratch::default(),
-            })
+            let maker = self.maker(logs, log, wanted, outputs.iter().copied(), Arc::clone(schema));
+            Ok(Worker { tables: Tables::one_of(workers), maker })
         };
         let work = |worker: &mut Worker<'_>, batch: &mut EventBatch<'_>| Ok(worker.batch(batch));
         let sink = |batches: Vec<RecordBatch>| batches.into_iter().try_for_each(&mut *sink);
@@ -146,12 +159,17 @@ impl Reader for Changes {
 
 /// Makes rows of batches of events.
 struct Worker<'a> {
+    tables: Tables,
+    maker: Maker<'a>,
+}
+
+/// Makes rows of row events.
+pub(super) struct Maker<'a> {
     logs: &'a Logs,
     log: &'a str,
     wanted: &'a Wanted,
     schema: SchemaRef,
     fields: &'a Fields,
-    tables: Tables,
     decoder: RowDecoder,
     columns: Vec<Column>,
     rows: usize,
@@ -213,10 +231,10 @@ struct Around<'a> {
 impl Worker<'_> {
     /// The rows of a batch; bytes that can't be read fail it.
     fn batch(&mut self, batch: &mut EventBatch<'_>) -> Vec<RecordBatch> {
-        if let Err(error) = self.events(batch).and_then(|()| self.pass_on()) {
+        if let Err(error) = self.events(batch).and_then(|()| self.maker.pass_on()) {
             batch.fail(error);
         }
-        std::mem::take(&mut self.done)
+        std::mem::take(&mut self.maker.done)
     }
 
     fn events(&mut self, batch: &mut EventBatch<'_>) -> Result<(), Error> {
@@ -226,12 +244,38 @@ impl Worker<'_> {
             let Item::Event(event) = item else { continue };
             frame.pass(&event).map_err(|error| event.error(error))?;
             let Some(TableEvent::Rows(schema, rows)) = self.tables.event(&event)? else { continue };
-            self.take_table(schema);
-            if self.table.as_ref().is_some_and(|table| table.is_wanted) && self.wanted.has_kind(rows.kind()) {
-                self.event(&frame, &event, &rows)?;
-            }
+            self.maker.take(&frame, &event, schema, &rows)?;
         }
         Ok(())
+    }
+}
+
+impl<'a> Maker<'a> {
+    /// One for all columns of a table.
+    pub(super) fn new(changes: &'a Changes, logs: &'a Logs, log: &'a str, wanted: &'a Wanted) -> Self {
+        let outputs = (0..changes.sources.len()).map(Output::Column);
+        changes.maker(logs, log, wanted, outputs, Arc::clone(&changes.schema))
+    }
+
+    /// Takes the rows of an event.
+    pub(super) fn take(
+        &mut self,
+        frame: &Frame,
+        event: &Event<'_>,
+        schema: Arc<TableSchema>,
+        rows: &RowsEvent<'_>,
+    ) -> Result<(), Error> {
+        self.take_table(schema);
+        if self.table.as_ref().is_some_and(|table| table.is_wanted) && self.wanted.has_kind(rows.kind()) {
+            self.event(frame, event, rows)?;
+        }
+        Ok(())
+    }
+
+    /// The batches of all rows so far.
+    pub(super) fn done(&mut self) -> Result<Vec<RecordBatch>, Error> {
+        self.pass_on()?;
+        Ok(std::mem::take(&mut self.done))
     }
 
     fn take_table(&mut self, schema: Arc<TableSchema>) {

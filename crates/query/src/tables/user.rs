@@ -4,7 +4,7 @@
 //! Over DDL a table has the columns of all its table maps, in the order in which they first appear.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use binlogz_archive::part::{Run, TableRows};
@@ -22,6 +22,8 @@ use crate::logs::Logs;
 pub(crate) struct Columns {
     names: Vec<String>,
     types: Vec<DataType>,
+    /// Those of primary keys.
+    keys: BTreeSet<String>,
 }
 
 impl Columns {
@@ -30,8 +32,22 @@ impl Columns {
         self.names.iter().zip(&self.types).map(|(name, kind)| Field::new(name, kind.clone(), true)).collect()
     }
 
+    /// The columns of primary keys.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().map(String::as_str)
+    }
+
+    /// Adds the columns of an image of before: they come first.
+    pub(crate) fn after(&mut self, before: &Fields) {
+        let mut all = Columns::default();
+        before.iter().for_each(|field| all.add_column(field.name().clone(), field.data_type().clone()));
+        all.join(std::mem::take(self));
+        *self = all;
+    }
+
     fn add(&mut self, schema: &TableSchema, logs: &Logs) {
-        let (names, _) = logs.columns(schema);
+        let (names, keys) = logs.columns(schema);
+        self.keys.extend(keys.iter().filter_map(|&key| names.get(key).cloned()));
         for (name, column) in names.into_iter().zip(schema.columns()) {
             self.add_column(name, types::of(column));
         }
@@ -48,6 +64,7 @@ impl Columns {
     }
 
     fn join(&mut self, later: Columns) {
+        self.keys.extend(later.keys);
         later.names.into_iter().zip(later.types).for_each(|(name, kind)| self.add_column(name, kind));
     }
 }
@@ -73,11 +90,17 @@ pub(crate) fn columns(
             collector.add(schema, logs);
         }
     };
-    each_log(logs, workers, &has_rows, collect, |part: Columns| {
-        if !part.names.is_empty() {
-            found.get_or_insert_default().join(part);
-        }
-    })?;
+    each_log(
+        logs,
+        workers,
+        &|_, run| run.is_none_or(|run| run.may_have_rows(&has_rows)),
+        collect,
+        |part: Columns| {
+            if !part.names.is_empty() {
+                found.get_or_insert_default().join(part);
+            }
+        },
+    )?;
     Ok(found)
 }
 
@@ -88,20 +111,47 @@ pub(crate) fn names(logs: &Logs, workers: usize) -> Result<BTreeSet<(String, Str
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         collector.insert((text(&schema.database), text(&schema.table)));
     };
-    each_log(logs, workers, &|_| true, collect, |part| found.extend(part))?;
+    each_log(logs, workers, &|_, run| run.is_none_or(|run| run.may_have_rows(&|_| true)), collect, |part| {
+        found.extend(part)
+    })?;
     Ok(found)
 }
 
-/// Goes through the table maps of all logs; of an archive only through blocks with such rows.
+/// All tables that `has_table` takes, by database and name, with their columns, in the parts of the logs that are wanted:
+/// a log's number, and a part of it; without a part, the log.
+pub(crate) fn tables(
+    logs: &Logs,
+    workers: usize,
+    is_wanted: &dyn Fn(usize, Option<&Run<'_>>) -> bool,
+    has_table: &(dyn Fn(&str, &str) -> bool + Sync),
+) -> Result<BTreeMap<(String, String), Columns>, LogError> {
+    let mut found: BTreeMap<(String, String), Columns> = BTreeMap::new();
+    let collect = |collector: &mut BTreeMap<(String, String), Columns>, schema: &TableSchema| {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (database, table) = (text(&schema.database), text(&schema.table));
+        if has_table(&database, &table) {
+            collector.entry((database, table)).or_default().add(schema, logs);
+        }
+    };
+    each_log(logs, workers, is_wanted, collect, |part| {
+        part.into_iter().for_each(|(name, columns)| found.entry(name).or_default().join(columns));
+    })?;
+    Ok(found)
+}
+
+/// Goes through the table maps of the logs and parts of logs that are wanted.
 fn each_log<C: Default + Send>(
     logs: &Logs,
     workers: usize,
-    has_rows: &dyn Fn(TableRows<'_>) -> bool,
+    is_wanted: &dyn Fn(usize, Option<&Run<'_>>) -> bool,
     collect: impl Fn(&mut C, &TableSchema) + Sync,
     mut sink: impl FnMut(C),
 ) -> Result<(), LogError> {
     for index in 0..logs.len() {
-        let input = logs.open(index, &mut |run: &Run<'_>| run.may_have_rows(has_rows))?;
+        if !is_wanted(index, None) {
+            continue;
+        }
+        let input = logs.open(index, &mut |run: &Run<'_>| is_wanted(index, Some(run)))?;
         let work = |known: &mut Known, batch: &mut EventBatch<'_>| {
             let mut part = C::default();
             if let Err(error) = known.batch(batch, &mut |schema| collect(&mut part, schema)) {

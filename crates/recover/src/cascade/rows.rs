@@ -3,13 +3,13 @@
 //! Images are kept in a spool. In memory are only digests: about 100 bytes for each row.
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher, Hash, RandomState};
 use std::io::{self, Read};
 
 use binlogz_binlog::row::CellContent;
 use binlogz_payload::{Spool, SpoolMemory};
 
 use super::cells::{Cells, push_cells};
+use crate::digest::Digests;
 
 /// Memory for images; the rest goes to a temporary file.
 const IMAGES_MEMORY: usize = 16 << 20;
@@ -36,7 +36,7 @@ pub(super) struct ChildRows {
     rows: HashMap<RowId, Kept>,
     /// What a row refers to, by a digest of constraint and values.
     references: BTreeSet<(u128, RowId)>,
-    hashers: [RandomState; 2],
+    digests: Digests,
     bytes: Vec<u8>,
 }
 
@@ -54,14 +54,9 @@ impl ChildRows {
             images: Spool::new(&SpoolMemory::new(IMAGES_MEMORY), Vec::new()),
             rows: HashMap::new(),
             references: BTreeSet::new(),
-            hashers: [RandomState::new(), RandomState::new()],
+            digests: Digests::default(),
             bytes: Vec::new(),
         }
-    }
-
-    fn digest(&self, of: impl Hash) -> u128 {
-        let [one, other] = &self.hashers;
-        u128::from(one.hash_one(&of)) << 64 | u128::from(other.hash_one(&of))
     }
 
     /// Which row it is, by its key, or by all of its columns without one. `None`: the image lacks some.
@@ -73,13 +68,13 @@ impl ChildRows {
             _ => None,
         });
         let values: Option<Vec<_>> = values.collect();
-        Some(self.digest((table, values?)))
+        Some(self.digests.of((table, values?)))
     }
 
     /// What a row refers to by each constraint.
     fn references_of(&self, references: &[Reference], cells: &Cells<'_>) -> Vec<u128> {
         let of = |(constraint, columns): &Reference| {
-            values(columns, cells).flatten().map(|values| self.digest((*constraint, values.as_slice())))
+            values(columns, cells).flatten().map(|values| self.digests.of((*constraint, values.as_slice())))
         };
         references.iter().filter_map(of).collect()
     }
@@ -126,7 +121,7 @@ impl ChildRows {
 
     /// The rows that refer to these values, in the order of their last changes: digests differ from run to run.
     pub(super) fn children(&self, constraint: usize, values: &[&[u8]]) -> Vec<RowId> {
-        let digest = self.digest((constraint, values));
+        let digest = self.digests.of((constraint, values));
         let found = self.references.range((digest, 0)..=(digest, RowId::MAX));
         let mut found: Vec<RowId> = found.map(|(_, id)| *id).collect();
         found.sort_by_key(|id| self.rows.get(id).map(|kept| kept.start));

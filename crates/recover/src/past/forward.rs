@@ -12,7 +12,6 @@
 //! ```
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, Read, Write};
 
 use binlogz_binlog::charset::Charset;
@@ -28,6 +27,7 @@ use super::dump::{DumpPlace, DumpedTable, literal, number};
 use super::touched::Moment;
 use super::write::{LiveColumn, PastFormat, RowWriter};
 use crate::choose::{Operation, Range, Selection};
+use crate::digest::Digests;
 use crate::pass::{
     Break, Ending, Error, Follower, Listener, Rendered, Renderer, RowAt, Search, StatementAt, Transaction,
     Words, broken, read_log,
@@ -101,7 +101,7 @@ impl<'o> Forward<'o> {
                 own.ok_or_else(|| PastError::Dump(format!("a row of {table} has a key that can't be read")))?;
             let mut bytes = Vec::new();
             own.iter().for_each(|value| push_value(&mut bytes, value));
-            if changes.states.contains_key(&changes.digest(&bytes)) {
+            if changes.states.contains_key(&changes.digests.of(&bytes)) {
                 return Ok(());
             }
             let spelled: Option<Vec<&[u8]>> = stored.iter().map(value).collect();
@@ -150,7 +150,7 @@ struct LastChanges<'o> {
     has_last: bool,
     has_position: bool,
     states: HashMap<u128, Left>,
-    hashers: [RandomState; 2],
+    digests: Digests,
     rows: Spool,
     has_rows: bool,
     /// Prepared transactions, whether they changed the table.
@@ -168,17 +168,12 @@ impl<'o> LastChanges<'o> {
             has_last: false,
             has_position: false,
             states: HashMap::new(),
-            hashers: [RandomState::new(), RandomState::new()],
+            digests: Digests::default(),
             rows: Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new()),
             has_rows: false,
             prepared: HashMap::new(),
             refused: None,
         }
-    }
-
-    fn digest(&self, key: &[u8]) -> u128 {
-        let [one, other] = &self.hashers;
-        u128::from(one.hash_one(key)) << 64 | u128::from(other.hash_one(key))
     }
 
     /// The first reason wins.
@@ -290,7 +285,7 @@ impl<'o> LastChanges<'o> {
             };
             let start = self.rows.size();
             self.rows.append(&text)?;
-            self.states.insert(self.digest(key), (state, start, text.len() as u32));
+            self.states.insert(self.digests.of(key), (state, start, text.len() as u32));
         }
         Ok(())
     }

@@ -12,7 +12,6 @@
 //! ```
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
@@ -25,6 +24,7 @@ use binlogz_payload::{Spool, SpoolMemory};
 use super::PastError;
 use super::live::LiveTable;
 use crate::choose::{Operation, Range, Selection};
+use crate::digest::Digests;
 use crate::pass::{
     Break, Ending, Error, Follower, Listener, Rendered, Renderer, RowAt, Search, StatementAt, Transaction,
     Words, read_log,
@@ -159,9 +159,9 @@ struct FirstTouches {
     now: Now,
     /// All transactions before the end of the logs.
     held: GtidSet,
-    /// Keys, by their hashes: 128 bits, made with numbers that nobody knows before.
-    seen: HashSet<(u64, u64)>,
-    hashers: [RandomState; 2],
+    /// Keys, by their digests.
+    seen: HashSet<u128>,
+    digests: Digests,
     keys: Spool,
     rows: Spool,
     row_count: u64,
@@ -182,7 +182,7 @@ impl FirstTouches {
             now: Now::Before,
             held: GtidSet::new(),
             seen: HashSet::new(),
-            hashers: [RandomState::new(), RandomState::new()],
+            digests: Digests::default(),
             keys: spool(KEYS_MEMORY),
             rows: spool(ROWS_MEMORY),
             row_count: 0,
@@ -209,8 +209,7 @@ impl FirstTouches {
             self.refuse(|| format!("{}: {}", place(), text()));
             return Ok(());
         }
-        let [one, other] = &self.hashers;
-        if !self.seen.insert((one.hash_one(touch.key), other.hash_one(touch.key))) {
+        if !self.seen.insert(self.digests.of(touch.key)) {
             return Ok(());
         }
         append(&mut self.keys, touch.key)?;

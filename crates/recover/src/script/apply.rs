@@ -19,7 +19,6 @@ use binlogz_source::{ConnectOptions, Error as ServerError};
 use super::Summary;
 use super::change::Change;
 use super::collect::{Collected, shortened};
-use super::kept::broken;
 use super::log::Report;
 use super::replay::{KeptRow, Sink, Skip, replay};
 use super::session::Session as Settings;
@@ -27,6 +26,7 @@ use crate::apply::journal::Journal;
 use crate::apply::session::{Place, Session};
 use crate::apply::{ApplyError, BATCH_TAKEN_BACK, BATCH_UNKNOWN, NOTHING_YET, committed, tables};
 use crate::choose::Direction;
+use crate::pass::broken;
 
 /// How changes are applied.
 #[derive(Debug)]

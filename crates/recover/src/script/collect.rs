@@ -153,6 +153,13 @@ impl<'o> Collector<'o> {
                 self.by_constraint(by.take())?;
             }
             by = Some(child.constraint.clone());
+            if row.flags.has(RowFlags::MISSING) {
+                let [database, table] = [child.database, child.table].map(String::from_utf8_lossy);
+                let text = format!(
+                    "a row of {database}.{table} that was changed with it: the row it refers to is left"
+                );
+                return self.put_row(transaction, &RowAt { text: text.as_bytes(), ..*row });
+            }
             self.table(child.database, child.table, child.structure)?;
             self.table_map(child.map)?;
             self.put_row(transaction, &RowAt { flags: child.flags, text: child.text, ..*row })

@@ -13,6 +13,8 @@ use std::io::{self, Read};
 
 use binlogz_payload::Spool;
 
+use crate::pass::broken;
+
 /// What a record holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -99,11 +101,6 @@ impl<'s> Reader<'s> {
         let size = usize::try_from(size).map_err(io::Error::other)?;
         self.window.get(from..from + size).ok_or_else(broken)
     }
-}
-
-/// Our own bytes came back otherwise: a temporary file was changed.
-pub(super) fn broken() -> io::Error {
-    io::Error::other("a temporary file does not hold what was written to it")
 }
 
 #[cfg(test)]

@@ -4,13 +4,12 @@ use std::io::{self, Write};
 
 use super::Summary;
 use super::collect::Collected;
-use super::kept::broken;
 use super::named::Named;
 use super::replay::{KeptRow, Sink, Skip, replay};
 use crate::choose::Direction;
 use crate::log::images::Images;
 use crate::log::writer::LogWriter;
-use crate::pass::RowFlags;
+use crate::pass::{RowFlags, broken};
 
 pub(super) fn write(
     collected: &Collected,

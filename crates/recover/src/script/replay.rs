@@ -4,9 +4,9 @@ use std::io;
 
 use super::Summary;
 use super::collect::{Collected, Skipped, shortened};
-use super::kept::{Kind, Reader, broken};
+use super::kept::{Kind, Reader};
 use crate::choose::Direction;
-use crate::pass::{Ending, RowFlags};
+use crate::pass::{Ending, RowFlags, broken};
 
 /// A row that is written.
 #[derive(Clone, Copy)]

@@ -95,13 +95,7 @@ impl Watch {
 
 fn named(watched: Watched, shared: &Shared) -> NamedStatus {
     let status = watched.source.and_then(|source| source.status(shared).map_err(|error| error.to_string()));
-    let (status, failure) = match status {
-        Ok(status) => (Some(status), None),
-        Err(failure) => (None, Some(failure)),
-    };
-    let (tone, state) = status.as_ref().map_or(condition::NOT_SERVED, condition::of);
-    let tone = tone.name();
-    NamedStatus { name: watched.name, state, tone, lag_history_seconds: None, failure, status }
+    NamedStatus::new(watched.name, status)
 }
 
 impl RelayStatus {
@@ -128,6 +122,16 @@ impl RelayStatus {
 }
 
 impl NamedStatus {
+    /// The error says why there is no status.
+    pub(crate) fn new(name: String, status: Result<Status, String>) -> NamedStatus {
+        let (status, failure) = match status {
+            Ok(status) => (Some(status), None),
+            Err(failure) => (None, Some(failure)),
+        };
+        let (tone, state) = status.as_ref().map_or(condition::NOT_SERVED, condition::of);
+        NamedStatus { name, state, tone: tone.name(), lag_history_seconds: None, failure, status }
+    }
+
     fn prefixed(&self, line: &str) -> String {
         match self.name.as_str() {
             "" => line.to_owned(),

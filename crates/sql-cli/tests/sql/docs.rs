@@ -4,8 +4,11 @@ use std::fs;
 
 use crate::common::{SHAPES, root, schema, sql};
 
-/// Where the reference has the help.
-const MARK: &str = "<!-- binlogz-sql --help -->\n```text\n";
+/// Where the references have the help.
+const HELPS: [(&str, &[&str], &str); 2] = [
+    ("sql.md", &["--help"], "<!-- binlogz-sql --help -->\n```text\n"),
+    ("export.md", &["export", "--help"], "<!-- binlogz-sql export --help -->\n```text\n"),
+];
 
 #[test]
 fn the_ten_questions_are_answered_in_every_shape() {
@@ -37,18 +40,20 @@ fn question(questions: &[&str]) -> fs::File {
 }
 
 #[test]
-fn the_reference_has_the_help() {
-    let output = sql(["--help"]).output().unwrap();
-    let help = String::from_utf8(output.stdout).unwrap();
-    let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-    let path = root().join("docs/reference/sql.md");
-    let page = fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(MARK).unwrap();
-    let (_, after) = rest.split_once("```\n").unwrap();
-    let anew = format!("{before}{MARK}{help}```\n{after}");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, &anew).unwrap();
-        return;
+fn the_references_have_the_help() {
+    for (page, arguments, mark) in HELPS {
+        let output = sql(arguments).output().unwrap();
+        let help = String::from_utf8(output.stdout).unwrap();
+        let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+        let path = root().join("docs/reference").join(page);
+        let there = fs::read_to_string(&path).unwrap();
+        let (before, rest) = there.split_once(mark).unwrap();
+        let (_, after) = rest.split_once("```\n").unwrap();
+        let anew = format!("{before}{mark}{help}```\n{after}");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            fs::write(&path, &anew).unwrap();
+            continue;
+        }
+        assert!(anew == there, "{page}: UPDATE_DOCS=1 cargo test -p binlogz-sql docs");
     }
-    assert!(anew == page, "UPDATE_DOCS=1 cargo test -p binlogz-sql docs");
 }

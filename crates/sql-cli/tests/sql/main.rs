@@ -4,6 +4,7 @@
 
 mod common;
 mod docs;
+mod export;
 mod hostile;
 mod input;
 mod queries;

@@ -16,7 +16,7 @@ fn every_type_has_its_column_and_its_values() {
 }
 
 /// A row that a version of the table has: its columns' types and metadata, their names, and the bytes of a row.
-struct Version {
+pub(crate) struct Version {
     types: Vec<u8>,
     metadata: Vec<u8>,
     names: Vec<&'static str>,
@@ -24,7 +24,7 @@ struct Version {
 }
 
 /// The events of a transaction that inserts a row.
-fn insert(version: &Version) -> Vec<(EventType, Vec<u8>)> {
+pub(crate) fn insert(version: &Version) -> Vec<(EventType, Vec<u8>)> {
     let names: Vec<u8> =
         version.names.iter().flat_map(|name| std::iter::once(name.len() as u8).chain(name.bytes())).collect();
     // Names; the first column is the primary key.
@@ -58,11 +58,11 @@ fn insert(version: &Version) -> Vec<(EventType, Vec<u8>)> {
     ]
 }
 
-#[test]
-fn over_ddl_a_table_has_all_columns_in_types_for_all_values() {
+/// Three versions of a table: a column gets a wider type, then another one; one comes, one goes.
+pub(crate) fn versions() -> [Version; 3] {
     let (long, long_long, short) = (3, 8, 2);
     let (date, datetime2, varchar) = (10, 18, 15);
-    let versions = [
+    [
         Version {
             types: vec![long, short, date],
             metadata: vec![],
@@ -90,7 +90,12 @@ fn over_ddl_a_table_has_all_columns_in_types_for_all_values() {
             names: vec!["id", "day"],
             row: [&[0][..], &3u32.to_le_bytes(), b"\x05never"].concat(),
         },
-    ];
+    ]
+}
+
+#[test]
+fn over_ddl_a_table_has_all_columns_in_types_for_all_values() {
+    let versions = versions();
     let folder = tempfile::tempdir().unwrap();
     let log = |count: usize| {
         let mut log = LogBuilder::new(Release::MYSQL_9_7);

@@ -14,8 +14,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use binlogz_binlog::printable;
 use binlogz_figures::Format::Table;
-use binlogz_figures::Tone;
+use binlogz_figures::{Tone, wrapped};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -24,8 +25,7 @@ use crate::Exit;
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::pager;
-use crate::terminal::SizesArg;
-use crate::time;
+use crate::terminal::{self, SizesArg};
 use crate::units;
 use row::Row;
 
@@ -37,7 +37,7 @@ use row::Row;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Fleet {
-    /// The file that names them: [[relay]] with http = "HOST:PORT", [[archive]] with to = "FOLDER or s3://BUCKET/PREFIX"
+    /// The file that names them: tables `[[relay]]` with http = "HOST:PORT", and `[[archive]]` with to = "s3://BUCKET/PREFIX" or a folder
     #[arg(long, value_name = "FILE")]
     targets: PathBuf,
     /// Time for each: 10s, 1m, or a number of seconds
@@ -97,8 +97,17 @@ impl Fleet {
         }
         match self.format {
             Format::Text => {
-                let table = page::table(&rows, time::shown);
-                pager::show(|out| Table(self.sizes.layout()).write(&[table], out))?;
+                let table = page::text_table(&rows);
+                pager::show(|out| {
+                    Table(self.sizes.layout()).write(&[table], out)?;
+                    // Relays and their clients chose some of it.
+                    let lines = page::findings(&rows)
+                        .map(|line| wrapped(&printable(&line), "", "  ", terminal::width()));
+                    lines.zip(0..).try_for_each(|(line, number)| {
+                        let blank = if number == 0 { "\n" } else { "" };
+                        writeln!(out, "{blank}{line}")
+                    })
+                })?;
             }
             Format::Json => json::print(&Document { healthy: is_healthy, rows: &rows })?,
             Format::Prometheus => {

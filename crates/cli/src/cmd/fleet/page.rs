@@ -6,52 +6,86 @@ use binlogz_figures::{Card, Cell, Chart, Page, Section, SparkRow, Sparks, Tile, 
 use jiff::Timestamp;
 
 use super::row::{Kind, Restorable, Row};
+use crate::time;
 
 /// Findings told above the rows.
 const FINDINGS_SHOWN: usize = 10;
 /// Lag below this is drawn on the same scale, so that a second does not look like an hour.
 const LAG_SECONDS_MIN: f64 = 10.0;
 
-/// All rows; `shown` writes a time.
-pub(super) fn table(rows: &[Row], shown: fn(u32) -> String) -> Section {
-    let columns = &[
-        "target",
-        "source",
-        "state",
-        "server",
-        "lag",
-        "bytes",
-        "saved_bytes",
-        "last_durable",
-        "last_archived",
-        "last_restorable",
-        "last_gtid",
-        "gaps",
-        "replicas",
-        "need_uncompressed",
-        "finding",
-    ];
-    let row = |row: &Row| -> Vec<Cell> {
-        let last = row.last_restorable.as_ref();
-        vec![
-            row.target.as_str().into(),
-            row.source.clone().filter(|source| *source != row.target).into(),
-            row.state.as_str().into(),
-            row.server.clone().into(),
-            row.lag_seconds.map(duration).into(),
-            row.bytes.into(),
-            row.saved_bytes.into(),
-            row.last_durable.clone().into(),
-            row.last_archived.clone().into(),
-            last.and_then(|last| last.time).map(shown).into(),
-            last.map(|last| last.gtids.clone()).filter(|gtids| !gtids.is_empty()).into(),
-            row.gaps.as_ref().map(|gaps| gaps.len() as u64).into(),
-            row.replicas.into(),
-            row.replicas_uncompressed.into(),
-            row.findings.first().cloned().into(),
-        ]
-    };
-    Section { name: "fleet", title: "Fleet", columns, rows: rows.iter().map(row).collect() }
+/// What a page has room for.
+const COLUMNS: &[&str] = &[
+    "target",
+    "source",
+    "state",
+    "server",
+    "lag",
+    "bytes",
+    "saved_bytes",
+    "last_durable",
+    "last_archived",
+    "last_restorable",
+    "last_gtid",
+    "gaps",
+    "replicas",
+    "need_uncompressed",
+    "finding",
+];
+/// What a terminal has room for; findings are lines below.
+const COLUMNS_OF_TEXT: &[&str] = &[
+    "target",
+    "source",
+    "state",
+    "lag",
+    "saved_bytes",
+    "last_durable",
+    "last_archived",
+    "last_restorable",
+    "gaps",
+    "replicas",
+    "need_uncompressed",
+];
+
+/// All rows for a terminal, times in its zone.
+pub(super) fn text_table(rows: &[Row]) -> Section {
+    table(rows, COLUMNS_OF_TEXT, time::shown)
+}
+
+/// What is to be looked at, the worst first.
+pub(super) fn findings(rows: &[Row]) -> impl Iterator<Item = String> {
+    rows.iter().filter(|row| row.tone > Tone::Neutral).flat_map(|row| {
+        row.findings.iter().map(|said| match row.label() {
+            label if said.starts_with(&format!("{label}:")) => said.clone(),
+            label => format!("{label}: {said}"),
+        })
+    })
+}
+
+fn table(rows: &[Row], columns: &'static [&'static str], shown: fn(u32) -> String) -> Section {
+    let cells = |row: &Row| columns.iter().map(|column| cell(row, column, shown)).collect();
+    Section { name: "fleet", title: "Fleet", columns, rows: rows.iter().map(cells).collect() }
+}
+
+fn cell(row: &Row, column: &str, shown: fn(u32) -> String) -> Cell {
+    let last = row.last_restorable.as_ref();
+    match column {
+        "target" => row.target.as_str().into(),
+        "source" => row.source.clone().filter(|source| *source != row.target).into(),
+        "state" => row.state.as_str().into(),
+        "server" => row.server.clone().into(),
+        "lag" => row.lag_seconds.map(duration).into(),
+        "bytes" => row.bytes.into(),
+        "saved_bytes" => row.saved_bytes.into(),
+        "last_durable" => row.last_durable.clone().into(),
+        "last_archived" => row.last_archived.clone().into(),
+        "last_restorable" => last.and_then(|last| last.time).map(shown).into(),
+        "last_gtid" => last.map(|last| last.gtids.clone()).filter(|gtids| !gtids.is_empty()).into(),
+        "gaps" => row.gaps.as_ref().map(|gaps| gaps.len() as u64).into(),
+        "replicas" => row.replicas.into(),
+        "need_uncompressed" => row.replicas_uncompressed.into(),
+        "finding" => row.findings.first().cloned().into(),
+        _ => Cell::Null,
+    }
 }
 
 pub(super) fn write(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
@@ -62,13 +96,7 @@ pub(super) fn write(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
         Tone::Warning => "To be watched",
         Tone::Neutral | Tone::Good => "Well",
     };
-    let told = rows.iter().filter(|row| row.tone > Tone::Neutral);
-    let named = |row: &Row, said: &String| match row.label() {
-        label if said.starts_with(&format!("{label}:")) => said.clone(),
-        label => format!("{label}: {said}"),
-    };
-    let told = told.flat_map(|row| row.findings.iter().map(move |said| named(row, said)));
-    let reasons: Vec<String> = told.take(FINDINGS_SHOWN).collect();
+    let reasons: Vec<String> = findings(rows).take(FINDINGS_SHOWN).collect();
     let sparks = Sparks {
         of: "lag".to_owned(),
         none: "There is no target.".to_owned(),
@@ -95,7 +123,7 @@ pub(super) fn write(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
             is_wide: true,
             chart: Chart::Sparks(sparks),
         }],
-        tables: &[table(rows, utc)],
+        tables: &[table(rows, COLUMNS, utc)],
         figures: &[],
     };
     page.write(out)

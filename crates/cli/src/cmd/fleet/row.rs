@@ -182,7 +182,7 @@ impl Row {
 pub(super) fn of_relay(target: &str, relay: &RelayDocument, now: u64) -> Vec<Row> {
     let mut rows: Vec<Row> = relay.sources.iter().map(|source| Row::of_source(target, source, now)).collect();
     let found = findings::of_relay(relay, now);
-    if let Some(worst) = found.first() {
+    if let Some(worst) = found.first().filter(|worst| worst.tone > Tone::Neutral) {
         rows.push(Row {
             target: target.to_owned(),
             reached: true,

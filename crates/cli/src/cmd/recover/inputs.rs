@@ -30,6 +30,7 @@ use crate::server_args::{ServerArgs, with_place};
 
 /// See the module.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Logs")]
 pub(super) struct InputArgs {
     /// Read the binary logs of this server, HOST:PORT or a socket; FILE is then the name of one of them
     ///

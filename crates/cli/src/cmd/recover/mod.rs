@@ -100,9 +100,9 @@ struct ScriptArgs {
     #[command(flatten)]
     keyring: KeyringArg,
     #[command(flatten)]
-    server: ServerArgs,
-    #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -36,13 +36,13 @@ pub(crate) struct Rows {
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     keyring: KeyringArg,
-    #[command(flatten)]
-    server: ServerArgs,
     /// The table; --table names further ones
     #[arg(value_name = "DB.TABLE", value_parser = table)]
     of: (String, String),
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    server: ServerArgs,
 }
 
 const EXAMPLES: &str = "Examples:

@@ -57,8 +57,9 @@ pub(in crate::cmd) fn of_relay(relay: &RelayDocument, now: u64) -> Vec<Finding> 
     let Clients { logged_in, turned_away } = relay.clients;
     if turned_away > 0 {
         let clients = counted(turned_away, "clients");
+        // When that was is not known: the counter alone must not make a relay look bad for ever.
         found.push(Finding::new(
-            Tone::Warning,
+            Tone::Neutral,
             format!(
                 "{clients} turned away since the start, {logged_in} logged in now: more came than connections_max, \
                  connections_per_address_max or logging_in_max of [listen] allow, or they were too slow to log in"
@@ -254,6 +255,11 @@ mod tests {
             r#"{"source": {"server": "db1:3306", "phase": "waiting", "phase_seconds": 9, "error": "refused"}}"#,
         );
         assert_eq!(down, ["wrong db1:3306 is down for 9 s: refused"]);
+        let turned_away =
+            r#"{"sources": [], "clients": {"turned_away": 1}, "duties": [{"name": "accept", "up": false}]}"#;
+        let found = of_relay(&RelayDocument::read(turned_away).unwrap(), 10_000);
+        assert_eq!(found.iter().map(Finding::word).collect::<Vec<_>>(), ["wrong", "note"]);
+        assert_eq!(found[0].said, "the duty accept is not done: no reason is known");
         assert!(RelayDocument::read("{}").is_err() && RelayDocument::read("no").is_err());
     }
 }

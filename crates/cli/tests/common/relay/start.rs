@@ -117,7 +117,12 @@ impl Configuration {
 
     /// Archives what is closed in the folder `arc`.
     pub(crate) fn archive(self) -> Configuration {
-        Configuration { archive: "[archive]\nto = \"arc\"".into(), ..self }
+        self.archive_to("arc")
+    }
+
+    /// Archives what is closed there.
+    pub(crate) fn archive_to(self, to: &str) -> Configuration {
+        Configuration { archive: format!("[archive]\nto = \"{to}\""), ..self }
     }
 
     /// Further keys of `[archive]`.

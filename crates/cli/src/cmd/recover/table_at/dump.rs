@@ -1,11 +1,12 @@
 //! Forward from a dump: its table, with what the logs changed up to the moment.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter};
+use std::io::{BufRead, BufWriter};
 use std::path::Path;
 
 use binlogz_recover::{DumpedTable, Forward, Moment, PastError};
 
+use super::unpacked::unpacked;
 use super::{FormatArg, TableAt, Trouble};
 use crate::Exit;
 use crate::cmd::recover::{failure, file_name};
@@ -68,7 +69,7 @@ impl TableAt {
 }
 
 /// It is read twice: the place in the log may stand at its end.
-fn open(dump: &Path) -> Result<BufReader<File>, Trouble> {
+fn open(dump: &Path) -> Result<Box<dyn BufRead>, Trouble> {
     let trouble = |error: &dyn std::fmt::Display| Failure::of(&dump.display(), error);
     let file = File::open(dump).map_err(|error| trouble(&error))?;
     let kind = file.metadata().map_err(|error| trouble(&error))?.file_type();
@@ -79,5 +80,5 @@ fn open(dump: &Path) -> Result<BufReader<File>, Trouble> {
     if !kind.is_file() {
         return Err(trouble(&"is a pipe, expected a file: it is read twice").into());
     }
-    Ok(BufReader::with_capacity(1 << 20, file))
+    Ok(unpacked(file).map_err(|error| trouble(&error))?)
 }

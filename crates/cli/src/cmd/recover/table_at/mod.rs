@@ -1,6 +1,7 @@
 //! `binlogz table-at`: a table as it was, from the live one and the logs since.
 
 mod dump;
+mod unpacked;
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -48,7 +49,8 @@ pub(crate) struct TableAt {
     server: Option<String>,
     /// Go forward from this dump instead, which mysqldump wrote; the logs are to reach from it to the moment
     ///
-    /// Text, with the GTIDs or the position at which it was made (--single-transaction --source-data=2). The output is SQL.
+    /// Text, also compressed with gzip or zstd, with the GTIDs or the position at which it was made (--single-transaction
+    /// --source-data=2). The output is SQL.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["server", "into"], requires = "files")]
     dump: Option<PathBuf>,
     /// Output format [default: sql]

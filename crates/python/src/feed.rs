@@ -1,0 +1,205 @@
+//! The threads that gather events, and the short queue in which batches wait for the interpreter. A thread ends with its
+//! logs, or when nobody reads the queue.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use binlogz_archive::input;
+use binlogz_binlog::EventType;
+use binlogz_binlog::event::{FormatDescription, PostHeaderLengths};
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_flow::error::in_log;
+use binlogz_flow::{Error as FlowError, EventSpan, Input, walk};
+use binlogz_payload::{Expander, PayloadStream};
+use binlogz_source::{ConnectOptions, DumpOptions, Error as SourceError, HangUp, RemoteEvent, RemoteLog};
+
+use crate::gather::{Gathered, Gatherer, InPayload};
+
+/// Batches that wait.
+const BATCHES_WAITING: usize = 2;
+
+/// Why there are no more events.
+pub(crate) enum Trouble {
+    /// Bytes that are no log.
+    Bad(String),
+    /// A file, or a server.
+    Broken(String),
+    /// The connection to a server, once there was one.
+    Lost(String),
+}
+
+type Batch = Result<Vec<Gathered>, Trouble>;
+
+/// Events that a thread gathers.
+pub(crate) struct Feed {
+    batches: Mutex<Receiver<Batch>>,
+    hang_up: Option<HangUp>,
+}
+
+/// The next batch.
+pub(crate) enum Next {
+    Batch(Batch),
+    /// There is none yet.
+    NotYet,
+    End,
+}
+
+impl Feed {
+    /// The events of logs, one after the other.
+    pub(crate) fn of_logs(paths: Vec<PathBuf>, left_out: GtidSet) -> Self {
+        let (sender, batches) = sync_channel(BATCHES_WAITING);
+        thread::spawn(move || {
+            let mut gatherer = gatherer(left_out, &sender);
+            for path in &paths {
+                let read = read_log(path, &mut gatherer);
+                if gatherer.is_over {
+                    return;
+                }
+                if let Err(trouble) = read {
+                    let _ = gatherer.flush();
+                    // If this fails, nobody reads it.
+                    let _ = sender.send(Err(trouble));
+                    return;
+                }
+            }
+            let _ = gatherer.flush();
+        });
+        Feed { batches: Mutex::new(batches), hang_up: None }
+    }
+
+    /// The events that a server sends.
+    pub(crate) fn of_server(options: &ConnectOptions, dump: DumpOptions) -> binlogz_source::Result<Self> {
+        let mut remote = RemoteLog::open(options, dump)?;
+        let hang_up = remote.hang_up().ok();
+        let server = options.server();
+        let (sender, batches) = sync_channel(BATCHES_WAITING);
+        thread::spawn(move || {
+            let mut gatherer = gatherer(GtidSet::default(), &sender);
+            let received = receive(&mut remote, &server, &mut gatherer);
+            if gatherer.is_over {
+                return;
+            }
+            let _ = gatherer.flush();
+            if let Err(trouble) = received {
+                let _ = sender.send(Err(trouble));
+            }
+        });
+        Ok(Feed { batches: Mutex::new(batches), hang_up })
+    }
+
+    /// The next batch, if there is one within this time.
+    pub(crate) fn next(&self, within: Duration) -> Next {
+        let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+        match batches.recv_timeout(within) {
+            Ok(batch) => Next::Batch(batch),
+            Err(RecvTimeoutError::Timeout) => Next::NotYet,
+            Err(RecvTimeoutError::Disconnected) => Next::End,
+        }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        if let Some(hang_up) = &self.hang_up {
+            hang_up.now();
+        }
+    }
+}
+
+fn gatherer(left_out: GtidSet, sender: &SyncSender<Batch>) -> Gatherer<'static> {
+    let sender = sender.clone();
+    Gatherer::new(left_out, Box::new(move |batch| sender.send(Ok(batch)).is_ok()))
+}
+
+/// The logs that these paths name: files, archives, logs in archives.
+pub(crate) fn expand(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
+    input::expand(paths).map_err(|error| error.to_string())
+}
+
+/// Opens a log: a file, or one in an archive.
+pub(crate) fn open(path: &Path) -> std::io::Result<Input> {
+    match input::find(path)? {
+        Some(archived) => Ok(archived.input()),
+        None => Input::open(path),
+    }
+}
+
+fn read_log(path: &Path, gatherer: &mut Gatherer<'_>) -> Result<(), Trouble> {
+    let shown = path.display();
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    gatherer.take_log(&name);
+    let input = open(path).map_err(|error| Trouble::Broken(format!("{shown}: {error}")))?;
+    let walked = walk(input, gatherer);
+    gatherer.payload_end();
+    if let Some(error) = gatherer.failed.take() {
+        return Err(Trouble::Bad(format!("{shown} {error}")));
+    }
+    match walked {
+        Ok(_) => Ok(()),
+        Err(FlowError::Input(error) | FlowError::Output(error)) => Err(Trouble::Bad(in_log(&shown, &error))),
+        Err(error) => Err(Trouble::Bad(format!("{shown}: {error}"))),
+    }
+}
+
+fn receive(remote: &mut RemoteLog, server: &str, gatherer: &mut Gatherer<'_>) -> Result<(), Trouble> {
+    let mut expander = Expander::new().map_err(|error| Trouble::Broken(error.to_string()))?;
+    loop {
+        // What has arrived is passed on before we wait for more.
+        if remote.is_drained() && gatherer.flush().is_break() {
+            return Ok(());
+        }
+        let event = remote.next_event().map_err(|error| trouble(&error))?;
+        let Some(event) = event else { return Ok(()) };
+        let taken = take(&event, &mut expander, gatherer);
+        let (name, offset) = (String::from_utf8_lossy(event.name).into_owned(), event.offset);
+        if let Some(error) = gatherer.failed.take() {
+            return Err(Trouble::Bad(format!("{server}: {name} {error}")));
+        }
+        if gatherer.is_over {
+            return Ok(());
+        }
+        taken.map_err(|error| Trouble::Bad(format!("{server}: {name} at {offset}: {error}")))?;
+    }
+}
+
+fn trouble(error: &SourceError) -> Trouble {
+    use binlogz_source::wire::Error as WireError;
+    match error {
+        SourceError::Io { .. }
+        | SourceError::Wire { source: WireError::Closed { .. } | WireError::Timeout { .. }, .. } => {
+            Trouble::Lost(error.to_string())
+        }
+        error => Trouble::Broken(error.to_string()),
+    }
+}
+
+/// Takes an event that a server sent, or those in it.
+fn take(
+    event: &RemoteEvent<'_>,
+    expander: &mut Expander,
+    gatherer: &mut Gatherer<'_>,
+) -> Result<(), binlogz_payload::Error> {
+    let (header, framing) = (event.header, event.framing());
+    gatherer.take_log(&String::from_utf8_lossy(event.name));
+    let frame = event.frame()?;
+    let frame = frame.unchecked()?;
+    if header.event_type == EventType::FORMAT_DESCRIPTION {
+        gatherer.take_lengths(PostHeaderLengths::from(&FormatDescription::decode_frame(&frame)?));
+    }
+    let end = u64::from(header.end_log_pos);
+    let place = EventSpan { offset: event.offset, end, payload_end_log_pos: None };
+    if header.event_type != EventType::TRANSACTION_PAYLOAD {
+        // What ends it early is kept by the gatherer.
+        let _ = gatherer.event(place, &header, frame.body());
+        return Ok(());
+    }
+    let mut stream = PayloadStream::begin(event.offset, &header, framing);
+    let payload = stream.front(frame.body(), expander)?;
+    let place = EventSpan { payload_end_log_pos: Some(header.end_log_pos), ..place };
+    stream.body(payload, expander, &mut InPayload { gatherer, place })?;
+    gatherer.payload_end();
+    stream.end(expander).map(drop)
+}

@@ -1,0 +1,326 @@
+//! Gathers the events of logs, payloads opened, as owned events: what one thread reads and another makes Python objects of.
+//!
+//! `end_log_pos` of an event inside a payload is no place in the log. A reader that begins again there would lose the rest of
+//! the transaction. So such an event gets the payload's beginning as its position, and the last one the payload's end.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use binlogz_binlog::event::{
+    AnyGtidEvent, PostHeaderLengths, QueryEvent, RowsEvent, RowsFlags, TableId, TableMapEvent,
+    TransactionPayloadHeader,
+};
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::row::{TableSchema, TableSchemas};
+use binlogz_binlog::{Error as BinlogError, EventHeader, EventType, EventVisitor, StoredChecksum};
+use binlogz_flow::{EventSpan, LogStart, Walker};
+use binlogz_payload::Error as PayloadError;
+
+/// A batch is passed on when it has so many bytes,
+const BATCH_BYTES: usize = 512 << 10;
+/// or so many events.
+const BATCH_EVENTS: usize = 4096;
+
+/// An event.
+pub(crate) struct Gathered {
+    pub(crate) header: EventHeader,
+    /// Its log, without folder.
+    pub(crate) log: Arc<str>,
+    /// Where it begins in its log, or the payload event that it is in.
+    pub(crate) offset: u64,
+    /// Whether it is in a payload.
+    pub(crate) inside: bool,
+    /// Bytes of its body.
+    pub(crate) body_size: u32,
+    /// Where a reader that has it may go on.
+    pub(crate) next_position: u64,
+    pub(crate) content: Content,
+}
+
+/// What an event says.
+pub(crate) enum Content {
+    /// Rows, unread, and the table that they are of.
+    Rows(RowsContent),
+    TableMap {
+        id: TableId,
+        schema: Arc<TableSchema>,
+    },
+    Gtid(Box<GtidContent>),
+    Query(Box<QueryContent>),
+    /// The body of any other event.
+    Bytes(Vec<u8>),
+}
+
+#[derive(Clone)]
+pub(crate) struct RowsContent {
+    pub(crate) schema: Arc<TableSchema>,
+    pub(crate) event_type: EventType,
+    pub(crate) body: Arc<[u8]>,
+    pub(crate) post_header_length: u8,
+}
+
+pub(crate) struct GtidContent {
+    /// `None`: anonymous.
+    pub(crate) gtid: Option<String>,
+    pub(crate) may_have_statements: bool,
+    pub(crate) last_committed: Option<i64>,
+    pub(crate) sequence_number: Option<i64>,
+    /// Microseconds since 1970.
+    pub(crate) immediate: Option<u64>,
+    pub(crate) original: Option<u64>,
+}
+
+pub(crate) struct QueryContent {
+    pub(crate) thread_id: u32,
+    pub(crate) exec_time: u32,
+    pub(crate) error_code: u16,
+    pub(crate) database: Vec<u8>,
+    pub(crate) statement: Vec<u8>,
+    pub(crate) status_variables: Vec<u8>,
+}
+
+/// Takes batches; `false`: nobody wants more.
+pub(crate) type Pass<'a> = Box<dyn FnMut(Vec<Gathered>) -> bool + Send + 'a>;
+
+/// Gathers events.
+pub(crate) struct Gatherer<'a> {
+    pass: Pass<'a>,
+    batch: Vec<Gathered>,
+    bytes: usize,
+    /// An event in a payload that may be its last, and where the payload ends.
+    held: Option<(Gathered, u64)>,
+    log: Arc<str>,
+    lengths: PostHeaderLengths,
+    schemas: TableSchemas,
+    statement_ended: bool,
+    /// Transactions that are left out.
+    left_out: GtidSet,
+    /// The transaction that the events are of is left out.
+    is_leaving_out: bool,
+    header: Option<(EventHeader, EventSpan)>,
+    body: Vec<u8>,
+    /// Bad bytes in an event, and where.
+    pub(crate) failed: Option<BinlogError>,
+    /// Nobody wants more.
+    pub(crate) is_over: bool,
+}
+
+impl<'a> Gatherer<'a> {
+    pub(crate) fn new(left_out: GtidSet, pass: Pass<'a>) -> Self {
+        Gatherer {
+            pass,
+            batch: Vec::new(),
+            bytes: 0,
+            held: None,
+            log: Arc::from(""),
+            lengths: PostHeaderLengths::default(),
+            schemas: TableSchemas::new(),
+            statement_ended: false,
+            left_out,
+            is_leaving_out: false,
+            header: None,
+            body: Vec::new(),
+            failed: None,
+            is_over: false,
+        }
+    }
+
+    /// The following events are of this log.
+    pub(crate) fn take_log(&mut self, name: &str) {
+        if *self.log != *name {
+            self.log = Arc::from(name);
+        }
+    }
+
+    pub(crate) fn take_lengths(&mut self, lengths: PostHeaderLengths) {
+        self.lengths = lengths;
+    }
+
+    /// Passes on what is there.
+    pub(crate) fn flush(&mut self) -> ControlFlow<()> {
+        self.bytes = 0;
+        if !self.batch.is_empty() && !(self.pass)(std::mem::take(&mut self.batch)) {
+            self.is_over = true;
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// An event that is whole.
+    pub(crate) fn event(&mut self, place: EventSpan, header: &EventHeader, body: &[u8]) -> ControlFlow<()> {
+        let taken = match self.content(header, body) {
+            Ok(Some(content)) => Gathered {
+                header: *header,
+                log: Arc::clone(&self.log),
+                offset: place.offset,
+                inside: place.payload_end_log_pos.is_some(),
+                next_position: match place.payload_end_log_pos {
+                    Some(_) => place.offset,
+                    None => u64::from(header.end_log_pos),
+                },
+                body_size: u32::try_from(body.len()).unwrap_or(u32::MAX),
+                content,
+            },
+            Ok(None) => return ControlFlow::Continue(()),
+            Err(error) => {
+                self.failed = Some(error.at(place.offset, Some(header.event_type)));
+                return ControlFlow::Break(());
+            }
+        };
+        self.bytes += body.len() + size_of::<Gathered>();
+        match taken.inside {
+            true => {
+                let before = self.held.replace((taken, place.end));
+                self.batch.extend(before.map(|(before, _)| before));
+            }
+            false => self.batch.push(taken),
+        }
+        match self.bytes >= BATCH_BYTES || self.batch.len() >= BATCH_EVENTS {
+            true => self.flush(),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    /// The payload is over.
+    pub(crate) fn payload_end(&mut self) {
+        if let Some((last, end)) = self.held.take() {
+            self.batch.push(Gathered { next_position: end, ..last });
+        }
+    }
+
+    /// What an event says; `None`: it is left out.
+    fn content(&mut self, header: &EventHeader, body: &[u8]) -> Result<Option<Content>, BinlogError> {
+        let event_type = header.event_type;
+        if event_type.is_gtid() {
+            let decoded = AnyGtidEvent::decode(body, event_type)?;
+            let gtid = decoded.as_ref().and_then(|event| event.gtid());
+            self.is_leaving_out = gtid.is_some_and(|gtid| self.left_out.contains(&gtid));
+            self.schemas.end_statement();
+            if self.is_leaving_out {
+                return Ok(None);
+            }
+            let Some(event) = decoded else { return Ok(Some(Content::Bytes(body.to_vec()))) };
+            let (clock, times) = (event.logical_clock(), event.commit_timestamps());
+            return Ok(Some(Content::Gtid(Box::new(GtidContent {
+                gtid: gtid.map(|gtid| gtid.to_string()),
+                may_have_statements: event.flags().may_have_sbr(),
+                last_committed: clock.map(|clock| clock.last_committed),
+                sequence_number: clock.map(|clock| clock.sequence_number),
+                immediate: times.map(|times| times.immediate),
+                original: times.map(|times| times.original.unwrap_or(times.immediate)),
+            }))));
+        }
+        if self.is_leaving_out {
+            let ends = [EventType::ROTATE, EventType::STOP, EventType::FORMAT_DESCRIPTION];
+            if !ends.contains(&event_type) {
+                return Ok(None);
+            }
+            self.is_leaving_out = false;
+        }
+        if std::mem::take(&mut self.statement_ended) {
+            self.schemas.end_statement();
+        }
+        let length = self.lengths.of(event_type);
+        if event_type == EventType::TABLE_MAP {
+            let id = TableMapEvent::decode_table_id(body, length)?;
+            return Ok(Some(Content::TableMap { id, schema: self.schemas.note(body, length)? }));
+        }
+        if event_type.is_rows() {
+            let rows = RowsEvent::decode(event_type, body, length)?;
+            let schema = Arc::clone(self.schemas.get(rows.table_id)?);
+            self.statement_ended = rows.flags.contains(RowsFlags::STMT_END);
+            let body = Arc::from(body);
+            return Ok(Some(Content::Rows(RowsContent {
+                schema,
+                event_type,
+                body,
+                post_header_length: length,
+            })));
+        }
+        if event_type == EventType::QUERY {
+            let query = QueryEvent::decode(body)?;
+            return Ok(Some(Content::Query(Box::new(QueryContent {
+                thread_id: query.thread_id,
+                exec_time: query.exec_time,
+                error_code: query.error_code,
+                database: query.database.to_vec(),
+                statement: query.statement.to_vec(),
+                status_variables: query.status_variables.0.to_vec(),
+            }))));
+        }
+        Ok(Some(Content::Bytes(body.to_vec())))
+    }
+}
+
+impl Walker for Gatherer<'_> {
+    fn format_description(&mut self, start: &LogStart) -> ControlFlow<()> {
+        self.take_lengths(start.context.post_header_lengths);
+        ControlFlow::Continue(())
+    }
+
+    fn payload(
+        &mut self,
+        _: EventSpan,
+        _: &EventHeader,
+        _: &TransactionPayloadHeader<'_>,
+    ) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn begin(&mut self, place: EventSpan, header: &EventHeader) -> ControlFlow<()> {
+        // The walk does not tell where a payload ends: with the next event that is in none, or in another.
+        if self.held.as_ref().is_some_and(|(held, _)| held.offset != place.offset) {
+            self.payload_end();
+        }
+        self.header = Some((*header, place));
+        self.body.clear();
+        ControlFlow::Continue(())
+    }
+
+    fn body(&mut self, bytes: &[u8]) -> ControlFlow<()> {
+        self.body.extend_from_slice(bytes);
+        ControlFlow::Continue(())
+    }
+
+    fn end(&mut self) -> ControlFlow<()> {
+        let Some((header, place)) = self.header.take() else { return ControlFlow::Continue(()) };
+        let body = std::mem::take(&mut self.body);
+        let flow = self.event(place, &header, &body);
+        self.body = body;
+        flow
+    }
+}
+
+/// The events in a payload that a server sent.
+pub(crate) struct InPayload<'g, 'a> {
+    pub(crate) gatherer: &'g mut Gatherer<'a>,
+    pub(crate) place: EventSpan,
+}
+
+impl InPayload<'_, '_> {
+    fn go_on(&self, flow: ControlFlow<()>) -> Result<(), PayloadError> {
+        match flow {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(std::io::Error::other("nobody reads the events").into()),
+        }
+    }
+}
+
+impl EventVisitor<StoredChecksum> for InPayload<'_, '_> {
+    type Error = PayloadError;
+
+    fn begin(&mut self, _: u64, header: &EventHeader) -> Result<(), PayloadError> {
+        let flow = Walker::begin(self.gatherer, self.place, header);
+        self.go_on(flow)
+    }
+
+    fn body(&mut self, bytes: &[u8]) -> Result<(), PayloadError> {
+        let flow = Walker::body(self.gatherer, bytes);
+        self.go_on(flow)
+    }
+
+    fn end(&mut self, _: StoredChecksum) -> Result<(), PayloadError> {
+        let flow = Walker::end(self.gatherer);
+        self.go_on(flow)
+    }
+}

@@ -1,0 +1,50 @@
+//! The native module of the Python package `binlogz`: events of logs as Python objects.
+//!
+//! ```text
+//! gather  events of logs and servers, payloads opened, as owned events in batches   no interpreter
+//! feed    the threads that gather; a queue of batches                               no interpreter
+//! table   a table as Python sees it
+//! value   the values of columns
+//! rows    the rows of an event
+//! stream  batches as lists of Python tuples
+//! jobs    stats, compress, expand; questions to servers
+//! ```
+//!
+//! Reading, checking and expanding is done by a thread that never takes the interpreter's lock. The lock is held only while
+//! Python objects are made. What users see (transactions, changes, the events of python-mysql-replication) is written in
+//! Python, beside this crate's `src`.
+
+// PyO3's macros write the unsafe code of the interpreter's C interface; we write none.
+#![allow(unsafe_code)]
+
+mod feed;
+mod gather;
+mod jobs;
+mod rows;
+mod stream;
+mod table;
+mod value;
+
+use pyo3::prelude::*;
+
+/// The functions and classes of `binlogz._native`.
+#[pymodule(name = "_native")]
+mod native {
+    #[pymodule_export]
+    use super::jobs::{ask, compress, expand, stats};
+    #[pymodule_export]
+    use super::rows::{Change, Rows};
+    #[pymodule_export]
+    use super::stream::{Stream, open_logs, open_server};
+    #[pymodule_export]
+    use super::table::Table;
+}
+
+/// An error as Python's `ValueError` (bytes that can't be read, options) or `OSError`.
+fn bad(error: impl std::fmt::Display) -> PyErr {
+    pyo3::exceptions::PyValueError::new_err(error.to_string())
+}
+
+fn broken(error: impl std::fmt::Display) -> PyErr {
+    pyo3::exceptions::PyOSError::new_err(error.to_string())
+}

@@ -1,0 +1,215 @@
+//! Batches of events as lists of Python tuples.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::row::TableSchema;
+use binlogz_source::wire::session::{DumpStart, Profile, ReplicaProfile};
+use binlogz_source::{ConnectOptions, DumpOptions};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyConnectionResetError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+
+use crate::feed::{Feed, Next, Trouble, expand};
+use crate::gather::{Content, Gathered};
+use crate::rows::{Rows, is_of};
+use crate::table::Table;
+use crate::{bad, broken};
+
+/// How often a waiting stream lets Python look for signals.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
+/// Tables that are remembered.
+const TABLES_MAX: usize = 1024;
+
+/// Events, a batch at a time.
+#[pyclass(frozen, module = "binlogz")]
+pub(crate) struct Stream {
+    feed: Mutex<Option<Arc<Feed>>>,
+    tables: Mutex<HashMap<usize, Py<Table>>>,
+}
+
+/// The events of files, archives and logs in archives, without the transactions in `start_after`.
+#[pyfunction]
+#[pyo3(signature = (paths, start_after=None))]
+pub(crate) fn open_logs(py: Python<'_>, paths: Vec<PathBuf>, start_after: Option<&str>) -> PyResult<Stream> {
+    let left_out = gtid_set(start_after)?;
+    let paths = py.detach(|| expand(paths)).map_err(broken)?;
+    Ok(Stream::new(Feed::of_logs(paths, left_out)))
+}
+
+/// The events that a server sends. It begins after the transactions of `gtid_set`, or else at a position. With a `uuid` it
+/// introduces itself as a replica, otherwise as mysqlbinlog.
+#[pyfunction]
+#[pyo3(signature = (options, server_id, blocking, log, position, gtid_set, uuid, heartbeat_ms, host, port, silence_s))]
+#[expect(clippy::too_many_arguments, reason = "called from one place, which names them")]
+pub(crate) fn open_server(
+    py: Python<'_>,
+    options: Vec<(String, String)>,
+    server_id: u32,
+    blocking: bool,
+    log: String,
+    position: u64,
+    gtid_set: Option<&str>,
+    uuid: Option<&str>,
+    heartbeat_ms: u64,
+    host: String,
+    port: u16,
+    silence_s: Option<u64>,
+) -> PyResult<Stream> {
+    let mut connect = connect_options(&options)?;
+    connect.timeouts.silence = silence_s.map(Duration::from_secs);
+    let start = match gtid_set {
+        Some(text) => DumpStart::GtidSet { gtid_set: self::gtid_set(Some(text))?, name: log, position: 4 },
+        None => DumpStart::Position { name: log, position },
+    };
+    let profile = match uuid {
+        Some(uuid) => Profile::Replica(ReplicaProfile {
+            server_uuid: uuid.parse().map_err(bad)?,
+            heartbeat_period: Duration::from_millis(heartbeat_ms),
+            semi_sync: false,
+            host,
+            port,
+        }),
+        None => Profile::Mysqlbinlog,
+    };
+    let dump = DumpOptions { profile, server_id, start, non_blocking: !blocking, verify_checksums: true };
+    Ok(Stream::new(py.detach(|| Feed::of_server(&connect, dump)).map_err(broken)?))
+}
+
+/// A connection's options by their names in option files.
+pub(crate) fn connect_options(options: &[(String, String)]) -> PyResult<ConnectOptions> {
+    let mut connect = ConnectOptions::new("binlogz");
+    for (name, value) in options {
+        if !connect.set(name, Some(value)).map_err(bad)? {
+            return Err(bad(format!("a connection has no option {name}")));
+        }
+    }
+    Ok(connect)
+}
+
+fn gtid_set(text: Option<&str>) -> PyResult<GtidSet> {
+    text.map_or_else(|| Ok(GtidSet::default()), |text| text.parse().map_err(bad))
+}
+
+#[pymethods]
+impl Stream {
+    fn __iter__(stream: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        stream
+    }
+
+    /// The next batch: a list of tuples (type, timestamp, server id, size, size of the body, next position, flags, log, offset, whether it is
+    /// in a payload, content). It waits without the interpreter's lock.
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(feed) = feed else { return Ok(None) };
+        loop {
+            match py.detach(|| feed.next(LOOK_PERIOD)) {
+                Next::Batch(Ok(batch)) => return self.list(py, batch).map(Some),
+                Next::Batch(Err(Trouble::Bad(error))) => return Err(bad(error)),
+                Next::Batch(Err(Trouble::Broken(error))) => return Err(broken(error)),
+                Next::Batch(Err(Trouble::Lost(error))) => return Err(PyConnectionResetError::new_err(error)),
+                Next::NotYet => py.check_signals()?,
+                Next::End => return Ok(None),
+            }
+        }
+    }
+
+    /// Ends the stream, and the connection to a server.
+    fn close(&self) {
+        self.feed.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+impl Stream {
+    fn new(feed: Feed) -> Self {
+        Stream { feed: Mutex::new(Some(Arc::new(feed))), tables: Mutex::default() }
+    }
+
+    fn list<'py>(&self, py: Python<'py>, batch: Vec<Gathered>) -> PyResult<Bound<'py, PyList>> {
+        let mut log: Option<(Arc<str>, Bound<'py, PyString>)> = None;
+        let list = PyList::empty(py);
+        for event in batch {
+            let name = match &log {
+                Some((last, name)) if Arc::ptr_eq(last, &event.log) => name.clone(),
+                _ => {
+                    let name = PyString::new(py, &event.log);
+                    log = Some((Arc::clone(&event.log), name.clone()));
+                    name
+                }
+            };
+            let header = event.header;
+            let content = self.content(py, event.content)?;
+            let fields = (
+                header.event_type.0,
+                header.timestamp,
+                header.server_id,
+                header.event_size,
+                event.body_size,
+                event.next_position,
+                header.flags.0,
+                name,
+                event.offset,
+                event.inside,
+                content,
+            );
+            list.append(fields.into_pyobject(py)?)?;
+        }
+        Ok(list)
+    }
+
+    fn content<'py>(&self, py: Python<'py>, content: Content) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match content {
+            Content::Rows(rows) => {
+                let table = self.table(py, &rows.schema)?;
+                debug_assert!(is_of(table.get(), &rows));
+                Rows::new(rows, table).into_bound_py_any(py)?
+            }
+            Content::TableMap { id, schema } => {
+                let table = self.table(py, &schema)?;
+                (id.0, table).into_bound_py_any(py)?
+            }
+            Content::Gtid(gtid) => (
+                gtid.gtid,
+                gtid.may_have_statements,
+                gtid.last_committed,
+                gtid.sequence_number,
+                gtid.immediate,
+                gtid.original,
+            )
+                .into_bound_py_any(py)?,
+            Content::Query(query) => PyTuple::new(
+                py,
+                [
+                    query.thread_id.into_bound_py_any(py)?,
+                    query.exec_time.into_bound_py_any(py)?,
+                    query.error_code.into_bound_py_any(py)?,
+                    PyBytes::new(py, &query.database).into_any(),
+                    PyBytes::new(py, &query.statement).into_any(),
+                    PyBytes::new(py, &query.status_variables).into_any(),
+                ],
+            )?
+            .into_any(),
+            Content::Bytes(bytes) => PyBytes::new(py, &bytes).into_any(),
+        })
+    }
+
+    /// The one object of a table as a log describes it.
+    fn table(&self, py: Python<'_>, schema: &Arc<TableSchema>) -> PyResult<Py<Table>> {
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        // The table keeps its schema, so that no other has the address.
+        let key = Arc::as_ptr(schema) as usize;
+        if let Some(table) = tables.get(&key) {
+            return Ok(table.clone_ref(py));
+        }
+        if tables.len() == TABLES_MAX {
+            tables.clear();
+        }
+        let table = Py::new(py, Table::new(py, schema))?;
+        tables.insert(key, table.clone_ref(py));
+        Ok(table)
+    }
+}

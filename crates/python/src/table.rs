@@ -1,0 +1,86 @@
+//! A table as Python sees it.
+
+use std::sync::Arc;
+
+use binlogz_binlog::event::ColumnType;
+use binlogz_binlog::row::{ColumnSchema, TableSchema};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString};
+
+/// A table as a log describes it.
+#[pyclass(frozen, module = "binlogz")]
+pub(crate) struct Table {
+    pub(crate) schema_of_rows: Arc<TableSchema>,
+    /// The database.
+    #[pyo3(get)]
+    pub(crate) schema: Py<PyString>,
+    /// The name.
+    #[pyo3(get)]
+    pub(crate) table: Py<PyString>,
+    /// Names of the columns: `@1`, `@2` where the log has none.
+    pub(crate) names: Vec<Py<PyString>>,
+    /// The same as python-mysql-replication has them: `UNKNOWN_COL0`, `UNKNOWN_COL1`.
+    pub(crate) compat_names: Vec<Py<PyString>>,
+    /// The columns of the primary key, in the table's order; empty where the log does not tell.
+    #[pyo3(get)]
+    primary_key: Vec<String>,
+}
+
+impl Table {
+    pub(crate) fn new(py: Python<'_>, schema: &Arc<TableSchema>) -> Self {
+        let text = |bytes: &[u8]| PyString::new(py, &String::from_utf8_lossy(bytes)).unbind();
+        let named = |(index, column): (usize, &ColumnSchema), unnamed: &dyn Fn(usize) -> String| {
+            let name = match &column.name {
+                Some(name) => String::from_utf8_lossy(name).into_owned(),
+                None => unnamed(index),
+            };
+            PyString::intern(py, &name).unbind()
+        };
+        let columns = || schema.columns().iter().enumerate();
+        let key = columns().filter(|(_, column)| column.primary_key.is_some());
+        Table {
+            schema_of_rows: Arc::clone(schema),
+            schema: text(&schema.database),
+            table: text(&schema.table),
+            names: columns().map(|column| named(column, &|index| format!("@{}", index + 1))).collect(),
+            compat_names: columns()
+                .map(|column| named(column, &|index| format!("UNKNOWN_COL{index}")))
+                .collect(),
+            primary_key: key
+                .map(|(index, column)| match &column.name {
+                    Some(name) => String::from_utf8_lossy(name).into_owned(),
+                    None => format!("@{}", index + 1),
+                })
+                .collect(),
+        }
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// Names of the columns.
+    #[getter]
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, &self.names)
+    }
+
+    /// Each column as a tuple: type, name, whether unsigned, in the primary key, collation id, members, metadata.
+    #[getter]
+    fn definitions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let definitions = self.schema_of_rows.columns().iter().map(|column| {
+            let members = column.members.as_ref().map(|members| {
+                members.iter().map(|member| String::from_utf8_lossy(member).into_owned()).collect::<Vec<_>>()
+            });
+            let ColumnType(number) = column.column_type;
+            let name = column.name.as_ref().map(|name| String::from_utf8_lossy(name).into_owned());
+            let is_key = column.primary_key.is_some();
+            let unsigned = column.unsigned.unwrap_or(false);
+            (number, name, unsigned, is_key, column.collation, members, column.metadata, column.nullable)
+        });
+        PyList::new(py, definitions.collect::<Vec<_>>())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("<Table {}.{}>", self.schema.bind(py), self.table.bind(py))
+    }
+}

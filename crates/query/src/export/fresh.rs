@@ -1,0 +1,256 @@
+//! Which transactions of the logs are new: complete, and not exported by a run before or by this one from another log. A
+//! transaction is known by its GTID, one without by its log and position.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use binlogz_archive::part::Run;
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_payload::Ineligible;
+use datafusion::arrow::array::{
+    Array, AsArray, BooleanArray, PrimitiveArray, RecordBatch, StringArray, TimestampMicrosecondArray,
+    UInt64Array,
+};
+use datafusion::arrow::compute::filter_record_batch;
+use datafusion::arrow::datatypes::{ArrowPrimitiveType, SchemaRef, TimestampMicrosecondType, UInt64Type};
+
+use super::manifest::Manifest;
+use super::{Exported, stop};
+use crate::error::{Error, Result};
+use crate::logs::Logs;
+use crate::tables::{Job, Output, Reader, Transactions};
+use crate::wanted::Wanted;
+
+/// New transactions.
+#[derive(Debug)]
+pub(super) struct Fresh {
+    /// The GTIDs of runs before: an archive's blocks that have no others are not read.
+    before: GtidSet,
+    gtids: GtidSet,
+    logs: BTreeMap<String, u64>,
+    /// Those of each log, in order.
+    ranges: Vec<Vec<Range>>,
+    pub(super) counts: Exported,
+}
+
+/// Transactions of a log that follow one another.
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    /// Where the first one begins, and the last one.
+    first: u64,
+    last: u64,
+    /// Where the last one ends, if no other events stand in it.
+    end: u64,
+}
+
+/// The columns of the data set of transactions.
+pub(super) fn schema() -> SchemaRef {
+    Transactions.schema()
+}
+
+impl Fresh {
+    /// Nothing is found yet.
+    pub(super) fn after(manifest: &Manifest) -> Result<Self> {
+        let before = GtidSet::from_str(&manifest.gtids)
+            .map_err(|error| Error::Target(format!("manifest of run {}: {error}", manifest.run)))?;
+        Ok(Fresh {
+            gtids: before.clone(),
+            before,
+            logs: manifest.logs.clone(),
+            ranges: Vec::new(),
+            counts: Exported::default(),
+        })
+    }
+
+    /// What is exported after this run.
+    pub(super) fn exported(&self) -> (String, BTreeMap<String, u64>) {
+        (self.gtids.to_string().replace('\n', ""), self.logs.clone())
+    }
+
+    /// Whether a log has new transactions.
+    pub(super) fn has(&self, index: usize) -> bool {
+        self.ranges.get(index).is_some_and(|ranges| !ranges.is_empty())
+    }
+
+    /// Whether a part of an archived log may have new ones. It has whole transactions, or a part of a single one.
+    pub(super) fn may_be_in(&self, run: &Run<'_>) -> bool {
+        run.gtids.is_empty() || !run.gtids.is_subset(&self.before)
+    }
+
+    /// Finds the new transactions; `sink` takes their rows.
+    pub(super) fn find(
+        &mut self,
+        logs: &Logs,
+        workers: usize,
+        sink: &mut dyn FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let schema = schema();
+        let outputs: Vec<_> = (0..schema.fields().len()).map(Output::Column).collect();
+        for index in 0..logs.len() {
+            let input = logs.open(index, &mut |run| self.may_be_in(run));
+            let input = input.map_err(|error| Error::Log(error.to_string()))?;
+            let mut log = Log { name: logs.name(index), key: None, ranges: Vec::new(), is_open: false };
+            let mut trouble = None;
+            let wanted = Wanted::default();
+            let job = Job {
+                input,
+                logs,
+                log: logs.name(index),
+                wanted: &wanted,
+                outputs: &outputs,
+                schema: &schema,
+                workers,
+            };
+            let summary = Transactions.read(job, &mut |batch| {
+                let mut take = || match self.take(&mut log, &batch)? {
+                    Some(batch) => sink(batch),
+                    None => Ok(()),
+                };
+                take().map_err(|error| stop(&mut trouble, error))
+            });
+            if let Some(error) = trouble {
+                return Err(error);
+            }
+            let summary = summary.map_err(|error| Error::Log(logs.error(index, &error).to_string()))?;
+            logs.ended(index, &summary);
+            self.ranges.push(log.ranges);
+        }
+        Ok(())
+    }
+
+    /// The new ones of a batch of transactions.
+    fn take(&mut self, log: &mut Log<'_>, batch: &RecordBatch) -> Result<Option<RecordBatch>> {
+        let columns = Columns::of(batch)?;
+        let mask: Vec<_> = (0..batch.num_rows()).map(|row| self.is_new(log, &columns, row)).collect();
+        filtered(batch.clone(), mask)
+    }
+
+    fn is_new(&mut self, log: &mut Log<'_>, columns: &Columns<'_>, row: usize) -> bool {
+        // One that began before the log is in the log before, or nowhere.
+        let Some(position) = value(columns.position, row) else { return log.leave_out() };
+        if columns.reason.is_valid(row) && columns.reason.value(row) == Ineligible::Incomplete.name() {
+            self.counts.incomplete += 1;
+            return log.leave_out();
+        }
+        let gtid = columns.gtid.is_valid(row).then(|| Gtid::from_str(columns.gtid.value(row)).ok()).flatten();
+        match gtid {
+            Some(gtid) if self.gtids.contains(&gtid) => return log.leave_out(),
+            Some(gtid) => self.gtids.add(gtid),
+            None => {
+                let begun = || value(columns.logged_at, row).unwrap_or_default() / 1_000_000;
+                let key = log.key.get_or_insert_with(|| format!("{} {}", log.name, begun()));
+                match self.logs.get_mut(key) {
+                    Some(last) if position <= *last => return log.leave_out(),
+                    Some(last) => *last = position,
+                    None => {
+                        self.logs.insert(key.clone(), position);
+                    }
+                }
+            }
+        }
+        self.counts.transactions += 1;
+        self.counts.rows += columns.rows.iter().filter_map(|rows| value(rows, row)).sum::<u64>();
+        log.add(position, position + value(columns.bytes, row).unwrap_or_default());
+        true
+    }
+
+    /// Those rows of a table that are of new transactions.
+    pub(super) fn of_rows(&self, index: usize, batch: RecordBatch) -> Result<Option<RecordBatch>> {
+        let ranges = self.ranges.get(index).map(Vec::as_slice).unwrap_or_default();
+        let position: &UInt64Array = column(&batch, "position")?;
+        let offset: &UInt64Array = column(&batch, "offset")?;
+        let place = |row: usize| {
+            let (position, offset) = (value(position, row), value(offset, row).unwrap_or_default());
+            let begin = position.unwrap_or(offset);
+            let number = ranges.partition_point(|range| range.first <= begin).checked_sub(1)?;
+            let range = ranges.get(number)?;
+            // Without a GTID event only the event's own place is known.
+            let is_in = if position.is_some() { begin <= range.last } else { offset < range.end };
+            is_in.then_some(number)
+        };
+        let rows = batch.num_rows();
+        // Rows are in order: if the first and the last one are in a range, all are.
+        if rows > 0 && place(0).is_some_and(|number| place(rows - 1) == Some(number)) {
+            return Ok(Some(batch));
+        }
+        let mask = (0..rows).map(|row| place(row).is_some()).collect();
+        filtered(batch, mask)
+    }
+}
+
+/// A log while its transactions are read.
+struct Log<'a> {
+    name: &'a str,
+    /// Its name, and when its first transaction without GTID was logged: names come again after RESET.
+    key: Option<String>,
+    ranges: Vec<Range>,
+    /// Whether the next transaction follows the last range.
+    is_open: bool,
+}
+
+impl Log<'_> {
+    fn leave_out(&mut self) -> bool {
+        self.is_open = false;
+        false
+    }
+
+    fn add(&mut self, position: u64, end: u64) {
+        match self.ranges.last_mut().filter(|_| self.is_open) {
+            Some(range) => (range.last, range.end) = (position, end),
+            None => self.ranges.push(Range { first: position, last: position, end }),
+        }
+        self.is_open = true;
+    }
+}
+
+/// The columns of transactions that tell which are new.
+struct Columns<'a> {
+    position: &'a UInt64Array,
+    gtid: &'a StringArray,
+    logged_at: &'a TimestampMicrosecondArray,
+    bytes: &'a UInt64Array,
+    rows: [&'a UInt64Array; 3],
+    reason: &'a StringArray,
+}
+
+impl<'a> Columns<'a> {
+    fn of(batch: &'a RecordBatch) -> Result<Self> {
+        let number = |name| column::<UInt64Type>(batch, name);
+        Ok(Columns {
+            position: number("position")?,
+            gtid: text(batch, "gtid")?,
+            logged_at: column::<TimestampMicrosecondType>(batch, "logged_at")?,
+            bytes: number("bytes")?,
+            rows: [number("inserted")?, number("updated")?, number("deleted")?],
+            reason: text(batch, "not_compressed")?,
+        })
+    }
+}
+
+/// A column of numbers or moments.
+pub(super) fn column<'b, T: ArrowPrimitiveType>(
+    batch: &'b RecordBatch,
+    name: &str,
+) -> Result<&'b PrimitiveArray<T>> {
+    let column = batch.column_by_name(name).and_then(|column| column.as_primitive_opt::<T>());
+    column.ok_or_else(|| Error::Target(format!("no column {name} in a batch")))
+}
+
+fn text<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b StringArray> {
+    let column = batch.column_by_name(name).and_then(|column| column.as_string_opt::<i32>());
+    column.ok_or_else(|| Error::Target(format!("no column {name} in a batch")))
+}
+
+/// A value; `None`: NULL.
+pub(super) fn value<T: ArrowPrimitiveType>(column: &PrimitiveArray<T>, row: usize) -> Option<T::Native> {
+    column.is_valid(row).then(|| column.value(row))
+}
+
+fn filtered(batch: RecordBatch, mask: Vec<bool>) -> Result<Option<RecordBatch>> {
+    if mask.iter().all(|is_in| *is_in) {
+        return Ok((batch.num_rows() > 0).then_some(batch));
+    }
+    let batch = filter_record_batch(&batch, &BooleanArray::from(mask));
+    let batch = batch.map_err(|error| Error::Target(error.to_string()))?;
+    Ok((batch.num_rows() > 0).then_some(batch))
+}

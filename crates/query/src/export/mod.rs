@@ -1,0 +1,230 @@
+//! Logs become Parquet data sets, one for each table, and a later run adds what is new.
+//!
+//! ```text
+//! fresh      which transactions are complete and not exported yet       log → ranges of positions, rows of _transactions
+//! (tables)   their rows, all tables in one reading                      log → batches by table
+//! writers    a file for each table and partition, in a hidden folder    batches → Parquet
+//! target     the run's manifest is written: the run counts │ its files get their names
+//! views      views.sql for DuckDB                                       folders → statements
+//! ```
+//!
+//! A run counts once its manifest is there. Before that, its files lie where no reader looks, and the next run removes them;
+//! after that, the next run gives names to files that have none yet. Nothing is exported twice: the manifest has the GTIDs
+//! of all runs, and the positions of transactions without one.
+
+mod fresh;
+mod manifest;
+mod target;
+mod views;
+mod writers;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+use binlogz_archive::part::Run;
+use binlogz_flow::Error as FlowError;
+use datafusion::arrow::datatypes::DataType;
+
+use crate::error::{Error, Result};
+use crate::logs::Logs;
+use crate::tables::EveryTable;
+use crate::tables::user::{self, Columns};
+
+use fresh::Fresh;
+pub use manifest::Partition;
+use manifest::{FORMAT, Manifest};
+use target::Target;
+use writers::Writers;
+
+/// The data set of transactions.
+const TRANSACTIONS: &str = "_transactions";
+
+/// What is exported, and where to.
+#[derive(Debug, Clone)]
+pub struct Export {
+    /// The folder of the data sets.
+    pub to: PathBuf,
+    /// How a data set is divided; `None`: as it is, or by day.
+    pub partition: Option<Partition>,
+    /// The tables, by database and name; `None`: those that it has, or all.
+    pub tables: Option<Vec<(String, String)>>,
+    /// Threads that work at once.
+    pub jobs: usize,
+    /// Only tells what would be exported.
+    pub is_dry: bool,
+}
+
+/// What a run exported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// The number of the run; `None`: nothing was written.
+    pub run: Option<u64>,
+    /// Transactions.
+    pub transactions: u64,
+    /// Row changes; of all tables, if nothing was written.
+    pub rows: u64,
+    /// Tables with rows.
+    pub tables: usize,
+    /// Files.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Transactions that were left out, since their end is not in the logs.
+    pub incomplete: u64,
+}
+
+impl Export {
+    /// Exports what is new in the logs.
+    ///
+    /// # Errors
+    ///
+    /// Logs that can't be read, a folder that can't be written or holds something else. Then nothing was exported.
+    pub fn run(&self, logs: &Logs) -> Result<Exported> {
+        if self.is_dry {
+            let before = Target::last(&self.to)?.unwrap_or_default();
+            self.choice(&before)?;
+            let mut fresh = Fresh::after(&before)?;
+            fresh.find(logs, self.jobs, &mut |_| Ok(()))?;
+            return Ok(fresh.counts);
+        }
+        let target = Target::open(&self.to)?;
+        let before = target.recover()?.unwrap_or_default();
+        let (partition, tables) = self.choice(&before)?;
+        let staging = target.begin()?;
+        let mut writers = Writers::new(staging.path(), before.run + 1, partition);
+
+        let mut fresh = Fresh::after(&before)?;
+        let transactions = writers.add(TRANSACTIONS.to_owned(), &fresh::schema(), &[]);
+        fresh.find(logs, self.jobs, &mut |batch| writers.write(transactions, &batch))?;
+        let mut exported = fresh.counts;
+        if exported.transactions == 0 {
+            return Ok(exported);
+        }
+        let rows = self.rows(logs, &fresh, &tables, &target, &mut writers)?;
+        if tables.is_empty() && rows.iter().sum::<u64>() != exported.rows {
+            return Err(Error::Target(format!(
+                "{}: {} rows were read, but the transactions have {}; were the logs replaced meanwhile?",
+                self.to.display(),
+                rows.iter().sum::<u64>(),
+                exported.rows
+            )));
+        }
+        let files = writers.finish()?;
+        exported.rows = rows.iter().sum();
+        exported.tables = rows.iter().filter(|rows| **rows > 0).count();
+        exported.files = files.len();
+        exported.bytes = files.iter().map(|file| file.bytes).sum();
+        let (gtids, logs) = fresh.exported();
+        let manifest = Manifest {
+            format: FORMAT,
+            run: before.run + 1,
+            partition,
+            tables: tables.into_iter().map(|(database, table)| [database, table]).collect(),
+            gtids,
+            logs,
+            transactions: exported.transactions,
+            rows: exported.rows,
+            files,
+        };
+        target.commit(staging, &manifest)?;
+        exported.run = Some(manifest.run);
+        Ok(exported)
+    }
+
+    /// How the data sets are divided, and which tables there are: as before, which can't be changed.
+    fn choice(&self, before: &Manifest) -> Result<(Partition, Vec<(String, String)>)> {
+        let refused = |option: &str, there: String| {
+            let to = self.to.display();
+            Err(Error::Target(format!(
+                "{to}: was exported with --{option} {there}, which stays; expected the same, or another folder"
+            )))
+        };
+        let mut chosen = self.tables.clone().unwrap_or_default();
+        chosen.sort();
+        chosen.dedup();
+        if before.run == 0 {
+            return Ok((self.partition.unwrap_or_default(), chosen));
+        }
+        if self.partition.is_some_and(|partition| partition != before.partition) {
+            return refused("partition", before.partition.to_string());
+        }
+        let there: Vec<_> =
+            before.tables.iter().map(|[database, table]| (database.clone(), table.clone())).collect();
+        if self.tables.is_some() && chosen != there {
+            let names: Vec<_> = there.iter().map(|(database, table)| format!("{database}.{table}")).collect();
+            return match names.is_empty() {
+                true => Err(Error::Target(format!(
+                    "{}: was exported with all tables, which stays; expected no --table, or another folder",
+                    self.to.display()
+                ))),
+                false => refused("table", names.join(" --table ")),
+            };
+        }
+        Ok((before.partition, there))
+    }
+
+    /// Writes the rows of the new transactions, and counts them by table.
+    fn rows(
+        &self,
+        logs: &Logs,
+        fresh: &Fresh,
+        tables: &[(String, String)],
+        target: &Target,
+        writers: &mut Writers,
+    ) -> Result<Vec<u64>> {
+        let failed = |error: crate::error::LogError| Error::Log(error.to_string());
+        let is_wanted = |index: usize, run: Option<&Run<'_>>| {
+            fresh.has(index) && run.is_none_or(|run| fresh.may_be_in(run) && run.may_have_rows(&|_| true))
+        };
+        let has_table = |database: &str, table: &str| {
+            tables.is_empty() || tables.iter().any(|(schema, name)| schema == database && name == table)
+        };
+        let found: BTreeMap<_, Columns> =
+            user::tables(logs, self.jobs, &is_wanted, &has_table).map_err(failed)?;
+        let mut every = EveryTable::default();
+        let mut sets = Vec::new();
+        for ((database, table), mut columns) in found {
+            let folder = target::data_set(&database, &table);
+            // A table's newest file has all columns that the table ever had.
+            if let Some(schema) = target.newest_schema(&folder)?
+                && let Ok(field) = schema.field_with_name("after")
+                && let DataType::Struct(fields) = field.data_type()
+            {
+                columns.after(fields);
+            }
+            every.add(&database, &table, &columns);
+            let Some(schema) = every.schema(sets.len()) else { continue };
+            let keys: Vec<_> = columns.keys().map(str::to_owned).collect();
+            sets.push(writers.add(folder, &schema, &keys));
+        }
+        let mut counts = vec![0; sets.len()];
+        for index in (0..logs.len()).filter(|&index| fresh.has(index)) {
+            let input = logs.open(index, &mut |run| is_wanted(index, Some(run))).map_err(failed)?;
+            let mut trouble = None;
+            let mut sink = |number: usize, batch| {
+                let write = || -> Result<()> {
+                    let Some(batch) = fresh.of_rows(index, batch)? else { return Ok(()) };
+                    if let (Some(&set), Some(count)) = (sets.get(number), counts.get_mut(number)) {
+                        *count += batch.num_rows() as u64;
+                        writers.write(set, &batch)?;
+                    }
+                    Ok(())
+                };
+                write().map_err(|error| stop(&mut trouble, error))
+            };
+            let summary = every.read(input, logs, logs.name(index), self.jobs, &mut sink);
+            if let Some(error) = trouble {
+                return Err(error);
+            }
+            summary.map_err(|error| failed(logs.error(index, &error)))?;
+        }
+        Ok(counts)
+    }
+}
+
+/// Ends the reading of a log because of an error that isn't the log's.
+fn stop(trouble: &mut Option<Error>, error: Error) -> FlowError {
+    *trouble = Some(error);
+    FlowError::Output(io::Error::from(io::ErrorKind::BrokenPipe).into())
+}

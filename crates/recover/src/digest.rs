@@ -1,0 +1,15 @@
+//! Digests of keys and values: 128 bits, by numbers that nobody knows before, so that no log can make two rows one.
+
+use std::hash::{BuildHasher, Hash, RandomState};
+
+/// See the module. Digests of two of these have nothing to do with each other.
+#[derive(Debug, Default)]
+pub(crate) struct Digests([RandomState; 2]);
+
+impl Digests {
+    /// The digest of a value.
+    pub(crate) fn of(&self, value: impl Hash) -> u128 {
+        let [one, other] = &self.0;
+        u128::from(one.hash_one(&value)) << 64 | u128::from(other.hash_one(&value))
+    }
+}

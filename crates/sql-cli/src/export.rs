@@ -1,0 +1,156 @@
+//! `binlogz export`: tables as Parquet data sets, run after run.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::thread;
+
+use binlogz_atomic_file::remove_unfinished;
+use binlogz_query::Error;
+use binlogz_query::export::{Export, Exported, Partition};
+use clap::{Parser, ValueEnum};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+
+use crate::complain;
+use crate::inputs::InputArgs;
+
+const COMMAND: &str = "export";
+
+const EXAMPLES: &str = "Examples:
+  binlogz export --to lake /var/lib/mysql/binlog.0*
+  binlogz export --to lake s3://bucket/archive            # again: adds what is new
+  binlogz export --to lake --partition month --table shop.orders archive
+  duckdb -init lake/views.sql
+
+Exit codes: 0 done, also if there was nothing new; 2 bad usage, bad input or I/O trouble.";
+
+/// Write tables as Parquet data sets, and add what is new
+///
+/// Each table with row changes becomes a data set, DIR/DATABASE/TABLE, with the columns of binlogz sql, and the transactions
+/// one, DIR/_transactions. A later run adds the transactions that are new, each once. Readers never see a file that isn't
+/// whole, also if a run is killed.
+#[derive(Debug, Parser)]
+#[command(name = "binlogz-sql export", bin_name = "binlogz export", version, max_term_width = 100, after_help = EXAMPLES)]
+pub(crate) struct ExportArgs {
+    /// Folder of the data sets; it is made, or empty, or has an earlier export
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = FormatArg::Parquet)]
+    format: FormatArg,
+    /// Divide each data set by the time of the commit, in UTC [default: as before, or day]
+    #[arg(long, value_enum, value_name = "UNIT")]
+    partition: Option<PartitionArg>,
+    /// Export only rows of this table; may be repeated [default: as before, or all]
+    #[arg(long, value_name = "DB.TABLE", value_parser = table)]
+    table: Vec<(String, String)>,
+    /// Only tell how much is new
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    inputs: InputArgs,
+    /// Binary logs, archives, logs in archives; - is standard input
+    #[arg(value_name = "INPUT", required = true)]
+    arguments: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    /// Parquet files, compressed with zstd
+    Parquet,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PartitionArg {
+    /// A folder for each day: day=2026-11-24
+    Day,
+    /// A folder for each month: month=2026-11
+    Month,
+    /// No folders
+    None,
+}
+
+/// The command line of `export`, if a whole one, program name included, asks for it.
+pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Option<Vec<OsString>> {
+    let program = command_line.next()?;
+    (command_line.next()? == COMMAND).then(|| std::iter::once(program).chain(command_line).collect())
+}
+
+fn table(text: &str) -> Result<(String, String), String> {
+    match text.split_once('.') {
+        Some((database, table)) if !database.is_empty() && !table.is_empty() => {
+            Ok((database.to_owned(), table.to_owned()))
+        }
+        _ => Err("expected DATABASE.TABLE".to_owned()),
+    }
+}
+
+impl ExportArgs {
+    pub(crate) fn run(self) -> Result<(), Error> {
+        // S3 is read, not written to.
+        if self.to.to_str().is_some_and(|to| to.starts_with("s3://")) {
+            return Err(Error::Target(format!("{}: expected a folder", self.to.display())));
+        }
+        remove_unfinished_at_signals()?;
+        let FormatArg::Parquet = self.format;
+        let export = Export {
+            to: self.to,
+            partition: self.partition.map(Partition::from),
+            tables: (!self.table.is_empty()).then_some(self.table),
+            jobs: self.inputs.jobs(),
+            is_dry: self.dry_run,
+        };
+        let exported = export.run(&self.inputs.logs(self.arguments)?)?;
+        if exported.incomplete > 0 {
+            let count = counted(exported.incomplete, "transaction");
+            complain(&format!("warning: {count} left out: the end is not in the logs"));
+        }
+        writeln!(io::stdout(), "{}", told(&exported, export.is_dry)).map_err(Error::from)
+    }
+}
+
+/// What was exported, as one line.
+fn told(exported: &Exported, is_dry: bool) -> String {
+    let transactions = counted(exported.transactions, "transaction");
+    let rows = counted(exported.rows, "row change");
+    match exported.run {
+        None if exported.transactions == 0 => "nothing is new".to_owned(),
+        None if is_dry => format!("new: {transactions}, {rows} of all tables"),
+        None => format!("not written: {transactions}"),
+        Some(run) => format!(
+            "run {run}: {transactions}, {rows} of {}, {}, {}",
+            counted(exported.tables as u64, "table"),
+            counted(exported.files as u64, "file"),
+            counted(exported.bytes, "byte"),
+        ),
+    }
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A run that a signal ends leaves no files that don't count.
+fn remove_unfinished_at_signals() -> Result<(), Error> {
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);
+    let mut signals = signals.map_err(|error| Error::Log(format!("handle signals: {error}")))?;
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            let _none_begins = remove_unfinished();
+            let _ = emulate_default_handler(signal);
+        }
+    });
+    Ok(())
+}
+
+impl From<PartitionArg> for Partition {
+    fn from(partition: PartitionArg) -> Self {
+        match partition {
+            PartitionArg::Day => Partition::Day,
+            PartitionArg::Month => Partition::Month,
+            PartitionArg::None => Partition::None,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Exports: equal rows, each once over many runs, also if runs are killed.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use binlogz_testkit::builder::{LogBuilder, Release};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use tempfile::TempDir;
+
+use crate::common::{Ran, SHAPES, schema, sql};
+use crate::types::{insert, versions};
+
+fn export(to: &Path, options: &[&str], inputs: &[PathBuf]) -> Ran {
+    let mut command = sql(["export", "--schema"]);
+    command.arg(schema()).arg("--to").arg(to).args(options).args(inputs).output().unwrap().into()
+}
+
+/// What a run says of itself, without its bytes.
+#[track_caller]
+fn told(ran: Ran) -> String {
+    let out = ran.ok();
+    out.trim_end().rsplit_once(", ").map_or(out.trim_end(), |(line, _)| line).to_owned()
+}
+
+/// Files that a reader sees, without those that a reader skips.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() && name != "_binlogz" && !name.starts_with('.') {
+            found.extend(files(&path));
+        } else if name.ends_with(".parquet") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The rows of files, one text a row, in order.
+fn rows(files: &[PathBuf]) -> Vec<String> {
+    let mut rows = Vec::new();
+    for path in files {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+        for batch in reader.with_batch_size(1).build().unwrap() {
+            let batch = batch.unwrap();
+            rows.push(format!("{batch:?}"));
+        }
+    }
+    rows
+}
+
+fn count(files: &[PathBuf]) -> i64 {
+    let rows = |path: &PathBuf| {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+        reader.metadata().file_metadata().num_rows()
+    };
+    files.iter().map(rows).sum()
+}
+
+#[test]
+fn an_export_has_the_rows_that_sql_has_each_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("lake");
+    assert_eq!(told(export(&to, &["--dry-run"], &SHAPES.plain)), "new: 487 transactions");
+    assert!(!to.exists());
+    let first = told(export(&to, &[], &SHAPES.plain[..5]));
+    assert_eq!(first, "run 1: 369 transactions, 19805 row changes of 8 tables, 9 files");
+    // The same transactions and more, in other shapes, twice.
+    let again = [SHAPES.compressed[3].clone(), SHAPES.archive.clone(), SHAPES.plain[7].clone()];
+    let second = told(export(&to, &["--jobs", "1"], &again));
+    assert_eq!(second, "run 2: 118 transactions, 5168 row changes of 19 tables, 20 files");
+    assert_eq!(told(export(&to, &[], &again)), "nothing is new");
+
+    assert_eq!(count(&files(&to.join("_transactions"))), 487);
+    assert_eq!(count(&files(&to)), 487 + 24973);
+    for (table, data_set, compared) in [
+        ("employees.titles", "employees/titles", 1331),
+        ("mix.numbers", "mix/numbers", 3),
+        ("mix.times", "mix/times", 3),
+        ("mix.strings", "mix/strings", 7),
+        ("mix.others", "mix/others", 4),
+        ("mix.\"čaj 茶\"", "mix/čaj%20茶", 1),
+    ] {
+        let expected = folder.path().join("expected.parquet");
+        let mut command = sql(["--format", "parquet", "--schema"]);
+        command.arg(schema()).arg(format!("SELECT * FROM {table}")).args(&SHAPES.plain);
+        command.stdout(File::create(&expected).unwrap());
+        assert!(command.status().unwrap().success());
+        let exported = rows(&files(&to.join(data_set)));
+        assert_eq!(exported.len(), compared, "{table}");
+        assert!(exported == rows(&[expected]), "{table}");
+    }
+    let views = fs::read_to_string(to.join("views.sql")).unwrap();
+    assert_eq!(views.matches("CREATE OR REPLACE VIEW").count(), 28, "{views}");
+    assert!(views.contains("VIEW \"mix\".\"čaj 茶\" AS"), "{views}");
+}
+
+#[test]
+fn a_killed_run_leaves_whole_files_and_the_next_one_goes_on() {
+    let log = std::slice::from_ref(&SHAPES.plain[5]);
+    let expected = {
+        let folder = tempfile::tempdir().unwrap();
+        export(folder.path(), &[], log).ok();
+        (files(folder.path()).len(), count(&files(folder.path())))
+    };
+    assert!(expected.0 > 12, "{expected:?}");
+    // (where it dies, whether the run counts)
+    for (place, counts) in [("staged", false), ("moved", false), ("committed", true), ("published", true)] {
+        let folder = TempDir::new().unwrap();
+        let to = folder.path();
+        let mut command = sql(["export", "--to"]);
+        command.arg(to).args(log).env("BINLOGZ_EXPORT_DIES_AT", place);
+        assert_eq!(command.output().unwrap().status.code(), None, "{place}");
+        // What is seen is whole: each file can be opened.
+        let seen = files(to);
+        count(&seen);
+        assert_eq!(seen.len(), usize::from(place == "published"), "{place}");
+        let next = told(export(to, &[], log));
+        assert_eq!(next == "nothing is new", counts, "{place}: {next}");
+        assert_eq!((files(to).len(), count(&files(to))), expected, "{place}");
+        let control = fs::read_dir(to.join("_binlogz")).unwrap();
+        let mut control: Vec<_> = control.map(|entry| entry.unwrap().file_name()).collect();
+        control.sort();
+        assert_eq!(control, ["00000001.json", "lock"], "{place}");
+    }
+}
+
+#[test]
+fn a_changed_table_gets_new_files_with_all_its_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, to) = (folder.path().join("binlog.000001"), folder.path().join("lake"));
+    for (run, version) in (1..).zip(&versions()) {
+        // A log of this version alone: what was before stands in the data set.
+        let mut log = LogBuilder::new(Release::MYSQL_9_7);
+        log.behind_gno(run - 1).transaction_of(&insert(version));
+        fs::write(&path, log.bytes()).unwrap();
+        let told = told(export(&to, &["--partition", "none"], std::slice::from_ref(&path)));
+        assert_eq!(told, format!("run {run}: 1 transaction, 1 row change of 1 table, 2 files"));
+    }
+    let files = files(&to.join("shop"));
+    let names: Vec<_> = files.iter().map(|path| path.file_name().unwrap()).collect();
+    assert_eq!(names, ["00000001-0.parquet", "00000002-0.parquet", "00000003-0.parquet"]);
+    let types = |path: &PathBuf| {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+        reader.schema().field_with_name("after").unwrap().data_type().to_string()
+    };
+    let types: Vec<_> = files.iter().map(types).collect();
+    assert!(types[0].contains("\"n\": Int16") && types[0].contains("\"day\": Date32"), "{types:?}");
+    assert!(types[1].contains("\"n\": Int64") && types[1].contains("\"note\": Utf8"), "{types:?}");
+    // What it no longer has, the newest file has too.
+    assert!(types[2].contains("\"n\": Int64") && types[2].contains("\"day\": Utf8"), "{types:?}");
+}
+
+#[test]
+fn transactions_without_gtid_or_end_are_exported_once_and_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, to) = (folder.path().join("binlog.000001"), folder.path().join("lake"));
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    let [first, ..] = versions();
+    let mut ends = Vec::new();
+    for _ in 0..3 {
+        for (event_type, body) in insert(&first) {
+            log.event(event_type, &body);
+            ends.push(log.offset() as usize);
+        }
+    }
+    let run = |events: usize| {
+        let end = events.checked_sub(1).map_or(log.bytes().len(), |last| ends[last]);
+        fs::write(&path, &log.bytes()[..end]).unwrap();
+        export(&to, &[], std::slice::from_ref(&path))
+    };
+    // Two transactions, and the rows of a third one.
+    let ran = run(11);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.error, "binlogz-sql: warning: 1 transaction left out: the end is not in the logs\n");
+    assert!(ran.out.starts_with("run 1: 2 transactions, 2 row changes of 1 table"), "{}", ran.out);
+    assert_eq!(told(run(8)), "nothing is new");
+    assert_eq!(told(run(0)), "run 2: 1 transaction, 1 row change of 1 table, 2 files");
+    assert_eq!(told(run(0)), "nothing is new");
+    assert_eq!(count(&files(&to.join("shop"))), 3);
+}
+
+#[test]
+fn what_a_data_set_is_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("lake");
+    let log = std::slice::from_ref(&SHAPES.plain[0]);
+    let table = ["--partition", "month", "--table", "employees.titles"];
+    let ran = told(export(&to, &table, log));
+    assert!(ran.ends_with(" row changes of 1 table, 2 files"), "{ran}");
+    assert!(
+        files(&to).iter().all(|path| path.to_str().unwrap().contains("/month=2026-11/")),
+        "{:?}",
+        files(&to)
+    );
+    let refused = |options: &[&str]| export(&to, options, log).failure();
+    let stays = format!("{}: was exported with", to.display());
+    assert_eq!(
+        refused(&["--partition", "day"]),
+        format!("{stays} --partition month, which stays; expected the same, or another folder")
+    );
+    assert_eq!(
+        refused(&["--table", "employees.salaries"]),
+        format!("{stays} --table employees.titles, which stays; expected the same, or another folder")
+    );
+    assert_eq!(told(export(&to, &[], log)), "nothing is new");
+    let other = folder.path().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("mine"), "").unwrap();
+    let expected = "is not empty, and not a folder of exports; expected one, or an empty folder";
+    assert_eq!(export(&other, &[], log).failure(), format!("{}: {expected}", other.display()));
+    let s3 = export(Path::new("s3://bucket/lake"), &[], log).failure();
+    assert_eq!(s3, "s3://bucket/lake: expected a folder");
+    // A damaged log: nothing is exported, nothing is left.
+    let damaged = folder.path().join("binlog.000009");
+    let mut bytes = fs::read(&SHAPES.plain[2]).unwrap();
+    let middle = bytes.len() / 2;
+    bytes.truncate(middle);
+    fs::write(&damaged, &bytes).unwrap();
+    let before = (files(&to), fs::read_dir(to.join("_binlogz")).unwrap().count());
+    export(&to, &[], &[damaged]).failure();
+    assert_eq!((files(&to), fs::read_dir(to.join("_binlogz")).unwrap().count()), before);
+}
