@@ -46,7 +46,7 @@ pub struct Engine {
 
 /// Takes the batches of a statement.
 pub trait Output {
-    /// What the batches will have. A statement without rows has no columns.
+    /// Begins with the schema of the batches. A statement without rows has no columns.
     fn begin(&mut self, schema: &SchemaRef) -> Result<()>;
 
     /// The next rows.

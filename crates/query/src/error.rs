@@ -46,7 +46,7 @@ impl From<LogError> for DataFusionError {
 }
 
 impl Error {
-    /// What DataFusion ended with; `memory` is the limit it had, in bytes.
+    /// The error that DataFusion ended with; `memory` is the limit it had, in bytes.
     pub(crate) fn of(error: &DataFusionError, memory: usize) -> Self {
         let root = error.find_root();
         match root {

@@ -44,7 +44,7 @@ struct Log {
 enum Source {
     /// A file, or a log in an archive.
     Path(PathBuf),
-    /// What a pipe gave.
+    /// The contents of a pipe.
     Spooled(Arc<File>),
 }
 
@@ -155,7 +155,7 @@ impl Logs {
         })
     }
 
-    /// What is wrong with a log.
+    /// The error of a log.
     pub(crate) fn error(&self, index: usize, error: &binlogz_flow::Error) -> LogError {
         let path = self.logs.get(index).map_or("", |log| &log.path);
         let (binlogz_flow::Error::Input(error) | binlogz_flow::Error::Output(error)) = error else {

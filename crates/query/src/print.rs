@@ -57,7 +57,7 @@ pub struct Printer<W: Write + Send> {
 enum State<W: Write + Send> {
     None,
     Table(Table),
-    /// What EXPLAIN tells: plans of many lines.
+    /// The answer of EXPLAIN: plans of many lines.
     Plan,
     Lines,
     Json(LineDelimitedWriter<W>),

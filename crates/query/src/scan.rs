@@ -40,7 +40,7 @@ const BATCHES_WAITING: usize = 2;
 pub(crate) struct LogTable {
     logs: Arc<Logs>,
     reader: Arc<dyn Reader>,
-    /// What it has of them without any condition.
+    /// Everything it has of them, without any condition.
     all: Wanted,
     workers: usize,
 }
@@ -96,7 +96,7 @@ impl TableProvider for LogTable {
     }
 }
 
-/// What is read.
+/// A reading of a table.
 #[derive(Debug, Clone)]
 struct Scan {
     logs: Arc<Logs>,
@@ -127,7 +127,7 @@ impl LogScan {
         LogScan { scan, properties: Arc::new(properties), metrics: ExecutionPlanMetricsSet::new() }
     }
 
-    /// What an expression is of the table, if it is a column or a field of one.
+    /// The table's column that an expression stands for, or the field of one.
     fn output(&self, expression: &dyn PhysicalExpr) -> Option<Output> {
         if let Some(column) = expression.downcast_ref::<Column>() {
             return self.scan.outputs.get(column.index()).copied();
@@ -206,7 +206,7 @@ impl ExecutionPlan for LogScan {
     }
 }
 
-/// What EXPLAIN ANALYZE shows of it.
+/// The counts that EXPLAIN ANALYZE shows.
 struct Counts {
     rows: BaselineMetrics,
     bytes_read: datafusion::physical_plan::metrics::Count,

@@ -17,7 +17,7 @@ use crate::logs::Logs;
 
 const SECOND: i64 = 1_000_000;
 
-/// What is wanted; `None`: everything.
+/// The wanted part of the logs; `None`: everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     logs: Option<HashSet<String>>,
@@ -37,7 +37,7 @@ struct Key {
     probes: Vec<KeyProbe>,
 }
 
-/// What a condition is about.
+/// The subject of a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Subject {
     Column(String),

@@ -30,7 +30,7 @@ use clap::Subcommand;
 use crate::Exit;
 use crate::failure::Result;
 
-/// What binlogz is asked to do.
+/// The commands of binlogz.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Compress(compress::Compress),

@@ -22,7 +22,7 @@ fn script(text: &str) -> String {
         .join("\n")
 }
 
-/// What a page's commands print; a failure shows them.
+/// The output of a page's commands; a failure shows it.
 #[track_caller]
 fn run(page: &str, script: &str, variables: &[(&str, &str)]) -> String {
     assert!(!script.is_empty(), "{page} has nothing to run");
@@ -84,7 +84,7 @@ fn day() -> String {
     statements + "INSERT INTO visits (page) VALUES ('/after the delete'), ('/and more');\n"
 }
 
-/// What a page's commands become beside a source.
+/// The lines put before a page's commands to run them beside a source.
 const BEFORE: &str = r#"
 relay=
 trap '[ -z "$relay" ] || kill "$relay"' EXIT

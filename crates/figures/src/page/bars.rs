@@ -10,15 +10,15 @@ use super::unit::Unit;
 pub struct Bars {
     /// The unit of all values.
     pub unit: Unit,
-    /// What the colours mean; nothing is said of a single one.
+    /// The meaning of the colours; a single one is not explained.
     pub series: Vec<Series>,
     /// The rows.
     pub rows: Vec<BarRow>,
-    /// What the whole width stands for at the least.
+    /// The value of the whole width, at the least.
     pub full: f64,
 }
 
-/// What a colour means.
+/// A colour's meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
     /// Its name.
@@ -30,9 +30,9 @@ pub struct Series {
 /// Colours by what they stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
-    /// What others are compared with: off, plain.
+    /// The others are compared with it: off, plain.
     Quiet,
-    /// What the chart is about.
+    /// The subject of the chart.
     First,
     /// Another.
     Second,
@@ -40,7 +40,7 @@ pub enum Paint {
     Third,
     /// And another.
     Fourth,
-    /// What others measured elsewhere: hatched.
+    /// Figures that others measured elsewhere: hatched.
     Elsewhere,
 }
 
@@ -67,7 +67,7 @@ impl Series {
     }
 }
 
-/// What is said of one thing.
+/// A row about one thing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BarRow {
     /// Its name.
@@ -89,7 +89,7 @@ pub struct Bar {
     pub value: f64,
     /// Between which values the true one lies.
     pub interval: Option<(f64, f64)>,
-    /// What stands beside it after its value.
+    /// The text beside it, after its value.
     pub more: String,
 }
 
@@ -161,7 +161,7 @@ impl Bars {
     }
 }
 
-/// What the colours mean.
+/// The meaning of the colours.
 pub(super) fn write_legend(series: &[Series], out: &mut impl Write) -> io::Result<()> {
     if series.len() < 2 {
         return Ok(());

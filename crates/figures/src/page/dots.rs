@@ -11,7 +11,7 @@ use super::unit::Unit;
 pub struct Dots {
     /// The unit of all values.
     pub unit: Unit,
-    /// What the colours mean.
+    /// The meaning of the colours.
     pub series: Vec<Series>,
     /// The rows.
     pub rows: Vec<DotRow>,

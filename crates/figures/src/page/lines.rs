@@ -12,7 +12,7 @@ use super::unit::Unit;
 pub struct Lines {
     /// The unit of all values.
     pub unit: Unit,
-    /// What each value stands at, from left to right.
+    /// Each value's place on the axis, from left to right.
     pub at: Vec<String>,
     /// The lines.
     pub lines: Vec<Line>,
@@ -20,7 +20,7 @@ pub struct Lines {
     pub is_filled: bool,
     /// Whether each value has a dot.
     pub has_dots: bool,
-    /// What the axis reaches at the least.
+    /// The end of the axis, at the least.
     pub full: f64,
 }
 

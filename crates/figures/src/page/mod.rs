@@ -32,7 +32,7 @@ const STYLE: &str = include_str!("page.css");
 /// A report.
 #[derive(Debug)]
 pub struct Page<'a> {
-    /// What it is about.
+    /// The page's title.
     pub title: &'a str,
     /// A line below it.
     pub subtitle: &'a str,
@@ -42,11 +42,11 @@ pub struct Page<'a> {
     pub lead: &'a str,
     /// The reasons of the lead.
     pub reasons: &'a [String],
-    /// What to do.
+    /// The next steps.
     pub steps: &'a [Step],
     /// The figures that count most.
     pub tiles: &'a [Tile],
-    /// What is drawn.
+    /// The charts.
     pub charts: &'a [Card],
     /// Tables below the charts.
     pub tables: &'a [Section],
@@ -105,7 +105,7 @@ impl Tone {
 pub struct Step {
     /// In words.
     pub what: String,
-    /// What to paste; may be empty.
+    /// The text to paste; may be empty.
     pub paste: String,
 }
 
@@ -114,7 +114,7 @@ pub struct Step {
 pub struct Tile {
     /// The figure.
     pub figure: String,
-    /// What it is.
+    /// The name of the thing.
     pub what: String,
     /// How that is.
     pub tone: Tone,
@@ -140,7 +140,7 @@ pub struct Card {
     pub chart: Chart,
 }
 
-/// What is drawn.
+/// The kind of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Chart {
     /// Bars from nought.
@@ -164,7 +164,7 @@ impl Page<'_> {
     ///
     /// # Errors
     ///
-    /// What `out` fails with.
+    /// An error from `out`.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         write!(
             out,

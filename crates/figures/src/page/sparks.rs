@@ -9,13 +9,13 @@ use super::text::Escaped;
 /// A list of what is watched.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sparks {
-    /// What the lines show.
+    /// The quantity that the lines show.
     pub of: String,
-    /// What is said if there is none.
+    /// The text if there is none.
     pub none: String,
-    /// What a line's height stands for at the least.
+    /// The value of a line's height, at the least.
     pub full: f64,
-    /// What is watched.
+    /// The things watched.
     pub rows: Vec<SparkRow>,
 }
 

@@ -131,7 +131,7 @@ fn write_cell(
     write!(out, ">{}{mark}</td>", Escaped(&text))
 }
 
-/// What a cell says, and the exact figure if that is shorter.
+/// A cell's text, and the exact figure if that is shorter.
 fn texts(cell: &Cell, column: &str) -> (String, String) {
     match (cell, kind(column)) {
         (Cell::Number(number), Kind::Size) if number.unsigned_abs() >= 1024 => {

@@ -1,4 +1,4 @@
-//! What a page says, whatever names it has to show.
+//! A page shows whatever names it is given.
 
 use serde_json::Value;
 

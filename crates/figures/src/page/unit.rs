@@ -2,7 +2,7 @@
 
 use crate::{grouped, human_size};
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes, shown in KiB, MiB and so on.

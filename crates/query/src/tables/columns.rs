@@ -10,7 +10,7 @@ use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 /// The zone of moments.
 pub(super) const UTC: &str = "+00:00";
 
-/// What a column holds.
+/// The kind of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,

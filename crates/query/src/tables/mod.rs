@@ -40,12 +40,12 @@ pub(crate) const ROWS_MAX: usize = 8192;
 /// One log to be read.
 pub(crate) struct Job<'a> {
     pub(crate) input: Input,
-    /// What knows the names of columns.
+    /// The logs, which know the names of columns.
     pub(crate) logs: &'a Logs,
     /// The name of its file.
     pub(crate) log: &'a str,
     pub(crate) wanted: &'a Wanted,
-    /// What each batch has, and as what.
+    /// The columns of each batch, and their types.
     pub(crate) outputs: &'a [Output],
     pub(crate) schema: &'a SchemaRef,
     pub(crate) workers: usize,

@@ -24,7 +24,7 @@ use crate::wanted::{Wanted, operation};
 /// Bytes of row events after which a batch is passed on.
 const BYTES_MAX: usize = 4 << 20;
 
-/// What a column has.
+/// The source of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     Log,
@@ -221,7 +221,7 @@ struct Image {
     is_there: Vec<bool>,
 }
 
-/// What is the same for all rows of an event.
+/// Values that are the same for all rows of an event.
 struct Around<'a> {
     frame: &'a Frame,
     event: &'a Event<'a>,

@@ -66,7 +66,7 @@ const COLUMNS: [(&str, Kind, Source); 19] = [
     ("statement", Kind::Text, Source::Statement),
 ];
 
-/// What compression was off for, where nothing else was in its way.
+/// The reason of the server that compression was off, where nothing else was in its way.
 const COMPRESSION_OFF: &str = "compression_off";
 
 /// The table.

@@ -1,4 +1,4 @@
-//! What each MySQL type becomes, and how its values are built.
+//! The Arrow type of each MySQL type, and how its values are built.
 //!
 //! ```text
 //! TINYINT … BIGINT       Int8, Int16, Int32, Int32, Int64; unsigned: UInt8, UInt16, UInt32, UInt32, UInt64

@@ -23,11 +23,11 @@ pub enum ApplyError {
     /// The server, or the way to it.
     #[error("{doing}: {source}; {state}")]
     Server {
-        /// What was tried.
+        /// The action that failed.
         doing: String,
-        /// What came of it.
+        /// The server's error.
         source: Box<ServerError>,
-        /// What that leaves.
+        /// The state that it leaves.
         state: &'static str,
     },
     /// The server's tables don't take the changes.
@@ -41,11 +41,11 @@ pub enum ApplyError {
     Log(#[from] crate::pass::Error),
 }
 
-/// What an error leaves before anything was tried.
+/// The state after an error before anything was tried.
 pub(crate) const NOTHING_YET: &str = "nothing is applied";
-/// What an error within a batch leaves.
+/// The state after an error within a batch.
 pub(crate) const BATCH_TAKEN_BACK: &str = "its batch is rolled back, those before it stay";
-/// What an error of COMMIT leaves.
+/// The state after an error of COMMIT.
 pub(crate) const BATCH_UNKNOWN: &str = "whether its batch was committed is not known; the same command with the same --journal finds out and goes on";
 
 impl ApplyError {

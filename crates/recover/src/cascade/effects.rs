@@ -1,4 +1,4 @@
-//! What changes of parents did to their children, in the order of the log, until the script asks for it.
+//! The effects of changed parents on their children, in the order of the log, until the script asks for them.
 //!
 //! ```text
 //! size field
@@ -37,7 +37,7 @@ impl Place {
     }
 }
 
-/// What is known of a table in the log: what a child's rows need to be written.
+/// A table's layout in the log, which a child's rows are written with.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     pub(super) database: Vec<u8>,
@@ -100,9 +100,9 @@ pub(crate) struct Child<'c> {
     pub(crate) structure: Structure,
     pub(crate) map: &'c [u8],
     pub(crate) flags: RowFlags,
-    /// What the renderer wrote.
+    /// The renderer's text.
     pub(crate) text: &'c [u8],
-    /// What did it, for people.
+    /// The constraint that did it, for people.
     pub(crate) constraint: String,
 }
 
@@ -190,7 +190,7 @@ impl Cascades {
         Ok(Some(record))
     }
 
-    /// What can't be found, a line for each foreign key.
+    /// The effects that can't be found, a line for each foreign key.
     pub(crate) fn notes(&self) -> Vec<String> {
         let each = self.constraints.iter().zip(&self.known).zip(&self.tallies);
         let met = each

@@ -248,7 +248,7 @@ impl<'o, R: Renderer> Families<'o, R> {
         self.layouts.get(layout).map(|own| own.references.clone()).unwrap_or_default()
     }
 
-    /// What the change of a parent's row did, generation by generation, the last one first.
+    /// The effects of a change of a parent's row, generation by generation, the last one first.
     fn reach(
         &mut self,
         (place, layout): (Place, usize),
@@ -291,7 +291,7 @@ impl<'o, R: Renderer> Families<'o, R> {
         Ok(())
     }
 
-    /// What a constraint does to one child.
+    /// The effect of a constraint on one child.
     fn change(
         &mut self,
         (place, number): (Place, usize),

@@ -34,7 +34,7 @@ struct Kept {
 pub(super) struct ChildRows {
     images: Spool,
     rows: HashMap<RowId, Kept>,
-    /// What a row refers to, by a digest of constraint and values.
+    /// The parents that a row refers to, by a digest of constraint and values.
     references: BTreeSet<(u128, RowId)>,
     digests: Digests,
     bytes: Vec<u8>,
@@ -71,7 +71,7 @@ impl ChildRows {
         Some(self.digests.of((table, values?)))
     }
 
-    /// What a row refers to by each constraint.
+    /// The parents that a row refers to, by each constraint.
     fn references_of(&self, references: &[Reference], cells: &Cells<'_>) -> Vec<u128> {
         let of = |(constraint, columns): &Reference| {
             values(columns, cells).flatten().map(|values| self.digests.of((*constraint, values.as_slice())))

@@ -9,7 +9,7 @@ use super::condition::{literal, side_of};
 use super::scalar::Scalar;
 use crate::table::SchemaFile;
 
-/// What is wanted of a table.
+/// The keys wanted of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WantedKeys {
     /// Nothing.

@@ -22,7 +22,7 @@ pub enum Direction {
     Redo,
 }
 
-/// What a row change does.
+/// The operation of a row change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// INSERT.
@@ -52,7 +52,7 @@ impl Operation {
     }
 }
 
-/// What was chosen; everything by default.
+/// The selection; everything by default.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Only these transactions.

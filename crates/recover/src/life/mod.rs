@@ -178,7 +178,7 @@ impl Listener for Writer<'_> {
     }
 }
 
-/// What became of a transaction, as programs and people read it.
+/// A transaction's outcome, as programs and people read it.
 fn outcome(transaction: &Transaction, ending: Ending) -> (&'static str, &'static str) {
     match ending {
         Ending::Whole if transaction.prepared.is_some() => {

@@ -32,7 +32,7 @@ pub(crate) use work::{Rendered, Renderer, TABLE_MAP_POST_HEADER_LENGTH};
 /// Memory for the records of all batches under way.
 const RECORDS_MEMORY: usize = 16 << 20;
 
-/// What ended a pass.
+/// The reason for the end of a pass.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A log can't be read.
@@ -49,7 +49,7 @@ pub enum Error {
     Io(#[from] io::Error),
 }
 
-/// What is looked for, and how.
+/// The aim of a pass, and its means.
 pub(crate) struct Search<'o, R> {
     pub(crate) selection: &'o Selection,
     pub(crate) schema: Option<&'o SchemaFile>,

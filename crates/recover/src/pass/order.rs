@@ -12,7 +12,7 @@ pub(crate) struct Break {
     pub(crate) line: String,
 }
 
-/// What one log says.
+/// A log as it describes itself.
 #[derive(Debug, Default)]
 struct Log {
     name: String,

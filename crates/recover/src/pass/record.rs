@@ -1,4 +1,4 @@
-//! What workers tell about the events of a batch, in a spool: bounded memory, whatever a batch expands to.
+//! Workers' records about the events of a batch, in a spool: bounded memory, whatever a batch expands to.
 //!
 //! ```text
 //! size field
@@ -18,7 +18,7 @@ use std::io::{self, Read};
 use binlogz_binlog::EventType;
 use binlogz_payload::Spool;
 
-/// What a record is about.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The first event of a transaction.
@@ -68,7 +68,7 @@ pub(crate) struct RowAt<'b> {
     /// When the statement began.
     pub(crate) timestamp: u32,
     pub(crate) flags: RowFlags,
-    /// What the renderer wrote.
+    /// The renderer's text.
     pub(crate) text: &'b [u8],
 }
 

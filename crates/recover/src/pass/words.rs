@@ -1,4 +1,4 @@
-//! What a statement that stands in the log as text may be about: its words, without understanding it.
+//! The words of a statement that stands in the log as text: they tell the tables it may be about, without understanding it.
 
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};

@@ -1,4 +1,4 @@
-//! What a worker does with a batch: it decodes the rows of chosen tables and lets a [`Renderer`] write them.
+//! A worker's treatment of a batch: it decodes the rows of chosen tables and lets a [`Renderer`] write them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) const TABLE_MAP_POST_HEADER_LENGTH: u8 = 8;
 /// The most bytes of an original statement that are kept.
 const STATEMENT_SIZE_MAX: usize = 4 << 10;
 
-/// What is made of a row.
+/// The maker of text from rows.
 pub(crate) trait Renderer {
     /// Appends it.
     fn render(&self, table: &Table, operation: Operation, row: &Row<'_, '_>, out: &mut Vec<u8>) -> Rendered;

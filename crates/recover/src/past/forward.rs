@@ -137,7 +137,7 @@ enum Now {
     After,
 }
 
-/// What is known of a key's row: its state, and where its text is.
+/// A key's row: its state, and where its text is.
 type Left = (State, u64, u32);
 
 /// See the module.
@@ -540,7 +540,7 @@ fn push_left(out: &mut Vec<u8>, state: State, key: &[u8], text: &[u8]) {
     push_value(out, text);
 }
 
-/// What a change left of a key.
+/// A key's row after a change.
 struct LeftRow<'b> {
     state: State,
     key: &'b [u8],

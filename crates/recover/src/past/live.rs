@@ -35,7 +35,7 @@ const NAME_LENGTH_MAX: usize = 64;
 const GTID_OWNED: &str = "SELECT REPLACE(@@GLOBAL.gtid_owned, '\\n', '')";
 const TOUCHED: &str = "binlogz_touched";
 const PAST: &str = "binlogz_past";
-/// What a table is called until it is whole.
+/// The suffix of a table's name until it is whole.
 const UNFINISHED: &str = "_unfinished";
 
 /// See the module.

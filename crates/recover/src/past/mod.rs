@@ -40,9 +40,9 @@ pub enum PastError {
     /// The server, or the way to it.
     #[error("{doing}: {source}")]
     Server {
-        /// What was tried.
+        /// The action that failed.
         doing: String,
-        /// What came of it.
+        /// The server's error.
         source: Box<ServerError>,
     },
     /// The table, its changes or the logs are such that it can't be told.

@@ -46,7 +46,7 @@ pub enum Moment {
     Before(i64),
 }
 
-/// What is known of a row at the moment, by a change after it.
+/// A row's state at the moment, as a change after it tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// There was none of this key.
@@ -129,7 +129,7 @@ impl<'o> TouchedKeys<'o> {
     }
 }
 
-/// What was changed after the moment.
+/// The rows changed after the moment.
 #[derive(Debug)]
 pub struct Touched {
     /// Each key's size (u32) and its values.

@@ -25,7 +25,7 @@ pub enum PastFormat {
     Csv,
 }
 
-/// What a column's values are written as.
+/// The form that a column's values are written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Number,
@@ -71,7 +71,7 @@ impl LiveColumn {
         }
     }
 
-    /// What to ask for.
+    /// The expression to select.
     pub(super) fn expression(&self, format: PastFormat) -> String {
         let name = self.quoted();
         match (self.data_type.as_str(), self.shape(format)) {
@@ -95,7 +95,7 @@ const STATEMENT_SIZE_MAX: usize = 256 << 10;
 pub(super) struct RowWriter<'o> {
     format: PastFormat,
     shapes: Vec<Shape>,
-    /// What an INSERT begins with.
+    /// The beginning of an INSERT.
     insert: Vec<u8>,
     /// The statement, or the lines.
     text: Vec<u8>,
@@ -116,7 +116,7 @@ impl<'o> RowWriter<'o> {
         RowWriter { format, shapes, insert, text: Vec::new(), out, rows: 0 }
     }
 
-    /// What stands before the rows.
+    /// Writes the text before the rows.
     pub(super) fn begin(&mut self, title: &str, create: &str, columns: &[LiveColumn]) -> io::Result<()> {
         match self.format {
             PastFormat::Sql => {
@@ -183,7 +183,7 @@ impl<'o> RowWriter<'o> {
         if self.text.len() > STATEMENT_SIZE_MAX { self.flush() } else { Ok(()) }
     }
 
-    /// What stands after the rows.
+    /// Writes the text after the rows.
     pub(super) fn end(&mut self) -> io::Result<()> {
         self.flush()?;
         if self.format == PastFormat::Sql {

@@ -1,4 +1,4 @@
-//! What was kept, applied to a server: in transactions of some rows, each row compared first.
+//! Kept rows applied to a server: in transactions of some rows, each row compared first.
 //!
 //! ```text
 //! BEGIN · for each row the statement, whose condition compares every column · [journal: commit] · COMMIT · [journal: done]
@@ -43,10 +43,10 @@ pub struct ApplyOptions<'o> {
     pub journal: Option<File>,
 }
 
-/// What was applied, or would be.
+/// The changes that were applied, or would be.
 #[derive(Debug, Default)]
 pub struct Applied {
-    /// What of the logs was chosen.
+    /// The chosen part of the logs.
     pub summary: Summary,
     /// By table.
     pub tables: BTreeMap<String, TableSummary>,
@@ -169,7 +169,7 @@ fn is_committed(connect: &ConnectOptions, place: &Place) -> Result<bool, ApplyEr
     committed(connect, place).map(|found| !found.is_empty())
 }
 
-/// What tells changes and batches apart.
+/// A checksum that tells changes and batches apart.
 fn checksum(collected: &Collected, batch: u64) -> io::Result<u32> {
     let mut crc = Crc32::new();
     crc.update(&batch.to_le_bytes());
@@ -199,7 +199,7 @@ struct ApplySink<'o> {
     applied: Applied,
 }
 
-/// What became of a row.
+/// The outcome of a row.
 enum Came {
     Done,
     Overwritten,

@@ -90,7 +90,7 @@ impl<'b> Change<'b> {
         self.statement.first() == Some(&b'I')
     }
 
-    /// What the log left, for messages.
+    /// The row that the log left, for messages.
     pub(super) fn expected(&self) -> String {
         match self.statement.get(self.where_offset..) {
             _ if self.is_insert() => "the log left no such row".to_owned(),

@@ -32,7 +32,7 @@ pub(super) struct SeenTable {
     pub(super) database: String,
     pub(super) table: String,
     structure: Structure,
-    /// What changed it, in order: a row of epoch n is older than all but the first n.
+    /// The statements that changed it, in order: a row of epoch n is older than all but the first n.
     pub(super) borders: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Collector<'o> {
     statement: Option<(u64, Vec<u8>)>,
     /// Prepared transactions by their identifier.
     prepared: HashMap<String, u64>,
-    /// What foreign keys did below the log.
+    /// The effects of foreign keys below the log.
     pub(super) cascades: Option<Cascades>,
 }
 

@@ -1,4 +1,4 @@
-//! What is kept of a row until the script is written, in a spool that is read from either end.
+//! Rows that are kept until the script is written, in a spool that is read from either end.
 //!
 //! ```text
 //! size field
@@ -15,7 +15,7 @@ use binlogz_payload::Spool;
 
 use crate::pass::broken;
 
-/// What a record holds.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A transaction: read before its other records.

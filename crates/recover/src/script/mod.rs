@@ -38,7 +38,7 @@ use change::Change;
 use collect::{Collected, Collector};
 use named::Named;
 
-/// What was written.
+/// The summary of a script.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Transactions with at least one statement.
@@ -53,7 +53,7 @@ pub struct Summary {
     pub has_chosen: bool,
 }
 
-/// What is made of the rows.
+/// The form that rows are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Statements for the mysql client: [`Script::write`].
@@ -117,7 +117,7 @@ impl<'o> Script<'o> {
         }
     }
 
-    /// What cascades can't be taken back, line by line, once all logs are read.
+    /// The cascades that can't be taken back, line by line, once all logs are read.
     pub fn cascade_notes(&self) -> Vec<String> {
         self.follower.listener.cascades.as_ref().map(Cascades::notes).unwrap_or_default()
     }
@@ -206,7 +206,7 @@ impl<'o> Script<'o> {
     }
 }
 
-/// What tells what was written.
+/// Access to the summary of a writer.
 trait HasSummary {
     fn summary_mut(&mut self) -> &mut Summary;
 }

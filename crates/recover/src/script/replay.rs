@@ -14,7 +14,7 @@ pub(super) struct KeptRow<'c> {
     /// Which of the table maps it needs.
     pub(super) map: usize,
     pub(super) flags: RowFlags,
-    /// What the renderer wrote.
+    /// The renderer's text.
     pub(super) content: &'c [u8],
 }
 
@@ -41,7 +41,7 @@ pub(super) trait Sink {
     /// The original statement of the rows that follow.
     fn was(&mut self, text: &str) -> Result<(), Self::Error>;
 
-    /// What can't be written.
+    /// Notes a change that can't be written.
     fn note(&mut self, text: &str) -> Result<(), Self::Error>;
 
     /// The transaction is over.
@@ -73,7 +73,7 @@ pub(super) fn replay<S: Sink>(
     Ok(replay.summary)
 }
 
-/// What happens to rows, for messages.
+/// The verb for rows, in messages.
 pub(super) fn verb(direction: Direction) -> &'static str {
     if direction == Direction::Undo { "undone" } else { "redone" }
 }
@@ -126,7 +126,7 @@ impl<S: Sink> Replay<'_, S> {
         }
     }
 
-    /// What XA ROLLBACK took back needs nothing more.
+    /// Changes that XA ROLLBACK took back need nothing more.
     fn count_left(&mut self) {
         self.summary.rows_left += u64::from(self.skipped != Some(Skipped::XaRolledBack));
     }

@@ -8,7 +8,7 @@ const SQL_MODE: &str = "ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBS
 /// Anything that doesn't fit is an error.
 const STRICT: &str = "STRICT_ALL_TABLES,";
 
-/// What of it changes from row to row.
+/// The part of a session that changes from row to row.
 #[derive(Debug)]
 pub(crate) struct Session {
     checks_foreign_keys: bool,

@@ -1,4 +1,4 @@
-//! What was kept as a script for the mysql client: transaction by transaction, with what is left named where it stood.
+//! Kept rows as a script for the mysql client: transaction by transaction, with everything left out named where it stood.
 
 use std::io::{self, Write};
 

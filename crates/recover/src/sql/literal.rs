@@ -83,7 +83,7 @@ pub(crate) fn push_equal(
     Ok(())
 }
 
-/// What is stored and compared in the same way.
+/// Values that are stored and compared in the same way.
 fn push_other(out: &mut Vec<u8>, value: Value<'_>) -> Result<(), Unwritable> {
     match value {
         Value::Null => push(out, "NULL"),

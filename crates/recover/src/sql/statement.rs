@@ -14,7 +14,7 @@ use super::literal::{Unwritable, needs_leniency, push, push_equal, push_stored};
 use crate::choose::Direction;
 use crate::table::{Table, TableColumn, lacks};
 
-/// What became of a row.
+/// The outcome of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// A statement. `is_lenient`: only a session that isn't strict stores its values.

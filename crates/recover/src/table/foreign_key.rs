@@ -2,7 +2,7 @@
 
 use sqlparser::tokenizer::Token;
 
-/// What a foreign key does to rows whose parent is deleted or changed.
+/// The rule of a foreign key for rows whose parent is deleted or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// RESTRICT, NO ACTION: such a change is refused.

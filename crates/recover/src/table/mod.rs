@@ -1,4 +1,4 @@
-//! What is known of a table: from its table map in the log, and from a schema file where the log doesn't tell.
+//! Knowledge of a table: from its table map in the log, and from a schema file where the log doesn't tell.
 //!
 //! A log tells columns' names and the primary key only with `binlog_row_metadata=FULL`, and never which columns are
 //! generated: [`SchemaFile`] does.
@@ -114,7 +114,7 @@ impl Table {
     }
 }
 
-/// What tells two structures of one table apart.
+/// A structure's digest, which tells two structures of one table apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Structure {
     kinds: u64,

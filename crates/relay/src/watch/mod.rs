@@ -23,9 +23,9 @@ use crate::serve::door::Door;
 use crate::telemetry::Telemetry;
 use http::{History, HttpOptions};
 
-/// What is watched of a relay.
+/// The watched parts of a relay.
 pub(crate) struct Watch {
-    /// What all clients pass.
+    /// The door that all clients pass.
     pub(crate) door: Arc<Door>,
     pub(crate) conversions: Arc<Conversions>,
     pub(crate) started: Instant,
@@ -42,7 +42,7 @@ pub(crate) struct Watched {
     pub(crate) source: Result<Arc<SourceWatch>, String>,
 }
 
-/// What is watched of a source.
+/// The watched parts of a source.
 pub(crate) struct SourceWatch {
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) intake: Arc<Intake>,

@@ -19,7 +19,7 @@ pub struct RelayStatus {
     pub uptime_seconds: u64,
     /// Problems that someone must look at, each with the name of its source; empty if the relay is healthy.
     pub troubles: Vec<String>,
-    /// What the relay does for all its sources, and whether it is working.
+    /// The relay's duties for all its sources, and whether each is working.
     pub duties: Vec<DutyStatus>,
     /// Connections, of all sources.
     pub clients: Clients,
@@ -104,7 +104,7 @@ impl RelayStatus {
         self.sources.first().filter(|source| source.name.is_empty())
     }
 
-    /// What keeps replicas from being served; empty if those of some source can be.
+    /// The reasons why replicas can't be served; empty if those of some source can be.
     pub fn unreadiness(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         for source in &self.sources {
@@ -139,7 +139,7 @@ impl NamedStatus {
         }
     }
 
-    /// What someone must look at.
+    /// The troubles that someone must look at.
     pub fn troubles(&self) -> Vec<String> {
         match (&self.status, &self.failure) {
             (Some(status), _) => status.troubles.clone(),
@@ -147,7 +147,7 @@ impl NamedStatus {
         }
     }
 
-    /// What keeps its replicas from being served.
+    /// The reasons why its replicas can't be served.
     pub fn unreadiness(&self) -> Vec<String> {
         self.status.as_ref().map_or_else(|| self.troubles(), Status::unreadiness)
     }

@@ -84,7 +84,7 @@ pub enum LineageOrigin {
     Anew,
 }
 
-/// What is done with a log.
+/// A log's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LineageState {
@@ -187,7 +187,7 @@ pub struct ReplicaStatus {
     pub connected_seconds: u64,
 }
 
-/// What a source's status says of the whole relay.
+/// The part of a source's status that is about the whole relay.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shared {
     pub(crate) version: &'static str,
@@ -207,7 +207,7 @@ pub struct Clients {
 }
 
 impl Status {
-    /// What keeps replicas from being served; empty: they can be.
+    /// The reasons why replicas can't be served; empty: they can be.
     pub fn unreadiness(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         if self.log.is_none() {

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 /// Bytes of an archive's blocks here: small, so that there are some to skip.
 const BLOCK_SIZE: usize = 16 << 10;
 
-/// What a run said and did.
+/// The output and the end of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -114,7 +114,7 @@ pub(crate) static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
 });
 
 impl Shapes {
-    /// What a file of statements gives, of each shape: it must be the same.
+    /// The answer to a file of statements, of each shape: it must be the same.
     #[track_caller]
     pub(crate) fn same(&self, statements: &str) -> String {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What each MySQL type becomes, at its limits, as zero dates and NULL; what a table is over DDL.
+//! The type that each MySQL type becomes, at its limits, as zero dates and NULL; the columns of a table over DDL.
 
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{

@@ -78,7 +78,7 @@ impl List {
         Ok(Exit::Done)
     }
 
-    /// What an archive covers, in words.
+    /// An archive's coverage in words.
     fn lines(&self, covered: &Coverage) -> Vec<String> {
         let (bytes, packed) = (self.sizes.in_words(covered.size), self.sizes.in_words(covered.packed_size));
         let mut lines = vec![format!("{}, {bytes}, packed {packed}", counted(covered.logs as u64, "logs"))];

@@ -25,7 +25,7 @@ pub(crate) struct Sample {
     pub(crate) time: u64,
     /// Behind the source.
     pub(crate) lag_seconds: Option<u64>,
-    /// What happened since the sample before.
+    /// The traffic since the sample before.
     pub(crate) traffic: Option<Traffic>,
     /// By their connections.
     pub(crate) replicas: Vec<(u32, Option<u64>)>,

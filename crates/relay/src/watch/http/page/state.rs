@@ -62,7 +62,7 @@ pub(super) fn of_replica(status: &Status, replica: &ReplicaStatus) -> (Tone, &'s
     }
 }
 
-/// What to do, if there is anything.
+/// The next steps, if there are any.
 fn steps(status: &Status) -> Vec<Step> {
     let step = |what: &str, paste: &str| Step { what: what.to_owned(), paste: paste.to_owned() };
     let mut steps = Vec::new();
