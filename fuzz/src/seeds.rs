@@ -39,7 +39,7 @@ pub fn feed((name, target): Target, logs: &[Vec<u8>], seed: u64, runs: u64) -> u
     seeds.len()
 }
 
-/// What of a log is an input of this target.
+/// The parts of a log that are inputs of this target.
 fn seeds(target: &str, log: &[u8]) -> Vec<Vec<u8>> {
     match target {
         "frame" => return vec![log.to_vec()],

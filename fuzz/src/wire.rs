@@ -7,7 +7,7 @@ use binlogz_wire::handshake_response::{HandshakeResponse, SslRequest};
 use binlogz_wire::session::{Account, ReplicaOptions, ReplicaSession, ReplicaStep};
 use binlogz_wire::statement::Statement;
 
-/// What a client sends on a connection, from its first byte on: the first byte here says in pieces of which size it
+/// A client's bytes on a connection, from its first on: the first byte here says in pieces of which size it
 /// comes. Nobody is let in who does not know the password.
 pub fn packet(bytes: &[u8]) {
     let Some((size, bytes)) = bytes.split_first() else { return };

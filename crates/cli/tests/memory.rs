@@ -260,7 +260,7 @@ fn thousands_of_tables() {
     }
 }
 
-/// What `archive` may take of this, in KiB, however many threads there are. It may take 512 MiB of any log; with a
+/// Memory that `archive` may take of this, in KiB, however many threads there are. It may take 512 MiB of any log; with a
 /// context of zstd's for each thread these logs would take more than that.
 const ARCHIVE_MEMORY_MAX: u64 = 320 << 10;
 

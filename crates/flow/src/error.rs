@@ -34,7 +34,7 @@ impl Error {
 /// How the name ends of the file in which a server lists its logs.
 pub const INDEX: &str = ".index";
 
-/// What is wrong with a log, as one line: `LOG at OFFSET: what: found, expected`. The error tells the offset, where it is
+/// An error in a log as one line: `LOG at OFFSET: what: found, expected`. The error tells the offset, where it is
 /// about one.
 pub fn in_log(name: &dyn Display, error: &PayloadError) -> String {
     let hint = match error {

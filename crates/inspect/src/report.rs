@@ -1,4 +1,4 @@
-//! What is reported about servers: findings, plans, and all of it as one document. Its JSON is stable: fields
+//! The report about servers: findings, plans, and all of it as one document. Its JSON is stable: fields
 //! are only ever added.
 
 use serde::{Deserialize, Serialize};

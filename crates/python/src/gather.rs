@@ -37,7 +37,7 @@ pub(crate) struct Gathered {
     pub(crate) content: Content,
 }
 
-/// What an event says.
+/// The contents of an event.
 pub(crate) enum Content {
     /// Rows, unread, and the table that they are of.
     Rows(RowsContent),
@@ -188,7 +188,7 @@ impl<'a> Gatherer<'a> {
         }
     }
 
-    /// What an event says; `None`: it is left out.
+    /// The contents of an event; `None`: it is left out.
     fn content(&mut self, header: &EventHeader, body: &[u8]) -> Result<Option<Content>, BinlogError> {
         let event_type = header.event_type;
         if event_type.is_gtid() {

@@ -1,4 +1,4 @@
-//! What is done to whole logs, and questions to servers.
+//! Work on whole logs, and questions to servers.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn error_in(path: &Path, error: &FlowError) -> PyErr {
     }
 }
 
-/// What logs hold, as the JSON document of `binlogz stats --format json`.
+/// The contents of logs in figures, as the JSON document of `binlogz stats --format json`.
 #[pyfunction]
 pub(crate) fn stats(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
     py.detach(|| {

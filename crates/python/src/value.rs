@@ -32,7 +32,7 @@ use pyo3::types::{PyBytes, PyDate, PyDateTime, PyDelta, PyDict, PyList, PySet, P
 
 use crate::bad;
 
-/// Whose values.
+/// The reader that the values are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Ours,

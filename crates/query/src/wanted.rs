@@ -1,4 +1,4 @@
-//! What the conditions of a query leave of the logs: which blocks of an archive can have rows that meet them, and which
+//! The part of the logs that a query's conditions leave: which blocks of an archive can have rows that meet them, and which
 //! tables. A condition that isn't understood leaves everything: DataFusion checks each row again.
 
 use std::collections::HashSet;

@@ -111,7 +111,7 @@ impl ExportArgs {
     }
 }
 
-/// What was exported, as one line.
+/// A run's result, as one line.
 fn told(exported: &Exported, is_dry: bool) -> String {
     let transactions = counted(exported.transactions, "transaction");
     let rows = counted(exported.rows, "row change");

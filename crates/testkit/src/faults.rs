@@ -240,7 +240,7 @@ impl FaultShim {
     }
 }
 
-/// What fails in the processes that were started with its [environment](Faults::env). Successive processes
+/// The faults of the processes that were started with its [environment](Faults::env). Successive processes
 /// get the same rules.
 #[derive(Debug)]
 pub struct Faults {

@@ -1,4 +1,4 @@
-//! What the blocks of a segment hold: tables, how many of their rows, keys, times of commit. A reader that looks for
+//! Contents of a segment's blocks: tables, how many of their rows, keys, times of commit. A reader that looks for
 //! something passes over blocks that can't have it. It stands once in an object, before the index; where it is lost,
 //! every block may hold anything, and nothing else is lost.
 //!

@@ -1,4 +1,4 @@
-//! What an archive covers: from which transaction to which, how large it is, and where transactions are missing. The
+//! An archive's coverage: from which transaction to which, how large it is, and where transactions are missing. The
 //! manifest alone tells it.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What many sources cost one relay, and what they do to each other: start, memory and processor time, the delay of a quiet
+//! Many sources in one relay: their cost, and their effect on each other: start, memory and processor time, the delay of a quiet
 //! source beside a noisy one, and kill -9 under load.
 //!
 //! usage: `relay-sources BINLOGZ [REAL [SIMULATED [SECONDS [KILLS]]]]`

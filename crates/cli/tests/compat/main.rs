@@ -79,7 +79,7 @@ fn configuration(folder: &Folder, source: &Server, listen: &str) -> Configuratio
     configuration.listen(format!("{certificate}\n{listen}"))
 }
 
-/// What an account may be given, with the names of two accounts that have it: of one that stays at the relay, and of one whose
+/// The forms that an account may be given, with the names of two accounts that have it: of one that stays at the relay, and of one whose
 /// SQL goes on to the source with an account of another name.
 const FORMS: [(&str, [&str; 2], &str); 5] = [
     ("`auto`", ["auto", "forwarded_auto"], "form = \"auto\""),

@@ -157,7 +157,7 @@ fn difference(theirs: &Dumped, ours: &Dumped) -> Option<String> {
     first_line(&theirs.output.stdout, &ours.output.stdout)
 }
 
-/// What mysqlbinlog prints in the place of a GEOMETRY; it drops what follows in the event. We print the
+/// mysqlbinlog's words in the place of a GEOMETRY; it drops what follows in the event. We print the
 /// value and go on (docs/reference/dump.md).
 const GIVEN_UP: &[u8] = b"=!! Don't know how to handle column type=255";
 

@@ -24,7 +24,7 @@ fn undo(server: &MysqlSandbox, more: &[&str], log: &Path) -> Vec<String> {
     args
 }
 
-/// What stands in the table, row by row.
+/// The table's contents, row by row.
 fn rows(server: &MysqlSandbox, table: &str) -> Result<BTreeMap<String, String>> {
     let rows = server.sql(&format!("SELECT * FROM shop.{table} ORDER BY 1"))?;
     Ok(rows

@@ -1,4 +1,4 @@
-//! What is chosen, and what can't be undone: named, with exit code 1.
+//! The choice of changes, and those that can't be undone: named, with exit code 1.
 
 use binlogz_testkit::{Result, Tool, require_tool};
 

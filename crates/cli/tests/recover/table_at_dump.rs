@@ -9,7 +9,7 @@ use crate::common::{Folder, Ran};
 use crate::table_at::{TABLES, last_gtid, number, rows};
 use crate::workload::Workload;
 
-/// What mysqldump writes of the workload's database.
+/// mysqldump's dump of the workload's database.
 fn dump(server: &MysqlSandbox, folder: &Folder, name: &str, options: &[&str]) -> Result<PathBuf> {
     let socket = format!("--socket={}", server.socket().display());
     let front = ["--no-defaults", "--user=root", &socket, "--single-transaction", "--hex-blob"];

@@ -1,4 +1,4 @@
-//! What goes wrong while `undo` runs: a clear line, nothing half applied, and the journal goes on.
+//! Faults while `undo` runs: a clear line, nothing half applied, and the journal goes on.
 
 use std::path::Path;
 use std::process::{Child, Stdio};

@@ -1,4 +1,4 @@
-//! What a client asks of the source through the relay (`forward_sql`): schemas, snapshots, prepared statements, with its
+//! A client's statements to the source through the relay (`forward_sql`): schemas, snapshots, prepared statements, with its
 //! own rights; and a snapshot's position, which is the relay's.
 
 use std::sync::atomic::{AtomicBool, Ordering};

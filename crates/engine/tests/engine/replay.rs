@@ -1,6 +1,6 @@
 //! Puts the transactions of a server's log through an engine, and compares the two logs.
 //!
-//! What may differ, and nothing else:
+//! These may differ, and nothing else:
 //!
 //! * when: commit timestamps, and the timestamps of events between transactions;
 //! * the order of commits: `last_committed` (the server looks at what transactions change);

@@ -1,4 +1,4 @@
-//! What a step costs: the server's counters, the bytes that a reader of the log receives, whole files by zstd; and which
+//! The cost of a step: the server's counters, the bytes that a reader of the log receives, whole files by zstd; and which
 //! replicas can follow.
 
 pub(crate) mod consumer;

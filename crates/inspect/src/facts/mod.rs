@@ -1,4 +1,4 @@
-//! What one server reports: its settings, the readers of its log, which threads hold which value, its
+//! One server's report: its settings, the readers of its log, which threads hold which value, its
 //! figures.
 //!
 //! Facts only; `findings` interprets them.

@@ -62,7 +62,7 @@ impl Fresh {
         })
     }
 
-    /// What is exported after this run.
+    /// The transactions that are exported after this run.
     pub(super) fn exported(&self) -> (String, BTreeMap<String, u64>) {
         (self.gtids.to_string().replace('\n', ""), self.logs.clone())
     }

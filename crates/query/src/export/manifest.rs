@@ -1,4 +1,4 @@
-//! What a run exported and what all runs before it did: a JSON file for each run, `_binlogz/00000042.json`. The last one
+//! The manifest of a run: what it and all runs before it exported, a JSON file for each, `_binlogz/00000042.json`. The last one
 //! tells what is there.
 
 use std::collections::BTreeMap;

@@ -40,7 +40,7 @@ use writers::Writers;
 /// The data set of transactions.
 const TRANSACTIONS: &str = "_transactions";
 
-/// What is exported, and where to.
+/// The tables to export, and where to.
 #[derive(Debug, Clone)]
 pub struct Export {
     /// The folder of the data sets.
@@ -55,7 +55,7 @@ pub struct Export {
     pub is_dry: bool,
 }
 
-/// What a run exported.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Exported {
     /// The number of the run; `None`: nothing was written.

@@ -32,7 +32,7 @@ impl EveryTable {
         self.tables.push(Changes::of_table(columns));
     }
 
-    /// What the batches of a table have.
+    /// The schema of a table's batches.
     pub(crate) fn schema(&self, number: usize) -> Option<SchemaRef> {
         self.tables.get(number).map(Reader::schema)
     }

@@ -128,7 +128,7 @@ mod tests {
         if text.is_empty() { GtidSet::new() } else { format!("{SERVER}:{text}").parse().unwrap() }
     }
 
-    /// What is said of the second of two logs: each its name, what came before it, what it holds, and what begins in it
+    /// The sentence about the second of two logs: each its name, what came before it, what it holds, and what begins in it
     /// without ending.
     fn said(logs: [(&str, &str, &str, &str); 2]) -> Option<Break> {
         let mut order = Order::default();

@@ -153,7 +153,7 @@ impl SchemaFile {
         })
     }
 
-    /// What a table's log lacks: its columns' names, and the columns of its primary key, or of the first unique one; `None`
+    /// The facts that a table's log lacks: its columns' names, and the columns of its primary key, or of the first unique one; `None`
     /// if the file doesn't have it, or has another structure of it.
     pub fn told(&self, schema: &TableSchema) -> Option<(Vec<String>, Vec<usize>)> {
         let table = self.table(&schema.database, &schema.table)?;

@@ -1,4 +1,4 @@
-//! What replicas share: a pool of converters, and blocks of transactions that were made for one replica and kept for
+//! Conversions that replicas share: a pool of converters, and blocks of transactions that were made for one replica and kept for
 //! the others.
 //!
 //! ```text

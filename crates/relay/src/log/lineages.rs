@@ -258,7 +258,7 @@ impl Lineages {
         before
     }
 
-    /// What the log of this number has in common with this one: nothing after RESET; after a restored copy, the
+    /// The common part of the log of this number and this one: nothing after RESET; after a restored copy, the
     /// copy's transactions. `None` if this one continues it, or it doesn't exist. Purged files of the older log count
     /// as the same if the first remaining one is.
     pub(crate) fn in_common(&self, one: &Lineage, number: u64) -> Result<Option<GtidSet>> {

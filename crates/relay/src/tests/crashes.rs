@@ -249,7 +249,7 @@ impl FormSink for Bytes {
     fn skip_to(&mut self, _: u64) {}
 }
 
-/// What a client gets of a file that begins with the transaction at this position of the form, or before it; and
+/// A client's view of a file that begins with the transaction at this position of the form, or before it; and
 /// where that begins.
 pub(super) fn tail(forms: Forms<'_>, form: Form, file: FormFile, position: Option<u64>) -> (u64, Vec<u8>) {
     let mut log = Translator::new(forms, form, file, Bytes::default()).unwrap();

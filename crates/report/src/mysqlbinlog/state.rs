@@ -1,4 +1,4 @@
-//! What must see all events in order: what was selected so far, which settings were printed last, what is
+//! State that must see all events in order: what was selected so far, which settings were printed last, what is
 //! open. Everything else is done on any core.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -15,7 +15,7 @@ fn export(to: &Path, options: &[&str], inputs: &[PathBuf]) -> Ran {
     command.arg(schema()).arg("--to").arg(to).args(options).args(inputs).output().unwrap().into()
 }
 
-/// What a run says of itself, without its bytes.
+/// A run's own account of itself, without its bytes.
 #[track_caller]
 fn told(ran: Ran) -> String {
     let out = ran.ok();

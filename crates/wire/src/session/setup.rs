@@ -1,4 +1,4 @@
-//! What is said between login and dump: the statements, in the order in which a 9.7 replica or mysqlbinlog
+//! The statements between login and dump, in the order in which a 9.7 replica or mysqlbinlog
 //! sends them, and what their answers say.
 //!
 //! ```text

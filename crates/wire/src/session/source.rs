@@ -60,7 +60,7 @@ pub struct SourceOptions {
     pub timeouts: Timeouts,
 }
 
-/// What a [`SourceSession`] needs or gives next.
+/// The next need or result of a [`SourceSession`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Send what is pending, then come back with more bytes, or at the deadline.
@@ -101,7 +101,7 @@ impl SourceSession {
         }
     }
 
-    /// What the source said about itself, once logged in; complete once events arrive.
+    /// The source's account of itself, once logged in; complete once events arrive.
     pub fn identity(&self) -> Option<&SourceIdentity> {
         self.identity.as_ref()
     }
@@ -117,7 +117,7 @@ impl SourceSession {
         self.client.compression()
     }
 
-    /// What is to be sent. After sending, call [`SourceSession::sent`].
+    /// Bytes to be sent. After sending, call [`SourceSession::sent`].
     pub fn pending(&self) -> &[u8] {
         self.client.pending()
     }

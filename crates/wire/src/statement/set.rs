@@ -23,7 +23,7 @@ pub enum Target {
     Persist(String),
 }
 
-/// What SET TRANSACTION says about transactions.
+/// The settings of SET TRANSACTION.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewTransactions {
     /// Without a scope, the next transaction only.
@@ -153,7 +153,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows READ: whether it is ONLY, not WRITE.
+    /// The word after READ: whether it is ONLY, not WRITE.
     pub(super) fn only_or_write(&mut self) -> Option<bool> {
         if self.is_keyword("ONLY") { Some(true) } else { self.is_keyword("WRITE").then_some(false) }
     }

@@ -151,7 +151,7 @@ pub(in crate::cmd) fn archives_at(place: &Path) -> Result<Vec<PathBuf>> {
     Ok(archives)
 }
 
-/// What an archive covers.
+/// An archive's coverage.
 pub(in crate::cmd) fn coverage_of(archive: &Path) -> Result<Coverage> {
     let (_, manifest) = open(archive)?;
     coverage(&manifest).map_err(failure(archive))

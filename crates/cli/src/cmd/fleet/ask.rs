@@ -16,7 +16,7 @@ use crate::failure::Failure;
 
 /// Asked at a time: they mostly wait.
 const PARALLEL: usize = 32;
-/// What a target that is late by itself has beyond the limit, to say why.
+/// Time beyond the limit for a target that gives up by itself, to say why.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// A question.

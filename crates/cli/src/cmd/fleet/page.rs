@@ -13,7 +13,7 @@ const FINDINGS_SHOWN: usize = 10;
 /// Lag below this is drawn on the same scale, so that a second does not look like an hour.
 const LAG_SECONDS_MIN: f64 = 10.0;
 
-/// What a page has room for.
+/// The columns that a page has room for.
 const COLUMNS: &[&str] = &[
     "target",
     "source",
@@ -31,7 +31,7 @@ const COLUMNS: &[&str] = &[
     "need_uncompressed",
     "finding",
 ];
-/// What a terminal has room for; findings are lines below.
+/// The columns that a terminal has room for; findings are lines below.
 const COLUMNS_OF_TEXT: &[&str] = &[
     "target",
     "source",
@@ -51,7 +51,7 @@ pub(super) fn text_table(rows: &[Row]) -> Section {
     table(rows, COLUMNS_OF_TEXT, time::shown)
 }
 
-/// What is to be looked at, the worst first.
+/// The findings, the worst first.
 pub(super) fn findings(rows: &[Row]) -> impl Iterator<Item = String> {
     rows.iter().filter(|row| row.tone > Tone::Neutral).flat_map(|row| {
         row.findings.iter().map(|said| match row.label() {

@@ -11,7 +11,7 @@ use crate::cmd::archive::list::gtids;
 use crate::cmd::relay::document::{RelayDocument, SourceDocument};
 use crate::cmd::relay::findings;
 
-/// What is known of one; its names in JSON are stable.
+/// A source or an archive as it is known; the names in JSON are stable.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Row {
     /// As the file of targets names it.
@@ -45,7 +45,7 @@ pub(super) struct Row {
     pub(super) replicas: Option<u64>,
     /// Those that can't read compressed transactions.
     pub(super) replicas_uncompressed: Option<u64>,
-    /// What is to be looked at, the worst first.
+    /// The findings, the worst first.
     pub(super) findings: Vec<String>,
     pub(super) lag_history_seconds: Vec<Option<u64>>,
     /// Where a relay archives this source.
@@ -167,7 +167,7 @@ impl Row {
         }
     }
 
-    /// What its name says: the target, and the source if that has a name too.
+    /// Its name: the target, and the source if that has a name too.
     pub(super) fn label(&self) -> String {
         match (&self.source, self.kind) {
             (Some(source), Kind::Relay) => format!("{}: {source}", self.target),

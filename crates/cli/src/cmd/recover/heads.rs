@@ -1,4 +1,4 @@
-//! What the first events of logs say: which of them may have changes after a moment, or certain transactions. They are files
+//! The first events of logs: they tell which logs may have changes after a moment, or certain transactions. They are files
 //! and archives that the user names, or a server's own.
 
 use std::io::{BufReader, Read};
@@ -17,7 +17,7 @@ use crate::log_path::LogPath;
 /// Where a log of a server begins: after the magic.
 pub(super) const LOG_BEGIN: u64 = 4;
 
-/// What the first events of a log say.
+/// The facts in the first events of a log.
 pub(super) struct Head {
     /// When its server began it, in seconds since 1970.
     pub(super) created: u32,

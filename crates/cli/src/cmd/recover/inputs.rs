@@ -238,7 +238,7 @@ pub(super) struct Opened<'p> {
     pub(super) input: Input,
     pub(super) name: String,
     pub(super) range: Range,
-    /// What may be missing from the input.
+    /// The transactions of the archive, which may be missing from the input.
     pub(super) archived_gtids: Option<GtidSet>,
     pub(super) looked_for: LookedFor<'p>,
     pub(super) progress: Progress,

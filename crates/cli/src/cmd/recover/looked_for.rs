@@ -8,7 +8,7 @@ use binlogz_archive::format::contents::KeyProbe;
 use binlogz_archive::part::{Run, TableRows};
 use binlogz_recover::{KeySpan, Range, SchemaFile, Selection, WantedKeys};
 
-/// What is looked for in a log.
+/// The part of a log that is looked for.
 pub(in crate::cmd) struct LookedFor<'o> {
     pub(in crate::cmd) selection: &'o Selection,
     pub(in crate::cmd) schema: Option<&'o SchemaFile>,

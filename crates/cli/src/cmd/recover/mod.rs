@@ -227,12 +227,12 @@ impl ScriptArgs {
     }
 }
 
-/// What happens to rows, for messages.
+/// The verb for rows, in messages.
 fn verb(direction: Direction) -> &'static str {
     if direction == Direction::Undo { "undone" } else { "redone" }
 }
 
-/// What the program calls itself to servers.
+/// The program's name for itself at servers.
 const PROGRAM_NAME: &str = "binlogz";
 
 /// Says what is left.

@@ -311,7 +311,7 @@ impl Archive {
     }
 }
 
-/// What is wrong with a text, and in which line.
+/// An error in a text, and its line.
 pub(in crate::cmd) fn toml_error(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     let line = 1 + before.matches('\n').count();

@@ -1,4 +1,4 @@
-//! What other commands read of a relay's /status.json. A field that a relay of another version lacks is empty.
+//! A relay's /status.json as other commands read it. A field that a relay of another version lacks is empty.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What a relay's status says is wrong, and why a replica lags or was refused: short, the worst first. `relay doctor` prints it
+//! Findings from a relay's status: its troubles, and why a replica lags or was refused: short, the worst first. `relay doctor` prints them
 //! and `fleet` has the first of each source.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -47,7 +47,7 @@ pub(in crate::cmd) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// What a relay does for all its sources; `now` is in seconds since 1970.
+/// Findings about all sources of a relay; `now` is in seconds since 1970.
 pub(in crate::cmd) fn of_relay(relay: &RelayDocument, now: u64) -> Vec<Finding> {
     let mut found = Vec::new();
     for duty in relay.duties.iter().filter(|duty| !duty.up) {

@@ -19,7 +19,7 @@ fn canonical_logs() -> Vec<RealBinlog> {
     }
 }
 
-/// What a log can't tell: without GTIDs a statement may change both transactional and non-transactional
+/// Whether a log mixes engines, which it can't tell by itself: without GTIDs a statement may change both transactional and non-transactional
 /// tables. The server leaves both parts of that plain; the part with rows of transactional tables looks like
 /// any transaction.
 fn mixes_engines(file: &RealBinlog) -> bool {

@@ -44,7 +44,7 @@ fn mysqlbinlog_prints_the_same_rows() -> Result<()> {
     Ok(())
 }
 
-/// What mysqlbinlog prints of a log whose checksums it verifies, without what compressing changes: positions,
+/// mysqlbinlog's text of a log whose checksums it verifies, without the parts that compressing changes: positions,
 /// checksums, lengths of transactions, payload events themselves.
 fn text_of(mysql: &Installed, path: &Path, dir: &Path) -> String {
     // The files of LOAD DATA are written there; their names are printed.

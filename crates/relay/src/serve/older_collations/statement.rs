@@ -82,7 +82,7 @@ pub(super) fn named_collations(statement: &[u8], mode: SqlMode) -> Option<Vec<Na
     Some(found)
 }
 
-/// What servers from 8.0.21 on append to the CREATE TABLE of a CREATE TABLE … SELECT, whose rows follow it in its
+/// The option that servers from 8.0.21 on append to the CREATE TABLE of a CREATE TABLE … SELECT, whose rows follow it in its
 /// transaction; `None` if a string or comment is unterminated.
 #[allow(clippy::option_option)] // as above
 pub(super) fn transaction_option(statement: &[u8], mode: SqlMode) -> Option<Option<Range<usize>>> {

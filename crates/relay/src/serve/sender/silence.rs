@@ -1,4 +1,4 @@
-//! What a dump does while there is nothing to send: it waits, reads acknowledgements, sends heartbeats, and notices
+//! A dump while there is nothing to send: it waits, reads acknowledgements, sends heartbeats, and notices
 //! when its client has left.
 
 use std::io;

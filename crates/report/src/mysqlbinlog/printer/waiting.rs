@@ -1,4 +1,4 @@
-//! What waits for the end of its statement: table maps and row events, whose `BINLOG` statement and `###`
+//! Events that wait for the end of their statement: table maps and row events, whose `BINLOG` statement and `###`
 //! lines are printed after the headers of all of them.
 //!
 //! A statement that begins and ends in one batch is printed straight in place. What a batch leaves open is

@@ -279,7 +279,7 @@ impl TableAt {
     }
 }
 
-/// What ended it.
+/// The reason for its end.
 enum Trouble {
     Line(Failure),
     Past(PastError),
