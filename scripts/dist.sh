@@ -60,7 +60,7 @@ for machine in "${machines[@]}"; do
 done
 
 cargo cyclonedx --quiet --format json --manifest-path crates/cli/Cargo.toml --override-filename binlogz.cdx
-mv crates/cli/binlogz.cdx.json "$dist/"
+sed "s|file://$PWD|file:///binlogz|g" crates/cli/binlogz.cdx.json >"$dist/binlogz.cdx.json"
 find crates -name binlogz.cdx.json -delete
 
 (cd "$dist" && sha256sum -- *.tar.gz *.deb *.rpm *.json >SHA256SUMS && ls -l -- *.tar.gz *.deb *.rpm *.json)
