@@ -2,7 +2,7 @@
 # The packages of a release, in target/dist: a static program for each machine, as .tar.gz, .deb and .rpm, with manual pages and
 # completions; SHA256SUMS, and the parts it is made of (SBOM, CycloneDX).
 #
-# usage: dist.sh [x86_64|aarch64…]      both without; a quarter of an hour each on two cores
+# usage: dist.sh [x86_64|aarch64…]      both without; five minutes each on two cores, and five for the tools once
 #
 # Static: linked with musl, so one program runs on every distribution. Zig's compiler and linker serve all machines; none needs to be
 # installed. The same commit makes the same bytes: no path of this machine is in the program, and every date is the commit's.
