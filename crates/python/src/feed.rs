@@ -147,7 +147,7 @@ fn read_log(path: &Path, gatherer: &mut Gatherer<'_>) -> Result<(), Trouble> {
 fn receive(remote: &mut RemoteLog, server: &str, gatherer: &mut Gatherer<'_>) -> Result<(), Trouble> {
     let mut expander = Expander::new().map_err(|error| Trouble::Broken(error.to_string()))?;
     loop {
-        // What has arrived is passed on before we wait for more.
+        // Pass on the events that have arrived before waiting for more.
         if remote.is_drained() && gatherer.flush().is_break() {
             return Ok(());
         }
@@ -192,7 +192,7 @@ fn take(
     let end = u64::from(header.end_log_pos);
     let place = EventSpan { offset: event.offset, end, payload_end_log_pos: None };
     if header.event_type != EventType::TRANSACTION_PAYLOAD {
-        // What ends it early is kept by the gatherer.
+        // The gatherer keeps the error that ends it early.
         let _ = gatherer.event(place, &header, frame.body());
         return Ok(());
     }

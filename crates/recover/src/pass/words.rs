@@ -1,4 +1,4 @@
-//! The words of a statement that stands in the log as text: they tell the tables it may be about, without understanding it.
+//! Finds the tables that a statement in the log may be about, from its words alone: the statement is not parsed.
 
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};

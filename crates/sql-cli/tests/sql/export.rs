@@ -113,7 +113,7 @@ fn a_killed_run_leaves_whole_files_and_the_next_one_goes_on() {
         let mut command = sql(["export", "--to"]);
         command.arg(to).args(log).env("BINLOGZ_EXPORT_DIES_AT", place);
         assert_eq!(command.output().unwrap().status.code(), None, "{place}");
-        // What is seen is whole: each file can be opened.
+        // Every visible file is whole and can be opened.
         let seen = files(to);
         count(&seen);
         assert_eq!(seen.len(), usize::from(place == "published"), "{place}");
@@ -132,7 +132,7 @@ fn a_changed_table_gets_new_files_with_all_its_columns() {
     let folder = tempfile::tempdir().unwrap();
     let (path, to) = (folder.path().join("binlog.000001"), folder.path().join("lake"));
     for (run, version) in (1..).zip(&versions()) {
-        // A log of this version alone: what was before stands in the data set.
+        // A log of this version alone: the data set has the earlier rows already.
         let mut log = LogBuilder::new(Release::MYSQL_9_7);
         log.behind_gno(run - 1).transaction_of(&insert(version));
         fs::write(&path, log.bytes()).unwrap();

@@ -120,7 +120,7 @@ impl RelayDocument {
         }
         let relay: RelayDocument = serde_json::from_value(document.clone()).map_err(unfit)?;
         let only: SourceDocument = serde_json::from_value(document).map_err(unfit)?;
-        // What it has of both is the source's.
+        // Fields that both have are taken from the source.
         Ok(RelayDocument { duties: Vec::new(), last_errors: Vec::new(), sources: vec![only], ..relay })
     }
 }
