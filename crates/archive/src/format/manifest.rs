@@ -1,13 +1,14 @@
 //! An archive's contents as JSON, so that an archive explains itself to anyone who finds it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use binlogz_binlog::gtid::GtidSet;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::log::sort_by_name;
-use crate::storage::{COPY, Storage};
+use crate::storage::{COPY, ManifestBytes, Storage};
 
 const FORMAT: &str = "binlogz archive";
 /// The version written, whose objects may be of version 8. We can also read version 1, which had one object for each log,
@@ -23,6 +24,7 @@ const COPY_SIZE_MAX: u64 = 1 << 30;
 
 /// The manifest of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Manifest {
     format: String,
     version: u32,
@@ -37,7 +39,7 @@ pub struct Manifest {
     crc32: Option<u32>,
     /// The bytes it was read from; it may only replace these.
     #[serde(skip)]
-    stored: Option<Vec<u8>>,
+    stored: Option<ManifestBytes>,
     /// The damage, if it was read from its copy.
     #[serde(skip)]
     damage: Option<String>,
@@ -48,6 +50,7 @@ pub struct Manifest {
 
 /// An object that no log is in any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Retired {
     /// Its name.
     pub object: String,
@@ -57,6 +60,7 @@ pub struct Retired {
 
 /// An archived log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FileEntry {
     /// Its file name.
     pub name: String,
@@ -141,15 +145,21 @@ impl Manifest {
         if storage.manifest()?.is_none() {
             return Ok(());
         }
+        Manifest::copy_after(storage, None)
+    }
+
+    /// The same; `written`: this run has just written it, so the copy is another.
+    fn copy_after(storage: &dyn Storage, written: Option<&ManifestBytes>) -> Result<()> {
         for _ in 0..COPY_ATTEMPTS_MAX {
             let mut copied = None;
             storage.alone(&mut || {
                 copied = storage.manifest()?;
                 match &copied {
-                    Some(there) if !has_copy(there) => Ok(()),
-                    Some(there) if copy(storage).is_ok_and(|copy| copy == *there) => Ok(()),
-                    Some(there) => put_copy(storage, there),
-                    None => Ok(()),
+                    Some(there) if written == Some(there) => storage.copy_manifest(there),
+                    Some(there) if has_copy(there) && !storage.has_copy_of(there) => {
+                        storage.copy_manifest(there)
+                    }
+                    _ => Ok(()),
                 }
             })?;
             if storage.manifest()? == copied {
@@ -161,13 +171,20 @@ impl Manifest {
 
     /// Reads its bytes.
     fn decode(bytes: &[u8]) -> Result<Manifest> {
-        let mut manifest: Manifest = serde_json::from_slice(bytes)?;
-        if manifest.format != FORMAT || !(1..=VERSION).contains(&manifest.version) {
-            let found = format!("{} {}", manifest.format, manifest.version);
-            return Err(Error::unexpected("manifest", found, format!("{FORMAT} 1 to {VERSION}")));
-        }
+        let mut manifest: Manifest = match serde_json::from_slice(bytes) {
+            Ok(manifest) => manifest,
+            // A later version may have fields of which nothing is known here.
+            Err(error) => match serde_json::from_slice::<Head>(bytes) {
+                Ok(head) => return Err(head.check().err().unwrap_or_else(|| error.into())),
+                Err(_) => return Err(error.into()),
+            },
+        };
+        Head { format: manifest.format.clone(), version: manifest.version }.check()?;
         match manifest.crc32.take() {
-            Some(crc32) if crc32fast::hash(&manifest.bytes()?) != crc32 => {
+            Some(crc32)
+                if Ends::of(bytes).is_none_or(|ends| ends.checksum() != crc32)
+                    && crc32fast::hash(&manifest.bytes()?) != crc32 =>
+            {
                 return Err(Error::damaged("manifest", "another checksum", "that of its bytes"));
             }
             None if manifest.version >= VERSION_COPY => {
@@ -206,11 +223,9 @@ impl Manifest {
         self.retired.retain(|retired| !named.contains(retired.object.as_str()));
         self.version = VERSION;
         self.crc32 = None;
-        self.crc32 = Some(crc32fast::hash(&self.bytes()?));
-        let bytes = self.bytes()?;
-        self.crc32 = None;
-        storage.put_manifest(&bytes, self.stored.as_deref())?;
-        Manifest::mend_copy(storage)?;
+        let bytes = Arc::new(with_checksum(self.bytes()?));
+        storage.put_manifest(&bytes, self.stored.as_ref().map(|stored| stored.as_slice()))?;
+        Manifest::copy_after(storage, Some(&bytes))?;
         self.stored = Some(bytes);
         self.damage = None;
         Ok(())
@@ -238,11 +253,73 @@ impl Manifest {
         self.damage.as_deref()
     }
 
+    /// With the checksum if there is one.
     fn bytes(&self) -> Result<Vec<u8>> {
-        let mut bytes = serde_json::to_vec_pretty(self)?;
+        let mut bytes =
+            Vec::with_capacity(self.stored.as_ref().map_or(0, |stored| stored.len() + stored.len() / 64));
+        serde_json::to_writer_pretty(&mut bytes, self)?;
         bytes.push(b'\n');
         Ok(bytes)
     }
+}
+
+/// What every version begins with.
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+    version: u32,
+}
+
+impl Head {
+    fn check(&self) -> Result<()> {
+        if self.format != FORMAT || !(1..=VERSION).contains(&self.version) {
+            let found = format!("{} {}", self.format, self.version);
+            return Err(Error::unexpected("manifest", found, format!("{FORMAT} 1 to {VERSION}")));
+        }
+        Ok(())
+    }
+}
+
+/// The last line of a manifest.
+const END: &[u8] = b"\n}\n";
+/// The line before it, which has the checksum of all others.
+const CHECKSUM: &[u8] = b",\n  \"crc32\": ";
+
+/// The bytes of a manifest around its checksum, as we write it. A manifest of other spaces is checked field by field.
+struct Ends<'a> {
+    before: &'a [u8],
+    told: &'a [u8],
+}
+
+impl Ends<'_> {
+    fn of(bytes: &[u8]) -> Option<Ends<'_>> {
+        let rest = bytes.strip_suffix(END)?;
+        let digits = rest.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        let (rest, told) = rest.split_at_checked(rest.len() - digits)?;
+        Some(Ends { before: rest.strip_suffix(CHECKSUM)?, told })
+    }
+
+    /// Of the manifest without its checksum.
+    fn checksum(&self) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(self.before);
+        hasher.update(END);
+        hasher.finalize()
+    }
+
+    fn is_right(&self) -> bool {
+        self.told == self.checksum().to_string().as_bytes()
+    }
+}
+
+/// A manifest's bytes, and its checksum among them.
+fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    let checksum = crc32fast::hash(&bytes).to_string();
+    bytes.truncate(bytes.len() - END.len());
+    for part in [CHECKSUM, checksum.as_bytes(), END] {
+        bytes.extend_from_slice(part);
+    }
+    bytes
 }
 
 /// The objects that hold these logs, some of them several times.
@@ -252,7 +329,11 @@ pub(crate) fn objects(files: &[FileEntry]) -> impl Iterator<Item = &str> {
 
 /// Whether these are the bytes of a whole manifest of a version that has a copy.
 fn has_copy(manifest: &[u8]) -> bool {
-    Manifest::decode(manifest).is_ok_and(|manifest| manifest.version_read >= VERSION_COPY)
+    match Ends::of(manifest).is_some_and(|ends| ends.is_right()) {
+        // It is as it was written; only those versions have a checksum.
+        true => true,
+        false => Manifest::decode(manifest).is_ok_and(|manifest| manifest.version_read >= VERSION_COPY),
+    }
 }
 
 fn copy(storage: &dyn Storage) -> Result<Vec<u8>> {
@@ -266,10 +347,6 @@ fn copy(storage: &dyn Storage) -> Result<Vec<u8>> {
         ));
     }
     copy.read(0, size as usize)
-}
-
-fn put_copy(storage: &dyn Storage, manifest: &[u8]) -> Result<()> {
-    storage.put(COPY, &mut |out| out.write_all(manifest).map_err(Error::io("write")))
 }
 
 impl FileEntry {
@@ -313,4 +390,37 @@ fn one_or_several<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Strin
 
 fn parse(text: &str) -> Result<GtidSet> {
     text.parse().map_err(|_| Error::unexpected("GTID set in the manifest", text, "a GTID set"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(text: &str) -> Result<Manifest> {
+        Manifest::decode(text.as_bytes())
+    }
+
+    #[test]
+    fn a_checksum_is_that_of_the_text_or_of_the_fields_and_other_fields_are_refused() {
+        let bytes = with_checksum(Manifest::default().bytes().unwrap());
+        assert!(has_copy(&bytes));
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(decoded(&text).unwrap(), Manifest::default());
+        let spaced = text.replace('\n', "\n ");
+        assert_eq!(decoded(&spaced).unwrap(), Manifest::default());
+        let changed =
+            text.replace("\"files\": []", "\"files\": [], \"retired\": [{\"object\": \"a\", \"since\": 1}]");
+        let error = |text: &str| decoded(text).unwrap_err().to_string();
+        assert!(
+            !has_copy(changed.as_bytes()) && error(&changed).contains("another checksum"),
+            "{}",
+            error(&changed)
+        );
+        // What this version doesn't know would be lost when it is written.
+        let later = text.replace("\"files\"", "\"servers\": 3,\n  \"files\"");
+        assert!(error(&later).contains("unknown field `servers`"), "{}", error(&later));
+        let later = later.replace("\"version\": 8", "\"version\": 9");
+        let expected = "manifest is binlogz archive 9, expected binlogz archive 1 to 8";
+        assert_eq!(error(&later), expected);
+    }
 }

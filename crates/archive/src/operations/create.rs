@@ -407,7 +407,8 @@ impl<'a> Creator<'a> {
     fn record(&mut self) -> Result<Vec<String>> {
         let mut attempts = 1;
         loop {
-            let mut manifest = self.manifest.clone();
+            // It is read again where it can't be written.
+            let mut manifest = std::mem::take(&mut self.manifest);
             let mut new: BTreeMap<&str, &Packed> =
                 self.packed.iter().map(|packed| (packed.entry.name.as_str(), packed)).collect();
             let (mut replaced, mut retired) = (Vec::new(), Vec::new());
@@ -461,13 +462,18 @@ impl<'a> Creator<'a> {
         }
     }
 
-    /// Stores what is packed; if that is nothing, completes what a killed run left undone.
+    /// Stores what is packed; if that is nothing, completes what a killed run left undone. Returns the manifest.
     ///
     /// # Errors
     ///
     /// An archive that can't be written.
-    pub fn finish(mut self) -> Result<()> {
-        if self.packed.is_empty() { Manifest::mend_copy(self.storage) } else { self.store().map(drop) }
+    pub fn finish(mut self) -> Result<Manifest> {
+        if self.packed.is_empty() {
+            Manifest::mend_copy(self.storage)?
+        } else {
+            self.store().map(drop)?
+        }
+        Ok(self.manifest)
     }
 }
 

@@ -5,11 +5,12 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use binlogz_atomic_file::{AtomicFile, Existing, sync_folder};
 
 use crate::error::{Error, Result};
-use crate::storage::{DEPTH_MAX, MANIFEST, OBJECTS, ReadRange, Storage, Stored, unchanged};
+use crate::storage::{DEPTH_MAX, MANIFEST, ManifestBytes, OBJECTS, ReadRange, Storage, Stored, unchanged};
 
 /// Objects hold rows, which are not for everyone to read.
 const FILE_MODE: u32 = 0o600;
@@ -92,19 +93,19 @@ impl Storage for Folder {
         }
     }
 
-    fn manifest(&self) -> Result<Option<Vec<u8>>> {
+    fn manifest(&self) -> Result<Option<ManifestBytes>> {
         let path = self.path.join(MANIFEST);
         match fs::read(&path) {
-            Ok(bytes) => Ok(Some(bytes)),
+            Ok(bytes) => Ok(Some(Arc::new(bytes))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io(format!("read {}", path.display()))(error)),
         }
     }
 
-    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()> {
+    fn put_manifest(&self, manifest: &ManifestBytes, replaces: Option<&[u8]>) -> Result<()> {
         fs::create_dir_all(&self.path).map_err(Error::io(format!("make {}", self.path.display())))?;
         let _locked = self.lock()?;
-        unchanged(self.manifest()?.as_deref(), replaces)?;
+        unchanged(self.manifest()?.as_ref().map(|there| there.as_slice()), replaces)?;
         self.store(&self.path.join(MANIFEST), &mut |out| {
             out.write_all(manifest).map_err(Error::io("write manifest"))
         })

@@ -13,6 +13,7 @@ mod s3;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::error::{Error, Result};
@@ -42,10 +43,18 @@ pub trait Storage: Send + Sync {
     /// All objects and unfinished uploads or files.
     fn stored(&self) -> Result<Vec<Stored>>;
     /// The manifest; `None` if there is no archive yet.
-    fn manifest(&self) -> Result<Option<Vec<u8>>>;
+    fn manifest(&self) -> Result<Option<ManifestBytes>>;
     /// Replaces the manifest, whole or not at all, if it is still the one in `replaces` (`None`: there was
     /// none). Otherwise does nothing and returns [`Error::Changed`]. It is durable when this returns.
-    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()>;
+    fn put_manifest(&self, manifest: &ManifestBytes, replaces: Option<&[u8]>) -> Result<()>;
+    /// Makes the copy what the stored manifest is: these bytes, unless another run has replaced them.
+    fn copy_manifest(&self, manifest: &[u8]) -> Result<()> {
+        self.put(COPY, &mut |out| out.write_all(manifest).map_err(Error::io("write")))
+    }
+    /// Whether the copy is known to have these bytes, which are those of the stored manifest.
+    fn has_copy_of(&self, manifest: &[u8]) -> bool {
+        self.get(COPY).and_then(|copy| copy.read(0, copy.size()? as usize)).is_ok_and(|copy| copy == manifest)
+    }
     /// Runs `work` while no other run replaces the manifest, if the storage can ensure that; `work` must not
     /// replace it.
     fn alone(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
@@ -60,6 +69,9 @@ pub trait Storage: Send + Sync {
         Ok(false)
     }
 }
+
+/// A manifest may be large, and is shared by those that know it.
+pub type ManifestBytes = Arc<Vec<u8>>;
 
 /// An object, as a storage lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,12 +109,20 @@ impl<S: Storage + ?Sized> Storage for Box<S> {
         (**self).stored()
     }
 
-    fn manifest(&self) -> Result<Option<Vec<u8>>> {
+    fn manifest(&self) -> Result<Option<ManifestBytes>> {
         (**self).manifest()
     }
 
-    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()> {
+    fn put_manifest(&self, manifest: &ManifestBytes, replaces: Option<&[u8]>) -> Result<()> {
         (**self).put_manifest(manifest, replaces)
+    }
+
+    fn copy_manifest(&self, manifest: &[u8]) -> Result<()> {
+        (**self).copy_manifest(manifest)
+    }
+
+    fn has_copy_of(&self, manifest: &[u8]) -> bool {
+        (**self).has_copy_of(manifest)
     }
 
     fn alone(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

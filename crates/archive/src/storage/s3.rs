@@ -3,15 +3,16 @@
 //!
 //! Objects are uploaded in parts, and exist whole or not at all. The manifest is replaced under a condition
 //! (`If-Match`, `If-None-Match`), so that two runs can't overwrite each other's logs;
-//! `AWS_CONDITIONAL_PUT=disabled` is for services without conditions. Failures that allow a retry are
+//! `AWS_CONDITIONAL_PUT=disabled` is for services without conditions. The manifest that was read or written last is
+//! remembered with its tag, and comes again only if it has changed; the service itself makes its copy. Failures that allow a retry are
 //! retried, with growing pauses. Reading an object takes one request for its end, which holds the index, and
 //! one for each range that is wanted.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use md5::{Digest as _, Md5};
@@ -27,7 +28,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;
 
 use crate::error::{Error, Result};
-use crate::storage::{self, DEPTH_MAX, MANIFEST, OBJECTS, ReadRange, Storage, Stored, unchanged};
+use crate::storage::{
+    self, COPY, DEPTH_MAX, MANIFEST, ManifestBytes, OBJECTS, ReadRange, Storage, Stored, unchanged,
+};
 
 /// Bytes of a part of an upload: with at most 10,000 parts, objects can have 80 GB.
 const PART_SIZE: usize = 8 << 20;
@@ -74,7 +77,12 @@ pub struct S3 {
     prefix: Path,
     /// Set if the service's entity tags are not the MD5 of the bytes.
     other_tags: AtomicBool,
+    /// The manifest that was read or written last.
+    remembered: Mutex<Option<TaggedManifest>>,
 }
+
+/// A manifest and its entity tag; `None`: the service gives none.
+type TaggedManifest = (ManifestBytes, Option<String>);
 
 /// Everything that requests for objects need, shared with objects that are being read.
 #[derive(Clone)]
@@ -137,7 +145,8 @@ impl S3 {
             .map_err(Error::io("start a thread"))?;
         let name = format!("{}{bucket}", storage::S3).into();
         let bucket = Bucket { store: Arc::new(store), runtime: Arc::new(runtime), name, anonymous };
-        Ok(S3 { bucket, prefix: Path::from(prefix), other_tags: AtomicBool::new(false) })
+        let prefix = Path::from(prefix);
+        Ok(S3 { bucket, prefix, other_tags: AtomicBool::new(false), remembered: Mutex::default() })
     }
 
     /// The places of all archives here and below.
@@ -162,17 +171,19 @@ impl S3 {
     }
 
     /// The manifest and its entity tag, both from the same moment.
-    fn stored_manifest(&self) -> Result<Option<(Vec<u8>, Option<String>)>> {
+    fn stored_manifest(&self) -> Result<Option<TaggedManifest>> {
         let mut pauses = MS_FOR_TAG.iter();
         loop {
             let stored = self.fetched_manifest()?;
             let fits = match &stored {
+                Some(same) if Some(same) == self.remembered().as_ref() => true,
                 Some((bytes, Some(e_tag))) => {
                     self.other_tags.load(Ordering::Relaxed) || tag_fits(e_tag, bytes)
                 }
                 _ => true,
             };
             if fits {
+                self.remember(stored.clone());
                 return Ok(stored);
             }
             match pauses.next() {
@@ -183,16 +194,28 @@ impl S3 {
         }
     }
 
-    /// The manifest and the entity tag that came with it.
-    fn fetched_manifest(&self) -> Result<Option<(Vec<u8>, Option<String>)>> {
+    fn remembered(&self) -> Option<TaggedManifest> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn remember(&self, manifest: Option<TaggedManifest>) {
+        *self.remembered.lock().unwrap_or_else(PoisonError::into_inner) = manifest;
+    }
+
+    /// The manifest and the entity tag that came with it. One that is as it was is not sent again.
+    fn fetched_manifest(&self) -> Result<Option<TaggedManifest>> {
         let path = self.path(&[MANIFEST]);
+        let remembered = self.remembered();
+        let e_tag = remembered.as_ref().and_then(|(_, e_tag)| e_tag.clone());
         let got = self.bucket.runtime.block_on(async {
-            let got = self.bucket.store.get(&path).await?;
+            let unless_same = GetOptions::new().with_if_none_match(e_tag);
+            let got = self.bucket.store.get_opts(&path, unless_same).await?;
             let e_tag = got.meta.e_tag.clone();
-            Ok((got.bytes().await?.to_vec(), e_tag))
+            Ok((Arc::new(got.bytes().await?.to_vec()), e_tag))
         });
         match got {
             Ok(manifest) => Ok(Some(manifest)),
+            Err(object_store::Error::NotModified { .. }) if remembered.is_some() => Ok(remembered),
             // A bucket that does not exist has no archive, but can't get one either.
             Err(object_store::Error::NotFound { ref source, .. })
                 if !source.to_string().contains("NoSuchBucket") =>
@@ -336,29 +359,70 @@ impl Storage for S3 {
         Ok(listed.objects.into_iter().filter_map(named).collect())
     }
 
-    fn manifest(&self) -> Result<Option<Vec<u8>>> {
+    fn manifest(&self) -> Result<Option<ManifestBytes>> {
         Ok(self.stored_manifest()?.map(|(manifest, _)| manifest))
     }
 
-    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()> {
+    fn put_manifest(&self, manifest: &ManifestBytes, replaces: Option<&[u8]>) -> Result<()> {
         let path = self.path(&[MANIFEST]);
         let mut attempts = 1;
+        // Its tag alone is condition enough.
+        let is_replaced = |(bytes, e_tag): &TaggedManifest| {
+            e_tag.is_some() && replaces.is_some_and(|replaces| bytes.as_slice() == replaces)
+        };
+        let mut known = self.remembered().filter(is_replaced);
         loop {
-            let there = self.stored_manifest()?;
+            let there = match known.take() {
+                Some(known) => Some(known),
+                None => self.stored_manifest()?,
+            };
             // It may be stored already, if the answer to an earlier attempt was lost.
             if there.as_ref().is_some_and(|(bytes, _)| bytes == manifest) {
                 return Ok(());
             }
             unchanged(there.as_ref().map(|(bytes, _)| bytes.as_slice()), replaces)?;
             match self.put_under_condition(&path, manifest, there.and_then(|(_, e_tag)| e_tag)) {
-                Ok(()) => return Ok(()),
+                Ok(e_tag) => {
+                    self.remember(e_tag.map(|e_tag| (Arc::clone(manifest), Some(e_tag))));
+                    return Ok(());
+                }
                 Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
-                    return unchanged(self.manifest()?.as_deref(), Some(manifest));
+                    let there = self.manifest()?;
+                    return unchanged(there.as_ref().map(|there| there.as_slice()), Some(manifest));
+                }
+                // Because of AWS_CONDITIONAL_PUT=disabled: what can be checked is checked.
+                Err(object_store::Error::NotImplemented { .. }) => {
+                    let there = self.manifest()?;
+                    unchanged(there.as_ref().map(|there| there.as_slice()), replaces)?;
+                    let put = self.bucket.store.put(&path, manifest.to_vec().into());
+                    let put = self.bucket.runtime.block_on(put);
+                    self.remember(None);
+                    return put.map(drop).map_err(|error| self.bucket.trouble("write", &path, &error));
                 }
                 Err(error) if is_lost(&error) && attempts < MANIFEST_ATTEMPTS_MAX => attempts += 1,
                 Err(error) => return Err(self.bucket.trouble("write", &path, &error)),
             }
         }
+    }
+
+    /// The service copies it: nothing is sent.
+    fn copy_manifest(&self, manifest: &[u8]) -> Result<()> {
+        let (from, to) = (self.path(&[MANIFEST]), self.path(&[OBJECTS, COPY]));
+        match self.bucket.runtime.block_on(self.bucket.store.copy(&from, &to)) {
+            Ok(()) => Ok(()),
+            // Not all services can.
+            Err(_) => self.put(COPY, &mut |out| out.write_all(manifest).map_err(Error::io("write"))),
+        }
+    }
+
+    /// Whether both have the same tag: it is that of their bytes.
+    fn has_copy_of(&self, manifest: &[u8]) -> bool {
+        let of_manifest = self.remembered().filter(|(bytes, _)| bytes.as_slice() == manifest);
+        let path = self.path(&[OBJECTS, COPY]);
+        let copy = self.bucket.runtime.block_on(self.bucket.store.head(&path)).ok();
+        of_manifest
+            .and_then(|(_, e_tag)| e_tag)
+            .is_some_and(|e_tag| copy.and_then(|copy| copy.e_tag) == Some(e_tag))
     }
 }
 
@@ -378,26 +442,19 @@ fn is_lost(error: &object_store::Error) -> bool {
 }
 
 impl S3 {
-    /// Puts a manifest if there is none, or only the one with this entity tag.
+    /// Puts a manifest if there is none, or only the one with this entity tag. Returns its own.
     fn put_under_condition(
         &self,
         path: &Path,
         manifest: &[u8],
         e_tag: Option<String>,
-    ) -> object_store::Result<()> {
+    ) -> object_store::Result<Option<String>> {
         let mode = match e_tag {
             None => PutMode::Create,
             e_tag => PutMode::Update(UpdateVersion { e_tag, version: None }),
         };
-        let put = |mode: PutMode| {
-            let put = self.bucket.store.put_opts(path, manifest.to_vec().into(), mode.into());
-            self.bucket.runtime.block_on(put).map(drop)
-        };
-        match put(mode) {
-            // Because of AWS_CONDITIONAL_PUT=disabled.
-            Err(object_store::Error::NotImplemented { .. }) => put(PutMode::Overwrite),
-            done => done,
-        }
+        let put = self.bucket.store.put_opts(path, manifest.to_vec().into(), mode.into());
+        self.bucket.runtime.block_on(put).map(|put| put.e_tag)
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use binlogz_archive::create::Creator;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::selection::Selection;
-use binlogz_archive::storage::{ReadRange, Storage, Stored};
+use binlogz_archive::storage::{ManifestBytes, ReadRange, Storage, Stored};
 use binlogz_archive::{Error, Result, restore};
 use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventHeader, Framing, UnverifiedFrame};
 use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
@@ -20,7 +20,7 @@ const NAME: &str = "binlog.000001";
 #[derive(Default)]
 struct InMemory {
     objects: Mutex<HashMap<String, Vec<u8>>>,
-    manifest: Mutex<Option<Vec<u8>>>,
+    manifest: Mutex<Option<ManifestBytes>>,
 }
 
 impl Storage for InMemory {
@@ -53,12 +53,12 @@ impl Storage for InMemory {
             .collect())
     }
 
-    fn manifest(&self) -> Result<Option<Vec<u8>>> {
+    fn manifest(&self) -> Result<Option<ManifestBytes>> {
         Ok(self.manifest.lock().unwrap().clone())
     }
 
-    fn put_manifest(&self, manifest: &[u8], _: Option<&[u8]>) -> Result<()> {
-        *self.manifest.lock().unwrap() = Some(manifest.to_vec());
+    fn put_manifest(&self, manifest: &ManifestBytes, _: Option<&[u8]>) -> Result<()> {
+        *self.manifest.lock().unwrap() = Some(Arc::clone(manifest));
         Ok(())
     }
 }

@@ -199,7 +199,10 @@ fn what_was_encrypted_for_another_archive_is_never_named() {
             false => create(&archive(&dir, 7), &NAMES[..1]).unwrap(),
         }
         assert!(matches!(create(&late, &NAMES[1..]).unwrap_err(), Error::Changed), "plain: {plain}");
-        assert_eq!(late.put_manifest(b"{}", None).unwrap_err().to_string(), Error::Changed.to_string());
+        assert_eq!(
+            late.put_manifest(&b"{}".to_vec().into(), None).unwrap_err().to_string(),
+            Error::Changed.to_string()
+        );
     }
 }
 

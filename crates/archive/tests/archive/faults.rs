@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use binlogz_archive::create::Creator;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::storage::Folder;
-use binlogz_archive::storage::{ReadRange, Storage, Stored};
+use binlogz_archive::storage::{ManifestBytes, ReadRange, Storage, Stored};
 use binlogz_archive::{Error, Result, check, remove, restore};
 use binlogz_atomic_file::AtomicFile;
 use binlogz_testkit::corpus;
@@ -25,7 +25,7 @@ pub(crate) fn create(storage: &dyn Storage, names: &[&str]) -> Result<()> {
     let mut told = |_: &_| {};
     let mut creator = Creator::new(storage, 1, &mut told)?;
     names.iter().try_for_each(|name| creator.add(name, Arc::new(log(name))))?;
-    creator.finish()
+    creator.finish().map(drop)
 }
 
 pub(crate) fn names_of(objects: &[Stored]) -> Vec<String> {
@@ -101,12 +101,12 @@ impl Storage for Failing<'_> {
         self.storage.stored()
     }
 
-    fn manifest(&self) -> Result<Option<Vec<u8>>> {
+    fn manifest(&self) -> Result<Option<ManifestBytes>> {
         self.step()?;
         self.storage.manifest()
     }
 
-    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()> {
+    fn put_manifest(&self, manifest: &ManifestBytes, replaces: Option<&[u8]>) -> Result<()> {
         self.step()?;
         self.storage.put_manifest(manifest, replaces)?;
         self.step()

@@ -8,7 +8,7 @@ use binlogz_archive::create::{Created, Creator};
 use binlogz_archive::format::Manifest;
 use binlogz_archive::part::{Parts, Told};
 use binlogz_archive::restore::{LastObject, whole_after};
-use binlogz_archive::storage::{Folder, ReadRange, Storage, Stored};
+use binlogz_archive::storage::{Folder, ManifestBytes, ReadRange, Storage, Stored};
 use binlogz_archive::{Result, check};
 use binlogz_testkit::{corpus, mutate};
 
@@ -50,11 +50,11 @@ impl Storage for Counted {
         self.folder.stored()
     }
 
-    fn manifest(&self) -> Result<Option<Vec<u8>>> {
+    fn manifest(&self) -> Result<Option<ManifestBytes>> {
         self.folder.manifest()
     }
 
-    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()> {
+    fn put_manifest(&self, manifest: &ManifestBytes, replaces: Option<&[u8]>) -> Result<()> {
         self.folder.put_manifest(manifest, replaces)
     }
 }

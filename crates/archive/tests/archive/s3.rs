@@ -10,8 +10,7 @@ use binlogz_archive::format::Manifest;
 use binlogz_archive::merge::{Options, merge};
 use binlogz_archive::prune::{Keep, prune};
 use binlogz_archive::selection::Selection;
-use binlogz_archive::storage::{Folder, Storage};
-use binlogz_archive::storage::{Patience, S3};
+use binlogz_archive::storage::{Encrypted, Folder, KeySource, Patience, S3, Storage};
 use binlogz_archive::{Error, Level, check, copy, restore};
 use binlogz_testkit::corpus;
 use binlogz_testkit::random::Random;
@@ -69,7 +68,8 @@ fn logs_come_back_and_go_up_once_and_a_transaction_costs_few_requests() {
     let before = proxy.requests().len();
     assert!(matches!(add(&storage, "binlog.000002").unwrap(), Created::Known(_)));
     let again = proxy.requests().split_off(before);
-    assert!(again.iter().all(|request| request.starts_with("GET ")), "{again:?}");
+    let reads = |request: &String| request.starts_with("GET ") || request.starts_with("HEAD ");
+    assert!(again.iter().all(reads), "{again:?}");
 
     let before = proxy.requests().len();
     let manifest = manifest(&storage);
@@ -84,6 +84,58 @@ fn logs_come_back_and_go_up_once_and_a_transaction_costs_few_requests() {
     assert_eq!(restored.transactions, 1);
     let requests = proxy.requests().split_off(before);
     assert!(requests.len() <= 4, "{requests:?}");
+}
+
+/// The manifest comes once, goes up once, and the service copies it. One transaction of an encrypted archive is read by ranges.
+#[test]
+fn one_more_log_costs_few_requests_and_so_does_a_transaction_of_an_encrypted_archive() {
+    let Some(server) = S3Server::start() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("key");
+    std::fs::write(&key, "07".repeat(32)).unwrap();
+    for key in [None, Some(KeySource::File(key))] {
+        let place = format!("{BUCKET}/{}", if key.is_some() { "encrypted" } else { "plain" });
+        let proxy = FaultProxy::start(&server, |_, _| Fault::Pass).unwrap();
+        let open = || Encrypted::new(S3::new(&place, proxy.settings(), PATIENCE).unwrap(), key.clone());
+        add(&open(), "binlog.000003").unwrap();
+        let stored = |name: &str| std::fs::read(server.bucket().join("..").join(&place).join(name)).unwrap();
+        let is_copied = || stored("manifest.json") == stored("objects/manifest-copy.json");
+        assert!(is_copied());
+
+        let before = proxy.requests().len();
+        let storage = open();
+        assert_eq!(storage.is_encrypted().unwrap(), key.is_some());
+        add(&storage, "binlog.000005").unwrap();
+        let requests = proxy.requests().split_off(before);
+        // Of these are the segment, and the same read back.
+        assert!(requests.len() <= 9, "{requests:#?}");
+        let up = |name: &str| {
+            requests.iter().filter(|line| line.starts_with("PUT ") && line.contains(name)).count()
+        };
+        assert_eq!((up("/manifest.json "), up("/manifest-copy.json ")), (1, 1), "{requests:#?}");
+        assert!(is_copied());
+        // A copy that a killed run left as it was is made again.
+        let old = |out: &mut dyn std::io::Write| out.write_all(b"{").map_err(Error::writing);
+        open().put("manifest-copy.json", &mut { old }).unwrap();
+        assert!(!is_copied());
+        add(&open(), "binlog.000005").unwrap();
+        assert!(is_copied());
+
+        let before = proxy.requests().len();
+        let storage = open();
+        let file = &manifest(&storage).files[1];
+        let gtid =
+            file.gtid_set().unwrap().iter().next().map(|(tsid, list)| (*tsid, list.first().unwrap().start()));
+        let (tsid, number) = gtid.unwrap();
+        let gtids = Some(format!("{tsid}:{number}").parse().unwrap());
+        let selection = Selection { gtids, ..Selection::default() };
+        let mut out = || Ok(Box::new(std::io::sink()) as Box<dyn std::io::Write>);
+        let restored = restore::chosen(&storage, file, &selection, 1, &mut out).unwrap();
+        assert_eq!(restored.transactions, 1);
+        let requests = proxy.requests().split_off(before);
+        assert!(requests.len() <= 5, "{requests:#?}");
+        holds(&open(), &["binlog.000003", "binlog.000005"]);
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use binlogz_archive::create::Creator;
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::selection::Selection;
 use binlogz_archive::storage::Folder;
-use binlogz_archive::storage::{ReadRange, Storage, Stored};
+use binlogz_archive::storage::{ManifestBytes, ReadRange, Storage, Stored};
 use binlogz_archive::{Result, check, restore};
 use binlogz_testkit::corpus;
 
@@ -111,11 +111,11 @@ impl Storage for Overtaken<'_> {
         self.storage.stored()
     }
 
-    fn manifest(&self) -> Result<Option<Vec<u8>>> {
+    fn manifest(&self) -> Result<Option<ManifestBytes>> {
         self.storage.manifest()
     }
 
-    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()> {
+    fn put_manifest(&self, manifest: &ManifestBytes, replaces: Option<&[u8]>) -> Result<()> {
         self.storage.put_manifest(manifest, replaces)?;
         if !self.done.swap(true, Ordering::Relaxed) {
             add(self.storage, "of-another-run.000001", &self.log);

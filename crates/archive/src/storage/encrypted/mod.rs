@@ -13,15 +13,13 @@ mod keys;
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sha2::{Digest, Sha256};
-
 pub use keys::{KEY_COMMAND, KEY_FILE, KeySource};
 
 use self::chunks::{Opened, Sealer, plain_size};
 use self::header::{Header, is_encrypted};
 use self::keys::{DataKey, OwnersKey};
 use crate::error::{Error, Result};
-use crate::storage::{COPY, MANIFEST, ReadRange, Storage, Stored};
+use crate::storage::{COPY, MANIFEST, ManifestBytes, ReadRange, Storage, Stored};
 
 /// A storage, and the key of what is in it.
 pub struct Encrypted<S> {
@@ -35,9 +33,9 @@ pub struct Encrypted<S> {
 struct State {
     owner: Option<Arc<OwnersKey>>,
     known: Known,
-    /// The manifest that was read last, by the SHA-256 of its plaintext: it is replaced under the condition that it is
-    /// still there.
-    read: Option<([u8; 32], Vec<u8>)>,
+    /// The manifest that was read or written last, plain and as it is stored: it is replaced under the condition that it
+    /// is still there.
+    read: Option<(ManifestBytes, ManifestBytes)>,
     /// Whether objects were stored under a data key that no manifest has yet.
     stored: bool,
 }
@@ -75,12 +73,13 @@ impl<S: Storage> Encrypted<S> {
             return Err(Error::unexpected("archive", "not encrypted", "an encrypted one"));
         };
         let header = Header::new(&to.key()?, &data_key)?;
-        let anew = sealed(&header, &data_key, &plain)?;
+        let anew = Arc::new(sealed(&header, &data_key, &plain)?);
         self.inner.put_manifest(&anew, Some(&before))?;
         self.put_copy(&header, &data_key, &plain)?;
         let mut state = self.state();
         state.owner = None;
         state.known = Known::Nothing;
+        state.read = None;
         Ok(())
     }
 
@@ -223,40 +222,64 @@ impl<S: Storage> Storage for Encrypted<S> {
         Ok(stored)
     }
 
-    fn manifest(&self) -> Result<Option<Vec<u8>>> {
+    fn manifest(&self) -> Result<Option<ManifestBytes>> {
         let Some(stored) = self.inner.manifest()? else { return Ok(None) };
         // It may be large: it is neither copied nor hashed.
         if !is_encrypted(&stored) {
             self.note_plain()?;
             return Ok(Some(stored));
         }
+        let read = self.state().read.clone();
+        if let Some((plain, _)) = read.filter(|(_, same)| *same == stored) {
+            return Ok(Some(plain));
+        }
         let plain = match self.open(&stored) {
             // Nothing can be made of it; the manifest has a copy.
             Err(Error::Damaged { .. }) => return Ok(Some(stored)),
-            opened => opened?,
+            opened => Arc::new(opened?),
         };
-        self.state().read = Some((Sha256::digest(&plain).into(), stored));
+        self.state().read = Some((Arc::clone(&plain), stored));
         Ok(Some(plain))
     }
 
-    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> Result<()> {
+    fn put_manifest(&self, manifest: &ManifestBytes, replaces: Option<&[u8]>) -> Result<()> {
         let Some((header, key)) = self.key()? else { return self.inner.put_manifest(manifest, replaces) };
         let read = self.state().read.take();
         let before = match (replaces, read) {
             (None, _) => None,
-            (Some(plain), Some((sha256, stored))) if sha256 == <[u8; 32]>::from(Sha256::digest(plain)) => {
-                Some(stored)
-            }
+            (Some(plain), Some((read, stored))) if read.as_slice() == plain => Some(stored),
             // A manifest that can't be read is replaced as it is stored.
             (Some(replaced), _) => match self.inner.manifest()? {
-                Some(stored) if stored == replaced => Some(stored),
+                Some(stored) if stored.as_slice() == replaced => Some(stored),
                 Some(stored) if self.open(&stored)? == replaced => Some(stored),
                 _ => return Err(Error::Changed),
             },
         };
-        self.inner.put_manifest(&sealed(&header, &key, manifest)?, before.as_deref())?;
-        self.state().known = Known::Key(header, key);
+        let stored = Arc::new(sealed(&header, &key, manifest)?);
+        self.inner.put_manifest(&stored, before.as_ref().map(|before| before.as_slice()))?;
+        let mut state = self.state();
+        state.known = Known::Key(header, key);
+        state.read = Some((Arc::clone(manifest), stored));
         Ok(())
+    }
+
+    fn copy_manifest(&self, manifest: &[u8]) -> Result<()> {
+        if self.key()?.is_none() {
+            return self.inner.copy_manifest(manifest);
+        }
+        let read = self.state().read.clone();
+        match read.filter(|(plain, _)| plain.as_slice() == manifest) {
+            Some((_, stored)) => self.inner.copy_manifest(&stored),
+            None => self.put(COPY, &mut |out| out.write_all(manifest).map_err(Error::writing)),
+        }
+    }
+
+    fn has_copy_of(&self, manifest: &[u8]) -> bool {
+        if self.key().is_ok_and(|key| key.is_none()) {
+            return self.inner.has_copy_of(manifest);
+        }
+        let read = self.state().read.clone();
+        read.is_some_and(|(plain, stored)| plain.as_slice() == manifest && self.inner.has_copy_of(&stored))
     }
 
     fn alone(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

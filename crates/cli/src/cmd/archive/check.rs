@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use binlogz_archive::format::Manifest;
-use binlogz_archive::storage::{self, ReadRange, Storage, Stored};
+use binlogz_archive::storage::{self, ManifestBytes, ReadRange, Storage, Stored};
 use binlogz_archive::{Result as ArchiveResult, check};
 use binlogz_figures::grouped;
 use clap::Args;
@@ -142,12 +142,20 @@ impl Storage for Watched<'_> {
         self.storage.stored()
     }
 
-    fn manifest(&self) -> ArchiveResult<Option<Vec<u8>>> {
+    fn manifest(&self) -> ArchiveResult<Option<ManifestBytes>> {
         self.storage.manifest()
     }
 
-    fn put_manifest(&self, manifest: &[u8], replaces: Option<&[u8]>) -> ArchiveResult<()> {
+    fn put_manifest(&self, manifest: &ManifestBytes, replaces: Option<&[u8]>) -> ArchiveResult<()> {
         self.storage.put_manifest(manifest, replaces)
+    }
+
+    fn copy_manifest(&self, manifest: &[u8]) -> ArchiveResult<()> {
+        self.storage.copy_manifest(manifest)
+    }
+
+    fn has_copy_of(&self, manifest: &[u8]) -> bool {
+        self.storage.has_copy_of(manifest)
     }
 
     fn alone(&self, work: &mut dyn FnMut() -> ArchiveResult<()>) -> ArchiveResult<()> {

@@ -161,7 +161,8 @@ impl Create {
                 Err(closed) => return Err(closed),
             }
         }
-        if let Err(error) = creator.finish() {
+        let manifest = creator.finish();
+        if let Err(error) = &manifest {
             complain(&format!("{}: {error}", self.to.display()));
             exit = Exit::Trouble;
         }
@@ -177,7 +178,12 @@ impl Create {
         }
         if let Some((name, path)) = given.into_iter().find(|(name, _)| last.as_ref() == Some(name))
             && let Input::Places(log) = LogPath::File(path.clone()).open(keyring.as_ref())?
-            && let Some(line) = purge_line(&open(&self.to)?.1, &name, path, log.as_ref())
+            && let Some(line) = purge_line(
+                &manifest.or_else(|_| open(&self.to).map(|(_, manifest)| manifest))?,
+                &name,
+                path,
+                log.as_ref(),
+            )
         {
             print(out, &line)?;
         }

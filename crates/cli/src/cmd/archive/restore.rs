@@ -136,6 +136,8 @@ impl Chosen {
         report: &mut json::Restored,
     ) -> Result<Exit> {
         let (selection, last) = (self.selection(), LastObject::default());
+        // Asked once: the system reads several files to answer.
+        let workers = workers(None);
         let mut exit = Exit::Done;
         if let Some(unmet) = self.unmet(files)? {
             complain(&format!("{}: {unmet}", self.archive.display()));
@@ -157,12 +159,12 @@ impl Chosen {
             };
             let restored = if selection.is_all() {
                 begin().and_then(|mut out| {
-                    restore::whole_after(storage, &last, file, &mut out, workers(None))?;
+                    restore::whole_after(storage, &last, file, &mut out, workers)?;
                     out.flush().map_err(Error::writing)?;
                     Ok((false, None))
                 })
             } else {
-                restore::chosen(storage, file, &selection, workers(None), &mut begin)
+                restore::chosen(storage, file, &selection, workers, &mut begin)
                     .map(|restored| (restored.ended, Some(restored.transactions)))
             };
             let done = match (restored, refused) {
