@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # What only we run, and what goes to PyPI: never published here.
-private=(binlogz-testkit binlogz-bench-programs binlogz-python)
+private=(binlogz-testkit binlogz-bench-programs binlogz-python binlogz-capi)
 
 rm -rf "${CARGO_TARGET_DIR:-target}/package"
 cargo package --quiet --workspace "${private[@]/#/--exclude=}" "$@"

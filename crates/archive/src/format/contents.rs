@@ -11,7 +11,7 @@
 //!     name     bytes   length, then its name; empty if it is not logged
 //!   blocks, as many as the index has; each:
 //!     flags    1       1: may hold anything | 2: has statements | 4: ends XA transactions | 8: has events in no transaction
-//!                      | 16: it is told where it stood among payloads
+//!                      | 16: it is told where it stood among payloads | 32: each transaction that begins in it has a GTID
 //!     origin   varint  if so: where it begins in the log with its payloads
 //!     first    varint  the earliest commit, in seconds since 1970; 0: none is known
 //!     last     varint  the latest, minus the earliest
@@ -98,6 +98,8 @@ pub struct BlockContents {
     pub ends_xa: bool,
     /// It has events in no transaction, other than those at a log's begin and `tail`.
     pub has_loose: bool,
+    /// Each transaction that begins in it has a GTID. Archives of earlier versions don't tell.
+    pub has_all_gtids: bool,
     /// When its transactions were committed, in seconds since 1970: the first and the last.
     pub commits: Option<(u64, u64)>,
     /// Its last events, if they are in no transaction: what ends a log.
@@ -216,6 +218,7 @@ impl Found {
         let (mut size, mut checksums) = (magic, None);
         let mut is_head = piece.offset == 0;
         let mut tail = 0..0;
+        let (mut after_gtid, mut without_gtid) = (false, false);
         for event in events::events(&piece.log, piece.offset) {
             let header = EventHeader::decode(event).ok()?;
             let event_type = header.event_type;
@@ -233,6 +236,10 @@ impl Found {
             }
             is_head = false;
             let body = frame(event)?.body();
+            // Servers before 5.7.6 and MariaDB write no GTID event where there is no GTID.
+            without_gtid |=
+                event_type == EventType::ANONYMOUS_GTID || (!after_gtid && begins(event_type, body));
+            after_gtid = event_type.is_gtid();
             match event_type {
                 EventType::ROTATE | EventType::STOP => {
                     self.contents.has_loose |= tail.end != at && !tail.is_empty();
@@ -268,6 +275,7 @@ impl Found {
         } else {
             self.contents.has_loose |= !tail.is_empty();
         }
+        self.contents.has_all_gtids = !without_gtid;
         (size == piece.log.len()).then_some(())
     }
 
@@ -403,6 +411,13 @@ impl Rows {
     }
 }
 
+/// Whether it is a BEGIN, which comes right after a transaction's GTID event.
+fn begins(event_type: EventType, body: &[u8]) -> bool {
+    event_type == EventType::QUERY
+        && QueryEvent::decode(body)
+            .is_ok_and(|query| StatementKind::of(query.statement) == StatementKind::Begin)
+}
+
 /// The first column of the primary key; else the first column.
 fn key_column(schema: &TableSchema) -> Option<KeyColumn> {
     let columns = schema.columns();
@@ -491,7 +506,14 @@ impl Numbers {
 impl BlockContents {
     fn encode(&self, out: &mut Vec<u8>) {
         let has_origin = self.origin.is_some();
-        out.push(flags_of(&[self.is_opaque, self.has_statements, self.ends_xa, self.has_loose, has_origin]));
+        out.push(flags_of(&[
+            self.is_opaque,
+            self.has_statements,
+            self.ends_xa,
+            self.has_loose,
+            has_origin,
+            self.has_all_gtids,
+        ]));
         if let Some(origin) = self.origin {
             varint::put(out, origin);
         }
@@ -549,6 +571,7 @@ impl BlockContents {
             has_statements: has(1),
             ends_xa: has(2),
             has_loose: has(3),
+            has_all_gtids: has(5),
             commits: (first > 0).then_some((first, first.saturating_add(span))),
             tail,
             tables: there,

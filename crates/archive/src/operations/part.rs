@@ -123,6 +123,11 @@ impl Run<'_> {
         self.any(|block| block.has_loose)
     }
 
+    /// Whether it may have transactions without GTID.
+    pub fn may_lack_gtids(&self) -> bool {
+        self.any(|block| !block.has_all_gtids)
+    }
+
     /// The smallest and the largest timestamp of its events.
     pub fn times(&self) -> Option<(u32, u32)> {
         self.times

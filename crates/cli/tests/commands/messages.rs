@@ -196,3 +196,18 @@ fn what_is_missing_is_named_with_the_way_to_it() {
     let last = "binlogz: no server was named: `binlogz doctor HOST` or -h HOST does, and --help has more\n";
     assert!(ran.code == Some(2) && ran.stderr.ends_with(last), "{ran:?}");
 }
+
+#[test]
+fn dump_says_which_of_its_options_writes_a_file() {
+    let folder = Folder::new();
+    folder.sample("plain", "binlog.000009");
+    let hint = "HINT: dump has mysqlbinlog's options: --result-file=FILE (-r FILE) writes to a file, -o is --offset=N";
+    for (option, code) in [("--output=out.sql", 7), ("-oout.sql", 9), ("--nonsense", 2)] {
+        let ran = folder.run(["dump", option, "binlog.000009"]);
+        assert_eq!(ran.code, Some(code), "{}", ran.stderr);
+        assert_eq!(ran.stderr.lines().last() == Some(hint), option != "--nonsense", "{}", ran.stderr);
+    }
+    let mut as_mysqlbinlog = folder.mysqlbinlog(["--no-defaults", "-oout.sql", "binlog.000009"]);
+    let told = String::from_utf8(as_mysqlbinlog.output().unwrap().stderr).unwrap();
+    assert!(told.contains("Unknown suffix") && !told.contains("HINT"), "{told}");
+}

@@ -72,9 +72,10 @@ impl Fresh {
         self.ranges.get(index).is_some_and(|ranges| !ranges.is_empty())
     }
 
-    /// Whether a part of an archived log may have new ones. It has whole transactions, or a part of a single one.
+    /// Whether a part of an archived log may have new ones. It has whole transactions, or a part of a single one. Those
+    /// without GTID may stand among those with one, while a server's gtid_mode changes.
     pub(super) fn may_be_in(&self, run: &Run<'_>) -> bool {
-        run.gtids.is_empty() || !run.gtids.is_subset(&self.before)
+        run.gtids.is_empty() || run.may_lack_gtids() || !run.gtids.is_subset(&self.before)
     }
 
     /// Finds the new transactions; `sink` takes their rows.

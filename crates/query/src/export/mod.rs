@@ -110,7 +110,7 @@ impl Export {
                 exported.rows
             )));
         }
-        let files = writers.finish()?;
+        let files = writers.finish(self.jobs)?;
         exported.rows = rows.iter().sum();
         exported.tables = rows.iter().filter(|rows| **rows > 0).count();
         exported.files = files.len();

@@ -1,16 +1,19 @@
 //! Parquet files, one for each data set and partition, written in a folder that no reader looks into. Memory is bounded:
-//! row groups end when they or all of them together are large, and few files are open at once.
+//! rows wait as they came until there are enough of them for a file to be worth opening, so that thousands of tables with
+//! few rows take little; what takes most is written first when all together are too much.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use datafusion::arrow::array::{RecordBatch, TimestampMicrosecondArray};
+use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{DataType, Date32Type, Field, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
 use super::fresh::{column, value};
@@ -20,10 +23,16 @@ use crate::print::{PARQUET_LEVEL, ROW_GROUP_BYTES_MAX, ROW_GROUP_MAX};
 
 /// Files that are open at once.
 const OPEN_MAX: usize = 512;
-/// Bytes that all row groups hold together.
-const MEMORY_MAX: usize = 256 << 20;
+/// Bytes that all rows take which are not written yet.
+const MEMORY_MAX: usize = 160 << 20;
+/// Rows of a file that take less than this wait.
+const WAITING_MAX: usize = 4 << 20;
 /// How often a bloom filter says that a key may be there which isn't.
 const FALSE_POSITIVES: f64 = 0.01;
+/// A file of fewer rows has no index of its pages: it has one or two for a column.
+const INDEXED_MIN: usize = 20_000;
+/// Waiting batches of more rows are not joined.
+const ROWS_JOINED: usize = 4096;
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
 /// The partition of rows without a time, as Hive names it.
@@ -37,6 +46,10 @@ pub(super) struct Writers {
     partition: Partition,
     sets: Vec<Set>,
     open: HashMap<(usize, String), Open>,
+    /// Bytes of all rows that are not written yet.
+    memory: usize,
+    /// Files that are open.
+    files_open: usize,
     /// Counts writes: the file that was not written to for longest is closed first.
     clock: u64,
     files: Vec<Written>,
@@ -49,17 +62,93 @@ struct Set {
     /// Where it is in the target.
     path: String,
     schema: SchemaRef,
-    properties: WriterProperties,
+    /// The columns of the table's primary key.
+    keys: Vec<String>,
     /// Files begun of it.
     begun: u64,
 }
 
-/// A file that is open.
+/// Rows of a partition.
+#[derive(Default)]
 struct Open {
+    waiting: Waiting,
+    file: Option<Output>,
+    used: u64,
+    /// Bytes of its rows that are not written yet.
+    memory: usize,
+}
+
+/// Rows that are not encoded yet.
+#[derive(Default)]
+struct Waiting {
+    /// Each has at least twice the rows of the next: many small ones would take more than what is in them.
+    batches: Vec<RecordBatch>,
+    bytes: usize,
+}
+
+/// A file that is open.
+struct Output {
     writer: ArrowWriter<File>,
     file: Written,
-    used: u64,
-    memory: usize,
+    place: PathBuf,
+}
+
+impl Waiting {
+    fn add(&mut self, mut batch: RecordBatch) -> Result<()> {
+        while let Some(last) =
+            self.batches.pop_if(|last| last.num_rows() < 2 * batch.num_rows().min(ROWS_JOINED))
+        {
+            self.bytes -= last.get_array_memory_size();
+            batch = concat_batches(&last.schema(), [&last, &batch])
+                .map_err(|error| Error::Target(format!("join rows: {error}")))?;
+        }
+        self.bytes += batch.get_array_memory_size();
+        self.batches.push(batch);
+        Ok(())
+    }
+
+    fn rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+}
+
+impl Output {
+    fn create(place: PathBuf, file: Written, set: &Set, rows: Option<usize>) -> Result<Self> {
+        let failed = |error: &dyn std::fmt::Display| Error::Target(format!("{}: {error}", place.display()));
+        let output = File::create_new(&place).map_err(|error| failed(&error))?;
+        let properties = properties(&set.schema, &set.keys, rows);
+        let writer = ArrowWriter::try_new(output, Arc::clone(&set.schema), Some(properties));
+        let writer = writer.map_err(|error| failed(&error))?;
+        Ok(Output { writer, file, place })
+    }
+
+    fn write(&mut self, waiting: &mut Waiting) -> Result<()> {
+        let Waiting { batches, .. } = std::mem::take(waiting);
+        for batch in batches {
+            self.writer.write(&batch).map_err(failed(&self.place))?;
+            self.file.rows += batch.num_rows() as u64;
+            if self.writer.in_progress_size() > ROW_GROUP_BYTES_MAX {
+                self.end_group()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_group(&mut self) -> Result<()> {
+        self.writer.flush().map_err(failed(&self.place))
+    }
+
+    fn close(self) -> Result<Written> {
+        let Output { writer, mut file, place } = self;
+        let output = writer.into_inner().map_err(failed(&place))?;
+        let mut end = || -> std::io::Result<()> {
+            output.sync_all()?;
+            file.bytes = output.metadata()?.len();
+            Ok(())
+        };
+        end().map_err(|error| Error::Target(format!("{}: {error}", place.display())))?;
+        Ok(file)
+    }
 }
 
 impl Writers {
@@ -70,6 +159,8 @@ impl Writers {
             partition,
             sets: Vec::new(),
             open: HashMap::new(),
+            memory: 0,
+            files_open: 0,
             clock: 0,
             files: Vec::new(),
             begun: 0,
@@ -78,19 +169,14 @@ impl Writers {
 
     /// Adds a data set; `keys` are the columns of a table's primary key.
     pub(super) fn add(&mut self, path: String, schema: &SchemaRef, keys: &[String]) -> usize {
-        self.sets.push(Set {
-            path,
-            schema: Arc::clone(schema),
-            properties: properties(schema, keys),
-            begun: 0,
-        });
+        self.sets.push(Set { path, schema: Arc::clone(schema), keys: keys.to_vec(), begun: 0 });
         self.sets.len() - 1
     }
 
     /// Writes rows of a data set, each to its partition.
     pub(super) fn write(&mut self, set: usize, batch: &RecordBatch) -> Result<()> {
         if self.partition == Partition::None {
-            return self.write_to(set, String::new(), batch);
+            return self.write_to(set, String::new(), batch.clone());
         }
         let committed: &TimestampMicrosecondArray = column(batch, "committed_at")?;
         let logged: &TimestampMicrosecondArray = column(batch, "logged_at")?;
@@ -99,7 +185,7 @@ impl Writers {
         while first < batch.num_rows() {
             let this = day(first);
             let end = (first + 1..batch.num_rows()).find(|&row| day(row) != this).unwrap_or(batch.num_rows());
-            self.write_to(set, self.folder_of(this), &batch.slice(first, end - first))?;
+            self.write_to(set, self.folder_of(this), batch.slice(first, end - first))?;
             first = end;
         }
         Ok(())
@@ -118,96 +204,145 @@ impl Writers {
         }
     }
 
-    fn write_to(&mut self, set: usize, folder: String, batch: &RecordBatch) -> Result<()> {
+    fn write_to(&mut self, set: usize, folder: String, batch: RecordBatch) -> Result<()> {
         self.clock += 1;
         let key = (set, folder);
-        if !self.open.contains_key(&key) {
-            self.open(&key)?;
-        }
-        let Some(open) = self.open.get_mut(&key) else { return Ok(()) };
+        let open = self.open.entry(key.clone()).or_default();
         open.used = self.clock;
-        let failed = failed(&self.folder, &open.file);
-        open.writer.write(batch).map_err(&failed)?;
-        open.file.rows += batch.num_rows() as u64;
-        if open.writer.in_progress_size() > ROW_GROUP_BYTES_MAX {
-            open.writer.flush().map_err(&failed)?;
+        open.waiting.add(batch)?;
+        let waits = open.file.is_none() && open.waiting.bytes <= WAITING_MAX;
+        if !waits {
+            self.encode(&key)?;
         }
-        open.memory = open.writer.in_progress_size();
-        self.bound_memory()
-    }
-
-    fn bound_memory(&mut self) -> Result<()> {
-        if self.open.values().map(|open| open.memory).sum::<usize>() > MEMORY_MAX
-            && let Some(largest) = self.open.values_mut().max_by_key(|open| open.memory)
-        {
-            largest.writer.flush().map_err(self::failed(&self.folder, &largest.file))?;
-            largest.memory = largest.writer.in_progress_size();
+        self.count_memory(&key);
+        while self.memory > MEMORY_MAX {
+            let largest = self.open.iter().max_by_key(|(_, open)| open.memory);
+            let Some(largest) = largest.map(|(key, _)| key.clone()) else { break };
+            self.encode(&largest)?;
+            if let Some(file) = self.open.get_mut(&largest).and_then(|open| open.file.as_mut()) {
+                file.end_group()?;
+            }
+            self.count_memory(&largest);
         }
         Ok(())
     }
 
-    fn open(&mut self, key: &(usize, String)) -> Result<()> {
-        if self.open.len() >= OPEN_MAX
-            && let Some(oldest) =
-                self.open.iter().min_by_key(|(_, open)| open.used).map(|(key, _)| key.clone())
-            && let Some(open) = self.open.remove(&oldest)
-        {
-            self.close(open)?;
+    fn count_memory(&mut self, key: &(usize, String)) {
+        let Some(open) = self.open.get_mut(key) else { return };
+        let encoded = open.file.as_ref().map_or(0, |file| file.writer.memory_size());
+        let before = std::mem::replace(&mut open.memory, open.waiting.bytes + encoded);
+        self.memory = self.memory - before + open.memory;
+    }
+
+    /// Passes the rows that wait on to their file.
+    fn encode(&mut self, key: &(usize, String)) -> Result<()> {
+        if self.open.get(key).is_some_and(|open| open.file.is_none()) {
+            self.close_oldest()?;
+            let (place, file) = self.new_file(key);
+            let (Some(open), Some(set)) = (self.open.get_mut(key), self.sets.get(key.0)) else {
+                return Ok(());
+            };
+            open.file = Some(Output::create(place, file, set, None)?);
+            self.files_open += 1;
         }
-        let Some(set) = self.sets.get_mut(key.0) else { return Ok(()) };
-        let file = Written {
-            path: format!("{}/{}{:08}-{}.parquet", set.path, key.1, self.run, set.begun),
-            staged: format!("{:06}.parquet", self.begun),
-            rows: 0,
-            bytes: 0,
-        };
-        let place = self.folder.join(&file.staged);
-        set.begun += 1;
+        let Some(open) = self.open.get_mut(key) else { return Ok(()) };
+        match &mut open.file {
+            Some(file) => file.write(&mut open.waiting),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes room for one more open file.
+    fn close_oldest(&mut self) -> Result<()> {
+        if self.files_open < OPEN_MAX {
+            return Ok(());
+        }
+        let open = self.open.iter_mut().filter(|(_, open)| open.file.is_some());
+        let Some((key, oldest)) = open.min_by_key(|(_, open)| open.used) else { return Ok(()) };
+        let (key, file) = (key.clone(), oldest.file.take());
+        self.files_open -= 1;
+        self.files.extend(file.map(Output::close).transpose()?);
+        self.count_memory(&key);
+        Ok(())
+    }
+
+    fn new_file(&mut self, key: &(usize, String)) -> (PathBuf, Written) {
+        let staged = format!("{:06}.parquet", self.begun);
         self.begun += 1;
-        let failed = |error: &dyn std::fmt::Display| Error::Target(format!("{}: {error}", place.display()));
-        let output = File::create_new(&place).map_err(|error| failed(&error))?;
-        let schema = Arc::clone(&set.schema);
-        let writer = ArrowWriter::try_new(output, schema, Some(set.properties.clone()));
-        let writer = writer.map_err(|error| failed(&error))?;
-        self.open.insert(key.clone(), Open { writer, file, used: self.clock, memory: 0 });
-        Ok(())
-    }
-
-    fn close(&mut self, open: Open) -> Result<()> {
-        let Open { writer, mut file, .. } = open;
-        let output = writer.into_inner().map_err(failed(&self.folder, &file))?;
-        let mut end = || -> std::io::Result<()> {
-            output.sync_all()?;
-            file.bytes = output.metadata()?.len();
-            Ok(())
+        let path = match self.sets.get_mut(key.0) {
+            Some(set) => {
+                set.begun += 1;
+                format!("{}/{}{:08}-{}.parquet", set.path, key.1, self.run, set.begun - 1)
+            }
+            None => String::new(),
         };
-        end().map_err(|error| {
-            Error::Target(format!("{}: {error}", self.folder.join(&file.staged).display()))
-        })?;
-        self.files.push(file);
-        Ok(())
+        (self.folder.join(&staged), Written { path, staged, rows: 0, bytes: 0 })
     }
 
-    /// Ends all files, and tells where they go.
-    pub(super) fn finish(mut self) -> Result<Vec<Written>> {
-        for (_, open) in std::mem::take(&mut self.open) {
-            self.close(open)?;
+    /// Ends all files, `jobs` at once, and tells where they go.
+    pub(super) fn finish(mut self, jobs: usize) -> Result<Vec<Written>> {
+        let mut open: Vec<_> = std::mem::take(&mut self.open).into_iter().collect();
+        open.sort_by(|(one, _), (other, _)| other.cmp(one));
+        let mut left = Vec::new();
+        for (key, open) in open.into_iter().rev() {
+            let name = open.file.is_none().then(|| self.new_file(&key));
+            left.push((key.0, name, open));
         }
-        self.files.sort();
-        Ok(self.files)
+        let sets = &self.sets;
+        let left = Mutex::new(left);
+        let files = Mutex::new(Ok(std::mem::take(&mut self.files)));
+        let work = || {
+            let end = |(set, name, mut open): (usize, Option<(PathBuf, Written)>, Open)| -> Result<Option<Written>> {
+                let mut file = match (open.file.take(), name, sets.get(set)) {
+                    (Some(file), ..) => file,
+                    (None, Some((place, file)), Some(set)) if open.waiting.rows() > 0 => {
+                        Output::create(place, file, set, Some(open.waiting.rows()))?
+                    }
+                    _ => return Ok(None),
+                };
+                file.write(&mut open.waiting)?;
+                file.close().map(Some)
+            };
+            while let Some(next) = locked(&left).pop() {
+                let ended = end(next);
+                let mut files = locked(&files);
+                match (ended, files.as_mut()) {
+                    (Ok(file), Ok(files)) => files.extend(file),
+                    (Err(error), Ok(_)) => *files = Err(error),
+                    (_, Err(_)) => return,
+                }
+            }
+        };
+        thread::scope(|scope| {
+            let others: Vec<_> = (1..jobs).map(|_| scope.spawn(work)).collect();
+            work();
+            drop(others);
+        });
+        let mut files: Vec<Written> = files.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+        files.sort();
+        Ok(files)
     }
 }
 
-fn failed(folder: &Path, file: &Written) -> impl Fn(parquet::errors::ParquetError) -> Error + use<> {
-    let place = folder.join(&file.staged);
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn failed(place: &Path) -> impl Fn(parquet::errors::ParquetError) -> Error + use<> {
+    let place = place.to_owned();
     move |error| Error::Target(format!("{}: {error}", place.display()))
 }
 
-fn properties(schema: &SchemaRef, keys: &[String]) -> WriterProperties {
+/// How a file is written; `rows`: those that it will have, if that is known.
+fn properties(schema: &SchemaRef, keys: &[String], rows: Option<usize>) -> WriterProperties {
     let level = ZstdLevel::try_new(PARQUET_LEVEL).unwrap_or_default();
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
         .set_max_row_group_row_count(Some(ROW_GROUP_MAX));
+    let keys_max = rows.unwrap_or(ROW_GROUP_MAX).min(ROW_GROUP_MAX) as u64;
+    if rows.is_some_and(|rows| rows < INDEXED_MIN) {
+        builder = builder.set_statistics_enabled(EnabledStatistics::Chunk).set_offset_index_disabled(true);
+    }
     for field in schema.fields() {
         let path = vec![field.name().clone()];
         match field.data_type() {
@@ -218,7 +353,8 @@ fn properties(schema: &SchemaRef, keys: &[String]) -> WriterProperties {
                     if keys.contains(field.name()) {
                         builder = builder
                             .set_column_bloom_filter_enabled(path.clone(), true)
-                            .set_column_bloom_filter_fpp(path.clone(), FALSE_POSITIVES);
+                            .set_column_bloom_filter_fpp(path.clone(), FALSE_POSITIVES)
+                            .set_column_bloom_filter_max_ndv(path.clone(), keys_max);
                     }
                     // Where there are too many values for a dictionary.
                     builder = by_difference(builder, field, path);

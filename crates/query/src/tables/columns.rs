@@ -32,13 +32,16 @@ impl Kind {
         Field::new(name, data_type, true)
     }
 
+    /// One without room: of thousands of tables, most have few rows.
     pub(super) fn builder(self) -> Builder {
         match self {
-            Kind::Text => Builder::Text(StringBuilder::new()),
-            Kind::Texts => Builder::Texts(ListBuilder::new(StringBuilder::new())),
-            Kind::Small => Builder::Small(UInt32Builder::new()),
-            Kind::Number => Builder::Number(UInt64Builder::new()),
-            Kind::Moment => Builder::Moment(TimestampMicrosecondBuilder::new().with_data_type(moment())),
+            Kind::Text => Builder::Text(StringBuilder::with_capacity(0, 0)),
+            Kind::Texts => Builder::Texts(ListBuilder::with_capacity(StringBuilder::with_capacity(0, 0), 0)),
+            Kind::Small => Builder::Small(UInt32Builder::with_capacity(0)),
+            Kind::Number => Builder::Number(UInt64Builder::with_capacity(0)),
+            Kind::Moment => {
+                Builder::Moment(TimestampMicrosecondBuilder::with_capacity(0).with_data_type(moment()))
+            }
         }
     }
 }

@@ -149,30 +149,32 @@ pub(super) enum Values {
 impl Values {
     pub(super) fn new(kind: &DataType) -> Self {
         match kind {
-            DataType::Int8 => Values::I8(Int8Builder::new()),
-            DataType::Int16 => Values::I16(Int16Builder::new()),
-            DataType::Int32 => Values::I32(Int32Builder::new()),
-            DataType::Int64 => Values::I64(Int64Builder::new()),
-            DataType::UInt8 => Values::U8(UInt8Builder::new()),
-            DataType::UInt16 => Values::U16(UInt16Builder::new()),
-            DataType::UInt32 => Values::U32(UInt32Builder::new()),
-            DataType::UInt64 => Values::U64(UInt64Builder::new()),
-            DataType::Float32 => Values::F32(Float32Builder::new()),
-            DataType::Float64 => Values::F64(Float64Builder::new()),
+            DataType::Int8 => Values::I8(Int8Builder::with_capacity(0)),
+            DataType::Int16 => Values::I16(Int16Builder::with_capacity(0)),
+            DataType::Int32 => Values::I32(Int32Builder::with_capacity(0)),
+            DataType::Int64 => Values::I64(Int64Builder::with_capacity(0)),
+            DataType::UInt8 => Values::U8(UInt8Builder::with_capacity(0)),
+            DataType::UInt16 => Values::U16(UInt16Builder::with_capacity(0)),
+            DataType::UInt32 => Values::U32(UInt32Builder::with_capacity(0)),
+            DataType::UInt64 => Values::U64(UInt64Builder::with_capacity(0)),
+            DataType::Float32 => Values::F32(Float32Builder::with_capacity(0)),
+            DataType::Float64 => Values::F64(Float64Builder::with_capacity(0)),
             DataType::Decimal128(_, scale) => {
-                Values::D128(Decimal128Builder::new().with_data_type(kind.clone()), *scale)
+                Values::D128(Decimal128Builder::with_capacity(0).with_data_type(kind.clone()), *scale)
             }
             DataType::Decimal256(_, scale) => {
-                Values::D256(Decimal256Builder::new().with_data_type(kind.clone()), *scale)
+                Values::D256(Decimal256Builder::with_capacity(0).with_data_type(kind.clone()), *scale)
             }
-            DataType::Date32 => Values::Date(Date32Builder::new()),
-            DataType::Timestamp(_, None) => Values::DateTime(TimestampMicrosecondBuilder::new()),
+            DataType::Date32 => Values::Date(Date32Builder::with_capacity(0)),
+            DataType::Timestamp(_, None) => Values::DateTime(TimestampMicrosecondBuilder::with_capacity(0)),
             DataType::Timestamp(..) => {
-                Values::Timestamp(TimestampMicrosecondBuilder::new().with_data_type(kind.clone()))
+                Values::Timestamp(TimestampMicrosecondBuilder::with_capacity(0).with_data_type(kind.clone()))
             }
-            DataType::Binary => Values::Bytes(BinaryBuilder::new()),
-            DataType::List(_) => Values::Vector(ListBuilder::new(Float32Builder::new())),
-            _ => Values::Text(StringBuilder::new()),
+            DataType::Binary => Values::Bytes(BinaryBuilder::with_capacity(0, 0)),
+            DataType::List(_) => {
+                Values::Vector(ListBuilder::with_capacity(Float32Builder::with_capacity(0), 0))
+            }
+            _ => Values::Text(StringBuilder::with_capacity(0, 0)),
         }
     }
 

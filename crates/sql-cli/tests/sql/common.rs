@@ -88,6 +88,19 @@ pub(crate) struct Shapes {
     _folder: TempDir,
 }
 
+/// Archives logs, in small blocks.
+pub(crate) fn archive_of(logs: &[PathBuf], archive: &Path) {
+    let storage = storage::at(archive).unwrap();
+    let mut told = |_: &Created| {};
+    let mut creator = Creator::new(&storage, 2, &mut told).unwrap();
+    creator.block_size(BLOCK_SIZE);
+    for path in logs {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        creator.add(name, Arc::new(File::open(path).unwrap())).unwrap();
+    }
+    creator.finish().unwrap();
+}
+
 /// The samples, plain; compressed by us; in an archive of small blocks.
 pub(crate) static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
@@ -95,21 +108,15 @@ pub(crate) static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
         fs::read_dir(root().join("samples/plain")).unwrap().map(|entry| entry.unwrap().path()).collect();
     plain.sort();
     let archive = folder.path().join("archive");
-    let storage = storage::at(&archive).unwrap();
-    let mut told = |_: &Created| {};
-    let mut creator = Creator::new(&storage, 2, &mut told).unwrap();
-    creator.block_size(BLOCK_SIZE);
+    archive_of(&plain, &archive);
     let mut compressed = Vec::new();
     for path in &plain {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        creator.add(name, Arc::new(File::open(path).unwrap())).unwrap();
-        let twin = folder.path().join(name);
+        let twin = folder.path().join(path.file_name().unwrap());
         let how = Rewrite::Compress(CompressOptions::default());
         Rewriter::new(how).workers(2).run(Input::open(path).unwrap(), File::create(&twin).unwrap()).unwrap();
         assert!(fs::metadata(&twin).unwrap().len() <= fs::metadata(path).unwrap().len());
         compressed.push(twin);
     }
-    creator.finish().unwrap();
     Shapes { plain, compressed, archive, _folder: folder }
 });
 

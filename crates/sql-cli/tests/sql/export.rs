@@ -7,7 +7,7 @@ use binlogz_testkit::builder::{LogBuilder, Release};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tempfile::TempDir;
 
-use crate::common::{Ran, SHAPES, schema, sql};
+use crate::common::{Ran, SHAPES, archive_of, schema, sql};
 use crate::types::{insert, versions};
 
 fn export(to: &Path, options: &[&str], inputs: &[PathBuf]) -> Ran {
@@ -180,6 +180,28 @@ fn transactions_without_gtid_or_end_are_exported_once_and_whole() {
     assert_eq!(told(run(0)), "run 2: 1 transaction, 1 row change of 1 table, 2 files");
     assert_eq!(told(run(0)), "nothing is new");
     assert_eq!(count(&files(&to.join("shop"))), 3);
+}
+
+#[test]
+fn a_transaction_without_gtid_among_exported_ones_of_an_archive_is_exported() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, to) = (folder.path().join("binlog.000001"), folder.path().join("lake"));
+    let [first, ..] = versions();
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    log.transaction_of(&insert(&first));
+    fs::write(&path, log.bytes()).unwrap();
+    let all = "run 1: 1 transaction, 1 row change of 1 table, 2 files";
+    assert_eq!(told(export(&to, &[], std::slice::from_ref(&path))), all);
+    // As while gtid_mode is ON_PERMISSIVE.
+    for (event_type, body) in insert(&first) {
+        log.event(event_type, &body);
+    }
+    fs::write(&path, log.bytes()).unwrap();
+    let archive = folder.path().join("archive");
+    archive_of(std::slice::from_ref(&path), &archive);
+    let missed = "run 2: 1 transaction, 1 row change of 1 table, 2 files";
+    assert_eq!(told(export(&to, &[], std::slice::from_ref(&archive))), missed);
+    assert_eq!(told(export(&to, &[], &[archive])), "nothing is new");
 }
 
 #[test]

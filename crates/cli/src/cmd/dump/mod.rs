@@ -28,6 +28,10 @@ use binlogz_report::zone::Zone;
 /// The name that makes this command of the whole program.
 const MYSQLBINLOG: &str = "mysqlbinlog";
 
+/// For users who write to a file as with our other commands.
+const OTHER_NAME_OF_OUTPUT: &str =
+    "dump has mysqlbinlog's options: --result-file=FILE (-r FILE) writes to a file, -o is --offset=N";
+
 /// The meaning of mysqlbinlog's exit codes.
 const FAILED: u8 = 1;
 
@@ -58,6 +62,12 @@ pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Opt
     })
 }
 
+/// Whether an argument that was refused is meant to name an output file.
+fn is_for_a_file(argument: &OsStr) -> bool {
+    let argument = argument.as_encoded_bytes();
+    argument.starts_with(b"-o") || argument.starts_with(b"--output")
+}
+
 impl Request {
     /// Does it; the exit code is one of mysqlbinlog's.
     pub(crate) fn run(self) -> u8 {
@@ -73,7 +83,12 @@ impl Request {
                 shown.map_err(|error| Failure::writing(&"stdout", &error))?;
                 Ok(code)
             }
-            Outcome::End(code) => Ok(code),
+            Outcome::End(code) => {
+                if !self.called_mysqlbinlog && self.arguments.iter().any(|argument| is_for_a_file(argument)) {
+                    tell_line("HINT", OTHER_NAME_OF_OUTPUT);
+                }
+                Ok(code)
+            }
             Outcome::Dump(mut options) => {
                 options.called_mysqlbinlog = self.called_mysqlbinlog;
                 if let Some(problem) = Zone::of_process().problem() {

@@ -1,0 +1,161 @@
+//! The values of columns as C's.
+//!
+//! ```text
+//! integers                        INTEGER; unsigned: NATURAL
+//! YEAR, BIT                       NATURAL
+//! FLOAT, DOUBLE                   REAL
+//! TIMESTAMP                       TIMESTAMP, microseconds since 1970 in UTC
+//! DECIMAL, DATE, TIME, DATETIME   TEXT, as SQL writes them
+//! CHAR, VARCHAR, TEXT             TEXT in UTF-8; BYTES if they aren't valid in their character set
+//! BINARY, BLOB, GEOMETRY          BYTES; geometry: the SRID in four bytes, then WKB
+//! ENUM, SET                       TEXT; NATURAL where the log doesn't name the members
+//! JSON                            TEXT
+//! VECTOR                          BYTES: little-endian floats
+//! ```
+
+use std::ptr;
+
+use binlogz_binlog::row::{Cell, ColumnSchema, Row, Value};
+
+use crate::status::{Result, Trouble};
+
+/// What a value is.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum binlogz_kind {
+    /// The image doesn't have the column: binlog_row_image isn't FULL, or there is no such image.
+    BINLOGZ_ABSENT = 0,
+    /// NULL.
+    BINLOGZ_NULL = 1,
+    /// A signed integer: integer. Before 8.0.1 logs don't say which integers are unsigned.
+    BINLOGZ_INTEGER = 2,
+    /// An unsigned integer, BIT, YEAR, or an ENUM or SET whose members aren't named in the log: natural.
+    BINLOGZ_NATURAL = 3,
+    /// FLOAT or DOUBLE: real.
+    BINLOGZ_REAL = 4,
+    /// TIMESTAMP: integer, microseconds since 1970-01-01 00:00:00 UTC; 0 is the zero date.
+    BINLOGZ_TIMESTAMP = 5,
+    /// bytes and length, in UTF-8, without a NUL at the end: character strings, DECIMAL, DATE, TIME, DATETIME, ENUM, SET, JSON.
+    BINLOGZ_TEXT = 6,
+    /// bytes and length: BINARY, BLOB, GEOMETRY (SRID and WKB), VECTOR (little-endian floats), and strings that aren't valid in
+    /// their character set.
+    BINLOGZ_BYTES = 7,
+}
+
+/// A value. kind says which of the others it has; they are 0 and NULL otherwise.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct binlogz_value {
+    /// What it is.
+    pub kind: binlogz_kind,
+    /// Of BINLOGZ_INTEGER and BINLOGZ_TIMESTAMP.
+    pub integer: i64,
+    /// Of BINLOGZ_NATURAL.
+    pub natural: u64,
+    /// Of BINLOGZ_REAL.
+    pub real: f64,
+    /// Of BINLOGZ_TEXT and BINLOGZ_BYTES; they hold until the next change.
+    pub bytes: *const u8,
+    /// How many bytes.
+    pub length: usize,
+}
+
+impl binlogz_value {
+    const fn of(kind: binlogz_kind) -> Self {
+        binlogz_value { kind, integer: 0, natural: 0, real: 0.0, bytes: ptr::null(), length: 0 }
+    }
+}
+
+/// The texts and bytes of the values of one change: they stay where they are until the next one.
+#[derive(Default)]
+pub(crate) struct Kept(Vec<Box<[u8]>>);
+
+impl Kept {
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn keep(&mut self, kind: binlogz_kind, bytes: impl Into<Box<[u8]>>) -> binlogz_value {
+        let kept = bytes.into();
+        let value = binlogz_value { bytes: kept.as_ptr(), length: kept.len(), ..binlogz_value::of(kind) };
+        self.0.push(kept);
+        value
+    }
+}
+
+/// A column of an image that may not have it.
+pub(crate) fn value(row: &Row<'_, '_>, cell: Option<Cell<'_>>, kept: &mut Kept) -> Result<binlogz_value> {
+    use binlogz_kind::{
+        BINLOGZ_ABSENT, BINLOGZ_BYTES, BINLOGZ_INTEGER, BINLOGZ_NATURAL, BINLOGZ_NULL, BINLOGZ_REAL,
+        BINLOGZ_TEXT, BINLOGZ_TIMESTAMP,
+    };
+    let Some(cell) = cell else { return Ok(binlogz_value::of(BINLOGZ_ABSENT)) };
+    let integer = |kind, integer| binlogz_value { integer, ..binlogz_value::of(kind) };
+    let natural = |natural| binlogz_value { natural, ..binlogz_value::of(BINLOGZ_NATURAL) };
+    let real = |real| binlogz_value { real, ..binlogz_value::of(BINLOGZ_REAL) };
+    Ok(match cell.value().map_err(Trouble::input)? {
+        Value::Int(number) => integer(BINLOGZ_INTEGER, number),
+        Value::Uint(number) | Value::Bit(number) => natural(number),
+        Value::Year(year) => natural(year.into()),
+        Value::Float(number) => real(number.into()),
+        Value::Double(number) => real(number),
+        Value::Timestamp(time) => {
+            let micros = i64::from(time.seconds()) * 1_000_000 + i64::from(time.fraction().microseconds());
+            integer(BINLOGZ_TIMESTAMP, micros)
+        }
+        Value::Decimal(number) => kept.keep(BINLOGZ_TEXT, number.text().as_bytes()),
+        Value::Date(date) => kept.keep(BINLOGZ_TEXT, date.text().as_bytes()),
+        Value::Time(time) => kept.keep(BINLOGZ_TEXT, time.text().as_bytes()),
+        Value::DateTime(time) => kept.keep(BINLOGZ_TEXT, time.text().as_bytes()),
+        Value::Enum(number) => match cell.column.member(number) {
+            Some(name) => kept.keep(BINLOGZ_TEXT, member(cell.column, name).into_bytes()),
+            // The empty value, which an invalid one became.
+            None if number == 0 && cell.column.members.is_some() => kept.keep(BINLOGZ_TEXT, []),
+            None => natural(number.into()),
+        },
+        Value::Set(bits) => match names(cell.column, bits) {
+            Some(names) => kept.keep(BINLOGZ_TEXT, names.into_bytes()),
+            None => natural(bits),
+        },
+        Value::Bytes(bytes) => match cell.text() {
+            Some(text) => kept.keep(BINLOGZ_TEXT, text.as_bytes()),
+            // Before 8.0.1 logs name no character sets.
+            None if cell.column.collation.is_none() && std::str::from_utf8(bytes).is_ok() => {
+                kept.keep(BINLOGZ_TEXT, bytes)
+            }
+            None => kept.keep(BINLOGZ_BYTES, bytes),
+        },
+        Value::Geometry(bytes) => kept.keep(BINLOGZ_BYTES, bytes),
+        Value::Vector(vector) => kept.keep(BINLOGZ_BYTES, vector.as_bytes()),
+        Value::Json(document) => {
+            let mut text = Vec::new();
+            document.write_text(&mut text).map_err(Trouble::input)?;
+            kept.keep(BINLOGZ_TEXT, text)
+        }
+        Value::JsonDiffs(_) => {
+            let mut text = Vec::new();
+            if let Some(tree) = row.json_after(cell.index).map_err(Trouble::input)? {
+                tree.write_text(&mut text).map_err(Trouble::input)?;
+            }
+            kept.keep(BINLOGZ_TEXT, text)
+        }
+        // And types of future servers.
+        Value::Null | _ => binlogz_value::of(BINLOGZ_NULL),
+    })
+}
+
+/// The name of a member as UTF-8; bytes that aren't valid are replaced.
+fn member(column: &ColumnSchema, name: &[u8]) -> String {
+    match column.charset().and_then(|charset| charset.decode(name)) {
+        Some(name) => name.into_owned(),
+        None => String::from_utf8_lossy(name).into_owned(),
+    }
+}
+
+/// The members of a SET, with commas. `None`: a bit has no name.
+fn names(column: &ColumnSchema, bits: u64) -> Option<String> {
+    let known = column.members.as_ref()?.len();
+    let nameless = bits.checked_shr(u32::try_from(known).ok()?).unwrap_or(0);
+    let names = column.set_members(bits).map(|name| member(column, name));
+    (nameless == 0).then(|| names.collect::<Vec<_>>().join(","))
+}
