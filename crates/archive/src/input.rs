@@ -3,7 +3,8 @@
 //! log that has one. A program that looks for something gets a log without the parts that can't have it
 //! ([`Archived::input_of`]).
 //!
-//! An archive is opened once a run: its manifest is read once, and an object that holds several logs, too.
+//! An archive is opened once a run: its manifest is read once, and an object that holds several logs, too. A program that
+//! runs for long can [`forget`] it.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -108,6 +109,12 @@ pub fn find(path: &Path) -> io::Result<Option<Archived>> {
         Some(entry) => Ok(Some(Archived { archive: found, entry })),
         None => Err(io::Error::new(io::ErrorKind::NotFound, "is not in the archive")),
     }
+}
+
+/// Opens an archive anew when it is named next: one that was opened long ago may have changed.
+pub fn forget(archive: &Path) {
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    opened.retain(|(there, _)| there != archive);
 }
 
 fn may_be_archive(path: &Path) -> bool {

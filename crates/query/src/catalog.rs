@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, Result};
 
+use crate::division::Division;
 use crate::error::LogError;
 use crate::logs::Logs;
-use crate::scan::LogTable;
+use crate::table::LogTable;
 use crate::tables::{Changes, Events, Reader, Transactions, user};
 use crate::wanted::Wanted;
 
@@ -31,6 +32,7 @@ pub(crate) struct Catalog {
 struct Found {
     logs: Arc<Logs>,
     workers: usize,
+    division: Option<Arc<Division>>,
     names: OnceLock<BTreeSet<(String, String)>>,
     tables: Mutex<HashMap<(String, String), Answer>>,
 }
@@ -39,7 +41,8 @@ struct Found {
 type Answer = Option<Arc<dyn TableProvider>>;
 
 impl Catalog {
-    pub(crate) fn new(logs: &Arc<Logs>, workers: usize) -> Result<Self> {
+    /// `division`: how a cluster divides the logs, if one reads them.
+    pub(crate) fn new(logs: &Arc<Logs>, workers: usize, division: Option<Arc<Division>>) -> Result<Self> {
         let of_logs = Arc::new(MemorySchemaProvider::new());
         let readers: [(&str, Arc<dyn Reader>); 3] = [
             ("transactions", Arc::new(Transactions)),
@@ -48,10 +51,16 @@ impl Catalog {
         ];
         for (name, reader) in readers {
             let table = LogTable::new(Arc::clone(logs), reader, Wanted::default(), workers);
+            let table = table.divided(division.clone());
             of_logs.register_table(name.to_owned(), Arc::new(table))?;
         }
-        let found =
-            Found { logs: Arc::clone(logs), workers, names: OnceLock::new(), tables: Mutex::default() };
+        let found = Found {
+            logs: Arc::clone(logs),
+            workers,
+            division,
+            names: OnceLock::new(),
+            tables: Mutex::default(),
+        };
         Ok(Catalog { of_logs, found: Arc::new(found) })
     }
 }
@@ -112,7 +121,8 @@ impl Found {
         let found = columns.map(|columns| -> Arc<dyn TableProvider> {
             let reader = Arc::new(Changes::of_table(&columns));
             let all = Wanted::of_table(database, table);
-            Arc::new(LogTable::new(Arc::clone(&self.logs), reader, all, self.workers))
+            let table = LogTable::new(Arc::clone(&self.logs), reader, all, self.workers);
+            Arc::new(table.divided(self.division.clone()))
         });
         tables.insert(name, found.clone());
         Ok(found)

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::DataFusionError;
+use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::{DFParser, Statement as Parsed};
 use futures_util::StreamExt;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::catalog::{CATALOG, Catalog, LOG_SCHEMA};
+use crate::division::Division;
 use crate::error::{Error, Result};
 use crate::functions;
 use crate::logs::Logs;
@@ -43,6 +46,9 @@ pub struct Engine {
     context: SessionContext,
     memory: usize,
 }
+
+/// Makes a session one of a cluster.
+type Join<'a> = &'a dyn Fn(SessionState) -> std::result::Result<SessionState, DataFusionError>;
 
 /// Takes the batches of a statement.
 pub trait Output {
@@ -82,6 +88,21 @@ impl Engine {
     ///
     /// A folder for temporary files that can't be used.
     pub fn new(logs: Logs, options: &Options) -> Result<Self> {
+        Self::with(logs, options, None)
+    }
+
+    /// The same, but a cluster reads the logs, each of its tasks about `partition_size` bytes of them. `join` makes a session
+    /// one that sends its queries there.
+    ///
+    /// # Errors
+    ///
+    /// Logs that executors can't open, and as [`Self::new`].
+    pub fn distributed(logs: Logs, options: &Options, partition_size: u64, join: Join<'_>) -> Result<Self> {
+        let division = Arc::new(Division::new(&logs, partition_size)?);
+        Self::with(logs, options, Some((division, join)))
+    }
+
+    fn with(logs: Logs, options: &Options, cluster: Option<(Arc<Division>, Join<'_>)>) -> Result<Self> {
         let make = || -> std::result::Result<SessionContext, DataFusionError> {
             let runtime = RuntimeEnvBuilder::new()
                 .with_memory_pool(Arc::new(FairSpillPool::new(options.memory)))
@@ -94,7 +115,12 @@ impl Engine {
                 .with_create_default_catalog_and_schema(false)
                 .with_default_catalog_and_schema(CATALOG, LOG_SCHEMA);
             let context = SessionContext::new_with_config_rt(config, runtime);
-            let catalog = Catalog::new(&Arc::new(logs), options.jobs)?;
+            let (division, join) = cluster.unzip();
+            let context = match join {
+                Some(join) => SessionContext::new_with_state(join(context.state())?),
+                None => context,
+            };
+            let catalog = Catalog::new(&Arc::new(logs), options.jobs, division)?;
             context.register_catalog(CATALOG, Arc::new(catalog));
             functions::all().into_iter().for_each(|function| context.register_udf(function));
             Ok(context)
@@ -103,6 +129,8 @@ impl Engine {
         let runtime = Builder::new_multi_thread()
             .worker_threads(options.jobs)
             .thread_stack_size(STACK_SIZE)
+            // Connections to a cluster.
+            .enable_all()
             .build()
             .map_err(|error| Error::Log(format!("start threads: {error}")))?;
         Ok(Engine { runtime, context, memory: options.memory })
@@ -128,6 +156,17 @@ impl Engine {
             }
             output.end()
         })
+    }
+
+    /// The plan of a query, as a cluster is sent it.
+    ///
+    /// # Errors
+    ///
+    /// A statement that is wrong, logs that can't be read.
+    pub fn plan(&self, statement: Statement) -> Result<LogicalPlan> {
+        let state = self.context.state();
+        let plan = self.runtime.block_on(state.statement_to_plan(statement.0));
+        plan.and_then(|plan| state.optimize(&plan)).map_err(|error| Error::of(&error, self.memory))
     }
 
     /// Ends without waiting for threads that still read.

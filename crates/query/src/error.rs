@@ -54,6 +54,9 @@ impl Error {
             DataFusionError::ResourcesExhausted(what) => {
                 Error::Memory { limit: memory >> 20, what: one_line(what) }
             }
+            DataFusionError::Execution(what) if log_error_in(what).is_some() => {
+                Error::Log(one_line(&log_error_in(what).unwrap_or_default()))
+            }
             DataFusionError::SQL(parser, _) => Error::Sql(one_line(&parser.to_string())),
             DataFusionError::Plan(what)
             | DataFusionError::NotImplemented(what)
@@ -69,6 +72,20 @@ impl From<std::io::Error> for Error {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Error::ClosedPipe,
             _ => Error::Output(error),
+        }
+    }
+}
+
+/// The error of a log that an executor of a cluster ended with: it comes as Rust shows it to developers.
+fn log_error_in(told: &str) -> Option<String> {
+    let (_, quoted) = told.split_once("LogError(\"")?;
+    let mut line = String::new();
+    let mut rest = quoted.chars();
+    loop {
+        match rest.next()? {
+            '"' => return Some(line),
+            '\\' => line.push(rest.next()?),
+            other => line.push(other),
         }
     }
 }

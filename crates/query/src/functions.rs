@@ -14,8 +14,8 @@ use serde_json::Value;
 /// The name of the function that looks for a GTID in a set.
 pub(crate) const GTID_IN: &str = "gtid_in";
 
-/// All of them.
-pub(crate) fn all() -> [ScalarUDF; 3] {
+/// The functions beside DataFusion's.
+pub fn all() -> [ScalarUDF; 3] {
     let immutable = Volatility::Immutable;
     let texts = vec![DataType::Utf8, DataType::Utf8];
     [

@@ -5,6 +5,10 @@
 //! wanted     what a query's conditions leave of them                filters → blocks of an archive, tables
 //! tables     events become Arrow batches, on all cores, in order    EventBatch → RecordBatch
 //! scan       a table as DataFusion reads it                         RecordBatch → stream, bounded
+//! division   the logs divided among the machines of a cluster        Logs → pieces
+//! pieces     a scan of some of them
+//! table      a table as DataFusion plans with it                    conditions → scan
+//! shipped    tables and scans as bytes, on their way to those
 //! catalog    which tables there are; user tables are found on demand
 //! engine     statements in, batches out; memory limit, spill
 //! print      batches as text, CSV, JSON, Arrow
@@ -14,16 +18,22 @@
 //! DataFusion plans, joins, sorts and aggregates. This crate only reads logs, as `flow` does, and archives, by their index.
 
 mod catalog;
+mod division;
 pub mod engine;
 pub mod error;
 pub mod export;
 mod functions;
 pub mod logs;
+mod piece;
+mod pieces;
 pub mod print;
 mod scan;
+pub mod shipped;
+mod table;
 mod tables;
 mod wanted;
 
 pub use engine::{Engine, Options, Statement};
 pub use error::{Error, Result};
-pub use logs::Logs;
+pub use functions::all as functions;
+pub use logs::{Logs, Site};

@@ -10,24 +10,43 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use binlogz_archive::format::contents::TableName;
-use binlogz_archive::input;
 use binlogz_archive::part::Run;
+use binlogz_archive::{input, storage};
 use binlogz_binlog::row::{ColumnSchema, TableSchema};
 use binlogz_encryption::{Error as EncryptionError, Keyring};
 use binlogz_flow::Input;
 use binlogz_flow::events::ReadSummary;
-use binlogz_recover::SchemaFile;
+use binlogz_recover::{SchemaFile, SchemaFileError};
 
 use crate::error::{Error, LogError, Result};
+use crate::piece::Piece;
+
+/// Takes lines.
+type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Logs, in order.
 pub struct Logs {
     logs: Vec<Log>,
-    keyring: Option<Keyring>,
-    schema: Option<SchemaFile>,
-    warn: Box<dyn Fn(&str) + Send + Sync>,
+    keyring: Option<Arc<Keyring>>,
+    schema: Option<Arc<Schema>>,
+    warn: Tell,
     /// The logs whose end was told.
     warned: Mutex<HashSet<usize>>,
+}
+
+/// CREATE TABLE statements, which name columns.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    file: SchemaFile,
+    text: String,
+}
+
+/// Where an executor of a cluster reads: what it has of its own, and never sends.
+#[derive(Default)]
+pub struct Site {
+    keyring: Option<Arc<Keyring>>,
+    /// Takes lines about what was read.
+    tell: Option<Tell>,
 }
 
 /// A log.
@@ -54,6 +73,38 @@ impl std::fmt::Debug for Logs {
     }
 }
 
+impl Default for Logs {
+    /// No logs.
+    fn default() -> Self {
+        Logs {
+            logs: Vec::new(),
+            keyring: None,
+            schema: None,
+            warn: Box::new(|_| {}),
+            warned: Mutex::default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Site {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Site").finish_non_exhaustive()
+    }
+}
+
+impl Site {
+    /// An executor with this keyring; `tell` takes lines about what it read.
+    pub fn new(keyring: Option<Keyring>, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Site { keyring: keyring.map(Arc::new), tell: Some(Box::new(tell)) }
+    }
+
+    pub(crate) fn tell(&self, line: &str) {
+        if let Some(tell) = &self.tell {
+            tell(line);
+        }
+    }
+}
+
 impl Logs {
     /// The logs that these paths name: files, pipes, archives, logs in archives, `-` for standard input. `warn` is told
     /// of a log that is still being written.
@@ -75,19 +126,64 @@ impl Logs {
             Log::new(path).map_err(|error| Error::Log(format!("{shown}: {error}")))
         });
         let logs = logs.collect::<Result<_>>()?;
+        let keyring = keyring.map(Arc::new);
         Ok(Logs { logs, keyring, schema: None, warn: Box::new(warn), warned: Mutex::default() })
     }
 
-    /// Takes names and keys of columns from CREATE TABLE statements, where the logs lack them.
-    #[must_use]
-    pub fn with_schema(self, schema: SchemaFile) -> Self {
-        Logs { schema: Some(schema), ..self }
+    /// The logs of pieces of a query, as this executor finds them.
+    pub(crate) fn of_pieces(
+        pieces: &[Piece],
+        site: Arc<Site>,
+        schema: Option<Arc<Schema>>,
+    ) -> Result<Self, LogError> {
+        let logs = pieces.iter().map(|piece| {
+            Log::of_piece(piece).or_else(|_| {
+                // An executor lives long: the archive may have changed since it was opened.
+                piece.forget();
+                Log::of_piece(piece)
+            })
+        });
+        let logs = logs.collect::<Result<_, _>>()?;
+        let keyring = site.keyring.clone();
+        let warn = move |line: &str| site.tell(line);
+        Ok(Logs { logs, keyring, schema, warn: Box::new(warn), warned: Mutex::default() })
+    }
+
+    /// Where a log is, and its bytes: for other machines, which can't read what a pipe gave.
+    pub(crate) fn found(&self, index: usize) -> Result<(&Path, u64)> {
+        let Some(log) = self.logs.get(index) else { return Err(Error::Log("no such log".to_owned())) };
+        let Source::Path(path) = &log.source else {
+            let what = "a pipe, which executors can't read; expected a file, an archive, or a log in one";
+            return Err(Error::Log(format!("{}: {what}", log.path)));
+        };
+        size_of(path)
+            .map(|size| (path.as_path(), size))
+            .map_err(|error| Error::Log(format!("{}: {error}", log.path)))
+    }
+
+    /// Takes names and keys of columns from this text of CREATE TABLE statements, where the logs lack them.
+    ///
+    /// # Errors
+    ///
+    /// A text that is no schema.
+    pub fn with_schema(self, text: String) -> Result<Self, SchemaFileError> {
+        let file = SchemaFile::parse(&text)?;
+        Ok(Logs { schema: Some(Arc::new(Schema { file, text })), ..self })
+    }
+
+    pub(crate) fn schema(&self) -> Option<Arc<Schema>> {
+        self.schema.clone()
+    }
+
+    /// The text of its CREATE TABLE statements.
+    pub(crate) fn schema_text(&self) -> Option<&str> {
+        self.schema.as_ref().map(|schema| schema.text.as_str())
     }
 
     /// The names of a table's columns, and which of them are its key: as the log tells, else as the schema file does. A
     /// column without a name is `@1`, `@2`, as mysqlbinlog has it.
     pub(crate) fn columns(&self, table: &TableSchema) -> (Vec<String>, Vec<usize>) {
-        let told = self.schema.as_ref().and_then(|schema| schema.told(table));
+        let told = self.schema.as_ref().and_then(|schema| schema.file.told(table));
         let (names, key) = told.unwrap_or_default();
         let columns = table.columns().iter().enumerate();
         let logged_key: Vec<_> = columns.clone().filter(|(_, column)| column.primary_key.is_some()).collect();
@@ -112,6 +208,7 @@ impl Logs {
             // A table has either name, and nothing under the other.
             (None, _) if column == format!("@{}", key.index + 1) => true,
             (None, Some(schema)) => schema
+                .file
                 .column(&table.database, &table.table, key.index)
                 .is_some_and(|name| name == column.as_bytes()),
             (None, None) => false,
@@ -179,6 +276,25 @@ impl Logs {
 }
 
 impl Log {
+    /// The log of a piece: at least what it was when the query was planned.
+    fn of_piece(piece: &Piece) -> Result<Self, LogError> {
+        let path = piece.path();
+        if !path.is_absolute() && storage::in_object_storage(path).is_none() {
+            return Err(LogError(format!("{}: expected a whole path", path.display())));
+        }
+        let find = || Ok((Log::new(path.to_owned())?, size_of(path)?));
+        let (log, size) =
+            find().map_err(|error: io::Error| LogError(format!("{}: {error}", path.display())))?;
+        match size < piece.size {
+            true => Err(LogError(format!(
+                "{}: has {size} bytes here, expected the {} that the query was planned with",
+                path.display(),
+                piece.size
+            ))),
+            false => Ok(log),
+        }
+    }
+
     fn new(path: PathBuf) -> io::Result<Self> {
         if path == Path::new("-") {
             let stdin = io::stdin();
@@ -206,6 +322,14 @@ impl Log {
             },
         };
         Ok(Log { path: shown, name, source })
+    }
+}
+
+/// Bytes of the log at a path.
+fn size_of(path: &Path) -> io::Result<u64> {
+    match input::find(path)? {
+        Some(archived) => Ok(archived.size()),
+        None => Ok(std::fs::metadata(path)?.len()),
     }
 }
 

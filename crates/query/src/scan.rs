@@ -5,16 +5,13 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use binlogz_flow::Error as FlowError;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
-use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{EquivalenceProperties, ScalarFunctionExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -33,91 +30,30 @@ use crate::tables::{Job, Output, Reader};
 use crate::wanted::Wanted;
 
 /// Batches that wait for the query.
-const BATCHES_WAITING: usize = 2;
-
-/// A table over logs.
-#[derive(Debug)]
-pub(crate) struct LogTable {
-    logs: Arc<Logs>,
-    reader: Arc<dyn Reader>,
-    /// Everything it has of them, without any condition.
-    all: Wanted,
-    workers: usize,
-}
-
-impl LogTable {
-    pub(crate) fn new(logs: Arc<Logs>, reader: Arc<dyn Reader>, all: Wanted, workers: usize) -> Self {
-        LogTable { logs, reader, all, workers }
-    }
-}
-
-#[async_trait]
-impl TableProvider for LogTable {
-    fn schema(&self) -> SchemaRef {
-        self.reader.schema()
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        let supported = filters.iter().map(|filter| match self.all.clone().narrow(filter) {
-            // Rows are checked again: a block may have others too.
-            true => TableProviderFilterPushDown::Inexact,
-            false => TableProviderFilterPushDown::Unsupported,
-        });
-        Ok(supported.collect())
-    }
-
-    async fn scan(
-        &self,
-        _: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
-        limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut wanted = self.all.clone();
-        for filter in filters {
-            wanted.narrow(filter);
-        }
-        let schema = self.reader.schema();
-        let projection = projection.cloned().unwrap_or_else(|| (0..schema.fields().len()).collect());
-        let schema = Arc::new(schema.project(&projection)?);
-        Ok(Arc::new(LogScan::new(Scan {
-            logs: Arc::clone(&self.logs),
-            reader: Arc::clone(&self.reader),
-            wanted,
-            outputs: projection.into_iter().map(Output::Column).collect(),
-            schema,
-            limit,
-            workers: self.workers,
-        })))
-    }
-}
+pub(crate) const BATCHES_WAITING: usize = 2;
 
 /// A reading of a table.
 #[derive(Debug, Clone)]
-struct Scan {
-    logs: Arc<Logs>,
-    reader: Arc<dyn Reader>,
-    wanted: Wanted,
-    outputs: Vec<Output>,
-    schema: SchemaRef,
-    limit: Option<usize>,
-    workers: usize,
+pub(crate) struct Scan {
+    pub(crate) logs: Arc<Logs>,
+    pub(crate) reader: Arc<dyn Reader>,
+    pub(crate) wanted: Wanted,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) schema: SchemaRef,
+    pub(crate) limit: Option<usize>,
+    pub(crate) workers: usize,
 }
 
 /// The plan that reads it.
 #[derive(Debug)]
-struct LogScan {
+pub(crate) struct LogScan {
     scan: Scan,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl LogScan {
-    fn new(scan: Scan) -> Self {
+    pub(crate) fn new(scan: Scan) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&scan.schema)),
             Partitioning::UnknownPartitioning(1),
@@ -126,35 +62,12 @@ impl LogScan {
         );
         LogScan { scan, properties: Arc::new(properties), metrics: ExecutionPlanMetricsSet::new() }
     }
-
-    /// The table's column that an expression stands for, or the field of one.
-    fn output(&self, expression: &dyn PhysicalExpr) -> Option<Output> {
-        if let Some(column) = expression.downcast_ref::<Column>() {
-            return self.scan.outputs.get(column.index()).copied();
-        }
-        let call =
-            expression.downcast_ref::<ScalarFunctionExpr>().filter(|call| call.name() == "get_field")?;
-        let [image, name] = call.args() else { return None };
-        let Some(Output::Column(column)) = self.output(image.as_ref()) else { return None };
-        let ScalarValue::Utf8(Some(name)) = name.downcast_ref::<Literal>()?.value() else { return None };
-        let schema = self.scan.reader.schema();
-        let DataType::Struct(fields) = schema.fields().get(column)?.data_type() else { return None };
-        Some(Output::Field(column, fields.iter().position(|field| field.name() == name)?))
-    }
 }
 
 impl DisplayAs for LogScan {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LogScan: logs={}", self.scan.logs.len())?;
-        if self.scan.wanted != Wanted::default() {
-            write!(f, ", {}", self.scan.wanted)?;
-        }
-        let columns: Vec<_> = self.scan.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        write!(f, ", columns=[{}]", columns.join(" "))?;
-        match self.scan.limit {
-            Some(limit) => write!(f, ", limit={limit}"),
-            None => Ok(()),
-        }
+        self.scan.describe(f)
     }
 }
 
@@ -195,10 +108,8 @@ impl ExecutionPlan for LogScan {
         &self,
         projection: &ProjectionExec,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let outputs = projection.expr().iter().map(|named| self.output(named.expr.as_ref()));
-        let Some(outputs) = outputs.collect::<Option<Vec<_>>>() else { return Ok(None) };
-        let scan = Scan { outputs, schema: projection.schema(), ..self.scan.clone() };
-        Ok(Some(Arc::new(LogScan::new(scan))))
+        let scan = self.scan.projected(projection);
+        Ok(scan.map(|scan| Arc::new(LogScan::new(scan)) as _))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -207,7 +118,7 @@ impl ExecutionPlan for LogScan {
 }
 
 /// The counts that EXPLAIN ANALYZE shows.
-struct Counts {
+pub(crate) struct Counts {
     rows: BaselineMetrics,
     bytes_read: datafusion::physical_plan::metrics::Count,
     blocks_read: datafusion::physical_plan::metrics::Count,
@@ -216,7 +127,12 @@ struct Counts {
 }
 
 impl Counts {
-    fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+    /// Rows so far.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows.output_rows().value()
+    }
+
+    pub(crate) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
         let count = |name: &'static str| MetricBuilder::new(metrics).counter(name, partition);
         Counts {
             rows: BaselineMetrics::new(metrics, partition),
@@ -229,8 +145,43 @@ impl Counts {
 }
 
 impl Scan {
+    /// The table's column that an expression stands for, or the field of one.
+    fn output(&self, expression: &dyn PhysicalExpr) -> Option<Output> {
+        if let Some(column) = expression.downcast_ref::<Column>() {
+            return self.outputs.get(column.index()).copied();
+        }
+        let call =
+            expression.downcast_ref::<ScalarFunctionExpr>().filter(|call| call.name() == "get_field")?;
+        let [image, name] = call.args() else { return None };
+        let Some(Output::Column(column)) = self.output(image.as_ref()) else { return None };
+        let ScalarValue::Utf8(Some(name)) = name.downcast_ref::<Literal>()?.value() else { return None };
+        let schema = self.reader.schema();
+        let DataType::Struct(fields) = schema.fields().get(column)?.data_type() else { return None };
+        Some(Output::Field(column, fields.iter().position(|field| field.name() == name)?))
+    }
+
+    /// The same with the outputs of a projection; `None`: it computes something.
+    pub(crate) fn projected(&self, projection: &ProjectionExec) -> Option<Scan> {
+        let outputs = projection.expr().iter().map(|named| self.output(named.expr.as_ref()));
+        let outputs = outputs.collect::<Option<Vec<_>>>()?;
+        Some(Scan { outputs, schema: projection.schema(), ..self.clone() })
+    }
+
+    /// For EXPLAIN: all but which logs are read.
+    pub(crate) fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.wanted != Wanted::default() {
+            write!(f, ", {}", self.wanted)?;
+        }
+        let columns: Vec<_> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        write!(f, ", columns=[{}]", columns.join(" "))?;
+        match self.limit {
+            Some(limit) => write!(f, ", limit={limit}"),
+            None => Ok(()),
+        }
+    }
+
     /// Reads the logs, one after the other, until they end or nobody wants more.
-    fn run(&self, rows: &Sender<Result<RecordBatch>>, counts: &Counts) -> Result<()> {
+    pub(crate) fn run(&self, rows: &Sender<Result<RecordBatch>>, counts: &Counts) -> Result<()> {
         let mut left = self.limit.unwrap_or(usize::MAX);
         for index in 0..self.logs.len() {
             if !self.wanted.has_log(self.logs.name(index)) {

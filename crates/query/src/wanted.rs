@@ -1,7 +1,7 @@
 //! The part of the logs that a query's conditions leave: which blocks of an archive can have rows that meet them, and which
 //! tables. A condition that isn't understood leaves everything: DataFusion checks each row again.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use binlogz_archive::format::Key as ArchivedKey;
@@ -12,18 +12,20 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::row::TableSchema;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::logs::Logs;
 
 const SECOND: i64 = 1_000_000;
 
 /// The wanted part of the logs; `None`: everything.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Wanted {
-    logs: Option<HashSet<String>>,
-    databases: Option<HashSet<String>>,
-    tables: Option<HashSet<String>>,
-    operations: Option<HashSet<String>>,
+    logs: Option<BTreeSet<String>>,
+    databases: Option<BTreeSet<String>>,
+    tables: Option<BTreeSet<String>>,
+    operations: Option<BTreeSet<String>>,
+    #[serde(with = "gtid_text")]
     gtids: Option<GtidSet>,
     committed: Span,
     logged: Span,
@@ -31,10 +33,49 @@ pub(crate) struct Wanted {
 }
 
 /// A condition on a column of a user table, which may be the one whose keys an archive knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Key {
     column: String,
+    #[serde(with = "probe_parts")]
     probes: Vec<KeyProbe>,
+}
+
+/// GTIDs as text.
+mod gtid_text {
+    use super::{Deserialize, Deserializer, FromStr, GtidSet, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(set: &Option<GtidSet>, to: S) -> Result<S::Ok, S::Error> {
+        set.as_ref().map(ToString::to_string).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<GtidSet>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        text.map(|text| GtidSet::from_str(&text)).transpose().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Keys that are looked for as numbers and bytes.
+mod probe_parts {
+    use super::{ArchivedKey, Deserialize, Deserializer, KeyProbe, Serializer};
+
+    type Parts = (Option<(i128, i128)>, Option<Vec<u8>>);
+
+    pub(super) fn serialize<S: Serializer>(probes: &[KeyProbe], to: S) -> Result<S::Ok, S::Error> {
+        let parts = probes.iter().map(|probe| -> Parts {
+            let text = match &probe.text {
+                Some(ArchivedKey::Text(bytes)) => Some(bytes.clone()),
+                Some(ArchivedKey::Number(_)) | None => None,
+            };
+            (probe.numbers, text)
+        });
+        to.collect_seq(parts)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<KeyProbe>, D::Error> {
+        let parts = Vec::<Parts>::deserialize(from)?;
+        let probe = |(numbers, text): Parts| KeyProbe { numbers, text: text.map(ArchivedKey::Text) };
+        Ok(parts.into_iter().map(probe).collect())
+    }
 }
 
 /// The subject of a condition.
@@ -46,7 +87,7 @@ enum Subject {
 }
 
 /// Moments in microseconds since 1970, both included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Span {
     first: i64,
     last: i64,
@@ -92,8 +133,8 @@ impl Wanted {
     /// The rows of one table.
     pub(crate) fn of_table(database: &str, table: &str) -> Self {
         Wanted {
-            databases: Some(HashSet::from([database.to_owned()])),
-            tables: Some(HashSet::from([table.to_owned()])),
+            databases: Some(BTreeSet::from([database.to_owned()])),
+            tables: Some(BTreeSet::from([table.to_owned()])),
             ..Wanted::default()
         }
     }
@@ -142,7 +183,7 @@ impl Wanted {
         }
     }
 
-    fn narrow_to(&mut self, column: &str, values: HashSet<String>) -> bool {
+    fn narrow_to(&mut self, column: &str, values: BTreeSet<String>) -> bool {
         let place = match column {
             "log" => &mut self.logs,
             "schema" => &mut self.databases,
@@ -209,7 +250,7 @@ impl Wanted {
     }
 
     fn has_name(&self, database: &[u8], table: &[u8]) -> bool {
-        let is_in = |names: &Option<HashSet<String>>, name: &[u8]| {
+        let is_in = |names: &Option<BTreeSet<String>>, name: &[u8]| {
             names.as_ref().is_none_or(|names| names.contains(&*String::from_utf8_lossy(name)))
         };
         is_in(&self.databases, database) && is_in(&self.tables, table)

@@ -39,22 +39,22 @@ impl InputArgs {
         let paths = paths.into_iter().map(PathBuf::from).collect();
         let logs = Logs::new(paths, keyring, |line| complain(&format!("warning: {line}")))?;
         Ok(match &self.schema {
-            Some(path) => logs.with_schema(schema(path)?),
+            Some(path) => with_schema(logs, path)?,
             None => logs,
         })
     }
 }
 
-fn open_keyring(path: &Path) -> Result<Keyring, Error> {
+pub(crate) fn open_keyring(path: &Path) -> Result<Keyring, Error> {
     Keyring::open(path).map_err(|error| Error::Log(format!("{}: {error}", path.display())))
 }
 
-fn schema(path: &Path) -> Result<SchemaFile, Error> {
+fn with_schema(logs: Logs, path: &Path) -> Result<Logs, Error> {
     let trouble = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
     let size = fs::metadata(path).map_err(|error| trouble(&error))?.len();
     if size > SchemaFile::SIZE_MAX {
         return Err(trouble(&SchemaFileError::TooLarge(size)));
     }
     let bytes = fs::read(path).map_err(|error| trouble(&error))?;
-    SchemaFile::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| trouble(&error))
+    logs.with_schema(String::from_utf8_lossy(&bytes).into_owned()).map_err(|error| trouble(&error))
 }

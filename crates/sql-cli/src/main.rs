@@ -3,6 +3,8 @@
 //! Answers go to standard output, trouble to standard error as one line, and the exit code says how it went: 0 done, 2 bad
 //! usage, bad input or I/O trouble.
 
+#[cfg(feature = "cluster")]
+mod cluster;
 mod export;
 mod inputs;
 
@@ -17,7 +19,7 @@ use std::thread;
 use binlogz_binlog::printable;
 use binlogz_query::engine::{STACK_SIZE, statements};
 use binlogz_query::print::{Format, Printer};
-use binlogz_query::{Engine, Error, Options};
+use binlogz_query::{Error, Options};
 use clap::{Parser, ValueEnum};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -42,6 +44,9 @@ struct Sql {
     /// Memory for sorts, joins and groups, in MiB; what doesn't fit goes to temporary files
     #[arg(long, value_name = "MIB", default_value_t = MEMORY)]
     memory: NonZeroUsize,
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    cluster: cluster::ClusterArgs,
     #[command(flatten)]
     inputs: InputArgs,
     /// The statement, unless --file has it; then binary logs, archives, logs in archives; - is standard input
@@ -83,9 +88,17 @@ enum FormatArg {
 
 const TROUBLE: u8 = 2;
 
-fn main() -> ExitCode {
+/// A command, ready to run.
+type Run = Box<dyn FnOnce() -> Result<(), Error> + Send>;
+
+/// The command that the command line asks for.
+fn command() -> Run {
+    #[cfg(feature = "cluster")]
+    if let Some(run) = cluster::asked_for(std::env::args_os()) {
+        return run;
+    }
     // `binlogz export`: a word that is no statement.
-    let run: Box<dyn FnOnce() -> Result<(), Error> + Send> = match export::asked_for(std::env::args_os()) {
+    match export::asked_for(std::env::args_os()) {
         Some(command_line) => {
             let export = export::ExportArgs::parse_from(command_line);
             Box::new(move || export.run())
@@ -94,7 +107,11 @@ fn main() -> ExitCode {
             let sql = Sql::parse();
             Box::new(move || sql.run())
         }
-    };
+    }
+}
+
+fn main() -> ExitCode {
+    let run = command();
     // Planning goes as deep as an expression.
     let runner = thread::Builder::new().stack_size(STACK_SIZE).spawn(run);
     match runner.map(thread::JoinHandle::join) {
@@ -132,7 +149,10 @@ impl Sql {
             jobs,
             temporary: temporary.path().to_owned(),
         };
-        let engine = Engine::new(logs, &options)?;
+        #[cfg(feature = "cluster")]
+        let engine = self.cluster.engine(logs, &options)?;
+        #[cfg(not(feature = "cluster"))]
+        let engine = binlogz_query::Engine::new(logs, &options)?;
         let out = BufWriter::with_capacity(BUFFER_SIZE, io::stdout());
         let mut printer = Printer::new(self.format.into(), out);
         let ran = statements.into_iter().try_for_each(|statement| engine.run(statement, &mut printer));

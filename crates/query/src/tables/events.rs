@@ -13,7 +13,7 @@ use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 
 use super::columns::{Builder, Kind, Value};
 use super::frame::Frame;
-use super::{Job, ROWS_MAX, Reader, Sink, arrow_error};
+use super::{Job, ROWS_MAX, Reader, Shape, Sink, arrow_error};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
@@ -49,6 +49,10 @@ const COLUMNS: [(&str, Kind, Source); 11] = [
 pub(crate) struct Events;
 
 impl Reader for Events {
+    fn shape(&self) -> Shape {
+        Shape::Events
+    }
+
     fn schema(&self) -> SchemaRef {
         let fields: Fields = COLUMNS.iter().map(|(name, kind, _)| kind.field(name)).collect();
         Arc::new(Schema::new(fields))

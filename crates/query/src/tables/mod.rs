@@ -20,11 +20,13 @@ mod types;
 pub(crate) mod user;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use binlogz_flow::events::ReadSummary;
 use binlogz_flow::{Error, Input};
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Fields, SchemaRef};
+use serde::{Deserialize, Serialize};
 
 use crate::logs::Logs;
 use crate::wanted::Wanted;
@@ -52,7 +54,7 @@ pub(crate) struct Job<'a> {
 }
 
 /// A column that is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Output {
     /// A column of the table, by its number.
     Column(usize),
@@ -72,8 +74,32 @@ impl Output {
 /// Takes batches in order; fails when nobody reads them any more.
 pub(crate) type Sink<'a> = &'a mut dyn FnMut(RecordBatch) -> Result<(), Error>;
 
+/// The shape of a table's rows: what a reader is made of on another machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Transactions,
+    Changes,
+    Events,
+    /// A user table with these columns.
+    Table(Fields),
+}
+
+impl Shape {
+    pub(crate) fn reader(self) -> Arc<dyn Reader> {
+        match self {
+            Shape::Transactions => Arc::new(Transactions),
+            Shape::Changes => Arc::new(Changes::all()),
+            Shape::Events => Arc::new(Events),
+            Shape::Table(fields) => Arc::new(Changes::of_fields(fields)),
+        }
+    }
+}
+
 /// A table over logs.
 pub(crate) trait Reader: Debug + Send + Sync {
+    /// What it is made of.
+    fn shape(&self) -> Shape;
+
     /// All of its columns.
     fn schema(&self) -> SchemaRef;
 

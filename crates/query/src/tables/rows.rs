@@ -17,7 +17,7 @@ use super::columns::{Builder, Kind, Value};
 use super::frame::Frame;
 use super::types::Values;
 use super::user::Columns;
-use super::{Job, Output, ROWS_MAX, Reader, Sink, arrow_error};
+use super::{Job, Output, ROWS_MAX, Reader, Shape, Sink, arrow_error};
 use crate::logs::Logs;
 use crate::wanted::{Wanted, operation};
 
@@ -93,7 +93,11 @@ impl Changes {
 
     /// Those of a table.
     pub(crate) fn of_table(columns: &Columns) -> Self {
-        let fields = columns.fields();
+        Self::of_fields(columns.fields())
+    }
+
+    /// Those of a table with these columns.
+    pub(crate) fn of_fields(fields: Fields) -> Self {
         let images = [("before", Source::Before), ("after", Source::After)];
         let all = COMMON
             .iter()
@@ -137,6 +141,13 @@ impl Changes {
 }
 
 impl Reader for Changes {
+    fn shape(&self) -> Shape {
+        match self.fields.is_empty() {
+            true => Shape::Changes,
+            false => Shape::Table(self.fields.clone()),
+        }
+    }
+
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }

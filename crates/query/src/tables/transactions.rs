@@ -19,7 +19,7 @@ use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 
 use super::columns::{Builder, Kind, Value};
 use super::frame::Frame;
-use super::{Job, ROWS_MAX, Reader, Sink, arrow_error};
+use super::{Job, ROWS_MAX, Reader, Shape, Sink, arrow_error};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
@@ -74,6 +74,10 @@ const COMPRESSION_OFF: &str = "compression_off";
 pub(crate) struct Transactions;
 
 impl Reader for Transactions {
+    fn shape(&self) -> Shape {
+        Shape::Transactions
+    }
+
     fn schema(&self) -> SchemaRef {
         let fields: Fields = COLUMNS.iter().map(|(name, kind, _)| kind.field(name)).collect();
         Arc::new(Schema::new(fields))

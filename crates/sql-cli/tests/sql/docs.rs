@@ -5,8 +5,12 @@ use std::fs;
 use crate::common::{SHAPES, root, schema, sql};
 
 /// Where the references have the help.
-const HELPS: [(&str, &[&str], &str); 2] = [
+const HELPS: &[(&str, &[&str], &str)] = &[
     ("sql.md", &["--help"], "<!-- binlogz-sql --help -->\n```text\n"),
+    #[cfg(feature = "cluster")]
+    ("cluster.md", &["scheduler", "--help"], "<!-- binlogz-sql scheduler --help -->\n```text\n"),
+    #[cfg(feature = "cluster")]
+    ("cluster.md", &["executor", "--help"], "<!-- binlogz-sql executor --help -->\n```text\n"),
     ("export.md", &["export", "--help"], "<!-- binlogz-sql export --help -->\n```text\n"),
 ];
 
@@ -41,7 +45,7 @@ fn question(questions: &[&str]) -> fs::File {
 
 #[test]
 fn the_references_have_the_help() {
-    for (page, arguments, mark) in HELPS {
+    for &(page, arguments, mark) in HELPS {
         let output = sql(arguments).output().unwrap();
         let help = String::from_utf8(output.stdout).unwrap();
         let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();

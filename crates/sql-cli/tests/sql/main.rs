@@ -2,6 +2,8 @@
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
+#[cfg(feature = "cluster")]
+mod cluster;
 mod common;
 mod docs;
 mod export;

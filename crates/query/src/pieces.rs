@@ -1,0 +1,141 @@
+//! A table over logs that several machines read. The logs are divided into pieces, and partitions have pieces of about equal
+//! size. What tells them apart is rows of a source that lies below the scan: a cluster gives each task some partitions of it,
+//! and a scan reads the pieces that its partition has.
+//!
+//! ```text
+//! PieceScan      opens the logs of the pieces and reads them    rows of the table
+//!   DataSource   path, size: a row for each piece               partitions as planned
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, internal_err};
+use datafusion::error::DataFusionError;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+};
+use futures_util::TryStreamExt;
+
+use crate::logs::{Logs, Site};
+use crate::piece::Piece;
+use crate::scan::{BATCHES_WAITING, Counts, Scan};
+
+/// The plan that reads pieces.
+#[derive(Debug)]
+pub(crate) struct PieceScan {
+    scan: Scan,
+    pieces: Arc<dyn ExecutionPlan>,
+    site: Arc<Site>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl PieceScan {
+    pub(crate) fn new(scan: Scan, pieces: Arc<dyn ExecutionPlan>, site: Arc<Site>) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&scan.schema)),
+            Partitioning::UnknownPartitioning(pieces.properties().output_partitioning().partition_count()),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        let metrics = ExecutionPlanMetricsSet::new();
+        PieceScan { scan, pieces, site, properties: Arc::new(properties), metrics }
+    }
+
+    pub(crate) fn scan(&self) -> &Scan {
+        &self.scan
+    }
+}
+
+impl DisplayAs for PieceScan {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PieceScan: partitions={}", self.properties.output_partitioning().partition_count())?;
+        self.scan.describe(f)
+    }
+}
+
+impl ExecutionPlan for PieceScan {
+    fn name(&self) -> &str {
+        "PieceScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.pieces]
+    }
+
+    /// Pieces stay as they were divided.
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Ok([pieces]) = <[_; 1]>::try_from(children) else {
+            return internal_err!("PieceScan has one child");
+        };
+        Ok(Arc::new(PieceScan::new(self.scan.clone(), pieces, Arc::clone(&self.site))))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let mut stream = RecordBatchReceiverStreamBuilder::new(self.schema(), BATCHES_WAITING);
+        let pieces = self.pieces.execute(partition, context)?;
+        let (scan, site, rows) = (self.scan.clone(), Arc::clone(&self.site), stream.tx());
+        let counts = Counts::new(&self.metrics, partition);
+        stream.spawn(async move {
+            let batches: Vec<_> = pieces.try_collect().await?;
+            let pieces = batches.iter().map(Piece::of_rows).collect::<Result<Vec<_>>>()?.concat();
+            let read = move || {
+                let began = Instant::now();
+                let logs = Arc::new(Logs::of_pieces(&pieces, Arc::clone(&site), scan.logs.schema())?);
+                let read = Scan { logs, ..scan }.run(&rows, &counts);
+                if read.is_err() {
+                    // What was read of an archive before may be out of date: another attempt reads it again.
+                    pieces.iter().for_each(Piece::forget);
+                }
+                let paths: Vec<_> = pieces.iter().map(|piece| piece.path.as_str()).collect();
+                let (count, seconds) = (counts.rows(), began.elapsed().as_secs_f64());
+                site.tell(&format!("read {count} rows in {seconds:.3} s from {}", paths.join(" ")));
+                read
+            };
+            let read = tokio::task::spawn_blocking(read).await;
+            read.map_err(|error| DataFusionError::External(Box::new(error)))?
+        });
+        Ok(stream.build())
+    }
+
+    /// Makes only the fields of images that the query names.
+    fn try_swapping_with_projection(
+        &self,
+        projection: &ProjectionExec,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let scan = self.scan.projected(projection);
+        let (pieces, site) = (&self.pieces, &self.site);
+        Ok(scan.map(|scan| Arc::new(PieceScan::new(scan, Arc::clone(pieces), Arc::clone(site))) as _))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}

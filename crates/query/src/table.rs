@@ -1,0 +1,94 @@
+//! A table over logs, as DataFusion plans with it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::division::Division;
+use crate::logs::Logs;
+use crate::pieces::PieceScan;
+use crate::scan::{LogScan, Scan};
+use crate::tables::{Output, Reader, Shape};
+use crate::wanted::Wanted;
+
+/// A table over logs.
+#[derive(Debug)]
+pub(crate) struct LogTable {
+    logs: Arc<Logs>,
+    reader: Arc<dyn Reader>,
+    /// Everything it has of them, without any condition.
+    all: Wanted,
+    workers: usize,
+    /// How a cluster divides the logs; `None`: this process reads them.
+    division: Option<Arc<Division>>,
+}
+
+impl LogTable {
+    pub(crate) fn new(logs: Arc<Logs>, reader: Arc<dyn Reader>, all: Wanted, workers: usize) -> Self {
+        LogTable { logs, reader, all, workers, division: None }
+    }
+
+    /// The same, read by a cluster.
+    pub(crate) fn divided(self, division: Option<Arc<Division>>) -> Self {
+        LogTable { division, ..self }
+    }
+
+    /// What a cluster needs to read it: the shape of its rows, what it has of the logs, and how they are divided.
+    pub(crate) fn shipped(&self) -> Option<(&Logs, Shape, &Wanted, &Division)> {
+        Some((&self.logs, self.reader.shape(), &self.all, self.division.as_ref()?))
+    }
+}
+
+#[async_trait]
+impl TableProvider for LogTable {
+    fn schema(&self) -> SchemaRef {
+        self.reader.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let supported = filters.iter().map(|filter| match self.all.clone().narrow(filter) {
+            // Rows are checked again: a block may have others too.
+            true => TableProviderFilterPushDown::Inexact,
+            false => TableProviderFilterPushDown::Unsupported,
+        });
+        Ok(supported.collect())
+    }
+
+    async fn scan(
+        &self,
+        _: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut wanted = self.all.clone();
+        for filter in filters {
+            wanted.narrow(filter);
+        }
+        let schema = self.reader.schema();
+        let projection = projection.cloned().unwrap_or_else(|| (0..schema.fields().len()).collect());
+        let schema = Arc::new(schema.project(&projection)?);
+        let scan = Scan {
+            logs: Arc::clone(&self.logs),
+            reader: Arc::clone(&self.reader),
+            wanted,
+            outputs: projection.into_iter().map(Output::Column).collect(),
+            schema,
+            limit,
+            workers: self.workers,
+        };
+        Ok(match &self.division {
+            Some(division) => Arc::new(PieceScan::new(scan, division.source()?, Arc::default())),
+            None => Arc::new(LogScan::new(scan)),
+        })
+    }
+}

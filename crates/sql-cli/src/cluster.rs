@@ -1,0 +1,171 @@
+//! `binlogz-sql scheduler`, `binlogz-sql executor`, and `binlogz sql --cluster`.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::PathBuf;
+use std::thread;
+
+use binlogz_cluster::executor::{self, Executor};
+use binlogz_cluster::scheduler::{self, Scheduler};
+use binlogz_cluster::{Client, DEFAULT_PARTITION_SIZE, DEFAULT_SHUFFLE_PARTITIONS, tell};
+use binlogz_query::engine::STACK_SIZE;
+use binlogz_query::{Engine, Error, Logs, Options};
+use clap::{Args, Parser};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::inputs::open_keyring;
+use crate::{MEMORY, MIB, Run, Temporary};
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const DEFAULT_TASK_SIZE: NonZeroU64 = NonZeroU64::new(DEFAULT_PARTITION_SIZE / MIB as u64).unwrap();
+const DEFAULT_PARTITIONS: NonZeroUsize = NonZeroUsize::new(DEFAULT_SHUFFLE_PARTITIONS).unwrap();
+
+#[derive(Debug, Args)]
+pub(crate) struct ClusterArgs {
+    /// Let the cluster of this scheduler run the statements; its executors open each INPUT themselves
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
+    cluster: Option<(String, u16)>,
+    /// MiB of logs that a task of the cluster reads; a task reads at least one log
+    #[arg(long, value_name = "MIB", default_value_t = DEFAULT_TASK_SIZE, requires = "cluster")]
+    task_size: NonZeroU64,
+    /// Partitions of joins and groups in the cluster
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_PARTITIONS, requires = "cluster")]
+    partitions: NonZeroUsize,
+}
+
+impl ClusterArgs {
+    /// An engine of this process, or of the cluster.
+    pub(crate) fn engine(&self, logs: Logs, options: &Options) -> Result<Engine, Error> {
+        let Some((host, port)) = &self.cluster else { return Engine::new(logs, options) };
+        let client = Client {
+            scheduler: format!("{host}:{port}"),
+            partition_size: self.task_size.get().saturating_mul(MIB as u64),
+            shuffle_partitions: self.partitions.get(),
+        };
+        client.engine(logs, options)
+    }
+}
+
+/// Hand out the tasks of a cluster to its executors
+///
+/// It reads no logs and needs no credentials. Anyone who reaches its port can run queries: keep it in a private network.
+#[derive(Debug, Parser)]
+#[command(name = "binlogz-sql scheduler", version, max_term_width = 100)]
+pub(crate) struct SchedulerArgs {
+    /// Address and port to listen on
+    #[arg(long, value_name = "ADDRESS:PORT", default_value_t = SocketAddr::new(LOOPBACK, scheduler::DEFAULT_PORT))]
+    listen: SocketAddr,
+    /// Name or address by which executors reach it [default: the address of --listen]
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Tell everything that Ballista tells
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+/// Run tasks of a cluster
+///
+/// Logs are read with this process's own credentials: the AWS_ variables and keys of archives in its environment, and
+/// --keyring. Anyone who reaches its ports can run tasks and read results: keep it in a private network.
+#[derive(Debug, Parser)]
+#[command(name = "binlogz-sql executor", version, max_term_width = 100)]
+pub(crate) struct ExecutorArgs {
+    /// The scheduler
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
+    scheduler: (String, u16),
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value_t = LOOPBACK)]
+    listen: IpAddr,
+    /// Name or address by which clients and other executors reach it [default: as the scheduler sees it]
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Port from which results are fetched
+    #[arg(long, value_name = "PORT", default_value_t = executor::DEFAULT_PORT)]
+    port: u16,
+    /// Port to which the scheduler sends tasks
+    #[arg(long, value_name = "PORT", default_value_t = executor::DEFAULT_TASK_PORT)]
+    task_port: u16,
+    /// Tasks that work at once [default: one for each core]
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Memory for sorts, joins and groups of all tasks, in MiB; what doesn't fit goes to temporary files
+    #[arg(long, value_name = "MIB", default_value_t = MEMORY)]
+    memory: NonZeroUsize,
+    /// Folder of results and temporary files [default: one of its own, which goes with the process]
+    #[arg(long, value_name = "DIR")]
+    work: Option<PathBuf>,
+    /// Read encrypted logs with the keys of this keyring file
+    #[arg(long, value_name = "FILE")]
+    keyring: Option<PathBuf>,
+    /// Tell everything that Ballista tells
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+/// Runs a command of the cluster, if a whole command line, program name included, asks for one.
+pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Option<Run> {
+    let program = command_line.next()?;
+    let command = command_line.next()?;
+    let rest = std::iter::once(program).chain(command_line);
+    if command == "scheduler" {
+        let scheduler = SchedulerArgs::parse_from(rest);
+        Some(Box::new(move || scheduler.run()))
+    } else if command == "executor" {
+        let executor = ExecutorArgs::parse_from(rest);
+        Some(Box::new(move || executor.run()))
+    } else {
+        None
+    }
+}
+
+impl SchedulerArgs {
+    fn run(self) -> Result<(), Error> {
+        tell::to_stderr(self.verbose);
+        let host = match self.host {
+            Some(host) => host,
+            None if self.listen.ip().is_unspecified() => {
+                let what =
+                    "listens on all addresses, expected --host HOST: the one by which executors reach it";
+                return Err(Error::Sql(format!("{}: {what}", self.listen)));
+            }
+            None => self.listen.ip().to_string(),
+        };
+        let scheduler = Scheduler { listen: self.listen, host };
+        runtime()?.block_on(scheduler.run()).map_err(|error| Error::Log(error.to_string()))
+    }
+}
+
+impl ExecutorArgs {
+    fn run(self) -> Result<(), Error> {
+        tell::to_stderr(self.verbose);
+        let keyring = self.keyring.as_deref().map(open_keyring).transpose()?;
+        let own = self.work.is_none().then(Temporary::new).transpose()?;
+        let work = self.work.or_else(|| own.as_ref().map(|own| own.path().to_owned())).unwrap_or_default();
+        let jobs = self.jobs.or_else(|| thread::available_parallelism().ok());
+        let executor = Executor {
+            scheduler: self.scheduler,
+            listen: self.listen,
+            host: self.host,
+            port: self.port,
+            task_port: self.task_port,
+            jobs: jobs.map_or(1, NonZeroUsize::get),
+            memory: (self.memory.get().saturating_mul(MIB)) as u64,
+            work,
+        };
+        runtime()?.block_on(executor.run(keyring)).map_err(|error| Error::Log(error.to_string()))
+    }
+}
+
+fn runtime() -> Result<Runtime, Error> {
+    let runtime = Builder::new_multi_thread().enable_all().thread_stack_size(STACK_SIZE).build();
+    runtime.map_err(|error| Error::Log(format!("start threads: {error}")))
+}
+
+fn host_and_port(text: &str) -> Result<(String, u16), String> {
+    let parts = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    match parts {
+        Some((host, port)) if !host.is_empty() => Ok((host.to_owned(), port)),
+        _ => Err("expected HOST:PORT".to_owned()),
+    }
+}

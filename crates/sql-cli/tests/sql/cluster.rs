@@ -1,0 +1,184 @@
+//! Statements that a cluster runs: a scheduler and two executors in this process, the real program as the client.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use binlogz_archive::create::{Created, Creator};
+use binlogz_archive::storage::{self, Storage};
+use binlogz_cluster::standalone::Standalone;
+use binlogz_cluster::{Client, LogicalCodec, PhysicalCodec};
+use binlogz_query::engine::statements;
+use binlogz_query::{Logs, Options, Site};
+use datafusion::physical_plan::{ExecutionPlan, displayable};
+use datafusion::prelude::SessionContext;
+use datafusion_proto::bytes::{
+    logical_plan_from_bytes_with_extension_codec, logical_plan_to_bytes_with_extension_codec,
+    physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
+};
+
+use crate::common::{Ran, SHAPES, root, schema, sql};
+
+/// Some of queries.sql; scripts/soak/cluster.sh runs all of them.
+const QUERIES: &str = r#"
+SELECT schema, "table", operation, count(*) AS rows FROM changes GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
+SELECT gtid, inserted + updated + deleted AS rows, tables FROM transactions ORDER BY rows DESC, gtid LIMIT 5;
+SELECT count(*) FROM (SELECT gtid, count(*) AS rows FROM changes GROUP BY gtid) c JOIN transactions t ON t.gtid = c.gtid
+  WHERE c.rows <> t.inserted + t.updated + t.deleted;
+SELECT operation, count(*), sum(after.salary), min(after.salary), max(before.salary) FROM employees.salaries
+  GROUP BY operation ORDER BY operation;
+SELECT operation, count(*), min(after.id), max(before.id) FROM sbtest.sbtest1
+  WHERE after.id BETWEEN 10 AND 20 OR before.id IN (7, 8, 9, 1000) GROUP BY 1 ORDER BY 1;
+SELECT count(*) FROM mix.prefixed WHERE after.a = 'key' OR after.a = 'nobody';
+SELECT gtid, rows, sum(rows) OVER (ORDER BY gtid) AS running FROM
+  (SELECT gtid, count(*) AS rows FROM changes WHERE schema = 'sbtest' GROUP BY gtid) ORDER BY gtid LIMIT 5;
+SELECT hex(CAST(json_value(after, '$.last_name') AS BYTEA)) AS name FROM changes
+  WHERE schema = 'employees' AND "table" = 'employees' ORDER BY 1 LIMIT 3;
+SELECT count(*) FROM transactions t
+  WHERE gtid_in((SELECT max(gtid) FROM transactions WHERE log = 'binlog.000002'), gtid);
+SELECT event_type, count(*) FROM events WHERE logged_at > TIMESTAMP '2000-01-01 00:00:00' GROUP BY 1 ORDER BY 1;
+SELECT 'salaries' AS name, count(*) FROM employees.salaries
+  UNION ALL SELECT 'titles', count(*) FROM employees.titles ORDER BY 1;
+"#;
+
+/// Two executors, and the lines that each of them told.
+struct Cluster {
+    standalone: Standalone,
+    told: [Arc<Mutex<Vec<String>>>; 2],
+}
+
+static CLUSTER: LazyLock<Cluster> = LazyLock::new(|| {
+    let told: [Arc<Mutex<Vec<String>>>; 2] = Default::default();
+    let sites =
+        told.clone().map(|told| Site::new(None, move |line| told.lock().unwrap().push(line.to_owned())));
+    Cluster { standalone: Standalone::start(sites, 2).unwrap(), told }
+});
+
+impl Cluster {
+    /// The program as its client.
+    fn sql(&self) -> Command {
+        sql([
+            "--format",
+            "csv",
+            "--task-size",
+            "1",
+            "--partitions",
+            "2",
+            "--cluster",
+            &self.standalone.scheduler(),
+        ])
+    }
+}
+
+#[test]
+fn a_cluster_gives_the_same() {
+    let run = |mut command: Command, input: &[PathBuf]| -> String {
+        Ran::from(command.arg("--schema").arg(schema()).arg(QUERIES).args(input).output().unwrap()).ok()
+    };
+    let here = run(sql(["--format", "csv"]), &SHAPES.plain);
+    assert_eq!(run(CLUSTER.sql(), std::slice::from_ref(&SHAPES.archive)), here);
+    for told in &CLUSTER.told {
+        assert!(told.lock().unwrap().iter().any(|line| line.starts_with("read ")), "{told:?}");
+    }
+}
+
+#[test]
+fn a_cluster_says_what_it_cannot_read() {
+    let failure =
+        |input: &str| Ran::from(CLUSTER.sql().args(["SELECT 1", input]).output().unwrap()).failure();
+    assert_eq!(
+        failure("-"),
+        "standard input: a pipe, which executors can't read; expected a file, an archive, or a log in one"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let damaged = folder.path().join("binlog.000010");
+    std::fs::write(&damaged, "no log").unwrap();
+    let failed = CLUSTER.sql().arg("SELECT count(*) FROM changes").arg(&damaged).output().unwrap();
+    let line = Ran::from(failed).failure();
+    assert!(line.contains(&format!("{}", damaged.display())), "{line}");
+    assert!(line.starts_with(&format!("{}: not a binary log", damaged.display())), "{line}");
+    let nobody =
+        sql(["--cluster", "127.0.0.1:1", "SELECT count(*) FROM changes"]).arg(&SHAPES.plain[1]).output();
+    let line = Ran::from(nobody.unwrap()).failure();
+    assert!(line.starts_with("scheduler 127.0.0.1:1: Connection refused"), "{line}");
+}
+
+/// What must not be in a plan: a password, and the key of the archive as text.
+const SECRETS: [&str; 2] = [
+    "VerySecretAccessKey0123456789abcdefghijkl",
+    "5ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2e75ec2",
+];
+
+#[test]
+fn plans_come_back_equal_and_hold_no_secret() {
+    if std::env::var_os("AWS_SECRET_ACCESS_KEY").is_none_or(|there| there != SECRETS[0]) {
+        // The same once more, in an environment that has them.
+        let test = "cluster::plans_come_back_equal_and_hold_no_secret";
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", test])
+            .env("AWS_ACCESS_KEY_ID", SECRETS[0])
+            .env("AWS_SECRET_ACCESS_KEY", SECRETS[0]);
+        let command = command.env("BINLOGZ_ARCHIVE_KEY_COMMAND", format!("echo {}", SECRETS[1]));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{output:?}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let archive = folder.path().join("archive");
+    let log = root().join("samples/plain/binlog.000002");
+    let storage = storage::at(&archive).unwrap();
+    let mut told = |_: &Created| {};
+    let mut creator = Creator::new(&storage, 1, &mut told).unwrap();
+    creator.add("binlog.000002", Arc::new(File::open(&log).unwrap())).unwrap();
+    creator.finish().unwrap();
+    assert!(storage.is_encrypted().unwrap());
+    // Nothing is sent.
+    let somebody = TcpListener::bind("127.0.0.1:0").unwrap();
+    let scheduler = somebody.local_addr().unwrap().to_string();
+    let client = Client { scheduler, partition_size: 1, shuffle_partitions: 2 };
+    let logs = Logs::new(vec![archive.clone(), log], None, |_| {}).unwrap();
+    let logs = logs.with_schema(std::fs::read_to_string(schema()).unwrap()).unwrap();
+    let options = Options { memory: 1 << 30, jobs: 2, temporary: folder.path().to_owned() };
+    let engine = client.engine(logs, &options).unwrap();
+    let session = SessionContext::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for statement in statements(PLANS).unwrap() {
+        let plan = engine.plan(statement).unwrap();
+        let codec = LogicalCodec::default();
+        let bytes = logical_plan_to_bytes_with_extension_codec(&plan, &codec).unwrap();
+        has_no_secret(&bytes, &archive);
+        let task = session.task_ctx();
+        let there = logical_plan_from_bytes_with_extension_codec(&bytes, &task, &codec).unwrap();
+        assert_eq!(there.display_indent_schema().to_string(), plan.display_indent_schema().to_string());
+        let codec = PhysicalCodec::default();
+        let plan = runtime.block_on(session.state().create_physical_plan(&there)).unwrap();
+        let bytes = physical_plan_to_bytes_with_extension_codec(Arc::clone(&plan), &codec).unwrap();
+        has_no_secret(&bytes, &archive);
+        let there = physical_plan_from_bytes_with_extension_codec(&bytes, &task, &codec).unwrap();
+        let shown = |plan: &dyn ExecutionPlan| displayable(plan).indent(true).to_string();
+        assert_eq!(shown(there.as_ref()), shown(plan.as_ref()));
+        assert!(shown(there.as_ref()).contains("PieceScan: partitions=2"), "{}", shown(there.as_ref()));
+        assert_eq!(physical_plan_to_bytes_with_extension_codec(there, &codec).unwrap(), bytes);
+    }
+    engine.close();
+}
+
+const PLANS: &str = r#"
+SELECT key, after FROM changes WHERE "table" = 'salaries' AND operation IN ('insert', 'update') LIMIT 7;
+SELECT gtid FROM transactions WHERE gtid_in('7ea9cd1f-0000-11ef-8d33-0242ac110002:1-5', gtid)
+  AND committed_at BETWEEN TIMESTAMP '2020-01-01 00:00:00' AND TIMESTAMP '2030-01-01 00:00:00';
+SELECT info FROM events WHERE log = 'binlog.000002' AND logged_at < TIMESTAMP '2030-01-01 00:00:00';
+SELECT after.salary, before FROM employees.salaries WHERE after.emp_no = 10001 OR after.emp_no = 10002;
+SELECT count(*) FROM employees.salaries WHERE after['to_date'] > DATE '1990-01-01' AND after.emp_no > 5;
+"#;
+
+#[track_caller]
+fn has_no_secret(plan: &[u8], archive: &Path) {
+    let has = |text: &str| plan.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+    assert!(has(archive.to_str().unwrap()), "the plan names the archive");
+    assert!(!SECRETS.into_iter().any(has), "{}", String::from_utf8_lossy(plan));
+}
