@@ -202,6 +202,7 @@ def _open_server(url, start_after, follow, server_id, log, position, options):
         host="",
         port=0,
         silence_s=None,
+        unread=[],
     )
 
 

@@ -70,14 +70,18 @@ impl Feed {
         Feed { batches: Mutex::new(batches), hang_up: None }
     }
 
-    /// The events that a server sends.
-    pub(crate) fn of_server(options: &ConnectOptions, dump: DumpOptions) -> binlogz_source::Result<Self> {
+    /// The events that a server sends, but for those of types that nobody looks at.
+    pub(crate) fn of_server(
+        options: &ConnectOptions,
+        dump: DumpOptions,
+        unread: Vec<EventType>,
+    ) -> binlogz_source::Result<Self> {
         let mut remote = RemoteLog::open(options, dump)?;
         let hang_up = remote.hang_up().ok();
         let server = options.server();
         let (sender, batches) = sync_channel(BATCHES_WAITING);
         thread::spawn(move || {
-            let mut gatherer = gatherer(GtidSet::default(), &sender);
+            let mut gatherer = gatherer(GtidSet::default(), &sender).without(unread);
             let received = receive(&mut remote, &server, &mut gatherer);
             if gatherer.is_over {
                 return;

@@ -97,6 +97,10 @@ pub(crate) struct Gatherer<'a> {
     left_out: GtidSet,
     /// The transaction that the events are of is left out.
     is_leaving_out: bool,
+    /// Types of events that nobody looks at.
+    unread: Vec<EventType>,
+    /// The last event, if nobody looks at it: where the reader is.
+    passed: Option<Gathered>,
     header: Option<(EventHeader, EventSpan)>,
     body: Vec<u8>,
     /// Bad bytes in an event, and where.
@@ -118,11 +122,18 @@ impl<'a> Gatherer<'a> {
             statement_ended: false,
             left_out,
             is_leaving_out: false,
+            unread: Vec::new(),
+            passed: None,
             header: None,
             body: Vec::new(),
             failed: None,
             is_over: false,
         }
+    }
+
+    /// Without the events of these types, but for the last of a batch: it says where the reader is.
+    pub(crate) fn without(self, unread: Vec<EventType>) -> Self {
+        Gatherer { unread, ..self }
     }
 
     /// The following events are of this log.
@@ -139,6 +150,7 @@ impl<'a> Gatherer<'a> {
     /// Passes on what is there.
     pub(crate) fn flush(&mut self) -> ControlFlow<()> {
         self.bytes = 0;
+        self.batch.extend(self.passed.take());
         if !self.batch.is_empty() && !(self.pass)(std::mem::take(&mut self.batch)) {
             self.is_over = true;
             return ControlFlow::Break(());
@@ -170,10 +182,11 @@ impl<'a> Gatherer<'a> {
         self.bytes += body.len() + size_of::<Gathered>();
         match taken.inside {
             true => {
-                let before = self.held.replace((taken, place.end));
-                self.batch.extend(before.map(|(before, _)| before));
+                if let Some((before, _)) = self.held.replace((taken, place.end)) {
+                    self.push(before);
+                }
             }
-            false => self.batch.push(taken),
+            false => self.push(taken),
         }
         match self.bytes >= BATCH_BYTES || self.batch.len() >= BATCH_EVENTS {
             true => self.flush(),
@@ -184,7 +197,16 @@ impl<'a> Gatherer<'a> {
     /// The payload is over.
     pub(crate) fn payload_end(&mut self) {
         if let Some((last, end)) = self.held.take() {
-            self.batch.push(Gathered { next_position: end, ..last });
+            self.push(Gathered { next_position: end, ..last });
+        }
+    }
+
+    fn push(&mut self, event: Gathered) {
+        if self.unread.contains(&event.header.event_type) {
+            self.passed = Some(event);
+        } else {
+            self.passed = None;
+            self.batch.push(event);
         }
     }
 
@@ -198,6 +220,9 @@ impl<'a> Gatherer<'a> {
             self.schemas.end_statement();
             if self.is_leaving_out {
                 return Ok(None);
+            }
+            if self.unread.contains(&event_type) {
+                return Ok(Some(Content::Bytes(Vec::new())));
             }
             let Some(event) = decoded else { return Ok(Some(Content::Bytes(body.to_vec()))) };
             let (clock, times) = (event.logical_clock(), event.commit_timestamps());
@@ -229,6 +254,9 @@ impl<'a> Gatherer<'a> {
             let rows = RowsEvent::decode(event_type, body, length)?;
             let schema = Arc::clone(self.schemas.get(rows.table_id)?);
             self.statement_ended = rows.flags.contains(RowsFlags::STMT_END);
+            if self.unread.contains(&event_type) {
+                return Ok(Some(Content::Bytes(Vec::new())));
+            }
             let body = Arc::from(body);
             return Ok(Some(Content::Rows(RowsContent {
                 schema,
@@ -236,6 +264,9 @@ impl<'a> Gatherer<'a> {
                 body,
                 post_header_length: length,
             })));
+        }
+        if self.unread.contains(&event_type) {
+            return Ok(Some(Content::Bytes(Vec::new())));
         }
         if event_type == EventType::QUERY {
             let query = QueryEvent::decode(body)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use binlogz_binlog::event::{RowsEvent, RowsKind};
-use binlogz_binlog::row::{Row, RowDecoder, RowImage};
+use binlogz_binlog::row::{CellContent, Row, RowDecoder, RowImage};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::bad;
 use crate::gather::RowsContent;
 use crate::table::Table;
-use crate::value::{Style, made};
+use crate::value::{NULL_SOURCE, Style, made};
 
 /// The rows of an event.
 #[pyclass(frozen, module = "binlogz")]
@@ -164,11 +164,19 @@ impl Rows {
 impl Rows {
     /// The values of an image by the names of columns; a column that the image does not have is left out.
     fn values(&self, py: Python<'_>, row: &Row<'_, '_>, image: &RowImage<'_, '_>) -> PyResult<Py<PyDict>> {
-        let dict = PyDict::new(py);
-        let names = &self.table.get().names;
-        for cell in image.cells() {
-            let Some(name) = names.get(cell.index) else { continue };
-            dict.set_item(name, made(py, row, &cell, Style::Ours)?.value)?;
+        let table = self.table.get();
+        let (dict, mut cells) = (table.row(py)?, 0);
+        for (cell, name) in image.cells().filter_map(|cell| Some((cell, table.names.get(cell.index)?))) {
+            cells += 1;
+            if !matches!(cell.content, CellContent::Null) {
+                dict.set_item(name, made(py, table, row, &cell, Style::Ours)?.value)?;
+            }
+        }
+        if cells < table.names.len() {
+            for (_, name) in table.names.iter().enumerate().filter(|(index, _)| image.cell(*index).is_none())
+            {
+                dict.del_item(name)?;
+            }
         }
         Ok(dict.unbind())
     }
@@ -180,14 +188,18 @@ impl Rows {
         row: &Row<'_, '_>,
         image: &RowImage<'_, '_>,
     ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
-        let (values, sources) = (PyDict::new(py), PyDict::new(py));
-        for (index, name) in self.table.get().compat_names.iter().enumerate() {
+        let table = self.table.get();
+        let (values, sources) = (table.compat_row(py)?, PyDict::new(py));
+        for (index, name) in table.compat_names.iter().enumerate() {
             let Some(cell) = image.cell(index) else {
-                values.set_item(name, py.None())?;
-                sources.set_item(name, "cols bitmap")?;
+                sources.set_item(name, intern!(py, "cols bitmap"))?;
                 continue;
             };
-            let made = made(py, row, &cell, Style::Compat)?;
+            if matches!(cell.content, CellContent::Null) {
+                sources.set_item(name, intern!(py, NULL_SOURCE))?;
+                continue;
+            }
+            let made = made(py, table, row, &cell, Style::Compat)?;
             values.set_item(name, made.value)?;
             if let Some(source) = made.none_source {
                 sources.set_item(name, source)?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use binlogz_binlog::EventType;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::TableSchema;
 use binlogz_source::wire::session::{DumpStart, Profile, ReplicaProfile};
@@ -42,9 +43,9 @@ pub(crate) fn open_logs(py: Python<'_>, paths: Vec<PathBuf>, start_after: Option
 }
 
 /// The events that a server sends. It begins after the transactions of `gtid_set`, or else at a position. With a `uuid` it
-/// introduces itself as a replica, otherwise as mysqlbinlog.
+/// introduces itself as a replica, otherwise as mysqlbinlog. Events of the types in `unread` are left out, but for the last of a batch.
 #[pyfunction]
-#[pyo3(signature = (options, server_id, blocking, log, position, gtid_set, uuid, heartbeat_ms, host, port, silence_s))]
+#[pyo3(signature = (options, server_id, blocking, log, position, gtid_set, uuid, heartbeat_ms, host, port, silence_s, unread))]
 #[expect(clippy::too_many_arguments, reason = "called from one place, which names them")]
 pub(crate) fn open_server(
     py: Python<'_>,
@@ -59,6 +60,7 @@ pub(crate) fn open_server(
     host: String,
     port: u16,
     silence_s: Option<u64>,
+    unread: Vec<u8>,
 ) -> PyResult<Stream> {
     let mut connect = connect_options(&options)?;
     connect.timeouts.silence = silence_s.map(Duration::from_secs);
@@ -76,8 +78,9 @@ pub(crate) fn open_server(
         }),
         None => Profile::Mysqlbinlog,
     };
+    let unread = unread.into_iter().map(EventType).collect();
     let dump = DumpOptions { profile, server_id, start, non_blocking: !blocking, verify_checksums: true };
-    Ok(Stream::new(py.detach(|| Feed::of_server(&connect, dump)).map_err(broken)?))
+    Ok(Stream::new(py.detach(|| Feed::of_server(&connect, dump, unread)).map_err(broken)?))
 }
 
 /// A connection's options by their names in option files.
@@ -208,7 +211,7 @@ impl Stream {
         if tables.len() == TABLES_MAX {
             tables.clear();
         }
-        let table = Py::new(py, Table::new(py, schema))?;
+        let table = Py::new(py, Table::new(py, schema)?)?;
         tables.insert(key, table.clone_ref(py));
         Ok(table)
     }

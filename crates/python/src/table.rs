@@ -5,7 +5,9 @@ use std::sync::Arc;
 use binlogz_binlog::event::ColumnType;
 use binlogz_binlog::row::{ColumnSchema, TableSchema};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
+
+use crate::value;
 
 /// A table as a log describes it.
 #[pyclass(frozen, module = "binlogz")]
@@ -21,13 +23,19 @@ pub(crate) struct Table {
     pub(crate) names: Vec<Py<PyString>>,
     /// The same as python-mysql-replication has them: `UNKNOWN_COL0`, `UNKNOWN_COL1`.
     pub(crate) compat_names: Vec<Py<PyString>>,
+    /// A row of nothing but None. Its copies have their final size, and values replace values there: a dict that is filled key
+    /// by key grows twice.
+    row: Py<PyDict>,
+    compat_row: Py<PyDict>,
+    /// The members of an ENUM column as its values, in the columns' order.
+    members: Vec<Vec<Py<PyAny>>>,
     /// The columns of the primary key, in the table's order; empty where the log does not tell.
     #[pyo3(get)]
     primary_key: Vec<String>,
 }
 
 impl Table {
-    pub(crate) fn new(py: Python<'_>, schema: &Arc<TableSchema>) -> Self {
+    pub(crate) fn new(py: Python<'_>, schema: &Arc<TableSchema>) -> PyResult<Self> {
         let text = |bytes: &[u8]| PyString::new(py, &String::from_utf8_lossy(bytes)).unbind();
         let named = |(index, column): (usize, &ColumnSchema), unnamed: &dyn Fn(usize) -> String| {
             let name = match &column.name {
@@ -38,22 +46,58 @@ impl Table {
         };
         let columns = || schema.columns().iter().enumerate();
         let key = columns().filter(|(_, column)| column.primary_key.is_some());
-        Table {
+        let names: Vec<_> =
+            columns().map(|column| named(column, &|index| format!("@{}", index + 1))).collect();
+        let compat_names: Vec<_> =
+            columns().map(|column| named(column, &|index| format!("UNKNOWN_COL{index}"))).collect();
+        Ok(Table {
             schema_of_rows: Arc::clone(schema),
             schema: text(&schema.database),
             table: text(&schema.table),
-            names: columns().map(|column| named(column, &|index| format!("@{}", index + 1))).collect(),
-            compat_names: columns()
-                .map(|column| named(column, &|index| format!("UNKNOWN_COL{index}")))
-                .collect(),
+            row: empty_row(py, &names)?,
+            compat_row: empty_row(py, &compat_names)?,
+            names,
+            compat_names,
+            members: schema
+                .columns()
+                .iter()
+                .map(|column| value::members(py, column))
+                .collect::<PyResult<_>>()?,
             primary_key: key
                 .map(|(index, column)| match &column.name {
                     Some(name) => String::from_utf8_lossy(name).into_owned(),
                     None => format!("@{}", index + 1),
                 })
                 .collect(),
-        }
+        })
     }
+
+    /// A row whose values are all None.
+    pub(crate) fn row<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.row.bind(py).copy()
+    }
+
+    /// The same with python-mysql-replication's names.
+    pub(crate) fn compat_row<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.compat_row.bind(py).copy()
+    }
+
+    /// The value of a member of an ENUM column; `None`: the log doesn't name it.
+    pub(crate) fn member<'py>(
+        &self,
+        py: Python<'py>,
+        column: usize,
+        number: u16,
+    ) -> Option<Bound<'py, PyAny>> {
+        let index = usize::from(number).checked_sub(1)?;
+        Some(self.members.get(column)?.get(index)?.bind(py).clone())
+    }
+}
+
+fn empty_row(py: Python<'_>, names: &[Py<PyString>]) -> PyResult<Py<PyDict>> {
+    let row = PyDict::new(py);
+    names.iter().try_for_each(|name| row.set_item(name, py.None()))?;
+    Ok(row.unbind())
 }
 
 #[pymethods]

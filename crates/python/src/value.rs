@@ -31,6 +31,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDate, PyDateTime, PyDelta, PyDict, PyList, PySet, PyString, PyTzInfo};
 
 use crate::bad;
+use crate::table::Table;
 
 /// The reader that the values are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,9 @@ pub(crate) enum Style {
     Ours,
     Compat,
 }
+
+/// Why a NULL is None: python-mysql-replication's word.
+pub(crate) const NULL_SOURCE: &str = "null";
 
 /// A value; where it is `None` in compat style, why: the words of python-mysql-replication.
 pub(crate) struct Made<'py> {
@@ -48,6 +52,7 @@ pub(crate) struct Made<'py> {
 /// The value of a cell.
 pub(crate) fn made<'py>(
     py: Python<'py>,
+    table: &Table,
     row: &Row<'_, '_>,
     cell: &Cell<'_>,
     style: Style,
@@ -77,10 +82,10 @@ pub(crate) fn made<'py>(
         },
         Value::Timestamp(time) => timestamp(py, time, style)?,
         Value::Time(time) => delta(py, time)?,
-        Value::Enum(number) => match column.member(number) {
-            Some(name) => text(py, column, name)?,
+        Value::Enum(number) => match table.member(py, cell.index, number) {
+            Some(name) => name,
             None if number == 0 && column.members.is_some() => "".into_bound_py_any(py)?,
-            None if compat => return Ok(none("null")),
+            None if compat => return Ok(none(NULL_SOURCE)),
             None => number.into_bound_py_any(py)?,
         },
         Value::Set(bits) if compat => {
@@ -100,9 +105,18 @@ pub(crate) fn made<'py>(
             PyList::new(py, vector.iter().map(f64::from).collect::<Vec<_>>())?.into_any()
         }
         // NULL, and types of future servers.
-        _ => return Ok(none("null")),
+        _ => return Ok(none(NULL_SOURCE)),
     };
     Ok(Made { value, none_source: None })
+}
+
+/// The values of an ENUM column's members; none for other columns.
+pub(crate) fn members(py: Python<'_>, column: &ColumnSchema) -> PyResult<Vec<Py<PyAny>>> {
+    let members = match (&column.kind, &column.members) {
+        (ColumnKind::Enum { .. }, Some(members)) => members,
+        _ => return Ok(Vec::new()),
+    };
+    members.iter().map(|member| Ok(text(py, column, member)?.unbind())).collect()
 }
 
 fn decimal<'py>(py: Python<'py>, number: Decimal<'_>) -> PyResult<Bound<'py, PyAny>> {
@@ -136,22 +150,22 @@ fn moment<'py>(py: Python<'py>, time: DateTime) -> Option<Bound<'py, PyAny>> {
     if !is_time || !is_day(date) {
         return None;
     }
-    datetime(py, date.year(), date.month(), date.day(), clock, time.fraction().microseconds()).ok()
+    let day = (date.year(), date.month(), date.day());
+    datetime(py, day, clock, time.fraction().microseconds(), None).ok()
 }
 
-/// A datetime without zone, made of its state as pickle makes it: a third of the time of eight numbers. It checks nothing, so
-/// the fields must be those of a day and a time.
+/// A datetime, made of its state as pickle makes it: a third of the time of eight numbers. It checks nothing, so the fields must be
+/// those of a day and a time.
 fn datetime<'py>(
     py: Python<'py>,
-    year: u16,
-    month: u8,
-    day: u8,
+    (year, month, day): (u16, u8, u8),
     [hours, minutes, seconds]: [u8; 3],
     micros: u32,
+    zone: Option<&Bound<'py, PyTzInfo>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     static DATETIME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let find = || Ok::<_, PyErr>(py.import("datetime")?.getattr("datetime")?.unbind());
-    let class = DATETIME.get_or_try_init(py, find)?;
+    let class = DATETIME.get_or_try_init(py, find)?.bind(py);
     let byte = |number: u32| (number & 0xff) as u8;
     let state = [
         byte(u32::from(year) >> 8),
@@ -165,7 +179,11 @@ fn datetime<'py>(
         byte(micros >> 8),
         byte(micros),
     ];
-    class.bind(py).call1((PyBytes::new(py, &state),))
+    let state = PyBytes::new(py, &state);
+    match zone {
+        Some(zone) => class.call1((state, zone)),
+        None => class.call1((state,)),
+    }
 }
 
 /// Whether it is in Python's calendar.
@@ -189,13 +207,13 @@ fn timestamp<'py>(py: Python<'py>, time: Timestamp, style: Style) -> PyResult<Bo
     }
     let (days, rest) = (i64::from(time.seconds() / 86_400), time.seconds() % 86_400);
     let (year, month, day) = civil(days);
-    let (hours, minutes, seconds) = ((rest / 3600) as u8, (rest / 60 % 60) as u8, (rest % 60) as u8);
+    let clock = [(rest / 3600) as u8, (rest / 60 % 60) as u8, (rest % 60) as u8];
     let utc = match style {
-        Style::Ours => Some(PyTzInfo::utc(py)?.to_owned()),
+        Style::Ours => Some(PyTzInfo::utc(py)?),
         Style::Compat => None,
     };
-    let made = PyDateTime::new(py, year, month, day, hours, minutes, seconds, micros, utc.as_ref());
-    made.map(Bound::into_any)
+    // A TIMESTAMP ends in 2106.
+    datetime(py, (year as u16, month, day), clock, micros, utc.as_deref())
 }
 
 /// Year, month and day, so many days after 1970 began.

@@ -59,6 +59,9 @@ def twin(connection, compressed):
         cursor.execute("CREATE TABLE many (id INT PRIMARY KEY, name VARCHAR(20))")
         for statement in CHANGES:
             cursor.execute(statement)
+        cursor.execute("SET SESSION binlog_row_image = MINIMAL")
+        cursor.execute("UPDATE types SET v = 'least', s = NULL WHERE id = 3")
+        cursor.execute("SET SESSION binlog_row_image = FULL")
         for first in range(0, ROWS, ROWS_A_TRANSACTION):
             values = ", ".join(f"({number}, 'name {number}')" for number in range(first, first + ROWS_A_TRANSACTION))
             cursor.execute(f"INSERT INTO many VALUES {values}")
@@ -159,7 +162,7 @@ class Compat(unittest.TestCase):
             self.assertEqual(told(our), told(their))
             if getattr(our, "table", None) != "many":
                 self.assertEqual(dumped(our), dumped(their))
-        self.assertEqual(sum(type(event).__name__ == "GtidEvent" for event in ours), 3 + len(CHANGES) + ROWS // ROWS_A_TRANSACTION)
+        self.assertEqual(sum(type(event).__name__ == "GtidEvent" for event in ours), 4 + len(CHANGES) + ROWS // ROWS_A_TRANSACTION)
 
     def test_compressed_events_are_those_of_the_uncompressed_twin(self):
         def told_of(log):
@@ -187,6 +190,19 @@ class Compat(unittest.TestCase):
             position = stream.log_pos
             stream.close()
         self.assertEqual(seen, set(range(ROWS)))
+
+    def test_the_position_passes_events_that_are_not_asked_for(self):
+        ends = []
+        for library in (pymysqlreplication, binlogz.compat):
+            writes = [library.row_event.WriteRowsEvent]
+            stream = library.BinLogStreamReader(
+                dict(ACCOUNT), 4711, log_file=PLAIN, log_pos=4, resume_stream=True, only_events=writes
+            )
+            places = [(stream.log_file, stream.log_pos) for _ in stream]
+            ends.append((places, stream.log_file, stream.log_pos))
+            stream.close()
+        self.assertEqual(ends[1], ends[0])
+        self.assertGreater(ends[0][2], ends[0][0][-1][1])
 
     def test_gtid_sets_filters_and_refusals(self):
         gtids = [event.gtid for event in events(binlogz.compat, COMPRESSED, only_events=[binlogz.compat.event.GtidEvent])]
@@ -241,6 +257,8 @@ class Open(unittest.TestCase):
         self.assertEqual((zero["da"], zero["dt"], zero["s"], zero["ts"]), ("0000-00-00", "2020-00-00 00:00:00", "", None))
         update = next(change for change in changes if change.operation == "update")
         self.assertEqual((update.before["v"], update.after["v"]), ("v\nü", "new"))
+        least = [change for change in changes if change.operation == "update"][-1]
+        self.assertEqual((least.before, least.after), ({"id": 3}, {"v": "least", "s": None}))
         self.assertEqual(update.after["ti3"], -datetime.timedelta(hours=838, minutes=59, seconds=59))
 
     def test_whole_logs(self):

@@ -37,6 +37,7 @@ _CLASSES = {
 #: All but those that python-mysql-replication leaves out unless they are asked for.
 _ALL = frozenset(_CLASSES.values()) - {event.IntvarEvent} | {event.NotImplementedEvent}
 _ROTATE, _FORMAT_DESCRIPTION, _TABLE_MAP = 4, 15, 19
+_ALWAYS_READ = frozenset([_ROTATE, _FORMAT_DESCRIPTION, _TABLE_MAP])
 #: Where the events of a log begin.
 _LOG_BEGINNING = 4
 
@@ -175,8 +176,19 @@ class BinLogStreamReader:
             position=self.log_pos if self._resume and not self.auto_position else _LOG_BEGINNING,
             gtid_set=self.auto_position or None,
             silence_s=self._silence,
+            unread=self._unread(),
             **self._replica,
         )
+
+    def _unread(self):
+        """Types of events of which only the position is looked at."""
+        if self.end_log_pos:
+            return []
+        return [
+            kind
+            for kind in range(1, 256)
+            if kind not in _ALWAYS_READ and _CLASSES.get(kind, event.NotImplementedEvent) not in self._allowed
+        ]
 
     def _take(self, raw):
         """The event, unless it is filtered out."""
