@@ -27,7 +27,7 @@ lint: ## formatting, clippy and docs without warnings, scripts, imports (Python 
 	scripts/lint-scripts.sh
 	scripts/import-graph.py --check
 	scripts/package-crates.sh --no-verify --allow-dirty
-	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo "lint: cargo-deny isn't installed here: deny.toml was not checked" >&2; fi
+	scripts/check-dependencies.sh
 	scripts/run-tests.sh --quiet --workspace --test docs links
 
 docs: ## the pages of docs/ as a book, in target/docs
