@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `binlogz export` read by DuckDB, pyarrow and pandas: statements give what `binlogz sql` gives over the logs, and types are right
-# (parquet.py). Then runs are killed at random KILLS times (30); after each kill all files that are seen can be read, and in the
+# `binlogz export` read by DuckDB, pyarrow, pandas and Spark (if there is a java): statements give what `binlogz sql` gives over the logs, and types are right
+# (parquet.py, spark.py). Then runs are killed at random KILLS times (30); after each kill all files that are seen can be read, and in the
 # end the rows are there once. Without logs: those of samples/. SEED=N begins at N. BINLOGZ_SQL names a program that is built.
 #
 # usage: parquet.sh [KILLS [SCHEMA.sql LOG...]]
@@ -20,6 +20,16 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 compare() { "$python" scripts/soak/parquet.py "$BINLOGZ_SQL" "$1" "$schema" "${logs[@]}"; }
+
+# Spark over what pyarrow reads, and over a table that changed.
+if command -v java >/dev/null; then
+    spark=$(scripts/get-tool.sh spark)/bin/python
+    "$BINLOGZ_SQL" export --to "$work/spark" --schema "$schema" "${logs[@]}" >/dev/null
+    "$python" scripts/soak/spark-expected.py "$work/spark" >"$work/expected.json"
+    "$spark" scripts/soak/spark.py "$work/spark" "$work/expected.json"
+else
+    echo 'SKIPPED: Spark: no java'
+fi
 
 for partition in day month none; do
     # Log by log, then all again.

@@ -140,6 +140,15 @@ impl Archived {
         self.entry.size
     }
 
+    /// Whether it stands encrypted in its archive.
+    ///
+    /// # Errors
+    ///
+    /// An archive that can't be read.
+    pub fn is_encrypted(&self) -> io::Result<bool> {
+        self.archive.storage.is_encrypted().map_err(io::Error::other)
+    }
+
     /// Its transactions, as its archive's manifest has them.
     pub fn gtids(&self) -> Option<GtidSet> {
         self.entry.gtid_set().ok()

@@ -16,6 +16,9 @@ pub const DEFAULT_PARTITION_SIZE: u64 = 64 << 20;
 /// Partitions of joins and groups: Ballista's default.
 pub const DEFAULT_SHUFFLE_PARTITIONS: usize = 16;
 
+/// Rules that only the scheduler applies: the names that they make don't survive the way there (DataFusion 55.2).
+const NOT_SENT: [&str; 2] = ["extract_leaf_expressions", "push_down_leaf_projections"];
+
 /// Sends statements to a cluster.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -47,7 +50,10 @@ impl Client {
             .upgrade_for_ballista()
             // It plans a sorted union wrongly (55.0), and then the job never ends.
             .set_bool(BALLISTA_ADAPTIVE_PLANNER_ENABLED, false);
-        let state = SessionStateBuilder::new_from_existing(state).with_config(config).build();
+        let rules =
+            state.optimizers().iter().filter(|rule| !NOT_SENT.contains(&rule.name())).cloned().collect();
+        let state = SessionStateBuilder::new_from_existing(state).with_config(config);
+        let state = state.with_optimizer_rules(rules).build();
         state.upgrade_for_ballista(format!("http://{}", self.scheduler))
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::{panic, thread};
 
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider};
@@ -108,7 +109,7 @@ impl SchemaProvider for Database {
 impl Found {
     /// All tables. Logs that can't be read have none here; the query that reads them fails.
     fn names(&self) -> &BTreeSet<(String, String)> {
-        self.names.get_or_init(|| user::names(&self.logs, self.workers).unwrap_or_default())
+        self.names.get_or_init(|| apart(|| user::names(&self.logs, self.workers)).unwrap_or_default())
     }
 
     fn table(&self, database: &str, table: &str) -> Result<Answer, LogError> {
@@ -117,7 +118,7 @@ impl Found {
         if let Some(known) = tables.get(&name) {
             return Ok(known.clone());
         }
-        let columns = user::columns(&self.logs, database, table, self.workers)?;
+        let columns = apart(|| user::columns(&self.logs, database, table, self.workers))?;
         let found = columns.map(|columns| -> Arc<dyn TableProvider> {
             let reader = Arc::new(Changes::of_table(&columns));
             let all = Wanted::of_table(database, table);
@@ -127,4 +128,9 @@ impl Found {
         tables.insert(name, found.clone());
         Ok(found)
     }
+}
+
+/// Runs work that waits for object storage on a thread of its own: DataFusion plans on threads that must not wait.
+fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
 }

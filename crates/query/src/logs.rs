@@ -6,12 +6,15 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use binlogz_archive::format::contents::TableName;
 use binlogz_archive::part::Run;
 use binlogz_archive::{input, storage};
+use binlogz_binlog::MAGIC_ENCRYPTED;
 use binlogz_binlog::row::{ColumnSchema, TableSchema};
 use binlogz_encryption::{Error as EncryptionError, Keyring};
 use binlogz_flow::Input;
@@ -65,6 +68,31 @@ enum Source {
     Path(PathBuf),
     /// The contents of a pipe.
     Spooled(Arc<File>),
+    /// Parts of a log that a server sent.
+    Received(Arc<File>, Vec<Range<u64>>),
+}
+
+/// Parts of a server's log, with its name there.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) name: String,
+    pub(crate) file: Arc<File>,
+    /// The parts of the log that are not in the file.
+    pub(crate) gaps: Vec<Range<u64>>,
+}
+
+/// A file from its beginning on, with an offset of its own.
+struct Whole {
+    file: Arc<File>,
+    offset: u64,
+}
+
+impl Read for Whole {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
 }
 
 impl std::fmt::Debug for Logs {
@@ -130,6 +158,16 @@ impl Logs {
         Ok(Logs { logs, keyring, schema: None, warn: Box::new(warn), warned: Mutex::default() })
     }
 
+    /// Logs that a server sent.
+    pub(crate) fn of_received(received: Vec<Received>) -> Self {
+        let logs = received.into_iter().map(|Received { name, file, gaps }| Log {
+            path: name.clone(),
+            name,
+            source: Source::Received(file, gaps),
+        });
+        Logs { logs: logs.collect(), ..Logs::default() }
+    }
+
     /// The logs of pieces of a query, as this executor finds them.
     pub(crate) fn of_pieces(
         pieces: &[Piece],
@@ -159,6 +197,18 @@ impl Logs {
         size_of(path)
             .map(|size| (path.as_path(), size))
             .map_err(|error| Error::Log(format!("{}: {error}", log.path)))
+    }
+
+    /// A log that stands encrypted where it is read: by its server, or in an encrypted archive; its path.
+    pub(crate) fn encrypted(&self) -> Result<Option<&str>> {
+        for log in &self.logs {
+            let is_secret =
+                log.is_encrypted().map_err(|error| Error::Log(format!("{}: {error}", log.path)))?;
+            if is_secret {
+                return Ok(Some(&log.path));
+            }
+        }
+        Ok(None)
     }
 
     /// Takes names and keys of columns from this text of CREATE TABLE statements, where the logs lack them.
@@ -234,6 +284,10 @@ impl Logs {
         let mut open = || -> Result<Input, EncryptionError> {
             let input = match &log.source {
                 Source::Spooled(file) => Input::Places(Arc::clone(file) as _),
+                Source::Received(file, gaps) => Input::Sparse {
+                    stream: Box::new(Whole { file: Arc::clone(file), offset: 0 }),
+                    gaps: gaps.clone(),
+                },
                 Source::Path(path) => match input::find(path)? {
                     Some(archived) => archived.input_of(is_wanted)?,
                     None => Input::open(path)?,
@@ -322,6 +376,25 @@ impl Log {
             },
         };
         Ok(Log { path: shown, name, source })
+    }
+}
+
+impl Log {
+    fn is_encrypted(&self) -> io::Result<bool> {
+        let start = |file: &File| -> io::Result<bool> {
+            let mut magic = [0; MAGIC_ENCRYPTED.len()];
+            // A shorter file is no log, which is said where it is read.
+            Ok(file.read_at(&mut magic, 0)? == magic.len() && magic == MAGIC_ENCRYPTED)
+        };
+        match &self.source {
+            Source::Spooled(file) => start(file),
+            // A server sends what it decrypted, and asks for TLS where it wants that.
+            Source::Received(..) => Ok(false),
+            Source::Path(path) => match input::find(path)? {
+                Some(archived) => archived.is_encrypted(),
+                None => start(&File::open(path)?),
+            },
+        }
     }
 }
 

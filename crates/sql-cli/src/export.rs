@@ -1,20 +1,20 @@
 //! `binlogz export`: tables as Parquet data sets, run after run.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::thread;
 
 use binlogz_atomic_file::remove_unfinished;
 use binlogz_query::Error;
-use binlogz_query::export::{Export, Exported, Partition};
+use binlogz_query::export::{Export, Partition};
 use clap::{Parser, ValueEnum};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use crate::complain;
+use crate::follow::FollowArgs;
 use crate::inputs::InputArgs;
+use crate::told::tell;
 
 const COMMAND: &str = "export";
 
@@ -22,6 +22,7 @@ const EXAMPLES: &str = "Examples:
   binlogz export --to lake /var/lib/mysql/binlog.0*
   binlogz export --to lake s3://bucket/archive            # again: adds what is new
   binlogz export --to lake --partition month --table shop.orders archive
+  binlogz export --to s3://lake/shop --follow repl@db1                # until a signal ends it
   duckdb -init lake/views.sql
 
 Exit codes: 0 done, also if there was nothing new; 2 bad usage, bad input or I/O trouble.";
@@ -34,8 +35,8 @@ Exit codes: 0 done, also if there was nothing new; 2 bad usage, bad input or I/O
 #[derive(Debug, Parser)]
 #[command(name = "binlogz-sql export", bin_name = "binlogz export", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct ExportArgs {
-    /// Folder of the data sets; it is made, or empty, or has an earlier export
-    #[arg(long, value_name = "DIR")]
+    /// Folder of the data sets, or a place in object storage; it is made, or empty, or has an earlier export
+    #[arg(long, value_name = "DIR|s3://…")]
     to: PathBuf,
     /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Parquet)]
@@ -49,10 +50,15 @@ pub(crate) struct ExportArgs {
     /// Only tell how much is new
     #[arg(long)]
     dry_run: bool,
+    /// Export logs that their server encrypted, and encrypted archives, too: Parquet files are not encrypted
+    #[arg(long)]
+    plaintext: bool,
     #[command(flatten)]
     inputs: InputArgs,
+    #[command(flatten)]
+    follow: FollowArgs,
     /// Binary logs, archives, logs in archives; - is standard input
-    #[arg(value_name = "INPUT", required = true)]
+    #[arg(value_name = "INPUT", required_unless_present = "follow")]
     arguments: Vec<OsString>,
 }
 
@@ -89,10 +95,6 @@ fn table(text: &str) -> Result<(String, String), String> {
 
 impl ExportArgs {
     pub(crate) fn run(self) -> Result<(), Error> {
-        // S3 is read, not written to.
-        if self.to.to_str().is_some_and(|to| to.starts_with("s3://")) {
-            return Err(Error::Target(format!("{}: expected a folder", self.to.display())));
-        }
         remove_unfinished_at_signals()?;
         let FormatArg::Parquet = self.format;
         let export = Export {
@@ -101,35 +103,17 @@ impl ExportArgs {
             tables: (!self.table.is_empty()).then_some(self.table),
             jobs: self.inputs.jobs(),
             is_dry: self.dry_run,
+            plaintext: self.plaintext,
         };
-        let exported = export.run(&self.inputs.logs(self.arguments)?)?;
-        if exported.incomplete > 0 {
-            let count = counted(exported.incomplete, "transaction");
-            complain(&format!("warning: {count} left out: the end is not in the logs"));
+        if !self.arguments.is_empty() {
+            let exported = export.run(&self.inputs.logs(self.arguments)?)?;
+            tell(&exported, export.is_dry)?;
         }
-        writeln!(io::stdout(), "{}", told(&exported, export.is_dry)).map_err(Error::from)
+        match self.follow.is_asked() {
+            true => self.follow.run(&export, self.inputs.schema_text()?.as_deref()),
+            false => Ok(()),
+        }
     }
-}
-
-/// A run's result, as one line.
-fn told(exported: &Exported, is_dry: bool) -> String {
-    let transactions = counted(exported.transactions, "transaction");
-    let rows = counted(exported.rows, "row change");
-    match exported.run {
-        None if exported.transactions == 0 => "nothing is new".to_owned(),
-        None if is_dry => format!("new: {transactions}, {rows} of all tables"),
-        None => format!("not written: {transactions}"),
-        Some(run) => format!(
-            "run {run}: {transactions}, {rows} of {}, {}, {}",
-            counted(exported.tables as u64, "table"),
-            counted(exported.files as u64, "file"),
-            counted(exported.bytes, "byte"),
-        ),
-    }
-}
-
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A run that a signal ends leaves no files that don't count.

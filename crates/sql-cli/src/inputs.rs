@@ -38,10 +38,21 @@ impl InputArgs {
         let keyring = self.keyring.as_deref().map(open_keyring).transpose()?;
         let paths = paths.into_iter().map(PathBuf::from).collect();
         let logs = Logs::new(paths, keyring, |line| complain(&format!("warning: {line}")))?;
-        Ok(match &self.schema {
-            Some(path) => with_schema(logs, path)?,
-            None => logs,
+        Ok(match (&self.schema, self.schema_text()?) {
+            (Some(path), Some(text)) => logs.with_schema(text).map_err(|error| trouble(path, &error))?,
+            _ => logs,
         })
+    }
+
+    /// The text of --schema.
+    pub(crate) fn schema_text(&self) -> Result<Option<String>, Error> {
+        let Some(path) = &self.schema else { return Ok(None) };
+        let size = fs::metadata(path).map_err(|error| trouble(path, &error))?.len();
+        if size > SchemaFile::SIZE_MAX {
+            return Err(trouble(path, &SchemaFileError::TooLarge(size)));
+        }
+        let bytes = fs::read(path).map_err(|error| trouble(path, &error))?;
+        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 }
 
@@ -49,12 +60,6 @@ pub(crate) fn open_keyring(path: &Path) -> Result<Keyring, Error> {
     Keyring::open(path).map_err(|error| Error::Log(format!("{}: {error}", path.display())))
 }
 
-fn with_schema(logs: Logs, path: &Path) -> Result<Logs, Error> {
-    let trouble = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
-    let size = fs::metadata(path).map_err(|error| trouble(&error))?.len();
-    if size > SchemaFile::SIZE_MAX {
-        return Err(trouble(&SchemaFileError::TooLarge(size)));
-    }
-    let bytes = fs::read(path).map_err(|error| trouble(&error))?;
-    logs.with_schema(String::from_utf8_lossy(&bytes).into_owned()).map_err(|error| trouble(&error))
+fn trouble(path: &Path, error: &dyn std::fmt::Display) -> Error {
+    Error::Log(format!("{}: {error}", path.display()))
 }

@@ -6,7 +6,9 @@
 #[cfg(feature = "cluster")]
 mod cluster;
 mod export;
+mod follow;
 mod inputs;
+mod told;
 
 use std::ffi::OsString;
 use std::fs;

@@ -8,6 +8,8 @@
 
 pub mod encrypted;
 mod folder;
+#[cfg(not(feature = "s3"))]
+mod no_s3;
 #[cfg(feature = "s3")]
 mod s3;
 
@@ -20,8 +22,10 @@ use crate::error::{Error, Result};
 
 pub use encrypted::{Encrypted, KeySource};
 pub use folder::Folder;
+#[cfg(not(feature = "s3"))]
+pub use no_s3::S3Files;
 #[cfg(feature = "s3")]
-pub use s3::{Patience, S3};
+pub use s3::{Patience, S3, S3Files};
 
 /// The manifest's name.
 pub(crate) const MANIFEST: &str = "manifest.json";

@@ -8,6 +8,8 @@
 //! retried, with growing pauses. Reading an object takes one request for its end, which holds the index, and
 //! one for each range that is wanted.
 
+mod files;
+
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -31,6 +33,8 @@ use crate::error::{Error, Result};
 use crate::storage::{
     self, COPY, DEPTH_MAX, MANIFEST, ManifestBytes, OBJECTS, ReadRange, Storage, Stored, unchanged,
 };
+
+pub use files::S3Files;
 
 /// Bytes of a part of an upload: with at most 10,000 parts, objects can have 80 GB.
 const PART_SIZE: usize = 8 << 20;
@@ -328,16 +332,7 @@ impl Storage for S3 {
     }
 
     fn get(&self, name: &str) -> Result<Box<dyn ReadRange>> {
-        let path = self.path(&[OBJECTS, name]);
-        let tail = GetOptions::new().with_range(Some(GetRange::Suffix(TAIL_SIZE)));
-        let got = self.bucket.runtime.block_on(async {
-            let got = self.bucket.store.get_opts(&path, tail).await?;
-            let (size, tail_at) = (got.meta.size, got.range.start);
-            Ok((size, tail_at, got.bytes().await?.to_vec()))
-        });
-        let (size, tail_at, tail) =
-            got.map_err(|error: object_store::Error| self.bucket.unread(&path, &error))?;
-        Ok(Box::new(StoredObject { bucket: self.bucket.clone(), path, size, tail_at, tail }))
+        Ok(Box::new(StoredObject::open(&self.bucket, self.path(&[OBJECTS, name]))?))
     }
 
     fn delete(&self, name: &str) -> Result<()> {
@@ -507,6 +502,19 @@ struct StoredObject {
     /// The offset of `tail`.
     tail_at: u64,
     tail: Vec<u8>,
+}
+
+impl StoredObject {
+    fn open(bucket: &Bucket, path: Path) -> Result<Self> {
+        let tail = GetOptions::new().with_range(Some(GetRange::Suffix(TAIL_SIZE)));
+        let got = bucket.runtime.block_on(async {
+            let got = bucket.store.get_opts(&path, tail).await?;
+            let (size, tail_at) = (got.meta.size, got.range.start);
+            Ok((size, tail_at, got.bytes().await?.to_vec()))
+        });
+        let (size, tail_at, tail) = got.map_err(|error: object_store::Error| bucket.unread(&path, &error))?;
+        Ok(StoredObject { bucket: bucket.clone(), path, size, tail_at, tail })
+    }
 }
 
 impl ReadRange for StoredObject {

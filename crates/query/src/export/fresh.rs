@@ -48,11 +48,16 @@ pub(super) fn schema() -> SchemaRef {
     Transactions.schema()
 }
 
+/// The GTIDs of all runs up to one.
+pub(super) fn gtids(manifest: &Manifest) -> Result<GtidSet> {
+    GtidSet::from_str(&manifest.gtids)
+        .map_err(|error| Error::Target(format!("manifest of run {}: {error}", manifest.run)))
+}
+
 impl Fresh {
     /// Nothing is found yet.
     pub(super) fn after(manifest: &Manifest) -> Result<Self> {
-        let before = GtidSet::from_str(&manifest.gtids)
-            .map_err(|error| Error::Target(format!("manifest of run {}: {error}", manifest.run)))?;
+        let before = gtids(manifest)?;
         Ok(Fresh {
             gtids: before.clone(),
             before,

@@ -1,8 +1,10 @@
 //! Logs become Parquet data sets, one for each table, and a later run adds what is new.
 //!
 //! ```text
+//! follow     what a server has that is new                              server → logs
 //! fresh      which transactions are complete and not exported yet       log → ranges of positions, rows of _transactions
 //! (tables)   their rows, all tables in one reading                      log → batches by table
+//! encodings  how each column of a file is encoded: tried on its first rows
 //! writers    a file for each table and partition, in a hidden folder    batches → Parquet
 //! target     the run's manifest is written: the run counts │ its files get their names
 //! views      views.sql for DuckDB                                       folders → statements
@@ -12,6 +14,8 @@
 //! after that, the next run gives names to files that have none yet. Nothing is exported twice: the manifest has the GTIDs
 //! of all runs, and the positions of transactions without one.
 
+mod encodings;
+pub mod follow;
 mod fresh;
 mod manifest;
 mod target;
@@ -23,6 +27,7 @@ use std::io;
 use std::path::PathBuf;
 
 use binlogz_archive::part::Run;
+use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Error as FlowError;
 use datafusion::arrow::datatypes::DataType;
 
@@ -43,7 +48,7 @@ const TRANSACTIONS: &str = "_transactions";
 /// The tables to export, and where to.
 #[derive(Debug, Clone)]
 pub struct Export {
-    /// The folder of the data sets.
+    /// The folder of the data sets, or a place in object storage.
     pub to: PathBuf,
     /// How a data set is divided; `None`: as it is, or by day.
     pub partition: Option<Partition>,
@@ -53,6 +58,8 @@ pub struct Export {
     pub jobs: usize,
     /// Only tells what would be exported.
     pub is_dry: bool,
+    /// Also write what stood encrypted where it was read.
+    pub plaintext: bool,
 }
 
 /// The result of a run.
@@ -88,48 +95,19 @@ impl Export {
             fresh.find(logs, self.jobs, &mut |_| Ok(()))?;
             return Ok(fresh.counts);
         }
-        let target = Target::open(&self.to)?;
+        self.begin()?.run(logs)
+    }
+
+    /// Opens the target for one run after the other.
+    ///
+    /// # Errors
+    ///
+    /// A target that can't be written or holds something else.
+    pub fn begin(&self) -> Result<Exporter<'_>> {
+        let mut target = Target::open(&self.to)?;
         let before = target.recover()?.unwrap_or_default();
         let (partition, tables) = self.choice(&before)?;
-        let staging = target.begin()?;
-        let mut writers = Writers::new(staging.path(), before.run + 1, partition);
-
-        let mut fresh = Fresh::after(&before)?;
-        let transactions = writers.add(TRANSACTIONS.to_owned(), &fresh::schema(), &[]);
-        fresh.find(logs, self.jobs, &mut |batch| writers.write(transactions, &batch))?;
-        let mut exported = fresh.counts;
-        if exported.transactions == 0 {
-            return Ok(exported);
-        }
-        let rows = self.rows(logs, &fresh, &tables, &target, &mut writers)?;
-        if tables.is_empty() && rows.iter().sum::<u64>() != exported.rows {
-            return Err(Error::Target(format!(
-                "{}: {} rows were read, but the transactions have {}; were the logs replaced meanwhile?",
-                self.to.display(),
-                rows.iter().sum::<u64>(),
-                exported.rows
-            )));
-        }
-        let files = writers.finish(self.jobs)?;
-        exported.rows = rows.iter().sum();
-        exported.tables = rows.iter().filter(|rows| **rows > 0).count();
-        exported.files = files.len();
-        exported.bytes = files.iter().map(|file| file.bytes).sum();
-        let (gtids, logs) = fresh.exported();
-        let manifest = Manifest {
-            format: FORMAT,
-            run: before.run + 1,
-            partition,
-            tables: tables.into_iter().map(|(database, table)| [database, table]).collect(),
-            gtids,
-            logs,
-            transactions: exported.transactions,
-            rows: exported.rows,
-            files,
-        };
-        target.commit(staging, &manifest)?;
-        exported.run = Some(manifest.run);
-        Ok(exported)
+        Ok(Exporter { export: self, target, before, partition, tables })
     }
 
     /// How the data sets are divided, and which tables there are: as before, which can't be changed.
@@ -163,16 +141,89 @@ impl Export {
         }
         Ok((before.partition, there))
     }
+}
+
+/// Runs into one target.
+#[derive(Debug)]
+pub struct Exporter<'a> {
+    export: &'a Export,
+    target: Target,
+    /// The manifest of the last run.
+    before: Manifest,
+    partition: Partition,
+    tables: Vec<(String, String)>,
+}
+
+impl Exporter<'_> {
+    /// The GTIDs of all runs.
+    ///
+    /// # Errors
+    ///
+    /// A manifest whose GTIDs are none.
+    pub fn gtids(&self) -> Result<GtidSet> {
+        fresh::gtids(&self.before)
+    }
+
+    /// Exports what is new in the logs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Export::run`].
+    pub fn run(&mut self, logs: &Logs) -> Result<Exported> {
+        if !self.export.plaintext
+            && let Some(log) = logs.encrypted()?
+        {
+            let what = "is encrypted, and Parquet files are not; --plaintext exports it all the same";
+            return Err(Error::Log(format!("{log}: {what}")));
+        }
+        let jobs = self.export.jobs;
+        let run = self.before.run + 1;
+        let staging = self.target.begin()?;
+        let mut writers = Writers::new(staging.path(), self.target.file_prefix(run), self.partition);
+
+        let mut fresh = Fresh::after(&self.before)?;
+        let transactions = writers.add(TRANSACTIONS.to_owned(), &fresh::schema(), &[]);
+        fresh.find(logs, jobs, &mut |batch| writers.write(transactions, &batch))?;
+        let mut exported = fresh.counts;
+        if exported.transactions == 0 {
+            return Ok(exported);
+        }
+        let rows = self.rows(logs, &fresh, &mut writers)?;
+        if self.tables.is_empty() && rows.iter().sum::<u64>() != exported.rows {
+            return Err(Error::Target(format!(
+                "{}: {} rows were read, but the transactions have {}; were the logs replaced meanwhile?",
+                self.export.to.display(),
+                rows.iter().sum::<u64>(),
+                exported.rows
+            )));
+        }
+        let files = writers.finish(jobs)?;
+        exported.rows = rows.iter().sum();
+        exported.tables = rows.iter().filter(|rows| **rows > 0).count();
+        exported.files = files.len();
+        exported.bytes = files.iter().map(|file| file.bytes).sum();
+        let (gtids, logs) = fresh.exported();
+        let tables = self.tables.iter().map(|(database, table)| [database.clone(), table.clone()]);
+        let manifest = Manifest {
+            format: FORMAT,
+            run,
+            partition: self.partition,
+            tables: tables.collect(),
+            gtids,
+            logs,
+            transactions: exported.transactions,
+            rows: exported.rows,
+            files,
+        };
+        self.target.commit(staging, &manifest)?;
+        self.before = manifest;
+        exported.run = Some(run);
+        Ok(exported)
+    }
 
     /// Writes the rows of the new transactions, and counts them by table.
-    fn rows(
-        &self,
-        logs: &Logs,
-        fresh: &Fresh,
-        tables: &[(String, String)],
-        target: &Target,
-        writers: &mut Writers,
-    ) -> Result<Vec<u64>> {
+    fn rows(&self, logs: &Logs, fresh: &Fresh, writers: &mut Writers) -> Result<Vec<u64>> {
+        let (tables, jobs) = (&self.tables, self.export.jobs);
         let failed = |error: crate::error::LogError| Error::Log(error.to_string());
         let is_wanted = |index: usize, run: Option<&Run<'_>>| {
             fresh.has(index) && run.is_none_or(|run| fresh.may_be_in(run) && run.may_have_rows(&|_| true))
@@ -180,14 +231,13 @@ impl Export {
         let has_table = |database: &str, table: &str| {
             tables.is_empty() || tables.iter().any(|(schema, name)| schema == database && name == table)
         };
-        let found: BTreeMap<_, Columns> =
-            user::tables(logs, self.jobs, &is_wanted, &has_table).map_err(failed)?;
+        let found: BTreeMap<_, Columns> = user::tables(logs, jobs, &is_wanted, &has_table).map_err(failed)?;
         let mut every = EveryTable::default();
         let mut sets = Vec::new();
         for ((database, table), mut columns) in found {
             let folder = target::data_set(&database, &table);
             // A table's newest file has all columns that the table ever had.
-            if let Some(schema) = target.newest_schema(&folder)?
+            if let Some(schema) = self.target.newest_schema(&folder)?
                 && let Ok(field) = schema.field_with_name("after")
                 && let DataType::Struct(fields) = field.data_type()
             {
@@ -213,7 +263,7 @@ impl Export {
                 };
                 write().map_err(|error| stop(&mut trouble, error))
             };
-            let summary = every.read(input, logs, logs.name(index), self.jobs, &mut sink);
+            let summary = every.read(input, logs, logs.name(index), jobs, &mut sink);
             if let Some(error) = trouble {
                 return Err(error);
             }

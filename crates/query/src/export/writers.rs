@@ -10,12 +10,13 @@ use std::thread;
 
 use datafusion::arrow::array::{RecordBatch, TimestampMicrosecondArray};
 use datafusion::arrow::compute::concat_batches;
-use datafusion::arrow::datatypes::{DataType, Date32Type, Field, SchemaRef};
+use datafusion::arrow::datatypes::{Date32Type, SchemaRef};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
+use super::encodings;
 use super::fresh::{column, value};
 use super::manifest::{Partition, Written};
 use crate::error::{Error, Result};
@@ -31,6 +32,11 @@ const WAITING_MAX: usize = 4 << 20;
 const FALSE_POSITIVES: f64 = 0.01;
 /// A file of fewer rows has no index of its pages: it has one or two for a column.
 const INDEXED_MIN: usize = 20_000;
+/// A page is compressed by itself, and readers skip whole pages.
+const PAGE_SIZE_MAX: usize = 2 << 20;
+const PAGE_ROWS_MAX: usize = 64 << 10;
+/// The columns whose fields are a table's.
+const IMAGES: [&str; 2] = ["before", "after"];
 /// Waiting batches of more rows are not joined.
 const ROWS_JOINED: usize = 4096;
 /// Microseconds of a day.
@@ -41,8 +47,8 @@ const NO_TIME: &str = "__HIVE_DEFAULT_PARTITION__";
 /// Writes data sets.
 pub(super) struct Writers {
     folder: PathBuf,
-    /// The number of the run, with which names begin.
-    run: u64,
+    /// How names begin: with the number of the run.
+    prefix: String,
     partition: Partition,
     sets: Vec<Set>,
     open: HashMap<(usize, String), Open>,
@@ -113,10 +119,16 @@ impl Waiting {
 }
 
 impl Output {
-    fn create(place: PathBuf, file: Written, set: &Set, rows: Option<usize>) -> Result<Self> {
+    fn create(
+        place: PathBuf,
+        file: Written,
+        set: &Set,
+        rows: Option<usize>,
+        first: &[RecordBatch],
+    ) -> Result<Self> {
         let failed = |error: &dyn std::fmt::Display| Error::Target(format!("{}: {error}", place.display()));
         let output = File::create_new(&place).map_err(|error| failed(&error))?;
-        let properties = properties(&set.schema, &set.keys, rows);
+        let properties = properties(set, rows, first);
         let writer = ArrowWriter::try_new(output, Arc::clone(&set.schema), Some(properties));
         let writer = writer.map_err(|error| failed(&error))?;
         Ok(Output { writer, file, place })
@@ -152,10 +164,10 @@ impl Output {
 }
 
 impl Writers {
-    pub(super) fn new(folder: &Path, run: u64, partition: Partition) -> Self {
+    pub(super) fn new(folder: &Path, prefix: String, partition: Partition) -> Self {
         Writers {
             folder: folder.to_owned(),
-            run,
+            prefix,
             partition,
             sets: Vec::new(),
             open: HashMap::new(),
@@ -242,7 +254,7 @@ impl Writers {
             let (Some(open), Some(set)) = (self.open.get_mut(key), self.sets.get(key.0)) else {
                 return Ok(());
             };
-            open.file = Some(Output::create(place, file, set, None)?);
+            open.file = Some(Output::create(place, file, set, None, &open.waiting.batches)?);
             self.files_open += 1;
         }
         let Some(open) = self.open.get_mut(key) else { return Ok(()) };
@@ -272,7 +284,7 @@ impl Writers {
         let path = match self.sets.get_mut(key.0) {
             Some(set) => {
                 set.begun += 1;
-                format!("{}/{}{:08}-{}.parquet", set.path, key.1, self.run, set.begun - 1)
+                format!("{}/{}{}-{}.parquet", set.path, key.1, self.prefix, set.begun - 1)
             }
             None => String::new(),
         };
@@ -296,7 +308,7 @@ impl Writers {
                 let mut file = match (open.file.take(), name, sets.get(set)) {
                     (Some(file), ..) => file,
                     (None, Some((place, file)), Some(set)) if open.waiting.rows() > 0 => {
-                        Output::create(place, file, set, Some(open.waiting.rows()))?
+                        Output::create(place, file, set, Some(open.waiting.rows()), &open.waiting.batches)?
                     }
                     _ => return Ok(None),
                 };
@@ -333,60 +345,34 @@ fn failed(place: &Path) -> impl Fn(parquet::errors::ParquetError) -> Error + use
     move |error| Error::Target(format!("{}: {error}", place.display()))
 }
 
-/// How a file is written; `rows`: those that it will have, if that is known.
-fn properties(schema: &SchemaRef, keys: &[String], rows: Option<usize>) -> WriterProperties {
+/// How a file is written; `rows`: those that it will have, if that is known. The encodings are those that are best for the first
+/// rows.
+fn properties(set: &Set, rows: Option<usize>, first: &[RecordBatch]) -> WriterProperties {
     let level = ZstdLevel::try_new(PARQUET_LEVEL).unwrap_or_default();
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
+        .set_data_page_size_limit(PAGE_SIZE_MAX)
+        .set_data_page_row_count_limit(PAGE_ROWS_MAX)
         .set_max_row_group_row_count(Some(ROW_GROUP_MAX));
     let keys_max = rows.unwrap_or(ROW_GROUP_MAX).min(ROW_GROUP_MAX) as u64;
     if rows.is_some_and(|rows| rows < INDEXED_MIN) {
         builder = builder.set_statistics_enabled(EnabledStatistics::Chunk).set_offset_index_disabled(true);
     }
-    for field in schema.fields() {
-        let path = vec![field.name().clone()];
-        match field.data_type() {
-            DataType::Struct(fields) => {
-                for field in fields {
-                    let path = [path[..].to_vec(), vec![field.name().clone()]].concat();
-                    let path = ColumnPath::new(path);
-                    if keys.contains(field.name()) {
-                        builder = builder
-                            .set_column_bloom_filter_enabled(path.clone(), true)
-                            .set_column_bloom_filter_fpp(path.clone(), FALSE_POSITIVES)
-                            .set_column_bloom_filter_max_ndv(path.clone(), keys_max);
-                    }
-                    // Where there are too many values for a dictionary.
-                    builder = by_difference(builder, field, path);
-                }
-            }
-            DataType::Utf8 if field.name() == "gtid" => {
-                let path = ColumnPath::new(path);
-                builder = builder
-                    .set_column_dictionary_enabled(path.clone(), false)
-                    .set_column_encoding(path, Encoding::DELTA_BYTE_ARRAY);
-            }
-            // They follow one another: a dictionary would be larger than the differences.
-            DataType::UInt64 | DataType::Timestamp(..) => {
-                let path = ColumnPath::new(path);
-                builder = builder.set_column_dictionary_enabled(path.clone(), false);
-                builder = by_difference(builder, field, path);
-            }
-            _ => {}
-        }
+    for choice in encodings::choose(first, &builder.clone().build()) {
+        builder = builder
+            .set_column_dictionary_enabled(choice.path.clone(), choice.has_dictionary)
+            .set_column_encoding(choice.path, choice.encoding);
+    }
+    // In a file of one page for a column, reading the page is as fast as asking a filter.
+    if rows.is_some_and(|rows| rows < INDEXED_MIN) {
+        return builder.build();
+    }
+    for (image, key) in IMAGES.iter().flat_map(|image| set.keys.iter().map(move |key| (image, key))) {
+        let path = ColumnPath::new(vec![(*image).to_owned(), key.clone()]);
+        builder = builder
+            .set_column_bloom_filter_enabled(path.clone(), true)
+            .set_column_bloom_filter_fpp(path.clone(), FALSE_POSITIVES)
+            .set_column_bloom_filter_max_ndv(path, keys_max);
     }
     builder.build()
-}
-
-/// Whole numbers and times as differences from one to the next.
-fn by_difference(
-    builder: WriterPropertiesBuilder,
-    field: &Field,
-    path: ColumnPath,
-) -> WriterPropertiesBuilder {
-    let kind = field.data_type();
-    match kind.is_integer() || matches!(kind, DataType::Date32 | DataType::Timestamp(..)) {
-        true => builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
-        false => builder,
-    }
 }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::common::{Ran, SHAPES, archive_of, schema, sql};
 use crate::types::{insert, versions};
 
-fn export(to: &Path, options: &[&str], inputs: &[PathBuf]) -> Ran {
+pub(crate) fn export(to: &Path, options: &[&str], inputs: &[PathBuf]) -> Ran {
     let mut command = sql(["export", "--schema"]);
     command.arg(schema()).arg("--to").arg(to).args(options).args(inputs).output().unwrap().into()
 }
@@ -23,7 +23,7 @@ fn told(ran: Ran) -> String {
 }
 
 /// Files that a reader sees, without those that a reader skips.
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -39,7 +39,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The rows of files, one text a row, in order.
-fn rows(files: &[PathBuf]) -> Vec<String> {
+pub(crate) fn rows(files: &[PathBuf]) -> Vec<String> {
     let mut rows = Vec::new();
     for path in files {
         let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
@@ -51,7 +51,7 @@ fn rows(files: &[PathBuf]) -> Vec<String> {
     rows
 }
 
-fn count(files: &[PathBuf]) -> i64 {
+pub(crate) fn count(files: &[PathBuf]) -> i64 {
     let rows = |path: &PathBuf| {
         let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
         reader.metadata().file_metadata().num_rows()
@@ -233,8 +233,6 @@ fn what_a_data_set_is_stays() {
     fs::write(other.join("mine"), "").unwrap();
     let expected = "is not empty, and not a folder of exports; expected one, or an empty folder";
     assert_eq!(export(&other, &[], log).failure(), format!("{}: {expected}", other.display()));
-    let s3 = export(Path::new("s3://bucket/lake"), &[], log).failure();
-    assert_eq!(s3, "s3://bucket/lake: expected a folder");
     // A damaged log: nothing is exported, nothing is left.
     let damaged = folder.path().join("binlog.000009");
     let mut bytes = fs::read(&SHAPES.plain[2]).unwrap();

@@ -7,6 +7,7 @@ mod cluster;
 mod common;
 mod docs;
 mod export;
+mod export_to;
 mod hostile;
 mod input;
 mod queries;

@@ -1,16 +1,10 @@
-//! The folder of the data sets.
+//! A folder of data sets.
 //!
 //! ```text
-//! TO/DATABASE/TABLE/day=2026-11-24/00000042-0.parquet    a file of run 42
-//! TO/_transactions/day=2026-11-24/00000042-0.parquet
-//! TO/views.sql
-//! TO/_binlogz/00000042.json                              the manifest of run 42: with it, the run counts
-//! TO/_binlogz/run-00000042/                              its files, until they have their names
+//! TO/_binlogz/run-00000042/                              the files of run 42, until they have their names
 //! TO/_binlogz/.unfinished-…/                             files of a run that has no manifest yet
 //! TO/_binlogz/lock                                       held by the run
 //! ```
-//!
-//! Readers of data sets skip what begins with `_` or `.`.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -21,33 +15,28 @@ use binlogz_atomic_file::{self as atomic_file, Existing, TemporaryFolder};
 use datafusion::arrow::datatypes::SchemaRef;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 
-use super::manifest::{FORMAT, Manifest};
-use super::views;
+use super::super::manifest::Manifest;
+use super::super::views;
+use super::{
+    CONTROL, VIEWS, fail_point, failed, manifest_bytes, manifest_name, not_ours, read_manifest, run_of,
+};
 use crate::error::{Error, Result};
 
-/// The folder of what is not data.
-const CONTROL: &str = "_binlogz";
 const LOCK: &str = "lock";
 const UNFINISHED: &str = ".unfinished-";
 const RUN: &str = "run-";
-const VIEWS: &str = "views.sql";
 const MODE: u32 = 0o666;
 
 /// A target that no other run writes to.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(crate) struct Folder {
     folder: PathBuf,
     control: PathBuf,
     /// Locked until it is closed.
     _lock: File,
 }
 
-fn failed(place: &Path) -> impl Fn(io::Error) -> Error + use<> {
-    let place = place.display().to_string();
-    move |error| Error::Target(format!("{place}: {error}"))
-}
-
-impl Target {
+impl Folder {
     /// Opens a target, and makes it if it isn't there.
     pub(super) fn open(folder: &Path) -> Result<Self> {
         let control = folder.join(CONTROL);
@@ -55,7 +44,7 @@ impl Target {
         let folder = folder.canonicalize().map_err(failed(folder))?;
         if !control.is_dir() {
             if fs::read_dir(&folder).map_err(failed(&folder))?.next().is_some() {
-                return Err(not_ours(&folder));
+                return Err(not_ours(&folder.display().to_string()));
             }
             fs::create_dir(&control).map_err(failed(&control))?;
         }
@@ -69,7 +58,7 @@ impl Target {
             }
             Err(TryLockError::Error(error)) => return Err(failed(&place)(error)),
         }
-        Ok(Target { control: folder.join(CONTROL), folder, _lock: lock })
+        Ok(Folder { control: folder.join(CONTROL), folder, _lock: lock })
     }
 
     /// The manifest of the last run, of a target that may not exist.
@@ -79,33 +68,24 @@ impl Target {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let is_empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
-                return if is_empty { Ok(None) } else { Err(not_ours(folder)) };
+                return if is_empty { Ok(None) } else { Err(not_ours(&folder.display().to_string())) };
             }
             Err(error) => return Err(failed(&control)(error)),
         };
         let mut last = None;
         for entry in entries {
             let name = entry.map_err(failed(&control))?.file_name();
-            let number = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse::<u64>().ok());
-            last = last.max(number);
+            last = last.max(name.to_str().and_then(run_of));
         }
         let Some(run) = last else { return Ok(None) };
         let place = control.join(manifest_name(run));
         let bytes = fs::read(&place).map_err(failed(&place))?;
-        let bad = |what: String| Error::Target(format!("{}: {what}", place.display()));
-        let value: serde_json::Value =
-            serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
-        let format = value.get("format").and_then(serde_json::Value::as_u64);
-        if format != Some(FORMAT.into()) {
-            let found = format.map_or_else(|| "none".to_owned(), |format| format.to_string());
-            return Err(bad(format!("the format of a manifest: found {found}, expected {FORMAT}")));
-        }
-        serde_json::from_value(value).map(Some).map_err(|error| bad(error.to_string()))
+        read_manifest(&bytes, &place.display().to_string()).map(Some)
     }
 
     /// Ends what a killed run left: a run that counts is published, what does not is removed.
     pub(super) fn recover(&self) -> Result<Option<Manifest>> {
-        let last = Target::last(&self.folder)?;
+        let last = Folder::last(&self.folder)?;
         if let Some(manifest) = &last {
             self.publish(manifest)?;
         }
@@ -140,8 +120,7 @@ impl Target {
         rename().map_err(failed(&folder))?;
         fail_point("moved");
         let place = self.control.join(manifest_name(manifest.run));
-        let mut bytes = serde_json::to_vec_pretty(manifest).map_err(|error| failed(&place)(error.into()))?;
-        bytes.push(b'\n');
+        let bytes = manifest_bytes(manifest, &place.display().to_string())?;
         if let Err(error) = atomic_file::write(&place, MODE, Existing::Refuse, &bytes) {
             return Err(failed(&place)(error));
         }
@@ -176,7 +155,7 @@ impl Target {
             fs::remove_dir_all(&staging).map_err(failed(&staging))?;
         }
         let place = self.folder.join(VIEWS);
-        let views = views::statements(&self.folder, self.data_sets()?);
+        let views = views::of_folder(&self.folder, self.data_sets()?);
         if fs::read(&place).is_ok_and(|there| there == views.as_bytes()) {
             return Ok(());
         }
@@ -219,17 +198,6 @@ impl Target {
     }
 }
 
-fn not_ours(folder: &Path) -> Error {
-    Error::Target(format!(
-        "{}: is not empty, and not a folder of exports; expected one, or an empty folder",
-        folder.display()
-    ))
-}
-
-fn manifest_name(run: u64) -> String {
-    format!("{run:08}.json")
-}
-
 /// The last file, by name, of the last partition that has one.
 fn newest(folder: &Path) -> Result<Option<PathBuf>> {
     let entries = match fs::read_dir(folder) {
@@ -250,43 +218,4 @@ fn newest(folder: &Path) -> Result<Option<PathBuf>> {
         }
     }
     Ok(None)
-}
-
-/// The folder of a table's data set in the target.
-pub(super) fn data_set(database: &str, table: &str) -> String {
-    format!("{}/{}", folder_name(database), folder_name(table))
-}
-
-/// A name as a folder: letters, digits, `_`, `-` and `$` stay, other characters are `%2F` and so on. `_` at the begin would
-/// hide it.
-fn folder_name(name: &str) -> String {
-    let mut folder = String::new();
-    for (place, c) in name.char_indices() {
-        if c.is_alphanumeric() || c == '$' || (place > 0 && matches!(c, '_' | '-')) {
-            folder.push(c);
-        } else {
-            c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| folder.push_str(&format!("%{byte:02X}")));
-        }
-    }
-    folder
-}
-
-/// The name that a folder has.
-pub(super) fn name_of(folder: &str) -> String {
-    let mut name = Vec::new();
-    let mut rest = folder.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let hex = after.get(..2).filter(|_| byte == b'%');
-        let decoded = hex.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        name.push(decoded.unwrap_or(byte));
-        rest = if decoded.is_some() { after.get(2..).unwrap_or_default() } else { after };
-    }
-    String::from_utf8_lossy(&name).into_owned()
-}
-
-/// Ends the process as `kill -9` would, where a test asks for it.
-fn fail_point(name: &str) {
-    if cfg!(debug_assertions) && std::env::var("BINLOGZ_EXPORT_DIES_AT").is_ok_and(|wanted| wanted == name) {
-        std::process::abort();
-    }
 }

@@ -1,0 +1,66 @@
+//! Files in object storage for a program that was built without it: there are none.
+
+use std::io::Read;
+use std::path::Path;
+
+use crate::error::Result;
+use crate::storage::{ReadRange, in_object_storage, without_s3};
+
+/// No files.
+#[derive(Debug)]
+pub enum S3Files {}
+
+impl S3Files {
+    /// None: a place in object storage is refused.
+    ///
+    /// # Errors
+    ///
+    /// A place in object storage.
+    pub fn at(place: &Path) -> Result<Option<Self>> {
+        match in_object_storage(place) {
+            Some(_) => Err(without_s3()),
+            None => Ok(None),
+        }
+    }
+
+    /// Never.
+    pub fn place(&self) -> String {
+        match *self {}
+    }
+
+    /// Never.
+    #[expect(clippy::missing_errors_doc, reason = "it is never called")]
+    pub fn put(&self, _: &str, _: &mut dyn Read) -> Result<()> {
+        match *self {}
+    }
+
+    /// Never.
+    #[expect(clippy::missing_errors_doc, reason = "it is never called")]
+    pub fn put_new(&self, _: &str, _: &[u8]) -> Result<()> {
+        match *self {}
+    }
+
+    /// Never.
+    #[expect(clippy::missing_errors_doc, reason = "it is never called")]
+    pub fn get(&self, _: &str) -> Result<Option<Vec<u8>>> {
+        match *self {}
+    }
+
+    /// Never.
+    #[expect(clippy::missing_errors_doc, reason = "it is never called")]
+    pub fn open(&self, _: &str) -> Result<Box<dyn ReadRange>> {
+        match *self {}
+    }
+
+    /// Never.
+    #[expect(clippy::missing_errors_doc, reason = "it is never called")]
+    pub fn list(&self, _: &str) -> Result<Vec<String>> {
+        match *self {}
+    }
+
+    /// Never.
+    #[expect(clippy::missing_errors_doc, reason = "it is never called")]
+    pub fn delete(&self, _: &str) -> Result<()> {
+        match *self {}
+    }
+}

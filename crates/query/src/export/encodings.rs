@@ -1,0 +1,125 @@
+//! How each column of a file is encoded: as it is smallest, tried on the first rows of the file. Only encodings that DuckDB, Spark
+//! and Arrow read are tried.
+//!
+//! ```text
+//! whole numbers, days, moments, decimals up to 18 digits    dictionary │ differences │ plain
+//! floating numbers                                          dictionary │ bytes apart │ plain
+//! texts, bytes                                              dictionary │ what follows the common beginning │ lengths apart │ plain
+//! ```
+//!
+//! What has too many values for a dictionary goes on in the best of the others.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::compute::concat;
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Encoding;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+
+/// Rows that are tried.
+const ROWS_TRIED: usize = 16 << 10;
+/// A file of fewer rows is too small for a difference.
+const ROWS_MIN: usize = 64;
+/// A dictionary has to be smaller by this share: with more rows it may become too large.
+const DICTIONARY_PERCENT: usize = 98;
+
+/// How a column is encoded.
+#[derive(Debug, Clone)]
+pub(super) struct Choice {
+    pub(super) path: ColumnPath,
+    pub(super) has_dictionary: bool,
+    /// What does not go into a dictionary.
+    pub(super) encoding: Encoding,
+}
+
+/// Tries the encodings of all columns on rows of a file; `base`: how it is written but for them.
+pub(super) fn choose(batches: &[RecordBatch], base: &WriterProperties) -> Vec<Choice> {
+    let Some(first) = batches.first() else { return Vec::new() };
+    let mut choices = Vec::new();
+    for (index, field) in first.schema().fields().iter().enumerate() {
+        let whole: Vec<_> = batches.iter().map(|batch| batch.column(index)).collect();
+        match field.data_type() {
+            DataType::Struct(fields) => {
+                for (inner, part) in fields.iter().enumerate() {
+                    let of = |column: &&ArrayRef| {
+                        column.as_struct_opt().map(|images| Arc::clone(images.column(inner)))
+                    };
+                    let columns: Vec<_> = whole.iter().filter_map(of).collect();
+                    let path = vec![field.name().clone(), part.name().clone()];
+                    choices.extend(best(path, &columns, base));
+                }
+            }
+            _ => {
+                let columns: Vec<_> = whole.into_iter().map(Arc::clone).collect();
+                choices.extend(best(vec![field.name().clone()], &columns, base));
+            }
+        }
+    }
+    choices
+}
+
+/// The smallest of the encodings of a column.
+fn best(path: Vec<String>, columns: &[ArrayRef], base: &WriterProperties) -> Option<Choice> {
+    let encodings = encodings(columns.first()?.data_type());
+    let (first, _) = encodings.split_first()?;
+    let mut rows = ROWS_TRIED;
+    let tried: Vec<ArrayRef> = columns
+        .iter()
+        .map(|column| {
+            let taken = column.slice(0, column.len().min(rows));
+            rows -= taken.len();
+            taken
+        })
+        .collect();
+    let tried: Vec<&dyn Array> = tried.iter().map(|column| column.as_ref() as &dyn Array).collect();
+    let tried = concat(&tried).ok()?;
+    let path = ColumnPath::new(path);
+    if tried.len() < ROWS_MIN {
+        return Some(Choice { path, has_dictionary: true, encoding: *first });
+    }
+    let sizes =
+        encodings.iter().filter_map(|&encoding| Some((size(&tried, Some(encoding), base)?, encoding)));
+    let (size_apart, encoding) = sizes.min_by_key(|(size, _)| *size)?;
+    let with_dictionary = size(&tried, None, base)?;
+    Some(Choice { path, has_dictionary: with_dictionary * 100 < size_apart * DICTIONARY_PERCENT, encoding })
+}
+
+/// Those that are tried, beside a dictionary.
+fn encodings(kind: &DataType) -> &'static [Encoding] {
+    match kind {
+        DataType::Utf8 | DataType::Binary => {
+            &[Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY, Encoding::PLAIN]
+        }
+        DataType::Float32 | DataType::Float64 => &[Encoding::BYTE_STREAM_SPLIT, Encoding::PLAIN],
+        DataType::Date32 | DataType::Timestamp(..) => &[Encoding::DELTA_BINARY_PACKED, Encoding::PLAIN],
+        DataType::Decimal128(precision, _) if *precision <= 18 => {
+            &[Encoding::DELTA_BINARY_PACKED, Encoding::PLAIN]
+        }
+        kind if kind.is_integer() => &[Encoding::DELTA_BINARY_PACKED, Encoding::PLAIN],
+        _ => &[],
+    }
+}
+
+/// Bytes of a column in an encoding; `None`: in a dictionary.
+fn size(column: &ArrayRef, encoding: Option<Encoding>, base: &WriterProperties) -> Option<usize> {
+    let name = ColumnPath::from("c");
+    let properties = WriterProperties::builder()
+        .set_compression(base.compression(&name))
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_offset_index_disabled(true)
+        .set_dictionary_enabled(encoding.is_none());
+    let properties = match encoding {
+        Some(encoding) => properties.set_encoding(encoding),
+        None => properties,
+    };
+    let schema = Arc::new(Schema::new(vec![Field::new("c", column.data_type().clone(), true)]));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(column)]).ok()?;
+    let mut out = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut out, schema, Some(properties.build())).ok()?;
+    writer.write(&batch).ok()?;
+    let metadata = writer.close().ok()?;
+    usize::try_from(metadata.row_groups().first()?.compressed_size()).ok()
+}

@@ -1,0 +1,152 @@
+//! `binlogz export --follow`: a server's new transactions are exported every so often, until a signal ends it. A server that
+//! goes away is asked again, with growing pauses, and that is told once.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use binlogz_query::Error;
+use binlogz_query::export::follow::{FollowError, Part, RECEIVED_MAX};
+use binlogz_query::export::{Export, Exporter};
+use binlogz_source::ConnectOptions;
+use binlogz_source::option_files::OptionFiles;
+use clap::Args;
+
+use crate::complain;
+use crate::told::tell;
+
+/// The groups of option files that are read.
+const GROUPS: [&str; 2] = ["client", "binlogz"];
+/// The name that this program has at the server.
+const PROGRAM: &str = "binlogz-sql";
+/// The default of --interval.
+const INTERVAL_SECONDS: u64 = 60;
+/// The first pause before a server is asked again that went away, and the longest.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+const MIB: u64 = 1 << 20;
+
+#[derive(Debug, Args)]
+pub(crate) struct FollowArgs {
+    /// Then export what a server or relay has that is new, and again every --interval, until a signal ends it
+    ///
+    /// [USER@]HOST[:PORT], a socket or mysql://…; it needs GTIDs. Option files of MySQL's programs say more: groups client and
+    /// binlogz.
+    #[arg(long, value_name = "SERVER", conflicts_with = "dry_run")]
+    follow: Option<String>,
+    /// Seconds from one look at the followed server to the next
+    #[arg(long, value_name = "SECONDS", default_value_t = INTERVAL_SECONDS, requires = "follow")]
+    interval: u64,
+    /// MiB that are received of a followed server before they are exported; a transaction is never divided
+    #[arg(long, value_name = "MIB", default_value_t = RECEIVED_MAX / MIB, requires = "follow")]
+    at_once: u64,
+    /// Read only this option file
+    #[arg(long, value_name = "FILE", requires = "follow")]
+    defaults_file: Option<PathBuf>,
+    /// Read this option file after the global ones
+    #[arg(long, value_name = "FILE", requires = "follow")]
+    defaults_extra_file: Option<PathBuf>,
+    /// The login path of mysql_config_editor to use
+    #[arg(long, value_name = "NAME", requires = "follow")]
+    login_path: Option<String>,
+}
+
+impl FollowArgs {
+    pub(crate) fn is_asked(&self) -> bool {
+        self.follow.is_some()
+    }
+
+    /// Follows the server. A signal ends the process; what was exported until then counts.
+    pub(crate) fn run(&self, export: &Export, schema: Option<&str>) -> Result<(), Error> {
+        let connect = self.connect_options()?;
+        let mut exporter = export.begin()?;
+        let interval = Duration::from_secs(self.interval);
+        let mut away: Option<Away> = None;
+        let mut was_reached = false;
+        loop {
+            let looked = Instant::now();
+            match self.look(&connect, &mut exporter, schema) {
+                Ok(has_more) => {
+                    was_reached = true;
+                    if let Some(away) = away.take() {
+                        complain(&format!(
+                            "the server is there again after {} s",
+                            away.since.elapsed().as_secs()
+                        ));
+                    }
+                    if !has_more {
+                        thread::sleep(interval.saturating_sub(looked.elapsed()));
+                    }
+                }
+                // A wrong name, account or option is told at once.
+                Err(FollowError::Source(error)) if was_reached && may_come_back(&error) => {
+                    let away = away.get_or_insert_with(|| {
+                        complain(&format!("warning: {error}; asking again until it is there"));
+                        Away { since: looked, pause: PAUSE_MIN }
+                    });
+                    thread::sleep(away.pause);
+                    away.pause = (away.pause * 2).min(PAUSE_MAX);
+                }
+                Err(FollowError::Source(error)) => return Err(Error::Log(error.to_string())),
+                Err(FollowError::Other(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// Exports what is new; tells whether the server may have more now.
+    fn look(
+        &self,
+        connect: &ConnectOptions,
+        exporter: &mut Exporter<'_>,
+        schema: Option<&str>,
+    ) -> Result<bool, FollowError> {
+        let part = Part::receive(connect, exporter.gtids()?, self.at_once.saturating_mul(MIB))?;
+        let has_more = part.has_more;
+        let exported = part.export(exporter, schema)?;
+        if exported.run.is_some() {
+            tell(&exported, false)?;
+        }
+        // A part without anything new would be received again and again.
+        Ok(has_more && exported.run.is_some())
+    }
+
+    fn connect_options(&self) -> Result<ConnectOptions, Error> {
+        let failed = |error: binlogz_source::Error| Error::Log(error.to_string());
+        let mut options = ConnectOptions::new(PROGRAM);
+        let files = OptionFiles {
+            defaults_file: self.defaults_file.clone(),
+            defaults_extra_file: self.defaults_extra_file.clone(),
+            login_path: self.login_path.clone(),
+            ..OptionFiles::default()
+        };
+        let defaults = files.read(&GROUPS).map_err(failed)?;
+        for warning in &defaults.warnings {
+            complain(&format!("warning: {warning}"));
+        }
+        defaults.apply(&mut options).map_err(failed)?;
+        options.set_server(self.follow.as_deref().unwrap_or_default()).map_err(failed)?;
+        options.ask_password().map_err(failed)?;
+        Ok(options)
+    }
+}
+
+/// A server that went away.
+struct Away {
+    since: Instant,
+    pause: Duration,
+}
+
+/// What a server says that is busy, or shuts down: too many connections, shutdown, interrupted, killed.
+const PASSING: [u16; 4] = [1040, 1053, 1317, 3169];
+
+/// Whether the server may answer later: the connection failed, or it is busy. A server that refuses refuses again.
+fn may_come_back(error: &binlogz_source::Error) -> bool {
+    use binlogz_source::Error as Source;
+    use binlogz_source::wire::Error as Wire;
+    match error {
+        Source::Connect { .. } | Source::Io { .. } | Source::Tls { .. } => true,
+        Source::Wire { source: Wire::Timeout { .. }, .. } => true,
+        Source::Wire { source: Wire::Server { error, .. }, .. } => PASSING.contains(&error.code),
+        _ => false,
+    }
+}

@@ -1,0 +1,38 @@
+//! The result of a run of `export`, as one line.
+
+use std::io::{self, Write};
+
+use binlogz_query::Error;
+use binlogz_query::export::Exported;
+
+use crate::complain;
+
+/// Tells the result of a run.
+pub(crate) fn tell(exported: &Exported, is_dry: bool) -> Result<(), Error> {
+    if exported.incomplete > 0 {
+        let count = counted(exported.incomplete, "transaction");
+        complain(&format!("warning: {count} left out: the end is not in the logs"));
+    }
+    writeln!(io::stdout(), "{}", told(exported, is_dry)).map_err(Error::from)
+}
+
+/// A run's result, as one line.
+fn told(exported: &Exported, is_dry: bool) -> String {
+    let transactions = counted(exported.transactions, "transaction");
+    let rows = counted(exported.rows, "row change");
+    match exported.run {
+        None if exported.transactions == 0 => "nothing is new".to_owned(),
+        None if is_dry => format!("new: {transactions}, {rows} of all tables"),
+        None => format!("not written: {transactions}"),
+        Some(run) => format!(
+            "run {run}: {transactions}, {rows} of {}, {}, {}",
+            counted(exported.tables as u64, "table"),
+            counted(exported.files as u64, "file"),
+            counted(exported.bytes, "byte"),
+        ),
+    }
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
