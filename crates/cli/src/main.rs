@@ -8,6 +8,7 @@ mod failure;
 mod help;
 mod interrupt;
 mod keyring;
+mod log;
 mod log_path;
 mod mariadb;
 mod memory;

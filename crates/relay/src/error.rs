@@ -35,6 +35,18 @@ pub enum Error {
         /// The contents expected.
         expected: String,
     },
+    /// One of the relay's own files is of a version that this relay does not know.
+    #[error(
+        "{file} in the relay's directory: format version {found}, expected version {known}: another version of binlogz wrote it"
+    )]
+    Version {
+        /// The file's name.
+        file: String,
+        /// Its version.
+        found: u32,
+        /// The version that is known here.
+        known: u32,
+    },
     /// The source's log is not the one stored here.
     #[error("{0}")]
     Lineage(String),
@@ -74,6 +86,20 @@ pub enum Error {
     /// A client disconnected: not an error of ours.
     #[error("the client has left: {0}")]
     Left(io::Error),
+    /// A connection to a client failed.
+    #[error("{doing}: {source}")]
+    Connection {
+        /// The attempted operation.
+        doing: String,
+        /// The system's error, or that of TLS.
+        source: io::Error,
+    },
+    /// A client neither read nor said anything for longer than it may.
+    #[error("{doing}: the client took too long")]
+    Slow {
+        /// The attempted operation.
+        doing: String,
+    },
     /// The stored log is damaged there; what precedes and follows the damage is served.
     #[error("{0}")]
     DamagedLog(String),
@@ -172,10 +198,13 @@ impl Error {
 
     /// An error on a connection to a client.
     pub(crate) fn of_client(doing: &str, source: io::Error) -> Error {
-        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, WouldBlock};
+        let doing = doing.to_owned();
         match source.kind() {
             BrokenPipe | ConnectionAborted | ConnectionReset => Error::Left(source),
-            _ => Error::Io { doing: doing.into(), source },
+            // As the system tells the end of the time that a socket was given.
+            TimedOut | WouldBlock => Error::Slow { doing },
+            _ => Error::Connection { doing, source },
         }
     }
 
@@ -201,14 +230,14 @@ impl Error {
         match self {
             Error::Source(_) => "source",
             Error::Store(_) => "store",
-            Error::Damaged { .. } | Error::DamagedLog(_) => "damaged",
+            Error::Damaged { .. } | Error::DamagedLog(_) | Error::Version { .. } => "damaged",
             Error::Lineage(_) => "lineage",
             Error::Gap { .. } => "gap",
             Error::Binlog(_) => "binlog",
             Error::Payload(_) => "payload",
             Error::Conversion(error) => error.kind(),
             Error::Stored { source, .. } => source.kind(),
-            Error::Client(_) | Error::Left(_) => "client",
+            Error::Client(_) | Error::Left(_) | Error::Connection { .. } | Error::Slow { .. } => "client",
             Error::Refused(_) | Error::Unmet(_) | Error::Ahead(_) | Error::Unfollowable(_) => "refused",
             Error::Unacknowledged { .. } => "replicas",
             Error::Thread { .. } => "thread",
@@ -218,13 +247,18 @@ impl Error {
         }
     }
 
+    /// Whether a client is to blame for it, or asked for what it can't have.
+    pub(crate) fn is_of_client(&self) -> bool {
+        matches!(self.kind(), "client" | "refused")
+    }
+
     /// Whether retrying can't help: someone must decide or repair something first.
     pub(crate) fn is_final(&self) -> bool {
         match self {
             // The next connection repairs it.
             Error::Store(binlogz_store::Error::Refusing { .. }) => false,
             Error::Store(error) => !error.may_pass(),
-            Error::Damaged { .. } | Error::Lineage(_) | Error::Gap { .. } => true,
+            Error::Damaged { .. } | Error::Version { .. } | Error::Lineage(_) | Error::Gap { .. } => true,
             _ => self.is_bug(),
         }
     }

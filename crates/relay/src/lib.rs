@@ -10,7 +10,7 @@
 //! Each folder is a stage of this flow. Its `mod.rs` says what comes in, what goes out, and which file does what.
 //! Each stage uses only those above it in this list:
 //!
-//! * `telemetry`: counters, lag and log lines from all parts;
+//! * `telemetry`: counters, lag and log lines from all parts; `rates` limits bytes a second;
 //! * `log`: the stored logs, and the indexes into their files;
 //! * `closed`: logs at rest, in an archive or as files, served without a source;
 //! * `replicas`: what we know about the connected replicas;
@@ -34,6 +34,7 @@ mod housekeeping;
 mod lock;
 mod log;
 mod options;
+mod rates;
 mod receive;
 mod relay;
 mod replicas;
@@ -55,6 +56,7 @@ pub use housekeeping::retention::Retention;
 pub use log::brought_back::BringBack;
 pub use log::syncing::SyncPolicy;
 pub use options::{ListenTls, RelayOptions, ServeOptions, ServedLogs, SourceOptions};
+pub use rates::{RateStatus, Rates, RatesStatus};
 pub use receive::control::Phase;
 pub use receive::source_status::SourceStatus;
 pub use receive::start::StartAt;
@@ -67,7 +69,6 @@ pub use serve::upstream::ForwardOptions;
 pub use sources::SourceChanges;
 pub use telemetry::duties::DutyStatus;
 pub use telemetry::meters::RememberedError;
-pub use telemetry::{Level, Log};
 pub use watch::http::HttpOptions;
 pub use watch::relay_status::{NamedStatus, RelayStatus};
 pub use watch::status::{

@@ -14,6 +14,7 @@ use crate::housekeeping::archiving::ArchiveOptions;
 use crate::housekeeping::retention::Retention;
 use crate::log::brought_back::BringBack;
 use crate::log::syncing::SyncPolicy;
+use crate::rates::Rates;
 use crate::receive::start::StartAt;
 use crate::receive::storing::Storing;
 use crate::replicas::acknowledgements::WaitForReplicas;
@@ -49,6 +50,8 @@ pub struct RelayOptions {
     pub listen_semi_sync: bool,
     /// Whether statements that the relay does not answer itself are forwarded to the source, and how.
     pub forward: Option<ForwardOptions>,
+    /// Bytes a second of all sources together.
+    pub rates: Rates,
 }
 
 /// One source of the relay: whom it follows, and how its log is kept.
@@ -92,6 +95,8 @@ pub struct SourceOptions {
     pub semi_sync: bool,
     /// How many of the relay's replicas its own acknowledgements wait for.
     pub wait_for_replicas: WaitForReplicas,
+    /// Bytes a second of this source.
+    pub rates: Rates,
 }
 
 /// Closed logs that are served without a source.
@@ -161,6 +166,7 @@ impl RelayOptions {
             listen_native_password: true,
             listen_semi_sync: false,
             forward: None,
+            rates: Rates::default(),
         }
     }
 
@@ -220,6 +226,7 @@ impl SourceOptions {
             server_id: None,
             semi_sync: false,
             wait_for_replicas: WaitForReplicas::default(),
+            rates: Rates::default(),
         }
     }
 }
@@ -317,7 +324,8 @@ impl RelayOptions {
 }
 
 impl SourceOptions {
-    /// Whether nothing about it has changed. Keys are compared by their names.
+    /// Whether nothing about it has changed that needs it to be opened again, as all but its rates does. Keys are compared by
+    /// their names.
     pub(crate) fn is_same(&self, other: &SourceOptions) -> bool {
         let key = |options: &SourceOptions| options.encrypt.as_ref().map(|key| key.id().to_owned());
         (&self.name, &self.servers, self.listen) == (&other.name, &other.servers, other.listen)

@@ -1,5 +1,6 @@
 //! The relay as a whole: what its sources share, and the threads for that.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -9,6 +10,7 @@ use crate::forms::conversions::Conversions;
 use crate::lock::lock;
 use crate::log::disk::Directory;
 use crate::options::{ListenTls, RelayOptions, ServeOptions};
+use crate::rates::SharedRates;
 use crate::serve::accounts::Accounts;
 use crate::serve::admission::Gate;
 use crate::serve::door::{Door, DoorOptions};
@@ -17,7 +19,7 @@ use crate::serve::transport::ServerTls;
 use crate::serve::{own_certificate, server};
 use crate::source::{Common, Source};
 use crate::sources::{SourceChanges, Sources};
-use crate::telemetry::{Log, Telemetry, duties};
+use crate::telemetry::{Telemetry, complain, duties, say};
 use crate::watch::{Watch, http};
 
 /// State that the sources of a relay share.
@@ -38,6 +40,8 @@ pub struct Reloaded {
     pub sources: SourceChanges,
     /// Whether other accounts may log in, or with other rights.
     pub accounts: bool,
+    /// Whether other rates hold, of all sources together or of some.
+    pub rates: bool,
     /// Sections of the configuration that have changed, and mean something only after a restart.
     pub after_restart: Vec<&'static str>,
 }
@@ -50,8 +54,8 @@ impl Relay {
     ///
     /// We can't listen on the relay's address, or an account has no password. Of an only source: its directory is in use
     /// or damaged; or nothing is stored yet, and the source is a server that can't be followed.
-    pub fn start(options: RelayOptions, log: Log) -> Result<Running> {
-        Relay::begin(options, log)
+    pub fn start(options: RelayOptions) -> Result<Running> {
+        Relay::begin(options)
     }
 
     /// Serves closed logs, without a source: nothing is received, and replicas wait at the end.
@@ -59,13 +63,13 @@ impl Relay {
     /// # Errors
     ///
     /// As [`Relay::start`].
-    pub fn serve(options: ServeOptions, log: Log) -> Result<Running> {
-        Relay::begin(RelayOptions::from(options), log)
+    pub fn serve(options: ServeOptions) -> Result<Running> {
+        Relay::begin(RelayOptions::from(options))
     }
 
-    fn begin(options: RelayOptions, log: Log) -> Result<Running> {
+    fn begin(options: RelayOptions) -> Result<Running> {
         let (accounts, tls) = options.resolve()?;
-        let telemetry = Arc::new(Telemetry::new("", Arc::clone(&log)));
+        let telemetry = Arc::new(Telemetry::new(""));
         let common = Common::of(&options);
         let only = match options.sources.as_slice() {
             [source] if options.has_only_source() => {
@@ -85,13 +89,12 @@ impl Relay {
         };
         let tls = shown_certificate(&options, tls, &telemetry)?;
         let listener = Arc::new(Listener::open(options.listen, None)?);
-        let relay = Relay::new(options, log, telemetry, common, (accounts, tls), &listener)?;
+        let relay = Relay::new(options, telemetry, common, (accounts, tls), &listener)?;
         relay.run(only, &listener)
     }
 
     fn new(
         options: RelayOptions,
-        log: Log,
         telemetry: Arc<Telemetry>,
         common: Common,
         (accounts, tls): (Accounts, Option<ServerTls>),
@@ -107,7 +110,7 @@ impl Relay {
         let door = Arc::new(Door::new(Arc::clone(&telemetry), listeners, gate, accounts, in_door));
         let conversions = Arc::clone(&common.conversions);
         let watch = Arc::new(Watch::new(Arc::clone(&door), conversions, options.http.clone()));
-        let sources = Sources::new(log, common, Arc::clone(listener), Arc::clone(&door), Arc::clone(&watch));
+        let sources = Sources::new(common, Arc::clone(listener), Arc::clone(&door), Arc::clone(&watch));
         let (options, address) = (Mutex::new(options), listener.address);
         Ok(Arc::new(Relay { options, telemetry, door, watch, sources, address }))
     }
@@ -116,7 +119,7 @@ impl Relay {
     fn run(self: Arc<Self>, only: Option<Source>, listener: &Listener) -> Result<Running> {
         let http = lock(&self.options).http.clone();
         let http = http.map(|http| listen(http.address)).transpose()?;
-        self.telemetry.say(&format!("listening on {}", listener.address));
+        say!(self.telemetry, &format!("listening on {}", listener.address));
         match only {
             Some(source) => self.sources.set_only(source).start()?,
             None => {
@@ -126,7 +129,7 @@ impl Relay {
             }
         }
         if let Some((listener, address)) = http {
-            self.telemetry.say(&format!("status on http://{address}/"));
+            say!(self.telemetry, &format!("status on http://{address}/"));
             self.take_up(duties::WATCH, |relay| http::watch(&relay.watch))?;
             self.take_up(duties::HTTP, move |relay| http::serve(&relay.watch, &listener))?;
         }
@@ -147,7 +150,7 @@ impl Relay {
             move || work(&its),
             move |error| {
                 relay.telemetry.duties.failing(name, error.to_string());
-                relay.telemetry.complain(error, &format!("{error}; restart the relay"));
+                complain!(relay.telemetry, error, &format!("{error}; restart the relay"));
             },
         )
     }
@@ -169,9 +172,26 @@ impl Relay {
         }
         let mut reloaded = Reloaded { after_restart: options.differences(&new), ..Reloaded::default() };
         reloaded.accounts = options.accounts != new.accounts;
-        if !new.has_only_source() {
-            reloaded.sources = self.sources.set(new.sources.clone());
-            options.sources = new.sources;
+        let rates = |options: &RelayOptions| {
+            let of = options.sources.iter().map(|source| (source.name.clone(), source.rates));
+            of.collect::<BTreeMap<_, _>>()
+        };
+        let (before, after) = (rates(&options), rates(&new));
+        // A source that is new or gone is no other rate.
+        reloaded.rates = options.rates != new.rates
+            || before.iter().any(|(name, rates)| after.get(name).is_some_and(|after| after != rates));
+        self.sources.set_shared_rates(new.rates);
+        options.rates = new.rates;
+        match new.has_only_source() {
+            false => {
+                reloaded.sources = self.sources.set(new.sources.clone());
+                options.sources = new.sources;
+            }
+            true => {
+                let its = new.sources.first().map(|source| source.rates).unwrap_or_default();
+                self.sources.set_rates_of_only(its);
+                options.sources.iter_mut().for_each(|source| source.rates = its);
+            }
         }
         self.door.set_accounts(accounts);
         options.accounts = new.accounts;
@@ -181,12 +201,15 @@ impl Relay {
 
 impl Common {
     fn of(options: &RelayOptions) -> Common {
+        let rates = SharedRates::default();
+        rates.set(options.rates);
         Common {
             conversions: Arc::new(Conversions::new()),
             listen_semi_sync: options.listen_semi_sync,
             requires_tls: options.require_tls,
             forward: options.forward,
             hostname: hostname(),
+            rates,
         }
     }
 }
@@ -203,15 +226,18 @@ fn shown_certificate(
     let (certificate, key) = own_certificate::files(&options.directory)?;
     let tls = ServerTls::read(&certificate, &key)?;
     let shown = tls.shown_fingerprint();
-    telemetry.say(&format!("TLS with {}, SHA-256 {shown}", certificate.display()));
+    say!(telemetry, &format!("TLS with {}, SHA-256 {shown}", certificate.display()));
     Ok(Some(tls))
 }
 
-/// This machine's name, as Linux has it.
+/// This machine's name, as Linux has it. A service may not see /proc/sys, but the file that the name comes from.
 fn hostname() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = name.trim();
-    if name.is_empty() { "localhost".into() } else { name.into() }
+    let named = |path: &str| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        Some(text.trim().to_owned()).filter(|name| !name.is_empty())
+    };
+    let name = named("/proc/sys/kernel/hostname").or_else(|| named("/etc/hostname"));
+    name.unwrap_or_else(|| "localhost".into())
 }
 
 /// A listener and the address it listens on.

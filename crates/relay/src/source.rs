@@ -19,6 +19,7 @@ use crate::log::disk::Disk;
 use crate::log::lineages::Lineages;
 use crate::log::syncing::Unsynced;
 use crate::options::SourceOptions;
+use crate::rates::{Rates, SharedRates, Throttles};
 use crate::receive::control::Control;
 use crate::receive::intake::Intake;
 use crate::receive::servers::Servers;
@@ -33,7 +34,7 @@ use crate::serve::last_served::LastServed;
 use crate::serve::pins::Pins;
 use crate::serve::upstream::ForwardOptions;
 use crate::statements::Statements;
-use crate::telemetry::{Level, Telemetry, duties};
+use crate::telemetry::{Telemetry, complain, duties, report};
 use crate::watch::SourceWatch;
 use crate::watch::http::History;
 
@@ -55,6 +56,8 @@ pub(crate) struct Common {
     pub(crate) forward: Option<ForwardOptions>,
     /// This machine's name.
     pub(crate) hostname: String,
+    /// The limits of all sources together.
+    pub(crate) rates: SharedRates,
 }
 
 /// A source: the parts that its threads work on.
@@ -78,7 +81,7 @@ impl Source {
     ) -> Result<Source> {
         let keyring = options.keyring.clone();
         let limit = options.uncompressed_file_size;
-        let lineages = Lineages::open(disk, keyring, limit, &mut |level, line| telemetry.line(level, line))?;
+        let lineages = Lineages::open(disk, keyring, limit, &telemetry)?;
         let uuid = identity::own_uuid(lineages.own().as_ref())?;
         let seeded = match lineages.last() {
             Some(_) => None,
@@ -98,9 +101,10 @@ impl Source {
         let served = LastServed::open(lineages.own())?;
         let (source_variables, unused) = KnownVariables::open(Arc::clone(lineages.own()));
         if let Some(error) = unused {
-            telemetry.complain(&error, &error.to_string());
+            complain!(telemetry, &error, &error.to_string());
         }
-        let Common { conversions, listen_semi_sync, requires_tls, forward, hostname } = common;
+        let Common { conversions, listen_semi_sync, requires_tls, forward, hostname, rates } = common;
+        let throttles = Throttles::new(options.rates, &rates);
         let lineages = Arc::new(lineages);
         let acknowledgements = Arc::<Acknowledgements>::default();
         let (dumps, registry) = (Arc::<Dumps>::default(), Arc::<Registry>::default());
@@ -123,6 +127,7 @@ impl Source {
             sync_policy: options.sync,
             encrypt: options.encrypt.clone(),
             directory: options.directory.clone(),
+            throttles: Arc::clone(&throttles),
             unsynced: Unsynced::default(),
             source_has_gtids: Mutex::new(None),
             source_variables,
@@ -137,6 +142,7 @@ impl Source {
             retention: options.retention,
             directory: options.directory.clone(),
             keyring: options.keyring.clone(),
+            throttles,
         });
         let statements = Statements {
             intake: Arc::clone(&intake),
@@ -182,6 +188,11 @@ impl Source {
         }
     }
 
+    /// Other limits from now on.
+    pub(crate) fn set_rates(&self, rates: Rates) {
+        self.intake.throttles.set(rates);
+    }
+
     /// Starts its threads.
     pub(crate) fn start(self: &Arc<Self>) -> Result<()> {
         if self.options.closed.is_some() {
@@ -224,7 +235,7 @@ impl Source {
         self.telemetry.duties.failing(name, error.to_string());
         match name {
             duties::SYNC | duties::RECEIVE => self.intake.fail(error),
-            _ => self.telemetry.complain(error, &format!("{error}; restart the relay")),
+            _ => complain!(self.telemetry, error, &format!("{error}; restart the relay")),
         }
     }
 
@@ -243,7 +254,7 @@ impl Source {
         let left = self.server.clients.send_away(CLIENTS_PATIENCE);
         self.join();
         if left > 0 {
-            self.telemetry.line(Level::Error, &format!("{left} connections have not ended yet"));
+            report!(self.telemetry, true, &format!("{left} connections have not ended yet"));
         }
         let lineages = Arc::downgrade(&self.intake.lineages);
         drop(self);

@@ -15,11 +15,12 @@ use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::log::disk::Directory;
 use crate::options::SourceOptions;
+use crate::rates::Rates;
 use crate::serve::door::Door;
 use crate::serve::listeners::Listener;
 use crate::serve::routes::Route;
 use crate::source::{Common, Source};
-use crate::telemetry::{Log, Telemetry, duties};
+use crate::telemetry::{Telemetry, complain, duties, say};
 use crate::watch::{Watch, Watched};
 
 /// How often a source that can't be opened is tried again.
@@ -31,7 +32,6 @@ const TICK: Duration = Duration::from_millis(5);
 /// See the module.
 pub(crate) struct Sources {
     slots: Mutex<Vec<Slot>>,
-    log: Log,
     /// Of what all sources share.
     telemetry: Arc<Telemetry>,
     common: Common,
@@ -49,6 +49,16 @@ struct Slot {
     generation: u64,
     /// Why it could not be opened the last time; empty: it was not tried, or could be.
     failure: String,
+}
+
+impl Slot {
+    /// Other limits from now on.
+    fn set_rates(&mut self, rates: Rates) {
+        self.options.rates = rates;
+        if let State::Open(source, _) = &self.state {
+            source.set_rates(rates);
+        }
+    }
 }
 
 enum State {
@@ -77,14 +87,13 @@ pub struct SourceChanges {
 
 impl Sources {
     pub(crate) fn new(
-        log: Log,
         common: Common,
         listener: Arc<Listener>,
         door: Arc<Door>,
         watch: Arc<Watch>,
     ) -> Arc<Sources> {
         let telemetry = Arc::clone(&door.telemetry);
-        Arc::new(Sources { slots: Mutex::default(), log, telemetry, common, listener, door, watch })
+        Arc::new(Sources { slots: Mutex::default(), telemetry, common, listener, door, watch })
     }
 
     /// The only source of a relay, which was opened before.
@@ -101,6 +110,16 @@ impl Sources {
         source
     }
 
+    /// Other limits of all sources together from now on.
+    pub(crate) fn set_shared_rates(&self, rates: Rates) {
+        self.common.rates.set(rates);
+    }
+
+    /// Other limits of the only source from now on.
+    pub(crate) fn set_rates_of_only(&self, rates: Rates) {
+        lock(&self.slots).iter_mut().for_each(|slot| slot.set_rates(rates));
+    }
+
     /// Makes the sources these ones. Those whose settings stay are not touched.
     pub(crate) fn set(self: &Arc<Self>, wanted: Vec<SourceOptions>) -> SourceChanges {
         let mut changes = SourceChanges::default();
@@ -111,7 +130,8 @@ impl Sources {
             let name = options.name.clone();
             let known = before.iter().position(|slot| slot.options.name == name).map(|at| before.remove(at));
             let (generation, old) = match known {
-                Some(slot) if slot.options.is_same(&options) => {
+                Some(mut slot) if slot.options.is_same(&options) => {
+                    slot.set_rates(options.rates);
                     slots.push(slot);
                     continue;
                 }
@@ -179,7 +199,7 @@ impl Sources {
                 drop(listener);
                 let in_time = source.close();
                 let still = if in_time { "" } else { ", though some of its connections have not ended yet" };
-                sources.telemetry.say(&format!("source {name} was removed{still}"));
+                say!(sources.telemetry, &format!("source {name} was removed{still}"));
             }
         })
     }
@@ -195,7 +215,7 @@ impl Sources {
     }
 
     fn complain(&self, error: &Error) {
-        self.telemetry.complain(error, &error.to_string());
+        complain!(self.telemetry, error, &error.to_string());
     }
 
     fn open(&self, name: &str, generation: u64) {
@@ -209,6 +229,8 @@ impl Sources {
         match (opened, slot) {
             (Ok((source, listener)), Some(slot)) if !matches!(slot.state, State::Open(..)) => {
                 slot.state = State::Open(source, listener);
+                // They may be others meanwhile.
+                slot.set_rates(slot.options.rates);
                 slot.failure.clear();
             }
             // Meanwhile the configuration has changed.
@@ -224,7 +246,7 @@ impl Sources {
                     let again = RETRY.as_secs();
                     let line =
                         format!("source {name}: {why}; it is tried again every {again} s, the others go on");
-                    self.telemetry.complain(&error, &line);
+                    complain!(self.telemetry, &error, &line);
                 }
                 (slot.state, slot.failure) = (State::Failed, why);
             }
@@ -235,11 +257,11 @@ impl Sources {
 
     fn try_open(&self, options: SourceOptions) -> Result<(Arc<Source>, Option<Arc<Listener>>)> {
         let name = options.name.clone();
-        let telemetry = Arc::new(Telemetry::new(&name, Arc::clone(&self.log)));
+        let telemetry = Arc::new(Telemetry::new(&name));
         let at = options.listen;
         let listener = at.map(|at| Listener::open(at, Some(name))).transpose()?.map(Arc::new);
         if let Some(listener) = &listener {
-            telemetry.say(&format!("listening on {}", listener.address));
+            say!(telemetry, &format!("listening on {}", listener.address));
         }
         let disk = Arc::new(Directory(options.directory.clone()));
         let source = Arc::new(Source::open(options, disk, telemetry, self.common.clone())?);

@@ -28,6 +28,7 @@ use crate::forms::block::Block;
 use crate::forms::convert::Converter;
 use crate::lock::lock;
 use crate::log::parts::FormFile;
+use crate::telemetry::spans;
 
 /// The most converters, however many cores there are.
 const CONVERTERS_MAX: usize = 16;
@@ -147,7 +148,11 @@ impl Conversions {
         let mut is_maker = false;
         let made = slot.made.get_or_init(|| {
             is_maker = true;
-            make().map_err(Arc::new)
+            let span = spans::conversion(key.form).entered();
+            let made = make().map_err(Arc::new);
+            let bytes = made.as_ref().ok().and_then(Option::as_ref).map_or(0, Block::cost);
+            span.record("bytes", bytes);
+            made
         });
         let counter = if is_maker { &self.made } else { &self.shared };
         if is_maker {

@@ -15,7 +15,7 @@ use binlogz_archive::storage::encrypted::KEY_FILE;
 use binlogz_archive::storage::{self, Storage};
 use binlogz_binlog::MAGIC_ENCRYPTED;
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_flow::Input;
+use binlogz_flow::{Input, ReadAt};
 use binlogz_store::FileNumber;
 
 use crate::closed::{ClosedLog, ClosedLogs};
@@ -25,7 +25,8 @@ use crate::housekeeping::Housekeeping;
 use crate::log::brought_back::{BringBack, FileLease, PurgedFile};
 use crate::log::lineages::Lineage;
 use crate::log::parts::FormFile;
-use crate::telemetry::duties;
+use crate::rates::Throttles;
+use crate::telemetry::{Telemetry, complain, duties, say, spans};
 
 /// How often to look for closed files.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -54,10 +55,14 @@ pub(crate) fn watch(house: &Housekeeping, options: &ArchiveOptions) {
     duties::rounds(&house.telemetry, duties::ARCHIVE, INTERVAL, "it is tried again", || {
         // An error in one log does not hold up the others.
         for kept in house.lineages.all() {
-            if let Err(error) = archive(house, &kept, options) {
-                house
-                    .telemetry
-                    .complain(&error, &format!("{error}; files that are not archived are not purged"));
+            if let Err(error) = archive(house, &kept, options)
+                && !house.telemetry.ending.has_begun()
+            {
+                complain!(
+                    house.telemetry,
+                    &error,
+                    &format!("{error}; files that are not archived are not purged")
+                );
             }
         }
         house.brought_back.sweep(&house.lineages)
@@ -93,6 +98,9 @@ fn archive(house: &Housekeeping, kept: &Lineage, options: &ArchiveOptions) -> Re
     if closed.is_empty() {
         return Ok(());
     }
+    let span = spans::archive(&house.telemetry);
+    span.record("files", closed.len());
+    let _round = span.entered();
     let to = options.place_of(kept);
     let failed = |error| Error::Archive(to.display().to_string(), error);
     let storage = storage::at(&to).map_err(failed)?;
@@ -102,9 +110,10 @@ fn archive(house: &Housekeeping, kept: &Lineage, options: &ArchiveOptions) -> Re
             kept.archived.advance(log.number);
         }
         if matches!(created, Created::Added(_)) {
-            house
-                .telemetry
-                .say(&format!("archived {}: {} -> {} bytes", file.name, file.size, file.packed_size));
+            say!(
+                house.telemetry,
+                &format!("archived {}: {} -> {} bytes", file.name, file.size, file.packed_size)
+            );
         }
     };
     let is_encrypted = storage.is_encrypted().map_err(failed)?;
@@ -131,10 +140,41 @@ fn archive(house: &Housekeeping, kept: &Lineage, options: &ArchiveOptions) -> Re
             )));
             break;
         }
+        let (telemetry, throttles) = (Arc::clone(&house.telemetry), Arc::clone(&house.throttles));
+        let bytes = Arc::new(Throttled { bytes, telemetry, throttles });
         creator.add_file(&log.name, bytes, Some(mode)).map_err(failed)?;
     }
     creator.finish().map_err(failed)?;
     refused.map_or(Ok(()), Err)
+}
+
+/// A file that is read no faster than the rate for archiving allows.
+struct Throttled {
+    bytes: Arc<dyn ReadAt>,
+    telemetry: Arc<Telemetry>,
+    throttles: Arc<Throttles>,
+}
+
+impl Throttled {
+    fn pay(&self, count: usize) -> io::Result<usize> {
+        if let Some(tickets) = self.throttles.archive.take(count) {
+            self.throttles.archive.wait(&tickets, |time| self.telemetry.ending.sleep(time));
+            if self.telemetry.ending.has_begun() {
+                return Err(io::Error::other("the source is no longer wanted"));
+            }
+        }
+        Ok(count)
+    }
+}
+
+impl ReadAt for Throttled {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.bytes.read_at(buffer, offset).and_then(|count| self.pay(count))
+    }
+
+    fn append_at(&self, buffer: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
+        self.bytes.append_at(buffer, offset).and_then(|count| self.pay(count))
+    }
 }
 
 /// Whether a file is encrypted as a server encrypts its logs.
@@ -264,7 +304,7 @@ pub(crate) fn lease(house: &Housekeeping, kept: &Lineage, number: FileNumber) ->
     // Errors of the archive are reported in its own words.
     let lease = leased.map_err(|error| failed.unwrap_or(error))?;
     if came {
-        house.telemetry.say(&format!("brought {} back from {}", log.name, shelf.logs.place()));
+        say!(house.telemetry, &format!("brought {} back from {}", log.name, shelf.logs.place()));
     }
     Ok(Some(lease))
 }

@@ -18,6 +18,7 @@ use binlogz_encryption::Keyring;
 use crate::closed::ClosedLogs;
 use crate::log::brought_back::BroughtBack;
 use crate::log::lineages::Lineages;
+use crate::rates::Throttles;
 use crate::replicas::dumps::Dumps;
 use crate::telemetry::Telemetry;
 use archiving::ArchiveOptions;
@@ -36,4 +37,5 @@ pub(crate) struct Housekeeping {
     /// The directory of the log.
     pub(crate) directory: PathBuf,
     pub(crate) keyring: Option<Arc<Keyring>>,
+    pub(crate) throttles: Arc<Throttles>,
 }

@@ -23,7 +23,7 @@ use crate::housekeeping::archiving;
 use crate::log::lineages::Lineage;
 use crate::log::parts::FoundFile;
 use crate::log::stored_format::Head;
-use crate::telemetry::duties;
+use crate::telemetry::{complain, duties, say};
 use crate::time::now;
 
 /// How often the rules are applied.
@@ -108,9 +108,11 @@ pub(crate) fn apply(house: &Housekeeping) -> Vec<String> {
             Ok(names) => purged.extend(names),
             Err(error) => {
                 let again = INTERVAL.as_secs();
-                house
-                    .telemetry
-                    .complain(&error, &format!("{error}; nothing is purged; it is tried again in {again} s"));
+                complain!(
+                    house.telemetry,
+                    &error,
+                    &format!("{error}; nothing is purged; it is tried again in {again} s")
+                );
             }
         }
     }
@@ -150,7 +152,7 @@ fn purge_whole(house: &Housekeeping, kept: &Arc<Lineage>, force: bool) -> Result
     let purged = house.lineages.end(kept)?;
     if let (Some(from), Some(to)) = (purged.first(), purged.last()) {
         let lineage = kept.folder.as_deref().map_or(String::new(), |folder| format!(" of {folder}"));
-        house.telemetry.say(&format!("purged {from} to {to}{lineage}: all of the log of {}", kept.source));
+        say!(house.telemetry, &format!("purged {from} to {to}{lineage}: all of the log of {}", kept.source));
     }
     Ok(Some(purged))
 }
@@ -185,7 +187,7 @@ pub(crate) fn purge(
     let purged = kept.purge_before(first)?;
     if let (Some(from), Some(to)) = (purged.first(), purged.last()) {
         let lineage = kept.folder.as_deref().map_or(String::new(), |folder| format!(" of {folder}"));
-        house.telemetry.say(&format!("purged {from} to {to}{lineage}"));
+        say!(house.telemetry, &format!("purged {from} to {to}{lineage}"));
     }
     Ok(purged)
 }

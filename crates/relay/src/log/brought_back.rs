@@ -298,6 +298,7 @@ mod tests {
 
     use super::*;
     use crate::log::disk::Disk;
+    use crate::telemetry::Telemetry;
 
     #[derive(Debug, Clone)]
     struct InMemory {
@@ -329,7 +330,7 @@ mod tests {
 
     fn test(bytes_max: u64) -> Test {
         let disk = InMemory { storage: MemoryStorage::new(), free: Arc::new(AtomicU64::new(1000)) };
-        let lineages = Lineages::open(Arc::new(disk.clone()), None, 1 << 30, &mut |_, _| {}).unwrap();
+        let lineages = Lineages::open(Arc::new(disk.clone()), None, 1 << 30, &Telemetry::new("")).unwrap();
         let source = "1410447f-e54d-11f1-848d-02fc00000001".parse().unwrap();
         let (kept, _) = lineages.begin("binlog", source).unwrap();
         let limits = BringBack { bytes_max, free_min: 100 };

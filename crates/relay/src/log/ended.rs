@@ -19,7 +19,7 @@ use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_store::{FileNumber, LogNames, Position, Storage, storage};
 
 use crate::error::{Error, Result};
-use crate::log::small_files::small_file;
+use crate::log::small_files::{check_version, is_member, small_file};
 
 pub(crate) const NAME: &str = "relay.ended";
 const TITLE: &str = "binlogz-relay ended 1";
@@ -38,6 +38,7 @@ impl EndedLineage {
     /// The record of the log in this directory, if it has ended.
     pub(crate) fn read(storage: &Arc<dyn Storage>) -> Result<Option<EndedLineage>> {
         let Some(text) = small_file(storage.as_ref(), NAME, SIZE_MAX)? else { return Ok(None) };
+        check_version(NAME, text.lines().next().unwrap_or_default())?;
         let unfit = || Error::damaged(NAME, &text, format!("{TITLE:?} and how a log ended"));
         EndedLineage::decode(&text).map(Some).ok_or_else(unfit)
     }
@@ -81,7 +82,7 @@ impl EndedLineage {
         let (file, offset) = lines.next()?.strip_prefix("end ")?.split_once(' ')?;
         let end = Position { file: FileNumber(file.parse().ok()?), offset: offset.parse().ok()? };
         let gtids = lines.next()?.strip_prefix("gtids ")?.parse().ok()?;
-        lines.next().is_none().then_some(EndedLineage { base, source, end, gtids })
+        lines.all(is_member).then_some(EndedLineage { base, source, end, gtids })
     }
 }
 
@@ -110,6 +111,14 @@ mod tests {
                 assert_eq!(EndedLineage::decode(text.get(..end).unwrap()), None, "cut at {end}");
             }
             assert_eq!(EndedLineage::decode(&format!("{text}more\n")), None);
+            // What another release adds is passed over; another version is not.
+            assert_eq!(EndedLineage::decode(&format!("{text}later 1 2\n")), Some(ended));
+            storage::replace(storage.as_ref(), NAME, b"binlogz-relay ended 2\nmore\n").unwrap();
+            let error = EndedLineage::read(&storage).unwrap_err().to_string();
+            assert!(
+                error.contains("relay.ended in the relay's directory: format version 2, expected"),
+                "{error}"
+            );
         }
     }
 

@@ -37,7 +37,7 @@ use crate::log::ended::EndedLineage;
 use crate::log::numbers::Numbers;
 use crate::log::parts::FormFile;
 use crate::log::stored_format::Head;
-use crate::telemetry::Level;
+use crate::telemetry::{Telemetry, report, say};
 
 /// How many logs this process has opened.
 static OPENED: AtomicU64 = AtomicU64::new(0);
@@ -163,7 +163,7 @@ impl Lineages {
         disk: Arc<dyn Disk>,
         keyring: Option<Arc<Keyring>>,
         limit: u64,
-        say: &mut dyn FnMut(Level, &str),
+        telemetry: &Telemetry,
     ) -> Result<Lineages> {
         let first = disk.take(None)?;
         let lineages = Lineages { disk, keyring, first, limit, kept: Mutex::default() };
@@ -174,9 +174,9 @@ impl Lineages {
             let storage = lineages.storage(number)?;
             if let Some(ended) = EndedLineage::read(&storage)? {
                 ended.remove_files(&storage)?;
-                say(
-                    Level::Info,
-                    &format!("log {} of the source {}: ended, and purged whole", ended.base, ended.source),
+                say!(
+                    telemetry,
+                    &format!("log {} of the source {}: ended, and purged whole", ended.base, ended.source)
                 );
                 let kept = lineages.open_ended(storage, number, ended)?;
                 lock(&lineages.kept).push(kept);
@@ -186,8 +186,8 @@ impl Lineages {
             let holds_none = || Error::Lineage(format!("log {base} is no source's"));
             let source = lineage.source.ok_or_else(holds_none)?;
             let (kept, report) = lineages.open_one(storage, number, &base, source)?;
-            let level = if report.is_alarming() { Level::Error } else { Level::Info };
-            say(level, &format!("log {base} of the source {source}: {report}"));
+            let line = format!("log {base} of the source {source}: {report}");
+            report!(telemetry, report.is_alarming(), &line);
             lock(&lineages.kept).push(kept);
         }
         lineages.retire();

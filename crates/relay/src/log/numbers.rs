@@ -18,7 +18,7 @@ use std::sync::Arc;
 use binlogz_store::{FileNumber, Storage, storage};
 
 use crate::error::{Error, Result};
-use crate::log::small_files::small_file;
+use crate::log::small_files::{check_version, is_member, small_file};
 
 pub(crate) const NAME: &str = "relay.numbers";
 const TITLE: &str = "binlogz-relay numbers 1";
@@ -42,6 +42,7 @@ impl Numbers {
     /// Reads the stored numbers, if there are any.
     pub(crate) fn read(storage: &Arc<dyn Storage>) -> Result<Option<Numbers>> {
         let Some(text) = small_file(storage.as_ref(), NAME, SIZE_MAX)? else { return Ok(None) };
+        check_version(NAME, text.lines().next().unwrap_or_default())?;
         let numbers = Numbers::decode(&text);
         numbers.map(Some).ok_or_else(|| Error::damaged(NAME, &text, format!("{TITLE:?} and numbers")))
     }
@@ -64,14 +65,18 @@ impl Numbers {
         }
         let limit = lines.next()?.strip_prefix("limit ")?.parse().ok().filter(|limit| *limit > 0)?;
         let whole_before = FileNumber(lines.next()?.strip_prefix("whole-before ")?.parse().ok()?);
-        let first = match lines.next() {
-            None => None,
-            Some(line) => {
-                let (stored, number) = line.strip_prefix("first ")?.split_once(' ')?;
-                Some((FileNumber(stored.parse().ok()?), FileNumber(number.parse().ok()?)))
+        let mut first = None;
+        for line in lines {
+            match line.strip_prefix("first ") {
+                Some(numbers) if first.is_none() => {
+                    let (stored, number) = numbers.split_once(' ')?;
+                    first = Some((FileNumber(stored.parse().ok()?), FileNumber(number.parse().ok()?)));
+                }
+                None if is_member(line) => {}
+                _ => return None,
             }
-        };
-        lines.next().is_none().then_some(Numbers { limit, whole_before, first })
+        }
+        Some(Numbers { limit, whole_before, first })
     }
 }
 
@@ -106,6 +111,17 @@ mod tests {
             assert_eq!(Numbers::decode(&format!("{text}more\n")), None);
         }
         storage::replace(storage.as_ref(), NAME, b"binlogz-relay numbers 2\n").unwrap();
-        assert!(Numbers::read(&storage).unwrap_err().to_string().contains("expected"));
+        assert_eq!(
+            Numbers::read(&storage).unwrap_err().to_string(),
+            "relay.numbers in the relay's directory: format version 2, expected version 1: another version of binlogz wrote it"
+        );
+        // What another release of this version adds is passed over.
+        let numbers = Numbers { first: Some((FileNumber(12), FileNumber(15))), ..new };
+        let (before, after) =
+            (numbers.encode() + "later 1 2\n", numbers.encode().replace("first", "later 1\nfirst"));
+        for text in [before, after] {
+            storage::replace(storage.as_ref(), NAME, text.as_bytes()).unwrap();
+            assert_eq!(Numbers::read(&storage).unwrap(), Some(numbers), "{text}");
+        }
     }
 }

@@ -2,8 +2,14 @@
 //! line and replaced whole. [`small_file`]: the text of a file with a few lines at most.
 //!
 //! ```text
-//! VALUE KEY        a line each; the value has no space
+//! VALUE KEY                  a line each; the value has no space
+//! # …                        passed over
+//! binlogz-relay NAME 1       first, of a later version; version 1 has no such line
 //! ```
+//!
+//! Each of the relay's own files has a version, and one that it doesn't know is refused. Within a version lines may be added: a
+//! name, a space and a value. A relay that doesn't know a name passes over it, and it is lost when that relay writes the file.
+//! So relays of two successive releases can use one directory in turn.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -20,6 +26,30 @@ pub(crate) fn small_file(storage: &dyn Storage, name: &str, size_max: u64) -> Re
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io(format!("read {name}"))(error)),
     }
+}
+
+/// The version of each of our own files.
+const VERSION: u32 = 1;
+/// Every title of ours begins with it.
+const TITLE: &str = "binlogz-relay ";
+
+/// Refuses a file whose first line is the title of a version that this relay does not know.
+pub(crate) fn check_version(file: &str, first_line: &str) -> Result<()> {
+    let Some((_, version)) = first_line.strip_prefix(TITLE).and_then(|named| named.split_once(' ')) else {
+        return Ok(());
+    };
+    match version.split(' ').next().unwrap_or_default().parse() {
+        Ok(found) if found != VERSION => Err(Error::Version { file: file.to_owned(), found, known: VERSION }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a line is one that another release may have added.
+pub(crate) fn is_member(line: &str) -> bool {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|letter| letter.is_ascii_lowercase() || letter == b'-')
+    };
+    line.split_once(' ').is_some_and(|(name, value)| is_name(name) && !value.is_empty())
 }
 
 /// A line is read whole. The longest ones that an earlier version wrote had a program name of 64 KiB, each byte of
@@ -51,8 +81,16 @@ impl LinesFile {
             Err(error) => return Err(Error::io(format!("open {}", self.name))(error)),
         };
         let mut lines = Lines { file: file.as_ref(), offset: 0, held: Vec::new() };
+        let mut is_first = true;
         while let Some(line) = lines.next().map_err(Error::io(format!("read {}", self.name)))? {
             let line = String::from_utf8_lossy(&line);
+            let is_title = std::mem::take(&mut is_first) && line.starts_with(TITLE);
+            if is_title {
+                check_version(self.name, &line)?;
+            }
+            if is_title || line.starts_with('#') {
+                continue;
+            }
             let taken = line.split_once(' ').and_then(|(value, key)| take(value, key));
             taken.ok_or_else(|| Error::damaged(self.name, &line, self.expected))?;
         }

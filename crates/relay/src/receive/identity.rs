@@ -4,7 +4,7 @@ use binlogz_binlog::gtid::ServerUuid;
 use binlogz_store::{Storage, storage};
 
 use crate::error::{Error, Result};
-use crate::log::small_files::small_file;
+use crate::log::small_files::{is_member, small_file};
 
 const NAME: &str = "relay.uuid";
 /// Larger than the file can be.
@@ -14,8 +14,9 @@ const SIZE_MAX: u64 = 4096;
 /// uuid the source would see another replica.
 pub(crate) fn own_uuid(storage: &dyn Storage) -> Result<ServerUuid> {
     if let Some(text) = small_file(storage, NAME, SIZE_MAX)? {
-        let text = text.trim();
-        return text.parse().map_err(|_| Error::damaged(NAME, text, "a server uuid"));
+        let mut lines = text.trim().lines();
+        let uuid = lines.next().and_then(|uuid| uuid.parse().ok()).filter(|_| lines.all(is_member));
+        return uuid.ok_or_else(|| Error::damaged(NAME, text.trim(), "a server uuid"));
     }
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
@@ -83,7 +84,9 @@ mod tests {
             assert!(error.starts_with("read relay.uuid: "), "{error}");
             assert_eq!(own_uuid(&storage).unwrap(), uuid, "{kind}");
         }
-        for bad in ["", "half-of-a-uuid\n", &"\u{1b}[2J".repeat(1000)] {
+        storage::replace(&storage, NAME, format!("{uuid}\nlater 1\n").as_bytes()).unwrap();
+        assert_eq!(own_uuid(&storage).unwrap(), uuid, "what another release adds is passed over");
+        for bad in ["", "half-of-a-uuid\n", &format!("{uuid}\n{uuid}\n"), &"\u{1b}[2J".repeat(1000)] {
             storage::replace(&storage, NAME, bad.as_bytes()).unwrap();
             let error = own_uuid(&storage).unwrap_err();
             assert!(matches!(error, Error::Damaged { .. }), "{error}");

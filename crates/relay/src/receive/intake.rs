@@ -17,13 +17,14 @@ use crate::forms::conversions::Conversions;
 use crate::lock::lock;
 use crate::log::lineages::{Lineage, Lineages};
 use crate::log::syncing::{SyncPolicy, Unsynced};
+use crate::rates::{Throttles, Tickets};
 use crate::receive::control::Control;
 use crate::receive::questions::Questions;
 use crate::receive::servers::Servers;
 use crate::receive::source_variables::KnownVariables;
 use crate::receive::start::StartAt;
 use crate::replicas::acknowledgements::{Acknowledgements, WaitForReplicas, Waited};
-use crate::telemetry::{Level, Telemetry, duties};
+use crate::telemetry::{Telemetry, complain, duties, report, say};
 
 #[derive(Debug)]
 pub(crate) struct Intake {
@@ -53,6 +54,7 @@ pub(crate) struct Intake {
     pub(crate) encrypt: Option<Arc<MasterKey>>,
     /// The log's directory, for errors.
     pub(crate) directory: PathBuf,
+    pub(crate) throttles: Arc<Throttles>,
     /// Whether some written data isn't durable yet.
     pub(crate) unsynced: Unsynced,
     pub(crate) source_has_gtids: Mutex<Option<bool>>,
@@ -67,7 +69,7 @@ impl Intake {
             Some(kept) if kept.source == source && kept.base == base => return Ok(kept),
             Some(kept) if has_all && kept.source != source => {
                 self.sync()?;
-                self.telemetry.say(&format!("the source {source} is followed instead of {}", kept.source));
+                say!(self.telemetry, &format!("the source {source} is followed instead of {}", kept.source));
             }
             Some(kept) => {
                 return Err(Error::Lineage(format!(
@@ -92,9 +94,12 @@ impl Intake {
     /// The source's log isn't the one we store. Ours is kept as it is, and a new one begins.
     pub(crate) fn begin_anew(&self, kept: &Lineage, change: &str) -> Result<Arc<Lineage>> {
         self.sync()?;
-        self.telemetry.say(&format!(
-            "the source's log was reset or put back: {change}; it is kept from its beginning as another one"
-        ));
+        say!(
+            self.telemetry,
+            &format!(
+                "the source's log was reset or put back: {change}; it is kept from its beginning as another one"
+            )
+        );
         self.telemetry.meters.drained.store(false, Ordering::Relaxed);
         self.telemetry.lag.begin_anew(Instant::now());
         self.begin(&kept.base, kept.source)
@@ -102,7 +107,7 @@ impl Intake {
 
     fn begin(&self, base: &str, source: ServerUuid) -> Result<Arc<Lineage>> {
         let (kept, report) = self.lineages.begin(base, source)?;
-        self.telemetry.say(&format!("log {base} of the source {source}: {report}"));
+        say!(self.telemetry, &format!("log {base} of the source {source}: {report}"));
         Ok(kept)
     }
 
@@ -137,7 +142,7 @@ impl Intake {
     /// The disk works again.
     pub(crate) fn mended(&self) {
         self.control.mended();
-        self.telemetry.say("the disk works again: what is received is durable");
+        say!(self.telemetry, "the disk works again: what is received is durable");
     }
 
     /// Reopens the logs that refuse writes since a disk failure. Returns the current log's error.
@@ -151,7 +156,7 @@ impl Intake {
         let last = self.lineages.last().map(|last| last.number);
         for kept in self.lineages.all().iter().filter(|kept| Some(kept.number) != last) {
             if let Err(error) = self.mend_one(kept) {
-                self.telemetry.complain(&error, &error.to_string());
+                complain!(self.telemetry, &error, &error.to_string());
             }
         }
     }
@@ -160,10 +165,9 @@ impl Intake {
         let Some(first) = kept.store.refuses_since() else { return Ok(()) };
         if let Some(report) = kept.reopen()? {
             let Lineage { base, source, .. } = kept;
-            let level = if report.is_alarming() { Level::Error } else { Level::Info };
             let line =
                 format!("log {base} of the source {source} was recovered after an error ({first}): {report}");
-            self.telemetry.line(level, &line);
+            report!(self.telemetry, report.is_alarming(), &line);
         }
         Ok(())
     }
@@ -179,11 +183,21 @@ impl Intake {
         self.telemetry.lag.hold(false);
         if waited == Waited::InVain {
             let error = Error::Unacknowledged { wanted: wait.count, after: wait.timeout };
-            self.telemetry.complain(
+            complain!(
+                self.telemetry,
                 &error,
                 &format!("{error}; the source is told without them until they have caught up"),
             );
         }
+    }
+
+    /// Waits until what was received may be followed by more, or receiving is to end.
+    pub(crate) fn wait_for_rate(&self, tickets: &Tickets) {
+        // This is no standstill.
+        self.telemetry.lag.hold(true);
+        let sleep = |time| self.telemetry.ending.sleep(time) && self.control.is_wanted();
+        self.throttles.receive.wait(tickets, sleep);
+        self.telemetry.lag.hold(false);
     }
 
     /// Syncs until the source is no longer wanted, at last once more.
@@ -201,8 +215,7 @@ impl Intake {
                     self.control.wait_until_wanted();
                 }
                 Err(error) => {
-                    // The receiver recovers, because it knows what is on its way to the store.
-                    self.telemetry.complain(&error, &format!("{error}; what is durable is served"));
+                    // The receiver recovers, because it knows what is on its way to the complain!(store.self.telemetry, &error, &format!("{error}; what is durable is served"));
                     self.control.fail_for_now(&error.to_string());
                 }
             }
@@ -213,7 +226,7 @@ impl Intake {
     pub(crate) fn fail(&self, error: &Error) {
         let line = format!("{error}; nothing more is received, what is durable is served");
         self.control.fail(&line);
-        self.telemetry.complain(error, &line);
+        complain!(self.telemetry, error, &line);
     }
 
     /// Ends receiving and syncing for good: the source is no longer wanted.
@@ -233,7 +246,7 @@ impl Intake {
             Err(Error::Source(error)) if error.server_error().is_none() => Err(error.into()),
             Err(error) => {
                 let line = format!("{error}; clients may be told older values of the source's variables");
-                self.telemetry.complain(&error, &line);
+                complain!(self.telemetry, &error, &line);
                 Ok(())
             }
             Ok(()) => Ok(()),

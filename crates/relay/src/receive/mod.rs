@@ -11,6 +11,7 @@
 //! * `control` starts and stops receiving, `source_status` reports its state;
 //! * `servers` lists the source's servers, `product` refuses those that can't be followed, `start` says where a log begins, `seed` begins one from existing files;
 //! * `source_variables` keeps the source's variables for `statements`;
+//! * `group_member` passes over servers that have left their group;
 //! * `continuity` checks that the source's log is still the one we store;
 //! * `questions` asks the source whether it has what a client has;
 //! * `repair` fetches damaged transactions from the source again;
@@ -18,6 +19,7 @@
 
 pub(crate) mod continuity;
 pub(crate) mod control;
+pub(crate) mod group_member;
 pub(crate) mod identity;
 pub(crate) mod intake;
 pub(crate) mod product;

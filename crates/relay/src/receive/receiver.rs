@@ -28,13 +28,14 @@ use crate::log::parts::FormFile;
 use crate::log::stored_format::Head;
 use crate::receive::continuity::LogTail;
 use crate::receive::control::Phase;
+use crate::receive::group_member;
 use crate::receive::identity::server_id_of;
 use crate::receive::intake::Intake;
 use crate::receive::product;
 use crate::receive::repair::repair;
 use crate::receive::start::{StartAt, check_server, first_file};
 use crate::receive::storing;
-use crate::telemetry::duties;
+use crate::telemetry::{complain, duties, say, spans};
 use crate::time::now;
 use receiving::{COLLECT_SIZE, Receiving};
 
@@ -80,7 +81,7 @@ pub(crate) fn run(intake: &Intake) {
         intake.telemetry.lag.disconnected(Instant::now());
         if !intake.control.is_wanted() {
             if intake.control.was_stopped() && !intake.telemetry.ending.has_begun() {
-                intake.telemetry.say("receiving was stopped");
+                say!(intake.telemetry, "receiving was stopped");
             }
             continue;
         }
@@ -101,7 +102,8 @@ pub(crate) fn run(intake: &Intake) {
             wait = RETRY_FIRST;
         }
         if error.is_local() {
-            intake.telemetry.complain(
+            complain!(
+                intake.telemetry,
                 &error,
                 &format!("{error}; what is durable is served, trying again in {} ms", wait.as_millis()),
             );
@@ -116,17 +118,17 @@ pub(crate) fn run(intake: &Intake) {
         if hindrance != Hindrance::Here && is_its_turn && !intake.servers.next() {
             let instead = intake.servers.current().map_or(String::new(), ConnectOptions::server);
             intake.control.hinder(hindrance, &error.to_string());
-            intake.telemetry.complain(&error, &format!("{error}; trying {instead} instead"));
+            complain!(intake.telemetry, &error, &format!("{error}; trying {instead} instead"));
             continue;
         }
         intake.control.hinder(hindrance, &error.to_string());
         if matches!(error, Error::Unfollowable(_)) && !intake.servers.are_several() {
             let line = format!("{error}; trying again in {} s", RETRY_UNFOLLOWABLE.as_secs());
-            intake.telemetry.complain(&error, &line);
+            complain!(intake.telemetry, &error, &line);
             intake.control.pause(RETRY_UNFOLLOWABLE);
             continue;
         }
-        intake.telemetry.complain(&error, &format!("{error}; trying again in {} ms", wait.as_millis()));
+        complain!(intake.telemetry, &error, &format!("{error}; trying again in {} ms", wait.as_millis()));
         intake.control.pause(wait);
         wait = (wait * 2).min(RETRY_MAX);
     }
@@ -145,7 +147,7 @@ fn receive(intake: &Intake) -> Result<()> {
     intake.control.connect(server.server());
     let (source, mut connection) = ask(server)?;
     if let Some(warning) = intake.servers.warning(server, &connection) {
-        intake.telemetry.say(&warning);
+        say!(intake.telemetry, &warning);
     }
     if let Some(time) = source_time(&mut connection)? {
         intake.telemetry.lag.clocks(time, now());
@@ -153,6 +155,7 @@ fn receive(intake: &Intake) -> Result<()> {
     intake.set_source_has_gtids(source.has_gtids);
     intake.ask_variables(&mut connection)?;
     let may_change = source.has_gtids && intake.servers.are_several();
+    let is_of_group = may_change && group_member::check(&intake.servers, server, &mut connection)?;
     let has_all = may_change && check_server(intake, &mut connection)?;
     let mut kept = intake.keep(&source.base, source.uuid, has_all)?;
     intake.sync()?;
@@ -192,11 +195,15 @@ fn receive(intake: &Intake) -> Result<()> {
         verify_checksums: true,
     };
     let log = RemoteLog::open(server, dump)?;
+    let span = spans::receive(&intake.telemetry);
+    span.record("server", server.server());
+    let _receiving = span.entered();
     if !intake.control.connected(log.hang_up().ok()) {
         return Ok(());
     }
     storing::run(intake, kept, |batches| {
-        receive_all(Receiving::new(intake, kept, batches, end)?, log, source.uuid, Some(server))
+        let followed = Followed { server, is_of_group };
+        receive_all(Receiving::new(intake, kept, batches, end)?, log, source.uuid, Some(followed))
     })
 }
 
@@ -230,12 +237,20 @@ impl Incoming for RemoteLog {
     }
 }
 
+/// The server that is followed.
+#[derive(Clone, Copy)]
+pub(crate) struct Followed<'a> {
+    server: &'a ConnectOptions,
+    /// Whether it belongs to a group, which it can leave.
+    is_of_group: bool,
+}
+
 /// Receives until the connection ends.
 pub(crate) fn receive_all(
     mut receiving: Receiving<'_>,
     mut log: impl Incoming,
     source: ServerUuid,
-    server: Option<&ConnectOptions>,
+    followed: Option<Followed<'_>>,
 ) -> Result<()> {
     let intake = receiving.intake;
     let mut tail = None;
@@ -254,11 +269,13 @@ pub(crate) fn receive_all(
         if is_heartbeat {
             receiving.check_disk()?;
         }
-        if is_heartbeat
-            && let Some(server) = server
-            && let Some(change) = receiving.change(&mut tail, server)?
-        {
-            break Err(Error::Refused(format!("the source's log was reset or put back: {change}")));
+        if is_heartbeat && let Some(Followed { server, is_of_group }) = followed {
+            if let Some(change) = receiving.change(&mut tail, server)? {
+                break Err(Error::Refused(format!("the source's log was reset or put back: {change}")));
+            }
+            if is_of_group {
+                group_member::check(&intake.servers, server, &mut Connection::open(server)?)?;
+            }
         }
         if drained {
             intake.telemetry.lag.begins(Instant::now());
@@ -270,7 +287,7 @@ pub(crate) fn receive_all(
         intake.telemetry.meters.received(size, !log.has_input());
         if let Some(place) = first {
             let compressed = log.compression().map_or(String::new(), |how| format!(", over {}", how.name()));
-            intake.telemetry.say(&format!("receiving {place} of {source}{compressed}"));
+            say!(intake.telemetry, &format!("receiving {place} of {source}{compressed}"));
             intake.control.enter(Phase::Receiving);
         }
         if let Some(position) = acknowledge {
@@ -281,6 +298,13 @@ pub(crate) fn receive_all(
             log.acknowledge(&name, position)?;
         } else if receiving.whole && (receiving.spool.size() >= COLLECT_SIZE || !log.has_input()) {
             receiving.flush()?;
+        }
+        if let Some(tickets) = intake.throttles.receive.take(size) {
+            // What is whole need not wait with it.
+            if receiving.whole {
+                receiving.flush()?;
+            }
+            intake.wait_for_rate(&tickets);
         }
         pieces += 1;
         drained = receiving.whole && !log.has_input();

@@ -31,6 +31,7 @@ use crate::log::parts::FormFile;
 use crate::log::stored_format::Head;
 use crate::receive::intake::Intake;
 use crate::receive::storing::{self, Batch, Compressing};
+use crate::telemetry::say;
 
 /// How many fetched bytes are held in memory; the rest goes to temporary files.
 const SPOOL_SIZE: usize = 16 << 20;
@@ -44,7 +45,7 @@ pub(crate) fn repair(intake: &Intake, kept: &Lineage, server: &ConnectOptions) -
     while let Some(damage) = kept.store.damage() {
         let Some(hole) = damage.holes.first() else { break };
         let name = server.server();
-        intake.telemetry.say(&format!("{damage}; {name} is asked for it"));
+        say!(intake.telemetry, &format!("{damage}; {name} is asked for it"));
         let asking = Asking { intake, kept, server, damage: &damage, hole };
         let bytes = match asking.fetch() {
             Ok(Fetched::Bytes(bytes)) => bytes,
@@ -56,10 +57,13 @@ pub(crate) fn repair(intake: &Intake, kept: &Lineage, server: &ConnectOptions) -
         let size = bytes.size();
         let repaired = kept.store.repair(&mut bytes.reader(0..size))?;
         kept.repaired(damage.file, &repaired.report.gtids);
-        intake.telemetry.say(&format!(
-            "{} was repaired from {} to {} with what {name} has of it; as it was before it is kept as {}",
-            damage.name, hole.from, hole.to, repaired.kept_as
-        ));
+        say!(
+            intake.telemetry,
+            &format!(
+                "{} was repaired from {} to {} with what {name} has of it; as it was before it is kept as {}",
+                damage.name, hole.from, hole.to, repaired.kept_as
+            )
+        );
     }
     Ok(None)
 }

@@ -28,8 +28,8 @@ pub(crate) const NAME: &str = "relay.replicas";
 const REPLICAS_MAX: usize = 10_000;
 /// The most newcomers among clients. They must not be so few that a replica is forgotten before it comes again.
 const NEWCOMERS_MAX: usize = 1_000;
-/// The end of a newcomer's line.
-const ONCE: &str = " once";
+/// The last word of a newcomer's line.
+const ONCE: &str = "once";
 
 #[derive(Debug)]
 pub(crate) struct LastServed {
@@ -77,11 +77,9 @@ impl Replicas {
     }
 
     fn lines(&self) -> impl Iterator<Item = String> {
-        let line = |end: &'static str| {
-            move |(replica, lineage): (&ServerUuid, &u64)| format!("{lineage} {replica}{end}")
-        };
-        let newcomers = self.newcomers.in_order().into_iter().map(line(ONCE));
-        newcomers.chain(self.known.in_order().into_iter().map(line("")))
+        let line = |(replica, lineage): (&ServerUuid, &u64)| format!("{lineage} {replica}");
+        let newcomers = self.newcomers.in_order().into_iter().map(move |one| format!("{} {ONCE}", line(one)));
+        newcomers.chain(self.known.in_order().into_iter().map(line))
     }
 }
 
@@ -143,9 +141,12 @@ impl LastServed {
 fn read(file: &LinesFile) -> Result<Replicas> {
     let mut replicas = Replicas { newcomers: Recent::new(), known: Recent::new() };
     file.read(|lineage, replica| {
-        let (list, replica, count_max) = match replica.strip_suffix(ONCE) {
-            Some(replica) => (&mut replicas.newcomers, replica, NEWCOMERS_MAX),
-            None => (&mut replicas.known, replica, REPLICAS_MAX),
+        // Words that another release may have added are passed over.
+        let mut words = replica.split(' ');
+        let replica = words.next()?;
+        let (list, count_max) = match words.any(|word| word == ONCE) {
+            true => (&mut replicas.newcomers, NEWCOMERS_MAX),
+            false => (&mut replicas.known, REPLICAS_MAX),
         };
         list.put(replica.parse().ok()?, lineage.parse().ok()?);
         if list.len() > 2 * count_max {
@@ -191,6 +192,17 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         note(&served, 'c', 1);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), format!("1 {} once\n", uuid('c')));
+        let later = format!(
+            "binlogz-relay replicas 1\n# a remark\n3 {} later once\n4 {} later\n",
+            uuid('d'),
+            uuid('e')
+        );
+        std::fs::write(&file, later).unwrap();
+        assert_eq!(served.last_in_file(uuid('d')).unwrap(), Some(3));
+        assert_eq!(served.last_in_file(uuid('e')).unwrap(), Some(4));
+        std::fs::write(&file, "binlogz-relay replicas 2\n").unwrap();
+        let error = served.last_in_file(uuid('a')).unwrap_err().to_string();
+        assert!(error.contains("relay.replicas in the relay's directory: format version 2"), "{error}");
         std::fs::write(&file, "one two\n").unwrap();
         let error = served.last_in_file(uuid('a')).unwrap_err().to_string();
         assert!(error.contains("expected LINEAGE UUID"), "{error}");

@@ -40,7 +40,7 @@ use crate::serve::semi_sync::SemiSync;
 use crate::serve::sink::EventSink;
 use ahead::Ahead;
 
-/// How often an idle dump checks that its client is still connected.
+/// How often a dump checks that its client is still connected, until it is idle.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
 /// How long a client that is ahead of the relay may wait: it was switched here from the source itself.
 pub(crate) const AHEAD_MAX: Duration = Duration::from_secs(10);

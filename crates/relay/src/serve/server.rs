@@ -33,7 +33,7 @@ use crate::serve::upstream::Upstream;
 use crate::statements::answers::{self, Answer, Asker, WITH_FORWARDING};
 use crate::statements::variables::Variables;
 use crate::statements::variables::session::ClientFacts;
-use crate::telemetry::duties;
+use crate::telemetry::{complain, duties, say, spans};
 use dump::KnownClient;
 use forwarding::{Outcome, Parts};
 
@@ -59,7 +59,7 @@ pub(crate) fn accept(door: &Arc<Door>) {
         let (stream, peer, listener) = match door.listeners.accept() {
             Ok(accepted) => accepted,
             Err(error) => {
-                door.telemetry.say(&format!("accept: {error}"));
+                say!(door.telemetry, &format!("accept: {error}"));
                 thread::sleep(ACCEPT_RETRY);
                 continue;
             }
@@ -69,6 +69,7 @@ pub(crate) fn accept(door: &Arc<Door>) {
         let its_stream = Arc::clone(&stream);
         let open = OpenConnection::new(door);
         let serve = move || {
+            let _span = spans::client(connection, peer).entered();
             let (_open, stream) = (open, its_stream);
             serve(&its, &listener, connection, &stream, peer, begun);
         };
@@ -79,7 +80,7 @@ pub(crate) fn accept(door: &Arc<Door>) {
             turn_away(&stream, 1135, &format!("Can't create a new thread (errno {code})"));
             if std::mem::take(&mut has_threads) {
                 let error = Error::thread(format!("client {connection}"))(error);
-                door.telemetry.complain(&error, &format!("{error}; clients are turned away meanwhile"));
+                complain!(door.telemetry, &error, &format!("{error}; clients are turned away meanwhile"));
             }
         } else {
             has_threads = true;
@@ -121,9 +122,9 @@ fn serve(
     match ended {
         Ok(()) => {}
         Err(error @ Error::Left(_)) => {
-            telemetry.say(&format!("connection {connection} from {peer}: {error}"));
+            say!(telemetry, &format!("connection {connection} from {peer}: {error}"));
         }
-        Err(error) => telemetry.complain(&error, &format!("connection {connection} from {peer}: {error}")),
+        Err(error) => complain!(telemetry, &error, &format!("connection {connection} from {peer}: {error}")),
     }
 }
 
@@ -348,7 +349,7 @@ impl Client<'_> {
                             session.refuse(&error.told(UNKNOWN_ERROR));
                             let KnownClient { connection, peer, .. } = &self.known;
                             let line = format!("connection {connection} from {peer}: {error}");
-                            self.known.server.telemetry.complain(&error, &line);
+                            complain!(self.known.server.telemetry, &error, &line);
                         }
                     }
                 }
@@ -388,6 +389,11 @@ impl Client<'_> {
         }
         if !server.clients.enter(self.known.connection, stream) {
             return Err(refused(1053, b"08S01", "the source was removed from the relay"));
+        }
+        let span = tracing::Span::current();
+        span.record("user", user);
+        if let Some(source) = server.telemetry.source() {
+            span.record("source", source);
         }
         (self.known.server, self.known.account) = (server, Some(entered));
         Ok(kept)

@@ -132,7 +132,7 @@ impl Transport {
             return Err(Error::Refused("the client asked for TLS within TLS".into()));
         };
         let failed =
-            |error: rustls::Error| Error::Io { doing: "TLS".into(), source: io::Error::other(error) };
+            |error: rustls::Error| Error::Connection { doing: "TLS".into(), source: io::Error::other(error) };
         let connection = ServerConnection::new(Arc::clone(&tls.config)).map_err(failed)?;
         let behind = Behind { read: read.to_vec(), stream };
         Ok(Transport::Tls(Box::new(StreamOwned::new(connection, behind))))

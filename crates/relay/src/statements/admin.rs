@@ -16,6 +16,7 @@ use crate::statements::Statements;
 use crate::statements::answers::Answer;
 use crate::statements::compression_stats;
 use crate::statements::variables::Variables;
+use crate::telemetry::complain;
 
 /// Set by a client that wants to force a purge.
 const FORCE: &str = "binlogz_force";
@@ -69,7 +70,7 @@ pub(crate) fn answer(
     let Err((code, error)) = done else { return Answer::DONE };
     let message = error.to_string();
     if !matches!(error, Error::Refused(_)) {
-        statements.intake.telemetry.complain(&error, &message);
+        complain!(statements.intake.telemetry, &error, &message);
     }
     Answer::refused(((code, *b"HY000"), message))
 }

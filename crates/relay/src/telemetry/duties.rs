@@ -24,7 +24,7 @@ use binlogz_binlog::printable;
 
 use crate::error::{Error, Result};
 use crate::lock::lock;
-use crate::telemetry::Telemetry;
+use crate::telemetry::{Telemetry, complain, spans};
 
 /// Makes written data durable.
 pub(crate) const SYNC: &str = "sync";
@@ -136,6 +136,8 @@ pub(crate) fn start(
         ended(&done.err().unwrap_or(Error::Ended(name)));
     };
     telemetry.duties.well(name);
+    let span = spans::duty(telemetry, name);
+    let run = move || span.in_scope(run);
     let spawned = thread::Builder::new().name(name.to_owned()).spawn(run);
     spawned.map_err(|error| {
         let error = Error::thread(name)(error);
@@ -179,7 +181,7 @@ pub(crate) fn once(
         _ => telemetry.duties.well(name),
     }
     if *told != line {
-        telemetry.complain(&error, &format!("{line}; {consequence}"));
+        complain!(telemetry, &error, &format!("{line}; {consequence}"));
         *told = line;
     }
 }

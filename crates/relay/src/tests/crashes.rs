@@ -190,7 +190,7 @@ pub(super) fn open(
     known: &mut Known,
     what: &str,
 ) -> Option<Source> {
-    let relay = open_source(options(random), Arc::new(OneDisk(disk.clone())), Arc::new(|_, _| {}));
+    let relay = open_source(options(random), Arc::new(OneDisk(disk.clone())));
     let relay = match relay {
         Ok(relay) => relay,
         Err(_) if disk.is_stopped() => return None,

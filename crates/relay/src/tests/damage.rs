@@ -140,7 +140,7 @@ fn damaged(storing: Storing, limit: u64) {
     let disk = SimulatedDisk::new();
     let random = &mut Random::new(1);
     let options = SourceOptions { storing, uncompressed_file_size: limit, ..options(random) };
-    let relay = open_source(options, Arc::new(OneDisk(disk.clone())), Arc::new(|_, _| {})).unwrap();
+    let relay = open_source(options, Arc::new(OneDisk(disk.clone()))).unwrap();
     let source = SourceLog::small();
     receive(&relay, &source, random, &mut Known::default(), usize::MAX).unwrap();
     relay.intake.sync().unwrap();
@@ -202,7 +202,7 @@ fn damage_is_told_with_file_offset_type_and_both_checksums() {
     let disk = SimulatedDisk::new();
     let random = &mut Random::new(1);
     let options = SourceOptions { storing: Storing::Received, ..options(random) };
-    let relay = open_source(options, Arc::new(OneDisk(disk.clone())), Arc::new(|_, _| {})).unwrap();
+    let relay = open_source(options, Arc::new(OneDisk(disk.clone()))).unwrap();
     receive(&relay, &SourceLog::small(), random, &mut Known::default(), usize::MAX).unwrap();
     relay.intake.sync().unwrap();
     let kept = relay.intake.lineages.served().unwrap();

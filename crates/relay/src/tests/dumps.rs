@@ -72,7 +72,7 @@ impl InMemory {
 fn relay(source: &SourceLog, form: FormPolicy) -> Source {
     let random = &mut Random::new(5);
     let options = SourceOptions { form, uncompressed_file_size: 1 << 30, ..options(random) };
-    let relay = open_source(options, Arc::new(OneDisk(SimulatedDisk::new())), Arc::new(|_, _| {})).unwrap();
+    let relay = open_source(options, Arc::new(OneDisk(SimulatedDisk::new()))).unwrap();
     let mut known = Known::default();
     receive(&relay, source, random, &mut known, usize::MAX).unwrap();
     relay.intake.sync().unwrap();

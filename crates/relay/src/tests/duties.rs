@@ -15,7 +15,7 @@ use crate::watch::status::Shared;
 
 fn relay() -> Arc<Source> {
     let disk = Arc::new(OneDisk(SimulatedDisk::new()));
-    Arc::new(open_source(options(&mut Random::new(1)), disk, Arc::new(|_, _| {})).unwrap())
+    Arc::new(open_source(options(&mut Random::new(1)), disk).unwrap())
 }
 
 #[test]

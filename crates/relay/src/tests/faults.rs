@@ -73,7 +73,7 @@ fn run(disk: &SimulatedDisk, seed: u64, (source, random): (&SourceLog, &Random),
     };
     let start = || {
         let options = options(&mut Random::new(seed));
-        open_source(options, Arc::new(OneDisk(disk.clone())), Arc::new(|_, _| {}))
+        open_source(options, Arc::new(OneDisk(disk.clone())))
     };
     let relay = match start() {
         Ok(relay) => relay,
@@ -176,7 +176,7 @@ fn a_sync_that_failed_is_told_until_something_is_durable_again() {
         let source = SourceLog::new(random, false);
         let (disk, mut known) = (SimulatedDisk::new(), Known::default());
         let disk_of_it = Arc::new(OneDisk(disk.clone()));
-        let relay = open_source(options(random), disk_of_it, Arc::new(|_, _| {})).unwrap();
+        let relay = open_source(options(random), disk_of_it).unwrap();
         let pieces = 1 + random.below(60);
         receive(&relay, &source, random, &mut known, pieces).unwrap();
         if written_beyond(&relay) && relay.intake.written_gtids() != gtids(source.last()) {

@@ -16,17 +16,19 @@ use crate::error::Result;
 use crate::forms::conversions::Conversions;
 use crate::log::disk::Disk;
 use crate::options::SourceOptions;
+use crate::rates::SharedRates;
 use crate::source::{Common, Source};
-use crate::telemetry::{Log, Telemetry};
+use crate::telemetry::Telemetry;
 
 /// The only source of a relay, without the relay.
-pub(crate) fn open_source(options: SourceOptions, disk: Arc<dyn Disk>, log: Log) -> Result<Source> {
+pub(crate) fn open_source(options: SourceOptions, disk: Arc<dyn Disk>) -> Result<Source> {
     let common = Common {
         conversions: Arc::new(Conversions::new()),
         listen_semi_sync: false,
         requires_tls: false,
         forward: None,
         hostname: "localhost".into(),
+        rates: SharedRates::default(),
     };
-    Source::open(options, disk, Arc::new(Telemetry::new("", log)), common)
+    Source::open(options, disk, Arc::new(Telemetry::new("")), common)
 }

@@ -17,7 +17,7 @@ use crate::source::Source;
 
 fn open(disk: &SimulatedDisk, random: &mut Random, uncompressed_file_size: u64) -> Source {
     let options = crate::options::SourceOptions { uncompressed_file_size, ..options(random) };
-    open_source(options, Arc::new(OneDisk(disk.clone())), Arc::new(|_, _| {})).unwrap()
+    open_source(options, Arc::new(OneDisk(disk.clone()))).unwrap()
 }
 
 /// How many uncompressed files each stored file is; their names lead back to them.

@@ -1,8 +1,8 @@
 //! Retention over a disk that refuses for a moment.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use binlogz_store::{Storage, StorageFile};
@@ -14,7 +14,6 @@ use super::open_source;
 use super::simulated::SourceLog;
 use crate::error::Result;
 use crate::housekeeping::retention::{self, Retention};
-use crate::lock::lock;
 use crate::log::disk::Disk;
 use crate::options::SourceOptions;
 
@@ -67,12 +66,7 @@ fn retention_goes_on_after_an_error() {
     let refuses = Arc::new(AtomicBool::new(false));
     let disk = Refusing { disk: SimulatedDisk::new(), refuses: Arc::clone(&refuses) };
     let retention = Retention { max_bytes: Some(1), ..Retention::default() };
-    let said = Arc::new(Mutex::new(Vec::new()));
-    let log = {
-        let said = Arc::clone(&said);
-        Arc::new(move |_, line: &str| lock(&said).push(line.to_owned()))
-    };
-    let relay = open_source(SourceOptions { retention, ..options(random) }, Arc::new(disk), log).unwrap();
+    let relay = open_source(SourceOptions { retention, ..options(random) }, Arc::new(disk)).unwrap();
     receive(&relay, &source, random, &mut Known::default(), usize::MAX).unwrap();
     relay.intake.sync().unwrap();
     let relay = Arc::new(relay);
@@ -86,12 +80,13 @@ fn retention_goes_on_after_an_error() {
     let deadline = Instant::now() + Duration::from_secs(120);
     let wait = |what: &str, found: &dyn Fn() -> bool| {
         while !found() {
-            assert!(Instant::now() < deadline, "no {what}: {:?}", lock(&said));
+            assert!(Instant::now() < deadline, "no {what}: {:?}", relay.telemetry.meters.errors());
             std::thread::sleep(Duration::from_millis(2));
         }
     };
-    wait("complaint", &|| lock(&said).iter().any(|line| line.contains("Too many open files")));
+    let complained =
+        || relay.telemetry.meters.errors().1.iter().any(|error| error.text.contains("Too many open files"));
+    wait("complaint", &complained);
     refuses.store(false, Ordering::Relaxed);
     wait("purge", &|| kept.store.logs().is_ok_and(|logs| logs.len() == 1));
-    assert!(lock(&said).iter().any(|line| line.starts_with("purged ")));
 }

@@ -19,7 +19,7 @@ fn nobody_waits_for_a_writer_that_has_ended() {
     let progress = StoreProgress::default();
     lock(&progress.state).brought = 1;
     let disk = Arc::new(OneDisk(SimulatedDisk::new()));
-    let relay = open_source(options(&mut Random::new(1)), disk, Arc::new(|_, _| {})).unwrap();
+    let relay = open_source(options(&mut Random::new(1)), disk).unwrap();
     let kept = relay.intake.keep("binlog", UUID, false).unwrap();
     let (to_writer, in_order) = bounded(1);
     drop(to_writer);

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::rates::RatesStatus;
 use crate::receive::source_status::SourceStatus;
 use crate::telemetry::duties::{ACCEPT, DutyStatus};
 use crate::telemetry::meters::RememberedError;
@@ -31,6 +32,8 @@ pub struct Status {
     pub lineages: Vec<LineageStatus>,
     /// Where closed files go, if anywhere.
     pub archive: Option<ArchiveStatus>,
+    /// Limits on bytes a second.
+    pub rates: RatesStatus,
     /// Free room on the disk that has the log.
     pub disk_free_bytes: Option<u64>,
     /// Damage in the served logs that the source has not repaired yet.

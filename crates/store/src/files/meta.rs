@@ -36,6 +36,14 @@ impl Default for Lineage {
     }
 }
 
+/// Whether a line is a name, a space and a value.
+pub(crate) fn is_member(line: &str) -> bool {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|letter| letter.is_ascii_lowercase() || letter == b'-')
+    };
+    line.split_once(' ').is_some_and(|(name, value)| is_name(name) && !value.is_empty())
+}
+
 impl Lineage {
     fn encode(&self) -> String {
         let source = self.source.map_or_else(|| "-".to_owned(), |source| source.to_string());
@@ -53,7 +61,8 @@ impl Lineage {
             uuid => Some(uuid.parse().ok()?),
         };
         let number = lines.next()?.strip_prefix("lineage ")?.parse().ok()?;
-        lines.next().is_none().then_some(Ok(Lineage { source, number }))
+        // Lines that another release may have added are passed over.
+        lines.all(is_member).then_some(Ok(Lineage { source, number }))
     }
 }
 
@@ -125,7 +134,7 @@ mod tests {
         );
         assert!(check(Lineage::default()).is_err());
         for (text, expected) in [
-            ("binlogz-store 2\n", "binlog.store: format version 2, expected version 1"),
+            ("binlogz-store 2\nwhatever\n", "binlog.store: format version 2, expected version 1"),
             ("", "binlog.store: bytes that don't describe a store, expected binlogz-store VERSION"),
             (
                 "binlogz-store 1\nsource -\nlineage 1\nmore",

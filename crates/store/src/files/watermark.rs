@@ -27,12 +27,13 @@ use binlogz_binlog::checksum::crc32;
 
 use crate::error::{Error, Result};
 use crate::files::Position;
+use crate::files::meta::{FORMAT_VERSION, is_member};
 use crate::files::names::{FileNumber, LogNames};
 use crate::lock::lock;
 use crate::storage::{self, Storage, StorageFile};
 
 const RECORD_SIZE: usize = 512;
-const TITLE: &str = "binlogz-durable 1";
+const TITLE: &str = "binlogz-durable";
 
 /// How far a log is known to have been durable, when it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +83,11 @@ impl Watermark {
                 let mut bytes = [0; RECORD_SIZE];
                 let count =
                     file.read_at(half * RECORD_SIZE as u64, &mut bytes).map_err(Error::io("read", &name))?;
-                let record = decode(bytes.get(..count).unwrap_or_default());
+                let bytes = bytes.get(..count).unwrap_or_default();
+                if let Some(version) = version(bytes).filter(|version| *version != FORMAT_VERSION) {
+                    return Err(Error::unfit(&name, format!("format version {version}"), "version 1"));
+                }
+                let record = decode(bytes);
                 found = found.max(record.map(|(number, position)| (number, half, position)));
             }
             match found {
@@ -144,7 +149,8 @@ impl Watermark {
 }
 
 fn encode(number: u64, position: Position) -> Vec<u8> {
-    let mut text = format!("{TITLE}\nnumber {number}\nlog {} at {}\n", position.file, position.offset);
+    let mut text =
+        format!("{TITLE} {FORMAT_VERSION}\nnumber {number}\nlog {} at {}\n", position.file, position.offset);
     let checksum = crc32(text.as_bytes());
     // Writing to a string can't fail.
     let _ = writeln!(text, "crc32 {checksum:08x}");
@@ -154,21 +160,29 @@ fn encode(number: u64, position: Position) -> Vec<u8> {
     record
 }
 
-fn decode(record: &[u8]) -> Option<(u64, Position)> {
+/// The lines of a record whose checksum is right.
+fn verified(record: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(record).ok()?;
     let (before, checksum) = text.split_once("crc32 ")?;
     let checksum = u32::from_str_radix(checksum.lines().next()?, 16).ok()?;
-    if checksum != crc32(before.as_bytes()) {
+    (checksum == crc32(before.as_bytes())).then_some(before)
+}
+
+/// The version of a whole record.
+fn version(record: &[u8]) -> Option<u32> {
+    verified(record)?.lines().next()?.strip_prefix(TITLE)?.trim().parse().ok()
+}
+
+fn decode(record: &[u8]) -> Option<(u64, Position)> {
+    if version(record)? != FORMAT_VERSION {
         return None;
     }
-    let mut lines = before.lines();
-    if lines.next()? != TITLE {
-        return None;
-    }
+    let mut lines = verified(record)?.lines().skip(1);
     let number = lines.next()?.strip_prefix("number ")?.parse().ok()?;
     let (file, offset) = lines.next()?.strip_prefix("log ")?.split_once(" at ")?;
     let position = Position { file: FileNumber(file.parse().ok()?), offset: offset.parse().ok()? };
-    lines.next().is_none().then_some((number, position))
+    // Lines that another release may have added are passed over.
+    lines.all(is_member).then_some((number, position))
 }
 
 #[cfg(test)]
@@ -200,6 +214,24 @@ mod tests {
             assert_eq!(decode(&record[..byte]), None, "cut at {byte}");
         }
         assert!(meant < end);
+    }
+
+    #[test]
+    fn another_releases_lines_are_passed_over_and_another_version_is_refused() {
+        let record = |text: &str| {
+            let mut record = format!("{text}crc32 {:08x}\n", crc32(text.as_bytes())).into_bytes();
+            record.resize(RECORD_SIZE, b' ');
+            record
+        };
+        let later = record("binlogz-durable 1\nnumber 42\nlog 000007 at 1337\nlater 1 2\n");
+        assert_eq!(decode(&later), Some((42, at(1337))));
+        assert_eq!(decode(&record("binlogz-durable 1\nnumber 42\nlog 000007 at 1337\nmore\n")), None);
+        let storage = MemoryStorage::new();
+        let two = record("binlogz-durable 2\nsomething else\n");
+        storage::replace(&storage, "binlog.durable", &[later, two].concat()).unwrap();
+        let names = LogNames::new("binlog").unwrap();
+        let opened = Watermark::open(&storage, &names, &storage.list().unwrap(), Duration::MAX);
+        assert_eq!(opened.unwrap_err().to_string(), "binlog.durable: format version 2, expected version 1");
     }
 
     #[test]

@@ -2,9 +2,8 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use binlogz_relay::{AccountOptions, Level, Limits, Relay, ServeOptions, ServedLogs};
+use binlogz_relay::{AccountOptions, Limits, Relay, ServeOptions, ServedLogs};
 use binlogz_source::Password;
 use clap::Args;
 
@@ -14,6 +13,7 @@ use crate::cmd::relay::listener_tls::ListenerTlsArgs;
 use crate::cmd::relay::{FormName, descriptors, secret};
 use crate::failure::{Failure, Result, complain};
 use crate::keyring::KeyringArg;
+use crate::log::{self, Format, Settings};
 use crate::memory;
 
 /// The environment's password, as for MySQL's programs.
@@ -74,7 +74,7 @@ impl Serve {
         };
         let (first, last) = ended.logs().range();
         complain(&format!("{first} to {last}, up to {}", closed_logs::reach(&ended)));
-        let tell = |_: Level, line: &str| complain(line);
+        log::install(&Settings { format: Format::Text, levels: log::default_levels() })?;
         let options = ServeOptions {
             served: ServedLogs {
                 logs: ended.shared(),
@@ -83,14 +83,14 @@ impl Serve {
             },
             directory: folder.path().to_owned(),
             accounts: vec![AccountOptions::new(self.user.clone(), password)],
-            limits: descriptors::limit(Limits::default(), 1, &tell),
+            limits: descriptors::limit(Limits::default(), 1),
             listen: self.listen,
             listen_tls: self.tls.tls(),
             require_tls: self.require_tls,
             native_password: true,
             form: self.form.form(),
         };
-        let running = Relay::serve(options, Arc::new(tell)).map_err(closed_logs::line)?;
+        let running = Relay::serve(options).map_err(closed_logs::line)?;
         running.join();
         Ok(Exit::Trouble)
     }

@@ -22,7 +22,9 @@ pub(super) struct CheckConfig {
 impl CheckConfig {
     pub(super) fn run(self) -> Result<Exit> {
         let name = self.config.display();
-        let options = Config::read(&self.config)?.resolve().map_err(|failure| match failure {
+        let config = Config::read(&self.config)?;
+        let log = config.log.settings();
+        let options = log.and_then(|_| config.resolve()).map_err(|failure| match failure {
             Failure::Line(line) => Failure::of(&name, line),
             closed => closed,
         })?;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::{FormName, StoreName};
 use crate::failure::{Failure, Result};
+use crate::log;
 
 /// The port next to MySQL's, on the loopback interface only.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3307);
@@ -27,6 +28,8 @@ pub(super) struct Config {
     pub(super) listen: Listen,
     pub(super) archive: Option<Archive>,
     pub(super) http: Option<Http>,
+    #[serde(default)]
+    pub(super) limits: RateLimits,
     #[serde(default)]
     pub(super) log: Log,
     #[serde(default, rename = "account")]
@@ -103,6 +106,16 @@ pub(super) struct Source {
     #[serde(default)]
     pub(super) wait_for_replicas: usize,
     pub(super) wait_timeout_ms: Option<u64>,
+    pub(super) receive_rate: Option<String>,
+    pub(super) archive_rate: Option<String>,
+}
+
+/// `[limits]`: bytes a second of all sources together.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RateLimits {
+    pub(super) receive_rate: Option<String>,
+    pub(super) archive_rate: Option<String>,
 }
 
 /// `[store]`: the kept logs.
@@ -191,18 +204,16 @@ pub(super) struct Http {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Log {
-    pub(super) format: LogFormat,
+    pub(super) format: log::Format,
+    pub(super) level: Option<String>,
 }
 
-/// The format of the messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// A JSON object: time, level, message.
-    Json,
+impl Log {
+    pub(super) fn settings(&self) -> Result<log::Settings> {
+        let levels = self.level.as_deref().map_or_else(|| Ok(log::default_levels()), log::levels);
+        let levels = levels.map_err(|error| Failure::of(&"log", format_args!("level: {error}")))?;
+        Ok(log::Settings { format: self.format, levels })
+    }
 }
 
 /// `[[account]]`: who may log in to the relay.

@@ -3,7 +3,7 @@
 //! Systems start a process with a soft limit of 1,024, for programs that use select(2), and a hard one far
 //! above. A relay needs several for each client; without a free one it can't begin the next file of its log.
 
-use binlogz_relay::{Level, Limits};
+use binlogz_relay::Limits;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Raises the soft limit to the hard one; how many descriptors there are then.
@@ -15,21 +15,23 @@ fn raise() -> u64 {
     current.unwrap_or(u64::MAX)
 }
 
-/// The number of clients, up to `wanted`, for which the process may have descriptors; warns if that is fewer.
-pub(in crate::cmd) fn limit(wanted: Limits, sources: usize, say: &dyn Fn(Level, &str)) -> Limits {
+/// The number of clients, up to `wanted`, for which the process may have descriptors.
+pub(super) fn within(wanted: Limits, sources: usize) -> Limits {
+    wanted.within(raise(), sources)
+}
+
+/// The same; warns if that is fewer.
+pub(in crate::cmd) fn limit(wanted: Limits, sources: usize) -> Limits {
     let descriptors = raise();
     let limits = wanted.within(descriptors, sources);
     if limits != wanted {
         let Limits { connections_max, logging_in_max, .. } = limits;
-        say(
-            Level::Info,
-            &format!(
-                "{} clients, and {} logging in, may need {} descriptors, and the process may open {descriptors} \
-                 (RLIMIT_NOFILE): {connections_max} clients are served, and {logging_in_max} may be logging in",
-                wanted.connections_max,
-                wanted.logging_in_max,
-                wanted.descriptors(sources)
-            ),
+        tracing::warn!(
+            "{} clients, and {} logging in, may need {} descriptors, and the process may open {descriptors} \
+             (RLIMIT_NOFILE): {connections_max} clients are served, and {logging_in_max} may be logging in",
+            wanted.connections_max,
+            wanted.logging_in_max,
+            wanted.descriptors(sources)
         );
     }
     limits

@@ -29,6 +29,7 @@ pub(in crate::cmd) struct SourceDocument {
     pub(in crate::cmd) log: Option<Log>,
     pub(in crate::cmd) bytes: Bytes,
     pub(in crate::cmd) archive: Option<Archive>,
+    pub(in crate::cmd) rates: Rates,
     pub(in crate::cmd) disk_free_bytes: Option<u64>,
     pub(in crate::cmd) replicas: Vec<Replica>,
     pub(in crate::cmd) last_errors: Vec<RememberedError>,
@@ -79,6 +80,21 @@ pub(in crate::cmd) struct Log {
 pub(in crate::cmd) struct Place {
     pub(in crate::cmd) file: String,
     pub(in crate::cmd) position: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::cmd) struct Rates {
+    pub(in crate::cmd) receive: Rate,
+    pub(in crate::cmd) archive: Rate,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::cmd) struct Rate {
+    pub(in crate::cmd) limit: Option<u64>,
+    pub(in crate::cmd) shared_limit: Option<u64>,
+    pub(in crate::cmd) is_waiting: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]

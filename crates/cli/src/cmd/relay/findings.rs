@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use binlogz_figures::{Tone, Unit, counted};
 
-use super::document::{Clients, RelayDocument, RememberedError, Replica, SourceDocument};
+use super::document::{Clients, Rate, RelayDocument, RememberedError, Replica, SourceDocument};
 
 /// A source or replica further behind is one to be looked at; the relay's own page has the same.
 const BEHIND_SECONDS: u64 = 60;
@@ -119,11 +119,22 @@ fn receiving(source: &SourceDocument) -> Option<Finding> {
         ("connecting", _) => format!("connecting to {server} for {since}{why}"),
         ("stopped", _) => format!("receiving was stopped {since} ago; START REPLICA at the relay goes on"),
         ("receiving", Some(lag)) if lag >= BEHIND_SECONDS => {
-            format!("the relay itself is {} behind {server}, and so is each replica", duration(lag))
+            let why = held_by(source.rates.receive, "receive_rate")
+                .map_or(String::new(), |rate| format!(": {rate} holds it back"));
+            format!("the relay itself is {} behind {server}, and so is each replica{why}", duration(lag))
         }
         _ => return None,
     };
     Some(Finding::new(Tone::Warning, said))
+}
+
+/// The rate that makes work wait at present, as the configuration names it.
+fn held_by(rate: Rate, name: &str) -> Option<String> {
+    let own = rate.limit.map(|limit| (limit, "its"));
+    let shared = rate.shared_limit.map(|limit| (limit, "[limits]"));
+    let lowest = own.into_iter().chain(shared).min_by_key(|(limit, _)| *limit);
+    let (limit, whose) = lowest.filter(|_| rate.is_waiting)?;
+    Some(format!("{whose} {name} of {} a second", Unit::Bytes.text(limit as f64)))
 }
 
 /// Why a replica lags.
@@ -195,7 +206,9 @@ fn archiving(source: &SourceDocument, now: u64) -> Option<Finding> {
         }
         None if waiting > WAITING_FILES_MAX => {
             let files = counted(waiting, "closed files");
-            Some(Finding::new(Tone::Warning, format!("{files} wait for the archive {}", archive.to)))
+            let why = held_by(source.rates.archive, "archive_rate")
+                .map_or(String::new(), |rate| format!(": {rate} holds it back"));
+            Some(Finding::new(Tone::Warning, format!("{files} wait for the archive {}{why}", archive.to)))
         }
         None => None,
     }
@@ -239,6 +252,24 @@ mod tests {
                 "look a client was refused 10 s ago, 2 times of late: from 10.0.0.9: binlog.000001 was purged",
                 "look the disk of the log has only 1.0 GiB left: receiving ends when it is full",
                 "note 1 replica served uncompressed: what reads there can't read compressed transactions",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_rate_that_holds_something_back_is_named() {
+        let found = source(
+            r#"{"source": {"server": "db1:3306", "phase": "receiving", "lag_seconds": 300},
+                "archive": {"to": "arc", "waiting_files": 7},
+                "rates": {"receive": {"limit": 1048576, "shared_limit": 2097152, "is_waiting": true},
+                          "archive": {"limit": null, "shared_limit": 65536, "is_waiting": true}}}"#,
+        );
+        assert_eq!(
+            found,
+            [
+                "look the relay itself is 5 min behind db1:3306, and so is each replica: its receive_rate of 1.0 MiB a second \
+                 holds it back",
+                "look 7 closed files wait for the archive arc: [limits] archive_rate of 64.0 KiB a second holds it back",
             ]
         );
     }

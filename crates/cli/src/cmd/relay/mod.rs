@@ -12,7 +12,6 @@ pub(in crate::cmd) mod findings;
 pub(in crate::cmd) mod http;
 mod init;
 pub(in crate::cmd) mod listener_tls;
-mod log;
 mod orders;
 mod reload;
 mod resolve;

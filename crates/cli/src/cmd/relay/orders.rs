@@ -10,16 +10,16 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use binlogz_relay::{Level, Relay, Reloaded};
+use binlogz_relay::{Relay, Reloaded};
 
 use super::config::Config;
 use super::descriptors;
 use crate::failure::Failure;
-use crate::interrupt;
+use crate::{interrupt, log};
 
 /// The socket's name in the relay's directory.
 const SOCKET: &str = "relay.sock";
@@ -37,14 +37,16 @@ pub(super) fn obey(
     directory: &Path,
     config: PathBuf,
     relay: &Arc<Relay>,
-    tell: impl Fn(Level, &str) + Clone + Send + 'static,
+    log: log::Settings,
+    levels: log::Levels,
 ) {
     let its = Arc::clone(relay);
+    let known = Arc::new(Mutex::new(log));
     let reload = move || {
-        let reloaded = reload(&config, &its);
+        let reloaded = reload(&config, &its, &known, &levels);
         match &reloaded {
-            Ok(said) => tell(Level::Info, &format!("reloaded {}: {said}", config.display())),
-            Err(error) => tell(Level::Error, &format!("{error}; nothing was changed")),
+            Ok(said) => tracing::info!("reloaded {}: {said}", config.display()),
+            Err(error) => tracing::error!("{error}; nothing was changed"),
         }
         reloaded
     };
@@ -55,8 +57,7 @@ pub(super) fn obey(
         thread::Builder::new().name("orders".into()).spawn(move || accept(&listener, &reload))
     });
     if let Err(error) = listening {
-        let line = format!("{}: {error}; `relay reload` can't reach this relay, SIGHUP can", path.display());
-        crate::failure::warn(&line);
+        tracing::warn!("{}: {error}; `relay reload` can't reach this relay, SIGHUP can", path.display());
     }
 }
 
@@ -87,18 +88,34 @@ fn accept(listener: &UnixListener, reload: &impl Fn() -> Result<String, String>)
     }
 }
 
-fn reload(config: &Path, relay: &Relay) -> Result<String, String> {
+fn reload(
+    config: &Path,
+    relay: &Relay,
+    known: &Mutex<log::Settings>,
+    levels: &log::Levels,
+) -> Result<String, String> {
     let line = |failure| match failure {
         Failure::Line(line) => line,
         Failure::ClosedPipe => "closed pipe".to_owned(),
     };
-    let mut options = Config::read(config).and_then(Config::resolve).map_err(line)?;
-    options.limits = descriptors::limit(options.limits, options.sources.len(), &|_, _| {});
-    relay.reload(options).map(|reloaded| in_words(&reloaded)).map_err(|error| error.to_string())
+    let config = Config::read(config).map_err(line)?;
+    let log = config.log.settings().map_err(line)?;
+    let mut options = config.resolve().map_err(line)?;
+    // What that would say was said at the start.
+    options.limits = descriptors::within(options.limits, options.sources.len());
+    let mut reloaded = relay.reload(options).map_err(|error| error.to_string())?;
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_other_level = known.levels != log.levels;
+    if known.format != log.format {
+        reloaded.after_restart.push("format of [log]");
+    }
+    levels.set(log.levels.clone());
+    known.levels = log.levels;
+    Ok(in_words(&reloaded, is_other_level))
 }
 
-fn in_words(reloaded: &Reloaded) -> String {
-    let Reloaded { sources, accounts, after_restart } = reloaded;
+fn in_words(reloaded: &Reloaded, is_other_level: bool) -> String {
+    let Reloaded { sources, accounts, rates, after_restart } = reloaded;
     let mut said = Vec::new();
     for (what, names) in
         [("added", &sources.added), ("changed", &sources.changed), ("removed", &sources.removed)]
@@ -109,6 +126,12 @@ fn in_words(reloaded: &Reloaded) -> String {
     }
     if *accounts {
         said.push("other accounts".to_owned());
+    }
+    if *rates {
+        said.push("other rates".to_owned());
+    }
+    if is_other_level {
+        said.push("another level of the log".to_owned());
     }
     if !after_restart.is_empty() {
         said.push(format!("only after a restart: {}", after_restart.join(", ")));

@@ -1,5 +1,6 @@
 //! Turns a configuration into the relay's options: reads option files, passwords and certificates.
 
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_payload::CompressionLevel;
 use binlogz_relay::{
-    AccountOptions, ArchiveOptions, BringBack, ForwardOptions, HttpOptions, Limits, ListenTls, RelayOptions,
-    Retention, SourceOptions, StartAt, Storing, SyncPolicy, WaitForReplicas,
+    AccountOptions, ArchiveOptions, BringBack, ForwardOptions, HttpOptions, Limits, ListenTls, Rates,
+    RelayOptions, Retention, SourceOptions, StartAt, Storing, SyncPolicy, WaitForReplicas,
 };
 use binlogz_source::{ConnectOptions, PasswordOption, option_files};
 
@@ -27,7 +28,8 @@ impl Config {
     /// The relay's options, resolved.
     pub(super) fn resolve(self) -> Result<RelayOptions> {
         let accounts = self.accounts.iter().map(Account::resolve).collect::<Result<Vec<_>>>()?;
-        let Config { source, store, listen, archive, http, .. } = self;
+        let Config { source, store, listen, archive, http, limits, .. } = self;
+        let rates = rates("limits", limits.receive_rate.as_deref(), limits.archive_rate.as_deref())?;
         let directory = store.dir.clone().ok_or_else(|| Failure::of(&"store", "dir is missing"))?;
         let sources = match source {
             Sources::One(source) => vec![source.alone(store, archive, listen.form)?],
@@ -53,6 +55,7 @@ impl Config {
             listen_native_password: listen.native_password,
             listen_semi_sync: listen.semi_sync,
             forward: listen.forward(),
+            rates,
         })
     }
 }
@@ -119,10 +122,25 @@ impl Source {
             server_id: self.server_id.filter(|id| *id > 0),
             semi_sync: self.semi_sync,
             wait_for_replicas: self.wait_for_replicas(),
+            rates: rates("source", self.receive_rate.as_deref(), self.archive_rate.as_deref())?,
             listen: self.listen,
             name: self.name.unwrap_or_default(),
         })
     }
+}
+
+/// The rates that a section names.
+fn rates(section: &'static str, receive: Option<&str>, archive: Option<&str>) -> Result<Rates> {
+    let rate = |name: &'static str, text: Option<&str>| {
+        let failed = |error: String| Failure::of(&section, format_args!("{name}: {error}"));
+        let Some(text) = text else { return Ok(None) };
+        let rate = units::size(text).map_err(failed)?;
+        match rate < Rates::MIN {
+            true => Err(failed(format!("{text:?}, expected at least {}K a second", Rates::MIN >> 10))),
+            false => Ok(NonZeroU64::new(rate)),
+        }
+    };
+    Ok(Rates { receive: rate("receive_rate", receive)?, archive: rate("archive_rate", archive)? })
 }
 
 impl Http {

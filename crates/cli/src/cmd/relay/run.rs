@@ -2,17 +2,16 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use binlogz_relay::{Level, Relay};
+use binlogz_relay::Relay;
 use clap::Args;
 
-use super::config::{Config, Http, Listen, Log, Source, Sources, Store};
+use super::config::{Config, Http, Listen, Log, RateLimits, Source, Sources, Store};
 use super::listener_tls::ListenerTlsArgs;
-use super::{FormName, StoreName, descriptors, log, orders};
+use super::{FormName, StoreName, descriptors, orders};
 use crate::Exit;
 use crate::failure::Result;
-use crate::memory;
+use crate::{log, memory};
 
 const SOURCE: &str = "The source: mysql://[USER@]HOST[:PORT] or [USER@]unix:/PATH. Its password comes from the option file or MYSQL_PWD. \
     Replicas log in to the relay with the same account.";
@@ -103,20 +102,20 @@ impl Run {
             Some(path) => Config::read(path)?,
             None => self.quick.config(self.listen_tls),
         };
-        let format = config.log.format;
-        let tell = move |level, line: &str| log::tell(format, level, line);
+        let settings = config.log.settings()?;
+        let levels = log::install(&settings)?;
         let mut options = config.resolve()?;
-        options.limits = descriptors::limit(options.limits, options.sources.len(), &tell);
+        options.limits = descriptors::limit(options.limits, options.sources.len());
         let directory = options.directory.clone();
-        let running = match Relay::start(options, Arc::new(tell)) {
+        let running = match Relay::start(options) {
             Ok(running) => running,
             Err(error) => {
-                tell(Level::Error, &error.to_string());
+                tracing::error!("{error}");
                 return Ok(Exit::Trouble);
             }
         };
         if let Some(path) = self.config {
-            orders::obey(&directory, path, &running.relay(), tell);
+            orders::obey(&directory, path, &running.relay(), settings, levels);
         }
         // Without systemd there is nothing to notify.
         let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
@@ -131,6 +130,7 @@ impl Quick {
         let listen = Listen::default();
         Config {
             archive: None,
+            limits: RateLimits::default(),
             source: Sources::One(Box::new(Source {
                 servers: self.source.into_iter().collect(),
                 defaults_file: self.defaults_file,

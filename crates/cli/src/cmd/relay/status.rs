@@ -122,6 +122,28 @@ fn clients(status: &Value) -> String {
     )
 }
 
+/// The limits, if there are any.
+fn rates(status: &Value, sizes: SizesArg) -> Option<String> {
+    let rates = [("receive", "received"), ("archive", "read for the archive")];
+    let said: Vec<_> = rates
+        .into_iter()
+        .filter_map(|(name, what)| {
+            let rate = &status["rates"][name];
+            let limits = [(&rate["limit"], ""), (&rate["shared_limit"], " of all sources")];
+            let limits: Vec<_> = limits
+                .into_iter()
+                .filter_map(|(limit, whose)| Some(format!("{}{whose}", sizes.in_words(limit.as_u64()?))))
+                .collect();
+            let waited = rate["waited_seconds"].as_f64().unwrap_or_default();
+            let now = if rate["is_waiting"] == true { ", and waits now" } else { "" };
+            (!limits.is_empty()).then(|| {
+                format!("at most {} {what} a second (waited {waited:.0} s{now})", limits.join(" and "))
+            })
+        })
+        .collect();
+    (!said.is_empty()).then(|| format!("rates     {}", said.join("; ")))
+}
+
 fn fingerprint(status: &Value) -> Option<String> {
     status["tls_fingerprint"].as_str().map(|fingerprint| format!("tls       SHA-256 {fingerprint}"))
 }
@@ -173,6 +195,7 @@ fn text(status: &Value, sizes: SizesArg) -> Vec<String> {
         size(&bytes["stored"]),
         size(&bytes["served"])
     ));
+    lines.extend(rates(status, sizes));
     lines.push(clients(status));
     lines.extend(fingerprint(status));
     for replica in status["replicas"].as_array().into_iter().flatten() {

@@ -1,10 +1,9 @@
 //! The source that the server is attached to, inside this process: the relay's serving side over closed logs.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
-use std::sync::Arc;
 
 use binlogz_relay::{
-    AccountOptions, BringBack, EndedLogs, Form, FormPolicy, Level, Limits, ListenTls, Relay, ServeOptions,
+    AccountOptions, BringBack, EndedLogs, Form, FormPolicy, Limits, ListenTls, Relay, ServeOptions,
     ServedLogs,
 };
 use binlogz_source::Password;
@@ -13,7 +12,8 @@ use tempfile::TempDir;
 use super::channel::{Before, Source};
 use super::target::Target;
 use crate::cmd::closed_logs;
-use crate::failure::{Failure, Result, complain};
+use crate::failure::{Failure, Result};
+use crate::log::{self, Format, Settings};
 
 const PASSWORD_SIZE: usize = 24;
 /// Ids that people give to servers are smaller.
@@ -52,12 +52,8 @@ pub(super) fn start(
         native_password: true,
         form: FormPolicy::Always(form),
     };
-    let tell = |level: Level, line: &str| {
-        if level == Level::Error {
-            complain(line);
-        }
-    };
-    let running = Relay::serve(options, Arc::new(tell)).map_err(closed_logs::line)?;
+    log::install(&Settings { format: Format::Text, levels: log::levels("warn").map_err(Failure::Line)? })?;
+    let running = Relay::serve(options).map_err(closed_logs::line)?;
     Ok(Source { address: running.address(), password, tls, server_id })
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use binlogz_testkit::MysqlSandbox;
@@ -52,11 +53,15 @@ pub(crate) struct Configuration {
     listen: String,
     accounts: Vec<(&'static str, String)>,
     archive: String,
+    /// Further keys of `[log]`.
+    log: String,
     /// `ulimit`'s options.
     ulimit: Option<String>,
     /// Where it listens and answers over HTTP; 0: anywhere.
     ports: (u16, u16),
     environment: Vec<(&'static str, OsString)>,
+    /// Another binlogz than the one under test.
+    program: Option<PathBuf>,
 }
 
 impl Configuration {
@@ -70,9 +75,11 @@ impl Configuration {
             listen: String::new(),
             accounts: Vec::new(),
             archive: String::new(),
+            log: String::new(),
             ulimit: None,
             ports: (0, 0),
             environment: Vec::new(),
+            program: None,
         }
     }
 
@@ -102,6 +109,11 @@ impl Configuration {
     /// Further keys of `[store]`.
     pub(crate) fn store(self, keys: impl Into<String>) -> Configuration {
         Configuration { store: keys.into(), ..self }
+    }
+
+    /// Further keys of `[log]`.
+    pub(crate) fn log(self, keys: impl Into<String>) -> Configuration {
+        Configuration { log: keys.into(), ..self }
     }
 
     /// Further keys of `[listen]`.
@@ -154,6 +166,11 @@ impl Configuration {
         Configuration { environment: variables.into_iter().collect(), ..self }
     }
 
+    /// The same, run by another binlogz.
+    pub(crate) fn run_by(&self, program: Option<&Path>) -> Configuration {
+        Configuration { program: program.map(Path::to_owned), ..self.clone() }
+    }
+
     pub(crate) fn start(&self, folder: &Folder) -> Relay {
         let mut relay = self.launch(folder);
         let said = |relay: &Relay, what: &str| -> Option<String> {
@@ -169,7 +186,14 @@ impl Configuration {
     pub(crate) fn launch(&self, folder: &Folder) -> Relay {
         self.write(folder);
         let mut command = match &self.ulimit {
-            None => folder.binlogz(["relay", "run", "--config=relay.toml"]),
+            None => {
+                let mut command = folder.binlogz(["relay", "run", "--config=relay.toml"]);
+                if let Some(program) = &self.program {
+                    command = Command::new(program);
+                    command.args(["relay", "run", "--config=relay.toml"]).current_dir(folder.path(""));
+                }
+                command
+            }
             Some(limit) => {
                 // A process that ignores the signal gets an error, as when a disk is full.
                 let script =
@@ -192,8 +216,8 @@ impl Configuration {
             let path = folder.put(name, password);
             fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
         }
-        let Configuration { servers, source, store, listen, accounts, archive, ports: (port, http), .. } =
-            self;
+        let Configuration { servers, source, store, listen, log, accounts, archive, .. } = self;
+        let (port, http) = self.ports;
         let account = |(user, keys): &(&str, String)| {
             format!("[[account]]\nuser = \"{user}\"\npassword_file = \"account.password\"\n{keys}\n")
         };
@@ -205,7 +229,7 @@ impl Configuration {
             "relay.toml",
             format!(
                 "{sources}\n[store]\ndir = \"kept\"\n{store}\n[listen]\naddress = \"127.0.0.1:{port}\"\n{listen}\n\
-                 [log]\nformat = \"json\"\n[http]\naddress = \"127.0.0.1:{http}\"\n{archive}\n{accounts}"
+                 [log]\nformat = \"json\"\n{log}\n[http]\naddress = \"127.0.0.1:{http}\"\n{archive}\n{accounts}"
             ),
         );
     }

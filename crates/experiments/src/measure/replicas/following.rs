@@ -6,7 +6,6 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -160,7 +159,7 @@ fn relayed(
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let options = RelayOptions { listen_tls: ListenTls::Off, ..RelayOptions::new(followed, listen) };
     let failed = |error| Error::Load(format!("relay: {error}"));
-    let relay = Relay::start(options, Arc::new(|_, _| ())).map_err(failed)?;
+    let relay = Relay::start(options).map_err(failed)?;
     let log = source.datadir().join("binlog.000001");
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
     let deadline = Instant::now() + PATIENCE;

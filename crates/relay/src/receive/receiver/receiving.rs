@@ -30,6 +30,7 @@ use crate::receive::continuity::LogTail;
 use crate::receive::intake::Intake;
 use crate::receive::sizes::Sizes;
 use crate::receive::storing::{Batch, Batches, Transaction};
+use crate::telemetry::say;
 
 /// Whole transactions are batched up to this size while more input is ready.
 pub(crate) const COLLECT_SIZE: u64 = 1 << 20;
@@ -228,7 +229,7 @@ impl<'a> Receiving<'a> {
         let head = Head::read(store, end.file)?;
         self.batches.note_in(self.kept.places(end.file, &head), Noting::default());
         self.head = Some(head);
-        self.intake.telemetry.say(&format!("{} begins", store.names().log(end.file)));
+        say!(self.intake.telemetry, &format!("{} begins", store.names().log(end.file)));
         Ok(())
     }
 

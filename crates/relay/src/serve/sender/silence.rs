@@ -2,6 +2,7 @@
 //! when its client has left.
 
 use std::io;
+use std::time::Duration;
 
 use binlogz_binlog::EventType;
 use binlogz_store::Position;
@@ -12,10 +13,34 @@ use crate::forms::artificial_events;
 use crate::serve::semi_sync::SemiSync;
 use crate::serve::transport::Connection;
 
+/// A dump that was sent nothing for this long is idle.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
+/// How often an idle dump checks that its client is still connected: of a thousand, each costs the processor something.
+const IDLE_TICK: Duration = Duration::from_secs(2);
+
+/// How long to wait for news, and no longer than until the next heartbeat.
+fn pause(silent: Duration, heartbeat_period: Option<Duration>) -> Duration {
+    let tick = if silent < IDLE_AFTER { TICK } else { IDLE_TICK };
+    match heartbeat_period.map(|period| period.saturating_sub(silent)) {
+        // One that can't be sent yet must not make this a busy loop.
+        Some(left) => tick.min(left.max(TICK)),
+        None => tick,
+    }
+}
+
 impl Sender<'_> {
     /// Waits until more is durable, or until the next check is due.
     pub(super) fn wait(&mut self, durable: Option<Position>) -> Result<()> {
-        let patience = self.dump.semi_sync.as_ref().and_then(SemiSync::patience).unwrap_or(TICK);
+        let acknowledges = self.dump.semi_sync.as_ref().and_then(SemiSync::patience);
+        let patience = match acknowledges {
+            Some(patience) => patience,
+            None => {
+                let period = self.dump.heartbeat_period;
+                let sink = self.sink()?;
+                // A client that is ahead is waited for, not idle.
+                if sink.position() < sink.from() { TICK } else { pause(sink.sent.elapsed(), period) }
+            }
+        };
         let now = self.kept.store.wait_durable_beyond(durable, patience);
         let has_news = now.map(|now| now.durable) > durable;
         // A client that doesn't acknowledge need not be read from before it is sent the next transaction.
@@ -25,7 +50,7 @@ impl Sender<'_> {
         if has_news {
             return Ok(());
         }
-        if patience == TICK {
+        if acknowledges.is_none() {
             self.log.release();
             self.sink()?.release();
         }
@@ -89,6 +114,28 @@ fn has_left(connection: &mut dyn Connection) -> io::Result<bool> {
             Some(0) => return Ok(true),
             Some(_) => {}
             None => return Ok(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_dump_is_looked_at_seldom_but_in_time_for_its_heartbeat() {
+        let ms = Duration::from_millis;
+        for (silent, period, expected) in [
+            (0, None, 500),
+            (999, None, 500),
+            (1_000, None, 2_000),
+            (1_000, Some(30_000), 2_000),
+            (29_200, Some(30_000), 800),
+            (29_900, Some(30_000), 500),
+            (40_000, Some(30_000), 500),
+            (1_500, Some(2_000), 500),
+        ] {
+            assert_eq!(pause(ms(silent), period.map(ms)), ms(expected), "{silent} {period:?}");
         }
     }
 }

@@ -28,6 +28,7 @@ use crate::serve::sender::{AHEAD_MAX, Dump, Sender, TICK, broken};
 use crate::serve::sink::EventSink;
 use crate::serve::transport::Connection;
 use crate::statements::variables::Variables;
+use crate::telemetry::{say, spans};
 
 /// The facts that a dump needs about its client.
 pub(crate) struct KnownClient {
@@ -64,7 +65,9 @@ impl KnownClient {
         });
         let (kept, dump, opened) = match prepared {
             Ok(prepared) => prepared,
-            Err(error @ Error::Left(_)) => return Err(error),
+            Err(error @ (Error::Left(_) | Error::Connection { .. } | Error::Slow { .. })) => {
+                return Err(error);
+            }
             Err(error @ Error::Io { .. }) if !error.is_transient() => return Err(error),
             // A temporary failure must not stop a replica for good: it reconnects.
             Err(Error::Archive(to, error)) if error.may_pass() => return Err(Error::Archive(to, error)),
@@ -78,11 +81,15 @@ impl KnownClient {
             let is_mariadb = variables.contains_key(MARIADB_CAPABILITY);
             sink.replace_collations(if is_mariadb { Older::Mariadb } else { Older::Mysql });
         }
+        let telemetry = &self.server.telemetry;
+        let _session = spans::session(telemetry, dump.form, self.connection, self.user()).entered();
         let mut sender = Sender::new(&self.server, self.server.conversions.of(&kept), dump, opened, sink);
         match sender.run() {
             Ok(()) => sender.sink()?.message(|out| EofPacket::default().encode(out)).map_err(broken),
             // If it could not be sent to, it can't be sent an error either.
-            Err(error @ (Error::Io { .. } | Error::Left(_))) => Err(error),
+            Err(
+                error @ (Error::Io { .. } | Error::Left(_) | Error::Connection { .. } | Error::Slow { .. }),
+            ) => Err(error),
             Err(Error::Archive(to, error)) if error.may_pass() => Err(Error::Archive(to, error)),
             Err(Error::Payload(binlogz_payload::Error::Io(error))) if !is_transient(&error) => {
                 let Ok(sink) = sender.sink() else { return Err(broken(error)) };
@@ -331,12 +338,15 @@ impl KnownClient {
             Some(gtid_set) => format!("what is not in {}", gtid_set.brief()),
             None => format!("from {from}"),
         };
-        self.server.telemetry.say(&format!(
-            "connection {} of {} (server id {server_id}): {} {what}",
-            self.connection,
-            self.user(),
-            kept.name_of(form, file)?
-        ));
+        say!(
+            self.server.telemetry,
+            &format!(
+                "connection {} of {} (server id {server_id}): {} {what}",
+                self.connection,
+                self.user(),
+                kept.name_of(form, file)?
+            )
+        );
         let reader = Reader {
             user: self.user().to_owned(),
             peer: self.peer,

@@ -56,6 +56,18 @@ impl Collector for Snapshot {
         let ConversionCounts { made, shared } = self.conversions;
         out.count("blocks_converted", "Pieces of the log converted into a form", made)?;
         out.count("blocks_shared", "Pieces sent that had been converted for another replica", shared)?;
+        out.gauge("receive_rate_limit_bytes", "Bytes a second received at most", |s| {
+            s.rates.receive.lowest()
+        })?;
+        out.gauge("archive_rate_limit_bytes", "Bytes a second read for the archive at most", |s| {
+            s.rates.archive.lowest()
+        })?;
+        out.seconds("receive_rate_waited_seconds", "Time that receiving waited for its rate", |s| {
+            s.rates.receive.waited_seconds
+        })?;
+        out.seconds("archive_rate_waited_seconds", "Time that archiving waited for its rate", |s| {
+            s.rates.archive.waited_seconds
+        })?;
         out.float("stored_ratio", "Bytes stored for each that was received", Status::ratio)?;
         out.value("uptime_seconds", "Since the start", self.relay.uptime_seconds)?;
         out.gauge(
@@ -142,6 +154,11 @@ struct Encoder<'a, 'r> {
 
 impl Encoder<'_, '_> {
     fn counter(&mut self, name: &str, help: &str, value: fn(&Status) -> u64) -> fmt::Result {
+        let values = self.of_sources(|status| Some(ConstCounter::new(value(status))));
+        self.each(name, help, MetricType::Counter, values)
+    }
+
+    fn seconds(&mut self, name: &str, help: &str, value: fn(&Status) -> f64) -> fmt::Result {
         let values = self.of_sources(|status| Some(ConstCounter::new(value(status))));
         self.each(name, help, MetricType::Counter, values)
     }

@@ -22,6 +22,7 @@ use std::net::{SocketAddr, TcpListener};
 
 use serde::Serialize;
 
+use crate::telemetry::complain;
 use crate::telemetry::duties::{self, DutyStatus};
 use crate::watch::Watch;
 use crate::watch::relay_status::{NamedStatus, RelayStatus};
@@ -97,7 +98,7 @@ pub(crate) fn serve(watch: &Watch, listener: &TcpListener) {
         // A bug in one answer must not stop all others.
         let answered = duties::attempt(duties::HTTP, || Ok(answer_any(watch, hosts, request)));
         answered.unwrap_or_else(|error| {
-            watch.door.telemetry.complain(&error, &error.to_string());
+            complain!(watch.door.telemetry, &error, &error.to_string());
             HttpAnswer::text("500 Internal Server Error", format!("{error}\n")).bytes(true)
         })
     });

@@ -44,6 +44,7 @@ impl SourceWatch {
             log: self.log_status()?,
             lineages: logs.iter().map(|(logs, kept)| lineage_status(kept, logs)).collect(),
             archive: self.archive_status()?,
+            rates: self.intake.throttles.status(),
             disk_free_bytes: self.server.lineages.free_space().ok().flatten(),
             damage,
             bytes: Bytes {

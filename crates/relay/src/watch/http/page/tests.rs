@@ -6,6 +6,7 @@ use binlogz_testkit::browser::assert_readable;
 use binlogz_testkit::{Tool, require_tool};
 
 use super::*;
+use crate::rates::RatesStatus;
 use crate::receive::control::Phase;
 use crate::receive::source_status::SourceStatus;
 use crate::telemetry::duties::DutyStatus;
@@ -67,6 +68,7 @@ fn status(phase: Phase, lag_seconds: Option<u64>) -> Status {
         }),
         lineages: Vec::new(),
         archive: None,
+        rates: RatesStatus::default(),
         disk_free_bytes: None,
         damage: Vec::new(),
         bytes: Bytes {

@@ -1,0 +1,48 @@
+//! Spans of `tracing`: the fields of the log lines inside them. The last four, of level debug, also say how long work takes to a
+//! program that listens to spans.
+//!
+//! ```text
+//! duty        of a thread that never ends
+//! client      of a client's thread
+//! session     a replica's dump, from the request to the end
+//! conversion  a block of the log made in another form, within the session that asked first
+//! receive     a connection to a source
+//! archive     a round that archives closed files
+//! ```
+
+use std::net::SocketAddr;
+
+use tracing::{Span, debug_span, error_span, field};
+
+use crate::form::Form;
+use crate::telemetry::Telemetry;
+
+/// For the lines of a duty's thread. Error is the level of the fields only: they are there whatever level is asked for.
+pub(crate) fn duty(telemetry: &Telemetry, name: &'static str) -> Span {
+    error_span!("duty", duty = name, source = telemetry.source())
+}
+
+/// For the lines of a client's thread; its user and source are filled in when they are known.
+pub(crate) fn client(connection: u32, peer: SocketAddr) -> Span {
+    error_span!("client", client = connection, peer = %peer, user = field::Empty, source = field::Empty)
+}
+
+/// A replica's dump.
+pub(crate) fn session(telemetry: &Telemetry, form: Form, connection: u32, user: &str) -> Span {
+    debug_span!("session", source = telemetry.source(), form = form.name(), connection, user)
+}
+
+/// A block of the log that is converted.
+pub(crate) fn conversion(form: Form) -> Span {
+    debug_span!("conversion", form = form.name(), bytes = field::Empty)
+}
+
+/// A connection to a source.
+pub(crate) fn receive(telemetry: &Telemetry) -> Span {
+    debug_span!("receive", source = telemetry.source(), server = field::Empty)
+}
+
+/// A round of archiving.
+pub(crate) fn archive(telemetry: &Telemetry) -> Span {
+    debug_span!("archive", source = telemetry.source(), files = field::Empty)
+}
