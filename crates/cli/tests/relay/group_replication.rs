@@ -136,7 +136,9 @@ fn any_member_of_a_group_is_followed_and_another_one_in_its_place() {
         // The account sees the members' states.
         are_online(member, 3);
     }
-    members[0].sql("GRANT SELECT ON performance_schema.replication_group_members TO repl@'127.0.0.1'").unwrap();
+    members[0]
+        .sql("GRANT SELECT ON performance_schema.replication_group_members TO repl@'127.0.0.1'")
+        .unwrap();
     write(&members[0], "first");
     // A secondary is as good as the primary.
     let configuration =

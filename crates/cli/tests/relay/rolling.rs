@@ -107,7 +107,7 @@ fn an_earlier_relay_and_this_one_take_turns_and_lose_nothing() {
         .account(ACCOUNT, "form = \"received\"")
         .account("expanded", "form = \"uncompressed\"")
         .ports(reserved_port(), reserved_port());
-    let program = |round: usize| (round % 2 == 0).then_some(earlier.as_path());
+    let program = |round: usize| round.is_multiple_of(2).then_some(earlier.as_path());
     let mut relay = configuration.run_by(program(0)).start(&folder);
     relay.has_all_of(&source);
     relay.replicates_to(&by_gtid, "expanded", "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1");

@@ -124,11 +124,11 @@ fn clients(status: &Value) -> String {
 
 /// The limits, if there are any.
 fn rates(status: &Value, sizes: SizesArg) -> Option<String> {
-    let rates = [("receive", "received"), ("archive", "read for the archive")];
+    let rates = &status["rates"];
+    let rates = [(&rates["receive"], "received"), (&rates["archive"], "read for the archive")];
     let said: Vec<_> = rates
         .into_iter()
-        .filter_map(|(name, what)| {
-            let rate = &status["rates"][name];
+        .filter_map(|(rate, what)| {
             let limits = [(&rate["limit"], ""), (&rate["shared_limit"], " of all sources")];
             let limits: Vec<_> = limits
                 .into_iter()
