@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::arrivals::Failure;
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const PATIENCE: Duration = Duration::from_secs(300);
 const TICK: Duration = Duration::from_millis(20);

@@ -7,8 +7,6 @@
 //! is what they are served. Each checks that the log it gets goes on where it ended, across all connections. Run it where so
 //! many descriptors may be open (`ulimit -n`).
 
-#[path = "../arrivals.rs"]
-mod arrivals;
 #[path = "../relay_process.rs"]
 mod relay_process;
 
@@ -18,11 +16,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use arrivals::Failure;
 use binlogz_source::{ConnectOptions, DumpOptions, Password, PasswordOption, RemoteLog};
 use binlogz_testkit::{MysqlSandbox, Tool};
 use binlogz_wire::session::{DumpStart, Profile, ReplicaProfile};
-use relay_process::Relay;
+use relay_process::{Failure, Relay};
 
 const PATIENCE: Duration = Duration::from_secs(300);
 const TICK: Duration = Duration::from_millis(5);
@@ -217,7 +214,8 @@ impl Clients {
         }
         let port = self.port.load(Ordering::Acquire);
         let mut connect = ConnectOptions::new("mysqld");
-        let opened = connect.set_url(&format!("mysql://repl@127.0.0.1:{port}")).and_then(|()| {
+        let mut open = || -> Result<RemoteLog, Failure> {
+            connect.set_url(&format!("mysql://repl@127.0.0.1:{port}"))?;
             connect.password = PasswordOption::Given(Password::new(PASSWORD));
             let server_id = 10_000 + at as u32;
             let profile = ReplicaProfile {
@@ -230,10 +228,11 @@ impl Clients {
             let start = DumpStart::Position { name: end.name.clone(), position: end.offset };
             let profile = Profile::Replica(profile);
             let dump = DumpOptions { profile, server_id, start, non_blocking: false, verify_checksums: true };
-            RemoteLog::open(&connect, dump)
-        });
+            Ok(RemoteLog::open(&connect, dump)?)
+        };
+        let opened = open();
         self.logging_in.fetch_sub(1, Ordering::AcqRel);
-        Ok(opened?)
+        opened
     }
 
     fn receive(&self, at: usize, end: &mut LogEnd) -> Result<(), Failure> {
