@@ -1,0 +1,287 @@
+//! Data sets in object storage. Nothing is renamed there, so a run's files have their names from the beginning, and what
+//! counts is its manifest:
+//!
+//! ```text
+//! TO/_binlogz/unfinished-00000042-9f3a….json              the files that the run is about to store
+//! TO/shop/orders/day=2026-11-24/00000042-9f3a…-0.parquet   its files: the run's own mark is in their names
+//! TO/_binlogz/00000042.json                               the manifest, stored only if there is none: the run counts
+//! TO/views.sql                                            names the files of all manifests, and no others
+//! ```
+//!
+//! Of two runs that take the same number, the service lets one store its manifest; the other removes its files. Files of a
+//! killed run are named in its list, and are removed by a later run whose number shows that its manifest can't come any more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use binlogz_archive::Error as ArchiveError;
+use binlogz_archive::storage::{ReadRange, S3Files};
+use binlogz_atomic_file::TemporaryFolder;
+use bytes::Bytes;
+use datafusion::arrow::datatypes::SchemaRef;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
+use serde::{Deserialize, Serialize};
+
+use super::super::manifest::{FORMAT, Manifest};
+use super::super::views;
+use super::{CONTROL, VIEWS, fail_point, manifest_bytes, manifest_name, read_manifest, run_of};
+use crate::error::{Error, Result};
+
+/// How names of lists of files begin that are being stored.
+const UNFINISHED: &str = "unfinished-";
+/// How the name of the folder begins in which a run's files are made.
+const STAGING: &str = ".binlogz-export-";
+/// Bytes of a run's own mark.
+const MARK_SIZE: usize = 6;
+/// Files stored at once.
+const UPLOADS_MAX: usize = 4;
+
+/// A place in object storage.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    files: S3Files,
+    /// What tells this process's files from those of others.
+    mark: String,
+    /// The manifests of all runs.
+    manifests: BTreeMap<u64, Manifest>,
+}
+
+/// The files of a run, written before they are stored.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unfinished {
+    format: u32,
+    run: u64,
+    files: Vec<String>,
+}
+
+fn failed(error: ArchiveError) -> Error {
+    Error::Target(error.to_string())
+}
+
+impl Bucket {
+    pub(super) fn open(to: &Path) -> Result<Self> {
+        let files = S3Files::at(to).map_err(failed)?;
+        let files =
+            files.ok_or_else(|| Error::Target(format!("{}: expected s3://BUCKET/PREFIX", to.display())))?;
+        let mut mark = [0; MARK_SIZE];
+        getrandom::fill(&mut mark).map_err(|error| Error::Target(format!("random number: {error}")))?;
+        let mark = mark.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Bucket { files, mark, manifests: BTreeMap::new() })
+    }
+
+    fn place(&self, path: &str) -> String {
+        format!("{}/{path}", self.files.place())
+    }
+
+    /// The names of what is not data.
+    fn control(&self) -> Result<Vec<String>> {
+        let listed = self.files.list(CONTROL).map_err(failed)?;
+        let prefix = format!("{CONTROL}/");
+        Ok(listed.iter().filter_map(|path| Some(path.strip_prefix(&prefix)?.to_owned())).collect())
+    }
+
+    /// Reads the manifests that are not known yet, and gives the last one.
+    pub(super) fn last(mut self) -> Result<Option<Manifest>> {
+        self.read_manifests(&self.control()?)?;
+        Ok(self.newest())
+    }
+
+    fn newest(&self) -> Option<Manifest> {
+        self.manifests.last_key_value().map(|(_, manifest)| manifest.clone())
+    }
+
+    fn read_manifests(&mut self, control: &[String]) -> Result<()> {
+        for run in control.iter().filter_map(|name| run_of(name)) {
+            if self.manifests.contains_key(&run) {
+                continue;
+            }
+            let path = format!("{CONTROL}/{}", manifest_name(run));
+            let bytes = self.files.get(&path).map_err(failed)?;
+            let bytes = bytes.ok_or_else(|| Error::Target(format!("{}: is gone", self.place(&path))))?;
+            self.manifests.insert(run, read_manifest(&bytes, &self.place(&path))?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn recover(&mut self) -> Result<Option<Manifest>> {
+        let control = self.control()?;
+        self.read_manifests(&control)?;
+        let last = self.newest();
+        if last.is_some() {
+            self.sweep(&control)?;
+            self.write_views()?;
+        }
+        Ok(last)
+    }
+
+    /// Removes the files of runs that did not count and can't any more: each run's number is taken by a manifest.
+    fn sweep(&self, control: &[String]) -> Result<()> {
+        let Some(last) = self.newest().map(|manifest| manifest.run) else { return Ok(()) };
+        let counted: BTreeSet<&str> = self.paths().collect();
+        for name in control.iter().filter(|name| name.starts_with(UNFINISHED)) {
+            let path = format!("{CONTROL}/{name}");
+            let Some(bytes) = self.files.get(&path).map_err(failed)? else { continue };
+            let list: Unfinished = serde_json::from_slice(&bytes)
+                .map_err(|error| Error::Target(format!("{}: {error}", self.place(&path))))?;
+            if list.run > last {
+                continue;
+            }
+            for file in list.files.iter().filter(|file| !counted.contains(file.as_str())) {
+                self.files.delete(file).map_err(failed)?;
+            }
+            self.files.delete(&path).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// The files of all runs.
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        self.manifests.values().flat_map(|manifest| &manifest.files).map(|file| file.path.as_str())
+    }
+
+    /// The files are made in a folder of this machine.
+    pub(super) fn begin(&self) -> Result<TemporaryFolder> {
+        let folder = std::env::temp_dir();
+        TemporaryFolder::begin(&folder, STAGING)
+            .map_err(|error| Error::Target(format!("{}: {error}", folder.display())))
+    }
+
+    pub(super) fn file_prefix(&self, run: u64) -> String {
+        format!("{run:08}-{}", self.mark)
+    }
+
+    pub(super) fn commit(&mut self, staging: &TemporaryFolder, manifest: &Manifest) -> Result<()> {
+        let prefix = self.file_prefix(manifest.run);
+        let list_path = format!("{CONTROL}/{UNFINISHED}{prefix}.json");
+        let files = manifest.files.iter().map(|file| file.path.clone()).collect();
+        let list = Unfinished { format: FORMAT, run: manifest.run, files };
+        let list = serde_json::to_vec_pretty(&list).map_err(|error| Error::Target(error.to_string()))?;
+        fail_point("staged");
+        self.files.put_new(&list_path, &list).map_err(failed)?;
+        fail_point("listed");
+        self.store(staging.path(), manifest)?;
+        fail_point("moved");
+        wait_for_another();
+        let path = format!("{CONTROL}/{}", manifest_name(manifest.run));
+        let bytes = manifest_bytes(manifest, &self.place(&path))?;
+        match self.files.put_new(&path, &bytes) {
+            Ok(()) => {}
+            Err(ArchiveError::Changed) => {
+                for file in &manifest.files {
+                    self.files.delete(&file.path).map_err(failed)?;
+                }
+                self.files.delete(&list_path).map_err(failed)?;
+                let what = "another export stored its run first; nothing was exported, run it again";
+                return Err(Error::Target(format!("{}: {what}", self.place(&path))));
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        fail_point("committed");
+        self.manifests.insert(manifest.run, manifest.clone());
+        self.write_views()?;
+        fail_point("published");
+        // Its own list among them.
+        self.sweep(&self.control()?)
+    }
+
+    /// Stores a run's files, some at once.
+    fn store(&self, staging: &Path, manifest: &Manifest) -> Result<()> {
+        let next = AtomicUsize::new(0);
+        let trouble = Mutex::new(None);
+        let work = || {
+            let has_failed = || trouble.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+            while let Some(file) = manifest.files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let place = staging.join(&file.staged);
+                let stored = File::open(&place)
+                    .map_err(|error| Error::Target(format!("{}: {error}", place.display())))
+                    .and_then(|mut bytes| self.files.put(&file.path, &mut bytes).map_err(failed));
+                if let Err(error) = stored {
+                    *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                }
+                if has_failed() {
+                    return;
+                }
+                fail_point("stored");
+            }
+        };
+        thread::scope(|scope| (0..UPLOADS_MAX).for_each(|_| drop(scope.spawn(work))));
+        trouble.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    /// Writes the views of the files that count and are still there.
+    fn write_views(&self) -> Result<()> {
+        let there: BTreeSet<String> = self.files.list("").map_err(failed)?.into_iter().collect();
+        let files: Vec<_> = self.paths().filter(|path| there.contains(*path)).collect();
+        let text = views::of_files(&self.files.place(), files);
+        if self.files.get(VIEWS).map_err(failed)?.is_some_and(|there| there == text.as_bytes()) {
+            return Ok(());
+        }
+        self.files.put(VIEWS, &mut text.as_bytes()).map_err(failed)
+    }
+
+    pub(super) fn newest_schema(&self, data_set: &str) -> Result<Option<SchemaRef>> {
+        let prefix = format!("{data_set}/");
+        let of_set = |path: &&str| path.starts_with(&prefix);
+        for manifest in self.manifests.values().rev() {
+            let Some(path) = manifest.files.iter().map(|file| file.path.as_str()).find(of_set) else {
+                continue;
+            };
+            let failed =
+                |error: &dyn std::fmt::Display| Error::Target(format!("{}: {error}", self.place(path)));
+            let file = match self.files.open(path) {
+                Ok(file) => Object { size: file.size().map_err(|error| failed(&error))?, file: file.into() },
+                // Deleted by its owner; an older one may be there.
+                Err(error) if !error.may_pass() => continue,
+                Err(error) => return Err(failed(&error)),
+            };
+            let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new());
+            return Ok(Some(metadata.map_err(|error| failed(&error))?.schema().clone()));
+        }
+        Ok(None)
+    }
+}
+
+/// A stored file, for Parquet's reader.
+struct Object {
+    file: Arc<dyn ReadRange>,
+    size: u64,
+}
+
+impl Length for Object {
+    fn len(&self) -> u64 {
+        self.size
+    }
+}
+
+impl ChunkReader for Object {
+    type T = Box<dyn Read>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let size = usize::try_from(self.size.saturating_sub(start)).unwrap_or(usize::MAX);
+        Ok(Box::new(Cursor::new(self.get_bytes(start, size)?)))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let read = self.file.read(start, length);
+        read.map(Bytes::from).map_err(|error| ParquetError::External(Box::new(error)))
+    }
+}
+
+/// Waits until another run stored its manifest, where a test asks for it.
+fn wait_for_another() {
+    if cfg!(debug_assertions)
+        && let Some(place) = std::env::var_os("BINLOGZ_EXPORT_WAITS_FOR")
+    {
+        while !Path::new(&place).exists() {
+            thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
