@@ -98,7 +98,7 @@ fn an_earlier_relay_and_this_one_take_turns_and_lose_nothing() {
         PathBuf::from(std::env::var_os("BINLOGZ_EARLIER").expect("BINLOGZ_EARLIER: a binlogz of before"));
     let rounds: usize = std::env::var("BINLOGZ_ROUNDS").map_or(4, |text| text.parse().unwrap());
     let folder = Folder::new();
-    let source = mysql.sandbox().compression(3).option("max-binlog-size", "1M").start().unwrap();
+    let source = mysql.sandbox().compression(3).start().unwrap();
     let (by_gtid, by_position) = (mysql.sandbox().start().unwrap(), mysql.sandbox().start().unwrap());
     source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT)").unwrap();
     // Stored plain or compressed in turn, cut into several uncompressed files: every file of the relay's own has content.
@@ -125,8 +125,8 @@ fn an_earlier_relay_and_this_one_take_turns_and_lose_nothing() {
             .map(|(reader, first, id)| scope.spawn(move || reader.read(port, first, id)));
         let writing = scope.spawn(|| {
             while !has_ended.load(Ordering::Acquire) {
-                let rows = "INSERT INTO d.t (body) VALUES (REPEAT(UUID(), 60));\n".repeat(20);
-                source.sql(&rows).unwrap();
+                let rows = "INSERT INTO d.t (body) VALUES (REPEAT(UUID(), 60));\n".repeat(400);
+                source.sql(&(rows + "FLUSH BINARY LOGS")).unwrap();
             }
         });
         let mut turns = |mut relay: Relay| {
