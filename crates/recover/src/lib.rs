@@ -37,4 +37,4 @@ pub use past::{
     DumpPlace, DumpedTable, Forward, LiveTable, Moment, PastError, PastFormat, Touched, TouchedKeys,
 };
 pub use script::{Applied, ApplyOptions, Form, Script, Summary, TableSummary};
-pub use table::{SchemaFile, SchemaFileError};
+pub use table::{DescribedColumn, DescribedTable, SchemaFile, SchemaFileError};

@@ -1,11 +1,13 @@
-//! Shows the content of a binary log: as mysqlbinlog's text, as JSON lines, as statistics, as advice on
-//! compression.
+//! Shows the content of a binary log: as mysqlbinlog's text, as JSON lines, as messages of change data capture, as
+//! statistics, as advice on compression.
 //!
 //! Printers are library types that append to a buffer; they open no files and know no options. The caller
 //! reads the log and writes the buffer.
 
 pub mod advice;
+pub mod changes;
 pub mod jsonl;
+pub mod line_printer;
 mod line_room;
 pub mod met;
 pub mod mysqlbinlog;

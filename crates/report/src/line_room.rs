@@ -128,6 +128,12 @@ impl Lines<'_> {
         self.out.len() > CHUNK
     }
 
+    /// The same for a limit of the caller's.
+    #[inline]
+    pub(crate) fn is_longer(&self, limit: usize) -> bool {
+        self.out.len() > limit
+    }
+
     /// Makes room for a step: everything up to the next call, strings excepted.
     #[inline(always)]
     pub(crate) fn step(&mut self) {

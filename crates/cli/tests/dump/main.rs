@@ -1,7 +1,8 @@
-//! `binlogz dump` beside the real mysqlbinlog, and its JSON lines.
+//! `binlogz dump` beside the real mysqlbinlog, and its lines: JSON, row changes as other programs write them.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
+mod changes;
 #[path = "../common/mod.rs"]
 mod common;
 mod jsonl;

@@ -14,7 +14,7 @@ use binlogz_report::mysqlbinlog::push_identifier;
 
 pub(crate) use foreign_key::{ForeignKey, Rule};
 use schema_file::FileTable;
-pub use schema_file::{SchemaFile, SchemaFileError};
+pub use schema_file::{DescribedColumn, DescribedTable, SchemaFile, SchemaFileError};
 
 /// A table whose rows are written.
 #[derive(Debug)]

@@ -51,6 +51,30 @@ pub(crate) struct FileColumn {
     pub(crate) type_name: String,
     pub(crate) is_generated: bool,
     pub(super) is_unsigned: bool,
+    /// Of an ENUM or SET.
+    members: Vec<String>,
+}
+
+/// A table, for programs that read logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DescribedTable {
+    /// All of its columns.
+    pub columns: Vec<DescribedColumn>,
+    /// The columns of its primary key, or of the first unique one; empty if it has none.
+    pub key: Vec<usize>,
+}
+
+/// A column of a [`DescribedTable`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DescribedColumn {
+    /// Its name.
+    pub name: String,
+    /// Whether it is UNSIGNED.
+    pub is_unsigned: bool,
+    /// Whether it is a binary string.
+    pub is_binary: bool,
+    /// The members of an ENUM or SET.
+    pub members: Vec<String>,
 }
 
 impl FileColumn {
@@ -162,6 +186,26 @@ impl SchemaFile {
         }
         let names = table.columns.iter().map(|column| column.name.clone()).collect();
         Some((names, table.keys.first().cloned().unwrap_or_default()))
+    }
+
+    /// A table's columns, and its primary key or the first unique one; `None` if the file doesn't have the table.
+    ///
+    /// # Errors
+    ///
+    /// Another structure of the table: what differs.
+    pub fn described(&self, schema: &TableSchema) -> Result<Option<DescribedTable>, String> {
+        let Some(table) = self.table(&schema.database, &schema.table) else { return Ok(None) };
+        if let Some(problem) = unfit(schema, table) {
+            return Err(problem);
+        }
+        let described = |column: &FileColumn| DescribedColumn {
+            name: column.name.clone(),
+            is_unsigned: column.is_unsigned,
+            is_binary: column.type_name.contains("BINARY") || column.type_name.contains("BLOB"),
+            members: column.members.clone(),
+        };
+        let columns = table.columns.iter().map(described).collect();
+        Ok(Some(DescribedTable { columns, key: table.keys.first().cloned().unwrap_or_default() }))
     }
 
     /// The name of a table's column, by its number.
@@ -367,12 +411,19 @@ impl FileTable {
         }
         let has = |word: &str| words.iter().any(|other| other == word);
         let type_name = type_name.value.to_uppercase();
+        let in_list = rest.iter().take_while(|token| **token != Token::RParen);
+        let members = in_list.filter_map(|token| match token {
+            Token::SingleQuotedString(member) => Some(member.clone()),
+            _ => None,
+        });
+        let members = if matches!(&*type_name, "ENUM" | "SET") { members.collect() } else { Vec::new() };
         self.columns.push(FileColumn {
             name: name.value.clone(),
             // AS alone makes a column generated too.
             is_generated: has("AS"),
             is_unsigned: has("UNSIGNED") || has("ZEROFILL") || type_name == "SERIAL",
             type_name,
+            members,
         });
         let is_primary = has("PRIMARY");
         if is_primary || has("UNIQUE") {

@@ -10,6 +10,7 @@ use binlogz_binlog::event::{
 };
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{Boundary, EventType};
 use binlogz_flow::events::Event;
 
@@ -22,7 +23,13 @@ pub(super) struct Frame {
     pub(super) gtid: Option<Gtid>,
     /// Fields of the object, from the GTID event.
     begin: Vec<u8>,
-    thread_id: Option<u32>,
+    pub(super) thread_id: Option<u32>,
+    /// It began with XA START.
+    pub(super) is_xa: bool,
+    /// When it was committed first, in microseconds since 1970.
+    pub(super) commit_time: Option<u64>,
+    /// Where it begins.
+    pub(super) position: u64,
     payload_size: Option<u64>,
     uncompressed_size: Option<u64>,
     statement: Option<Arc<[u8]>>,
@@ -41,7 +48,9 @@ impl Frame {
         }
         match event.header.event_type {
             EventType::QUERY if self.is_open && self.thread_id.is_none() => {
-                self.thread_id = Some(QueryEvent::decode(event.body)?.thread_id);
+                let query = QueryEvent::decode(event.body)?;
+                self.thread_id = Some(query.thread_id);
+                self.is_xa = StatementKind::of(query.statement) == StatementKind::XaStart;
                 self.text.clear();
             }
             EventType::ROWS_QUERY => {
@@ -86,6 +95,7 @@ impl Frame {
             }
             None => begin.extend_from_slice(b"null"),
         }
+        self.position = position;
         push_number(begin, "position", position);
         let Some(gtid_event) = gtid_event else { return Ok(()) };
         if let Some(clock) = gtid_event.logical_clock() {
@@ -93,6 +103,7 @@ impl Frame {
             push_number(begin, "sequence_number", clock.sequence_number as u64);
         }
         if let Some(times) = gtid_event.commit_timestamps() {
+            self.commit_time = Some(times.original.unwrap_or(times.immediate));
             push_number(begin, "original_commit_timestamp", times.original.unwrap_or(times.immediate));
             push_number(begin, "immediate_commit_timestamp", times.immediate);
         }
@@ -157,7 +168,7 @@ pub(super) fn push_query(out: &mut Vec<u8>, query: &QueryEvent<'_>) {
 }
 
 /// A statement as text, in the character set of its session if the event gives it.
-fn statement_text<'a>(query: &QueryEvent<'a>) -> Option<Cow<'a, str>> {
+pub(crate) fn statement_text<'a>(query: &QueryEvent<'a>) -> Option<Cow<'a, str>> {
     let charset = query.status_variables.iter().find_map(|variable| match variable {
         Ok(StatusVariable::Charset { client, .. }) => Charset::of_collation(u64::from(client)),
         _ => None,

@@ -20,7 +20,8 @@ mod table_text;
 mod text;
 mod value;
 
-pub use printer::{Flow, Printer};
+pub(crate) use frame::statement_text;
+pub use printer::Printer;
 pub use state::State;
 pub use text::push_string;
 pub use value::push_value;

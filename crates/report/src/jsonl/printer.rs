@@ -18,18 +18,10 @@ use super::held::{Place, Shown};
 use super::state::State;
 use super::table_text::TableText;
 use super::text::{push_base64, push_bytes_as_text, push_name, push_number, push_text};
+use crate::line_printer::{Flow, LinePrinter};
 use crate::line_room::LineRoom;
 use crate::number::push_unsigned;
 use crate::selection::{Positions, Selection};
-
-/// Whether there is more to come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    /// There may be.
-    GoesOn,
-    /// Nothing after this is asked for.
-    Ends,
-}
 
 /// A worker's printer, used for all its batches of a log.
 #[derive(Debug)]
@@ -63,44 +55,6 @@ impl<'o> Printer<'o> {
             room: LineRoom::default(),
             begin: Vec::new(),
             apart: Default::default(),
-        }
-    }
-
-    /// Takes the table maps in force where a batch begins.
-    ///
-    /// # Errors
-    ///
-    /// A table map that can't be read.
-    pub fn begin_batch(&mut self, batch: &EventBatch<'_>) -> Result<(), Error> {
-        self.tables.begin(batch)
-    }
-
-    /// Passes over the events that were read ahead, without printing any. Errors in an event are found where
-    /// it is printed.
-    pub fn pass(&self, batch: &EventBatch<'_>, list: &EventList, state: &mut State) {
-        let events = batch.listed(list);
-        // A GTID event starts afresh, whatever came before.
-        let gtids = events.types(0).filter(|(_, event_type)| event_type.is_some_and(EventType::is_gtid));
-        let is_in_log = |&place: &usize| events.outline(place).is_some_and(|event| event.end.is_some());
-        let last_gtid = gtids.map(|(place, _)| place).filter(is_in_log).last().unwrap_or(0);
-        let from = if state.shows_all(self.selection, self.positions) { last_gtid } else { 0 };
-        for (place, item) in events.places_from(from) {
-            let Item::Event(event) = item else { continue };
-            if state.pass(&event, self.positions).is_err() {
-                break;
-            }
-            let is_selected = state.selects(&event, self.selection, self.positions);
-            if !is_selected && state.has_ended() {
-                break;
-            }
-            // Nothing is held of transactions that end in the batch.
-            if is_selected && place >= last_gtid && self.may_wait(&event, state) {
-                match self.hold(&event, state) {
-                    Ok(Shown::Now) => state.held.release(),
-                    Ok(_) => {}
-                    Err(_) => break,
-                }
-            }
         }
     }
 
@@ -140,38 +94,6 @@ impl<'o> Printer<'o> {
             end_line(out);
         }
         state.held.release();
-    }
-
-    /// Appends the lines of a batch's events, as far as they were read ahead into the list. Calls `flush`
-    /// after each event, and after lines of rows once they are long; it may take what was appended.
-    ///
-    /// # Errors
-    ///
-    /// Events that can't be read: the lines before them are whole. What `flush` fails with.
-    pub fn print<E: From<Error>>(
-        &mut self,
-        batch: &EventBatch<'_>,
-        list: &EventList,
-        state: &mut State,
-        out: &mut Vec<u8>,
-        mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<Flow, E> {
-        for item in batch.listed(list).iter() {
-            if state.has_ended() {
-                return Ok(Flow::Ends);
-            }
-            let Item::Event(event) = item else { continue };
-            match self.event(&event, state, out, &mut flush) {
-                Ok(()) => flush(out)?,
-                Err(Failed::Event(error)) => {
-                    // Only whole lines were flushed meanwhile.
-                    out.truncate(out.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
-                    return Err(error.into());
-                }
-                Err(Failed::Flush(error)) => return Err(error),
-            }
-        }
-        Ok(if state.has_ended() { Flow::Ends } else { Flow::GoesOn })
     }
 
     fn event<E>(
@@ -373,6 +295,67 @@ impl<'o> Printer<'o> {
             }
             index += 1;
         }
+    }
+}
+
+impl LinePrinter for Printer<'_> {
+    type State = State;
+
+    fn begin_batch(&mut self, batch: &EventBatch<'_>) -> Result<(), Error> {
+        self.tables.begin(batch)
+    }
+
+    fn pass(&self, batch: &EventBatch<'_>, list: &EventList, state: &mut State) {
+        let events = batch.listed(list);
+        // A GTID event starts afresh, whatever came before.
+        let gtids = events.types(0).filter(|(_, event_type)| event_type.is_some_and(EventType::is_gtid));
+        let is_in_log = |&place: &usize| events.outline(place).is_some_and(|event| event.end.is_some());
+        let last_gtid = gtids.map(|(place, _)| place).filter(is_in_log).last().unwrap_or(0);
+        let from = if state.shows_all(self.selection, self.positions) { last_gtid } else { 0 };
+        for (place, item) in events.places_from(from) {
+            let Item::Event(event) = item else { continue };
+            if state.pass(&event, self.positions).is_err() {
+                break;
+            }
+            let is_selected = state.selects(&event, self.selection, self.positions);
+            if !is_selected && state.has_ended() {
+                break;
+            }
+            // Nothing is held of transactions that end in the batch.
+            if is_selected && place >= last_gtid && self.may_wait(&event, state) {
+                match self.hold(&event, state) {
+                    Ok(Shown::Now) => state.held.release(),
+                    Ok(_) => {}
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    fn print<E: From<Error>>(
+        &mut self,
+        batch: &EventBatch<'_>,
+        list: &EventList,
+        state: &mut State,
+        out: &mut Vec<u8>,
+        mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Flow, E> {
+        for item in batch.listed(list).iter() {
+            if state.has_ended() {
+                return Ok(Flow::Ends);
+            }
+            let Item::Event(event) = item else { continue };
+            match self.event(&event, state, out, &mut flush) {
+                Ok(()) => flush(out)?,
+                Err(Failed::Event(error)) => {
+                    // Only whole lines were flushed meanwhile.
+                    out.truncate(out.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
+                    return Err(error.into());
+                }
+                Err(Failed::Flush(error)) => return Err(error),
+            }
+        }
+        Ok(if state.has_ended() { Flow::Ends } else { Flow::GoesOn })
     }
 }
 

@@ -1,12 +1,13 @@
 //! State that later lines need from earlier events: the transaction they are in, and the selection so far.
 //! Carries over from batch to batch.
 
-use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::{Boundary, EventHeader, EventType, MAGIC, Result, TransactionBoundaryParser};
 use binlogz_flow::events::Event;
 
 use super::frame::Frame;
 use super::held::Held;
+use crate::line_printer::LineState;
 use crate::met::Met;
 use crate::selection::{Positions, Selection};
 
@@ -35,29 +36,18 @@ impl State {
         Self::default()
     }
 
-    /// Prepares for the next log.
-    pub fn begin_log(&mut self) {
-        let met = Met { end: 0, ..self.met };
-        *self = State { started: self.started, ended: self.ended, met, ..State::default() };
-    }
-
-    /// The requests met so far.
-    pub fn met(&self) -> Met {
-        self.met
-    }
-
     /// Notes a request that was met.
-    pub(super) fn met_mut(&mut self) -> &mut Met {
+    pub(crate) fn met_mut(&mut self) -> &mut Met {
         &mut self.met
     }
 
     /// Whether nothing further is asked for.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.ended
     }
 
     /// Whether everything is shown, so that events need not be told apart.
-    pub(super) fn shows_all(&self, selection: &Selection, positions: Positions) -> bool {
+    pub(crate) fn shows_all(&self, selection: &Selection, positions: Positions) -> bool {
         let whole_log = positions.start <= MAGIC.len() as u64
             && positions.stop == u64::MAX
             && positions.sent_from.is_none()
@@ -69,12 +59,47 @@ impl State {
         whole_log && all_transactions
     }
 
+    /// The position of the current event, or of the payload around it.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Whether the log is inside a transaction; inside a payload, its transaction has ended.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.transaction.is_open()
+    }
+
+    /// The GTID of the current transaction, or of the last one.
+    pub(crate) fn gtid(&self) -> Option<Gtid> {
+        self.frame.gtid
+    }
+
+    /// The connection that the transaction is from.
+    pub(crate) fn thread_id(&self) -> Option<u32> {
+        self.frame.thread_id
+    }
+
+    /// Whether the transaction began with XA START.
+    pub(crate) fn is_xa(&self) -> bool {
+        self.frame.is_xa
+    }
+
+    /// When the transaction was committed first, in microseconds since 1970.
+    pub(crate) fn commit_time(&self) -> Option<u64> {
+        self.frame.commit_time
+    }
+
+    /// Where the transaction begins.
+    pub(crate) fn transaction_position(&self) -> u64 {
+        self.frame.position
+    }
+
     /// Takes the next event of the log.
     ///
     /// # Errors
     ///
     /// An event that can't be read.
-    pub(super) fn pass(&mut self, event: &Event<'_>, positions: Positions) -> Result<()> {
+    pub(crate) fn pass(&mut self, event: &Event<'_>, positions: Positions) -> Result<()> {
         self.place(event, positions);
         // Events inside a payload belong to the payload's transaction.
         let boundary = match event.is_inside_payload() {
@@ -103,7 +128,7 @@ impl State {
     }
 
     /// Whether an event is selected. Format descriptions always are.
-    pub(super) fn selects(&mut self, event: &Event<'_>, selection: &Selection, positions: Positions) -> bool {
+    pub(crate) fn selects(&mut self, event: &Event<'_>, selection: &Selection, positions: Positions) -> bool {
         let event_type = event.header.event_type;
         let offset = self.position;
         // Before the start position, only a transaction that continues past it matters.
@@ -153,5 +178,16 @@ impl State {
         self.met.server_id |= self.started && !other_server && is_of_the_data;
         let is_filtered = self.is_filtered && self.frame.is_open();
         self.started && !is_filtered && !other_server
+    }
+}
+
+impl LineState for State {
+    fn begin_log(&mut self) {
+        let met = Met { end: 0, ..self.met };
+        *self = State { started: self.started, ended: self.ended, met, ..State::default() };
+    }
+
+    fn met(&self) -> Met {
+        self.met
     }
 }

@@ -13,8 +13,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use binlogz_report::changes::Resolver;
 use binlogz_report::mysqlbinlog::{Chunk, TextMemory};
 
 use crate::failure::{Failure, Result};
@@ -28,6 +31,9 @@ const WRITE_SIZE: usize = 256 << 10;
 pub(super) struct Out {
     file: File,
     pub(super) name: String,
+    /// Completes lines of which only the end of their transaction tells all.
+    pub(super) resolver: Option<Resolver>,
+    written: Arc<AtomicU64>,
 }
 
 impl Out {
@@ -38,7 +44,40 @@ impl Out {
         };
         let file =
             file.map_err(|error| Failure::Line(format!("Could not create log file '{name}': {error}")))?;
-        Ok(Out { file, name })
+        Ok(Out { file, name, resolver: None, written: Arc::default() })
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Counts the bytes that were written.
+    pub(super) fn written(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.written)
+    }
+
+    /// Writes whole lines.
+    fn put(&mut self, lines: &[u8]) -> io::Result<()> {
+        match self.resolver.take() {
+            None => self.write_all(lines),
+            Some(mut resolver) => {
+                let taken = resolver.take(lines, self);
+                self.resolver = Some(resolver);
+                taken
+            }
+        }
+    }
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let size = self.file.write(bytes)?;
+        self.written.fetch_add(size as u64, Ordering::Release);
+        Ok(size)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -101,22 +140,23 @@ impl Lines {
             Some(out) => out,
             none => none.insert(self.before.recv().map_err(|_| Unwritten::Nobody)?),
         };
-        let mut write = |bytes: &[u8]| out.file.write_all(bytes).map_err(Unwritten::File);
+        let mut write = |bytes: &[u8]| out.put(bytes).map_err(Unwritten::File);
         self.kept.drain(..).try_for_each(|chunk| write(&chunk.text))?;
         write(lines)?;
         lines.clear();
         Ok(())
     }
 
-    /// Writes what is left. `goes_on`: the next batch may write.
-    pub(super) fn end(mut self, mut last: Vec<u8>, goes_on: bool) -> Result<(), Unwritten> {
+    /// Writes what is left; the number of bytes that were written by then. `goes_on`: the next batch may write.
+    pub(super) fn end(mut self, mut last: Vec<u8>, goes_on: bool) -> Result<u64, Unwritten> {
         self.write(&mut last)?;
         self.memory.give(last);
+        let written = self.out.as_ref().map_or(0, |out| out.written.load(Ordering::Acquire));
         if let Some(out) = self.out.filter(|_| goes_on) {
             // There is room for one. After the last batch of a run that failed, no worker waits for it.
             let _ = self.after.send(out);
         }
-        Ok(())
+        Ok(written)
     }
 }
 

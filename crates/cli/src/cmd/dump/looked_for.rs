@@ -16,7 +16,10 @@ pub(super) struct LookedFor<'o> {
     selection: &'o Selection,
     /// `None`: everything from here on is late enough.
     start: Option<i64>,
-    is_jsonl: bool,
+    /// Lines have nothing of transactions that weren't chosen.
+    is_lines: bool,
+    /// Statements that empty a table are shown beside its rows.
+    has_truncate: bool,
     /// Where nothing more is shown may depend on any event.
     all: bool,
     /// The requests that were met by what was left out.
@@ -33,7 +36,8 @@ impl<'o> LookedFor<'o> {
         LookedFor {
             selection,
             start: selection.start_time,
-            is_jsonl: options.format == Format::Jsonl,
+            is_lines: options.format != Format::Sql,
+            has_truncate: options.format == Format::Debezium,
             all: !is_anywhere,
             met: Met::default(),
         }
@@ -49,7 +53,7 @@ impl<'o> LookedFor<'o> {
         if self.all {
             return true;
         }
-        let stop = self.selection.stop_before_gtid.as_ref().filter(|_| self.is_jsonl);
+        let stop = self.selection.stop_before_gtid.as_ref().filter(|_| self.is_lines);
         if stop.is_some_and(|stop| run.gtids.contains(stop)) {
             self.all = true;
             return true;
@@ -64,7 +68,7 @@ impl<'o> LookedFor<'o> {
             return true;
         }
         // Which servers' events a part has is not told.
-        if !self.is_jsonl || self.selection.server_id.is_some() {
+        if !self.is_lines || self.selection.server_id.is_some() {
             return true;
         }
         if let Some(stop) = self.selection.stop_time
@@ -93,6 +97,7 @@ impl<'o> LookedFor<'o> {
             return run.may_have_statements() || run.may_have_rows(&|rows| is_in(&rows.name.database));
         }
         tables.is_empty()
+            || self.has_truncate && run.may_have_statements()
             || run.may_have_rows(&|rows| self.selection.has_table(&rows.name.database, &rows.name.table))
     }
 }

@@ -3,10 +3,14 @@
 //! [`options`] reads the command line, which follows MySQL's rules, not clap's. So [`asked_for`] examines the
 //! arguments before anything else does.
 
+mod changes;
+mod growing;
 mod jsonl;
+mod line_run;
 mod lines;
 mod local;
 mod looked_for;
+mod offsets;
 mod options;
 mod print_options;
 mod raw;
@@ -127,6 +131,7 @@ fn dump(options: &Options) -> Result<u8> {
     match options {
         options if options.raw => raw::run(options),
         options if options.format == Format::Jsonl => jsonl::run(options),
+        options if options.format.of_changes().is_some() => changes::run(options),
         options => local::dump(options),
     }
 }

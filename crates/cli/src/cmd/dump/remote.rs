@@ -16,7 +16,7 @@ use super::tell_line;
 use crate::failure::{Failure, Result};
 
 /// The program's name in its messages to the server.
-const PROGRAM_NAME: &str = "mysqlbinlog";
+pub(super) const PROGRAM_NAME: &str = "mysqlbinlog";
 
 /// mysqlbinlog's words.
 const NOT_VERIFIED: &str =

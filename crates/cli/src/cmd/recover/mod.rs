@@ -11,6 +11,8 @@ mod rows;
 mod schema;
 mod table_at;
 
+pub(in crate::cmd) use schema::read_schema;
+
 use std::fmt::Display;
 use std::num::NonZeroUsize;
 

@@ -84,6 +84,17 @@ impl SchemaArg {
     }
 }
 
+/// Reads all tables of a file or a server.
+pub(in crate::cmd) fn read_schema(
+    place: &str,
+    options: &dyn Fn() -> Result<ConnectOptions>,
+) -> Result<SchemaFile> {
+    match is_server(place) {
+        true => of_server(&with_place(&options()?, place).map_err(Failure::Line)?, &[], &TABLES),
+        false => of_file(place.as_ref()),
+    }
+}
+
 /// A socket, or what has a port or a user and is no file.
 fn is_server(place: &str) -> bool {
     match fs::metadata(place) {

@@ -66,7 +66,7 @@ fn take_all(program: &str, arguments: &[OsString], getopt: &mut Getopt<'_>) -> R
     }
     getopt.take_file_options(&from_files)?;
     getopt.take_arguments(arguments)?;
-    if getopt.options.logs.is_empty() {
+    if getopt.options.logs.is_empty() && !getopt.options.finds_logs() {
         return Ok(Outcome::Show(help::help(program, &getopt.options), FAILURE));
     }
     check(getopt)?;

@@ -37,6 +37,7 @@ fn check_options(options: &mut Options, told: &mut String) -> Result<(), String>
     if options.raw {
         check_raw(options, told)?;
     }
+    check_changes(options)?;
     options.include_gtids = gtid_set(options, "include-gtids")?;
     options.exclude_gtids = gtid_set(options, "exclude-gtids")?;
     // Told, but no reason to end.
@@ -56,6 +57,30 @@ fn check_options(options: &mut Options, told: &mut String) -> Result<(), String>
         && options.stop_position.is_some()
     {
         return Err("stop_position not allowed when input is STDIN".into());
+    }
+    Ok(())
+}
+
+/// Options that only lines, or only row changes, have.
+fn check_changes(options: &Options) -> Result<(), String> {
+    if options.format.of_changes().is_none() {
+        let given =
+            ["schema", "topic-prefix", "decimal-handling-mode", "bigint-unsigned-handling-mode", "offsets"];
+        let mut given = given.into_iter().filter(|name| options.given(name).is_some());
+        if let Some(name) = given.next().or(options.with_key.then_some("with-key")) {
+            return Err(format!("--{name} needs --format=debezium, maxwell or canal"));
+        }
+    }
+    if options.follow && (options.format == Format::Sql || options.raw) {
+        return Err(
+            "--follow needs --format=jsonl, debezium, maxwell or canal; with -R there is --stop-never".into(),
+        );
+    }
+    if options.follow && options.remote_source.is_none() && options.keyring.is_some() {
+        return Err("--follow can't read encrypted logs; -R can".into());
+    }
+    if options.offsets.is_none() && options.offsets_delay > 0 {
+        return Err("--offsets-delay needs --offsets".into());
     }
     Ok(())
 }

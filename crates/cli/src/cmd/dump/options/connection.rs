@@ -9,10 +9,18 @@ use super::{Options, RemoteSource};
 /// The server id that mysqlbinlog gives to a server that it waits for, unless told otherwise.
 const WAITING_SERVER_ID: u32 = 1;
 
+/// Ids of `--follow`: beyond those that people give to servers. A process id is added.
+const FOLLOWER_IDS: u32 = 0x6269_0000;
+
 impl Options {
     /// The text that an option was given last.
     pub(super) fn given(&self, name: &str) -> Option<&OsStr> {
         self.given.iter().find(|(given, _)| *given == name).map(|(_, text)| text.as_os_str())
+    }
+
+    /// Whether no log has to be named: the server finds those that have what was not handed over yet.
+    pub(super) fn finds_logs(&self) -> bool {
+        self.is_remote() && self.offsets.is_some()
     }
 
     /// Whether the logs are a server's.
@@ -28,6 +36,8 @@ impl Options {
     /// The server id to tell the source; 0 does not wait at the end of the log.
     pub(crate) fn own_server_id(&self) -> u32 {
         let waiting = || match self.stop_never {
+            // Two programs that follow one server must not have the same.
+            true if self.follow && self.stop_never_slave_server_id == -1 => FOLLOWER_IDS + std::process::id(),
             true => u32::try_from(self.stop_never_slave_server_id).unwrap_or(WAITING_SERVER_ID),
             false => 0,
         };

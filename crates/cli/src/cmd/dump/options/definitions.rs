@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 
+use binlogz_report::changes::{BigintUnsigned, Decimals};
 use binlogz_source::SslMode;
 
 use super::choice::choose;
@@ -34,7 +35,19 @@ const SSL_MODES: [(&str, SslMode); 5] = [
     ("VERIFY_IDENTITY", SslMode::VerifyIdentity),
 ];
 const FIPS_MODES: [(&str, &str); 3] = [("OFF", "OFF"), ("ON", "ON"), ("STRICT", "STRICT")];
-const FORMATS: [(&str, Format); 2] = [("sql", Format::Sql), ("jsonl", Format::Jsonl)];
+const FORMATS: [(&str, Format); 5] = [
+    ("sql", Format::Sql),
+    ("jsonl", Format::Jsonl),
+    ("debezium", Format::Debezium),
+    ("maxwell", Format::Maxwell),
+    ("canal", Format::Canal),
+];
+const DECIMALS: [(&str, Decimals); 3] =
+    [("precise", Decimals::Precise), ("string", Decimals::String), ("double", Decimals::Double)];
+const BIGINTS_UNSIGNED: [(&str, BigintUnsigned); 2] =
+    [("long", BigintUnsigned::Long), ("precise", BigintUnsigned::Precise)];
+/// A day: more than any reader takes.
+const OFFSETS_DELAY: RangeInclusive<u64> = 0..=86_400;
 
 /// The options.
 pub(super) const OPTIONS: &[Definition] = &[
@@ -412,7 +425,73 @@ pub(super) const OPTIONS: &[Definition] = &[
             options.format = choose(name, &value.to_string_lossy(), &FORMATS)?;
             Ok(())
         },
-        "sql: as mysqlbinlog prints; jsonl: one JSON object a line, described in docs/reference/jsonl.md",
+        "sql: as mysqlbinlog prints; jsonl: one JSON object a line, described in docs/reference/jsonl.md; debezium, maxwell \
+         or canal: row changes as these programs write them, described in docs/reference/formats.md",
+    ),
+    Definition::text(
+        "schema",
+        "FILE.sql|SERVER",
+        |options, _, value| {
+            options.schema = Some(value.to_string_lossy().into_owned());
+            Ok(())
+        },
+        "For row changes: column names and keys, where the log lacks them, from CREATE TABLE statements or a server",
+    ),
+    Definition::switch(
+        "with-key",
+        |options| &mut options.with_key,
+        "For debezium and maxwell: each line begins with the message's key and a tab; deletes are followed by tombstones",
+    ),
+    Definition::text(
+        "topic-prefix",
+        "NAME",
+        |options, _, value| {
+            options.topic_prefix = value.to_string_lossy().into_owned();
+            Ok(())
+        },
+        "For debezium: the name of the source, binlogz by default",
+    ),
+    Definition::text(
+        "decimal-handling-mode",
+        "MODE",
+        |options, name, value| {
+            options.decimal_handling_mode = choose(name, &value.to_string_lossy(), &DECIMALS)?;
+            Ok(())
+        },
+        "For debezium: DECIMAL as precise bytes in base64, as string or as double",
+    ),
+    Definition::text(
+        "bigint-unsigned-handling-mode",
+        "MODE",
+        |options, name, value| {
+            options.bigint_unsigned_handling_mode = choose(name, &value.to_string_lossy(), &BIGINTS_UNSIGNED)?;
+            Ok(())
+        },
+        "For debezium: BIGINT UNSIGNED as long, which is negative from 2^63 on, or as precise bytes in base64",
+    ),
+    Definition::switch(
+        "follow",
+        |options| &mut options.follow,
+        "For lines: do not end, wait for what a server writes next, also into files that it writes",
+    )
+    .then(|options| {
+        options.stop_never |= options.follow;
+        options.to_last_log |= options.follow;
+    }),
+    Definition::text(
+        "offsets",
+        "FILE",
+        |options, _, value| {
+            options.offsets = Some(value.into());
+            Ok(())
+        },
+        "For row changes: keep in this file which transactions were handed over, and begin after them",
+    ),
+    Definition::unsigned(
+        "offsets-delay",
+        |options| &mut options.offsets_delay,
+        OFFSETS_DELAY,
+        "Seconds before a transaction is noted in the offsets file, for readers that keep lines in memory",
     ),
 ];
 

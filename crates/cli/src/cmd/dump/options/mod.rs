@@ -26,11 +26,16 @@ use std::path::PathBuf;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 
+use binlogz_report::changes::{BigintUnsigned, Decimals, Format as ChangeFormat};
+
 pub(crate) use self::clap::Dump;
 pub(crate) use arguments::{Outcome, Parsed, parse};
 
 /// Where the first event of every log stands: the least position.
 pub(crate) const POSITION_MIN: u64 = 4;
+
+/// The name that stands for the source where no other is given.
+const TOPIC_PREFIX: &str = "binlogz";
 
 /// The options of `dump`. Each field has the name of its option, or says which.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +98,18 @@ pub(crate) struct Options {
     /// -1: not given.
     pub(crate) connection_server_id: i64,
     pub(crate) raw: bool,
+    pub(crate) follow: bool,
+    pub(crate) offsets: Option<PathBuf>,
+    /// In seconds.
+    pub(crate) offsets_delay: u64,
+
+    // Row changes in the formats of other programs.
+    pub(crate) schema: Option<String>,
+    pub(crate) topic_prefix: String,
+    pub(crate) decimal_handling_mode: Decimals,
+    pub(crate) bigint_unsigned_handling_mode: BigintUnsigned,
+    pub(crate) with_key: bool,
+
     /// The file to write, or, with `--raw`, the prefix of the file names.
     pub(crate) result_file: Option<PathBuf>,
     /// Options of the connection, by their names, in order: see [`Options::connect`].
@@ -154,6 +171,14 @@ impl Default for Options {
             stop_never_slave_server_id: -1,
             connection_server_id: -1,
             raw: false,
+            follow: false,
+            offsets: None,
+            offsets_delay: 0,
+            schema: None,
+            topic_prefix: TOPIC_PREFIX.into(),
+            decimal_handling_mode: Decimals::default(),
+            bigint_unsigned_handling_mode: BigintUnsigned::default(),
+            with_key: false,
             result_file: None,
             connection: Vec::new(),
             open_files_limit: 64,
@@ -175,6 +200,35 @@ pub(crate) enum Format {
     Sql,
     /// One JSON object a line.
     Jsonl,
+    /// Debezium's change events.
+    Debezium,
+    /// Maxwell's lines.
+    Maxwell,
+    /// canal's flat messages.
+    Canal,
+}
+
+impl Format {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Format::Sql => "sql",
+            Format::Jsonl => "jsonl",
+            Format::Debezium => "debezium",
+            Format::Maxwell => "maxwell",
+            Format::Canal => "canal",
+        }
+    }
+
+    /// The format of row changes, if it is one.
+    pub(crate) fn of_changes(self) -> Option<ChangeFormat> {
+        match self {
+            Format::Sql | Format::Jsonl => None,
+            Format::Debezium => Some(ChangeFormat::Debezium),
+            Format::Maxwell => Some(ChangeFormat::Maxwell),
+            Format::Canal => Some(ChangeFormat::Canal),
+        }
+    }
 }
 
 /// `--base64-output`.

@@ -1,0 +1,99 @@
+//! `--format debezium|maxwell|canal`: row changes in the formats of other programs.
+
+use std::path::PathBuf;
+
+use binlogz_binlog::row::TableSchema;
+use binlogz_recover::{DescribedColumn, DescribedTable, SchemaFile};
+use binlogz_report::changes::{ColumnTold, Printer, Resolver, SchemaTold, Settings, TableTold};
+use binlogz_report::mysqlbinlog::Selection;
+
+use super::line_run::{self, Job};
+use super::lines::Out;
+use super::offsets::Offsets;
+use super::options::{Format, Options, RemoteSource};
+use super::print_options::print_options;
+use super::remote::PROGRAM_NAME;
+use crate::cmd::recover::read_schema;
+use crate::failure::{Failure, Result};
+
+/// Dumps the logs that were asked for; the exit code.
+pub(super) fn run(options: &Options) -> Result<u8> {
+    let Some(format) = options.format.of_changes() else { return Ok(0) };
+    if options.with_key && options.format == Format::Canal {
+        return Err(Failure::Line(
+            "--with-key can't be used with --format=canal: its messages have no keys".into(),
+        ));
+    }
+    let schema = options.schema.as_deref().map(|place| {
+        let connect = || options.connect(PROGRAM_NAME).map_err(|error| Failure::Line(error.to_string()));
+        read_schema(place, &connect).map(Told)
+    });
+    let schema = schema.transpose()?;
+    let settings = Settings {
+        format,
+        topic_prefix: options.topic_prefix.clone(),
+        decimals: options.decimal_handling_mode,
+        bigint_unsigned: options.bigint_unsigned_handling_mode,
+        with_key: options.with_key,
+        schema: schema.as_ref().map(|told| told as &dyn SchemaTold),
+    };
+    let asked = print_options(options).selection;
+    let mut out = Out::open(options.result_file.as_deref())?;
+    if options.format == Format::Maxwell {
+        out.resolver = Some(Resolver::default());
+    }
+    let mut options = options.clone();
+    let offsets = match options.offsets.take() {
+        None => None,
+        Some(path) => Some(Offsets::open(&path, options.offsets_delay, &out)?),
+    };
+    let mut selection = asked.clone();
+    if let Some(offsets) = &offsets {
+        go_on(&mut options, &mut selection, offsets);
+    }
+    let (settings, selection) = (&settings, &selection);
+    line_run::run(Job {
+        options: &options,
+        selection,
+        asked: &asked,
+        out,
+        offsets,
+        new_printer: |name: &str, positions, workers| {
+            Printer::new(selection, settings, name, positions, workers)
+        },
+    })
+}
+
+/// Leaves out the transactions that were handed over.
+fn go_on(options: &mut Options, selection: &mut Selection, offsets: &Offsets) {
+    let begun = offsets.begun();
+    let mut excluded = options.exclude_gtids.take().unwrap_or_default();
+    excluded.union(&begun);
+    selection.exclude_gtids = Some(excluded.clone()).filter(|set| !set.is_empty());
+    // The server looks for them. Without a name it begins with the first log that has others.
+    if options.is_remote() && (options.logs.is_empty() || !begun.is_empty()) {
+        options.remote_source = Some(RemoteSource::Gtids);
+        options.logs = vec![PathBuf::new()];
+        options.to_last_log = true;
+    }
+    options.exclude_gtids = Some(excluded);
+}
+
+/// Tables of a file or a server.
+struct Told(SchemaFile);
+
+impl SchemaTold for Told {
+    fn told(&self, schema: &TableSchema) -> Result<Option<TableTold>, String> {
+        let column = |column: DescribedColumn| ColumnTold {
+            name: column.name,
+            unsigned: column.is_unsigned,
+            is_binary: column.is_binary,
+            members: column.members,
+        };
+        let described = self.0.described(schema)?;
+        Ok(described.map(|DescribedTable { columns, key }| TableTold {
+            columns: columns.into_iter().map(column).collect(),
+            key,
+        }))
+    }
+}

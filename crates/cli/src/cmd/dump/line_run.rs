@@ -1,0 +1,346 @@
+//! Logs as lines: all cores make them, and they are written in order.
+//!
+//! ```text
+//! log → flow::events::run_in_turns → a LinePrinter of report (workers) → Lines (in order) → stdout, --result-file
+//!                                                                        → Offsets: what was handed over
+//! ```
+//!
+//! [`super::jsonl`] and [`super::changes`] make the printers.
+
+use std::ffi::OsStr;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use binlogz_encryption::Keyring;
+use binlogz_flow::events::{EventBatch, EventList, Turn, run_in_turns};
+use binlogz_flow::{Error as FlowError, Input};
+use binlogz_report::line_printer::{Finished, Flow, LinePrinter, LineState};
+use binlogz_report::met::Met;
+use binlogz_report::mysqlbinlog::{Positions, Selection, TextMemory};
+
+use super::growing::{self, GrowingLog};
+use super::lines::{Awaited, Lines, Out, Unwritten, at_hand};
+use super::looked_for::LookedFor;
+use super::offsets::Offsets;
+use super::options::{Options, POSITION_MIN};
+use super::remote::{self, RemoteInputs};
+use super::{FAILED, unmet};
+use crate::cmd::workers;
+use crate::failure::{Failure, Result, warn_cut};
+use crate::log_path::LogPath;
+
+/// What is made of logs, and of which of their events.
+pub(super) struct Job<'o, N> {
+    pub(super) options: &'o Options,
+    /// The events that are shown.
+    pub(super) selection: &'o Selection,
+    /// Those that the user chose: requests that nothing meets are told.
+    pub(super) asked: &'o Selection,
+    pub(super) out: Out,
+    pub(super) offsets: Option<Offsets>,
+    /// Makes a worker's printer of a log of this name.
+    pub(super) new_printer: N,
+}
+
+/// Dumps the logs that were asked for; the exit code.
+pub(super) fn run<P: LinePrinter, N>(job: Job<'_, N>) -> Result<u8>
+where
+    N: Fn(&str, Positions, usize) -> P + Sync,
+{
+    let Job { options, selection, asked, out, offsets, new_printer } = job;
+    if !options.rewrite_db.is_empty() || options.offset > 0 {
+        let option = if options.offset > 0 { "--offset" } else { "--rewrite-db" };
+        return Err(Failure::Line(format!("{option} can't be used with --format={}", options.format.name())));
+    }
+    let mut run = Run {
+        options,
+        new_printer,
+        offsets,
+        keyring: options.keyring.as_deref().map(open_keyring).transpose()?,
+        memory: TextMemory::default(),
+        out_name: out.name.clone(),
+        met: Met::default(),
+        passed: Some(Passed { state: P::State::default(), out: at_hand(out) }),
+    };
+    let last = options.logs.len().saturating_sub(1);
+    let mut looked_for = LookedFor::new(options, selection);
+    let mut ended = false;
+    let connect = if options.is_remote() { Some(remote::connect(options)?) } else { None };
+    for (number, log) in options.logs.iter().enumerate() {
+        let positions = Positions {
+            start: if number == 0 && connect.is_none() { options.start_position } else { POSITION_MIN },
+            stop: options.stop_position.filter(|_| number == last).unwrap_or(u64::MAX),
+            // The events show where a server's data begins.
+            sent_from: connect.as_ref().map(|_| POSITION_MIN),
+        };
+        let flow = match &connect {
+            Some(connect) => {
+                let inputs = RemoteInputs::open(options, connect, number, log)?;
+                run.remote_log(&inputs, log, positions)?
+            }
+            None if options.follow && number == last => run.growing_logs(log, positions)?,
+            None => {
+                let name = log.display().to_string();
+                // Each row is shown with its transaction.
+                let input = open(log, run.keyring.as_ref(), &mut looked_for)?
+                    .starting_in_transaction(positions.start);
+                run.log(&name, input, positions)?
+            }
+        };
+        ended = flow == Flow::Ends;
+        if ended {
+            break;
+        }
+    }
+    let goes_on = run.offsets.is_some();
+    if let Some(offsets) = run.offsets.take() {
+        offsets.finish()?;
+    }
+    // What is asked for may have been handed over before.
+    if goes_on {
+        return Ok(0);
+    }
+    run.met.add_passed_over(looked_for.met);
+    let unmet = run.met.unmet(asked, &[], options.stop_position, ended);
+    Ok(if unmet::tell(options, &unmet) { FAILED } else { 0 })
+}
+
+struct Run<'o, P: LinePrinter, N> {
+    options: &'o Options,
+    new_printer: N,
+    offsets: Option<Offsets>,
+    keyring: Option<Keyring>,
+    memory: TextMemory,
+    out_name: String,
+    /// The requests that were met up to the end of the last log.
+    met: Met,
+    /// Held by the worker that has the turn; `None` once nothing more is shown.
+    passed: Option<Passed<P::State>>,
+}
+
+/// The state that passes from batch to batch.
+struct Passed<S> {
+    state: S,
+    out: Awaited,
+}
+
+/// The result of a batch.
+struct Printed {
+    lines: Lines,
+    /// The last of them.
+    last: Vec<u8>,
+    flow: Flow,
+    failed: bool,
+    met: Met,
+    finished: Finished,
+}
+
+/// A worker, for all its batches of a log.
+struct Worker<'o, P> {
+    printer: P,
+    list: EventList,
+    memory: &'o TextMemory,
+    /// With several workers the state is passed on before the lines are made.
+    is_one_of_many: bool,
+}
+
+/// Why a run over a log ends at once.
+enum Ended {
+    Log(FlowError),
+    Output(io::Error),
+    Offsets(Failure),
+}
+
+impl From<FlowError> for Ended {
+    fn from(error: FlowError) -> Self {
+        Ended::Log(error)
+    }
+}
+
+impl<P: LinePrinter, N: Fn(&str, Positions, usize) -> P + Sync> Run<'_, P, N> {
+    /// A log that grows, and those that follow it.
+    fn growing_logs(&mut self, log: &Path, positions: Positions) -> Result<Flow> {
+        let mut next = Some(log.to_owned());
+        while let Some(path) = next {
+            let name = path.display().to_string();
+            let input = GrowingLog::open(&path).map_err(|error| Failure::of(&name, error))?;
+            if self.log(&name, Input::Live(Box::new(input)), positions)? == Flow::Ends {
+                return Ok(Flow::Ends);
+            }
+            next = growing::next_log(&path);
+        }
+        Ok(Flow::GoesOn)
+    }
+
+    /// The files of a server's log.
+    fn remote_log(&mut self, inputs: &RemoteInputs, log: &Path, positions: Positions) -> Result<Flow> {
+        while let Some((name, input)) = inputs.next_input(self.options, log)? {
+            let ran = self.log(&name, input, positions);
+            if let Some(failure) = inputs.failure() {
+                return Err(failure);
+            }
+            if ran? == Flow::Ends {
+                return Ok(Flow::Ends);
+            }
+        }
+        Ok(Flow::GoesOn)
+    }
+
+    fn log(&mut self, name: &str, input: Input, positions: Positions) -> Result<Flow> {
+        let Some(mut passed) = self.passed.take() else { return Ok(Flow::Ends) };
+        passed.state.begin_log();
+        let live = matches!(input, Input::Live(_));
+        let threads = workers(self.options.jobs);
+        let (new_printer, memory, out_name) = (&self.new_printer, &self.memory, &self.out_name);
+        let offsets = self.offsets.as_ref();
+        let unwritten = |error: io::Error| match live {
+            true => remote::leave(Failure::writing(out_name, &error)),
+            false => Ended::Output(error),
+        };
+        let (mut flow, mut met) = (Flow::GoesOn, self.met);
+        let ran = run_in_turns(
+            input,
+            threads,
+            self.options.verify_binlog_checksum,
+            passed,
+            || {
+                let printer = new_printer(name, positions, threads);
+                Ok(Worker { printer, list: EventList::default(), memory, is_one_of_many: threads > 1 })
+            },
+            |worker, turn, batch| match worker.print(turn, batch) {
+                Ok(printed) => Ok(printed),
+                Err(Unwritten::Nobody) => Ok(None),
+                Err(Unwritten::File(error)) => Err(unwritten(error)),
+            },
+            |printed| {
+                let Some(Printed { lines, last, flow: batch_flow, failed, met: batch_met, finished }) =
+                    printed
+                else {
+                    return Ok(ControlFlow::Break(()));
+                };
+                flow = batch_flow;
+                met = with_names_of(met, batch_met);
+                // First print what could be printed, whatever happened after it.
+                match lines.end(last, !failed) {
+                    Ok(written) => {
+                        if let Some(offsets) = offsets {
+                            offsets.written(finished, written).map_err(Ended::Offsets)?;
+                        }
+                        Ok(if flow == Flow::GoesOn {
+                            ControlFlow::Continue(())
+                        } else {
+                            ControlFlow::Break(())
+                        })
+                    }
+                    Err(Unwritten::Nobody) => Ok(ControlFlow::Break(())),
+                    Err(Unwritten::File(error)) => Err(unwritten(error)),
+                }
+            },
+        );
+        let summary = ran.map_err(|ended| match ended {
+            Ended::Log(error) => Failure::reading(&name, &error),
+            Ended::Output(error) => Failure::writing(out_name, &error),
+            Ended::Offsets(failure) => failure,
+        })?;
+        if let Some(error) = &summary.failed {
+            return Err(Failure::reading(&name, error));
+        }
+        if let Some(cut) = summary.read.cut {
+            warn_cut(&name, cut, "");
+        }
+        self.passed = summary.state;
+        // Tables and servers are looked at where lines are made, not where the state is passed on.
+        self.met = match &self.passed {
+            Some(passed) => with_names_of(met, passed.state.met()),
+            None => met,
+        };
+        Ok(flow)
+    }
+}
+
+impl<P: LinePrinter> Worker<'_, P> {
+    /// Makes lines of a batch. `None`: an earlier batch failed.
+    fn print(
+        &mut self,
+        turn: Turn<Passed<P::State>>,
+        batch: &mut EventBatch<'_>,
+    ) -> Result<Option<Printed>, Unwritten> {
+        if let Err(error) = self.printer.begin_batch(batch) {
+            batch.fail(error);
+        }
+        batch.read_ahead(&mut self.list);
+        let Some(Passed { mut state, out }) = turn.wait() else { return Ok(None) };
+        let (mut lines, next) = Lines::new(out, self.memory);
+        let mut turn = Some((turn, next));
+        let mut last = self.memory.take();
+        loop {
+            let is_last = batch.is_at_end();
+            let mut ahead = None;
+            if self.is_one_of_many {
+                let mut behind = state.clone();
+                self.printer.pass(batch, &self.list, &mut behind);
+                match turn.take_if(|_| is_last) {
+                    Some((turn, out)) => turn.pass(Passed { state: behind, out }),
+                    None => ahead = Some(behind),
+                }
+            }
+            let flow = match self.printer.print(batch, &self.list, &mut state, &mut last, |last| {
+                lines.take(last).map_err(Stopped::Lines)
+            }) {
+                Ok(flow) => flow,
+                Err(Stopped::Lines(error)) => return Err(error),
+                Err(Stopped::Log(error)) => {
+                    batch.fail(error);
+                    Flow::GoesOn
+                }
+            };
+            if is_last || batch.has_failed() || flow == Flow::Ends {
+                let met = state.met();
+                if let Some((turn, out)) = turn {
+                    turn.pass(Passed { state, out });
+                }
+                let finished = self.printer.take_finished();
+                return Ok(Some(Printed { lines, last, flow, failed: batch.has_failed(), met, finished }));
+            }
+            state = ahead.unwrap_or(state);
+            batch.read_ahead(&mut self.list);
+        }
+    }
+}
+
+/// Why no more lines were made of a batch.
+enum Stopped {
+    Log(FlowError),
+    Lines(Unwritten),
+}
+
+impl From<FlowError> for Stopped {
+    fn from(error: FlowError) -> Self {
+        Stopped::Log(error)
+    }
+}
+
+/// The requests that a later state met, and the names that were met before.
+fn with_names_of(before: Met, later: Met) -> Met {
+    let mut met = later;
+    met.add_names(before);
+    met
+}
+
+fn open_keyring(path: &Path) -> Result<Keyring> {
+    Keyring::open(path).map_err(|error| Failure::with_encryption(&path.display(), &error))
+}
+
+fn open(path: &Path, keyring: Option<&Keyring>, looked_for: &mut LookedFor<'_>) -> Result<Input> {
+    let log = if path == OsStr::new("-") { LogPath::Stdin } else { LogPath::File(path.into()) };
+    let mut is_archived = false;
+    let input = log.open_part(keyring, &mut |run| {
+        is_archived = true;
+        looked_for.may_be_in(run)
+    });
+    if !is_archived {
+        looked_for.pass_log();
+    }
+    input
+}

@@ -1,0 +1,236 @@
+//! `--offsets FILE`: which transactions were handed over, so that the next run goes on after them.
+//!
+//! ```text
+//! {"gtid_set":"3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77"}
+//! ```
+//!
+//! A transaction is in the file only after all of its lines were written, and, where they go to a pipe, after the reader
+//! took them out of it; to a file, after it was synced. `--offsets-delay` waits longer, for readers that hold lines in
+//! memory. So a transaction may come twice, and none is lost. The file is replaced as a whole.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use binlogz_atomic_file::Existing;
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_report::line_printer::Finished;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::ioctl_fionread;
+use serde::{Deserialize, Serialize};
+
+use super::lines::Out;
+use super::tell_line;
+use crate::failure::{Failure, Result};
+
+/// How often the file is written at most: a sync takes milliseconds, and a restart repeats what came since.
+const INTERVAL: Duration = Duration::from_millis(200);
+/// Like a log's positions, the set is no secret.
+const MODE: u32 = 0o644;
+
+#[derive(Serialize, Deserialize)]
+struct Content {
+    gtid_set: String,
+}
+
+/// See the module.
+pub(super) struct Offsets {
+    shared: Arc<Mutex<Shared>>,
+    /// Dropped to end the thread.
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    path: PathBuf,
+    /// Where the run began.
+    begun: GtidSet,
+    set: GtidSet,
+    is_written: bool,
+    /// Transactions with the number of bytes that were written up to their end, and when.
+    waiting: VecDeque<(u64, Instant, Vec<Gtid>)>,
+    delay: Duration,
+    output: Output,
+    failed: Option<Failure>,
+}
+
+/// Where the lines go.
+struct Output {
+    file: File,
+    kind: OutputKind,
+    /// Bytes that were written.
+    written: Arc<AtomicU64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OutputKind {
+    Pipe,
+    File,
+    Other,
+}
+
+impl Offsets {
+    /// Reads the file, if it is there.
+    pub(super) fn open(path: &Path, delay: u64, out: &Out) -> Result<Self> {
+        let trouble = |error: &dyn std::fmt::Display| Failure::of(&path.display(), error);
+        let begun = match fs::read_to_string(path) {
+            Ok(text) => {
+                let content: Content = serde_json::from_str(&text)
+                    .map_err(|error| trouble(&format!("not an offsets file: {error}")))?;
+                content.gtid_set.parse::<GtidSet>().map_err(|error| trouble(&error))?
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => GtidSet::default(),
+            Err(error) => return Err(trouble(&error)),
+        };
+        let output = Output::of(out).map_err(|error| Failure::of(&out.name, error))?;
+        let shared = Shared {
+            path: path.to_owned(),
+            set: begun.clone(),
+            begun,
+            is_written: true,
+            waiting: VecDeque::new(),
+            delay: Duration::from_secs(delay),
+            output,
+            failed: None,
+        };
+        // A path that can't be written is told before anything is handed over.
+        shared.write()?;
+        let shared = Arc::new(Mutex::new(shared));
+        let (stop, stopped) = channel();
+        let in_thread = Arc::clone(&shared);
+        let thread = thread::spawn(move || {
+            // What was taken is noted also while no more comes.
+            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                lock(&in_thread).tick();
+            }
+        });
+        Ok(Offsets { shared, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// The transactions that were handed over before this run.
+    pub(super) fn begun(&self) -> GtidSet {
+        lock(&self.shared).begun.clone()
+    }
+
+    /// Notes transactions whose lines were written, up to this number of bytes.
+    pub(super) fn written(&self, finished: Finished, bytes: u64) -> Result<()> {
+        let mut shared = lock(&self.shared);
+        if finished.has_anonymous {
+            return Err(Failure::Line(
+                "--offsets: a transaction has no GTID, by which a later run would go on; gtid_mode=ON gives them".into(),
+            ));
+        }
+        if !finished.gtids.is_empty() {
+            shared.waiting.push_back((bytes, Instant::now(), finished.gtids));
+        }
+        shared.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Waits until everything was handed over, and notes it.
+    pub(super) fn finish(mut self) -> Result<()> {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // It does nothing that can panic.
+            let _ = thread.join();
+        }
+        let mut shared = lock(&self.shared);
+        while shared.output.unread() > 0 && shared.output.has_reader() {
+            thread::sleep(INTERVAL / 20);
+        }
+        shared.tick();
+        shared.failed.take().map_or(Ok(()), Err)
+    }
+}
+
+impl Shared {
+    /// Notes what was handed over by now.
+    fn tick(&mut self) {
+        let handed_over = self.output.handed_over();
+        while let Some((bytes, at, _)) = self.waiting.front()
+            && *bytes <= handed_over
+            && at.elapsed() >= self.delay
+        {
+            let Some((_, _, gtids)) = self.waiting.pop_front() else { break };
+            gtids.into_iter().for_each(|gtid| self.set.add(gtid));
+            self.is_written = false;
+        }
+        if !self.is_written {
+            match self
+                .output
+                .sync()
+                .map_err(|error| Failure::of(&"output", error))
+                .and_then(|()| self.write())
+            {
+                Ok(()) => self.is_written = true,
+                Err(failure) => {
+                    if let Failure::Line(line) = &failure {
+                        tell_line("ERROR", line);
+                    }
+                    self.failed = Some(failure);
+                }
+            }
+        }
+    }
+
+    fn write(&self) -> Result<()> {
+        let trouble = |error: &dyn std::fmt::Display| Failure::of(&self.path.display(), error);
+        let content = Content { gtid_set: self.set.to_string().replace('\n', "") };
+        let mut text = serde_json::to_vec(&content).map_err(|error| trouble(&error))?;
+        text.push(b'\n');
+        binlogz_atomic_file::write(&self.path, MODE, Existing::Replace, &text)
+            .map_err(|error| trouble(&error))
+    }
+}
+
+impl Output {
+    fn of(out: &Out) -> io::Result<Self> {
+        let file = out.file().try_clone()?;
+        let kind = file.metadata()?.file_type();
+        let kind = match kind {
+            kind if kind.is_file() => OutputKind::File,
+            kind if std::os::unix::fs::FileTypeExt::is_fifo(&kind) => OutputKind::Pipe,
+            _ => OutputKind::Other,
+        };
+        Ok(Output { file, kind, written: out.written() })
+    }
+
+    /// How many of the bytes the reader has taken.
+    fn handed_over(&self) -> u64 {
+        let written = self.written.load(Ordering::Acquire);
+        // Bytes that are written between these two only make it less.
+        written.saturating_sub(self.unread())
+    }
+
+    /// Bytes that wait in the pipe.
+    fn unread(&self) -> u64 {
+        match self.kind {
+            OutputKind::Pipe => ioctl_fionread(self.file.as_fd()).unwrap_or(u64::MAX),
+            OutputKind::File | OutputKind::Other => 0,
+        }
+    }
+
+    fn has_reader(&self) -> bool {
+        let mut polled = [PollFd::new(&self.file, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        match poll(&mut polled, Some(&now)) {
+            Ok(_) => polled.iter().all(|polled| !polled.revents().intersects(PollFlags::ERR)),
+            Err(_) => false,
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        if self.kind == OutputKind::File { self.file.sync_data() } else { Ok(()) }
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,239 @@
+//! Debezium's change events, as its JSON converter writes them with `schemas.enable=false`.
+//!
+//! ```text
+//! insert              c                      key as after
+//! update              u                      key as after
+//! update of the key   d, tombstone, c        as Debezium does: two rows for whoever reads by key
+//! delete              d, tombstone           key as before
+//! TRUNCATE TABLE      t                      no key (skipped.operations=none)
+//! ```
+//!
+//! A tombstone, a message with a key and without a value, is only written where lines have keys.
+
+use std::io::Write as _;
+
+use binlogz_binlog::Result;
+use binlogz_binlog::row::{CellContent, Row, RowImage};
+
+use super::java::{Escapes, push_string};
+use super::settings::Settings;
+use super::table::Table;
+use super::value::{self, debezium as values};
+use crate::line_room::Lines;
+
+/// Facts about an event that all of its rows share.
+#[derive(Debug)]
+pub(super) struct Origin<'e> {
+    /// The log's file name.
+    pub(super) file: &'e str,
+    pub(super) position: u64,
+    pub(super) server_id: u32,
+    pub(super) gtid: Option<String>,
+    pub(super) thread_id: Option<u32>,
+    /// The commit, in microseconds since 1970.
+    pub(super) time: u64,
+}
+
+/// The text that rows of an event have in common; a worker's is used again for all events.
+#[derive(Debug, Default)]
+pub(super) struct Envelope {
+    /// From the source's brace to the row's number.
+    source: Vec<u8>,
+    /// From there to the operation.
+    rest: Vec<u8>,
+    /// After the operation.
+    end: Vec<u8>,
+}
+
+/// This program, where Debezium names its version.
+const VERSION: &str = concat!("binlogz-", env!("CARGO_PKG_VERSION"));
+
+impl Envelope {
+    pub(super) fn prepare(&mut self, origin: &Origin<'_>, table: &Table, settings: &Settings<'_>) {
+        self.write(origin, (&table.database, &table.name), settings);
+    }
+
+    fn write(&mut self, origin: &Origin<'_>, (database, table): (&str, &str), settings: &Settings<'_>) {
+        let Envelope { source, rest, end } = self;
+        source.clear();
+        rest.clear();
+        end.clear();
+        let (us, ms) = (origin.time, origin.time / 1000);
+        // Writing to a vector can't fail.
+        let _ = write!(source, ",\"source\":{{\"version\":\"{VERSION}\",\"connector\":\"mysql\",\"name\":");
+        push_string(source, &settings.topic_prefix, Escapes::Jackson);
+        let _ = write!(source, ",\"ts_ms\":{ms},\"snapshot\":\"false\",\"db\":");
+        push_string(source, database, Escapes::Jackson);
+        let _ = write!(source, ",\"sequence\":null,\"ts_us\":{us},\"ts_ns\":{us}000,\"table\":");
+        push_string(source, table, Escapes::Jackson);
+        let _ = write!(source, ",\"server_id\":{},\"gtid\":", origin.server_id);
+        match &origin.gtid {
+            Some(gtid) => push_string(source, gtid, Escapes::Jackson),
+            None => source.extend_from_slice(b"null"),
+        }
+        source.extend_from_slice(b",\"file\":");
+        push_string(source, origin.file, Escapes::Jackson);
+        let _ = write!(source, ",\"pos\":{},\"row\":", origin.position);
+        rest.extend_from_slice(b",\"thread\":");
+        match origin.thread_id {
+            Some(thread) => {
+                let _ = write!(rest, "{thread}");
+            }
+            None => rest.extend_from_slice(b"null"),
+        }
+        rest.extend_from_slice(b",\"query\":null},\"transaction\":null,\"op\":\"");
+        let _ = writeln!(end, "\",\"ts_ms\":{ms},\"ts_us\":{us},\"ts_ns\":{us}000}}");
+    }
+
+    /// Appends the line of a TRUNCATE TABLE.
+    pub(super) fn push_truncate(
+        &mut self,
+        out: &mut Vec<u8>,
+        origin: &Origin<'_>,
+        table: (&str, &str),
+        settings: &Settings<'_>,
+    ) {
+        // It takes this time from elsewhere, in milliseconds.
+        let origin =
+            Origin { time: origin.time / 1000 * 1000, thread_id: None, gtid: origin.gtid.clone(), ..*origin };
+        self.write(&origin, table, settings);
+        if settings.with_key {
+            out.extend_from_slice(b"null\t");
+        }
+        out.extend_from_slice(b"{\"before\":null,\"after\":null");
+        out.extend_from_slice(&self.source);
+        out.push(b'0');
+        out.extend_from_slice(&self.rest);
+        out.push(b't');
+        out.extend_from_slice(&self.end);
+    }
+
+    /// Writes the lines of a row.
+    pub(super) fn put_row<'l>(
+        &self,
+        lines: Lines<'l>,
+        (row, number): (&Row<'_, '_>, u64),
+        table: &Table,
+        settings: &Settings<'_>,
+        apart: &mut Vec<u8>,
+    ) -> Result<Lines<'l>> {
+        let mut writer = Writer { row, table, settings, apart };
+        if value::key_is_changed(row, table) {
+            let (before, after) = (row.before, row.after);
+            let mut lines = self.put(lines, (before, None), (b'd', number), &mut writer)?;
+            lines = writer.put_tombstone(lines)?;
+            return self.put(lines, (None, after), (b'c', number), &mut writer);
+        }
+        let operation = match (row.before, row.after) {
+            (None, _) => b'c',
+            (Some(_), Some(_)) => b'u',
+            (Some(_), None) => b'd',
+        };
+        let lines = self.put(lines, (row.before, row.after), (operation, number), &mut writer)?;
+        if operation == b'd' { writer.put_tombstone(lines) } else { Ok(lines) }
+    }
+
+    fn put<'l>(
+        &self,
+        mut lines: Lines<'l>,
+        (before, after): (Option<RowImage<'_, '_>>, Option<RowImage<'_, '_>>),
+        (operation, number): (u8, u64),
+        writer: &mut Writer<'_, '_, '_>,
+    ) -> Result<Lines<'l>> {
+        if writer.settings.with_key {
+            lines = writer.put_key(lines, after.as_ref().or(before.as_ref()))?;
+            lines.step();
+            lines.put(b"\t", 1);
+        }
+        lines.step();
+        lines.put(b"{\"before\":", 10);
+        lines = writer.put_image(lines, before.as_ref())?;
+        lines.step();
+        lines.put(b",\"after\":", 9);
+        lines = writer.put_image(lines, after.as_ref())?;
+        lines.put_text(&self.source);
+        lines.step();
+        lines.put_unsigned(number);
+        lines.put_text(&self.rest);
+        lines.step();
+        lines.put(&[operation], 1);
+        lines.put_text(&self.end);
+        Ok(lines)
+    }
+}
+
+struct Writer<'w, 'i, 'a> {
+    row: &'w Row<'i, 'a>,
+    table: &'w Table,
+    settings: &'w Settings<'w>,
+    apart: &'w mut Vec<u8>,
+}
+
+impl Writer<'_, '_, '_> {
+    fn put_key<'l>(&mut self, lines: Lines<'l>, image: Option<&RowImage<'_, '_>>) -> Result<Lines<'l>> {
+        match (self.table.key.is_empty(), image) {
+            (false, Some(image)) => self.put_columns(lines, image, self.table.key.iter().copied()),
+            _ => Ok(put_null(lines)),
+        }
+    }
+
+    fn put_tombstone<'l>(&mut self, mut lines: Lines<'l>) -> Result<Lines<'l>> {
+        if self.settings.with_key {
+            let before = self.row.before;
+            lines = self.put_key(lines, before.as_ref())?;
+            lines.step();
+            lines.put(b"\tnull\n", 6);
+        }
+        Ok(lines)
+    }
+
+    fn put_image<'l>(&mut self, lines: Lines<'l>, image: Option<&RowImage<'_, '_>>) -> Result<Lines<'l>> {
+        match image {
+            Some(image) => self.put_columns(lines, image, 0..self.table.columns.len()),
+            None => Ok(put_null(lines)),
+        }
+    }
+
+    fn put_columns<'l>(
+        &mut self,
+        mut lines: Lines<'l>,
+        image: &RowImage<'_, '_>,
+        indexes: impl Iterator<Item = usize>,
+    ) -> Result<Lines<'l>> {
+        let mut between = b'{';
+        for index in indexes {
+            let Some(column) = self.table.columns.get(index) else { continue };
+            lines.step();
+            lines.put(&[std::mem::replace(&mut between, b',')], 1);
+            lines.put_text(&column.field);
+            lines.step();
+            let cell = match value::cell(image, column, index) {
+                Ok(cell) => cell,
+                Err(error) => {
+                    lines.end();
+                    return Err(error);
+                }
+            };
+            if let CellContent::JsonDiffs(_) = cell.content {
+                let text = value::changed_document(self.row, index);
+                values::push_changed_document(lines.out(), &text?);
+                continue;
+            }
+            lines = value::put(lines, &cell, column, self.apart, |out| {
+                values::push(out, &cell, column, self.settings)
+            })?;
+        }
+        lines.step();
+        if between == b'{' {
+            lines.put(b"{", 1);
+        }
+        lines.put(b"}", 1);
+        Ok(lines)
+    }
+}
+
+fn put_null(mut lines: Lines<'_>) -> Lines<'_> {
+    lines.step();
+    lines.put(b"null", 4);
+    lines
+}

@@ -1,0 +1,33 @@
+//! Row changes in the formats of other programs: Debezium's, Maxwell's and canal's.
+//!
+//! ```text
+//! EventBatch → Printer ── state.rs        what carries over from batch to batch
+//!                      ├─ table.rs        a table as rows are written: names, key, what the log lacks
+//!                      ├─ value/          the columns of a row, in each format
+//!                      ├─ debezium.rs     a row's event, its key, what follows a delete
+//!                      ├─ maxwell.rs      a row's line
+//!                      ├─ canal.rs        one message for the rows of an event; statements: statement.rs
+//!                      └─ java.rs         numbers, strings and documents as Java's libraries write them
+//! resolver.rs            what only the end of a transaction tells: Maxwell's xid and commit
+//! ```
+//!
+//! Lines depend on nothing but the log: where those programs write the time at which they run, the time of the commit
+//! stands. `docs/reference/formats.md` describes each format, and the settings of the programs that are meant.
+
+mod canal;
+mod debezium;
+mod java;
+mod maxwell;
+mod printer;
+mod resolver;
+mod settings;
+mod state;
+mod statement;
+mod table;
+mod value;
+
+pub use printer::Printer;
+pub use resolver::Resolver;
+pub use settings::{BigintUnsigned, Decimals, Format, Settings};
+pub use state::State;
+pub use table::{ColumnTold, SchemaTold, TableTold};

@@ -1,0 +1,372 @@
+//! Writes the row changes of batches, on any core; what depends on their order is in [`State`].
+
+use std::sync::Arc;
+
+use binlogz_binlog::event::{QueryEvent, RowsEvent, RowsKind, XidEvent};
+use binlogz_binlog::row::RowDecoder;
+use binlogz_binlog::statement::StatementKind;
+use binlogz_binlog::{EventType, Result as BinlogResult};
+use binlogz_flow::Error;
+use binlogz_flow::events::{Event, EventBatch, EventList, Item, TableEvent, Tables as LogTables};
+
+use super::canal::{self, Rows};
+use super::debezium::{Envelope, Origin};
+use super::maxwell::Head;
+use super::resolver::{END, resolve};
+use super::settings::{Format, Settings};
+use super::state::State;
+use super::statement::{Kind, Statement};
+use super::table::{Table, Tables};
+use crate::jsonl::statement_text;
+use crate::line_printer::{Finished, Flow, LinePrinter};
+use crate::line_room::LineRoom;
+use crate::selection::{Positions, Selection};
+
+/// Bytes of lines that a worker keeps back until it knows the end of their transaction.
+const KEPT_BACK_MAX: usize = 1 << 20;
+
+/// A worker's printer, used for all its batches of a log.
+#[derive(Debug)]
+pub struct Printer<'o> {
+    selection: &'o Selection,
+    settings: &'o Settings<'o>,
+    positions: Positions,
+    /// The log's file name.
+    file: String,
+    log_tables: LogTables,
+    decoder: RowDecoder,
+    tables: Tables,
+    envelope: Envelope,
+    head: Head,
+    rows: Rows,
+    room: LineRoom,
+    apart: Vec<u8>,
+    open: OpenTransaction,
+    finished: Finished,
+}
+
+/// Lines of a transaction whose end isn't known yet.
+#[derive(Debug, Default)]
+struct OpenTransaction {
+    /// Where they begin in the output.
+    from: usize,
+    marks: u64,
+    /// Some of them were passed on: then the others follow as they are, and a line says when they end.
+    is_split: bool,
+}
+
+impl<'o> Printer<'o> {
+    /// A printer of what is selected of a log. It is one of so many workers.
+    pub fn new(
+        selection: &'o Selection,
+        settings: &'o Settings<'o>,
+        name: &str,
+        positions: Positions,
+        workers: usize,
+    ) -> Self {
+        Printer {
+            selection,
+            settings,
+            positions,
+            file: name.rsplit('/').next().unwrap_or(name).to_owned(),
+            log_tables: LogTables::one_of(workers),
+            decoder: RowDecoder::new(),
+            tables: Tables::default(),
+            envelope: Envelope::default(),
+            head: Head::default(),
+            rows: Rows::default(),
+            room: LineRoom::default(),
+            apart: Vec::new(),
+            open: OpenTransaction::default(),
+            finished: Finished::default(),
+        }
+    }
+
+    fn flush<E>(
+        &mut self,
+        out: &mut Vec<u8>,
+        flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.open.is_split |= self.open.marks > 0;
+        flush(out)?;
+        self.open.from = out.len();
+        Ok(())
+    }
+
+    fn item<E>(
+        &mut self,
+        item: Item<'_>,
+        state: &mut State,
+        out: &mut Vec<u8>,
+        flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), Failed<E>> {
+        let table = match &item {
+            Item::Event(event) => self.log_tables.event(event).map_err(Failed::Event)?,
+            Item::PayloadEnd(_) => None,
+        };
+        if state.is_between_transactions() {
+            self.finished.gtids.extend(state.log.gtid());
+        }
+        if let Item::Event(event) = &item
+            && event.header.event_type.is_gtid()
+        {
+            self.end_transaction(None, out);
+            self.finished.has_anonymous |= event.header.event_type == EventType::ANONYMOUS_GTID;
+        }
+        let Some(event) = state.pass(item, self.positions).map_err(Failed::Event)? else { return Ok(()) };
+        let bad = |error| Failed::Event(event.error(error));
+        let is_selected = state.log.selects(&event, self.selection, self.positions);
+        match table {
+            Some(TableEvent::Rows(schema, rows)) if is_selected => {
+                let table = self.tables.take(&schema, self.selection, self.settings);
+                if !table.is_asked_for {
+                    return Ok(());
+                }
+                if let Some(place) = table.place {
+                    state.log.met_mut().tables.insert(place);
+                }
+                state.log.met_mut().database = true;
+                table.check().map_err(bad)?;
+                self.rows_event(&event, state, (&schema, &table), &rows, out, flush)
+            }
+            Some(_) => Ok(()),
+            None => self.other(&event, is_selected, state, out).map_err(bad),
+        }
+    }
+
+    /// An event without rows.
+    fn other(
+        &mut self,
+        event: &Event<'_>,
+        is_selected: bool,
+        state: &mut State,
+        out: &mut Vec<u8>,
+    ) -> BinlogResult<()> {
+        match event.header.event_type {
+            EventType::XID => {
+                let xid = XidEvent::decode(event.body)?.xid;
+                self.end_transaction(Some(xid), out);
+            }
+            EventType::XA_PREPARE => self.end_transaction(None, out),
+            EventType::QUERY => {
+                let query = QueryEvent::decode(event.body)?;
+                match StatementKind::of(query.statement) {
+                    StatementKind::Commit | StatementKind::Rollback => self.end_transaction(None, out),
+                    StatementKind::Other if is_selected => self.statement(event, &query, state, out),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, event: &Event<'_>, query: &QueryEvent<'_>, state: &mut State, out: &mut Vec<u8>) {
+        let text = statement_text(query).unwrap_or_else(|| String::from_utf8_lossy(query.statement));
+        let database = String::from_utf8_lossy(query.database);
+        match self.settings.format {
+            Format::Canal if !self.selection.chooses_tables() => {
+                canal::push_statement(out, (&text, &database), &canal_origin(event, state));
+            }
+            Format::Debezium => {
+                let Statement { kind: Kind::Truncate, database: named, table: Some(table) } =
+                    Statement::of(&text)
+                else {
+                    return;
+                };
+                let database = named.as_deref().unwrap_or(&database);
+                if self.selection.has_table(database.as_bytes(), table.as_bytes()) {
+                    let mut envelope = std::mem::take(&mut self.envelope);
+                    envelope.push_truncate(
+                        out,
+                        &self.origin(event, state),
+                        (database, &table),
+                        self.settings,
+                    );
+                    self.envelope = envelope;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn origin(&self, event: &Event<'_>, state: &State) -> Origin<'_> {
+        Origin {
+            file: &self.file,
+            position: state.log.position(),
+            server_id: event.header.server_id,
+            gtid: state.log.gtid().map(|gtid| gtid.to_string()),
+            // Debezium takes it from BEGIN.
+            thread_id: state.log.thread_id().filter(|_| !state.log.is_xa()),
+            time: commit_time(event, state),
+        }
+    }
+
+    fn rows_event<E>(
+        &mut self,
+        event: &Event<'_>,
+        state: &State,
+        (schema, table): (&Arc<binlogz_binlog::row::TableSchema>, &Table),
+        rows: &RowsEvent<'_>,
+        out: &mut Vec<u8>,
+        flush: &mut impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), Failed<E>> {
+        let bad = |error| Failed::Event(event.error(error));
+        let kind = match rows.kind() {
+            RowsKind::Write => "insert",
+            RowsKind::Delete => "delete",
+            RowsKind::Update | RowsKind::PartialUpdate => "update",
+        };
+        let settings = self.settings;
+        match settings.format {
+            Format::Canal => {
+                let origin = canal_origin(event, state);
+                let mut read = self.decoder.rows(schema, rows).map_err(bad)?;
+                let pushed = self.rows.push(out, (table, &origin, &kind.to_uppercase()), |take| {
+                    match read.next_row()? {
+                        Some(row) => take(&row).map(|()| true),
+                        None => Ok(false),
+                    }
+                });
+                return pushed.map_err(bad);
+            }
+            Format::Debezium => {
+                let mut envelope = std::mem::take(&mut self.envelope);
+                envelope.prepare(&self.origin(event, state), table, settings);
+                self.envelope = envelope;
+            }
+            Format::Maxwell => self.head.prepare(table, kind, event.header.timestamp),
+        }
+        let mut read = self.decoder.rows(schema, rows).map_err(bad)?;
+        let mut lines = self.room.lines(out);
+        let mut number = 0;
+        loop {
+            let row = match read.next_row() {
+                Ok(Some(row)) => row,
+                ended => {
+                    lines.end();
+                    return ended.map(drop).map_err(bad);
+                }
+            };
+            let put = match settings.format {
+                Format::Maxwell => {
+                    self.open.marks += 1;
+                    self.head.put_row(lines, &row, table, settings, &mut self.apart)
+                }
+                _ => self.envelope.put_row(lines, (&row, number), table, settings, &mut self.apart),
+            };
+            lines = put.map_err(bad)?;
+            number += 1;
+            if lines.is_long()
+                && (self.open.marks == 0 || self.open.is_split || lines.is_longer(KEPT_BACK_MAX))
+            {
+                self.open.is_split |= self.open.marks > 0;
+                let out = lines.out();
+                flush(out).map_err(Failed::Flush)?;
+                self.open.from = out.len();
+            }
+        }
+    }
+
+    /// Ends the open transaction: its number is known now.
+    fn end_transaction(&mut self, xid: Option<u64>, out: &mut Vec<u8>) {
+        if self.settings.format != Format::Maxwell {
+            return;
+        }
+        let xid = xid.map(|xid| xid.to_string()).unwrap_or_default();
+        let mut marks = std::mem::take(&mut self.open.marks);
+        if std::mem::take(&mut self.open.is_split) {
+            out.push(END);
+            out.extend_from_slice(xid.as_bytes());
+            out.push(b'\n');
+        } else if marks > 0 {
+            let lines = out.split_off(self.open.from.min(out.len()));
+            resolve(&lines, xid.as_bytes(), &mut marks, out);
+        }
+        self.open.from = out.len();
+    }
+}
+
+/// The time of the commit in microseconds since 1970; before 8.0.1, of the statement.
+fn commit_time(event: &Event<'_>, state: &State) -> u64 {
+    state.log.commit_time().unwrap_or(u64::from(event.header.timestamp) * 1_000_000)
+}
+
+fn canal_origin(event: &Event<'_>, state: &State) -> canal::Origin {
+    canal::Origin {
+        timestamp: event.header.timestamp,
+        gtid: state.log.gtid().map(|gtid| gtid.to_string()),
+        id: state.log.transaction_position(),
+        time: commit_time(event, state),
+    }
+}
+
+impl LinePrinter for Printer<'_> {
+    type State = State;
+
+    fn begin_batch(&mut self, batch: &EventBatch<'_>) -> Result<(), Error> {
+        self.log_tables.begin(batch)
+    }
+
+    fn pass(&self, batch: &EventBatch<'_>, list: &EventList, state: &mut State) {
+        let events = batch.listed(list);
+        // A GTID event starts afresh, whatever came before.
+        let gtids = events.types(0).filter(|(_, event_type)| event_type.is_some_and(EventType::is_gtid));
+        let is_in_log = |&place: &usize| events.outline(place).is_some_and(|event| event.end.is_some());
+        let last_gtid = gtids.map(|(place, _)| place).filter(is_in_log).last().unwrap_or(0);
+        let from = if state.log.shows_all(self.selection, self.positions) { last_gtid } else { 0 };
+        for (_, item) in events.places_from(from) {
+            match state.pass(item, self.positions) {
+                Ok(Some(event)) => {
+                    let is_selected = state.log.selects(&event, self.selection, self.positions);
+                    if !is_selected && state.log.has_ended() {
+                        break;
+                    }
+                }
+                Ok(None) => {}
+                Err(_) => break,
+            }
+        }
+    }
+
+    fn print<E: From<Error>>(
+        &mut self,
+        batch: &EventBatch<'_>,
+        list: &EventList,
+        state: &mut State,
+        out: &mut Vec<u8>,
+        mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Flow, E> {
+        self.open = OpenTransaction { from: out.len(), marks: 0, is_split: !state.is_between_transactions() };
+        for item in batch.listed(list).iter() {
+            if state.log.has_ended() {
+                return Ok(Flow::Ends);
+            }
+            match self.item(item, state, out, &mut flush) {
+                Ok(()) => {}
+                Err(Failed::Event(error)) => {
+                    // Only whole lines were flushed meanwhile.
+                    out.truncate(out.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
+                    return Err(error.into());
+                }
+                Err(Failed::Flush(error)) => return Err(error),
+            }
+            if self.open.marks == 0 || self.open.is_split || out.len() > KEPT_BACK_MAX {
+                self.flush(out, &mut flush)?;
+            }
+        }
+        if state.is_between_transactions() {
+            self.finished.gtids.extend(state.log.gtid());
+        }
+        Ok(if state.log.has_ended() { Flow::Ends } else { Flow::GoesOn })
+    }
+
+    fn take_finished(&mut self) -> Finished {
+        std::mem::take(&mut self.finished)
+    }
+}
+
+enum Failed<E> {
+    Event(Error),
+    Flush(E),
+}

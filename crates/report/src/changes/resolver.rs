@@ -1,0 +1,173 @@
+//! Fills in what only the end of a transaction tells: Maxwell writes the transaction's number into all of its rows, and
+//! marks the last.
+//!
+//! ```text
+//! …"ts":1,\0"data":{…}      a row: the mark stands where `"xid":N,` or `"xid":N,"commit":true,` belongs
+//! \x01N\n                   the transaction's end and its number, if it has one
+//! ```
+//!
+//! JSON has neither byte. A worker resolves transactions that it has whole. The rest comes here, in order: lines of an
+//! open transaction wait in memory, and beyond a limit in a temporary file.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+/// Stands in a row's line.
+pub(super) const MARK: u8 = 0;
+/// Begins the line that ends a transaction.
+pub(super) const END: u8 = 1;
+
+/// Bytes of lines that wait in memory.
+const WAITING_MAX: usize = 8 << 20;
+/// Bytes that are read again at a time.
+const READ_SIZE: usize = 256 << 10;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Resolver {
+    waiting: Vec<u8>,
+    spilled: Option<File>,
+    /// The marks that wait.
+    marks: u64,
+}
+
+impl Resolver {
+    /// Takes whole lines; writes those of transactions that have ended.
+    ///
+    /// # Errors
+    ///
+    /// An output that can't be written, a temporary file that can't.
+    pub fn take(&mut self, lines: &[u8], out: &mut impl Write) -> io::Result<()> {
+        let mut rest = lines;
+        while !rest.is_empty() {
+            let mark = rest.iter().position(|&byte| byte <= END);
+            match mark {
+                None if self.marks == 0 => return out.write_all(rest),
+                None => return self.wait(rest),
+                Some(at) => {
+                    let (before, after) = rest.split_at(at);
+                    let is_mark = after.first() == Some(&MARK);
+                    // No line is written before all of it is known.
+                    let line = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+                    let (lines, line) = before.split_at(line);
+                    if self.marks == 0 {
+                        out.write_all(lines)?
+                    } else {
+                        self.wait(lines)?
+                    }
+                    if is_mark {
+                        self.wait(line)?;
+                        self.wait(&[MARK])?;
+                        self.marks += 1;
+                        rest = after.get(1..).unwrap_or_default();
+                    } else {
+                        let end = after.iter().position(|&byte| byte == b'\n').unwrap_or(after.len());
+                        self.end(after.get(1..end).unwrap_or_default(), out)?;
+                        rest = after.get(end + 1..).unwrap_or_default();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether lines wait for the end of their transaction.
+    pub fn is_waiting(&self) -> bool {
+        self.marks > 0
+    }
+
+    fn wait(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.waiting.extend_from_slice(bytes);
+        if self.waiting.len() > WAITING_MAX {
+            let file = match &mut self.spilled {
+                Some(file) => file,
+                none => none.insert(tempfile::tempfile()?),
+            };
+            file.write_all(&self.waiting)?;
+            self.waiting.clear();
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, xid: &[u8], out: &mut impl Write) -> io::Result<()> {
+        let mut left = std::mem::take(&mut self.marks);
+        let mut text = Vec::new();
+        if let Some(mut file) = self.spilled.take() {
+            file.seek(SeekFrom::Start(0))?;
+            let mut buffer = vec![0; READ_SIZE];
+            loop {
+                let size = file.read(&mut buffer)?;
+                if size == 0 {
+                    break;
+                }
+                text.clear();
+                resolve(buffer.get(..size).unwrap_or_default(), xid, &mut left, &mut text);
+                out.write_all(&text)?;
+            }
+        }
+        text.clear();
+        resolve(&self.waiting, xid, &mut left, &mut text);
+        self.waiting.clear();
+        out.write_all(&text)
+    }
+}
+
+/// Appends lines with their marks replaced; `left`: the marks that remain, the last of which commits.
+pub(super) fn resolve(lines: &[u8], xid: &[u8], left: &mut u64, out: &mut Vec<u8>) {
+    let mut rest = lines;
+    while let Some(at) = rest.iter().position(|&byte| byte == MARK) {
+        let (before, after) = rest.split_at(at);
+        out.extend_from_slice(before);
+        if !xid.is_empty() {
+            out.extend_from_slice(b"\"xid\":");
+            out.extend_from_slice(xid);
+            out.push(b',');
+        }
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            out.extend_from_slice(b"\"commit\":true,");
+        }
+        rest = after.get(1..).unwrap_or_default();
+    }
+    out.extend_from_slice(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_wait_for_the_end_of_their_transaction() {
+        let lines = b"{a,\0b}\n{c,\0d}\n\x017\n{e,\0f}\n\x01\n{\"no\":1}\n{g,\0h}\n";
+        let expected =
+            "{a,\"xid\":7,b}\n{c,\"xid\":7,\"commit\":true,d}\n{e,\"commit\":true,f}\n{\"no\":1}\n";
+        // However whole lines are cut.
+        let cuts = lines.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+        for cut in cuts {
+            let mut out = Vec::new();
+            let mut resolver = Resolver::default();
+            let (front, back) = lines.split_at(cut);
+            resolver.take(front, &mut out).unwrap();
+            resolver.take(back, &mut out).unwrap();
+            assert!(resolver.is_waiting());
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn more_lines_than_fit_in_memory_wait_in_a_file() {
+        let line = [&b"{"[..], &[b'x'; 100_000], b",\0}\n"].concat();
+        let mut resolver = Resolver::default();
+        let mut out = Vec::new();
+        for _ in 0..200 {
+            resolver.take(&line, &mut out).unwrap();
+            assert!(resolver.waiting.len() <= WAITING_MAX + line.len());
+        }
+        assert!(resolver.spilled.is_some());
+        resolver.take(b"\x0142\n", &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.matches("\"xid\":42,").count(), 200);
+        assert_eq!(text.matches("\"commit\":true").count(), 1);
+        assert!(text.ends_with(",\"xid\":42,\"commit\":true,}\n") && !resolver.is_waiting());
+    }
+}

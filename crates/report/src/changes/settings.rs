@@ -1,0 +1,58 @@
+//! The settings of a format, by the names that its program has for them.
+
+use super::table::SchemaTold;
+
+/// A format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Debezium's, as its JSON converter writes it without schemas.
+    Debezium,
+    /// Maxwell's.
+    Maxwell,
+    /// canal's flat messages.
+    Canal,
+}
+
+/// How Debezium writes DECIMAL (`decimal.handling.mode`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Decimals {
+    /// The unscaled number's bytes in base64.
+    #[default]
+    Precise,
+    /// A string.
+    String,
+    /// A number of limited precision.
+    Double,
+}
+
+/// How Debezium writes BIGINT UNSIGNED (`bigint.unsigned.handling.mode`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BigintUnsigned {
+    /// A signed number: from 2^63 on it is negative.
+    #[default]
+    Long,
+    /// As a DECIMAL with [`Decimals::Precise`].
+    Precise,
+}
+
+/// What is written.
+pub struct Settings<'s> {
+    /// The format.
+    pub format: Format,
+    /// Debezium's `topic.prefix`.
+    pub topic_prefix: String,
+    /// Debezium's DECIMAL.
+    pub decimals: Decimals,
+    /// Debezium's BIGINT UNSIGNED.
+    pub bigint_unsigned: BigintUnsigned,
+    /// Each line begins with the message's key and a tab.
+    pub with_key: bool,
+    /// Facts about tables that the log may lack.
+    pub schema: Option<&'s dyn SchemaTold>,
+}
+
+impl std::fmt::Debug for Settings<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings").field("format", &self.format).finish_non_exhaustive()
+    }
+}

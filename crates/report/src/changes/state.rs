@@ -1,0 +1,59 @@
+//! State that later lines need from earlier events, from batch to batch: the transaction they are in, the selection so far.
+
+use binlogz_binlog::EventType;
+use binlogz_flow::Error;
+use binlogz_flow::events::{Event, Item};
+
+use crate::jsonl;
+use crate::line_printer::LineState;
+use crate::met::Met;
+use crate::selection::Positions;
+
+/// The state between two events.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    pub(super) log: jsonl::State,
+    /// Inside a payload, whose transaction has ended as far as the log is concerned.
+    in_payload: bool,
+}
+
+impl State {
+    /// Whether no transaction is open.
+    pub(super) fn is_between_transactions(&self) -> bool {
+        !self.in_payload && !self.log.is_in_transaction()
+    }
+
+    /// Takes the next item of the log; the event if it is one.
+    ///
+    /// # Errors
+    ///
+    /// An event that can't be read.
+    pub(super) fn pass<'a>(
+        &mut self,
+        item: Item<'a>,
+        positions: Positions,
+    ) -> Result<Option<Event<'a>>, Error> {
+        match item {
+            Item::PayloadEnd(_) => {
+                self.in_payload = false;
+                Ok(None)
+            }
+            Item::Event(event) => {
+                self.in_payload |= event.header.event_type == EventType::TRANSACTION_PAYLOAD;
+                self.log.pass(&event, positions).map_err(|error| event.error(error))?;
+                Ok(Some(event))
+            }
+        }
+    }
+}
+
+impl LineState for State {
+    fn begin_log(&mut self) {
+        self.log.begin_log();
+        self.in_payload = false;
+    }
+
+    fn met(&self) -> Met {
+        self.log.met()
+    }
+}

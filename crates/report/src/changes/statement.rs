@@ -1,0 +1,217 @@
+//! The kind of a statement and its table, from its first words: for canal, which names them beside the statement's text.
+
+/// A kind, by canal's name for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Create,
+    Alter,
+    Erase,
+    Truncate,
+    Rename,
+    CreateIndex,
+    DropIndex,
+    Insert,
+    Update,
+    Delete,
+    Other,
+}
+
+impl Kind {
+    /// canal's name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Create => "CREATE",
+            Kind::Alter => "ALTER",
+            Kind::Erase => "ERASE",
+            Kind::Truncate => "TRUNCATE",
+            Kind::Rename => "RENAME",
+            Kind::CreateIndex => "CINDEX",
+            Kind::DropIndex => "DINDEX",
+            Kind::Insert => "INSERT",
+            Kind::Update => "UPDATE",
+            Kind::Delete => "DELETE",
+            Kind::Other => "QUERY",
+        }
+    }
+
+    /// Whether it changes rows, in a log of statements.
+    pub(super) fn changes_rows(self) -> bool {
+        matches!(self, Kind::Insert | Kind::Update | Kind::Delete)
+    }
+}
+
+/// A statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Statement {
+    pub(super) kind: Kind,
+    /// The database that the statement itself names.
+    pub(super) database: Option<String>,
+    pub(super) table: Option<String>,
+}
+
+impl Statement {
+    /// Reads a statement's first words.
+    pub(super) fn of(text: &str) -> Self {
+        let mut words = Words(text);
+        let kind = words.kind();
+        let (database, table) = match kind {
+            Kind::Other | Kind::Insert | Kind::Update | Kind::Delete => (None, None),
+            _ => words.table(),
+        };
+        Statement { kind, database, table }
+    }
+}
+
+/// Words, names in backticks and single characters, one after the other.
+struct Words<'t>(&'t str);
+
+impl<'t> Words<'t> {
+    fn skip(&mut self) {
+        loop {
+            self.0 = self.0.trim_start();
+            let rest = match self.0 {
+                // What stands in a comment of this kind is part of the statement for a server.
+                text if text.starts_with("/*!") => {
+                    text.get(3..).map(|text| text.trim_start_matches(|c: char| c.is_ascii_digit()))
+                }
+                text if text.starts_with("*/") => text.get(2..),
+                text if text.starts_with("/*") => text.split_once("*/").map(|(_, rest)| rest),
+                text if text.starts_with("-- ") || text.starts_with('#') => {
+                    text.split_once('\n').map(|(_, rest)| rest)
+                }
+                _ => return,
+            };
+            self.0 = rest.unwrap_or("");
+        }
+    }
+
+    fn next(&mut self) -> Option<&'t str> {
+        self.skip();
+        let is_of_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+        let first = self.0.chars().next()?;
+        let size = match first {
+            '`' => {
+                let mut end = 1;
+                loop {
+                    end += self.0.get(end..)?.find('`')? + 1;
+                    if !self.0.get(end..).is_some_and(|rest| rest.starts_with('`')) {
+                        break end;
+                    }
+                    end += 1;
+                }
+            }
+            _ if is_of_word(first) => self.0.find(|c| !is_of_word(c)).unwrap_or(self.0.len()),
+            other => other.len_utf8(),
+        };
+        let (word, rest) = self.0.split_at_checked(size)?;
+        self.0 = rest;
+        Some(word)
+    }
+
+    /// Takes a keyword if it is next.
+    fn takes(&mut self, keyword: &str) -> bool {
+        let before = self.0;
+        let is = self.next().is_some_and(|word| word.eq_ignore_ascii_case(keyword));
+        if !is {
+            self.0 = before;
+        }
+        is
+    }
+
+    fn takes_any(&mut self, keywords: &[&str]) {
+        while keywords.iter().any(|keyword| self.takes(keyword)) {}
+    }
+
+    /// Takes the words before the table's name.
+    fn kind(&mut self) -> Kind {
+        let Some(first) = self.next() else { return Kind::Other };
+        match first.to_ascii_uppercase().as_str() {
+            "CREATE" => {
+                self.takes_any(&["OR", "REPLACE", "TEMPORARY", "UNIQUE", "FULLTEXT", "SPATIAL"]);
+                if self.takes("TABLE") {
+                    self.takes_any(&["IF", "NOT", "EXISTS"]);
+                    Kind::Create
+                } else if self.takes("INDEX") {
+                    self.skip_to_on();
+                    Kind::CreateIndex
+                } else {
+                    Kind::Other
+                }
+            }
+            "DROP" => {
+                self.takes("TEMPORARY");
+                if self.takes("TABLE") || self.takes("TABLES") {
+                    self.takes_any(&["IF", "EXISTS"]);
+                    Kind::Erase
+                } else if self.takes("INDEX") {
+                    self.skip_to_on();
+                    Kind::DropIndex
+                } else {
+                    Kind::Other
+                }
+            }
+            "ALTER" => {
+                self.takes_any(&["ONLINE", "IGNORE"]);
+                if self.takes("TABLE") { Kind::Alter } else { Kind::Other }
+            }
+            "TRUNCATE" => {
+                self.takes("TABLE");
+                Kind::Truncate
+            }
+            "RENAME" => {
+                if !self.takes("TABLE") && !self.takes("TABLES") {
+                    return Kind::Other;
+                }
+                // The new name counts.
+                while self.next().is_some_and(|word| !word.eq_ignore_ascii_case("TO")) {}
+                Kind::Rename
+            }
+            "INSERT" | "REPLACE" => Kind::Insert,
+            "UPDATE" => Kind::Update,
+            "DELETE" => Kind::Delete,
+            _ => Kind::Other,
+        }
+    }
+
+    fn skip_to_on(&mut self) {
+        while self.next().is_some_and(|word| !word.eq_ignore_ascii_case("ON")) {}
+    }
+
+    fn table(&mut self) -> (Option<String>, Option<String>) {
+        let name = |word: Option<&str>| {
+            let word = word?;
+            let quoted = word.strip_prefix('`').and_then(|word| word.strip_suffix('`'));
+            Some(quoted.map_or_else(|| word.to_owned(), |name| name.replace("``", "`")))
+        };
+        let first = name(self.next());
+        if self.takes(".") { (first, name(self.next())) } else { (None, first) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_and_tables() {
+        for (text, kind, database, table) in [
+            ("CREATE TABLE IF NOT EXISTS `a b`.`c``d` (x INT)", Kind::Create, Some("a b"), Some("c`d")),
+            ("/* x */ create temporary table t(x int)", Kind::Create, None, Some("t")),
+            ("CREATE UNIQUE INDEX i ON shop . t (a)", Kind::CreateIndex, Some("shop"), Some("t")),
+            ("DROP INDEX `i` ON t", Kind::DropIndex, None, Some("t")),
+            ("DROP TABLE IF EXISTS a, b", Kind::Erase, None, Some("a")),
+            ("ALTER TABLE a ADD COLUMN b INT", Kind::Alter, None, Some("a")),
+            ("TRUNCATE t", Kind::Truncate, None, Some("t")),
+            ("RENAME TABLE a TO b.c", Kind::Rename, Some("b"), Some("c")),
+            ("CREATE DATABASE d", Kind::Other, None, None),
+            ("-- c\nINSERT INTO t VALUES (1)", Kind::Insert, None, None),
+            ("DROP TABLE /*!80000 IF EXISTS */ t", Kind::Erase, None, Some("t")),
+            ("CREATE TABLE `open", Kind::Create, None, None),
+            ("", Kind::Other, None, None),
+        ] {
+            let expected =
+                Statement { kind, database: database.map(str::to_owned), table: table.map(str::to_owned) };
+            assert_eq!(Statement::of(text), expected, "{text}");
+        }
+    }
+}

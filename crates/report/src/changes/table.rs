@@ -1,0 +1,411 @@
+//! A table as its rows are written: names and types of its columns, its key. What the log lacks comes from a schema; what
+//! neither tells is an error, since a message without names would be taken for another.
+
+use std::sync::Arc;
+
+use binlogz_binlog::charset::Charset;
+use binlogz_binlog::event::ColumnType;
+use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
+use binlogz_binlog::{Error, Result};
+
+use super::java::{Escapes, push_string};
+use super::settings::{BigintUnsigned, Format, Settings};
+use crate::selection::Selection;
+
+/// The collation of binary strings.
+const BINARY: u64 = 63;
+/// utf8mb4_0900_ai_ci: the character set of columns of which nothing is known.
+const UTF8MB4: u64 = 255;
+
+/// Facts about tables that a log may lack: from CREATE TABLE statements.
+pub trait SchemaTold: Sync {
+    /// The facts about this table; `None`: nothing is known of it.
+    ///
+    /// # Errors
+    ///
+    /// Another structure of the table: the words for a person.
+    fn told(&self, schema: &TableSchema) -> Result<Option<TableTold>, String>;
+}
+
+/// Facts about a table.
+#[derive(Debug, Clone, Default)]
+pub struct TableTold {
+    /// All of its columns.
+    pub columns: Vec<ColumnTold>,
+    /// The columns of its primary key, or of the first unique one; empty if it has none.
+    pub key: Vec<usize>,
+}
+
+/// Facts about a column.
+#[derive(Debug, Clone, Default)]
+pub struct ColumnTold {
+    /// Its name.
+    pub name: String,
+    /// Whether it is UNSIGNED.
+    pub unsigned: bool,
+    /// Whether it is BINARY, VARBINARY or a BLOB.
+    pub is_binary: bool,
+    /// The members of an ENUM or SET.
+    pub members: Vec<String>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Table {
+    schema: Arc<TableSchema>,
+    pub(super) database: String,
+    pub(super) name: String,
+    /// The name in quotes.
+    pub(super) columns: Vec<Column>,
+    /// The columns of the key.
+    pub(super) key: Vec<usize>,
+    pub(super) is_asked_for: bool,
+    /// Its place in `--table`.
+    pub(super) place: Option<usize>,
+    problem: Option<String>,
+}
+
+/// A column of a [`Table`].
+#[derive(Debug)]
+pub(super) struct Column {
+    /// As the log has it, completed.
+    pub(super) schema: ColumnSchema,
+    pub(super) name: String,
+    /// `"name":`.
+    pub(super) field: Vec<u8>,
+    pub(super) shortcut: Shortcut,
+    pub(super) is_binary: bool,
+}
+
+/// The kinds of values that have a short cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shortcut {
+    Signed,
+    Unsigned,
+    /// Text of a character set in which ASCII is ASCII.
+    Text,
+    None,
+}
+
+impl Table {
+    fn new(schema: &Arc<TableSchema>, selection: &Selection, settings: &Settings<'_>) -> Self {
+        let shown = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        let mut table = Table {
+            schema: Arc::clone(schema),
+            database: shown(&schema.database),
+            name: shown(&schema.table),
+            columns: Vec::new(),
+            key: Vec::new(),
+            is_asked_for: selection.has_table(&schema.database, &schema.table),
+            place: selection.place_of(&schema.database, &schema.table),
+            problem: None,
+        };
+        let told = match settings.schema.map(|told| told.told(schema)) {
+            Some(Ok(told)) => told,
+            Some(Err(problem)) => {
+                table.problem = Some(problem);
+                None
+            }
+            None => None,
+        };
+        let escapes = if settings.format == Format::Canal { Escapes::Fastjson } else { Escapes::Jackson };
+        for (index, column) in schema.columns().iter().enumerate() {
+            let told = told.as_ref().and_then(|told| told.columns.get(index));
+            match Column::new(column, told, settings, escapes) {
+                Ok(column) => table.columns.push(column),
+                Err(lacking) => {
+                    table.problem.get_or_insert_with(|| {
+                        format!("{}.{} column {}: {lacking}", table.database, table.name, index + 1)
+                    });
+                }
+            }
+        }
+        table.key = primary_key(schema);
+        if let Some(told) = told.filter(|_| table.key.is_empty()) {
+            table.key = told.key;
+        }
+        table
+    }
+
+    /// Whether its rows can be written.
+    pub(super) fn check(&self) -> Result<()> {
+        match &self.problem {
+            None => Ok(()),
+            Some(problem) => Err(Error::invalid(
+                "table map event",
+                "table",
+                problem,
+                "the metadata of binlog_row_metadata=FULL, or --schema=FILE.sql|SERVER",
+            )),
+        }
+    }
+}
+
+/// The columns of the primary key, in the key's order.
+fn primary_key(schema: &TableSchema) -> Vec<usize> {
+    let parts = schema.columns().iter().enumerate();
+    let mut parts: Vec<_> =
+        parts.filter_map(|(index, column)| Some((column.primary_key?.place, index))).collect();
+    parts.sort_unstable();
+    parts.into_iter().map(|(_, index)| index).collect()
+}
+
+impl Column {
+    fn new(
+        column: &ColumnSchema,
+        told: Option<&ColumnTold>,
+        settings: &Settings<'_>,
+        escapes: Escapes,
+    ) -> Result<Self, &'static str> {
+        let mut schema = column.clone();
+        let name = match (&column.name, told) {
+            (Some(name), _) => String::from_utf8_lossy(name).into_owned(),
+            (None, Some(told)) => told.name.clone(),
+            (None, None) => return Err("name unknown"),
+        };
+        if let Some(told) = told {
+            if schema.unsigned.is_none() {
+                schema.kind = signedness(schema.kind, told.unsigned);
+                schema.unsigned = Some(told.unsigned);
+            }
+            if schema.collation.is_none() {
+                schema.collation = Some(if told.is_binary { BINARY } else { UTF8MB4 });
+            }
+            if schema.members.is_none() && !told.members.is_empty() {
+                schema.members = Some(told.members.iter().map(|member| member.as_bytes().into()).collect());
+                schema.collation = Some(UTF8MB4);
+            }
+        }
+        if matches!(schema.kind, ColumnKind::Enum { .. } | ColumnKind::Set { .. })
+            && schema.members.is_none()
+            && settings.format != Format::Canal
+        {
+            return Err("members unknown");
+        }
+        let is_text = matches!(
+            schema.kind,
+            ColumnKind::Char { .. } | ColumnKind::Varchar { .. } | ColumnKind::Blob { .. }
+        );
+        if is_text && schema.collation.is_none() {
+            return Err("character set unknown");
+        }
+        let is_binary = is_text && schema.charset() == Some(Charset::Binary);
+        let mut field = Vec::new();
+        push_string(&mut field, &name, escapes);
+        field.push(b':');
+        let shortcut = Shortcut::of(&schema, settings);
+        Ok(Column { schema, name, field, shortcut, is_binary })
+    }
+}
+
+impl Shortcut {
+    fn of(column: &ColumnSchema, settings: &Settings<'_>) -> Self {
+        let is_quoted = settings.format == Format::Canal;
+        match column.kind {
+            // canal writes numbers as strings.
+            _ if is_quoted => match column.kind {
+                ColumnKind::Char { .. } | ColumnKind::Varchar { .. } | ColumnKind::Blob { .. } => {
+                    Self::of_text(column)
+                }
+                _ => Shortcut::None,
+            },
+            ColumnKind::BigInt { unsigned: true } if settings.format == Format::Debezium => {
+                match settings.bigint_unsigned {
+                    BigintUnsigned::Long => Shortcut::Signed,
+                    BigintUnsigned::Precise => Shortcut::None,
+                }
+            }
+            ColumnKind::TinyInt { unsigned }
+            | ColumnKind::SmallInt { unsigned }
+            | ColumnKind::Int { unsigned }
+            | ColumnKind::BigInt { unsigned } => {
+                if unsigned {
+                    Shortcut::Unsigned
+                } else {
+                    Shortcut::Signed
+                }
+            }
+            ColumnKind::Char { .. } | ColumnKind::Varchar { .. } | ColumnKind::Blob { .. } => {
+                Self::of_text(column)
+            }
+            _ => Shortcut::None,
+        }
+    }
+
+    fn of_text(column: &ColumnSchema) -> Self {
+        match column.charset() {
+            Some(Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Latin1 | Charset::Ascii) => Shortcut::Text,
+            _ => Shortcut::None,
+        }
+    }
+}
+
+fn signedness(kind: ColumnKind, unsigned: bool) -> ColumnKind {
+    match kind {
+        ColumnKind::TinyInt { .. } => ColumnKind::TinyInt { unsigned },
+        ColumnKind::SmallInt { .. } => ColumnKind::SmallInt { unsigned },
+        ColumnKind::MediumInt { .. } => ColumnKind::MediumInt { unsigned },
+        ColumnKind::Int { .. } => ColumnKind::Int { unsigned },
+        ColumnKind::BigInt { .. } => ColumnKind::BigInt { unsigned },
+        kind => kind,
+    }
+}
+
+/// Tables that a worker remembers: more than a transaction usually has.
+const REMEMBERED: usize = 64;
+
+/// The tables of a worker.
+#[derive(Debug, Default)]
+pub(super) struct Tables(Vec<Arc<Table>>);
+
+impl Tables {
+    /// The table of the next rows.
+    pub(super) fn take(
+        &mut self,
+        schema: &Arc<TableSchema>,
+        selection: &Selection,
+        settings: &Settings<'_>,
+    ) -> Arc<Table> {
+        if let Some(found) = self.0.iter().rev().find(|table| Arc::ptr_eq(&table.schema, schema)) {
+            return Arc::clone(found);
+        }
+        if self.0.len() >= REMEMBERED {
+            self.0.clear();
+        }
+        let table = Arc::new(Table::new(schema, selection, settings));
+        self.0.push(Arc::clone(&table));
+        table
+    }
+}
+
+/// The name of a column's type in CREATE TABLE, as far as the log tells it: neither display widths nor digits of FLOAT and
+/// DOUBLE.
+pub(super) fn type_name(column: &Column) -> String {
+    let schema = &column.schema;
+    let unsigned = if schema.unsigned == Some(true) { " unsigned" } else { "" };
+    let fraction = |name: &str, digits: u8| match digits {
+        0 => name.to_owned(),
+        digits => format!("{name}({digits})"),
+    };
+    let length = |bytes: u16| u32::from(bytes) / schema.charset().map_or(1, character_size_max);
+    match schema.kind {
+        ColumnKind::TinyInt { .. } => format!("tinyint{unsigned}"),
+        ColumnKind::SmallInt { .. } => format!("smallint{unsigned}"),
+        ColumnKind::MediumInt { .. } => format!("mediumint{unsigned}"),
+        ColumnKind::Int { .. } => format!("int{unsigned}"),
+        ColumnKind::BigInt { .. } => format!("bigint{unsigned}"),
+        ColumnKind::Decimal(format) => {
+            format!("decimal({},{}){unsigned}", format.precision(), format.scale())
+        }
+        ColumnKind::Float => format!("float{unsigned}"),
+        ColumnKind::Double => format!("double{unsigned}"),
+        ColumnKind::Bit { bits } => format!("bit({bits})"),
+        ColumnKind::Year => "year".into(),
+        ColumnKind::Date => "date".into(),
+        ColumnKind::Time { fraction_digits } => fraction("time", fraction_digits),
+        ColumnKind::DateTime { fraction_digits } => fraction("datetime", fraction_digits),
+        ColumnKind::Timestamp { fraction_digits } => fraction("timestamp", fraction_digits),
+        ColumnKind::OldTime => "time".into(),
+        ColumnKind::OldDateTime => "datetime".into(),
+        ColumnKind::OldTimestamp => "timestamp".into(),
+        ColumnKind::Enum { .. } => members("enum", schema),
+        ColumnKind::Set { .. } => members("set", schema),
+        ColumnKind::Char { length_max } if column.is_binary => format!("binary({length_max})"),
+        ColumnKind::Char { length_max } => format!("char({})", length(length_max)),
+        ColumnKind::Varchar { length_max } if column.is_binary => format!("varbinary({length_max})"),
+        ColumnKind::Varchar { length_max } => format!("varchar({})", length(length_max)),
+        ColumnKind::Blob { length_size } => {
+            let size = match length_size {
+                1 => "tiny",
+                2 => "",
+                3 => "medium",
+                _ => "long",
+            };
+            format!("{size}{}", if column.is_binary { "blob" } else { "text" })
+        }
+        ColumnKind::Json { .. } => "json".into(),
+        ColumnKind::Geometry { .. } => match schema.geometry_type {
+            Some(1) => "point",
+            Some(2) => "linestring",
+            Some(3) => "polygon",
+            Some(4) => "multipoint",
+            Some(5) => "multilinestring",
+            Some(6) => "multipolygon",
+            Some(7) => "geomcollection",
+            _ => "geometry",
+        }
+        .into(),
+        ColumnKind::Vector { .. } => match schema.dimensionality {
+            Some(dimensions) => format!("vector({dimensions})"),
+            None => "vector".into(),
+        },
+        ColumnKind::Null | ColumnKind::TypedArray => schema.column_type.to_string().to_lowercase(),
+    }
+}
+
+fn members(name: &str, schema: &ColumnSchema) -> String {
+    let mut text = format!("{name}(");
+    for (index, member) in schema.members.iter().flatten().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        let decoded = schema.charset().and_then(|charset| charset.decode(member));
+        let member = decoded.unwrap_or_else(|| String::from_utf8_lossy(member));
+        text.push('\'');
+        text.push_str(&member.replace('\'', "''"));
+        text.push('\'');
+    }
+    text.push(')');
+    text
+}
+
+/// The most bytes of a character.
+fn character_size_max(charset: Charset) -> u32 {
+    match charset {
+        Charset::Utf8mb4 | Charset::Utf16 | Charset::Utf16le | Charset::Utf32 => 4,
+        Charset::Utf8mb3 | Charset::Ujis | Charset::Eucjpms => 3,
+        Charset::Ucs2
+        | Charset::Big5
+        | Charset::Gbk
+        | Charset::Gb2312
+        | Charset::Sjis
+        | Charset::Cp932
+        | Charset::Euckr => 2,
+        Charset::Gb18030 => 4,
+        _ => 1,
+    }
+}
+
+/// The number of a type in `java.sql.Types`, as canal has it.
+pub(super) fn java_type(column: &Column) -> i32 {
+    match column.schema.kind {
+        ColumnKind::TinyInt { .. } => -6,
+        ColumnKind::SmallInt { .. } => 5,
+        ColumnKind::MediumInt { .. } | ColumnKind::Int { .. } | ColumnKind::Enum { .. } => 4,
+        ColumnKind::BigInt { .. } => -5,
+        ColumnKind::Decimal(_) => 3,
+        ColumnKind::Float => 7,
+        ColumnKind::Double => 8,
+        ColumnKind::Bit { .. } | ColumnKind::Set { .. } => -7,
+        ColumnKind::Date => 91,
+        ColumnKind::Time { .. } | ColumnKind::OldTime => 92,
+        ColumnKind::DateTime { .. }
+        | ColumnKind::OldDateTime
+        | ColumnKind::Timestamp { .. }
+        | ColumnKind::OldTimestamp => 93,
+        ColumnKind::Char { .. } if !column.is_binary => 1,
+        ColumnKind::Blob { .. } if !column.is_binary => 2005,
+        ColumnKind::Varchar { .. } if !column.is_binary => 12,
+        ColumnKind::Char { .. }
+        | ColumnKind::Varchar { .. }
+        | ColumnKind::Blob { .. }
+        | ColumnKind::Geometry { .. } => 2004,
+        ColumnKind::Year | ColumnKind::Json { .. } => 12,
+        ColumnKind::Vector { .. } | ColumnKind::Null | ColumnKind::TypedArray => 2004,
+    }
+}
+
+/// Whether a geometry column holds nothing but points.
+pub(super) fn is_point(column: &ColumnSchema) -> bool {
+    column.column_type == ColumnType::GEOMETRY && column.geometry_type == Some(1)
+}
