@@ -1,5 +1,5 @@
-//! The help as users read it: examples come before the options, and the options of a connection that few need have a topic
-//! of their own.
+//! The help as users read it: examples come before the options, `-h` has few of them, and the options of a connection that few
+//! need have a topic of their own.
 
 use clap::{Command, CommandFactory};
 
@@ -10,12 +10,18 @@ use crate::server_args::{CONNECTION, CONNECTION_SHOWN};
 const EXAMPLES_FIRST: &str =
     "{before-help}{about-with-newline}\n{usage-heading} {usage}{after-help}\n\n{all-args}";
 
+/// More examples than these are for `--help`, and what follows them.
+const EXAMPLES_IN_SHORT: usize = 3;
+
+/// Options that belong to no heading of the command, wherever it names them.
+const GENERAL: [&str; 8] = ["help", "jobs", "keyring", "listen", "work_dir", "disk_max", "quiet", "verbose"];
+
 /// The command whose help is the topic.
 pub(crate) const TOPIC: &str = "connection";
 
 /// The command line of binlogz.
 pub(crate) fn command() -> Command {
-    each_subcommand(Cli::command())
+    each_subcommand(examples_first(Cli::command()))
 }
 
 fn each_subcommand(command: Command) -> Command {
@@ -30,12 +36,23 @@ fn arranged(command: Command) -> Command {
             arg.get_help_heading() == Some(CONNECTION) && !CONNECTION_SHOWN.contains(&arg.get_id().as_str());
         match is_topic {
             true => arg.help_heading("Options, as for the mysql client"),
+            false if GENERAL.contains(&arg.get_id().as_str()) => arg.help_heading(None::<&str>),
             false => arg.hide(is_rare),
         }
     });
-    let command = match command.get_after_help() {
-        Some(_) => command.help_template(EXAMPLES_FIRST),
+    each_subcommand(examples_first(command))
+}
+
+fn examples_first(command: Command) -> Command {
+    match command.get_after_help().map(ToString::to_string) {
+        Some(text) => command.after_help(in_short(&text)).after_long_help(text).help_template(EXAMPLES_FIRST),
         None => command,
-    };
-    each_subcommand(command)
+    }
+}
+
+/// The first examples.
+fn in_short(text: &str) -> String {
+    let lines: Vec<_> =
+        text.lines().take_while(|line| !line.is_empty()).take(1 + EXAMPLES_IN_SHORT).collect();
+    lines.join("\n")
 }

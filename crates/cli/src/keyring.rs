@@ -13,7 +13,7 @@ pub(crate) struct KeyringArg {
     /// Read encrypted logs with the keys of this keyring file
     ///
     /// The file of component_keyring_file, or of the keyring_file plugin of MySQL 8.0. Plain logs are read as without it.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     keyring: Option<PathBuf>,
 }
 

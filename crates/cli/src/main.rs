@@ -30,7 +30,7 @@ use failure::{Failure, complain};
 /// Makes MySQL's binary log small, readable and portable.
 #[derive(Debug, Parser)]
 #[command(name = "binlogz", version, max_term_width = HELP_WIDTH)]
-#[command(after_help = "Exit codes: 0 done, 1 a negative answer, 2 bad usage, bad input or I/O trouble.")]
+#[command(after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: cmd::Command,
@@ -41,6 +41,13 @@ struct Cli {
     #[arg(long, short, global = true)]
     verbose: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz advise /var/lib/mysql/binlog.0000*    what would compression save and cost?
+  binlogz doctor -p mysql://monitor@db1         which replicas and clients would it break?
+  binlogz dump -v binlog.000042                 what mysqlbinlog prints, only faster
+
+Exit codes: 0 done, 1 a negative answer, 2 bad usage, bad input or I/O trouble.";
 
 /// Help is wrapped here on wider terminals: longer lines read badly.
 const HELP_WIDTH: usize = 100;

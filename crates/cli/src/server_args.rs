@@ -40,7 +40,7 @@ pub(crate) struct ServerArgs {
     #[arg(short = 'P', long, value_name = "PORT")]
     port: Option<String>,
     /// Unix socket
-    #[arg(short = 'S', long, value_name = "PATH")]
+    #[arg(short = 'S', long, value_name = "PATH", hide_short_help = true)]
     socket: Option<String>,
     /// TCP or SOCKET
     #[arg(long, value_name = "NAME")]
@@ -64,7 +64,7 @@ pub(crate) struct ServerArgs {
     #[arg(long)]
     no_defaults: bool,
     /// The login path of mysql_config_editor to use
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     login_path: Option<String>,
     /// DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY
     #[arg(long, value_name = "MODE")]

@@ -164,7 +164,7 @@ fn back(facts: &Facts, consumers: &[&ConsumerFinding]) -> PlanStep {
         lines.push(format!("-- now that is {} at {}", row.last_transaction, row.last_timestamp));
     }
     lines.push(
-        "-- compressed logs stay as they are: a consumer that can't read them is safe again behind that GTID, which \
+        "-- compressed logs stay as they are: a consumer that can't read them is safe again after that GTID, which \
          is in the file before the one that FLUSH began or in an earlier one (binlogz stats FILE counts payloads); \
          files with payloads go with PURGE BINARY LOGS or binlog_expire_logs_seconds"
             .to_owned(),

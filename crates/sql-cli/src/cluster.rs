@@ -14,12 +14,20 @@ use binlogz_query::{Engine, Error, Logs, Options};
 use clap::{Args, Parser};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::inputs::open_keyring;
-use crate::{MEMORY, MIB, Run, Temporary};
+use crate::inputs::{above_zero, open_keyring};
+use crate::{EXAMPLES_FIRST, MEMORY, MIB, Run, Temporary};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const DEFAULT_TASK_SIZE: NonZeroU64 = NonZeroU64::new(DEFAULT_PARTITION_SIZE / MIB as u64).unwrap();
 const DEFAULT_PARTITIONS: NonZeroUsize = NonZeroUsize::new(DEFAULT_SHUFFLE_PARTITIONS).unwrap();
+
+const SCHEDULER_EXAMPLES: &str = "Examples:
+  binlogz-sql scheduler
+  binlogz-sql scheduler --listen 10.0.0.1:50050";
+
+const EXECUTOR_EXAMPLES: &str = "Examples:
+  binlogz-sql executor --scheduler 127.0.0.1:50050
+  binlogz-sql executor --scheduler 10.0.0.1:50050 --listen 10.0.0.2 --host 10.0.0.2 --work /var/lib/binlogz-sql";
 
 #[derive(Debug, Args)]
 pub(crate) struct ClusterArgs {
@@ -30,7 +38,7 @@ pub(crate) struct ClusterArgs {
     #[arg(long, value_name = "MIB", default_value_t = DEFAULT_TASK_SIZE, requires = "cluster")]
     task_size: NonZeroU64,
     /// Partitions of joins and groups in the cluster
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_PARTITIONS, requires = "cluster")]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_PARTITIONS, value_parser = above_zero, requires = "cluster")]
     partitions: NonZeroUsize,
 }
 
@@ -51,7 +59,7 @@ impl ClusterArgs {
 ///
 /// It reads no logs and needs no credentials. Anyone who reaches its port can run queries: keep it in a private network.
 #[derive(Debug, Parser)]
-#[command(name = "binlogz-sql scheduler", version, max_term_width = 100)]
+#[command(name = "binlogz-sql scheduler", bin_name = "binlogz-sql scheduler", version, max_term_width = 100, after_help = SCHEDULER_EXAMPLES, help_template = EXAMPLES_FIRST)]
 pub(crate) struct SchedulerArgs {
     /// Address and port to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = SocketAddr::new(LOOPBACK, scheduler::DEFAULT_PORT))]
@@ -69,7 +77,7 @@ pub(crate) struct SchedulerArgs {
 /// Logs are read with this process's own credentials: the AWS_ variables and keys of archives in its environment, and
 /// --keyring. Anyone who reaches its ports can run tasks and read results: keep it in a private network.
 #[derive(Debug, Parser)]
-#[command(name = "binlogz-sql executor", version, max_term_width = 100)]
+#[command(name = "binlogz-sql executor", bin_name = "binlogz-sql executor", version, max_term_width = 100, after_help = EXECUTOR_EXAMPLES, help_template = EXAMPLES_FIRST)]
 pub(crate) struct ExecutorArgs {
     /// The scheduler
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
@@ -87,10 +95,10 @@ pub(crate) struct ExecutorArgs {
     #[arg(long, value_name = "PORT", default_value_t = executor::DEFAULT_TASK_PORT)]
     task_port: u16,
     /// Tasks that work at once [default: one for each core]
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = above_zero)]
     jobs: Option<NonZeroUsize>,
     /// Memory for sorts, joins and groups of all tasks, in MiB; what doesn't fit goes to temporary files
-    #[arg(long, value_name = "MIB", default_value_t = MEMORY)]
+    #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = above_zero)]
     memory: NonZeroUsize,
     /// Folder of results and temporary files [default: one of its own, which goes with the process]
     #[arg(long, value_name = "DIR")]

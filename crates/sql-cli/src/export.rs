@@ -12,6 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
+use crate::EXAMPLES_FIRST;
 use crate::follow::FollowArgs;
 use crate::inputs::InputArgs;
 use crate::told::tell;
@@ -33,7 +34,7 @@ Exit codes: 0 done, also if there was nothing new; 2 bad usage, bad input or I/O
 /// one, DIR/_transactions. A later run adds the transactions that are new, each once. Readers never see a file that isn't
 /// whole, also if a run is killed.
 #[derive(Debug, Parser)]
-#[command(name = "binlogz-sql export", bin_name = "binlogz export", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "binlogz-sql export", bin_name = "binlogz export", version, max_term_width = 100, after_help = EXAMPLES, help_template = EXAMPLES_FIRST)]
 pub(crate) struct ExportArgs {
     /// Folder of the data sets, or a place in object storage; it is made, or empty, or has an earlier export
     #[arg(long, value_name = "DIR|s3://…")]
@@ -95,6 +96,9 @@ fn table(text: &str) -> Result<(String, String), String> {
 
 impl ExportArgs {
     pub(crate) fn run(self) -> Result<(), Error> {
+        if self.to.is_file() {
+            return Err(Error::Target(format!("{}: is a file, expected a folder", self.to.display())));
+        }
         remove_unfinished_at_signals()?;
         let FormatArg::Parquet = self.format;
         let export = Export {

@@ -16,7 +16,7 @@ use crate::complain;
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
     /// Threads that work at once [default: one for each core]
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = above_zero)]
     jobs: Option<NonZeroUsize>,
     /// Read encrypted logs with the keys of this keyring file
     #[arg(long, value_name = "FILE")]
@@ -26,6 +26,11 @@ pub(crate) struct InputArgs {
     /// As mysqldump --no-data --databases writes it. Without it such columns are "@1", "@2".
     #[arg(long, value_name = "FILE.sql")]
     schema: Option<PathBuf>,
+}
+
+/// Reads a number that is not zero, with the words of binlogz.
+pub(crate) fn above_zero(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a number above 0".to_owned())
 }
 
 impl InputArgs {

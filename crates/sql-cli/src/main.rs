@@ -35,7 +35,7 @@ use inputs::InputArgs;
 /// The SQL is that of Apache DataFusion. Archives are read as they are: blocks that can't have what is asked for are
 /// neither read nor unpacked.
 #[derive(Debug, Parser)]
-#[command(name = "binlogz-sql", bin_name = "binlogz sql", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "binlogz-sql", bin_name = "binlogz sql", version, max_term_width = 100, after_help = EXAMPLES, help_template = EXAMPLES_FIRST)]
 struct Sql {
     /// Run the statements of this file; - is standard input
     #[arg(long, short, value_name = "FILE")]
@@ -44,7 +44,7 @@ struct Sql {
     #[arg(long, value_enum, default_value_t = FormatArg::Table)]
     format: FormatArg,
     /// Memory for sorts, joins and groups, in MiB; what doesn't fit goes to temporary files
-    #[arg(long, value_name = "MIB", default_value_t = MEMORY)]
+    #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = inputs::above_zero)]
     memory: NonZeroUsize,
     #[cfg(feature = "cluster")]
     #[command(flatten)]
@@ -55,6 +55,10 @@ struct Sql {
     #[arg(value_name = "STATEMENT|INPUT")]
     arguments: Vec<OsString>,
 }
+
+/// As in the help of binlogz: examples come before the options.
+const EXAMPLES_FIRST: &str =
+    "{before-help}{about-with-newline}\n{usage-heading} {usage}{after-help}\n\n{all-args}";
 
 /// The default of --memory.
 const MEMORY: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
@@ -179,6 +183,13 @@ impl Sql {
             }
             None => {
                 let statement = self.arguments.remove(0);
+                // Said before the parser says that it is no statement.
+                if Path::new(&statement).exists() {
+                    let path = statement.to_string_lossy();
+                    return Err(Error::Sql(format!(
+                        "{path}: is an input, expected the statement first: binlogz sql 'SELECT …' {path}"
+                    )));
+                }
                 let text = statement.into_string();
                 text.map_err(|text| {
                     Error::Sql(format!("the statement is no UTF-8: {}", text.to_string_lossy()))

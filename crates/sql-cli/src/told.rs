@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use binlogz_figures::counted;
 use binlogz_query::Error;
 use binlogz_query::export::Exported;
 
@@ -10,7 +11,7 @@ use crate::complain;
 /// Tells the result of a run.
 pub(crate) fn tell(exported: &Exported, is_dry: bool) -> Result<(), Error> {
     if exported.incomplete > 0 {
-        let count = counted(exported.incomplete, "transaction");
+        let count = counted(exported.incomplete, "transactions");
         complain(&format!("warning: {count} left out: the end is not in the logs"));
     }
     writeln!(io::stdout(), "{}", told(exported, is_dry)).map_err(Error::from)
@@ -18,21 +19,17 @@ pub(crate) fn tell(exported: &Exported, is_dry: bool) -> Result<(), Error> {
 
 /// A run's result, as one line.
 fn told(exported: &Exported, is_dry: bool) -> String {
-    let transactions = counted(exported.transactions, "transaction");
-    let rows = counted(exported.rows, "row change");
+    let transactions = counted(exported.transactions, "transactions");
+    let rows = counted(exported.rows, "row changes");
     match exported.run {
         None if exported.transactions == 0 => "nothing is new".to_owned(),
         None if is_dry => format!("new: {transactions}, {rows} of all tables"),
         None => format!("not written: {transactions}"),
         Some(run) => format!(
             "run {run}: {transactions}, {rows} of {}, {}, {}",
-            counted(exported.tables as u64, "table"),
-            counted(exported.files as u64, "file"),
-            counted(exported.bytes, "byte"),
+            counted(exported.tables as u64, "tables"),
+            counted(exported.files as u64, "files"),
+            counted(exported.bytes, "bytes"),
         ),
     }
-}
-
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -10,9 +10,15 @@ use crate::{Cli, Exit};
 
 /// Print the completion script of a shell
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Completions {
     shell: Shell,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz completions bash > ~/.local/share/bash-completion/completions/binlogz
+  binlogz completions zsh > ~/.zfunc/_binlogz
+  binlogz completions fish > ~/.config/fish/completions/binlogz.fish";
 
 impl Completions {
     pub(super) fn run(self) -> Result<Exit> {

@@ -11,9 +11,8 @@ use crate::output;
 use crate::{Cli, Exit};
 
 /// Print a manual page, or write all of them into a folder
-///
-/// For example: binlogz man relay run | man -l -
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Man {
     /// Write all pages into this folder: binlogz.1, binlogz-compress.1, binlogz-relay-run.1 and so on
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
@@ -25,6 +24,10 @@ pub(crate) struct Man {
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz man relay run | man -l -
+  binlogz man --to ~/.local/share/man/man1";
 
 impl Man {
     pub(super) fn run(self) -> Result<Exit> {

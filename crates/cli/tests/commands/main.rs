@@ -24,3 +24,4 @@ mod relay_log;
 mod sql;
 mod stats;
 mod terminal;
+mod terminal_servers;

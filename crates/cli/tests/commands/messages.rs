@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 
 use crate::common::Folder;
+use crate::terminal::commands;
 
 #[test]
 fn an_index_is_called_one() {
@@ -150,6 +151,50 @@ fn h_alone_is_help_and_with_a_name_the_host() {
     ]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains(&format!("connect to {closed}: Connection refused")), "{}", ran.stderr);
+}
+
+/// Dump's help has mysqlbinlog's layout, `connection` is a topic, and the other two are a program of their own with such a test.
+const OTHER_HELP: [&str; 4] = ["dump", "connection", "sql", "export"];
+/// Lines of a summary: one screen.
+const SUMMARY_LINES_MAX: usize = 50;
+
+#[test]
+fn help_begins_with_examples_and_its_summary_is_one_screen() {
+    let folder = Folder::new();
+    for command in commands(&folder).iter().filter(|command| !OTHER_HELP.contains(&command.as_str())) {
+        let help = |option: &str| folder.run(command.split(' ').chain([option])).text().to_owned();
+        let [short, long] = ["-h", "--help"].map(help);
+        for text in [&short, &long] {
+            let headings = ["Examples:", "Arguments:", "Options:", "Commands:"];
+            let first = text.lines().find(|line| headings.contains(line));
+            assert_eq!(first, Some("Examples:"), "{command}: {text}");
+            // Presets of bench share theirs.
+            let name = if command.starts_with("bench") { "bench" } else { command };
+            let is_named =
+                text.contains(&format!("binlogz {name} ")) || text.contains(&format!("binlogz {name}\n"));
+            assert!(is_named, "{command}: {text}");
+            // An option stands under one heading.
+            assert!(text.matches("\nOptions:\n").count() <= 1, "{command}: {text}");
+        }
+        let lines = short.lines().count();
+        assert!(
+            lines <= SUMMARY_LINES_MAX && lines < long.lines().count(),
+            "{command} -h: {lines} lines\n{short}"
+        );
+    }
+}
+
+#[test]
+fn a_relay_that_is_not_there_is_told_with_the_way_to_it() {
+    let folder = Folder::new();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let http = closed.to_string();
+    for command in [&["status", "--http", &http][..], &["doctor", &http]] {
+        folder.run(["relay"].iter().chain(command)).fails(&format!(
+            "http://{closed}/: Connection refused (os error 111); a running relay answers where --http, or address of [http] \
+             in its configuration, says"
+        ));
+    }
 }
 
 #[test]

@@ -63,11 +63,36 @@ fn nothing_is_left_out_on_a_narrow_terminal() {
     }
 }
 
-/// Formats that others define, line by line: mysqlbinlog, the mysql client, shells and man.
-const NOT_OURS: [&str; 6] = ["dump", "undo", "redo", "completions", "man", "archive cat"];
+/// Formats that others define, line by line: mysqlbinlog, the mysql client, shells and man; and `rows`, a line for each value.
+const NOT_OURS: [&str; 7] = ["dump", "undo", "redo", "rows", "completions", "man", "archive cat"];
+
+/// Commands that ask a server or a relay, or that serve: see `terminal_servers` and the tests of the demo, of bench and of SQL.
+const ELSEWHERE: [&str; 21] = [
+    "sql",
+    "export",
+    "table-at",
+    "recover",
+    "doctor",
+    "demo",
+    "archive serve",
+    "relay run",
+    "relay check-config",
+    "relay status",
+    "relay doctor",
+    "relay reload",
+    "bench commit",
+    "bench space",
+    "bench updates",
+    "bench point-select",
+    "bench insert",
+    "bench network",
+    "bench replicas",
+    "bench all",
+    "bench compare",
+];
 
 /// A real run of each command that needs no server.
-const RUNS: [&str; 19] = [
+const RUNS: [&str; 33] = [
     "compress --force --output small var/lib/mysql/binlog.000001 var/lib/mysql/binlog.000004",
     "expand --force --output back small/binlog.000001 small/binlog.000004",
     "verify var/lib/mysql/binlog.000001 small/binlog.000004 binlog.index",
@@ -87,10 +112,24 @@ const RUNS: [&str; 19] = [
     "redo binlog.000009",
     "relay init --force",
     "completions bash",
+    "man archive create",
+    "connection",
+    "rows sbtest.sbtest1 --where \"@1>0\" binlog.000004",
+    "rows mix.strings --where \"@1>0\" binlog.000006",
+    "archive copy kept copied",
+    "archive create --to copied binlog.000006",
+    "archive merge --grace 0 copied",
+    "archive merge --dry-run copied",
+    "archive prune --keep 1d --dry-run copied",
+    "archive list .",
+    "archive remove --dry-run copied binlog.000001",
+    "archive change-key --new-key-file new.key locked",
+    "fleet --targets fleet.toml",
+    "bench levels --plan --out plan",
 ];
 
 /// All commands that the help lists, with those below them.
-fn commands(folder: &Folder) -> Vec<String> {
+pub(crate) fn commands(folder: &Folder) -> Vec<String> {
     let listed = |of: &str| -> Vec<String> {
         let ran = folder.run(["help"].into_iter().chain(of.split_whitespace()));
         let lines = ran.text().lines().skip_while(|line| *line != "Commands:").skip(1);
@@ -115,15 +154,45 @@ fn everything(folder: &Folder) -> String {
         [format!("help {command}"), format!("{command} --help"), format!("{command} -h")]
     });
     let all: Vec<_> = helps.chain(RUNS.map(str::to_owned)).collect();
-    let line = |command: &String| format!("echo '@@ {command}'; binlogz {command} </dev/null\n");
+    let key = |command: &str| match command.starts_with("archive change-key") {
+        true => "BINLOGZ_ARCHIVE_KEY_FILE=old.key ",
+        false => "",
+    };
+    let line =
+        |command: &String| format!("echo '@@ {command}'; {}binlogz {command} </dev/null\n", key(command));
     // By its name, as users call it.
     let folder = Path::new(env!("CARGO_BIN_EXE_binlogz")).parent().unwrap().display().to_string();
-    let begin = format!("PATH={folder}:$PATH; mkdir -p small back\n");
+    let locked = "BINLOGZ_ARCHIVE_KEY_FILE=old.key binlogz archive create --to locked binlog.000009";
+    let begin =
+        format!("PATH={folder}:$PATH; mkdir -p small back; rm -rf copied locked; {locked} >/dev/null 2>&1\n");
     [begin].into_iter().chain(all.iter().map(line)).collect()
 }
 
+/// What the runs need beside logs.
+fn put_inputs(folder: &Folder) {
+    folder.put("binlog.index", "./binlog.000001\n");
+    folder.put("old.key", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n");
+    folder.put("new.key", "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n");
+    folder.put(
+        "fleet.toml",
+        "[[archive]]\nto = \"kept\"\n[[relay]]\nname = \"the relay of the orders\"\nhttp = \"127.0.0.1:1\"\n",
+    );
+}
+
+#[test]
+fn every_command_is_run_on_a_terminal() {
+    const GROUPS: [&str; 3] = ["archive", "relay", "bench"];
+    let run = |command: &str| RUNS.iter().any(|line| format!("{line} ").starts_with(&format!("{command} ")));
+    for command in commands(&Folder::new()).iter().filter(|command| !GROUPS.contains(&command.as_str())) {
+        assert!(
+            run(command) != ELSEWHERE.contains(&command.as_str()),
+            "{command} is in none of the lists, or in both"
+        );
+    }
+}
+
 /// Without the codes for bold and colours.
-fn without_codes(line: &str) -> String {
+pub(crate) fn without_codes(line: &str) -> String {
     let mut parts = line.split('\u{1b}');
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| text + part.split_once('m').map_or(part, |(_, rest)| rest))
@@ -132,7 +201,7 @@ fn without_codes(line: &str) -> String {
 #[test]
 fn no_command_is_wider_than_the_terminal() {
     let folder = folder();
-    folder.put("binlog.index", "./binlog.000001\n");
+    put_inputs(&folder);
     folder.put("all.sh", everything(&folder));
     for columns in [80, 120] {
         let line = format!("stty cols {columns} rows 50; sh all.sh 2>/dev/null");
@@ -167,7 +236,7 @@ fn no_command_is_wider_than_the_terminal() {
 #[test]
 fn nothing_acts_on_what_is_no_terminal() {
     let folder = folder();
-    folder.put("binlog.index", "./binlog.000001\n");
+    put_inputs(&folder);
     folder.put("all.sh", everything(&folder));
     let output =
         Command::new("sh").arg("all.sh").current_dir(folder.path("")).env("TERM", "xterm").output().unwrap();

@@ -3,6 +3,7 @@
 //! ````text
 //! ```sh test       run in a folder that has the samples
 //! ```sh server     run beside a real source, with a replica: the page's db1, /var/lib/mysql and port 3307 become its own
+//! ```sh tour       run in one folder after the other blocks; what it prints is the block that follows. UPDATE_DOCS=1 writes it
 //! ````
 
 use std::process::Command;
@@ -50,6 +51,45 @@ fn one_look_at_a_fleet() {
     let page = "docs/guides/fleet.md";
     let said = run(page, &script(&read(page)), &[]);
     assert!(said.contains("Whole"), "{said}");
+}
+
+/// Between the output of two blocks of a tour.
+const MARK: &str = "=== of the next block";
+
+/// A tour with the output of its commands written anew.
+fn toured(page: &str, text: &str) -> String {
+    let mut parts = text.split("\n```sh tour\n");
+    let before = parts.next().unwrap();
+    let parts: Vec<_> = parts
+        .map(|part| {
+            let (commands, rest) = part.split_once("\n```\n\n```text\n").unwrap();
+            let after = rest.strip_prefix("```\n").or_else(|| Some(rest.split_once("\n```\n")?.1));
+            (commands, after.unwrap())
+        })
+        .collect();
+    let script = parts.iter().map(|(commands, _)| format!("{commands}\necho '{MARK}'\n")).collect::<String>();
+    let said = run(page, &script, &[]);
+    let outputs: Vec<_> = said.split(&format!("{MARK}\n")).collect();
+    assert_eq!(outputs.len(), parts.len() + 1, "{said}");
+    let blocks = parts.iter().zip(outputs).map(|((commands, after), output)| {
+        assert!(!output.is_empty(), "{page}: {commands} prints nothing");
+        format!("\n```sh tour\n{commands}\n```\n\n```text\n{output}```\n{after}")
+    });
+    std::iter::once(before.to_owned()).chain(blocks).collect()
+}
+
+#[test]
+fn the_tour_shows_what_its_commands_print() {
+    let page = "docs/tour.md";
+    let text = read(page);
+    let anew = toured(page, &text);
+    assert!(text.matches("```sh tour").count() > 5, "{text}");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(root().join(page), anew).unwrap();
+    } else if anew != text {
+        let differs = anew.lines().zip(text.lines()).find(|(anew, text)| anew != text);
+        panic!("{page}: {differs:?}: UPDATE_DOCS=1 cargo test -p binlogz --test docs tour");
+    }
 }
 
 #[test]

@@ -66,11 +66,11 @@ fn an_export_has_the_rows_that_sql_has_each_once() {
     assert_eq!(told(export(&to, &["--dry-run"], &SHAPES.plain)), "new: 487 transactions");
     assert!(!to.exists());
     let first = told(export(&to, &[], &SHAPES.plain[..5]));
-    assert_eq!(first, "run 1: 369 transactions, 19805 row changes of 8 tables, 9 files");
+    assert_eq!(first, "run 1: 369 transactions, 19,805 row changes of 8 tables, 9 files");
     // The same transactions and more, in other shapes, twice.
     let again = [SHAPES.compressed[3].clone(), SHAPES.archive.clone(), SHAPES.plain[7].clone()];
     let second = told(export(&to, &["--jobs", "1"], &again));
-    assert_eq!(second, "run 2: 118 transactions, 5168 row changes of 19 tables, 20 files");
+    assert_eq!(second, "run 2: 118 transactions, 5,168 row changes of 19 tables, 20 files");
     assert_eq!(told(export(&to, &[], &again)), "nothing is new");
 
     assert_eq!(count(&files(&to.join("_transactions"))), 487);

@@ -48,7 +48,7 @@ fn in_object_storage_a_run_counts_by_its_manifest() {
     let lake = Lake { server };
     let run = |inputs: &[PathBuf]| Ran::from(lake.export(inputs).output().unwrap()).ok();
     let first = run(&SHAPES.plain[..5]);
-    assert!(first.starts_with("run 1: 369 transactions, 19805 row changes of 8 tables, 9 files"), "{first}");
+    assert!(first.starts_with("run 1: 369 transactions, 19,805 row changes of 8 tables, 9 files"), "{first}");
     let before = lake.seen();
     assert_eq!((before.len(), count(&before)), (9, 369 + 19805));
     for (place, counts) in

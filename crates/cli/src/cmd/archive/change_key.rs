@@ -17,7 +17,7 @@ use crate::failure::Result;
 /// former key and an old copy of the manifest can still read what was in the archive then; `copy` into a new place makes
 /// a new data key.
 #[derive(Debug, Args)]
-#[command(override_usage = "binlogz archive change-key --new-key-file <FILE> <ARCHIVE>
+#[command(after_help = EXAMPLES, override_usage = "binlogz archive change-key --new-key-file <FILE> <ARCHIVE>
        binlogz archive change-key --new-key-command <COMMAND> <ARCHIVE>")]
 pub(super) struct ChangeKey {
     #[command(flatten)]
@@ -25,6 +25,10 @@ pub(super) struct ChangeKey {
     /// The archive: its folder, or s3://BUCKET/PREFIX
     archive: PathBuf,
 }
+
+const EXAMPLES: &str = "Examples:
+  openssl rand -base64 32 > new.key
+  BINLOGZ_ARCHIVE_KEY_FILE=old.key binlogz archive change-key --new-key-file new.key /backup/db1";
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]

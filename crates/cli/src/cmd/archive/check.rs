@@ -24,14 +24,21 @@ use crate::report::Format;
 /// The archive of a relay has another one below it for each further log that the relay kept (lineage-2 and so on), after a
 /// failover for instance: these are checked too, and that no transactions are missing between them.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Check {
-    /// How it is told
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// The archive: its folder, or s3://BUCKET/PREFIX; several in the order in which their logs follow one another
     #[arg(required = true, value_name = "ARCHIVE")]
     archives: Vec<PathBuf>,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz archive check /backup/db1
+  binlogz archive check s3://bucket/db1 s3://bucket/db1/lineage-2
+
+Exit codes: 0 whole and without gaps, 1 not, 2 bad usage or I/O trouble.";
 
 impl Check {
     pub(super) fn run(self) -> Result<Exit> {

@@ -27,6 +27,7 @@ use crate::units;
 /// A key in the environment (BINLOGZ_ARCHIVE_KEY_FILE or BINLOGZ_ARCHIVE_KEY_COMMAND) is that of an encrypted archive and of
 /// its copy. A new copy of a plain archive is encrypted with it.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Copy {
     /// Objects that are copied at once; each takes 16 MiB of memory
     #[arg(long, short, value_name = "N", default_value_t = JOBS_DEFAULT, value_parser = units::above_zero)]
@@ -43,6 +44,10 @@ pub(super) struct Copy {
     /// Where to: a folder, or s3://BUCKET/PREFIX, with nothing in it or with an earlier copy
     to: PathBuf,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz archive copy /backup/db1 s3://bucket/db1
+  binlogz archive copy --to-key-file new.key s3://bucket/db1 s3://other/db1";
 
 /// How the copy is encrypted.
 #[derive(Debug, Args)]

@@ -35,6 +35,7 @@ use crate::units;
 /// passed over. Nothing is deleted. Logs that their server encrypted are only put into an encrypted archive, unless
 /// --plaintext is given.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Create {
     /// The archive: a folder, which is made where it is not there, or a place in object storage
     #[arg(long, value_name = "DIR|s3://BUCKET/PREFIX")]
@@ -64,6 +65,12 @@ pub(super) struct Create {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz archive create --to /backup/db1 /var/lib/mysql/binlog.[0-9]*
+  binlogz archive create --to s3://bucket/db1 --include-active /var/lib/mysql/binlog.[0-9]*
+
+Exit codes: 0 all logs are in the archive, 2 bad usage, bad input or I/O trouble.";
 
 /// How small and how fast an archive is packed; all are read alike.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

@@ -23,8 +23,9 @@ use crate::time;
 /// Of an archive: its logs, how far it reaches, and where transactions are missing. Its end is the last moment to which a
 /// server can be brought. A place that is no archive, and any with --archives: a row for each archive there and below.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct List {
-    /// How it is told
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// A row for each archive, also where the place is an archive itself
@@ -35,6 +36,11 @@ pub(super) struct List {
     /// The archive, or a place that has some below it: a folder, or s3://BUCKET/PREFIX
     archive: PathBuf,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz archive list /backup/db1
+  binlogz archive list --format json s3://bucket/db1
+  binlogz archive list /backup                  # a row for each archive below it";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {

@@ -25,6 +25,7 @@ use crate::units;
 /// are restored, compared with their SHA-256 and packed together, as if one run had archived them: less room, fewer
 /// objects. The former objects stay as long as --grace says, for restores that have begun; a later run deletes them.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Merge {
     /// Threads that work at once [default: one for each core]
     #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
@@ -37,6 +38,10 @@ pub(super) struct Merge {
     /// The archive: its folder, or s3://BUCKET/PREFIX
     archive: PathBuf,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz archive merge --dry-run s3://bucket/db1
+  binlogz archive merge --level max /backup/db1";
 
 impl Merge {
     pub(super) fn run(self) -> Result<Exit> {

@@ -51,10 +51,16 @@ use serve::Serve;
 /// base64 or hexadecimal digits (`openssl rand -base64 32`), or BINLOGZ_ARCHIVE_KEY_COMMAND is a command that prints them. The
 /// same key is then needed to read it, by any command.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Archive {
     #[command(subcommand)]
     what: What,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz archive create --to /backup/db1 /var/lib/mysql/binlog.[0-9]*
+  binlogz archive list /backup/db1
+  binlogz archive restore --to back /backup/db1 binlog.000042";
 
 #[derive(Debug, Subcommand)]
 enum What {

@@ -24,7 +24,7 @@ use crate::{time, units};
 /// the time of --grace is over, so that a restore that is under way ends undisturbed. Objects that killed runs
 /// left behind are deleted once they are a day old.
 #[derive(Debug, Args)]
-#[command(override_usage = "binlogz archive prune --keep <DURATION> [OPTIONS] <ARCHIVE>
+#[command(after_help = EXAMPLES, override_usage = "binlogz archive prune --keep <DURATION> [OPTIONS] <ARCHIVE>
        binlogz archive prune --keep-after <GTID> [OPTIONS] <ARCHIVE>
        binlogz archive prune --keep-bytes <SIZE> [OPTIONS] <ARCHIVE>")]
 pub(super) struct Prune {
@@ -35,6 +35,10 @@ pub(super) struct Prune {
     /// The archive: its folder, or s3://BUCKET/PREFIX
     archive: PathBuf,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz archive prune --keep 400d --dry-run s3://bucket/db1
+  binlogz archive prune --keep-bytes 500G /backup/db1";
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]

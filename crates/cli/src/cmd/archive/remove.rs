@@ -17,6 +17,7 @@ use crate::failure::{Failure, Result};
 /// Objects that no log is in any more are deleted, also those that killed runs left behind. An object that holds other logs
 /// too stays until they are removed.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Remove {
     /// Say what would be removed, and remove nothing
     #[arg(long)]
@@ -34,6 +35,10 @@ pub(super) struct Remove {
     #[arg(value_name = "LOG")]
     logs: Vec<String>,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz archive remove --dry-run /backup/db1 binlog.000001 binlog.000002
+  binlogz archive remove /backup/db1            # only what killed runs left behind";
 
 impl Remove {
     pub(super) fn run(self) -> Result<Exit> {

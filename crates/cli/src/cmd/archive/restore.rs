@@ -51,6 +51,7 @@ struct Chosen {
 /// Whole logs come back byte for byte. Chosen transactions come in logs of the same names, with their format
 /// description and previous GTIDs; compressed ones come expanded.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Restore {
     /// The folder for the logs
     #[arg(long, value_name = "DIR")]
@@ -58,21 +59,31 @@ pub(super) struct Restore {
     /// Replace files that are there
     #[arg(long)]
     force: bool,
-    /// How it is told
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     #[command(flatten)]
     chosen: Chosen,
 }
 
+const EXAMPLES: &str = "Examples:
+  binlogz archive restore --to back /backup/db1
+  binlogz archive restore --to back s3://bucket/db1 binlog.000042 binlog.000043
+  binlogz archive restore --to back --gtids 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 /backup/db1";
+
 /// Write logs, or chosen transactions, to standard output as one stream for mysqlbinlog or dump
 ///
 /// The first log's magic alone is written: format descriptions in mid-stream are read.
 #[derive(Debug, Args)]
+#[command(after_help = CAT_EXAMPLES)]
 pub(super) struct Cat {
     #[command(flatten)]
     chosen: Chosen,
 }
+
+const CAT_EXAMPLES: &str = "Examples:
+  binlogz archive cat --start-datetime '2026-11-22 10:00:00' /backup/db1 | mysqlbinlog -v -
+  binlogz archive cat /backup/db1 binlog.000042 | binlogz stats --by table -";
 
 impl Chosen {
     fn selection(&self) -> Selection {

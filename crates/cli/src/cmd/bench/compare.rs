@@ -13,6 +13,7 @@ use crate::terminal::SizesArg;
 
 /// Compare the results of two runs: other servers, settings or releases
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Compare {
     /// The folder of the first run
     a: PathBuf,
@@ -22,6 +23,10 @@ pub(super) struct Compare {
     #[arg(long, value_enum, default_value_t = FormatArg::Table)]
     format: FormatArg,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz bench compare before after
+  binlogz bench compare --format csv db1 db2 > differences.csv";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum FormatArg {

@@ -12,10 +12,16 @@ use crate::failure::Result;
 
 /// Repeat the public experiments on this feature, beside their published figures
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Bench {
     #[command(subcommand)]
     command: Command,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz bench space --sandbox --scale 0.1 --out space
+  binlogz bench commit --committers 1,16 --time 5s --dir /var/lib/mysql
+  binlogz bench compare before after";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -33,7 +33,7 @@ pub(super) struct Run {
     #[arg(long)]
     sandbox: bool,
     /// An option of the private server, as in innodb-buffer-pool-size=1G
-    #[arg(long, value_name = "NAME=VALUE", requires = "sandbox", value_parser = name_and_value)]
+    #[arg(long, value_name = "NAME=VALUE", requires = "sandbox", value_parser = name_and_value, hide_short_help = true)]
     sandbox_option: Vec<(String, String)>,
     /// Allow the load: the workloads write, replicate, and change global settings until the end of the run
     #[arg(long)]
@@ -42,13 +42,13 @@ pub(super) struct Run {
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
     allow: Vec<AllowArg>,
     /// Presets that `all` leaves out
-    #[arg(long, value_name = "PRESET,…", value_delimiter = ',')]
+    #[arg(long, value_name = "PRESET,…", value_delimiter = ',', hide_short_help = true)]
     skip: Vec<String>,
     /// Measure only this setting, such as 'level 22'; repeatable. Later runs can add others in the same folder
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     setting: Vec<String>,
     /// Numbers of connections for insert, instead of the study's
-    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=CONNECTIONS_MAX))]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=CONNECTIONS_MAX), hide_short_help = true)]
     threads: Vec<u32>,
     /// Print what would run and about how long it takes, without connecting to a server
     #[arg(long)]
@@ -63,7 +63,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "TIME", default_value = TIME, value_parser = time)]
     time: Duration,
     /// Seed of the order of settings and of the data
-    #[arg(long, value_name = "N", default_value_t = SEED)]
+    #[arg(long, value_name = "N", default_value_t = SEED, hide_short_help = true)]
     seed: u64,
     /// Folder for results and report; an interrupted run continues there
     #[arg(long, value_name = "DIR")]

@@ -28,13 +28,13 @@ pub(super) struct ApplyArgs {
     #[arg(long, requires = "apply")]
     execute: bool,
     /// Rows in a transaction
-    #[arg(long, value_name = "N", default_value_t = 1000, requires = "apply", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "apply", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     batch: u64,
     /// What to do with a row that somebody changed since
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnConflict::Leave, requires = "apply")]
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnConflict::Leave, requires = "apply", hide_short_help = true)]
     on_conflict: OnConflict,
     /// Note in this file how far it came; the same command with the same file goes on where a run was killed
-    #[arg(long, value_name = "FILE", requires = "execute")]
+    #[arg(long, value_name = "FILE", requires = "execute", hide_short_help = true)]
     journal: Option<PathBuf>,
 }
 

@@ -17,13 +17,13 @@ pub(super) struct ChooseArgs {
     #[arg(long, value_name = "SET")]
     gtids: Option<GtidSet>,
     /// Nothing from this transaction on
-    #[arg(long, value_name = "GTID")]
+    #[arg(long, value_name = "GTID", hide_short_help = true)]
     stop_before_gtid: Option<Gtid>,
     /// Only transactions that begin at this offset of the first log, or later
-    #[arg(long, value_name = "POS")]
+    #[arg(long, value_name = "POS", hide_short_help = true)]
     start_position: Option<u64>,
     /// Only transactions that begin before this offset of the last log
-    #[arg(long, value_name = "POS")]
+    #[arg(long, value_name = "POS", hide_short_help = true)]
     stop_position: Option<u64>,
     /// Only transactions committed at this time or later: YYYY-MM-DD hh:mm:ss, local time, or with Z or an offset
     #[arg(long, value_name = "TIME", value_parser = moment)]
@@ -32,7 +32,7 @@ pub(super) struct ChooseArgs {
     #[arg(long, value_name = "TIME", value_parser = moment)]
     stop_datetime: Option<i64>,
     /// Only transactions of this session, as SHOW PROCESSLIST called it; may be repeated
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     thread_id: Vec<u32>,
     /// Only rows of this table; may be repeated
     #[arg(long, value_name = "DB.TABLE", value_parser = table)]

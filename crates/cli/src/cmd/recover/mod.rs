@@ -94,10 +94,10 @@ struct ScriptArgs {
     #[command(flatten)]
     apply: ApplyArgs,
     /// Write rows too that are older than a DDL statement on their table; they may not fit it any more
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     across_ddl: bool,
     /// Threads that work at once [default: one for each core]
-    #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
+    #[arg(long, short, value_name = "N", value_parser = units::above_zero, hide_short_help = true)]
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     keyring: KeyringArg,

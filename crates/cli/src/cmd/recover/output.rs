@@ -20,12 +20,12 @@ pub(super) struct OutputArgs {
     #[arg(long, short, value_name = "FILE|-")]
     output: Option<Destination>,
     /// Replace a file that exists; never one that a server's *.index beside it lists
-    #[arg(long, requires = "output")]
+    #[arg(long, requires = "output", hide_short_help = true)]
     force: bool,
     /// With --format binlog: compress each transaction, as a server with binlog_transaction_compression=ON writes it
     ///
     /// The value is the zstd level, 1 to 22.
-    #[arg(long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "3")]
+    #[arg(long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "3", hide_short_help = true)]
     compress: Option<CompressionLevel>,
 }
 

@@ -33,7 +33,7 @@ pub(super) struct CascadesArg {
     /// Servers before 9.6 don't log rows that ON DELETE CASCADE deletes and those that SET NULL changes. Each is known by its
     /// last image in the logs given, so these should reach back far enough. What can't be found is said. The logs are
     /// read twice. Names and keys of these tables come from there as well, unless --schema is given.
-    #[arg(long, value_name = "FILE.sql|SERVER")]
+    #[arg(long, value_name = "FILE.sql|SERVER", hide_short_help = true)]
     cascades: Option<String>,
 }
 

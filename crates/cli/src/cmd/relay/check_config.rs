@@ -13,11 +13,15 @@ use crate::failure::{Failure, Result};
 
 /// Check a configuration, with the passwords and certificates that it names, and show what it means.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct CheckConfig {
     /// The configuration.
     #[arg(long, value_name = "FILE", default_value = "relay.toml")]
     config: PathBuf,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz relay check-config --config /etc/binlogz/relay.toml";
 
 impl CheckConfig {
     pub(super) fn run(self) -> Result<Exit> {

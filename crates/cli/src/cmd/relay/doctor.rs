@@ -22,6 +22,7 @@ use crate::terminal;
 /// Asks the relay's HTTP port and judges what it tells: sources, replicas, refused clients, the archive, the disk. The worst
 /// comes first. Exit code 1 if something is to be looked at, 2 if the relay can't be asked.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Doctor {
     /// The relay's HTTP address: HOST:PORT, or http://HOST:PORT/
     relay: Option<String>,
@@ -32,6 +33,10 @@ pub(super) struct Doctor {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz relay doctor --config /etc/binlogz/relay.toml
+  binlogz relay doctor 127.0.0.1:3308";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -65,8 +70,8 @@ impl Doctor {
         };
         let mut asked = Err(Failure::Line("there is no address".to_owned()));
         for address in addresses {
-            let failed = |error| Failure::of(&format_args!("http://{address}/"), error);
-            asked = http::status(address, "", PATIENCE).map_err(failed);
+            let answer = http::status(address, "", PATIENCE);
+            asked = answer.map_err(|error| http::unreachable(address, &error));
             if asked.is_ok() {
                 break;
             }

@@ -4,6 +4,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use crate::failure::Failure;
+
 /// More than any status.
 const ANSWER_SIZE_MAX: usize = 64 << 20;
 
@@ -24,6 +26,17 @@ pub(in crate::cmd) fn status(address: SocketAddr, query: &str, limit: Duration) 
         Some("HTTP/1.1 404 " | "HTTP/1.1 503 ") => Err(io::Error::other(body.trim_end().to_owned())),
         _ => Err(unfit()),
     }
+}
+
+/// Why a relay could not be asked, with the way to it.
+pub(super) fn unreachable(address: SocketAddr, error: &io::Error) -> Failure {
+    let hint = match error.kind() {
+        ErrorKind::ConnectionRefused => {
+            "; a running relay answers where --http, or address of [http] in its configuration, says"
+        }
+        _ => "",
+    };
+    Failure::of(&format_args!("http://{address}/"), format_args!("{error}{hint}"))
 }
 
 /// The addresses of `HOST:PORT` or `http://HOST:PORT/`.

@@ -14,6 +14,7 @@ const COMMENTED: &str = include_str!("relay.toml");
 
 /// Write a commented configuration.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Init {
     /// Where to.
     #[arg(default_value = "relay.toml", value_name = "FILE")]
@@ -22,6 +23,10 @@ pub(super) struct Init {
     #[arg(long)]
     force: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz relay init
+  binlogz relay init /etc/binlogz/relay.toml";
 
 impl Init {
     pub(super) fn run(self) -> Result<Exit> {

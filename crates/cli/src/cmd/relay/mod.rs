@@ -29,10 +29,16 @@ use crate::failure::Result;
 
 /// Follow a server, keep its binary log durably, and serve it to replicas in the form they can read.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Relay {
     #[command(subcommand)]
     action: Action,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz relay run --source mysql://repl@db1 --dir relay --listen 0.0.0.0:3307 --http 127.0.0.1:3308
+  binlogz relay init && binlogz relay check-config && binlogz relay run --config relay.toml
+  binlogz relay status --http 127.0.0.1:3308";
 
 #[derive(Debug, Subcommand)]
 enum Action {

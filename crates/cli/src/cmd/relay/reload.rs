@@ -13,11 +13,16 @@ use crate::failure::{Failure, Result};
 /// Let a running relay read its configuration again: sources and accounts are added, changed and removed, and replicas of
 /// the other sources notice nothing. SIGHUP does the same.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Reload {
     /// The relay's configuration; it says where the relay can be reached.
     #[arg(long, value_name = "FILE", default_value = "relay.toml")]
     config: PathBuf,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz relay reload --config /etc/binlogz/relay.toml
+  binlogz relay check-config --config relay.toml && binlogz relay reload --config relay.toml";
 
 impl Reload {
     pub(super) fn run(self) -> Result<Exit> {

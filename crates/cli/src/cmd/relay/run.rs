@@ -18,6 +18,7 @@ const SOURCE: &str = "The source: mysql://[USER@]HOST[:PORT] or [USER@]unix:/PAT
 
 /// Receive and serve until stopped.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Run {
     /// The configuration (see relay init). The other options start a relay without one.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "listener_tls"])]
@@ -28,6 +29,11 @@ pub(super) struct Run {
     #[command(flatten)]
     listen_tls: ListenerTlsArgs,
 }
+
+const EXAMPLES: &str = "Examples:
+  binlogz relay run --source mysql://repl@db1 --dir relay
+  binlogz relay run --source mysql://repl@db1 --dir relay --listen 0.0.0.0:3307 --http 127.0.0.1:3308
+  binlogz relay run --config /etc/binlogz/relay.toml";
 
 /// The options of a quick start.
 #[derive(Debug, Args)]
@@ -53,19 +59,19 @@ struct Quick {
     #[arg(long, value_enum)]
     store: Option<StoreName>,
     /// The level at which plain transactions are compressed for --store compressed, 1 to 22; by default 3.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=22), requires = "store")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=22), requires = "store", hide_short_help = true)]
     level: Option<i64>,
     /// Of a new log: where a file of the uncompressed form ends; by default 1G.
     #[arg(long, value_name = "SIZE", hide = true)]
     uncompressed_file_size: Option<String>,
     /// The relay's server id; by default one made of its uuid, which is kept in DIR.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     server_id: Option<u32>,
     /// Acknowledge transactions to a semi-synchronous source, each once it is durable here.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     semi_sync: bool,
     /// Let replicas acknowledge what they are sent (semi-synchronous replication).
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     listen_semi_sync: bool,
     /// Forward what the relay does not answer itself, such as SHOW CREATE TABLE or SELECT of a table, to the source, over a
     /// connection of the client's own account there.
@@ -78,20 +84,20 @@ struct Quick {
     #[arg(long, value_name = "FILE")]
     defaults_file: Option<PathBuf>,
     /// disabled, preferred, required, verify_ca or verify_identity.
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", hide_short_help = true)]
     ssl_mode: Option<String>,
     /// The certificates to trust.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     ssl_ca: Option<PathBuf>,
     /// Ask the source for its public key where the connection is not encrypted.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     get_server_public_key: bool,
     /// Compress the connection to the source: zlib, zstd, or a list. With uncompressed at its end, a source that has neither is
     /// followed without.
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", hide_short_help = true)]
     compression_algorithms: Option<String>,
     /// The level for zstd, 1 to 22; by default 3.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=22), requires = "compression_algorithms")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=22), requires = "compression_algorithms", hide_short_help = true)]
     zstd_compression_level: Option<u8>,
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use binlogz_binlog::printable;
-use binlogz_figures::counted;
+use binlogz_figures::{counted, wrapped};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
@@ -14,13 +14,17 @@ use super::config::Config;
 use super::http;
 use crate::Exit;
 use crate::failure::{Failure, Result};
-use crate::terminal::SizesArg;
+use crate::terminal::{self, SizesArg};
+
+/// As wide as the words at the head of the lines.
+const INDENT: &str = "          ";
 
 /// The relay is on this machine or near it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Show the state of a running relay; exit code 1 when its source is down, or when it needs a decision or repair.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Status {
     /// The relay's configuration, for its http address.
     #[arg(long, value_name = "FILE", default_value = "relay.toml")]
@@ -38,6 +42,10 @@ pub(super) struct Status {
     sizes: SizesArg,
 }
 
+const EXAMPLES: &str = "Examples:
+  binlogz relay status --config /etc/binlogz/relay.toml
+  binlogz relay status --http 127.0.0.1:3308 --format json";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For people.
@@ -54,7 +62,8 @@ impl Status {
         };
         let failed = |error: &dyn std::fmt::Display| Failure::of(&format_args!("http://{address}/"), error);
         let query = self.source.as_ref().map_or(String::new(), |source| format!("?source={source}"));
-        let body = http::status(address, &query, PATIENCE).map_err(|error| failed(&error))?;
+        let body = http::status(address, &query, PATIENCE);
+        let body = body.map_err(|error| http::unreachable(address, &error))?;
         let document: Value = serde_json::from_str(&body).map_err(|error| failed(&error))?;
         let shown = match self.format {
             Format::Json => body,
@@ -150,7 +159,8 @@ fn fingerprint(status: &Value) -> Option<String> {
 
 fn printed(lines: Vec<String>) -> String {
     // Clients and the source chose some of it.
-    lines.iter().map(|line| printable(line) + "\n").collect()
+    let shown = |line: &String| wrapped(&printable(line), "", INDENT, terminal::width()) + "\n";
+    lines.iter().map(shown).collect()
 }
 
 /// Of one source: a line for each thing.

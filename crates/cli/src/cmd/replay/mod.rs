@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::printable;
+use binlogz_figures::wrapped;
 use binlogz_relay::EndedLogs;
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
@@ -35,6 +36,7 @@ use crate::interrupt;
 use crate::keyring::KeyringArg;
 use crate::report::Format;
 use crate::server_args::{ServerArgs, with_place};
+use crate::terminal;
 use channel::{Applying, Before, CHANNEL};
 use follow::Goal;
 use target::{Facts, Target, Trouble};
@@ -78,16 +80,16 @@ pub(crate) struct Recover {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Apply with this many workers [default: as the server has it]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), hide_short_help = true)]
     workers: Option<u32>,
     /// Whether transactions commit in the log's order [default: as the server has it]
-    #[arg(long, value_enum, value_name = "WHEN")]
+    #[arg(long, value_enum, value_name = "WHEN", hide_short_help = true)]
     preserve_commit_order: Option<OnOff>,
     #[command(flatten)]
     filters: Filters,
     /// Where the source inside this command listens, for the server to connect to [default: the address of this machine that
     /// leads to the server, any port]
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", hide_short_help = true)]
     listen: Option<SocketAddr>,
     #[command(flatten)]
     disk: DiskArgs,
@@ -110,25 +112,25 @@ enum OnOff {
 #[command(next_help_heading = "Filters, as for mysqld; transactions that are left out count as applied")]
 struct Filters {
     /// Only this database
-    #[arg(long, value_name = "DATABASE")]
+    #[arg(long, value_name = "DATABASE", hide_short_help = true)]
     replicate_do_db: Vec<String>,
     /// All but this database
-    #[arg(long, value_name = "DATABASE")]
+    #[arg(long, value_name = "DATABASE", hide_short_help = true)]
     replicate_ignore_db: Vec<String>,
     /// Only this table
-    #[arg(long, value_name = "DATABASE.TABLE")]
+    #[arg(long, value_name = "DATABASE.TABLE", hide_short_help = true)]
     replicate_do_table: Vec<String>,
     /// All but this table
-    #[arg(long, value_name = "DATABASE.TABLE")]
+    #[arg(long, value_name = "DATABASE.TABLE", hide_short_help = true)]
     replicate_ignore_table: Vec<String>,
     /// Only tables that are like this, with % and _
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", hide_short_help = true)]
     replicate_wild_do_table: Vec<String>,
     /// All but tables that are like this
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", hide_short_help = true)]
     replicate_wild_ignore_table: Vec<String>,
     /// Apply changes of one database to another
-    #[arg(long, value_name = "FROM->TO")]
+    #[arg(long, value_name = "FROM->TO", hide_short_help = true)]
     rewrite_db: Vec<String>,
 }
 
@@ -251,7 +253,8 @@ impl Recover {
 }
 
 fn say(line: &str) -> Result<()> {
-    let written = writeln!(io::stdout().lock(), "{}", printable(line));
+    let line = wrapped(&printable(line), "", "  ", terminal::width());
+    let written = writeln!(io::stdout().lock(), "{line}");
     written.map_err(|error| Failure::writing(&"standard output", &error))
 }
 
