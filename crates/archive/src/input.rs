@@ -17,7 +17,7 @@ use binlogz_flow::Input;
 
 use crate::error::Error;
 use crate::format::{FileEntry, Manifest};
-use crate::part::{Parts, Run, Told};
+use crate::part::{Parts, PickedLog, Run, Told};
 use crate::restore::{self, LastObject};
 use crate::storage::{self, Storage};
 
@@ -160,6 +160,20 @@ impl Archived {
             let Archive { storage, last_object, .. } = &*self.archive;
             restore::whole_after(storage, last_object, &self.entry, out, WORKERS)
         }))
+    }
+
+    /// Columns of one table in it; `None`: they can't be picked ([`PickedLog::choose`]).
+    ///
+    /// # Errors
+    ///
+    /// Objects that are missing or damaged.
+    pub fn picked(
+        &self,
+        is_wanted: &mut dyn FnMut(&Run<'_>) -> Option<bool>,
+    ) -> io::Result<Option<PickedLog>> {
+        let objects = self.entry.objects.iter().map(|object| self.archive.object(object));
+        let objects = objects.collect::<Result<_, _>>().map_err(io::Error::other)?;
+        PickedLog::choose(&self.entry, objects, is_wanted).map_err(io::Error::other)
     }
 
     /// The log without the parts of which nothing is wanted.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::DataFusionError;
-use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::{DFParser, Statement as Parsed};
@@ -16,6 +16,7 @@ use futures_util::StreamExt;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::catalog::{CATALOG, Catalog, LOG_SCHEMA};
+use crate::count_rule::CountRule;
 use crate::division::Division;
 use crate::error::{Error, Result};
 use crate::functions;
@@ -114,7 +115,13 @@ impl Engine {
                 .with_information_schema(true)
                 .with_create_default_catalog_and_schema(false)
                 .with_default_catalog_and_schema(CATALOG, LOG_SCHEMA);
-            let context = SessionContext::new_with_config_rt(config, runtime);
+            let state = SessionStateBuilder::new()
+                .with_config(config)
+                .with_runtime_env(runtime)
+                .with_default_features()
+                .with_physical_optimizer_rule(Arc::new(CountRule))
+                .build();
+            let context = SessionContext::new_with_state(state);
             let (division, join) = cluster.unzip();
             let context = match join {
                 Some(join) => SessionContext::new_with_state(join(context.state())?),

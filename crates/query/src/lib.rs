@@ -5,6 +5,8 @@
 //! wanted     what a query's conditions leave of them                filters → blocks of an archive, tables
 //! tables     events become Arrow batches, on all cores, in order    EventBatch → RecordBatch
 //! scan       a table as DataFusion reads it                         RecordBatch → stream, bounded
+//! count_scan counts of rows by table and operation, without rows     archive's index, logs → counts
+//! count_rule finds the queries that ask for nothing else             plan → plan
 //! division   the logs divided among the machines of a cluster        Logs → pieces
 //! pieces     a scan of some of them
 //! table      a table as DataFusion plans with it                    conditions → scan
@@ -18,6 +20,8 @@
 //! DataFusion plans, joins, sorts and aggregates. This crate only reads logs, as `flow` does, and archives, by their index.
 
 mod catalog;
+mod count_rule;
+mod count_scan;
 mod division;
 pub mod engine;
 pub mod error;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use binlogz_archive::format::contents::TableName;
-use binlogz_archive::part::Run;
+use binlogz_archive::part::{PickedLog, Run};
 use binlogz_archive::{input, storage};
 use binlogz_binlog::MAGIC_ENCRYPTED;
 use binlogz_binlog::row::{ColumnSchema, TableSchema};
@@ -280,8 +280,18 @@ impl Logs {
         index: usize,
         is_wanted: &mut dyn FnMut(&Run<'_>) -> bool,
     ) -> Result<Input, LogError> {
+        self.open_parts(index, is_wanted).map(|(input, _)| input)
+    }
+
+    /// The same, and whether everything is there: also the parts of which nothing is wanted, if the log can't be given without
+    /// them.
+    pub(crate) fn open_parts(
+        &self,
+        index: usize,
+        is_wanted: &mut dyn FnMut(&Run<'_>) -> bool,
+    ) -> Result<(Input, bool), LogError> {
         let Some(log) = self.logs.get(index) else { return Err(LogError("no such log".to_owned())) };
-        let mut open = || -> Result<Input, EncryptionError> {
+        let mut open = || -> Result<(Input, bool), EncryptionError> {
             let input = match &log.source {
                 Source::Spooled(file) => Input::Places(Arc::clone(file) as _),
                 Source::Received(file, gaps) => Input::Sparse {
@@ -293,9 +303,10 @@ impl Logs {
                     None => Input::open(path)?,
                 },
             };
+            let is_whole = !matches!(input, Input::Sparse { .. });
             match &self.keyring {
-                Some(keyring) => input.decrypted(keyring),
-                None => Ok(input),
+                Some(keyring) => input.decrypted(keyring).map(|input| (input, is_whole)),
+                None => Ok((input, is_whole)),
             }
         };
         open().map_err(|error| match error {
@@ -304,6 +315,28 @@ impl Logs {
             }
             error => LogError(format!("{}: {error}", log.path)),
         })
+    }
+
+    /// Opens an archived log for columns of one table; `None`: it has to be read as a log.
+    pub(crate) fn picked(
+        &self,
+        index: usize,
+        is_wanted: &mut dyn FnMut(&Run<'_>) -> Option<bool>,
+    ) -> Result<Option<PickedLog>, LogError> {
+        let Some(Log { path: shown, source: Source::Path(path), .. }) = self.logs.get(index) else {
+            return Ok(None);
+        };
+        let archived = input::find(path).and_then(|archived| match archived {
+            Some(archived) => archived.picked(is_wanted),
+            None => Ok(None),
+        });
+        archived.map_err(|error| LogError(format!("{shown}: {error}")))
+    }
+
+    /// The error of an archived log.
+    pub(crate) fn archive_error(&self, index: usize, error: &binlogz_archive::Error) -> LogError {
+        let path = self.logs.get(index).map_or("", |log| &log.path);
+        LogError(format!("{path}: {error}"))
     }
 
     /// The error of a log.

@@ -16,7 +16,7 @@ use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{EquivalenceProperties, ScalarFunctionExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{
-    BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
 };
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
@@ -61,6 +61,10 @@ impl LogScan {
             Boundedness::Bounded,
         );
         LogScan { scan, properties: Arc::new(properties), metrics: ExecutionPlanMetricsSet::new() }
+    }
+
+    pub(crate) fn scan(&self) -> &Scan {
+        &self.scan
     }
 }
 
@@ -120,16 +124,23 @@ impl ExecutionPlan for LogScan {
 /// The counts that EXPLAIN ANALYZE shows.
 pub(crate) struct Counts {
     rows: BaselineMetrics,
-    bytes_read: datafusion::physical_plan::metrics::Count,
-    blocks_read: datafusion::physical_plan::metrics::Count,
-    blocks_skipped: datafusion::physical_plan::metrics::Count,
-    logs_skipped: datafusion::physical_plan::metrics::Count,
+    pub(crate) bytes_read: Count,
+    pub(crate) blocks_read: Count,
+    pub(crate) blocks_skipped: Count,
+    /// Of those read: the ones of which only some columns were unpacked.
+    blocks_picked: Count,
+    pub(crate) logs_skipped: Count,
 }
 
 impl Counts {
     /// Rows so far.
     pub(crate) fn rows(&self) -> usize {
         self.rows.output_rows().value()
+    }
+
+    /// Rows were passed on.
+    pub(crate) fn passed_on(&self, rows: usize) {
+        self.rows.record_output(rows);
     }
 
     pub(crate) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
@@ -139,6 +150,7 @@ impl Counts {
             bytes_read: count("bytes_read"),
             blocks_read: count("blocks_read"),
             blocks_skipped: count("blocks_skipped"),
+            blocks_picked: count("blocks_picked"),
             logs_skipped: count("logs_skipped"),
         }
     }
@@ -188,27 +200,15 @@ impl Scan {
                 counts.logs_skipped.add(1);
                 continue;
             }
-            let is_of_rows = self.reader.is_of_rows();
-            let input = self.logs.open(index, &mut |run| {
-                let may_be = self.wanted.may_be_in(run, is_of_rows, &self.logs);
-                let count = if may_be { &counts.blocks_read } else { &counts.blocks_skipped };
-                count.add(run.block_count());
-                may_be
-            })?;
             let mut is_over = false;
-            let mut sink = |batch: RecordBatch| {
+            let mut send = |batch: RecordBatch| {
                 let batch = if batch.num_rows() > left { batch.slice(0, left) } else { batch };
                 left -= batch.num_rows();
                 counts.rows.record_output(batch.num_rows());
                 is_over = rows.blocking_send(Ok(batch)).is_err() || left == 0;
-                match is_over {
-                    // A way out of the pipeline.
-                    true => Err(FlowError::Output(io::Error::from(io::ErrorKind::BrokenPipe).into())),
-                    false => Ok(()),
-                }
+                !is_over
             };
             let job = Job {
-                input,
                 logs: &self.logs,
                 log: self.logs.name(index),
                 wanted: &self.wanted,
@@ -216,7 +216,32 @@ impl Scan {
                 schema: &self.schema,
                 workers: self.workers,
             };
-            let summary = self.reader.read(job, &mut sink);
+            if let Some(part) = self.reader.open_picked((&self.logs, index), &self.wanted, &self.outputs)? {
+                counts.blocks_read.add(part.blocks_read);
+                counts.blocks_skipped.add(part.blocks_skipped);
+                counts.blocks_picked.add(part.blocks_read);
+                let read = self.reader.read_picked(&part, &job, &mut send);
+                if is_over {
+                    return Ok(());
+                }
+                let read =
+                    read.map_err(|error| DataFusionError::from(self.logs.archive_error(index, &error)))?;
+                counts.bytes_read.add(usize::try_from(read).unwrap_or(usize::MAX));
+                continue;
+            }
+            let is_of_rows = self.reader.is_of_rows();
+            let input = self.logs.open(index, &mut |run| {
+                let may_be = self.wanted.may_be_in(run, is_of_rows, &self.logs);
+                let count = if may_be { &counts.blocks_read } else { &counts.blocks_skipped };
+                count.add(run.block_count());
+                may_be
+            })?;
+            let mut sink = |batch: RecordBatch| match send(batch) {
+                true => Ok(()),
+                // A way out of the pipeline.
+                false => Err(FlowError::Output(io::Error::from(io::ErrorKind::BrokenPipe).into())),
+            };
+            let summary = self.reader.read(job, input, &mut sink);
             if is_over {
                 return Ok(());
             }

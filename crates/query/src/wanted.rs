@@ -249,7 +249,28 @@ impl Wanted {
         self.has_name(&schema.database, &schema.table)
     }
 
-    fn has_name(&self, database: &[u8], table: &[u8]) -> bool {
+    /// The table, if there is only one.
+    pub(crate) fn one_table(&self) -> Option<(&str, &str)> {
+        let one =
+            |names: &'_ Option<BTreeSet<String>>| -> Option<usize> { names.as_ref().map(BTreeSet::len) };
+        if one(&self.databases) != Some(1) || one(&self.tables) != Some(1) {
+            return None;
+        }
+        let (database, table) = (self.databases.as_ref()?.first()?, self.tables.as_ref()?.first()?);
+        // Names that are no UTF-8 are not known as they are.
+        let is_known = |name: &str| !name.contains(char::REPLACEMENT_CHARACTER);
+        (is_known(database) && is_known(table)).then_some((database, table))
+    }
+
+    /// Whether it is chosen by nothing but logs, tables and operations.
+    pub(crate) fn is_of_tables(&self) -> bool {
+        let Wanted { logs: _, databases: _, tables: _, operations: _, gtids, committed, logged, keys } = self;
+        let every = Span::default();
+        gtids.is_none() && *committed == every && *logged == every && keys.is_empty()
+    }
+
+    /// Whether rows of a table of this name are wanted.
+    pub(crate) fn has_name(&self, database: &[u8], table: &[u8]) -> bool {
         let is_in = |names: &Option<BTreeSet<String>>, name: &[u8]| {
             names.as_ref().is_none_or(|names| names.contains(&*String::from_utf8_lossy(name)))
         };

@@ -27,14 +27,14 @@ use crate::block::walk::{Order, Walk, number_of};
 use crate::error::{Error, Result};
 use crate::log::events::{TABLE_MAP_POST_HEADER, has_checksum};
 
-const TYPE: Column = Column::new(0, 0);
-const KNOWN: usize = 1;
+pub(super) const TYPE: Column = Column::new(0, 0);
+pub(super) const KNOWN: usize = 1;
 const CHECKSUM: usize = 2;
 const TIMESTAMP: usize = 3;
 const SERVER_ID: usize = 4;
 const FLAGS: usize = 5;
 const END_LOG_POS: usize = 6;
-const BODY: usize = 8;
+pub(super) const BODY: usize = 8;
 const UNKNOWN_BODY: usize = 40;
 
 /// Flag in a GTID event's commit timestamp: the original commit's timestamp follows.
@@ -42,7 +42,7 @@ const ORIGINAL_TIMESTAMP: i64 = 1 << 55;
 /// Flag in a GTID event's server version: the original server's version follows.
 const ORIGINAL_VERSION: i64 = 1 << 31;
 /// The most tables of a block.
-const TABLES_MAX: usize = 1 << 16;
+pub(super) const TABLES_MAX: usize = 1 << 16;
 
 /// The fields that the next event's are likely to resemble.
 #[derive(Debug, Clone, Copy, Default)]

@@ -8,6 +8,7 @@
 //! - `cells`, `form`: where the values of an image are, and how they are walked over
 //! - `walk`: one description of the layout for both directions
 //! - `streams`: the columns
+//! - `picked`: some columns of one table, without the rest
 //! - `former`: finds a row's earlier image; `history`: the same as in version 1
 
 mod cells;
@@ -16,6 +17,7 @@ pub(crate) mod former;
 mod history;
 pub(crate) mod layout;
 mod packed;
+pub mod picked;
 pub(crate) mod rows;
 mod streams;
 mod walk;

@@ -237,6 +237,34 @@ fn take_maps(from: &mut Taker<'_>) -> Result<Vec<Vec<u8>>> {
     Ok(maps)
 }
 
+/// What a block of columns begins with.
+pub(crate) struct Front<'a> {
+    /// The table maps in force where it begins.
+    pub(crate) maps: Vec<Vec<u8>>,
+    /// Its events.
+    pub(crate) count: usize,
+    /// Its columns, and what follows them.
+    pub(crate) from: Taker<'a>,
+}
+
+/// The front of a block of `size` bytes, if it is packed by columns as they are now; else the table maps that it begins with.
+pub(crate) fn front(packed: &[u8], size: usize) -> Result<(Vec<Vec<u8>>, Option<Front<'_>>)> {
+    if size > BLOCK_SIZE_MAX {
+        return Err(Error::unexpected("size of a block", size, format_args!("at most {BLOCK_SIZE_MAX}")));
+    }
+    let mut from = Taker::new(packed);
+    match from.byte()? {
+        COLUMNS => {
+            let maps = take_maps(&mut from)?;
+            from.byte()?;
+            let count = from.at_most((size / HEADER_SIZE) as u64, "count of events")?;
+            Ok((Vec::new(), Some(Front { maps, count, from })))
+        }
+        TEXT | TEXT_BEFORE => Ok((take_maps(&mut from)?, None)),
+        _ => Ok((Vec::new(), None)),
+    }
+}
+
 fn open_columns(from: &mut Taker<'_>, size: usize, method: u8) -> Result<What> {
     let maps = take_maps(from)?;
     let magic = from.byte()? == 1;

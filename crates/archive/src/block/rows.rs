@@ -48,23 +48,23 @@ pub(crate) enum Role {
 pub(crate) const REFERENCES_MAX: usize = 64;
 /// The number of image roles.
 pub(crate) const ROLES: usize = 4;
-const MORE: usize = 0;
-const NULLS: usize = 1;
+pub(super) const MORE: usize = 0;
+pub(super) const NULLS: usize = 1;
 const LAST: usize = NULLS + ROLES;
-const SOURCE: usize = LAST + ROLES;
-const NUMBER: usize = SOURCE + ROLES - 1;
-const OPTIONS: usize = SOURCE;
-const PARTIAL: usize = VALUES - 1;
-const VALUES: usize = 16;
+pub(super) const SOURCE: usize = LAST + ROLES;
+pub(super) const NUMBER: usize = SOURCE + ROLES - 1;
+pub(super) const OPTIONS: usize = SOURCE;
+pub(super) const PARTIAL: usize = VALUES - 1;
+pub(super) const VALUES: usize = 16;
 
 /// Added to the source of an image from which another one differs.
-const DIFFERS: usize = REFERENCES_MAX + 2;
+pub(super) const DIFFERS: usize = REFERENCES_MAX + 2;
 /// Value options that say: JSON columns may hold differences.
-const PARTIAL_JSON: i64 = 1;
+pub(super) const PARTIAL_JSON: i64 = 1;
 
 /// How a value relates to an older one.
-const SAME: i64 = 1;
-const DIFFERENCE: i64 = 2;
+pub(super) const SAME: i64 = 1;
+pub(super) const DIFFERENCE: i64 = 2;
 
 /// The column of a table whose values go to a slot.
 pub(crate) fn column_of(slot: usize) -> Option<usize> {

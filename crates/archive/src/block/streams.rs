@@ -24,6 +24,8 @@
 //!   code            the values, see numbers.rs, strings.rs; the partners of numbers are the pools before it
 //! ```
 
+mod sparse;
+
 use std::collections::{BTreeMap, HashSet};
 
 use crate::block::rows::column_of;
@@ -32,6 +34,8 @@ use crate::codec::numbers;
 use crate::codec::strings::{self, Strings};
 use crate::codec::varint::{self, Taker};
 use crate::error::{Error, Result};
+
+pub(crate) use sparse::SparseStreams;
 
 /// The column a field goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -111,6 +111,36 @@ pub(crate) fn unpack(from: &mut Taker<'_>, before: &[&[i64]], count_max: usize) 
     }
 }
 
+/// Passes over a column of numbers.
+pub(crate) fn pass(from: &mut Taker<'_>) -> Result<()> {
+    if from.number()? == 0 {
+        return Ok(());
+    }
+    match from.byte()? {
+        ONE => from.signed().map(drop),
+        PCO => {
+            if from.number()? > 0 {
+                from.byte()?;
+            }
+            from.bytes().map(drop)
+        }
+        ZSTD => {
+            from.byte()?;
+            from.signed()?;
+            from.bytes().map(drop)
+        }
+        DOUBLES | FLOATS => from.bytes().map(drop),
+        other => Err(Error::damaged("column of numbers", format!("code {other}"), "0 to 4")),
+    }
+}
+
+/// How many numbers the column has that comes next, and how many columns back its partner is; 0: it has none.
+pub(crate) fn outline(mut from: Taker<'_>) -> Result<(u64, u64)> {
+    let count = from.number()?;
+    let is_pco = count > 0 && from.byte()? == PCO;
+    Ok((count, if is_pco { from.number()? } else { 0 }))
+}
+
 /// Floating-point numbers whose bits a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Floating {

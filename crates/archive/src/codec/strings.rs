@@ -197,6 +197,33 @@ pub(crate) fn unpack(from: &mut Taker<'_>, count_max: usize, bytes_max: usize) -
     }
 }
 
+/// Passes over a column of strings, which may have at most `bytes_max` bytes.
+pub(crate) fn pass(from: &mut Taker<'_>, bytes_max: usize) -> Result<()> {
+    if from.number()? == 0 {
+        return Ok(());
+    }
+    match from.byte()? {
+        DICTIONARY => {
+            from.number()?;
+            let code = from.byte()?;
+            pass_different(from, code, bytes_max)?;
+            numbers::pass(from)
+        }
+        code => pass_different(from, code, bytes_max),
+    }
+}
+
+fn pass_different(from: &mut Taker<'_>, code: u8, bytes_max: usize) -> Result<()> {
+    match code {
+        PLAIN | TEXT => {
+            numbers::pass(from)?;
+            from.bytes().map(drop)
+        }
+        SHAPES => Shaped::pass(from, bytes_max),
+        other => Err(Error::damaged("column of strings", format!("code {other}"), "0 to 3")),
+    }
+}
+
 fn unpack_different(from: &mut Taker<'_>, code: u8, count: usize, bytes_max: usize) -> Result<Strings> {
     let strings = match code {
         PLAIN => unpack_plain(from, Coder::Zstd, count, bytes_max)?,

@@ -4,11 +4,16 @@
 //!
 //! ```text
 //! size    varint  of what follows, unpacked: one zstd frame of
+//!   definitions, since version 9:
+//!           varint  count; each:
+//!     columns  bytes   length, then the end of a table map's body, from its count of columns on
 //!   tables  varint  count; each:
 //!     database, table  bytes   length, then the name
 //!     key      1       0: none is known; 1: the key column is there
 //!     column   varint  its number in the table, from 0
 //!     name     bytes   length, then its name; empty if it is not logged
+//!     definition
+//!              varint  since version 9: which of the definitions it has, from 1; 0: it is not told
 //!   blocks, as many as the index has; each:
 //!     flags    1       1: may hold anything | 2: has statements | 4: ends XA transactions | 8: has events in no transaction
 //!                      | 16: it is told where it stood among payloads | 32: each transaction that begins in it has a GTID
@@ -28,10 +33,13 @@
 //! The key column is the first of the primary key, where the log tells it (binlog_row_metadata = FULL), else the
 //! first column.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use binlogz_binlog::event::{AnyGtidEvent, PostHeaderLengths, QueryEvent, RowsEvent, RowsFlags, RowsKind};
+use binlogz_binlog::event::{
+    AnyGtidEvent, Bitmap, OptionalMetadata, PostHeaderLengths, QueryEvent, RowsEvent, RowsFlags, RowsKind,
+    TableId, TableMapEvent, TableMapFlags,
+};
 use binlogz_binlog::row::{Row, RowDecoder, TableSchema, TableSchemas};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventHeader, EventType, MAGIC};
@@ -39,6 +47,7 @@ use binlogz_binlog::{EventHeader, EventType, MAGIC};
 use crate::codec::varint::{self, Taker};
 use crate::codec::zstd;
 use crate::error::{Error, Result};
+use crate::format::ends::VERSION_DEFINITIONS;
 use crate::format::keys::{Filter, Key, hash_of_table};
 use crate::log::Piece;
 use crate::log::events::{self, frame, has_checksum};
@@ -61,7 +70,7 @@ const KEYS_MAX: usize = 1 << 20;
 /// Contents of a segment's blocks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// The tables; one whose key column changed is there several times.
+    /// The tables; one whose definition changed is there several times.
     pub tables: Vec<TableName>,
     /// By block.
     pub blocks: Vec<BlockContents>,
@@ -76,6 +85,55 @@ pub struct TableName {
     pub table: Vec<u8>,
     /// The column whose values are in ranges and filters.
     pub key: Option<KeyColumn>,
+    /// Its columns; `None`: archives of earlier versions don't tell them.
+    pub definition: Option<Definition>,
+}
+
+/// The columns of a table: what its table map has after the names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Definition(Arc<[u8]>);
+
+/// The post-header length of the table maps that are made of definitions.
+const TABLE_MAP_LENGTH: u8 = 8;
+
+impl Definition {
+    /// That of a table map.
+    fn of(body: &[u8], post_header_length: u8) -> Option<Self> {
+        let map = TableMapEvent::decode(body, post_header_length).ok()?;
+        let nameless = TableMapEvent { database: b"", table: b"", ..map }.encode(TABLE_MAP_LENGTH).ok()?;
+        nameless.get(Self::front(b"", b"").len()..).map(|columns| Definition(columns.into()))
+    }
+
+    /// What a table map has before its columns.
+    fn front(database: &[u8], table: &[u8]) -> Vec<u8> {
+        let no_columns = TableMapEvent {
+            table_id: TableId(0),
+            flags: TableMapFlags::default(),
+            database,
+            table,
+            column_types: b"",
+            column_metadata: b"",
+            null_bitmap: Bitmap(b""),
+            optional_metadata: OptionalMetadata(b""),
+        };
+        // Its two counts are 0.
+        let mut body = no_columns.encode(TABLE_MAP_LENGTH).unwrap_or_default();
+        body.truncate(body.len().saturating_sub(2));
+        body
+    }
+}
+
+impl TableName {
+    /// The table as its table map described it; `None`: that is not told.
+    ///
+    /// # Errors
+    ///
+    /// A definition that no table map has.
+    pub fn schema(&self) -> Result<Option<TableSchema>> {
+        let Some(Definition(columns)) = &self.definition else { return Ok(None) };
+        let body = [&Definition::front(&self.database, &self.table), &**columns].concat();
+        Ok(Some(TableSchema::new(&TableMapEvent::decode(&body, TABLE_MAP_LENGTH)?)?))
+    }
 }
 
 /// The column of a table's keys.
@@ -184,11 +242,15 @@ pub(crate) struct Found {
     contents: BlockContents,
     tables: BTreeMap<TableName, Rows>,
     keys: usize,
+    /// As in objects of before [`VERSION_DEFINITIONS`]: tables in the order of their names, without definitions.
+    is_old: bool,
 }
 
 /// A table's rows in the block.
 #[derive(Debug, Default)]
 struct Rows {
+    /// How many tables had rows before it.
+    place: usize,
     /// Inserted, updated, deleted.
     counts: [u64; 3],
     hashes: HashSet<u64>,
@@ -199,9 +261,9 @@ struct Rows {
 }
 
 impl Found {
-    /// Contents of a part of a log; `lengths` are those of its format description.
-    pub(crate) fn of(piece: &Piece, lengths: Option<&PostHeaderLengths>) -> Found {
-        let mut found = Found::default();
+    /// Contents of a part of a log in an object of this version; `lengths` are those of its format description.
+    pub(crate) fn of(piece: &Piece, lengths: Option<&PostHeaderLengths>, version: u32) -> Found {
+        let mut found = Found { is_old: version < VERSION_DEFINITIONS, ..Found::default() };
         let whole = lengths.is_some_and(|lengths| found.events(piece, lengths).is_some());
         found.contents.is_opaque |= !whole;
         found
@@ -210,8 +272,9 @@ impl Found {
     /// Takes the events; `None`: some can't be understood.
     fn events(&mut self, piece: &Piece, lengths: &PostHeaderLengths) -> Option<()> {
         let mut schemas = TableSchemas::new();
+        let mut definitions = Definitions::default();
         for map in &piece.maps {
-            schemas.note(map, lengths.of(EventType::TABLE_MAP)).ok()?;
+            definitions.note(&mut schemas, map, lengths.of(EventType::TABLE_MAP))?;
         }
         let mut decoder = RowDecoder::new();
         let magic = if piece.offset == 0 && piece.log.starts_with(&MAGIC) { MAGIC.len() } else { 0 };
@@ -245,7 +308,7 @@ impl Found {
                     self.contents.has_loose |= tail.end != at && !tail.is_empty();
                     tail = if tail.end == at { tail.start..size } else { at..size };
                 }
-                EventType::TABLE_MAP => drop(schemas.note(body, lengths.of(event_type)).ok()?),
+                EventType::TABLE_MAP => definitions.note(&mut schemas, body, lengths.of(event_type))?,
                 EventType::QUERY => self.query(body, header.timestamp)?,
                 EventType::XID | EventType::XA_PREPARE | EventType::ROWS_QUERY => {}
                 event_type if event_type.is_gtid() => {
@@ -255,7 +318,7 @@ impl Found {
                 event_type if event_type.is_rows() => {
                     let rows = RowsEvent::decode(event_type, body, lengths.of(event_type)).ok()?;
                     let schema = Arc::clone(schemas.get(rows.table_id).ok()?);
-                    self.rows(&mut decoder, &schema, &rows)?;
+                    self.rows(&mut decoder, &schema, definitions.of(rows.table_id, &schema), &rows)?;
                     if rows.flags.contains(RowsFlags::STMT_END) {
                         schemas.end_statement();
                     }
@@ -304,15 +367,23 @@ impl Found {
         Some(())
     }
 
-    fn rows(&mut self, decoder: &mut RowDecoder, schema: &TableSchema, event: &RowsEvent<'_>) -> Option<()> {
+    fn rows(
+        &mut self,
+        decoder: &mut RowDecoder,
+        schema: &TableSchema,
+        definition: Option<Definition>,
+        event: &RowsEvent<'_>,
+    ) -> Option<()> {
         let name = TableName {
             database: schema.database.to_vec(),
             table: schema.table.to_vec(),
             key: key_column(schema),
+            definition: definition.filter(|_| !self.is_old),
         };
         let seed = hash_of_table(&name.database, &name.table);
         let key = name.key.as_ref().map(|key| key.index);
-        let rows = self.tables.entry(name).or_default();
+        let place = self.tables.len();
+        let rows = self.tables.entry(name).or_insert_with(|| Rows { place, ..Rows::default() });
         let count = match event.kind() {
             RowsKind::Write => 0,
             RowsKind::Update | RowsKind::PartialUpdate => 1,
@@ -337,13 +408,18 @@ impl Found {
 
     /// The contents to be told of a block of this packed size. `number` gives the number of a table.
     pub(crate) fn told(self, packed_size: u64, number: &mut dyn FnMut(TableName) -> u32) -> BlockContents {
-        let Found { mut contents, tables, .. } = self;
+        let Found { mut contents, tables, is_old, .. } = self;
         if contents.is_opaque {
             return BlockContents { tail: contents.tail, ..BlockContents::unknown() };
         }
         let mut left = (packed_size / PART).max(SIZE_MIN);
         left = left.saturating_sub(tables.len() as u64 * TABLE_SIZE);
         let mut filtered: Vec<(usize, Vec<u64>)> = Vec::new();
+        // In the order in which they come: so are the definitions of a table.
+        let mut tables: Vec<_> = tables.into_iter().collect();
+        if !is_old {
+            tables.sort_unstable_by_key(|(_, rows)| rows.place);
+        }
         for (name, rows) in tables {
             let [inserted, updated, deleted] = rows.counts;
             let number = number(name);
@@ -411,6 +487,27 @@ impl Rows {
     }
 }
 
+/// The definitions of the tables in force.
+#[derive(Debug, Default)]
+struct Definitions(HashMap<TableId, (Arc<TableSchema>, Option<Definition>)>);
+
+impl Definitions {
+    /// Takes a table map, which most of the time was there before.
+    fn note(&mut self, schemas: &mut TableSchemas, body: &[u8], post_header_length: u8) -> Option<()> {
+        let schema = schemas.note(body, post_header_length).ok()?;
+        let id = TableMapEvent::decode_table_id(body, post_header_length).ok()?;
+        if self.0.get(&id).is_none_or(|(known, _)| !Arc::ptr_eq(known, &schema)) {
+            self.0.insert(id, (schema, Definition::of(body, post_header_length)));
+        }
+        Some(())
+    }
+
+    fn of(&self, id: TableId, schema: &Arc<TableSchema>) -> Option<Definition> {
+        let (known, definition) = self.0.get(&id)?;
+        definition.clone().filter(|_| Arc::ptr_eq(known, schema))
+    }
+}
+
 /// Whether it is a BEGIN, which comes right after a transaction's GTID event.
 fn begins(event_type: EventType, body: &[u8]) -> bool {
     event_type == EventType::QUERY
@@ -433,8 +530,18 @@ impl Contents {
     /// As it is stored.
     pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         let mut plain = Vec::new();
+        let mut numbers: HashMap<&Definition, u64> = HashMap::new();
+        let mut distinct: Vec<&Definition> = Vec::new();
+        for definition in self.tables.iter().filter_map(|table| table.definition.as_ref()) {
+            numbers.entry(definition).or_insert_with(|| {
+                distinct.push(definition);
+                distinct.len() as u64
+            });
+        }
+        varint::put(&mut plain, distinct.len() as u64);
+        distinct.iter().for_each(|definition| varint::put_bytes(&mut plain, &definition.0));
         varint::put(&mut plain, self.tables.len() as u64);
-        for TableName { database, table, key } in &self.tables {
+        for TableName { database, table, key, definition } in &self.tables {
             varint::put_bytes(&mut plain, database);
             varint::put_bytes(&mut plain, table);
             plain.push(key.is_some().into());
@@ -442,6 +549,8 @@ impl Contents {
                 varint::put(&mut plain, key.index as u64);
                 varint::put_bytes(&mut plain, key.name.as_deref().unwrap_or_default());
             }
+            let number = definition.as_ref().and_then(|definition| numbers.get(definition));
+            varint::put(&mut plain, number.copied().unwrap_or_default());
         }
         self.blocks.iter().for_each(|block| block.encode(&mut plain));
         let mut out = Vec::new();
@@ -450,12 +559,19 @@ impl Contents {
         Ok(out)
     }
 
-    /// The reverse, for an index of so many blocks.
-    pub(crate) fn decode(bytes: &[u8], blocks: usize) -> Result<Contents> {
+    /// The reverse, for an object of this version and an index of so many blocks.
+    pub(crate) fn decode(bytes: &[u8], version: u32, blocks: usize) -> Result<Contents> {
         let mut front = Taker::new(bytes);
         let size = front.at_most(SIZE_MAX, "size of the contents")?;
         let plain = zstd::unpack(bytes.get(bytes.len() - front.left()..).unwrap_or_default(), size)?;
         let mut from = Taker::new(&plain);
+        let has_definitions = version >= VERSION_DEFINITIONS;
+        let mut definitions: Vec<Definition> = Vec::new();
+        if has_definitions {
+            for _ in 0..from.at_most(plain.len() as u64, "count of definitions")? {
+                definitions.push(Definition(from.bytes()?.into()));
+            }
+        }
         let mut tables = Vec::new();
         for _ in 0..from.at_most(plain.len() as u64, "count of tables")? {
             let (database, table) = (from.bytes()?.to_vec(), from.bytes()?.to_vec());
@@ -469,7 +585,12 @@ impl Contents {
                     })
                 }
             };
-            tables.push(TableName { database, table, key });
+            let definition = match has_definitions {
+                true => from.at_most(definitions.len() as u64, "number of a definition")?.checked_sub(1),
+                false => None,
+            };
+            let definition = definition.and_then(|number| definitions.get(number)).cloned();
+            tables.push(TableName { database, table, key, definition });
         }
         let blocks = (0..blocks).map(|_| BlockContents::decode(&mut from, tables.len()));
         let blocks = blocks.collect::<Result<_>>()?;

@@ -3,7 +3,7 @@
 //! ```text
 //! offset       size  field
 //! 0               8  magic "binlogzA"
-//! 8               4  version, 8; 1 to 3, 5 and 6 are read: see packed.rs and index.rs
+//! 8               4  version, 9; 1 to 3, 5, 6 and 8 are read: see packed.rs and index.rs
 //! 12                 blocks, one after the other: header (block_header.rs), then the packed block (packed.rs)
 //!                    what the blocks hold (contents.rs), since version 6; the index says where
 //! index_offset       index (index.rs)
@@ -29,13 +29,15 @@ const MAGIC_END: [u8; 8] = *b"Azgolni3";
 /// The last bytes before version 3.
 const MAGIC_END_2: [u8; 8] = *b"Azgolnib";
 /// The version written.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 /// The versions before it that are read. There were no objects of versions 4 and 7: they are the manifest's.
-const VERSIONS_BEFORE: [u32; 5] = [1, 2, 3, 5, 6];
+const VERSIONS_BEFORE: [u32; 6] = [1, 2, 3, 5, 6, 8];
 /// The first version with block headers.
 pub(crate) const VERSION_HEADERS: u32 = 3;
 /// The first version that says what blocks hold.
 pub(crate) const VERSION_CONTENTS: u32 = 6;
+/// The first version whose contents have the definitions of tables.
+pub(crate) const VERSION_DEFINITIONS: u32 = 9;
 /// Bytes before the first block.
 pub const HEAD_SIZE: u64 = 12;
 /// Bytes after the index.
@@ -71,7 +73,7 @@ fn is_known(version: u32) -> bool {
 }
 
 fn unknown_version(version: u32) -> Error {
-    Error::unexpected("version", version, format!("1 to 3, 5, 6 or {VERSION}"))
+    Error::unexpected("version", version, format!("1 to 3, 5, 6, 8 or {VERSION}"))
 }
 
 /// The index, and the version of the object.

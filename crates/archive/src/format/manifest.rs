@@ -11,9 +11,9 @@ use crate::log::sort_by_name;
 use crate::storage::{COPY, ManifestBytes, Storage};
 
 const FORMAT: &str = "binlogz archive";
-/// The version written, whose objects may be of version 8. We can also read version 1, which had one object for each log,
-/// 2, which had no copy, 3, 4, which had logs of which a part is kept, 5, 6, and 7, which had retired objects.
-const VERSION: u32 = 8;
+/// The version written, whose objects may be of version 9. We can also read version 1, which had one object for each log,
+/// 2, which had no copy, 3, 4, which had logs of which a part is kept, 5, 6, 7, which had retired objects, and 8.
+const VERSION: u32 = 9;
 /// The first version that must have a checksum, and has a copy.
 const VERSION_COPY: u32 = 3;
 /// How often to rewrite the copy while other runs keep replacing the manifest: the last of them writes it
@@ -419,8 +419,8 @@ mod tests {
         // What this version doesn't know would be lost when it is written.
         let later = text.replace("\"files\"", "\"servers\": 3,\n  \"files\"");
         assert!(error(&later).contains("unknown field `servers`"), "{}", error(&later));
-        let later = later.replace("\"version\": 8", "\"version\": 9");
-        let expected = "manifest is binlogz archive 9, expected binlogz archive 1 to 8";
+        let later = later.replace("\"version\": 9", "\"version\": 10");
+        let expected = "manifest is binlogz archive 10, expected binlogz archive 1 to 9";
         assert_eq!(error(&later), expected);
     }
 }

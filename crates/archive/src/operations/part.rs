@@ -10,6 +10,7 @@ use std::sync::Arc;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Input;
 
+use crate::block::picked::{Pick, Picked};
 use crate::error::{Error, Result};
 use crate::format::contents::{BlockContents, Contents, KeyProbe, TableContents, TableName};
 use crate::format::{FileEntry, index};
@@ -159,6 +160,21 @@ impl Run<'_> {
     }
 }
 
+impl<'a> Run<'a> {
+    /// All rows in it, by block and table; `None`: they aren't told.
+    pub fn rows(&self) -> Option<Vec<TableRows<'a>>> {
+        let mut all = Vec::new();
+        for block in &self.blocks {
+            let (contents, told) = block.told.filter(|(_, told)| !told.is_opaque)?;
+            for rows in &told.tables {
+                let name = contents.tables.get(rows.table as usize)?;
+                all.push(TableRows { name, rows, block: told });
+            }
+        }
+        Some(all)
+    }
+}
+
 /// The parts of a log that are given.
 #[derive(Debug)]
 pub struct Parts {
@@ -248,6 +264,66 @@ impl Parts {
                     })?;
                 }
             }
+        }
+        Ok(())
+    }
+}
+
+/// Columns of one table in a log, and nothing else of it.
+#[derive(Debug)]
+pub struct PickedLog {
+    objects: Vec<Arc<Told>>,
+    /// Which of the objects, and its blocks.
+    steps: Vec<(usize, Vec<u32>)>,
+}
+
+impl PickedLog {
+    /// Chooses the runs to pick from. `objects` are those of the log, in order. `is_wanted` says of each run whether it is, or
+    /// `None`: not even whether its columns can be picked. Then `None`.
+    ///
+    /// # Errors
+    ///
+    /// An object that does not hold the log.
+    pub fn choose(
+        file: &FileEntry,
+        objects: Vec<Arc<Told>>,
+        is_wanted: &mut dyn FnMut(&Run<'_>) -> Option<bool>,
+    ) -> Result<Option<PickedLog>> {
+        if objects.iter().any(|told| !told.object.has_definitions()) {
+            return Ok(None);
+        }
+        let Some(runs) = runs(file, &objects)? else { return Ok(None) };
+        let mut steps: Vec<(usize, Vec<u32>)> = Vec::new();
+        for run in &runs {
+            match is_wanted(run) {
+                None => return Ok(None),
+                Some(false) => continue,
+                Some(true) => {}
+            }
+            for block in &run.blocks {
+                match steps.last_mut() {
+                    Some((object, numbers)) if *object == block.object => numbers.push(block.number),
+                    _ => steps.push((block.object, vec![block.number])),
+                }
+            }
+        }
+        Ok(Some(PickedLog { objects, steps }))
+    }
+
+    /// Gives what is picked of each block to `sink`, with the bytes of the block.
+    ///
+    /// # Errors
+    ///
+    /// Damaged blocks, and those of `sink`.
+    pub fn each(
+        &self,
+        pick: &Pick<'_>,
+        workers: usize,
+        sink: &mut dyn FnMut(u64, &Picked) -> Result<()>,
+    ) -> Result<()> {
+        for (object, numbers) in &self.steps {
+            let Some(told) = self.objects.get(*object) else { continue };
+            told.object.pick(numbers, pick, workers, &mut |entry, picked| sink(entry.packed_size, picked))?;
         }
         Ok(())
     }

@@ -5,11 +5,13 @@
 //! - `packer`: packs pieces into a segment, several at once
 //! - `object`: reads an object: its index, then the blocks that are wanted
 //! - `unpacker`: unpacks blocks with the earlier ones they refer to
+//! - `picker`: picks columns of one table out of blocks
 //! - `budget`: the memory that blocks in progress may take together
 
 mod budget;
 mod object;
 mod packer;
+mod picker;
 mod unpacker;
 
 pub use object::Object;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::block::Unpacked;
 use crate::error::{Error, Result};
 use crate::format::contents::{Found, TableName};
-use crate::format::ends::{HEAD_SIZE, VERSION, VERSION_HEADERS, read_end, read_version};
+use crate::format::ends::{HEAD_SIZE, VERSION, VERSION_DEFINITIONS, VERSION_HEADERS, read_end, read_version};
 use crate::format::index::ContentsEntry;
 use crate::format::{BlockEntry, Contents, Index};
 use crate::format::{BlockHeader, index_anew};
@@ -119,9 +119,14 @@ impl Object {
             if crc32fast::hash(&bytes) != crc32 {
                 return Err(Error::damaged("contents", "another checksum", "that of its bytes"));
             }
-            Contents::decode(&bytes, self.index.blocks.len())
+            Contents::decode(&bytes, self.version, self.index.blocks.len())
         };
         read().map(Some).map_err(|error| in_object(&self.name, at, error))
+    }
+
+    /// Whether its contents have the definitions of tables.
+    pub(crate) fn has_definitions(&self) -> bool {
+        self.version >= VERSION_DEFINITIONS && !self.made_anew
     }
 
     /// Compares what is told of a block with the block. One that begins inside a transaction isn't compared: its table
@@ -147,7 +152,7 @@ impl Object {
             continues: false,
             origin: None,
         };
-        let found = Found::of(&piece, events::lengths(head).as_ref());
+        let found = Found::of(&piece, events::lengths(head).as_ref(), self.version);
         let mut place = |name: TableName| {
             let place = contents.tables.iter().position(|table| *table == name);
             place.map_or(u32::MAX, |place| place as u32)
@@ -155,6 +160,10 @@ impl Object {
         // Where it stood among payloads is known only once all are made again.
         let mut found = found.told(entry.packed_size, &mut place);
         found.origin = told.origin;
+        if !self.has_definitions() {
+            // Earlier versions don't tell it.
+            found.has_all_gtids &= told.has_all_gtids;
+        }
         match found == *told {
             true => Ok(()),
             false => Err(self.name_it(
@@ -211,7 +220,7 @@ impl Object {
     }
 
     /// A block's packed bytes, checked.
-    fn read(&self, entry: &BlockEntry) -> Result<Vec<u8>> {
+    pub(crate) fn read(&self, entry: &BlockEntry) -> Result<Vec<u8>> {
         if entry.is_lost() {
             return Err(in_object(
                 &self.name,
@@ -238,7 +247,7 @@ impl Object {
     }
 
     /// Names the object, if the error does not.
-    fn name_it(&self, number: u32, error: Error) -> Error {
+    pub(crate) fn name_it(&self, number: u32, error: Error) -> Error {
         let at = self.index.blocks.get(number as usize).map_or(0, |entry| entry.at);
         match error {
             error @ Error::In { .. } => error,

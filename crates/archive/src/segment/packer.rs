@@ -224,7 +224,7 @@ impl Segment {
                 entry.references.clear();
             }
             budget.give_back(job.memory);
-            let found = Found::of(&job.piece, lengths.as_ref());
+            let found = Found::of(&job.piece, lengths.as_ref(), VERSION);
             Ok(Coded { piece: job.piece, entry, packed, found })
         };
         let keep = |coded: Coded| {

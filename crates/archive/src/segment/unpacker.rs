@@ -17,7 +17,7 @@ use crate::segment::budget::Budget;
 /// Plain bytes of all blocks that must be unpacked to get one, including itself: the cost of one transaction.
 pub(crate) const CLOSURE_MAX: u64 = 64 << 20;
 /// The limit when an archive is read: more is refused. A later packer may choose another limit than ours.
-const CLOSURE_READ_MAX: u64 = 4 * CLOSURE_MAX;
+pub(crate) const CLOSURE_READ_MAX: u64 = 4 * CLOSURE_MAX;
 /// Memory of the blocks that are kept.
 const KEPT_MAX: usize = 64 << 20;
 /// Memory of the blocks whose columns are taken; a single block may exceed it.

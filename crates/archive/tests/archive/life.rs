@@ -94,7 +94,7 @@ fn a_reader_that_has_begun_ends_and_a_late_one_is_told_why() {
     assert_eq!((pruned.retired.len(), folder.stored().unwrap().len()), (1, 2));
     assert_eq!(whole(&folder), NAMES[2..]);
     let text = String::from_utf8(folder.manifest().unwrap().unwrap().to_vec()).unwrap();
-    assert!(text.contains("\"version\": 8") && !text.contains("retired"), "{text}");
+    assert!(text.contains("\"version\": 9") && !text.contains("retired"), "{text}");
     is_whole(&folder);
 }
 
@@ -305,7 +305,7 @@ fn a_copy_takes_no_damaged_object_and_no_other_log_of_the_same_name() {
 /// Archives of earlier versions, whose objects may have other names and no checksums of their own.
 #[test]
 fn archives_of_earlier_versions_are_copied_and_merged() {
-    for version in [1, 2, 3, 5, 6, 8] {
+    for version in [1, 2, 3, 5, 6, 8, 9] {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::new(format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR")));
         let to = Folder::new(dir.path());

@@ -9,6 +9,7 @@ mod faults;
 mod life;
 mod mariadb;
 mod part;
+mod picked;
 mod restore;
 #[cfg(feature = "s3")]
 mod s3;

@@ -2,6 +2,7 @@
 //!
 //! `ARCHIVE_LOG_SIZE_MAX` and `ARCHIVE_MUTATIONS` make the tests long: see scripts/soak/archive.sh.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Seek};
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use binlogz_archive::{Result, check, restore};
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{CompressionType, PreviousGtidsEvent};
 use binlogz_binlog::gtid::GtidSetFormat;
-use binlogz_flow::{Input, Rewrite, Rewriter};
+use binlogz_flow::{Input, Rewrite, Rewriter, RowChanges};
 use binlogz_payload::{CompressOptions, Recipe};
 use binlogz_testkit::builder::{LogBuilder, Payload, Release, inner_transaction};
 use binlogz_testkit::{corpus, mutate, real, setting};
@@ -462,6 +463,39 @@ fn version_8_is_read_and_documents_changed_in_part_take_what_was_changed() {
         let object = restore::open(&folder, &manifest.files[0].objects[0]).unwrap();
         let refers = object.index.blocks.iter().any(|block| !block.references.is_empty());
         assert_eq!(refers, block_size < log.len());
+    }
+}
+
+/// Its contents have the columns of its tables.
+#[test]
+fn version_9_is_read_and_tells_what_its_tables_are() {
+    let fixture = Folder::new(format!("{}/tests/fixtures/version-9", env!("CARGO_MANIFEST_DIR")));
+    let manifest = Manifest::read(&fixture).unwrap().unwrap();
+    let mut expected = BTreeSet::new();
+    for file in &manifest.files {
+        let mut log = Vec::new();
+        restore::whole(&fixture, file, &mut log, 1).unwrap();
+        if file.name == "binlog.000001" {
+            assert!(log == sample("plain/binlog.000001"));
+        }
+        for change in RowChanges::new(Input::Stream(Box::new(std::io::Cursor::new(log)))) {
+            expected.insert(format!("{:?}", change.unwrap().table()));
+        }
+    }
+    let object = restore::open(&fixture, &manifest.files[0].objects[0]).unwrap();
+    let contents = object.contents().unwrap().unwrap();
+    let told = contents.tables.iter().map(|table| format!("{:?}", table.schema().unwrap().unwrap()));
+    assert_eq!(told.collect::<BTreeSet<_>>(), expected);
+}
+
+/// Contents are made again from the blocks, as their version has them, and compared.
+#[test]
+fn what_archives_of_every_version_tell_of_their_blocks_is_so() {
+    for version in [6, 8, 9] {
+        let fixture = Folder::new(format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR")));
+        let manifest = Manifest::read(&fixture).unwrap().unwrap();
+        let problems = check::check(&fixture, &manifest, 2).unwrap();
+        assert!(problems.iter().all(|problem| !problem.contains("what is told")), "{problems:?}");
     }
 }
 

@@ -320,6 +320,49 @@ impl ColumnSize {
     }
 }
 
+/// Values of fixed sizes, and then one with its length before it, unless it is the row's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Leap {
+    fixed: u32,
+    prefix: u8,
+}
+
+impl Leap {
+    /// The leaps over a row without NULLs.
+    pub(super) fn all(sizes: &[ColumnSize]) -> Box<[Leap]> {
+        let mut leaps = Vec::new();
+        let mut fixed = 0;
+        for size in sizes {
+            fixed += u32::from(size.fixed);
+            if size.prefix > 0 {
+                leaps.push(Leap { fixed: std::mem::take(&mut fixed), prefix: size.prefix });
+            }
+        }
+        if fixed > 0 {
+            leaps.push(Leap { fixed, prefix: 0 });
+        }
+        leaps.into()
+    }
+
+    /// Takes the values; `false`: they are not all there.
+    #[inline]
+    pub(super) fn pass(self, bytes: &mut &[u8]) -> bool {
+        let Some((_, rest)) = bytes.split_at_checked(self.fixed as usize) else { return false };
+        let prefix = usize::from(self.prefix);
+        let length = match (prefix, rest) {
+            (0, _) => 0,
+            (1, [length, ..]) => usize::from(*length),
+            (2, [low, high, ..]) => usize::from(u16::from_le_bytes([*low, *high])),
+            (3, [low, middle, high, ..]) => u32::from_le_bytes([*low, *middle, *high, 0]) as usize,
+            (4, [a, b, c, d, ..]) => u32::from_le_bytes([*a, *b, *c, *d]) as usize,
+            _ => return false,
+        };
+        let Some(rest) = rest.get(prefix..).and_then(|rest| rest.get(length..)) else { return false };
+        *bytes = rest;
+        true
+    }
+}
+
 /// ENUM, SET or CHAR: the first byte tells which.
 fn string(metadata: &mut Cursor<'_>) -> Result<ColumnKind> {
     let (type_byte, low) = (metadata.u8("type of a string")?, metadata.u8("length of a string")?);

@@ -52,6 +52,8 @@ struct ImageLayout<'a> {
     is_whole: bool,
     /// Bytes of the null bits.
     null_bytes: usize,
+    /// The bits of the last of them that stand for columns: servers set the others.
+    null_bits_last: u8,
     /// Whether value options come first.
     has_options: bool,
 }
@@ -73,46 +75,64 @@ impl RowDecoder {
         schema: &'a TableSchema,
         event: &RowsEvent<'a>,
     ) -> Result<Rows<'d, 'a>> {
-        if (EventType::PRE_GA_WRITE_ROWS..=EventType::PRE_GA_DELETE_ROWS).contains(&event.event_type) {
-            return Err(Error::invalid(
-                "rows event",
-                "event type",
-                event.event_type,
-                "one of 5.1.18 or later",
-            ));
-        }
-        let width = schema.columns().len();
-        if event.width != width as u64 {
-            return Err(Error::invalid("rows event", "width", event.width, "the table map's column count"));
-        }
-        if u32::try_from(event.rows.len()).is_err() {
-            return Err(Error::invalid("rows event", "size of the rows", event.rows.len(), "below 4 GiB"));
-        }
+        let [before, after] = layouts(schema, event)?;
         for spans in [&mut self.before, &mut self.after] {
             spans.clear();
-            spans.resize(width, CellSpan::Absent);
+            spans.resize(schema.columns().len(), CellSpan::Absent);
         }
-        let layout = |present: Bitmap<'a>, has_options| {
-            let count = present.count(width);
-            let is_whole = count == width;
-            Some(ImageLayout { present, is_whole, null_bytes: count.div_ceil(8), has_options })
-        };
-        let kind = event.kind();
-        let after = event.columns_after.unwrap_or(event.columns);
-        Ok(Rows {
-            decoder: self,
-            schema,
-            before: if kind == RowsKind::Write { None } else { layout(event.columns, false) },
-            after: match kind {
-                RowsKind::Delete => None,
-                RowsKind::Write | RowsKind::Update => layout(after, false),
-                RowsKind::PartialUpdate => layout(after, true),
-            },
-            rows: event.rows,
-            position: 0,
-            first: true,
-        })
+        Ok(Rows { decoder: self, schema, before, after, rows: event.rows, position: 0, first: true })
     }
+}
+
+/// How many rows an event has. Their values are passed over, not looked at.
+///
+/// # Errors
+///
+/// As [`RowDecoder::rows`] and [`Rows::next_row`].
+pub fn count_rows(schema: &TableSchema, event: &RowsEvent<'_>) -> Result<u64> {
+    let [before, after] = layouts(schema, event)?;
+    let mut cursor = Cursor::new(event.rows, WHAT);
+    let mut count = 0;
+    while !cursor.is_empty() || (count == 0 && before.is_none()) {
+        let left = cursor.remaining();
+        for layout in [&before, &after].into_iter().flatten() {
+            layout.pass(schema, &mut cursor)?;
+        }
+        if cursor.remaining() == left && count > 0 {
+            return Err(Error::LeftOver { what: "rows event", count: left as u64 });
+        }
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// The images of each row of an event: before and after.
+fn layouts<'a>(schema: &TableSchema, event: &RowsEvent<'a>) -> Result<[Option<ImageLayout<'a>>; 2]> {
+    if (EventType::PRE_GA_WRITE_ROWS..=EventType::PRE_GA_DELETE_ROWS).contains(&event.event_type) {
+        return Err(Error::invalid("rows event", "event type", event.event_type, "one of 5.1.18 or later"));
+    }
+    let width = schema.columns().len();
+    if event.width != width as u64 {
+        return Err(Error::invalid("rows event", "width", event.width, "the table map's column count"));
+    }
+    if u32::try_from(event.rows.len()).is_err() {
+        return Err(Error::invalid("rows event", "size of the rows", event.rows.len(), "below 4 GiB"));
+    }
+    let layout = |present: Bitmap<'a>, has_options| {
+        let count = present.count(width);
+        let is_whole = count == width;
+        let null_bits_last = u8::MAX >> (count.next_multiple_of(8) - count);
+        Some(ImageLayout { present, is_whole, null_bytes: count.div_ceil(8), null_bits_last, has_options })
+    };
+    let kind = event.kind();
+    let after = event.columns_after.unwrap_or(event.columns);
+    let before = if kind == RowsKind::Write { None } else { layout(event.columns, false) };
+    let after = match kind {
+        RowsKind::Delete => None,
+        RowsKind::Write | RowsKind::Update => layout(after, false),
+        RowsKind::PartialUpdate => layout(after, true),
+    };
+    Ok([before, after])
 }
 
 impl<'a> Rows<'_, 'a> {
@@ -162,7 +182,7 @@ impl<'a> ImageLayout<'a> {
     ) -> Result<()> {
         let diffs = if self.has_options { diff_bits(schema, cursor)? } else { None };
         let nulls = cursor.bytes(self.null_bytes, "null bits")?;
-        let has_nulls = nulls.iter().any(|&bits| bits != 0);
+        let has_nulls = self.has_nulls(nulls);
         let mut nulls = Bitmap(nulls).bits();
         let mut present = self.present.bits();
         for (index, (size, span)) in schema.sizes().iter().zip(spans.iter_mut()).enumerate() {
@@ -187,6 +207,38 @@ impl<'a> ImageLayout<'a> {
             mark_diffs(schema, diffs, spans);
         }
         Ok(())
+    }
+
+    /// Walks one image.
+    #[inline]
+    fn pass(&self, schema: &TableSchema, cursor: &mut Cursor<'a>) -> Result<()> {
+        if self.has_options {
+            diff_bits(schema, cursor)?;
+        }
+        let nulls = cursor.bytes(self.null_bytes, "null bits")?;
+        if self.is_whole && !self.has_nulls(nulls) {
+            let mut fast = cursor.peek();
+            if schema.leaps().iter().all(|leap| leap.pass(&mut fast)) {
+                cursor.bytes(cursor.remaining() - fast.len(), "values")?;
+                return Ok(());
+            }
+        }
+        // With NULLs, or cut: this says in which column.
+        let mut nulls = Bitmap(nulls).bits();
+        let mut present = self.present.bits();
+        for (index, size) in schema.sizes().iter().enumerate() {
+            if (self.is_whole || present.next_is_set()) && !nulls.next_is_set() {
+                size.take(cursor).map_err(|error| error.in_column(index))?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn has_nulls(&self, nulls: &[u8]) -> bool {
+        nulls.split_last().is_some_and(|(last, others)| {
+            last & self.null_bits_last != 0 || others.iter().any(|&bits| bits != 0)
+        })
     }
 }
 
@@ -247,8 +299,19 @@ mod tests {
         }
     }
 
-    /// Each row as `before -> after`, each column as `index=value`.
+    /// Each row as `before -> after`, each column as `index=value`. They are as many as are counted.
     fn read(event: &RowsEvent<'_>) -> Result<Vec<String>> {
+        let rows = rows_of(event);
+        let text = |error: &Error| error.to_string();
+        let counted = count_rows(&schema(), event);
+        assert_eq!(
+            counted.as_ref().map_err(text),
+            rows.as_ref().map(|rows| rows.len() as u64).as_ref().map_err(|error| text(error))
+        );
+        rows
+    }
+
+    fn rows_of(event: &RowsEvent<'_>) -> Result<Vec<String>> {
         let schema = schema();
         let mut decoder = RowDecoder::new();
         let mut rows = decoder.rows(&schema, event)?;
@@ -286,6 +349,14 @@ mod tests {
         let long = event(EventType::WRITE_ROWS, &[0b111], b"\x04\x07\0\0\0\xffab");
         let error = read(&long).unwrap_err().to_string();
         assert_eq!(error, "column 2: row image: value needs 255 bytes, 2 are left");
+    }
+
+    #[test]
+    fn bits_after_the_last_column_say_nothing() {
+        // Servers set them.
+        const NULLS: &[u8] = b"\xfc\x07\0\0\0\x02ab\xfe\xff\xff\xff\xff";
+        let write = event(EventType::WRITE_ROWS, &[0b111], NULLS);
+        assert_eq!(read(&write).unwrap(), ["none -> 0=7 1=ab 2=Null", "none -> 0=-1 1=Null 2=Null"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::kind::{ColumnKind, ColumnSize};
+use super::kind::{ColumnKind, ColumnSize, Leap};
 use crate::charset::Charset;
 use crate::error::{Error, Result};
 use crate::event::{Column, ColumnDefinition, ColumnType, PrimaryKeyPart, TableId, TableMapEvent};
@@ -32,6 +32,7 @@ pub struct TableSchema {
     pub table: Box<[u8]>,
     columns: Box<[ColumnSchema]>,
     sizes: Box<[ColumnSize]>,
+    leaps: Box<[Leap]>,
     json_columns: usize,
 }
 
@@ -82,10 +83,12 @@ impl TableSchema {
             .enumerate()
             .map(|(index, definition)| ColumnSchema::new(definition).map_err(|error| error.in_column(index)))
             .collect::<Result<Box<[_]>>>()?;
+        let sizes: Box<[_]> = columns.iter().map(|column| column.kind.size()).collect();
         Ok(TableSchema {
             database: event.database.into(),
             table: event.table.into(),
-            sizes: columns.iter().map(|column| column.kind.size()).collect(),
+            leaps: Leap::all(&sizes),
+            sizes,
             json_columns: columns.iter().filter(|column| column.is_json()).count(),
             columns,
         })
@@ -103,7 +106,7 @@ impl TableSchema {
         };
         let columns = self.columns.iter().map(|column| {
             let name = column.name.as_ref().map_or(0, |name| name.len() + ALLOCATION);
-            size_of::<ColumnSchema>() + size_of::<ColumnSize>() + name + members(column)
+            size_of::<ColumnSchema>() + size_of::<ColumnSize>() + size_of::<Leap>() + name + members(column)
         });
         size_of::<TableSchema>()
             + self.database.len()
@@ -120,6 +123,11 @@ impl TableSchema {
     /// How values are skipped, column by column.
     pub(super) fn sizes(&self) -> &[ColumnSize] {
         &self.sizes
+    }
+
+    /// How rows without NULLs are passed over.
+    pub(super) fn leaps(&self) -> &[Leap] {
+        &self.leaps
     }
 
     /// How many columns are JSON: each has a bit in a partial update's after-image.

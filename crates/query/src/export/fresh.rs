@@ -99,7 +99,6 @@ impl Fresh {
             let mut trouble = None;
             let wanted = Wanted::default();
             let job = Job {
-                input,
                 logs,
                 log: logs.name(index),
                 wanted: &wanted,
@@ -107,7 +106,7 @@ impl Fresh {
                 schema: &schema,
                 workers,
             };
-            let summary = Transactions.read(job, &mut |batch| {
+            let summary = Transactions.read(job, input, &mut |batch| {
                 let mut take = || match self.take(&mut log, &batch)? {
                     Some(batch) => sink(batch),
                     None => Ok(()),

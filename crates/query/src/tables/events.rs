@@ -6,8 +6,8 @@ use binlogz_binlog::event::{Event as Decoded, TransactionPayloadEvent, Transacti
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::show_events::{event_type_name, write_info};
 use binlogz_binlog::{Error as BinlogError, EventType};
-use binlogz_flow::Error;
 use binlogz_flow::events::{self, Event, EventBatch, Item, ReadSummary};
+use binlogz_flow::{Error, Input};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 
@@ -62,8 +62,8 @@ impl Reader for Events {
         false
     }
 
-    fn read(&self, job: Job<'_>, sink: Sink<'_>) -> Result<ReadSummary, Error> {
-        let Job { input, log, outputs, schema, workers, .. } = job;
+    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<ReadSummary, Error> {
+        let Job { log, outputs, schema, workers, .. } = job;
         let new_worker = || {
             let columns = outputs.iter().filter_map(|output| COLUMNS.get(output.column()));
             let columns = columns.map(|&(_, kind, source)| (source, kind.builder())).collect();

@@ -5,23 +5,29 @@
 //! transactions            transactions  a row for each transaction
 //! events                  events        a row for each event
 //! all user tables at once every         batches for each: what export writes
+//! columns of a user table picked        those alone, from an archive
+//! counts of rows          counts        rows by table and operation, which are not made
 //! ```
 //!
 //! Each is a [`Reader`], which goes through one log and passes on batches in the log's order. `user` finds the columns of a
 //! user table, `types` has their types and values.
 
 mod columns;
+mod counts;
 mod events;
 mod every;
 mod frame;
+mod picked;
 mod rows;
 mod transactions;
 mod types;
 pub(crate) mod user;
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use binlogz_archive::part::PickedLog;
 use binlogz_flow::events::ReadSummary;
 use binlogz_flow::{Error, Input};
 use datafusion::arrow::array::RecordBatch;
@@ -31,6 +37,7 @@ use serde::{Deserialize, Serialize};
 use crate::logs::Logs;
 use crate::wanted::Wanted;
 
+pub(crate) use counts::{RowCount, RowCounts};
 pub(crate) use events::Events;
 pub(crate) use every::EveryTable;
 pub(crate) use rows::Changes;
@@ -41,7 +48,6 @@ pub(crate) const ROWS_MAX: usize = 8192;
 
 /// One log to be read.
 pub(crate) struct Job<'a> {
-    pub(crate) input: Input,
     /// The logs, which know the names of columns.
     pub(crate) logs: &'a Logs,
     /// The name of its file.
@@ -69,6 +75,15 @@ impl Output {
             Output::Column(column) | Output::Field(column, _) => column,
         }
     }
+}
+
+/// A column that is the same for all rows of a table and an operation in a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CountedColumn {
+    Log,
+    Schema,
+    Table,
+    Operation,
 }
 
 /// Takes batches in order; fails when nobody reads them any more.
@@ -106,8 +121,43 @@ pub(crate) trait Reader: Debug + Send + Sync {
     /// Whether it has only rows of row events: other parts of an archive need not be read.
     fn is_of_rows(&self) -> bool;
 
+    /// What an output is, if it is the same for all rows of a table and an operation in a log.
+    fn counted(&self, _: Output) -> Option<CountedColumn> {
+        None
+    }
+
+    /// Opens a log of an archive for columns of a table alone; `None`: it has to be read.
+    fn open_picked(
+        &self,
+        _log: (&Logs, usize),
+        _wanted: &Wanted,
+        _outputs: &[Output],
+    ) -> datafusion::common::Result<Option<PickedPart>> {
+        Ok(None)
+    }
+
+    /// Reads what was opened; `sink` says whether more is wanted. Returns the bytes that were read.
+    fn read_picked(
+        &self,
+        _part: &PickedPart,
+        _job: &Job<'_>,
+        _sink: &mut dyn FnMut(RecordBatch) -> bool,
+    ) -> binlogz_archive::Result<u64> {
+        Ok(0)
+    }
+
     /// Reads a log.
-    fn read(&self, job: Job<'_>, sink: Sink<'_>) -> Result<ReadSummary, Error>;
+    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<ReadSummary, Error>;
+}
+
+/// A log of an archive, opened for columns of a table alone.
+#[derive(Debug)]
+pub(crate) struct PickedPart {
+    log: PickedLog,
+    /// The fields of images that are needed.
+    needed: BTreeSet<usize>,
+    pub(crate) blocks_read: usize,
+    pub(crate) blocks_skipped: usize,
 }
 
 /// An error of Arrow's in a pipeline over logs.

@@ -6,8 +6,8 @@ use binlogz_binlog::Error as BinlogError;
 use binlogz_binlog::event::RowsEvent;
 use binlogz_binlog::row::json::JsonTree;
 use binlogz_binlog::row::{CellContent, Row, RowDecoder, RowImage, TableSchema};
-use binlogz_flow::Error;
 use binlogz_flow::events::{self, Event, EventBatch, Item, ReadSummary, TableEvent, Tables};
+use binlogz_flow::{Error, Input};
 use binlogz_report::jsonl::push_value;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
 use datafusion::arrow::buffer::NullBuffer;
@@ -15,9 +15,10 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, Sc
 
 use super::columns::{Builder, Kind, Value};
 use super::frame::Frame;
+use super::picked::{self, PickedMaker};
 use super::types::Values;
 use super::user::Columns;
-use super::{Job, Output, ROWS_MAX, Reader, Shape, Sink, arrow_error};
+use super::{CountedColumn, Job, Output, PickedPart, ROWS_MAX, Reader, Shape, Sink, arrow_error};
 use crate::logs::Logs;
 use crate::wanted::{Wanted, operation};
 
@@ -26,7 +27,7 @@ const BYTES_MAX: usize = 4 << 20;
 
 /// The source of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+pub(super) enum Source {
     Log,
     Position,
     Gtid,
@@ -111,6 +112,14 @@ impl Changes {
 }
 
 impl Changes {
+    fn columns(&self, outputs: impl Iterator<Item = Output>) -> Vec<Column> {
+        let columns = outputs.filter_map(|output| {
+            let (source, kind) = self.sources.get(output.column())?;
+            Some(Column::new(*source, *kind, output, &self.fields))
+        });
+        columns.collect()
+    }
+
     fn maker<'a>(
         &'a self,
         logs: &'a Logs,
@@ -119,10 +128,6 @@ impl Changes {
         outputs: impl Iterator<Item = Output>,
         schema: SchemaRef,
     ) -> Maker<'a> {
-        let columns = outputs.filter_map(|output| {
-            let (source, kind) = self.sources.get(output.column())?;
-            Some(Column::new(*source, *kind, output, &self.fields))
-        });
         Maker {
             logs,
             log,
@@ -130,7 +135,7 @@ impl Changes {
             schema,
             fields: &self.fields,
             decoder: RowDecoder::new(),
-            columns: columns.collect(),
+            columns: self.columns(outputs),
             rows: 0,
             bytes: 0,
             table: None,
@@ -156,8 +161,58 @@ impl Reader for Changes {
         true
     }
 
-    fn read(&self, job: Job<'_>, sink: Sink<'_>) -> Result<ReadSummary, Error> {
-        let Job { input, logs, log, wanted, outputs, schema, workers } = job;
+    fn counted(&self, output: Output) -> Option<CountedColumn> {
+        let (source, _) = self.sources.get(output.column())?;
+        match source {
+            Source::Log => Some(CountedColumn::Log),
+            Source::Schema => Some(CountedColumn::Schema),
+            Source::Table => Some(CountedColumn::Table),
+            Source::Operation => Some(CountedColumn::Operation),
+            _ => None,
+        }
+    }
+
+    fn open_picked(
+        &self,
+        (logs, index): (&Logs, usize),
+        wanted: &Wanted,
+        outputs: &[Output],
+    ) -> datafusion::common::Result<Option<PickedPart>> {
+        let source = |output: Output| self.sources.get(output.column()).map(|(source, _)| *source);
+        let needed =
+            (!self.fields.is_empty()).then(|| picked::fields(outputs, source, &self.fields)).flatten();
+        let (Some(needed), Some(_)) = (needed, wanted.one_table()) else { return Ok(None) };
+        let is_fit = |schema: &TableSchema| picked::places(schema, logs, &needed, &self.fields).is_some();
+        let opened = picked::open(logs, index, wanted, &is_fit)?;
+        Ok(opened.map(|(log, [blocks_read, blocks_skipped])| PickedPart {
+            log,
+            needed,
+            blocks_read,
+            blocks_skipped,
+        }))
+    }
+
+    fn read_picked(
+        &self,
+        part: &PickedPart,
+        job: &Job<'_>,
+        sink: &mut dyn FnMut(RecordBatch) -> bool,
+    ) -> binlogz_archive::Result<u64> {
+        let Some(table) = job.wanted.one_table() else { return Ok(0) };
+        let mut maker = PickedMaker {
+            job,
+            fields: &self.fields,
+            needed: &part.needed,
+            columns: self.columns(job.outputs.iter().copied()),
+            rows: 0,
+            bytes: 0,
+            scratch: Vec::new(),
+        };
+        maker.read(&part.log, table, sink)
+    }
+
+    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<ReadSummary, Error> {
+        let Job { logs, log, wanted, outputs, schema, workers } = job;
         let new_worker = || {
             let maker = self.maker(logs, log, wanted, outputs.iter().copied(), Arc::clone(schema));
             Ok(Worker { tables: Tables::one_of(workers), maker })
@@ -213,12 +268,12 @@ struct Scratch {
 }
 
 /// A column that is being built.
-struct Column {
-    source: Source,
-    target: Target,
+pub(super) struct Column {
+    pub(super) source: Source,
+    pub(super) target: Target,
 }
 
-enum Target {
+pub(super) enum Target {
     Plain(Builder),
     Image(Image),
     /// One field of an image.
@@ -226,10 +281,10 @@ enum Target {
 }
 
 /// A column of images that is being built.
-struct Image {
+pub(super) struct Image {
     fields: Fields,
-    values: Vec<Values>,
-    is_there: Vec<bool>,
+    pub(super) values: Vec<Values>,
+    pub(super) is_there: Vec<bool>,
 }
 
 /// Values that are the same for all rows of an event.
@@ -354,17 +409,25 @@ impl<'a> Maker<'a> {
         if rows == 0 {
             return Ok(());
         }
-        let arrays = self.columns.iter_mut().map(|column| match &mut column.target {
-            Target::Plain(builder) => Ok(builder.finish()),
-            Target::Image(image) => image.finish(),
-            Target::Field(values, _) => Ok(values.finish()),
-        });
-        let arrays = arrays.collect::<Result<Vec<_>, Error>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options);
-        self.done.push(batch.map_err(arrow_error)?);
+        self.done.push(batch_of(&mut self.columns, &self.schema, rows)?);
         Ok(())
     }
+}
+
+/// The rows of columns that are built.
+pub(super) fn batch_of(
+    columns: &mut [Column],
+    schema: &SchemaRef,
+    rows: usize,
+) -> Result<RecordBatch, Error> {
+    let arrays = columns.iter_mut().map(|column| match &mut column.target {
+        Target::Plain(builder) => Ok(builder.finish()),
+        Target::Image(image) => image.finish(),
+        Target::Field(values, _) => Ok(values.finish()),
+    });
+    let arrays = arrays.collect::<Result<Vec<_>, Error>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options).map_err(arrow_error)
 }
 
 fn value_of<'v>(

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use binlogz_binlog::event::{
     CompressionType, QueryEvent, RowsKind, RowsQueryEvent, TransactionPayloadHeader,
 };
-use binlogz_binlog::row::{RowDecoder, TableSchema};
+use binlogz_binlog::row::{TableSchema, count_rows};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::transaction::TransactionContent;
 use binlogz_binlog::{Boundary, Error as BinlogError, EventType};
-use binlogz_flow::Error;
 use binlogz_flow::events::{self, Event, EventBatch, Item, ReadSummary, TableEvent, Tables};
+use binlogz_flow::{Error, Input};
 use binlogz_payload::transaction::eligibility;
 use binlogz_payload::{Ineligible, PayloadSizes};
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
@@ -87,21 +87,14 @@ impl Reader for Transactions {
         false
     }
 
-    fn read(&self, job: Job<'_>, sink: Sink<'_>) -> Result<ReadSummary, Error> {
-        let Job { input, log, outputs, schema, workers, .. } = job;
+    fn read(&self, job: Job<'_>, input: Input, sink: Sink<'_>) -> Result<ReadSummary, Error> {
+        let Job { log, outputs, schema, workers, .. } = job;
         let chosen: Vec<_> = outputs.iter().filter_map(|output| COLUMNS.get(output.column())).collect();
         let has = |sources: &[Source]| chosen.iter().any(|(_, _, source)| sources.contains(source));
         let counts_rows = has(&[Source::Inserted, Source::Updated, Source::Deleted]);
         let looks_inside = counts_rows || has(&[Source::Tables, Source::Statement, Source::ThreadId]);
-        let new_worker = || {
-            Ok(Worker {
-                tables: Tables::one_of(workers),
-                decoder: RowDecoder::new(),
-                table: None,
-                counts_rows,
-                looks_inside,
-            })
-        };
+        let new_worker =
+            || Ok(Worker { tables: Tables::one_of(workers), table: None, counts_rows, looks_inside });
         let work = |worker: &mut Worker, batch: &mut EventBatch<'_>| Ok(worker.batch(batch));
         let columns = chosen.iter().map(|&&(_, kind, source)| (source, kind.builder())).collect();
         let mut rows = Rows { log, schema: Arc::clone(schema), columns, rows: 0, open: None, sink };
@@ -144,7 +137,6 @@ struct Part {
 
 struct Worker {
     tables: Tables,
-    decoder: RowDecoder,
     table: Option<(Arc<TableSchema>, String)>,
     counts_rows: bool,
     looks_inside: bool,
@@ -246,11 +238,9 @@ impl Worker {
                 RowsKind::Update | RowsKind::PartialUpdate => 1,
                 RowsKind::Delete => 2,
             };
-            let mut read = self.decoder.rows(&schema, &rows).map_err(bad)?;
-            while read.next_row().map_err(bad)?.is_some() {
-                if let Some(count) = transaction.rows.get_mut(place) {
-                    *count += 1;
-                }
+            let count = count_rows(&schema, &rows).map_err(bad)?;
+            if let Some(known) = transaction.rows.get_mut(place) {
+                *known += count;
             }
         }
         Ok(())

@@ -1,12 +1,13 @@
-//! User tables: which there are in the logs, and their columns. Nothing but the logs tells, so table maps are read before
-//! the first query of a table.
+//! User tables: which there are in the logs, and their columns. Archives tell them of their blocks; of other logs, table maps are
+//! read before the first query of a table.
 //!
-//! Over DDL a table has the columns of all its table maps, in the order in which they first appear.
+//! Over DDL a table has the columns of all its table maps with rows, in the order in which they first appear.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use binlogz_archive::format::contents::TableName;
 use binlogz_archive::part::{Run, TableRows};
 use binlogz_binlog::row::TableSchema;
 use binlogz_flow::Error;
@@ -90,10 +91,16 @@ pub(crate) fn columns(
             collector.add(schema, logs);
         }
     };
+    let tell = |collector: &mut Columns, name: &TableName| {
+        let is_other = String::from_utf8_lossy(&name.database) != database
+            || String::from_utf8_lossy(&name.table) != table;
+        is_other || told(name, |schema| collector.add(schema, logs))
+    };
     each_log(
         logs,
         workers,
         &|_, run| run.is_none_or(|run| run.may_have_rows(&has_rows)),
+        tell,
         collect,
         |part: Columns| {
             if !part.names.is_empty() {
@@ -111,9 +118,13 @@ pub(crate) fn names(logs: &Logs, workers: usize) -> Result<BTreeSet<(String, Str
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         collector.insert((text(&schema.database), text(&schema.table)));
     };
-    each_log(logs, workers, &|_, run| run.is_none_or(|run| run.may_have_rows(&|_| true)), collect, |part| {
-        found.extend(part)
-    })?;
+    let tell = |collector: &mut BTreeSet<(String, String)>, name: &TableName| {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        collector.insert((text(&name.database), text(&name.table)));
+        true
+    };
+    let has_rows = |_: usize, run: Option<&Run<'_>>| run.is_none_or(|run| run.may_have_rows(&|_| true));
+    each_log(logs, workers, &has_rows, tell, collect, |part| found.extend(part))?;
     Ok(found)
 }
 
@@ -133,17 +144,31 @@ pub(crate) fn tables(
             collector.entry((database, table)).or_default().add(schema, logs);
         }
     };
-    each_log(logs, workers, is_wanted, collect, |part| {
+    let tell = |collector: &mut BTreeMap<(String, String), Columns>, name: &TableName| {
+        let [database, table] =
+            [&name.database, &name.table].map(|name| String::from_utf8_lossy(name).into_owned());
+        !has_table(&database, &table)
+            || told(name, |schema| collector.entry((database, table)).or_default().add(schema, logs))
+    };
+    each_log(logs, workers, is_wanted, tell, collect, |part| {
         part.into_iter().for_each(|(name, columns)| found.entry(name).or_default().join(columns));
     })?;
     Ok(found)
 }
 
-/// Goes through the table maps of the logs and parts of logs that are wanted.
+/// Passes on a table as an archive tells it; `false`: it doesn't.
+fn told(name: &TableName, take: impl FnOnce(&TableSchema)) -> bool {
+    // A definition that can't be read stands in blocks, whose error says more.
+    name.schema().ok().flatten().map(|schema| take(&schema)).is_some()
+}
+
+/// Goes through the tables with rows in the logs and parts of logs that are wanted. `tell` takes those that an archive tells,
+/// unless it needs the table map; `collect` takes table maps.
 fn each_log<C: Default + Send>(
     logs: &Logs,
     workers: usize,
     is_wanted: &dyn Fn(usize, Option<&Run<'_>>) -> bool,
+    tell: impl Fn(&mut C, &TableName) -> bool,
     collect: impl Fn(&mut C, &TableSchema) + Sync,
     mut sink: impl FnMut(C),
 ) -> Result<(), LogError> {
@@ -151,7 +176,18 @@ fn each_log<C: Default + Send>(
         if !is_wanted(index, None) {
             continue;
         }
-        let input = logs.open(index, &mut |run: &Run<'_>| is_wanted(index, Some(run)))?;
+        let (mut known, mut names) = (C::default(), HashSet::new());
+        let input = logs.open(index, &mut |run: &Run<'_>| {
+            let Some(rows) = run.rows().filter(|_| is_wanted(index, Some(run))) else {
+                return is_wanted(index, Some(run));
+            };
+            // Blocks share the names of their tables, which are told once.
+            !rows.iter().all(|rows| {
+                let name: *const TableName = rows.name;
+                names.contains(&name) || tell(&mut known, rows.name) && names.insert(name)
+            })
+        })?;
+        sink(known);
         let work = |known: &mut Known, batch: &mut EventBatch<'_>| {
             let mut part = C::default();
             if let Err(error) = known.batch(batch, &mut |schema| collect(&mut part, schema)) {
@@ -170,7 +206,7 @@ fn each_log<C: Default + Send>(
     Ok(())
 }
 
-/// The table maps that a worker has seen in a batch: most come again and again.
+/// The tables that a worker has seen in a batch: most come again and again.
 struct Known {
     tables: Tables,
     seen: HashMap<usize, Arc<TableSchema>>,
@@ -190,7 +226,7 @@ impl Known {
         self.tables.begin(batch)?;
         while let Some(item) = batch.next_item() {
             let Item::Event(event) = item else { continue };
-            let Some(TableEvent::Map(schema)) = self.tables.event(&event)? else { continue };
+            let Some(TableEvent::Rows(schema, _)) = self.tables.event(&event)? else { continue };
             // While it is held here, no other has its address.
             let address = Arc::as_ptr(&schema) as usize;
             if let Entry::Vacant(entry) = self.seen.entry(address) {

@@ -10,5 +10,6 @@ mod export;
 mod export_to;
 mod hostile;
 mod input;
+mod pushdown;
 mod queries;
 mod types;

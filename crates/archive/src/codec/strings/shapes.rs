@@ -96,13 +96,29 @@ impl Shaped {
         self.runs.iter().flatten().try_for_each(|run| numbers::pack(run, &[], out))
     }
 
+    /// Passes over them: only the shapes tell how many runs there are.
+    pub(super) fn pass(from: &mut Taker<'_>, bytes_max: usize) -> Result<()> {
+        let shapes = Self::unpack_shapes(from, bytes_max)?;
+        numbers::pass(from)?;
+        for part in shapes.iter().filter_map(|shape| parts_of(shape, usize::MAX)).flatten() {
+            if matches!(part, Part::Digits(_)) {
+                numbers::pass(from)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn unpack_shapes(from: &mut Taker<'_>, bytes_max: usize) -> Result<Strings> {
+        let count = from.at_most(SHAPES_MAX as u64, "count of shapes")?;
+        match from.byte()? {
+            PLAIN => unpack_plain(from, Coder::Zstd, count, bytes_max),
+            TEXT => unpack_plain(from, Coder::Ppmd, count, bytes_max),
+            other => Err(Error::damaged("shapes", format!("code {other}"), "plain strings")),
+        }
+    }
+
     pub(super) fn unpack(from: &mut Taker<'_>, count: usize, bytes_max: usize) -> Result<Strings> {
-        let shape_count = from.at_most(SHAPES_MAX as u64, "count of shapes")?;
-        let shapes = match from.byte()? {
-            PLAIN => unpack_plain(from, Coder::Zstd, shape_count, bytes_max)?,
-            TEXT => unpack_plain(from, Coder::Ppmd, shape_count, bytes_max)?,
-            other => return Err(Error::damaged("shapes", format!("code {other}"), "plain strings")),
-        };
+        let shapes = Self::unpack_shapes(from, bytes_max)?;
         let which = numbers::unpack(from, &[], count)?;
         let mut parts = Vec::with_capacity(shapes.len());
         for shape in shapes.iter() {
