@@ -3,6 +3,7 @@
 //! `fuzz_targets/` hands them to cargo fuzz; `src/bin/smoke.rs` feeds them with mutations of real logs, and so does a test of
 //! the testkit (`tests/fuzz_targets.rs`), briefly.
 
+pub mod manifest;
 pub mod seeds;
 pub mod wire;
 
@@ -27,7 +28,7 @@ use binlogz_testkit::builder::{LogBuilder, Release};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 17] = [
     ("frame", frame),
     ("event", event),
     ("gtid_set", gtid_set),
@@ -44,6 +45,7 @@ pub const TARGETS: [Target; 16] = [
     ("archive_index", archive_index),
     ("archive_header", archive_header),
     ("archive_object", archive_object),
+    ("archive_manifest", manifest::archive_manifest),
 ];
 
 /// A log, event by event: every frame is its own bytes.

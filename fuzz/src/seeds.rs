@@ -46,6 +46,7 @@ fn seeds(target: &str, log: &[u8]) -> Vec<Vec<u8>> {
         "rows" => return rows(&expanded(log)),
         "json" => return json(log),
         "keyring" => return vec![encrypted()],
+        "archive_manifest" => return super::manifest::seeds(),
         "archive_block" | "archive_index" | "archive_header" | "archive_object" => {
             return archived(&expanded(log), target);
         }

@@ -1,10 +1,12 @@
-"""Times commands on generated archives of many logs: the entry of a real log repeated, ten logs to an object, each with a name,
-GTIDs, previous GTIDs and times of its own. The objects of generated logs are empty files. The last log is real.
+"""Times commands on generated archives of many logs: the entry of a real log repeated, ten logs to an object, each with a name, SHA-256,
+GTIDs, previous GTIDs and times of its own. The objects of generated logs are empty files. The last logs are real. The manifest is in one
+piece at first; the first run divides it. After each run: the bytes of the files of the manifest that it wrote.
 
 usage: archive-many.py BINLOGZ LOG COUNT...
 """
 
 import copy
+import hashlib
 import json
 import os
 import pathlib
@@ -46,6 +48,20 @@ def write(archive, manifest):
     (archive / "objects" / "manifest-copy.json").write_text(text)
 
 
+def written(archive):
+    """The files of the manifest, and when each was written."""
+    files = [archive / "manifest.json", *(archive / "objects").glob("manifest-*")]
+    return {file: (file.stat().st_mtime_ns, file.stat().st_ino) for file in files}
+
+
+def told(archive, before):
+    """Prints how much of the manifest was written since. Returns what there is now."""
+    now = written(archive)
+    new = [file for file in now if before.get(file) != now[file]]
+    print(f"    wrote {sum(file.stat().st_size for file in new)} bytes in {len(new)} files of the manifest", flush=True)
+    return now
+
+
 def generate(archive, manifest, count):
     """Puts that many entries into the archive of one log."""
     model = manifest["files"][0]
@@ -54,8 +70,8 @@ def generate(archive, manifest, count):
         entry = copy.copy(model)
         first = at * TRANSACTIONS + 1
         entry["name"] = f"binlog.{at + 1:06}"
-        entry["objects"] = [f"segment-{at // PER_OBJECT:032x}.binlogz"]
-        entry["sha256"] = f"{zlib.crc32(str(at).encode()):08x}" * 8
+        entry["objects"] = [f"segment-{hashlib.sha256(b'o%d' % (at // PER_OBJECT)).hexdigest()[:32]}.binlogz"]
+        entry["sha256"] = hashlib.sha256(b"%d" % at).hexdigest()
         entry["gtids"] = f"{UUID}:{first}-{first + TRANSACTIONS - 1}"
         entry["previous_gtids"] = f"{UUID}:1-{first - 1}" if at else ""
         entry["times"] = [1_700_000_000 + at * 60, 1_700_000_059 + at * 60]
@@ -85,11 +101,17 @@ with tempfile.TemporaryDirectory() as work:
         size = (archive / "manifest.json").stat().st_size
         print(f"{count} logs, a manifest of {size} bytes, {size / count:.0f} a log")
         print(f"{'':32} {'clock s':>8} {'cpu s':>8} {'MiB':>8}")
-        run("create of one more log", "create", "--to", archive, last)
+        before = written(archive)
+        run("create of one more log, divides", "create", "--to", archive, last)
+        before = told(archive, before)
+        more = work / f"binlog.{count + 2:06}"
+        shutil.copy(log, more)
+        run("create of one more log", "create", "--to", archive, more)
+        told(archive, before)
         run("create of none", "create", "--to", archive, last)
         run("list", "list", "--format", "json", archive)
         run("one GTID", "cat", "--gtids", gtid, archive)
         run("prune of half", "prune", "--grace", "0", "--keep-after", f"{UUID}:{count // 2 * TRANSACTIONS + 1}", archive)
         listed = json.loads(run("list of what is left", "list", "--format", "json", archive))
-        assert listed["log_count"] == count - count // 2 + 1, listed["log_count"]
+        assert listed["log_count"] == count - count // 2 + 2, listed["log_count"]
         shutil.rmtree(archive)

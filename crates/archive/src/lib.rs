@@ -43,11 +43,10 @@ pub mod format;
 pub mod input;
 pub mod log;
 mod operations;
-mod scratch;
 pub mod segment;
 pub mod storage;
 
+pub use binlogz_scratch_file::Scratch;
 pub use codec::Level;
 pub use error::{Error, Result};
 pub use operations::{check, copy, coverage, create, merge, part, prune, remove, restore, selection};
-pub use scratch::Scratch;

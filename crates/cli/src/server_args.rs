@@ -222,6 +222,18 @@ pub(crate) fn with_place(options: &ConnectOptions, server: &str) -> Result<Conne
     options.set_server(server).map(|()| options).map_err(|error| error.to_string())
 }
 
+/// Options from files alone, for a program that nobody watches: no password is asked for.
+pub(crate) fn from_files(
+    files: &OptionFiles,
+    server: &str,
+    program_name: &str,
+) -> Result<ConnectOptions, String> {
+    let mut options = ConnectOptions::new(program_name);
+    let defaults = files.read(&GROUPS).map_err(|error| error.to_string())?;
+    defaults.apply(&mut options).map_err(|error| error.to_string())?;
+    with_place(&options, server)
+}
+
 fn line(error: binlogz_source::Error) -> Failure {
     Failure::Line(error.to_string())
 }

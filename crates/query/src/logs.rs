@@ -7,18 +7,17 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use binlogz_archive::format::contents::TableName;
 use binlogz_archive::part::{PickedLog, Run};
-use binlogz_archive::{input, storage};
+use binlogz_archive::{Scratch, input, storage};
 use binlogz_binlog::MAGIC_ENCRYPTED;
 use binlogz_binlog::row::{ColumnSchema, TableSchema};
 use binlogz_encryption::{Error as EncryptionError, Keyring};
-use binlogz_flow::Input;
 use binlogz_flow::events::ReadSummary;
+use binlogz_flow::{Input, ReadAt};
 use binlogz_recover::{SchemaFile, SchemaFileError};
 
 use crate::error::{Error, LogError, Result};
@@ -67,7 +66,7 @@ enum Source {
     /// A file, or a log in an archive.
     Path(PathBuf),
     /// The contents of a pipe.
-    Spooled(Arc<File>),
+    Spooled(Arc<Scratch>),
     /// Parts of a log that a server sent.
     Received(Arc<File>, Vec<Range<u64>>),
 }
@@ -414,13 +413,13 @@ impl Log {
 
 impl Log {
     fn is_encrypted(&self) -> io::Result<bool> {
-        let start = |file: &File| -> io::Result<bool> {
+        let start = |file: &dyn ReadAt| -> io::Result<bool> {
             let mut magic = [0; MAGIC_ENCRYPTED.len()];
             // A shorter file is no log, which is said where it is read.
             Ok(file.read_at(&mut magic, 0)? == magic.len() && magic == MAGIC_ENCRYPTED)
         };
         match &self.source {
-            Source::Spooled(file) => start(file),
+            Source::Spooled(file) => start(file.as_ref()),
             // A server sends what it decrypted, and asks for TLS where it wants that.
             Source::Received(..) => Ok(false),
             Source::Path(path) => match input::find(path)? {
@@ -440,8 +439,8 @@ fn size_of(path: &Path) -> io::Result<u64> {
 }
 
 /// All bytes of a pipe.
-fn spooled(pipe: &mut dyn Read) -> io::Result<Arc<File>> {
-    let mut file = tempfile::tempfile()?;
+fn spooled(pipe: &mut dyn Read) -> io::Result<Arc<Scratch>> {
+    let mut file = Scratch::new()?;
     io::copy(pipe, &mut file)?;
     Ok(Arc::new(file))
 }

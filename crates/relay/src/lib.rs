@@ -69,7 +69,7 @@ pub use serve::upstream::ForwardOptions;
 pub use sources::SourceChanges;
 pub use telemetry::duties::DutyStatus;
 pub use telemetry::meters::RememberedError;
-pub use watch::http::HttpOptions;
+pub use watch::http::{HttpAnswer, HttpOptions, Request, serve_pages};
 pub use watch::relay_status::{NamedStatus, RelayStatus};
 pub use watch::status::{
     ArchiveStatus, Bytes, Clients, LineageOrigin, LineageState, LineageStatus, LogPosition, LogStatus,

@@ -130,6 +130,7 @@ type Plan = dyn Fn(usize, &str) -> Fault + Send + Sync;
 pub struct FaultProxy {
     port: u16,
     requests: Arc<Mutex<Vec<String>>>,
+    heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl FaultProxy {
@@ -143,15 +144,17 @@ impl FaultProxy {
         let listener = bound.map_err(|error| Error::Io("listen".into(), error))?;
         let port = listener.local_addr().map_err(|error| Error::Io("listen".into(), error))?.port();
         let requests = Arc::new(Mutex::new(Vec::new()));
+        let heads = Arc::new(Mutex::new(Vec::new()));
         let (seen, plan, upstream): (_, Arc<Plan>, _) = (Arc::clone(&requests), Arc::new(plan), server.port);
+        let seen_heads = Arc::clone(&heads);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let (seen, plan) = (Arc::clone(&seen), Arc::clone(&plan));
+                let (seen, heads, plan) = (Arc::clone(&seen), Arc::clone(&seen_heads), Arc::clone(&plan));
                 // A connection that breaks is what tests ask for.
-                thread::spawn(move || serve(&client, upstream, &seen, plan.as_ref()).ok());
+                thread::spawn(move || serve(&client, upstream, (&seen, &heads), plan.as_ref()).ok());
             }
         });
-        Ok(FaultProxy { port, requests })
+        Ok(FaultProxy { port, requests, heads })
     }
 
     /// The variables for a client's environment.
@@ -163,10 +166,20 @@ impl FaultProxy {
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// The requests so far, with their headers.
+    pub fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// One request and its answer: the server closes after each.
-fn serve(client: &TcpStream, upstream: u16, seen: &Mutex<Vec<String>>, plan: &Plan) -> io::Result<()> {
+fn serve(
+    client: &TcpStream,
+    upstream: u16,
+    (seen, heads): (&Mutex<Vec<String>>, &Mutex<Vec<String>>),
+    plan: &Plan,
+) -> io::Result<()> {
     let mut reader = BufReader::new(client);
     let (mut head, mut size) = (Vec::new(), 0);
     loop {
@@ -185,6 +198,7 @@ fn serve(client: &TcpStream, upstream: u16, seen: &Mutex<Vec<String>>, plan: &Pl
     let mut body = vec![0; size];
     reader.read_exact(&mut body)?;
     let first = String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
+    heads.lock().unwrap_or_else(PoisonError::into_inner).push(String::from_utf8_lossy(&head).into_owned());
     let number = {
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.push(first.clone());

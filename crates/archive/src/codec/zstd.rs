@@ -12,13 +12,15 @@ const LEVEL_MOST: i32 = 22;
 /// Matches reach back over a whole block.
 const WINDOW_LOG: u32 = 25;
 
-const LEVEL_SAMPLE: i32 = 3;
+const LEVEL_QUICK: i32 = 3;
 
 /// How much effort compression takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
     /// Only the size is needed, to choose a code.
     Sample,
+    /// The result is kept, and there is much of it.
+    Quick,
     /// The result is kept.
     Full,
     /// The result is kept, and may take its time.
@@ -28,7 +30,7 @@ pub(crate) enum Effort {
 /// Packs bytes.
 pub(crate) fn pack(bytes: &[u8], effort: Effort) -> Result<Vec<u8>> {
     let level = match effort {
-        Effort::Sample => LEVEL_SAMPLE,
+        Effort::Sample | Effort::Quick => LEVEL_QUICK,
         Effort::Full if bytes.len() <= SMALL_MAX => LEVEL_SMALL,
         Effort::Full => LEVEL_LARGE,
         Effort::Most => LEVEL_MOST,

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use binlogz_binlog::gtid::GtidSet;
 use serde::{Deserialize, Serialize};
 
+use super::parts::{self, Part};
 use crate::error::{Error, Result};
 use crate::log::sort_by_name;
 use crate::storage::{COPY, ManifestBytes, Storage};
@@ -14,6 +16,8 @@ const FORMAT: &str = "binlogz archive";
 /// The version written, whose objects may be of version 9. We can also read version 1, which had one object for each log,
 /// 2, which had no copy, 3, 4, which had logs of which a part is kept, 5, 6, 7, which had retired objects, and 8.
 const VERSION: u32 = 9;
+/// The version written if there are parts, and the newest that we can read.
+const VERSION_PARTS: u32 = 10;
 /// The first version that must have a checksum, and has a copy.
 const VERSION_COPY: u32 = 3;
 /// How often to rewrite the copy while other runs keep replacing the manifest: the last of them writes it
@@ -21,21 +25,28 @@ const VERSION_COPY: u32 = 3;
 const COPY_ATTEMPTS_MAX: u32 = 10;
 /// The largest copy.
 const COPY_SIZE_MAX: u64 = 1 << 30;
+/// How often a manifest is read again because others replace it and its parts.
+const READ_ATTEMPTS_MAX: u32 = 10;
+/// Seconds for which replaced parts stay, for a run that has read the manifest and not yet its parts.
+const PARTS_STAY_SECONDS: u64 = 3600;
 
 /// The manifest of an archive.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     format: String,
     version: u32,
-    /// The logs, in the order of [`crate::log::order`].
+    /// Objects with the oldest logs, if there are many. Since version 10.
+    #[serde(default)]
+    parts: Vec<Part>,
+    /// The logs, in the order of [`crate::log::order`]: in JSON those that are in no part.
     pub files: Vec<FileEntry>,
     /// Objects that no log is in any more. They are kept for a while, for readers that have an earlier manifest. Since
     /// version 7.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub retired: Vec<Retired>,
     /// CRC-32 of the manifest without this field; `None` if it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     crc32: Option<u32>,
     /// The bytes it was read from; it may only replace these.
     #[serde(skip)]
@@ -46,6 +57,18 @@ pub struct Manifest {
     /// The version that was read.
     #[serde(skip)]
     version_read: u32,
+}
+
+/// A manifest as it is stored, without its checksum.
+#[derive(Serialize)]
+struct AsStored<'a> {
+    format: &'a str,
+    version: u32,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    parts: &'a [Part],
+    files: &'a [FileEntry],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    retired: &'a [Retired],
 }
 
 /// An object that no log is in any more.
@@ -59,7 +82,7 @@ pub struct Retired {
 }
 
 /// An archived log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileEntry {
     /// Its file name.
@@ -104,6 +127,7 @@ impl Default for Manifest {
         Manifest {
             format: FORMAT.into(),
             version: VERSION,
+            parts: Vec::new(),
             files: Vec::new(),
             retired: Vec::new(),
             crc32: None,
@@ -121,17 +145,43 @@ impl Manifest {
     ///
     /// A manifest that can't be read, or of another version.
     pub fn read(storage: &dyn Storage) -> Result<Option<Manifest>> {
-        let Some(bytes) = storage.manifest()? else { return Ok(None) };
-        let mut manifest = match Manifest::decode(&bytes) {
-            Ok(manifest) => manifest,
-            Err(error) => {
-                let copy = Manifest::read_copy(storage);
-                let Ok(copy) = copy else { return Err(error) };
-                Manifest { damage: Some(error.to_string()), ..copy }
+        let mut attempts = 1;
+        loop {
+            let Some(bytes) = storage.manifest()? else { return Ok(None) };
+            let mut manifest = match Manifest::decode(&bytes) {
+                Ok(manifest) => manifest,
+                Err(error) => {
+                    let copy = Manifest::read_copy(storage);
+                    let Ok(copy) = copy else { return Err(error) };
+                    Manifest { damage: Some(error.to_string()), ..copy }
+                }
+            };
+            match manifest.read_parts(storage) {
+                Ok(()) => {
+                    manifest.stored = Some(bytes);
+                    return Ok(Some(manifest));
+                }
+                // A run that replaced it has deleted parts that were replaced before.
+                Err(_) if attempts < READ_ATTEMPTS_MAX && storage.manifest()?.as_ref() != Some(&bytes) => {
+                    attempts += 1;
+                }
+                Err(error) => return Err(error),
             }
-        };
-        manifest.stored = Some(bytes);
-        Ok(Some(manifest))
+        }
+    }
+
+    /// Puts the logs of its parts before its own.
+    fn read_parts(&mut self, storage: &dyn Storage) -> Result<()> {
+        if self.parts.is_empty() {
+            return Ok(());
+        }
+        let newest = std::mem::take(&mut self.files);
+        for part in &mut self.parts {
+            self.files.extend(part.read(storage)?);
+        }
+        self.files.extend(newest);
+        self.sort();
+        Ok(())
     }
 
     fn read_copy(storage: &dyn Storage) -> Result<Manifest> {
@@ -183,7 +233,7 @@ impl Manifest {
         match manifest.crc32.take() {
             Some(crc32)
                 if Ends::of(bytes).is_none_or(|ends| ends.checksum() != crc32)
-                    && crc32fast::hash(&manifest.bytes()?) != crc32 =>
+                    && crc32fast::hash(&manifest.bytes(&manifest.files)?) != crc32 =>
             {
                 return Err(Error::damaged("manifest", "another checksum", "that of its bytes"));
             }
@@ -209,6 +259,7 @@ impl Manifest {
         {
             problems.push(format!("copy of the manifest: {error}; nothing is lost"));
         }
+        problems.extend(self.parts.iter().flat_map(|part| part.problems(storage)));
         problems
     }
 
@@ -219,16 +270,57 @@ impl Manifest {
     /// Storage that fails; [`Error::Changed`] if the stored manifest is by now another one.
     pub fn write(&mut self, storage: &dyn Storage) -> Result<()> {
         self.sort();
-        let named: BTreeSet<&str> = objects(&self.files).collect();
-        self.retired.retain(|retired| !named.contains(retired.object.as_str()));
-        self.version = VERSION;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let (tail, old) = self.write_parts(storage, now)?;
+        let named = self.named();
+        let retired = std::mem::take(&mut self.retired);
+        self.retired = retired.into_iter().filter(|retired| !named.contains(&retired.object)).collect();
+        self.version = if self.parts.is_empty() { VERSION } else { VERSION_PARTS };
         self.crc32 = None;
-        let bytes = Arc::new(with_checksum(self.bytes()?));
+        let bytes = Arc::new(with_checksum(self.bytes(self.files.get(tail..).unwrap_or_default())?));
         storage.put_manifest(&bytes, self.stored.as_ref().map(|stored| stored.as_slice()))?;
         Manifest::copy_after(storage, Some(&bytes))?;
         self.stored = Some(bytes);
         self.damage = None;
+        // One that can't be deleted is left behind, as by a killed run: `prune` finds it.
+        old.iter().for_each(|object| drop(storage.delete(object)));
         Ok(())
+    }
+
+    /// Stores the parts that aren't there yet. Returns the number of the first log that is in none, and objects of parts that were replaced
+    /// long ago.
+    fn write_parts(&mut self, storage: &dyn Storage, now: u64) -> Result<(usize, Vec<String>)> {
+        let (runs, tail) = parts::arrange(&self.files, &self.parts);
+        let before = std::mem::take(&mut self.parts);
+        let mut has_new = false;
+        for run in &runs {
+            let part = match run.stored.and_then(|number| before.get(number)) {
+                Some(part) => part.clone(),
+                None => {
+                    has_new = true;
+                    Part::store(storage, self.files.get(run.logs.clone()).unwrap_or_default())?
+                }
+            };
+            self.parts.push(part);
+        }
+        self.retire(before.iter().flat_map(Part::objects), now);
+        let is_old = |retired: &Retired| {
+            has_new
+                && parts::is_part(&retired.object)
+                && now.saturating_sub(retired.since) >= PARTS_STAY_SECONDS
+        };
+        let named = self.named();
+        let (old, retired) = std::mem::take(&mut self.retired)
+            .into_iter()
+            .partition::<Vec<_>, _>(|retired| is_old(retired) && !named.contains(&retired.object));
+        self.retired = retired;
+        Ok((tail, old.into_iter().map(|retired| retired.object).collect()))
+    }
+
+    /// The objects that hold its logs, and its own parts.
+    pub(crate) fn named(&self) -> BTreeSet<String> {
+        let parts = self.parts.iter().flat_map(Part::objects);
+        self.objects().into_iter().map(ToOwned::to_owned).chain(parts).collect()
     }
 
     /// The objects that hold its logs.
@@ -253,11 +345,15 @@ impl Manifest {
         self.damage.as_deref()
     }
 
-    /// With the checksum if there is one.
-    fn bytes(&self) -> Result<Vec<u8>> {
+    /// Without the checksum; `files` are the logs that are in no part.
+    fn bytes(&self, files: &[FileEntry]) -> Result<Vec<u8>> {
         let mut bytes =
             Vec::with_capacity(self.stored.as_ref().map_or(0, |stored| stored.len() + stored.len() / 64));
-        serde_json::to_writer_pretty(&mut bytes, self)?;
+        let Manifest { format, version, parts, retired, .. } = self;
+        serde_json::to_writer_pretty(
+            &mut bytes,
+            &AsStored { format, version: *version, parts, files, retired },
+        )?;
         bytes.push(b'\n');
         Ok(bytes)
     }
@@ -272,9 +368,9 @@ struct Head {
 
 impl Head {
     fn check(&self) -> Result<()> {
-        if self.format != FORMAT || !(1..=VERSION).contains(&self.version) {
+        if self.format != FORMAT || !(1..=VERSION_PARTS).contains(&self.version) {
             let found = format!("{} {}", self.format, self.version);
-            return Err(Error::unexpected("manifest", found, format!("{FORMAT} 1 to {VERSION}")));
+            return Err(Error::unexpected("manifest", found, format!("{FORMAT} 1 to {VERSION_PARTS}")));
         }
         Ok(())
     }
@@ -402,7 +498,7 @@ mod tests {
 
     #[test]
     fn a_checksum_is_that_of_the_text_or_of_the_fields_and_other_fields_are_refused() {
-        let bytes = with_checksum(Manifest::default().bytes().unwrap());
+        let bytes = with_checksum(Manifest::default().bytes(&[]).unwrap());
         assert!(has_copy(&bytes));
         let text = String::from_utf8(bytes).unwrap();
         assert_eq!(decoded(&text).unwrap(), Manifest::default());
@@ -419,8 +515,8 @@ mod tests {
         // What this version doesn't know would be lost when it is written.
         let later = text.replace("\"files\"", "\"servers\": 3,\n  \"files\"");
         assert!(error(&later).contains("unknown field `servers`"), "{}", error(&later));
-        let later = later.replace("\"version\": 9", "\"version\": 10");
-        let expected = "manifest is binlogz archive 10, expected binlogz archive 1 to 9";
+        let later = later.replace("\"version\": 9", "\"version\": 11");
+        let expected = "manifest is binlogz archive 11, expected binlogz archive 1 to 10";
         assert_eq!(error(&later), expected);
     }
 }

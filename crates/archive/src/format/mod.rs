@@ -3,7 +3,7 @@
 //! In: what is known of logs and blocks. Out: the manifest, indexes and block headers, encoded and checked;
 //! and back.
 //!
-//! - `manifest`: what an archive holds, as JSON
+//! - `manifest`: what an archive holds, as JSON; `parts`: its older entries, if there are many
 //! - `index`: where each block of an object is, its transactions and times
 //! - `contents`: which tables, rows and keys each block holds; `keys`: the filter of keys
 //! - `ends`: the start and the end of an object
@@ -15,6 +15,7 @@ pub(crate) mod ends;
 pub(crate) mod index;
 mod keys;
 mod manifest;
+mod parts;
 
 pub use block_header::{BlockHeader, index_anew};
 pub use contents::Contents;

@@ -10,11 +10,11 @@ use binlogz_binlog::header::{EVENT_SIZE_OFFSET, EVENT_TYPE_OFFSET, HEADER_SIZE};
 use binlogz_binlog::{Error as BinlogError, EventType};
 use binlogz_flow::{Error as FlowError, Input, MovedTransaction, ReadAt, Rewrite, Rewriter};
 use binlogz_payload::{CompressOptions, CompressionLevel, Error as PayloadError, Expander, Library, Recipe};
+use binlogz_scratch_file::Scratch;
 use zstd_safe::get_frame_content_size;
 
 use crate::codec::varint::{self, Taker};
 use crate::error::{Error, Result};
-use crate::scratch::Scratch;
 
 /// The server's default level: used for payloads that come back in our bytes, and tried first.
 pub(crate) const LEVEL_DEFAULT: u8 = 3;
@@ -344,7 +344,7 @@ const PARTIAL_CODECS_MAX: usize = 2;
 /// A log expanded into a temporary file, and how many payloads became transactions; `None` if it can't be
 /// expanded.
 fn expand(log: &Arc<dyn ReadAt>, how: Rewrite, workers: usize) -> Result<Option<(Arc<Scratch>, u64)>> {
-    let mut file = Scratch::new()?;
+    let mut file = Scratch::new().map_err(Error::io("make a temporary file"))?;
     let mut out = io::BufWriter::with_capacity(1 << 20, &mut file);
     let summary = Rewriter::new(how).workers(workers).run(Input::Places(log.clone()), &mut out);
     let summary = match summary.map_err(trouble) {

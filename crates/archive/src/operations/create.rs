@@ -23,7 +23,7 @@ use crate::log::payloads::{self, Codec, Expanded, Payloads};
 use crate::operations::digest::{Hasher, Reader, digest, of_object};
 use crate::operations::remove;
 use crate::segment::Segment;
-use crate::storage::Storage;
+use crate::storage::{SEGMENT, Storage};
 
 /// Plain bytes of a block: restoring one transaction unpacks one block and those that it refers to.
 const BLOCK_SIZE: usize = 8 << 20;
@@ -479,7 +479,7 @@ impl<'a> Creator<'a> {
 
 /// The name of an object, which tells the begin of its SHA-256.
 fn name_of(sha256: &str) -> String {
-    format!("segment-{}.binlogz", sha256.get(..NAME_DIGITS).unwrap_or_default())
+    format!("{SEGMENT}{}.binlogz", sha256.get(..NAME_DIGITS).unwrap_or_default())
 }
 
 /// Hexadecimal digits of a SHA-256 in an object's name.
@@ -487,7 +487,7 @@ const NAME_DIGITS: usize = 32;
 
 /// Whether an object's name tells this SHA-256; `None`: it tells none, as those of archives of version 1.
 pub(crate) fn name_tells(object: &str, sha256: &str) -> Option<bool> {
-    let told = object.strip_prefix("segment-")?.strip_suffix(".binlogz")?;
+    let told = object.strip_prefix(SEGMENT)?.strip_suffix(".binlogz")?;
     (told.len() == NAME_DIGITS).then(|| sha256.starts_with(told))
 }
 

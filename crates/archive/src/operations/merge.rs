@@ -13,13 +13,14 @@ use std::io::{BufWriter, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use binlogz_scratch_file::Scratch;
+
 use crate::codec::Level;
 use crate::error::{Error, Result};
 use crate::format::{FileEntry, Manifest, objects};
 use crate::operations::create::Creator;
 use crate::operations::prune::{Keep, Pruned, prune};
 use crate::operations::restore;
-use crate::scratch::Scratch;
 use crate::segment::{PACKED_MAX, PLAIN_MAX};
 use crate::storage::{Storage, Stored};
 
@@ -116,7 +117,7 @@ fn of(files: &[FileEntry], stored: &[Stored]) -> Vec<Stored> {
 
 /// A log as it was, in a temporary file.
 fn restored(storage: &dyn Storage, file: &FileEntry, workers: usize) -> Result<Arc<Scratch>> {
-    let log = Scratch::new()?;
+    let log = Scratch::new().map_err(Error::io("make a temporary file"))?;
     let mut out = BufWriter::with_capacity(1 << 18, log);
     restore::whole(storage, file, &mut out, workers)?;
     out.flush().map_err(Error::io("write a temporary file"))?;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Input;
+use binlogz_scratch_file::Scratch;
 
 use crate::block::picked::{Pick, Picked};
 use crate::error::{Error, Result};
@@ -16,7 +17,6 @@ use crate::format::contents::{BlockContents, Contents, KeyProbe, TableContents, 
 use crate::format::{FileEntry, index};
 use crate::log::payloads::{self, Codec};
 use crate::operations::restore::{self, LastObject};
-use crate::scratch::Scratch;
 use crate::segment::Object;
 use crate::storage::Storage;
 
@@ -243,7 +243,7 @@ impl Parts {
     /// Damaged blocks, output that fails.
     pub fn write(&self, out: &mut dyn Write, workers: usize) -> Result<()> {
         let Some((codec, packed)) = &self.payloads else { return self.write_packed(out, workers) };
-        let mut plain = Scratch::new()?;
+        let mut plain = Scratch::new().map_err(Error::io("make a temporary file"))?;
         self.write_packed(&mut plain, workers)?;
         plain.rewind().map_err(Error::io("read a temporary file"))?;
         let places = packed.iter().zip(&self.gaps).map(|(packed, gap)| (packed.end, gap.end));

@@ -88,8 +88,8 @@ pub fn orphans(storage: &dyn Storage, before: SystemTime) -> Result<Vec<Stored>>
 
 /// Which of these objects are.
 pub(crate) fn orphans_of(stored: &[Stored], manifest: &Manifest, before: SystemTime) -> Vec<Stored> {
-    let mut known = manifest.objects();
-    known.extend(manifest.retired.iter().map(|retired| retired.object.as_str()));
+    let mut known = manifest.named();
+    known.extend(manifest.retired.iter().map(|retired| retired.object.clone()));
     let is_orphan = |stored: &Stored| {
         is_ours(&stored.name) && stored.at < before && !known.contains(stored.name.as_str())
     };
@@ -119,7 +119,7 @@ pub(crate) fn delete_unnamed(storage: &dyn Storage, objects: &[String]) -> Resul
     storage.alone(&mut || {
         let manifest = Manifest::read(storage)?.unwrap_or_default();
         refuse_older(&manifest)?;
-        let named = manifest.objects();
+        let named = manifest.named();
         let unnamed = Mutex::new(objects.iter().filter(|object| !named.contains(object.as_str())));
         let next = || unnamed.lock().unwrap_or_else(PoisonError::into_inner).next();
         let trouble = Mutex::new(&mut failed);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use binlogz_binlog::frame::set_end_log_pos;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{Boundary, ChecksumAlgorithm, EventHeader, TransactionBoundaryParser};
+use binlogz_scratch_file::Scratch;
 
 use crate::error::{Error, Result};
 use crate::format::index;
@@ -15,7 +16,6 @@ use crate::log::events::{self, has_checksum};
 use crate::log::payloads::{Codec, compress};
 use crate::operations::digest::Hasher;
 use crate::operations::selection::{Choice, Selection};
-use crate::scratch::Scratch;
 use crate::segment::Object;
 use crate::storage::Storage;
 
@@ -141,7 +141,7 @@ fn whole_of(
         None => blocks(storage, last, file, &mut out, workers).map_err(missing)?,
         Some(level) => {
             let codec = codec_of(file, level)?;
-            let mut plain = Scratch::new()?;
+            let mut plain = Scratch::new().map_err(Error::io("make a temporary file"))?;
             blocks(storage, last, file, &mut plain, workers).map_err(missing)?;
             drop(compress(Arc::new(plain), codec, &mut out, workers)?);
         }

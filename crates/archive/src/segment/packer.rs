@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use binlogz_flow::ordered;
+use binlogz_scratch_file::Scratch;
 
 use crate::block::former::{Finder, Unpacked};
 use crate::block::rows::REFERENCES_MAX;
@@ -26,7 +27,6 @@ use crate::format::ends::{self, HEAD_SIZE, MAGIC, VERSION};
 use crate::format::index::ContentsEntry;
 use crate::format::{BlockEntry, Index, LogEntry};
 use crate::log::{BLOCK_SIZE_MAX, Piece, events};
-use crate::scratch::Scratch;
 use crate::segment::budget::Budget;
 use crate::segment::unpacker::{self, CLOSURE_MAX, Kept};
 
@@ -101,7 +101,7 @@ impl Segment {
     ///
     /// No temporary file could be made.
     pub fn new(level: Level) -> Result<Self> {
-        let mut file = Scratch::new()?;
+        let mut file = Scratch::new().map_err(Error::io("make a temporary file"))?;
         let head = [MAGIC.as_slice(), &VERSION.to_le_bytes()].concat();
         file.write_all(&head).map_err(Error::io("write a temporary file"))?;
         Ok(Segment {

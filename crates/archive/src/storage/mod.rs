@@ -1,5 +1,5 @@
 //! Where an archive is kept: immutable objects and one manifest, the only thing that is replaced. [`folder`]
-//! keeps them as files, `s3` in object storage; [`encrypted`] encrypts them before either gets them.
+//! keeps them as files, `object_storage` in S3, Azure or Google Cloud; [`encrypted`] encrypts them before either gets them.
 //!
 //! ```text
 //! PLACE/manifest.json     what the archive holds; replaced last, and only if it is still the expected one
@@ -11,12 +11,13 @@ mod folder;
 #[cfg(not(feature = "s3"))]
 mod no_s3;
 #[cfg(feature = "s3")]
-mod s3;
+mod object_storage;
+mod place;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::error::{Error, Result};
 
@@ -25,7 +26,8 @@ pub use folder::Folder;
 #[cfg(not(feature = "s3"))]
 pub use no_s3::S3Files;
 #[cfg(feature = "s3")]
-pub use s3::{Patience, S3, S3Files};
+pub use object_storage::{ObjectStorage, Patience, S3Files};
+pub use place::{Place, Service};
 
 /// The manifest's name.
 pub(crate) const MANIFEST: &str = "manifest.json";
@@ -33,8 +35,8 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const COPY: &str = "manifest-copy.json";
 /// The first part of objects' names.
 pub(crate) const OBJECTS: &str = "objects";
-/// The prefix of a place in object storage.
-pub const S3: &str = "s3://";
+/// How the names of segments begin.
+pub(crate) const SEGMENT: &str = "segment-";
 
 /// Storage for objects that never change and a manifest that names them.
 pub trait Storage: Send + Sync {
@@ -138,28 +140,57 @@ impl<S: Storage + ?Sized> Storage for Box<S> {
     }
 }
 
-/// The archive at a place, which may or may not exist: `s3://BUCKET/PREFIX`, or a folder. If it is encrypted, its key
+/// How a service is asked and how it stores objects, in place of what the environment says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// The storage class of segments.
+    pub storage_class: Option<String>,
+    /// How the service encrypts: `AES256`, `aws:kms` and so on.
+    pub sse: Option<String>,
+    /// The key with which it does.
+    pub sse_kms_key_id: Option<String>,
+    /// The time in which a service that can't be reached is an error; else it is asked again for minutes.
+    pub limit: Option<Duration>,
+}
+
+impl Manner {
+    /// Whether only a service can store objects so.
+    fn is_of_service(&self) -> bool {
+        self.storage_class.is_some() || self.sse.is_some() || self.sse_kms_key_id.is_some()
+    }
+}
+
+/// The archive at a place, which may or may not exist: a folder, or in object storage ([`Place`]). If it is encrypted, its key
 /// comes from the environment ([`KeySource::from_environment`]).
 ///
 /// # Errors
 ///
 /// An invalid place in object storage: no bucket, or bad settings in the environment.
 pub fn at(place: &Path) -> Result<Box<dyn Storage>> {
-    Ok(Box::new(with_key(place, KeySource::from_environment())?))
+    Ok(Box::new(with_key(place, KeySource::from_environment(), &Manner::default())?))
 }
 
-/// The same with this key; a new archive is encrypted if there is one.
+/// The same with this key, and objects stored in this manner; a new archive is encrypted if there is a key.
 ///
 /// # Errors
 ///
-/// As [`at`].
-pub fn with_key(place: &Path, key: Option<KeySource>) -> Result<Encrypted<Box<dyn Storage>>> {
-    Ok(Encrypted::new(unencrypted(place)?, key))
+/// As [`at`]; a manner for a folder.
+pub fn with_key(
+    place: &Path,
+    key: Option<KeySource>,
+    manner: &Manner,
+) -> Result<Encrypted<Box<dyn Storage>>> {
+    Ok(Encrypted::new(unencrypted(place, manner)?, key))
 }
 
-fn unencrypted(place: &Path) -> Result<Box<dyn Storage>> {
+fn unencrypted(place: &Path, manner: &Manner) -> Result<Box<dyn Storage>> {
     match in_object_storage(place) {
-        Some(place) => in_s3(place),
+        Some(place) => in_service(place, manner),
+        None if manner.is_of_service() => Err(Error::unexpected(
+            "place",
+            "a folder, which has neither storage classes nor encryption by a service",
+            "s3://BUCKET/PREFIX",
+        )),
         None => Ok(Box::new(Folder::new(place))),
     }
 }
@@ -167,48 +198,53 @@ fn unencrypted(place: &Path) -> Result<Box<dyn Storage>> {
 /// How deep below a place archives are looked for: `s3://BUCKET/REGION/CLUSTER/SERVER/lineage-2`.
 const DEPTH_MAX: usize = 4;
 
-/// The places of all archives at a place and below it, sorted.
+/// The places of all archives at a place and below it, sorted. With a limit, a service that can't be reached is an error in that time.
 ///
 /// # Errors
 ///
 /// A place that can't be listed.
-pub fn archives(place: &Path) -> Result<Vec<PathBuf>> {
+pub fn archives(place: &Path, limit: Option<Duration>) -> Result<Vec<PathBuf>> {
     let mut archives = match in_object_storage(place) {
-        Some(there) => archives_in_s3(there)?,
+        Some(there) => archives_in_service(there, limit)?,
         None => folder::archives(place)?,
     };
     archives.sort();
     Ok(archives)
 }
 
-/// BUCKET/PREFIX, if the place is in object storage.
+/// The place's text, if it is in object storage.
 pub fn in_object_storage(place: &Path) -> Option<&str> {
-    place.to_str()?.strip_prefix(S3)
+    place.to_str().filter(|text| Place::of(text).is_some())
 }
 
 #[cfg(feature = "s3")]
-fn in_s3(place: &str) -> Result<Box<dyn Storage>> {
-    Ok(Box::new(s3::S3::from_environment(place)?))
+fn in_service(place: &str, manner: &Manner) -> Result<Box<dyn Storage>> {
+    use object_storage::service::{SSE, SSE_KMS_KEY_ID, STORAGE_CLASS};
+    let Manner { storage_class, sse, sse_kms_key_id, limit } = manner;
+    let instead = [(STORAGE_CLASS, storage_class), (SSE, sse), (SSE_KMS_KEY_ID, sse_kms_key_id)];
+    let instead: Vec<_> =
+        instead.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect();
+    Ok(Box::new(ObjectStorage::from_environment(place, &instead, *limit)?))
 }
 
 #[cfg(feature = "s3")]
-fn archives_in_s3(place: &str) -> Result<Vec<PathBuf>> {
-    s3::S3::from_environment(place)?.archives()
+fn archives_in_service(place: &str, limit: Option<Duration>) -> Result<Vec<PathBuf>> {
+    ObjectStorage::from_environment(place, &[], limit)?.archives()
 }
 
 #[cfg(not(feature = "s3"))]
-fn in_s3(_: &str) -> Result<Box<dyn Storage>> {
-    Err(without_s3())
+fn in_service(place: &str, _: &Manner) -> Result<Box<dyn Storage>> {
+    Err(without_services(place))
 }
 
 #[cfg(not(feature = "s3"))]
-fn archives_in_s3(_: &str) -> Result<Vec<PathBuf>> {
-    Err(without_s3())
+fn archives_in_service(place: &str, _: Option<Duration>) -> Result<Vec<PathBuf>> {
+    Err(without_services(place))
 }
 
 #[cfg(not(feature = "s3"))]
-fn without_s3() -> Error {
-    Error::unexpected("place", S3, "a folder: this program was built without object storage")
+fn without_services(place: &str) -> Error {
+    Error::unexpected("place", place, "a folder: this program was built without object storage")
 }
 
 /// Checks that the stored manifest may be replaced.

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::error::Result;
-use crate::storage::{ReadRange, in_object_storage, without_s3};
+use crate::storage::{ReadRange, in_object_storage, without_services};
 
 /// No files.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ impl S3Files {
     /// A place in object storage.
     pub fn at(place: &Path) -> Result<Option<Self>> {
         match in_object_storage(place) {
-            Some(_) => Err(without_s3()),
+            Some(place) => Err(without_services(place)),
             None => Ok(None),
         }
     }

@@ -9,6 +9,7 @@ mod faults;
 mod life;
 mod mariadb;
 mod part;
+mod parts;
 mod picked;
 mod restore;
 #[cfg(feature = "s3")]

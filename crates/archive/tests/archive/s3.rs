@@ -10,7 +10,7 @@ use binlogz_archive::format::Manifest;
 use binlogz_archive::merge::{Options, merge};
 use binlogz_archive::prune::{Keep, prune};
 use binlogz_archive::selection::Selection;
-use binlogz_archive::storage::{Encrypted, Folder, KeySource, Patience, S3, Storage};
+use binlogz_archive::storage::{Encrypted, Folder, KeySource, ObjectStorage, Patience, Storage};
 use binlogz_archive::{Error, Level, check, copy, restore};
 use binlogz_testkit::corpus;
 use binlogz_testkit::random::Random;
@@ -21,10 +21,11 @@ const PATIENCE: Patience = Patience {
     first_pause: Duration::from_millis(5),
     pause_max: Duration::from_millis(20),
     total: Duration::from_secs(20),
+    request: Duration::from_secs(20),
 };
 
-fn archive(settings: Vec<(String, String)>) -> S3 {
-    S3::new(&format!("{BUCKET}/some/where"), settings, PATIENCE).unwrap()
+fn archive(settings: Vec<(String, String)>) -> ObjectStorage {
+    ObjectStorage::new(&format!("s3://{BUCKET}/some/where"), settings, PATIENCE).unwrap()
 }
 
 fn log(name: &str) -> Vec<u8> {
@@ -94,11 +95,15 @@ fn one_more_log_costs_few_requests_and_so_does_a_transaction_of_an_encrypted_arc
     let key = dir.path().join("key");
     std::fs::write(&key, "07".repeat(32)).unwrap();
     for key in [None, Some(KeySource::File(key))] {
-        let place = format!("{BUCKET}/{}", if key.is_some() { "encrypted" } else { "plain" });
+        let place = format!("s3://{BUCKET}/{}", if key.is_some() { "encrypted" } else { "plain" });
         let proxy = FaultProxy::start(&server, |_, _| Fault::Pass).unwrap();
-        let open = || Encrypted::new(S3::new(&place, proxy.settings(), PATIENCE).unwrap(), key.clone());
+        let open =
+            || Encrypted::new(ObjectStorage::new(&place, proxy.settings(), PATIENCE).unwrap(), key.clone());
         add(&open(), "binlog.000003").unwrap();
-        let stored = |name: &str| std::fs::read(server.bucket().join("..").join(&place).join(name)).unwrap();
+        let stored = |name: &str| {
+            std::fs::read(server.bucket().join("..").join(place.trim_start_matches("s3://")).join(name))
+                .unwrap()
+        };
         let is_copied = || stored("manifest.json") == stored("objects/manifest-copy.json");
         assert!(is_copied());
 
@@ -143,7 +148,7 @@ fn large_objects_go_up_in_parts_and_are_there_whole_or_not_at_all() {
     let Some(server) = S3Server::start() else { return };
     let mut random = Random::new(7);
     let bytes: Vec<u8> = (0..20 << 20).map(|_| random.bits() as u8).collect();
-    let put = |storage: &S3, name: &str| {
+    let put = |storage: &ObjectStorage, name: &str| {
         storage.put(name, &mut |out| {
             bytes.chunks(1 << 16).try_for_each(|chunk| out.write_all(chunk)).map_err(Error::writing)
         })
@@ -200,10 +205,11 @@ fn what_passes_is_waited_for() {
         .unwrap();
         let mut settings = proxy.settings();
         settings.push(("AWS_TIMEOUT".into(), "1 second".into()));
-        let storage = S3::new(&format!("{BUCKET}/{place}"), settings, PATIENCE).unwrap();
+        let storage = ObjectStorage::new(&format!("s3://{BUCKET}/{place}"), settings, PATIENCE).unwrap();
         let added = add(&storage, "binlog.000004");
         assert!(added.is_ok(), "{fault:?}: {added:?} {:?}", proxy.requests());
-        let storage = S3::new(&format!("{BUCKET}/{place}"), server.settings(), PATIENCE).unwrap();
+        let storage =
+            ObjectStorage::new(&format!("s3://{BUCKET}/{place}"), server.settings(), PATIENCE).unwrap();
         holds(&storage, &["binlog.000004"]);
     }
 }
@@ -267,7 +273,7 @@ fn what_stays_is_one_clear_line_and_nothing_is_lost() {
     let error = restore::whole(&storage, file, &mut std::io::sink(), 1).unwrap_err();
     assert!(!error.may_pass() && error.to_string().contains(&file.objects[0]), "{error}");
 
-    let nowhere = S3::new("nowhere/x", server.settings(), PATIENCE).unwrap();
+    let nowhere = ObjectStorage::new("s3://nowhere/x", server.settings(), PATIENCE).unwrap();
     let error = nowhere.manifest().unwrap_err().to_string();
     assert!(error.contains("NoSuchBucket"), "{error}");
 }
@@ -336,4 +342,121 @@ fn of_two_runs_at_once_none_loses_what_the_other_stored() {
     found.sort();
     assert_eq!(found, names);
     assert!(matches!({ stale }.write(&storage), Err(Error::Changed)));
+}
+
+/// A profile's keys, region and endpoint, and a command that prints keys; the class is for segments alone, encryption for all that is stored.
+#[test]
+fn profiles_classes_and_the_service_s_encryption_are_those_of_the_ecosystem() {
+    let Some(server) = S3Server::start() else { return };
+    let proxy = FaultProxy::start(&server, |_, _| Fault::Pass).unwrap();
+    let setting = |name: &str| proxy.settings().into_iter().find(|(key, _)| key == name).unwrap().1;
+    let dir = tempfile::tempdir().unwrap();
+    let (key, secret) = (setting("AWS_ACCESS_KEY_ID"), setting("AWS_SECRET_ACCESS_KEY"));
+    let config = format!(
+        "[profile keys]\nregion = us-east-1\nservices = here\n[services here]\ns3 =\n  endpoint_url = {0}\n[profile printed]\nregion = us-east-1\n\
+         endpoint_url = {0}\ncredential_process = echo '{{\"Version\":1,\"AccessKeyId\":\"{key}\",\"SecretAccessKey\":\"{secret}\"}}'\n",
+        setting("AWS_ENDPOINT_URL")
+    );
+    std::fs::write(dir.path().join("config"), config).unwrap();
+    let keys = format!("[keys]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n");
+    std::fs::write(dir.path().join("credentials"), keys).unwrap();
+    let file = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let open = |profile: &str, more: &[(&str, &str)]| {
+        let files = [
+            ("AWS_CONFIG_FILE".into(), file("config")),
+            ("AWS_SHARED_CREDENTIALS_FILE".into(), file("credentials")),
+        ];
+        let more = more.iter().map(|(name, value)| (String::from(*name), String::from(*value)));
+        let all = files.into_iter().chain([("AWS_PROFILE".into(), profile.into())]).chain(more);
+        ObjectStorage::new(&format!("s3://{BUCKET}/profile"), all, PATIENCE)
+    };
+    add(&open("keys", &[]).unwrap(), "binlog.000004").unwrap();
+    holds(&open("printed", &[]).unwrap(), &["binlog.000004"]);
+
+    let before = proxy.heads().len();
+    let manner = [
+        ("AWS_STORAGE_CLASS", "STANDARD_IA"),
+        ("AWS_SERVER_SIDE_ENCRYPTION", "aws:kms"),
+        ("AWS_SSE_KMS_KEY_ID", "key-7"),
+    ];
+    add(&open("keys", &manner).unwrap(), "binlog.000005").unwrap();
+    let puts: Vec<_> =
+        proxy.heads().split_off(before).into_iter().filter(|head| head.starts_with("PUT ")).collect();
+    assert_eq!(puts.len(), 3, "a segment, the manifest and its copy: {puts:#?}");
+    for put in &puts {
+        let put = put.to_ascii_lowercase();
+        assert!(put.contains("x-amz-server-side-encryption: aws:kms\r\n"), "{put}");
+        assert!(put.contains("x-amz-server-side-encryption-aws-kms-key-id: key-7\r\n"), "{put}");
+        let is_segment = put.lines().next().unwrap().contains("/segment-");
+        assert_eq!(put.contains("x-amz-storage-class: standard_ia\r\n"), is_segment, "{put}");
+    }
+    holds(&open("keys", &[]).unwrap(), &["binlog.000004", "binlog.000005"]);
+    let refused = open("keys", &[("AWS_STORAGE_CLASS", "DEEP_ARCHIVE")]).err().unwrap().to_string();
+    assert!(
+        refused
+            .starts_with("storage class is DEEP_ARCHIVE, expected one from which objects are read at once"),
+        "{refused}"
+    );
+    assert!(open("none", &[]).err().unwrap().to_string().starts_with("profile none is in neither "));
+}
+
+/// A manifest in parts: what a run that adds a log reads and writes.
+#[test]
+fn one_more_log_of_many_costs_few_requests_and_few_bytes() {
+    let Some(server) = S3Server::start() else { return };
+    let proxy = FaultProxy::start(&server, |_, _| Fault::Pass).unwrap();
+    add(&archive(proxy.settings()), "binlog.000003").unwrap();
+    let mut many = manifest(&archive(proxy.settings()));
+    many.files.extend(crate::parts::entries(&many.files[0], 6_000));
+    many.write(&archive(proxy.settings())).unwrap();
+    // Two parts by now.
+    many.files.extend(crate::parts::entries(&many.files[0], 6_300).split_off(6_000));
+    many.write(&archive(proxy.settings())).unwrap();
+
+    let before = proxy.heads().len();
+    // The last one: a log of an earlier base name would stand before the others.
+    create::add(&archive(proxy.settings()), "many.900000", Arc::new(log("binlog.000005")), 1).unwrap();
+    let heads = proxy.heads().split_off(before);
+    let parts = heads.iter().filter(|head| head.contains("/manifest-part-")).count();
+    assert!(parts == 2 && heads.len() <= 9 + parts, "{parts} {heads:#?}");
+    let sent = heads.iter().filter(|head| head.contains("/manifest.json ")).filter_map(|head| {
+        let size = head
+            .lines()
+            .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ").map(str::to_owned));
+        size?.trim().parse::<u64>().ok()
+    });
+    let sent: u64 = sent.sum();
+    assert!(sent > 10_000 && sent < 150_000, "{sent}");
+    assert_eq!(manifest(&archive(server.settings())).files.len(), many.files.len() + 1);
+}
+
+/// What a program that is asked by people says of a service that can't be reached.
+#[test]
+fn a_service_that_cannot_be_reached_is_told_with_its_cause_and_in_time() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    let error = |port: u16| {
+        let settings = [
+            ("AWS_ACCESS_KEY_ID", "a".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "b".to_owned()),
+            ("AWS_REGION", "us-east-1".to_owned()),
+            ("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{port}")),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value));
+        let begin = std::time::Instant::now();
+        let limit = Duration::from_secs(2);
+        let storage = ObjectStorage::new("s3://there/x", settings, Patience::within(limit)).unwrap();
+        let error = storage.manifest().unwrap_err().to_string();
+        assert!(begin.elapsed() < limit, "{:?}", begin.elapsed());
+        error
+    };
+    // Nobody accepts what it was sent.
+    let silent = error(port);
+    assert!(silent.contains("timed out") && silent.contains(&format!("127.0.0.1:{port}")), "{silent}");
+    drop(free);
+    let refused = error(port);
+    assert!(
+        refused.contains("Connection refused") && refused.contains(&format!("127.0.0.1:{port}")),
+        "{refused}"
+    );
 }

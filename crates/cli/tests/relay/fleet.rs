@@ -4,8 +4,11 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use binlogz_testkit::s3::{BUCKET, S3Server};
 use binlogz_testkit::{Tool, require_tool};
@@ -124,6 +127,112 @@ fn one_table_has_relays_archives_and_what_cannot_be_asked_the_worst_first() {
     assert_only_exported(&exported);
     let page = String::from_utf8(folder.read("fleet.html")).unwrap();
     assert!(page.contains("</i> Unreachable</span>") && page.contains("3 of 5 need somebody"), "{page}");
+}
+
+/// Asked again and again: what changes shows, what was is remembered, and what can't be reached is told with its cause.
+#[test]
+fn a_fleet_that_is_served_shows_what_changes_and_what_cannot_be_reached() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    folder.sample("plain", "binlog.000001");
+    folder.run(["archive", "create", "--to", "arc", "binlog.000001"]).is_done();
+    folder.put("monitor.cnf", "[client]\nuser=root\n");
+    let text = format!(
+        "[[archive]]\nto = \"arc\"\n[[server]]\nname = \"db\"\nserver = \"{}\"\ndefaults_file = \"monitor.cnf\"\n",
+        source.socket().display()
+    );
+    folder.put("fleet.toml", &text);
+    let free = format!("127.0.0.1:{}", reserved_port());
+    let mut command =
+        folder.binlogz(["fleet", "--targets=fleet.toml", "--listen=0", "--every=1s", "--timeout=4s"]);
+    command.args(["--host", "fleet.example.com"]).envs([
+        ("AWS_ACCESS_KEY_ID", "a"),
+        ("AWS_SECRET_ACCESS_KEY", "b"),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_ENDPOINT_URL", &format!("http://{free}")),
+    ]);
+    let served = Served::start(command);
+    let row = |document: &Value, target: &str| {
+        let rows = document["rows"].as_array().unwrap();
+        rows.iter().find(|row| row["target"] == target).cloned()
+    };
+    let document = served.wait_for(|document| {
+        let history = row(document, "arc")?["lag_history_seconds"].as_array().map_or(0, Vec::len);
+        (history >= 2).then(|| document.clone())
+    });
+    let db = row(&document, "db").unwrap();
+    assert_eq!((&db["kind"], &db["reached"]), (&"server".into(), &true.into()), "{db}");
+    assert!(db["state"] == "Can compress" || db["state"] == "Not known", "{db}");
+    assert_eq!(document["healthy"], true, "{document}");
+
+    // Another target counts from the next round on; the file is broken, and the targets stay.
+    folder.put("fleet.toml", format!("{text}[[archive]]\nname = \"cloud\"\nto = \"s3://there/x\"\n"));
+    let cloud = served.wait_for(|document| row(document, "cloud"));
+    let said = cloud["findings"][0].as_str().unwrap();
+    assert!(said.contains("Connection refused") && said.contains(&free), "{said}");
+    folder.put("fleet.toml", "[[archive]]\nplace = 1\n");
+    let broken = served.wait_for(|document| row(document, "fleet.toml"));
+    assert!(broken["findings"][0].as_str().unwrap().contains("unknown field `place`"), "{broken}");
+
+    let (head, page) = served.get("/", "localhost");
+    assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("Refresh: 5\r\n"), "{head}");
+    assert!(page.contains("</i> Unreachable</span>") && page.contains("2 of 4 need somebody"), "{page}");
+    let (head, metrics) = served.get("/metrics", "fleet.example.com");
+    assert!(head.contains("text/plain; version=0.0.4"), "{head}");
+    for name in ["binlogz_fleet_up{target=\"cloud\"", "binlogz_fleet_round_age_seconds "] {
+        assert!(metrics.contains(name), "{name} {metrics}");
+    }
+    assert!(served.get("/healthz", "127.0.0.1").0.starts_with("HTTP/1.1 200 "));
+    assert!(served.get("/", "evil.example.com").0.starts_with("HTTP/1.1 403 "));
+    assert!(served.get("/secret", "localhost").0.starts_with("HTTP/1.1 404 "));
+}
+
+/// A `binlogz fleet --listen`. Gone when dropped.
+struct Served {
+    process: Child,
+    address: String,
+}
+
+impl Served {
+    fn start(mut command: Command) -> Served {
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().rsplit_once("http://").unwrap_or_else(|| panic!("{line}")).1;
+        Served { process, address: address.trim_end_matches('/').to_owned() }
+    }
+
+    /// Head and body of an answer.
+    fn get(&self, path: &str, host: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (format!("{head}\r\n"), body.to_owned())
+    }
+
+    fn wait_for<T>(&self, done: impl Fn(&Value) -> Option<T>) -> T {
+        let begin = Instant::now();
+        loop {
+            let (head, body) = self.get("/status.json", "localhost");
+            if head.starts_with("HTTP/1.1 200 ")
+                && let Some(done) = done(&serde_json::from_str(&body).unwrap())
+            {
+                return done;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(60), "{head}{body}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 /// The drill of a lost server: one of three sources, followed by one relay with archives in S3.

@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use binlogz_scratch_file::Scratch;
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::pread;
@@ -49,6 +50,12 @@ impl ReadAt for File {
     /// Without writing zeros to the room first.
     fn append_at(&self, buffer: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
         Ok(pread(self, spare_capacity(buffer), offset)?)
+    }
+}
+
+impl ReadAt for Scratch {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        Scratch::read_at(self, buffer, offset)
     }
 }
 

@@ -1,14 +1,14 @@
-//! Bytes of unknown number: the first ones in memory, the rest in an unnamed temporary file.
+//! Bytes of unknown number: the first ones in memory, the rest in an unnamed, encrypted temporary file.
 //!
 //! The new form of a transaction must be known to the last byte before its GTID event can be written, and a
 //! payload of a few kilobytes may become many gigabytes. A spool holds those bytes meanwhile.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use binlogz_scratch_file::Scratch;
 
 /// Memory shared by several spools: each takes what it needs, until it is used up.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ pub struct Spool {
     taken: usize,
     common: SpoolMemory,
     /// Bytes appended once the memory was full, in the file from its beginning.
-    file: Option<File>,
+    file: Option<Scratch>,
     file_size: u64,
     /// Bytes after those of the file, not written yet.
     tail: Vec<u8>,
@@ -105,15 +105,15 @@ impl Spool {
     fn append_to_file(&mut self, bytes: &[u8]) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(tempfile::tempfile().map_err(spill_error)?),
+            none => none.insert(Scratch::new().map_err(spill_error)?),
         };
         if self.tail.len() + bytes.len() > TAIL_SIZE {
-            file.write_all(&self.tail).map_err(spill_error)?;
+            file.write_all_at(&self.tail, self.file_size).map_err(spill_error)?;
             self.file_size += self.tail.len() as u64;
             self.tail.clear();
         }
         if bytes.len() > TAIL_SIZE {
-            file.write_all(bytes).map_err(spill_error)?;
+            file.write_all_at(bytes, self.file_size).map_err(spill_error)?;
             self.file_size += bytes.len() as u64;
             return Ok(());
         }
@@ -128,7 +128,7 @@ impl Spool {
         }
     }
 
-    /// Replaces bytes that were written before.
+    /// Replaces bytes that were written before: lengths and positions, never rows (see [`Scratch`]).
     pub fn overwrite(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let file_start = self.memory.len() as u64;
         let (front, rest) = split(bytes, file_start.saturating_sub(offset));

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use binlogz_archive::storage::{self, KeySource};
+use binlogz_archive::storage::{self, KeySource, Manner};
 use clap::Args;
 
 use super::{failure, open, print};
@@ -48,7 +48,7 @@ impl ChangeKey {
         let NewKeyArgs { new_key_file, new_key_command } = self.to;
         let to = new_key_file.map(KeySource::File).or(new_key_command.map(KeySource::Command));
         let Some(to) = to else { return Ok(Exit::Trouble) };
-        let storage = storage::with_key(&self.archive, KeySource::from_environment());
+        let storage = storage::with_key(&self.archive, KeySource::from_environment(), &Manner::default());
         let changed = storage.and_then(|storage| storage.change_key(&to));
         changed.map_err(failure(&self.archive))?;
         let line = format!("{}: encrypted with the key of {to} from now on", self.archive.display());

@@ -10,6 +10,7 @@ use binlogz_archive::storage::{self, KeySource, Storage, Stored};
 use binlogz_figures::{counted, grouped};
 use clap::Args;
 
+use super::manner::MannerArgs;
 use super::upkeep::in_words;
 use super::{failure, open, print, storage_at};
 use crate::Exit;
@@ -37,6 +38,8 @@ pub(super) struct Copy {
     dry_run: bool,
     #[command(flatten)]
     target: TargetKeyArgs,
+    #[command(flatten)]
+    manner: MannerArgs,
     #[command(flatten)]
     sizes: SizesArg,
     /// The archive: its folder, or s3://BUCKET/PREFIX
@@ -95,7 +98,8 @@ impl Copy {
             return Err(Failure::of(&self.to.display(), found));
         }
         drop(storage_at(&self.to)?);
-        let to = storage::with_key(&self.to, self.target.key()).map_err(failure(&self.to))?;
+        let to = storage::with_key(&self.to, self.target.key(), &self.manner.manner())
+            .map_err(failure(&self.to))?;
         let is_secret = from.is_encrypted().map_err(failure(&self.from))?;
         if is_secret && !self.target.plaintext && !to.is_encrypted().map_err(failure(&self.to))? {
             let found =

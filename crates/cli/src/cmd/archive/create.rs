@@ -16,8 +16,9 @@ use binlogz_figures::counted;
 use binlogz_flow::Input;
 use clap::{Args, ValueEnum};
 
+use super::manner::MannerArgs;
 use super::source_logs::{Looks, look_at, purge_line};
-use super::{failure, open, print, storage_at};
+use super::{failure, open, print, storage_in};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{Failure, Result, complain};
@@ -61,6 +62,8 @@ pub(super) struct Create {
     sizes: SizesArg,
     #[command(flatten)]
     keyring: KeyringArg,
+    #[command(flatten)]
+    manner: MannerArgs,
     /// Binary logs or relay logs that are no longer written
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -98,7 +101,7 @@ impl Create {
     pub(super) fn run(self) -> Result<Exit> {
         memory::keep_small();
         let keyring = self.keyring.open()?;
-        let storage = storage_at(&self.to)?;
+        let storage = storage_in(&self.to, &self.manner.manner())?;
         let is_encrypted = storage.is_encrypted().map_err(failure(&self.to))?;
         if !is_encrypted && KeySource::from_environment().is_some() {
             let found = "is not encrypted, though the environment names a key: `archive copy` makes an encrypted copy";

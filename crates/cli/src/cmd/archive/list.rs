@@ -2,16 +2,17 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use binlogz_archive::coverage::{Coverage, Moment, coverage};
 use binlogz_archive::format::{FileEntry, Manifest};
-use binlogz_archive::storage;
+use binlogz_archive::storage::{self, Manner};
 use binlogz_binlog::printable;
 use binlogz_figures::Format::Table;
 use binlogz_figures::{Cell, Section, counted, wrapped};
 use clap::{Args, ValueEnum};
 
-use super::{failure, json, open, prometheus, storage_at};
+use super::{failure, json, open, open_in, prometheus, storage_at};
 use crate::Exit;
 use crate::failure::{Failure, Result, complain};
 use crate::pager;
@@ -95,10 +96,10 @@ impl List {
     }
 
     fn all(&self) -> Result<Exit> {
-        let archives = archives_at(&self.archive)?;
+        let archives = archives_at(&self.archive, None)?;
         let (mut covered, mut failed) = (Vec::new(), Vec::new());
         for archive in archives {
-            match coverage_of(&archive) {
+            match coverage_of(&archive, None) {
                 Ok(coverage) => covered.push((archive, coverage)),
                 Err(Failure::Line(error)) => {
                     complain(&error);
@@ -145,11 +146,12 @@ impl List {
 }
 
 /// The archives at a place and below it; there is one at the least.
-pub(in crate::cmd) fn archives_at(place: &Path) -> Result<Vec<PathBuf>> {
+/// With a limit, object storage that doesn't answer is an error in that time.
+pub(in crate::cmd) fn archives_at(place: &Path, limit: Option<Duration>) -> Result<Vec<PathBuf>> {
     if storage::in_object_storage(place).is_none() && !place.exists() {
         open(place)?;
     }
-    let archives = storage::archives(place).map_err(failure(place))?;
+    let archives = storage::archives(place, limit).map_err(failure(place))?;
     if archives.is_empty() {
         let why = "is no archive: neither it nor a place below it has a manifest.json";
         return Err(Failure::of(&place.display(), why));
@@ -158,8 +160,8 @@ pub(in crate::cmd) fn archives_at(place: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// An archive's coverage.
-pub(in crate::cmd) fn coverage_of(archive: &Path) -> Result<Coverage> {
-    let (_, manifest) = open(archive)?;
+pub(in crate::cmd) fn coverage_of(archive: &Path, limit: Option<Duration>) -> Result<Coverage> {
+    let (_, manifest) = open_in(archive, &Manner { limit, ..Manner::default() })?;
     coverage(&manifest).map_err(failure(archive))
 }
 

@@ -10,8 +10,9 @@ use binlogz_figures::counted;
 use clap::Args;
 
 use super::create::LevelArg;
+use super::manner::MannerArgs;
 use super::upkeep::{UpkeepArgs, in_words, say_undeleted};
-use super::{failure, open, print};
+use super::{failure, open_in, print};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{Result, complain};
@@ -35,6 +36,8 @@ pub(super) struct Merge {
     level: LevelArg,
     #[command(flatten)]
     upkeep: UpkeepArgs,
+    #[command(flatten)]
+    manner: MannerArgs,
     /// The archive: its folder, or s3://BUCKET/PREFIX
     archive: PathBuf,
 }
@@ -46,7 +49,7 @@ const EXAMPLES: &str = "Examples:
 impl Merge {
     pub(super) fn run(self) -> Result<Exit> {
         memory::keep_small();
-        let (storage, manifest) = open(&self.archive)?;
+        let (storage, manifest) = open_in(&self.archive, &self.manner.manner())?;
         let runs = merge::plan(&manifest);
         let logs = runs.iter().map(Vec::len).sum::<usize>();
         let out = &mut io::stdout();

@@ -6,6 +6,7 @@ mod copy;
 mod create;
 pub(in crate::cmd) mod json;
 pub(in crate::cmd) mod list;
+mod manner;
 mod merge;
 pub(in crate::cmd) mod prometheus;
 mod prune;
@@ -20,7 +21,7 @@ use std::path::Path;
 
 use binlogz_archive::Error;
 use binlogz_archive::format::Manifest;
-use binlogz_archive::storage::{self, Storage};
+use binlogz_archive::storage::{self, KeySource, Manner, Storage};
 use binlogz_binlog::printable;
 use binlogz_figures::wrapped;
 use binlogz_report::zone::Zone;
@@ -99,7 +100,12 @@ impl Archive {
 }
 
 fn open(archive: &Path) -> Result<(Box<dyn Storage>, Manifest)> {
-    let storage = storage_at(archive)?;
+    open_in(archive, &Manner::default())
+}
+
+/// The same, whose objects are stored in this manner.
+fn open_in(archive: &Path, manner: &Manner) -> Result<(Box<dyn Storage>, Manifest)> {
+    let storage = storage_in(archive, manner)?;
     match Manifest::read(&storage).map_err(failure(archive))? {
         Some(manifest) => Ok((storage, manifest)),
         // Object storage has no folders.
@@ -112,10 +118,16 @@ fn open(archive: &Path) -> Result<(Box<dyn Storage>, Manifest)> {
 
 /// The place of an archive, whether or not there is one yet.
 fn storage_at(archive: &Path) -> Result<Box<dyn Storage>> {
+    storage_in(archive, &Manner::default())
+}
+
+/// The same, whose objects are stored in this manner.
+fn storage_in(archive: &Path, manner: &Manner) -> Result<Box<dyn Storage>> {
     if archive.is_file() {
         return Err(Failure::of(&archive.display(), "is a file, expected an archive's folder"));
     }
-    storage::at(archive).map_err(failure(archive))
+    let opened = storage::with_key(archive, KeySource::from_environment(), manner);
+    Ok(Box::new(opened.map_err(failure(archive))?))
 }
 
 fn failure(path: &Path) -> impl FnOnce(Error) -> Failure {

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::row::{Kind, Row, of_relay};
+use super::server;
 use super::targets::{Place, Target};
 use crate::cmd::archive::list::{archives_at, coverage_of};
 use crate::cmd::relay::document::RelayDocument;
@@ -99,6 +100,9 @@ impl Question {
             Question::Target(Target { name, place: Place::Archives { to, .. } }) => {
                 Row::unreachable(name, Kind::Archive, Some(to.display().to_string()), why)
             }
+            Question::Target(Target { name, place: Place::Server(server) }) => {
+                Row::unreachable(name, Kind::Server, Some(server.place.clone()), why)
+            }
             Question::Archive { target, place } => {
                 Row::unreachable(&target.name, Kind::Archive, Some(place.display().to_string()), why)
             }
@@ -111,17 +115,22 @@ fn answer(question: &Question, limit: Duration) -> Answer {
         Question::Target(Target { name, place: Place::Relay(http) }) => {
             relay(http, limit).map(|relay| Answer::Rows(of_relay(name, &relay, findings::now())))
         }
-        Question::Target(target @ Target { place: Place::Archives { to, .. }, .. }) => archives_at(to)
-            .map(|places| {
-                let question = |place| Question::Archive { target: target.clone(), place };
-                Answer::More(places.into_iter().map(question).collect())
-            })
-            .map_err(why),
-        Question::Archive { target, place } => coverage_of(place)
+        Question::Target(Target { name, place: Place::Server(server) }) => {
+            Ok(Answer::Rows(vec![server::ask(name, server)]))
+        }
+        Question::Target(target @ Target { place: Place::Archives { to, .. }, .. }) => {
+            archives_at(to, Some(limit))
+                .map(|places| {
+                    let question = |place| Question::Archive { target: target.clone(), place };
+                    Answer::More(places.into_iter().map(question).collect())
+                })
+                .map_err(why)
+        }
+        Question::Archive { target, place } => coverage_of(place, Some(limit))
             .map(|covered| {
                 let max_age = match target.place {
                     Place::Archives { max_age, .. } => max_age,
-                    Place::Relay(_) => None,
+                    Place::Relay(_) | Place::Server(_) => None,
                 };
                 let at = place.display().to_string();
                 Answer::Rows(vec![Row::of_archive(&target.name, &at, &covered, max_age, findings::now())])
@@ -131,7 +140,7 @@ fn answer(question: &Question, limit: Duration) -> Answer {
     told.unwrap_or_else(|why| Answer::Rows(vec![question.unanswered(why)]))
 }
 
-fn why(failure: Failure) -> String {
+pub(super) fn why(failure: Failure) -> String {
     match failure {
         Failure::Line(line) => line,
         Failure::ClosedPipe => "the connection was closed".to_owned(),

@@ -1,16 +1,21 @@
-//! `binlogz fleet`: all relays and archives that a file names, in one table, page or document, the worst first.
+//! `binlogz fleet`: all relays, archives and servers that a file names, in one table, page or document, the worst first.
 //!
 //! ```text
 //! targets → ask (several at once, each with a limit) → row, joined and sorted → table · JSON · page · prometheus
+//!                                                                     again and again: serve, with a history
 //! ```
 
 mod ask;
+mod history;
 mod page;
 mod prometheus;
 mod row;
+mod serve;
+mod server;
 mod targets;
 
 use std::io::{self, BufWriter, Write};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,15 +34,16 @@ use crate::terminal::{self, SizesArg};
 use crate::units;
 use row::Row;
 
-/// Show all relays and archives that a file names: one table, the worst first
+/// Show all relays, archives and servers that a file names: one table, the worst first
 ///
-/// A row for each source of a relay and for each archive: its state, its lag, what is durable and archived, the last restorable
-/// moment, gaps, and replicas that can't read compressed transactions. A target that doesn't answer in time is a row too, with
-/// the cause.
+/// A row for each source of a relay, for each archive and for each server: its state, its lag, what is durable and archived, the last
+/// restorable moment, gaps, and replicas that can't read compressed transactions. A target that doesn't answer in time is a row too,
+/// with the cause. With --listen it asks again and again, and serves the page, the JSON document and metrics.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Fleet {
-    /// The file that names them: tables `[[relay]]` with http = "HOST:PORT", and `[[archive]]` with to = "s3://BUCKET/PREFIX" or a folder
+    /// The file that names them: tables `[[relay]]` with http = "HOST:PORT", `[[archive]]` with to = "s3://BUCKET/PREFIX" or a folder, and
+    /// `[[server]]` with server = "HOST:PORT" and defaults_file = "FILE"
     #[arg(long, value_name = "FILE")]
     targets: PathBuf,
     /// Time for each: 10s, 1m, or a number of seconds
@@ -52,6 +58,15 @@ pub(crate) struct Fleet {
     /// Replace that file if it is there
     #[arg(long, requires = "html")]
     force: bool,
+    /// Serve the page, /status.json and /metrics there until it is stopped: ADDRESS:PORT, or a port on this machine. Without a password
+    #[arg(long, value_name = "ADDRESS", value_parser = serve::listen_at, conflicts_with_all = ["format", "html"])]
+    listen: Option<SocketAddr>,
+    /// Ask all targets so often; servers every five minutes at most
+    #[arg(long, value_name = "TIME", requires = "listen", default_value = EVERY, value_parser = units::duration_or_seconds)]
+    every: Duration,
+    /// A name under which browsers may ask for the page, besides addresses and localhost; may be given several times
+    #[arg(long, value_name = "NAME", requires = "listen")]
+    host: Vec<String>,
     #[command(flatten)]
     sizes: SizesArg,
 }
@@ -70,11 +85,14 @@ const EXAMPLES: &str = "Examples:
   binlogz fleet --targets fleet.toml
   binlogz fleet --targets fleet.toml --html /var/www/fleet.html --force
   binlogz fleet --targets fleet.toml --format prometheus > fleet.prom
+  binlogz fleet --targets fleet.toml --listen 3309
 
 Exit codes: 0 nothing is red; 1 a row is red: a target can't be asked, a source is down, something needs a person; 2 bad usage.";
 
 /// Longer than any target takes that is well.
 const LIMIT: &str = "10s";
+/// As often as Prometheus usually asks.
+const EVERY: &str = "1m";
 
 #[derive(Debug, Serialize)]
 struct Document<'a> {
@@ -87,11 +105,16 @@ impl Fleet {
     pub(super) fn run(self) -> Result<Exit> {
         let page = self.html.clone().map(|path| output::target(path, &[], self.force)).transpose()?;
         let targets = targets::read(&self.targets)?;
+        if let Some(address) = self.listen {
+            let Fleet { targets: path, timeout: limit, every, host: hosts, .. } = self;
+            let options = serve::Options { targets: path, limit, every, hosts };
+            return serve::serve(address, options, targets).map(|()| Exit::Done);
+        }
         let rows = row::joined(ask::ask_all(targets, self.timeout));
-        let is_healthy = rows.iter().all(|row| row.tone < Tone::Bad);
+        let is_healthy = is_healthy(&rows);
         if let Some(page) = &page {
             let mut out = BufWriter::new(page.create()?);
-            let written = page::write(&rows, &mut out);
+            let written = page::write(&rows, Duration::ZERO, &mut out);
             let written = written.and_then(|()| out.into_inner().map_err(|error| error.into_error()));
             written.map_err(|error| Failure::writing(page, &error))?.finish()?;
         }
@@ -117,4 +140,8 @@ impl Fleet {
         }
         Ok(if is_healthy { Exit::Done } else { Exit::Negative })
     }
+}
+
+fn is_healthy(rows: &[Row]) -> bool {
+    rows.iter().all(|row| row.tone < Tone::Bad)
 }

@@ -1,6 +1,7 @@
 //! The rows as a table, and as a page on the shell that all reports have.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use binlogz_figures::{Card, Cell, Chart, Page, Section, SparkRow, Sparks, Tile, Tone, Unit, counted};
 use jiff::Timestamp;
@@ -88,7 +89,8 @@ fn cell(row: &Row, column: &str, shown: fn(u32) -> String) -> Cell {
     }
 }
 
-pub(super) fn write(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
+/// `age`: how long ago the targets were asked.
+pub(super) fn write(rows: &[Row], age: Duration, out: &mut impl Write) -> io::Result<()> {
     let red = rows.iter().filter(|row| row.tone == Tone::Bad).count();
     let worst = rows.first().map_or(Tone::Neutral, |row| row.tone);
     let word = match worst {
@@ -107,7 +109,8 @@ pub(super) fn write(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
         0 => format!("{} of {} are well, and nothing is red", sparks.well(), rows.len()),
         red => format!("{red} of {} need somebody", rows.len()),
     };
-    let subtitle = format!("asked at {}", utc(now()));
+    let asked = u64::from(now()).saturating_sub(age.as_secs());
+    let subtitle = format!("asked at {} UTC", utc(u32::try_from(asked).unwrap_or(u32::MAX)));
     let page = Page {
         title: "binlogz fleet",
         subtitle: &subtitle,
@@ -118,7 +121,8 @@ pub(super) fn write(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
         tiles: &tiles(rows, red),
         charts: &[Card {
             title: "Sources and archives".to_owned(),
-            note: "Those that need somebody come first. A line is the lag behind the server during the last hour."
+            note: "Those that need somebody come first. A line is the lag behind the server during the last hour, or how long ago an \
+                   archive's last restorable moment was."
                 .to_owned(),
             is_wide: true,
             chart: Chart::Sparks(sparks),
@@ -142,6 +146,7 @@ fn tiles(rows: &[Row], red: usize) -> Vec<Tile> {
         Tile { tone: red_tone, ..Tile::new(red.to_string(), "need somebody") },
         Tile::new(of(Kind::Relay), "sources of relays"),
         Tile::new(of(Kind::Archive), "archives"),
+        Tile::new(of(Kind::Server), "servers"),
         Tile::new(lag.map_or("–".to_owned(), duration), "largest lag behind a server"),
         Tile::new(Unit::Bytes.text(saved.max(0) as f64), "saved"),
         Tile::new(oldest.map_or("–".to_owned(), ago), "oldest last restorable moment"),
@@ -161,6 +166,10 @@ fn spark(row: &Row) -> SparkRow {
         Kind::Archive => {
             let age = row.last_restorable.as_ref().and_then(|last| last.time).map(ago);
             (age, row.bytes.map(|bytes| Unit::Bytes.text(bytes as f64)))
+        }
+        Kind::Server => {
+            let cannot = row.replicas_uncompressed.map(|cannot| format!("{cannot} can't read"));
+            (cannot, row.replicas.map(|all| counted(all, "consumers")))
         }
     };
     let history = row.lag_history_seconds.iter().copied();
@@ -271,7 +280,7 @@ mod tests {
 
     fn html(rows: &[Row]) -> String {
         let mut out = Vec::new();
-        write(rows, &mut out).unwrap();
+        write(rows, Duration::ZERO, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 

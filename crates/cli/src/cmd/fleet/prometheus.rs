@@ -1,4 +1,4 @@
-//! The rows as metrics that Prometheus reads: for the textfile collector of its node exporter, from a cron job.
+//! The rows as metrics that Prometheus reads: for the textfile collector of its node exporter, from a cron job, or served.
 
 use std::fmt::Write;
 
@@ -34,6 +34,25 @@ const METRICS: [Metric; 11] = [
 
 fn signed(value: Option<u64>) -> Option<i64> {
     i64::try_from(value?).ok()
+}
+
+/// The type of the text.
+pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// How long the last round took, and how long ago it ended: an answer of long ago looks well otherwise.
+pub(super) fn of_round(seconds: f64, age: f64) -> String {
+    let mut text = String::new();
+    for (name, help, value) in [
+        ("round_seconds", "How long asking all targets took", seconds),
+        ("round_age_seconds", "How long ago that ended", age),
+    ] {
+        // Writing to a String can't fail.
+        let _ = writeln!(
+            text,
+            "# HELP binlogz_fleet_{name} {help}\n# TYPE binlogz_fleet_{name} gauge\nbinlogz_fleet_{name} {value:.3}"
+        );
+    }
+    text
 }
 
 /// The metrics of all rows, in Prometheus' text format.

@@ -53,12 +53,13 @@ pub(super) struct Row {
     pub(super) archives_to: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
     #[default]
     Relay,
     Archive,
+    Server,
 }
 
 /// The last moment to which a server can be brought from an archive.
@@ -79,6 +80,7 @@ impl Kind {
         match self {
             Kind::Relay => "relay",
             Kind::Archive => "archive",
+            Kind::Server => "server",
         }
     }
 }
@@ -94,6 +96,15 @@ impl Row {
             tone: Tone::Bad,
             findings: vec![why],
             ..Row::default()
+        }
+    }
+
+    /// The file of targets itself, which can't be read any more.
+    pub(super) fn of_file(file: &str, why: String) -> Row {
+        Row {
+            state: "Not read".to_owned(),
+            findings: vec![why],
+            ..Row::unreachable(file, Kind::Relay, None, String::new())
         }
     }
 
@@ -171,6 +182,8 @@ impl Row {
     pub(super) fn label(&self) -> String {
         match (&self.source, self.kind) {
             (Some(source), Kind::Relay) => format!("{}: {source}", self.target),
+            (Some(place), Kind::Server) if *place == self.target => place.clone(),
+            (Some(place), Kind::Server) => format!("{}: {place}", self.target),
             (Some(place), Kind::Archive) if place.starts_with(&self.target) => place.clone(),
             (Some(place), Kind::Archive) => format!("{}: {place}", self.target),
             _ => self.target.clone(),

@@ -1,4 +1,4 @@
-//! The file that names relays and archives. Unknown keys are errors, with their line; the words are those of `relay.toml`.
+//! The file that names relays, archives and servers. Unknown keys are errors, with their line; the words are those of `relay.toml`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::time::Duration;
 use binlogz_archive::storage::in_object_storage;
 use serde::Deserialize;
 
+use super::server;
 use crate::cmd::relay::toml_error;
 use crate::failure::{Failure, Result};
 use crate::units;
@@ -20,6 +21,7 @@ const SIZE_MAX: u64 = 4 << 20;
 struct File {
     relay: Vec<Relay>,
     archive: Vec<Archive>,
+    server: Vec<Server>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -37,7 +39,17 @@ struct Archive {
     max_age: Option<String>,
 }
 
-/// A relay, or archives below a place.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Server {
+    name: Option<String>,
+    server: String,
+    defaults_file: Option<PathBuf>,
+    defaults_group_suffix: Option<String>,
+    login_path: Option<String>,
+}
+
+/// A relay, archives below a place, or a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) name: String,
@@ -49,7 +61,17 @@ pub(super) enum Place {
     /// Its HOST:PORT.
     Relay(String),
     /// `max_age`: older than this, its last moment is too old.
-    Archives { to: PathBuf, max_age: Option<Duration> },
+    Archives {
+        to: PathBuf,
+        max_age: Option<Duration>,
+    },
+    Server(server::Server),
+}
+
+impl Target {
+    pub(super) fn is_server(&self) -> bool {
+        matches!(self.place, Place::Server(_))
+    }
 }
 
 /// Reads a file.
@@ -65,7 +87,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Target>> {
 
 /// Paths in it are relative to this folder.
 fn parse(text: &str, folder: &Path) -> Result<Vec<Target>, String> {
-    let File { relay, archive } = toml::from_str(text).map_err(|error| toml_error(text, &error))?;
+    let File { relay, archive, server } = toml::from_str(text).map_err(|error| toml_error(text, &error))?;
     let mut targets = Vec::new();
     for Relay { name, http } in relay {
         targets.push(Target { name: name.unwrap_or_else(|| http.clone()), place: Place::Relay(http) });
@@ -77,8 +99,20 @@ fn parse(text: &str, folder: &Path) -> Result<Vec<Target>, String> {
         let max_age = max_age.map_err(|error| format!("archive {name}: max_age: {error}"))?;
         targets.push(Target { name, place: Place::Archives { to, max_age } });
     }
+    for Server { name, server: place, defaults_file, defaults_group_suffix, login_path } in server {
+        let name =
+            name.unwrap_or_else(|| place.rsplit_once('@').map_or(place.clone(), |(_, place)| place.into()));
+        if defaults_file.is_some() && login_path.is_some() {
+            return Err(format!("server {name}: has defaults_file and login_path, expected one of them"));
+        }
+        let files = server::files(folder, defaults_file, defaults_group_suffix, login_path);
+        targets.push(Target { name, place: Place::Server(server::Server { place, files }) });
+    }
     if targets.is_empty() {
-        return Err("names no target, expected tables [[relay]] with http, or [[archive]] with to".to_owned());
+        return Err(
+            "names no target, expected tables [[relay]] with http, [[archive]] with to, or [[server]] with server"
+                .to_owned(),
+        );
     }
     let mut names: Vec<_> = targets.iter().map(|target| &target.name).collect();
     names.sort();
@@ -95,19 +129,30 @@ mod tests {
     #[test]
     fn a_file_names_relays_and_archives() {
         let text = "[[relay]]\nhttp = 'relay1:3308'\n[[archive]]\nname = 'eu'\nto = 's3://backup/eu'\nmax_age = '2h'\n\
-                    [[archive]]\nto = 'arc'\n";
+                    [[archive]]\nto = 'arc'\n[[server]]\nserver = 'mysql://m@db1'\ndefaults_file = 'm.cnf'\n";
         let targets = parse(text, Path::new("/etc")).unwrap();
         let archives = |to: &str, max_age| Place::Archives { to: to.into(), max_age };
         let expected = [
             ("relay1:3308", Place::Relay("relay1:3308".into())),
             ("eu", archives("s3://backup/eu", Some(Duration::from_secs(7200)))),
             ("arc", archives("/etc/arc", None)),
+            (
+                "db1",
+                Place::Server(server::Server {
+                    place: "mysql://m@db1".into(),
+                    files: server::files(Path::new("/etc"), Some("m.cnf".into()), None, None),
+                }),
+            ),
         ];
         assert_eq!(targets, expected.map(|(name, place)| Target { name: name.into(), place }));
         for (text, said) in [
             ("", "names no target"),
             ("[[relay]]\nhtpp = 'a:1'\n", "line 2: unknown field `htpp`"),
             ("[[relay]]\nhttp = 'a:1'\n[[archive]]\nname = 'a:1'\nto = 'b'\n", "has the name a:1 twice"),
+            (
+                "[[server]]\nserver = 'b'\ndefaults_file = 'c'\nlogin_path = 'd'\n",
+                "server b: has defaults_file and login_path",
+            ),
             ("[[archive]]\nto = 'b'\nmax_age = '7'\n", "archive b: max_age: \"7\", expected a time"),
         ] {
             let error = parse(text, Path::new("")).unwrap_err();

@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
+use binlogz_archive::Scratch;
 use binlogz_flow::{Input, Rewrite, Rewriter};
 use binlogz_payload::{CompressOptions, CompressionLevel};
 use binlogz_recover::{Script, Summary};
@@ -88,7 +89,7 @@ impl Checked {
         output: &mut Output<'_>,
     ) -> Result<Summary> {
         let temporary = |error: io::Error| Failure::of(&"temporary file", error);
-        let mut plain = tempfile::tempfile().map_err(temporary)?;
+        let mut plain = Scratch::new().map_err(temporary)?;
         let mut report = self.report();
         let summary = buffered(&mut plain, |out| script.write_log(out, &mut report)).map_err(temporary)?;
         let options = CompressOptions { level, ..CompressOptions::default() };

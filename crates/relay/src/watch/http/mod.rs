@@ -28,7 +28,7 @@ use crate::watch::Watch;
 use crate::watch::relay_status::{NamedStatus, RelayStatus};
 
 pub(crate) use history::{History, watch};
-use request::Request;
+pub use request::Request;
 
 /// Where to serve status and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,9 @@ pub struct HttpOptions {
     pub hosts: Vec<String>,
 }
 
-struct HttpAnswer {
+/// An answer.
+#[derive(Debug)]
+pub struct HttpAnswer {
     status: &'static str,
     content_type: &'static str,
     body: String,
@@ -47,7 +49,8 @@ struct HttpAnswer {
 }
 
 impl HttpAnswer {
-    fn text(status: &'static str, body: impl Into<String>) -> Self {
+    /// Plain text.
+    pub fn text(status: &'static str, body: impl Into<String>) -> Self {
         HttpAnswer {
             status,
             content_type: "text/plain; charset=utf-8",
@@ -56,23 +59,25 @@ impl HttpAnswer {
         }
     }
 
-    fn page(body: String) -> Self {
+    /// A page, which a browser asks for again after some seconds.
+    pub fn page(body: String, refresh_seconds: u64) -> Self {
         HttpAnswer {
             status: "200 OK",
             content_type: "text/html; charset=utf-8",
             body,
-            more_headers: format!("Refresh: {}\r\n", page::REFRESH_SECONDS),
+            more_headers: format!("Refresh: {refresh_seconds}\r\n"),
         }
     }
 
-    fn json(document: &impl Serialize) -> Self {
+    /// Text of another type, such as a document or metrics.
+    pub fn of_type(content_type: &'static str, body: String) -> Self {
+        HttpAnswer { status: "200 OK", content_type, body, more_headers: String::new() }
+    }
+
+    /// A document.
+    pub fn json(document: &impl Serialize) -> Self {
         match serde_json::to_string_pretty(document) {
-            Ok(body) => HttpAnswer {
-                status: "200 OK",
-                content_type: "application/json",
-                body: body + "\n",
-                more_headers: String::new(),
-            },
+            Ok(body) => HttpAnswer::of_type("application/json", body + "\n"),
             Err(error) => HttpAnswer::text("500 Internal Server Error", format!("{error}\n")),
         }
     }
@@ -96,7 +101,9 @@ pub(crate) fn serve(watch: &Watch, listener: &TcpListener) {
     let hosts = watch.http.as_ref().map_or(&[][..], |http| &http.hosts);
     connections::serve(listener, |request| {
         // A bug in one answer must not stop all others.
-        let answered = duties::attempt(duties::HTTP, || Ok(answer_any(watch, hosts, request)));
+        let answered = duties::attempt(duties::HTTP, || {
+            Ok(answered(hosts, request, "hosts of [http]", |request| answer(watch, request)))
+        });
         answered.unwrap_or_else(|error| {
             complain!(watch.door.telemetry, &error, &error.to_string());
             HttpAnswer::text("500 Internal Server Error", format!("{error}\n")).bytes(true)
@@ -104,17 +111,33 @@ pub(crate) fn serve(watch: &Watch, listener: &TcpListener) {
     });
 }
 
-fn answer_any(watch: &Watch, hosts: &[String], request: Option<&Request>) -> Vec<u8> {
+/// Serves other pages than a relay's in the same way, for ever: without a password, to be read only, and for requests that mean an address,
+/// localhost or one of these names; `named_in` says where they stand.
+pub fn serve_pages(
+    listener: &TcpListener,
+    hosts: &[String],
+    named_in: &str,
+    answer: impl Fn(&Request) -> HttpAnswer,
+) {
+    connections::serve(listener, |request| answered(hosts, request, named_in, &answer));
+}
+
+fn answered(
+    hosts: &[String],
+    request: Option<&Request>,
+    named_in: &str,
+    answer: impl Fn(&Request) -> HttpAnswer,
+) -> Vec<u8> {
     let Some(request) = request else {
         return HttpAnswer::text("400 Bad Request", "expected an HTTP request\n").bytes(true);
     };
     if !request.is_ours(hosts) {
-        let expected = "expected an address, localhost or a name in hosts of [http] as Host\n";
+        let expected = format!("expected an address, localhost or a name in {named_in} as Host\n");
         return HttpAnswer::text("403 Forbidden", expected).bytes(true);
     }
     match request.method.as_str() {
-        "GET" => answer(watch, request).bytes(true),
-        "HEAD" => answer(watch, request).bytes(false),
+        "GET" => answer(request).bytes(true),
+        "HEAD" => answer(request).bytes(false),
         _ => HttpAnswer::text("405 Method Not Allowed", "expected GET\n").bytes(true),
     }
 }
@@ -140,7 +163,7 @@ fn answer(watch: &Watch, request: &Request) -> HttpAnswer {
 /// The answer of a relay whose sources have names.
 fn of_all(watch: &Watch, request: &Request, relay: &RelayStatus) -> HttpAnswer {
     match request.path.as_str() {
-        "/" => HttpAnswer::page(page::all::html(relay)),
+        "/" => HttpAnswer::page(page::all::html(relay), page::REFRESH_SECONDS),
         "/status.json" => HttpAnswer::json(relay),
         "/metrics" => metrics(watch, relay),
         "/healthz" => health(request, &relay.duties, &relay.troubles),
@@ -155,7 +178,10 @@ fn of_source(watch: &Watch, request: &Request, relay: &RelayStatus, source: &Nam
         return HttpAnswer::text("503 Service Unavailable", source.troubles().join("\n") + "\n");
     };
     match request.path.as_str() {
-        "/" => HttpAnswer::page(page::html(&source.name, status, &samples(watch, &source.name))),
+        "/" => {
+            let page = page::html(&source.name, status, &samples(watch, &source.name));
+            HttpAnswer::page(page, page::REFRESH_SECONDS)
+        }
         "/status.json" => HttpAnswer::json(source),
         "/metrics" => metrics(watch, relay),
         "/healthz" => health(request, &status.duties, &status.troubles),
@@ -166,12 +192,7 @@ fn of_source(watch: &Watch, request: &Request, relay: &RelayStatus, source: &Nam
 
 fn metrics(watch: &Watch, relay: &RelayStatus) -> HttpAnswer {
     match metrics::text(watch, relay) {
-        Ok(body) => HttpAnswer {
-            status: "200 OK",
-            content_type: metrics::CONTENT_TYPE,
-            body,
-            more_headers: String::new(),
-        },
+        Ok(body) => HttpAnswer::of_type(metrics::CONTENT_TYPE, body),
         Err(error) => HttpAnswer::text("500 Internal Server Error", format!("{error}\n")),
     }
 }

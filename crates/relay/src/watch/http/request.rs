@@ -17,10 +17,10 @@ const HEADERS_MAX: usize = 64;
 
 /// The parts of a request that we use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Request {
+pub struct Request {
     pub(super) method: String,
     /// Without the query.
-    pub(super) path: String,
+    pub path: String,
     /// The text after `?`.
     pub(super) query: String,
     host: Option<String>,

@@ -9,7 +9,8 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode};
 
 use super::{
-    Bucket, CHUNK_SIZE, MANIFEST_ATTEMPTS_MAX, PART_SIZE, PARTS_MAX, S3, StoredObject, Upload, is_lost,
+    Bucket, CHUNK_SIZE, MANIFEST_ATTEMPTS_MAX, ObjectStorage, PART_SIZE, PARTS_MAX, StoredObject, Upload,
+    is_lost,
 };
 use crate::error::{Error, Result};
 use crate::storage::{self, ReadRange};
@@ -34,7 +35,7 @@ impl S3Files {
     /// No bucket, or invalid settings.
     pub fn at(place: &FilePath) -> Result<Option<Self>> {
         let Some(place) = storage::in_object_storage(place) else { return Ok(None) };
-        let S3 { bucket, prefix, .. } = S3::from_environment(place)?;
+        let ObjectStorage { bucket, prefix, .. } = ObjectStorage::from_environment(place, &[], None)?;
         Ok(Some(S3Files { bucket, prefix }))
     }
 

@@ -1,5 +1,8 @@
 //! Temporary files: without a name, and encrypted with a key that only this process has. What a run of packing or
-//! restoring wrote can't be read from the disk afterwards.
+//! restoring wrote, or what did not fit into memory, can't be read from the disk afterwards.
+//!
+//! A place that is written twice is encrypted with the same bytes of the key stream both times. That tells how the two differ to a reader of both
+//! contents of the disk, so write twice only what is no secret, such as lengths and positions.
 
 use std::fmt;
 use std::fs::File;
@@ -7,11 +10,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 
 use aes::Aes256;
-use binlogz_flow::ReadAt;
 use ctr::Ctr64BE;
 use ctr::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
-
-use crate::error::{Error, Result};
 
 /// Bytes that are encrypted at once.
 const PIECE: usize = 64 << 10;
@@ -19,7 +19,8 @@ const PIECE: usize = 64 << 10;
 /// A temporary file. It is read and written from its start, or at any offset.
 pub struct Scratch {
     file: File,
-    cipher: Ctr64BE<Aes256>,
+    /// A kilobyte of keys.
+    cipher: Box<Ctr64BE<Aes256>>,
     /// Where the next read or write is.
     at: u64,
 }
@@ -36,14 +37,13 @@ impl Scratch {
     /// # Errors
     ///
     /// The system gives no file.
-    pub(crate) fn new() -> Result<Scratch> {
-        let file = tempfile::tempfile().map_err(Error::io("make a temporary file"))?;
+    pub fn new() -> io::Result<Scratch> {
+        let file = tempfile::tempfile()?;
         let (mut key, mut iv) = ([0; 32], [0; 16]);
-        getrandom::fill(&mut key).map_err(|error| Error::io("make a key")(io::Error::other(error)))?;
+        getrandom::fill(&mut key).map_err(io::Error::other)?;
         // The counter is the iv's second half, and begins at 0.
-        getrandom::fill(iv.split_at_mut(8).0)
-            .map_err(|error| Error::io("make a key")(io::Error::other(error)))?;
-        Ok(Scratch { file, cipher: Ctr64BE::new(&key.into(), &iv.into()), at: 0 })
+        getrandom::fill(iv.split_at_mut(8).0).map_err(io::Error::other)?;
+        Ok(Scratch { file, cipher: Box::new(Ctr64BE::new(&key.into(), &iv.into())), at: 0 })
     }
 
     /// Reads what was written at an offset.
@@ -57,8 +57,23 @@ impl Scratch {
         Ok(())
     }
 
-    /// Writes at an offset where nothing was written yet.
-    pub(crate) fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+    /// Reads from an offset on; 0 at or beyond the end.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be read.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, offset)?;
+        self.crypt(buffer.get_mut(..count).unwrap_or_default(), offset);
+        Ok(count)
+    }
+
+    /// Writes at an offset.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be written.
+    pub fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut piece = Vec::with_capacity(PIECE.min(bytes.len()));
         for (plain, offset) in bytes.chunks(PIECE).zip((offset..).step_by(PIECE)) {
             piece.clear();
@@ -71,23 +86,15 @@ impl Scratch {
 
     /// Encrypts, or decrypts.
     fn crypt(&self, bytes: &mut [u8], offset: u64) {
-        let mut cipher = self.cipher.clone();
+        let mut cipher = Ctr64BE::clone(&self.cipher);
         cipher.seek(offset);
         cipher.apply_keystream(bytes);
     }
 }
 
-impl ReadAt for Scratch {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let count = FileExt::read_at(&self.file, buffer, offset)?;
-        self.crypt(buffer.get_mut(..count).unwrap_or_default(), offset);
-        Ok(count)
-    }
-}
-
 impl Read for Scratch {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = ReadAt::read_at(self, buffer, self.at)?;
+        let count = self.read_at(buffer, self.at)?;
         self.at += count as u64;
         Ok(count)
     }
@@ -132,7 +139,7 @@ mod tests {
         FileExt::read_exact_at(&scratch.file, &mut stored, 0).unwrap();
         assert!(!stored.windows(8).any(|bytes| bytes == b"a row th"));
         let mut end = [0; 10];
-        assert_eq!(ReadAt::read_at(&scratch, &mut end, row.len() as u64 - 4).unwrap(), 10);
+        assert_eq!(scratch.read_at(&mut end, row.len() as u64 - 4).unwrap(), 10);
         assert_eq!(&end, b"ead behind");
         scratch.rewind().unwrap();
         let mut read = Vec::new();

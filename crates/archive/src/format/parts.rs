@@ -1,0 +1,226 @@
+//! The older entries of a large manifest: immutable objects beside the segments, so that a run which adds a log doesn't write the entries
+//! of a hundred thousand others again.
+//!
+//! ```text
+//! manifest.json                              the newest logs themselves, and for each part its object, logs, size, sha256
+//! objects/manifest-part-HASH.binlogz         entries as a JSON array, packed by zstd; HASH begins the SHA-256 of the packed bytes
+//! objects/manifest-part-HASH-copy.binlogz    the same bytes once more, read where the first are damaged
+//! ```
+//!
+//! Each part has at least [`GROWTH`] times as many logs as the next one, so a few parts hold any number of logs, and a log is written
+//! anew about [`GROWTH`] times for each of them in its life. A reader takes all parts: see [`super::Manifest::read`].
+
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::FileEntry;
+use crate::codec::zstd::{self, Effort};
+use crate::error::{Error, Result};
+use crate::storage::Storage;
+
+/// The most logs that stand in the manifest itself: a few hundred bytes each, written by every run.
+pub(super) const TAIL_MAX: usize = 256;
+/// The newest logs, which stay there: the last one may be of a log in use, and is replaced soon.
+const TAIL_MIN: usize = 32;
+/// Each part has at least so many times as many logs as the next.
+const GROWTH: usize = 16;
+/// The most bytes of entries in a part.
+const SIZE_MAX: u64 = 1 << 30;
+/// Hexadecimal digits of a SHA-256 in a part's name.
+const NAME_DIGITS: usize = 32;
+const PREFIX: &str = "manifest-part-";
+const SUFFIX: &str = ".binlogz";
+
+/// A part, as the manifest names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Part {
+    /// The name of its object.
+    object: String,
+    /// How many logs it has.
+    logs: usize,
+    /// Bytes of their entries as JSON.
+    size: u64,
+    /// The SHA-256 of the object, in hexadecimal.
+    sha256: String,
+    /// What was read from it; `None`: one of its two objects is damaged, so it is to be stored again.
+    #[serde(skip)]
+    known: Option<Known>,
+}
+
+/// How to find a part's logs among all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Known {
+    first: String,
+    hash: u64,
+}
+
+/// Consecutive logs that are to be in one part.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) logs: Range<usize>,
+    /// The number of the part that has exactly these already.
+    pub(super) stored: Option<usize>,
+}
+
+impl Part {
+    /// Stores these entries, twice.
+    pub(super) fn store(storage: &dyn Storage, files: &[FileEntry]) -> Result<Part> {
+        let plain = serde_json::to_vec(files)?;
+        let size = plain.len() as u64;
+        let packed = zstd::pack(&plain, Effort::Quick)?;
+        let sha256 = sha256(&packed);
+        let object = format!("{PREFIX}{}{SUFFIX}", sha256.get(..NAME_DIGITS).unwrap_or_default());
+        let part = Part { object, logs: files.len(), size, sha256, known: known(files) };
+        for name in part.objects() {
+            storage.put(&name, &mut |out| out.write_all(&packed).map_err(Error::writing))?;
+            part.packed(storage, &name)?;
+        }
+        Ok(part)
+    }
+
+    /// Its two objects.
+    pub(super) fn objects(&self) -> [String; 2] {
+        let stem = self.object.strip_suffix(SUFFIX).unwrap_or(&self.object);
+        [self.object.clone(), format!("{stem}-copy{SUFFIX}")]
+    }
+
+    /// Its entries, from whichever object is whole.
+    pub(super) fn read(&mut self, storage: &dyn Storage) -> Result<Vec<FileEntry>> {
+        let [first, copy] = self.objects();
+        self.known = None;
+        let (packed, is_whole) = match self.packed(storage, &first) {
+            Ok(packed) => (packed, true),
+            Err(error) => (self.packed(storage, &copy).map_err(|_| error)?, false),
+        };
+        if self.size > SIZE_MAX {
+            return Err(self.unexpected("size", self.size, format_args!("at most {SIZE_MAX}")));
+        }
+        let files: Vec<FileEntry> = serde_json::from_slice(&zstd::unpack(&packed, self.size as usize)?)?;
+        if files.len() != self.logs {
+            return Err(self.unexpected("logs", files.len(), self.logs));
+        }
+        self.known = known(&files).filter(|_| is_whole);
+        Ok(files)
+    }
+
+    /// What is wrong with its objects, one line each.
+    pub(super) fn problems(&self, storage: &dyn Storage) -> Vec<String> {
+        let damaged = self.objects().into_iter().filter_map(|name| self.packed(storage, &name).err());
+        damaged.map(|error| format!("part of the manifest: {error}; it is there a second time")).collect()
+    }
+
+    /// The bytes of one of its objects.
+    fn packed(&self, storage: &dyn Storage, name: &str) -> Result<Vec<u8>> {
+        let object = storage.get(name)?;
+        let size = object.size()?;
+        if size > SIZE_MAX {
+            return Err(self.unexpected("bytes", size, format_args!("at most {SIZE_MAX}")));
+        }
+        let packed = object.read(0, size as usize)?;
+        match sha256(&packed) {
+            found if found == self.sha256 => Ok(packed),
+            found => Err(Error::unexpected(format!("{name}: SHA-256"), found, &self.sha256)),
+        }
+    }
+
+    fn unexpected(&self, what: &str, found: impl ToString, expected: impl ToString) -> Error {
+        Error::unexpected(format!("{}: {what}", self.object), found, expected)
+    }
+}
+
+/// Whether an object is a part, or the copy of one.
+pub(super) fn is_part(object: &str) -> bool {
+    object.starts_with(PREFIX)
+}
+
+/// Which logs go into parts, and the number of the first that stands in the manifest itself.
+pub(super) fn arrange(files: &[FileEntry], parts: &[Part]) -> (Vec<Run>, usize) {
+    if files.len() <= TAIL_MAX {
+        return (Vec::new(), 0);
+    }
+    let (mut runs, mut at) = (Vec::new(), 0);
+    for (number, part) in parts.iter().enumerate() {
+        let Some(logs) = found(files, at, part) else { continue };
+        runs.push(Run { logs: at..logs.start, stored: None });
+        at = logs.end;
+        runs.push(Run { logs, stored: Some(number) });
+    }
+    let tail = if files.len() - at > TAIL_MAX { files.len() - TAIL_MIN } else { at };
+    runs.push(Run { logs: at..tail, stored: None });
+    (leveled(runs.into_iter().filter(|run| !run.logs.is_empty())), tail)
+}
+
+/// Where a part's logs are, from this place on, if all are there as they were.
+fn found(files: &[FileEntry], from: usize, part: &Part) -> Option<Range<usize>> {
+    let known = part.known.as_ref()?;
+    let start = from + files.get(from..)?.iter().position(|file| file.name == known.first)?;
+    let logs = start..start + part.logs;
+    (hash(files.get(logs.clone())?) == known.hash).then_some(logs)
+}
+
+/// Joins runs until each is [`GROWTH`] times as long as the next.
+fn leveled(runs: impl Iterator<Item = Run>) -> Vec<Run> {
+    let mut leveled: Vec<Run> = Vec::new();
+    for mut run in runs {
+        while let Some(before) = leveled.pop_if(|before| before.logs.len() < GROWTH * run.logs.len()) {
+            run = Run { logs: before.logs.start..run.logs.end, stored: None };
+        }
+        leveled.push(run);
+    }
+    leveled
+}
+
+fn known(files: &[FileEntry]) -> Option<Known> {
+    Some(Known { first: files.first()?.name.clone(), hash: hash(files) })
+}
+
+fn hash(files: &[FileEntry]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    files.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(lengths: &[(usize, Option<usize>)]) -> Vec<(usize, Option<usize>)> {
+        let mut at = 0;
+        let runs = lengths.iter().map(|(length, stored)| {
+            at += length;
+            Run { logs: at - length..at, stored: *stored }
+        });
+        leveled(runs).into_iter().map(|run| (run.logs.len(), run.stored)).collect()
+    }
+
+    #[test]
+    fn few_parts_hold_any_number_of_logs_and_few_are_written_anew() {
+        assert_eq!(runs(&[(100_000, Some(0)), (300, None)]), [(100_000, Some(0)), (300, None)]);
+        // The second has grown enough to be joined with the first.
+        assert_eq!(runs(&[(4_000, Some(0)), (300, None)]), [(4_300, None)]);
+        assert_eq!(runs(&[(9_000, Some(0)), (500, Some(1)), (40, None)]), [(9_000, Some(0)), (540, None)]);
+        assert_eq!(runs(&[(8_000, Some(0)), (500, Some(1)), (40, None)]), [(8_540, None)]);
+        // The beginning was pruned.
+        assert_eq!(runs(&[(30_000, None), (1_000, Some(1))]), [(30_000, None), (1_000, Some(1))]);
+
+        let (mut parts, mut written, mut most) = (Vec::new(), 0, 0);
+        let batch = TAIL_MAX - TAIL_MIN;
+        for _ in 0..100_000 / batch {
+            let before: Vec<_> =
+                parts.iter().enumerate().map(|(number, (length, _))| (*length, Some(number))).collect();
+            parts = runs(&[before, vec![(batch, None)]].concat());
+            written +=
+                parts.iter().filter(|(_, stored)| stored.is_none()).map(|(length, _)| length).sum::<usize>();
+            most = most.max(parts.len());
+        }
+        assert!(most <= 3 && written < 100_000 * 2 * GROWTH, "{most} parts, {written} entries");
+    }
+}

@@ -1,0 +1,86 @@
+//! A row for each server that the file of targets names: what `doctor` says of it, in short.
+
+use std::path::Path;
+
+use binlogz_figures::Tone;
+use binlogz_inspect::{Finding, Knowledge, Reads, ServerReport, Verdict, examine};
+use binlogz_source::ConnectOptions;
+use binlogz_source::option_files::OptionFiles;
+
+use super::row::{Kind, Row};
+use crate::server_args::from_files;
+
+/// A server, and how to log in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Server {
+    pub(super) place: String,
+    pub(super) files: OptionFiles,
+}
+
+/// Asks it, with the account that its option files name.
+pub(super) fn ask(target: &str, server: &Server) -> Row {
+    let options = from_files(&server.files, &server.place, "binlogz fleet");
+    let report = match options {
+        Ok(options) => report(target, &options),
+        Err(error) => ServerReport::failed(target, error),
+    };
+    row(target, server, report)
+}
+
+fn report(target: &str, options: &ConnectOptions) -> ServerReport {
+    examine(target, options, &Knowledge::built_in(), None)
+}
+
+fn row(target: &str, server: &Server, report: ServerReport) -> Row {
+    let place = Some(without_account(&server.place).to_owned());
+    if let Some(error) = report.error {
+        return Row::unreachable(target, Kind::Server, place, error);
+    }
+    let all = report.consumers().count() as u64;
+    let cannot = report.consumers().filter(|consumer| consumer.reads == Reads::No).count() as u64;
+    let (tone, state) = match (cannot, report.safe) {
+        (0, true) => (Tone::Good, "Can compress"),
+        (0, false) => (Tone::Neutral, "Not known"),
+        (_, _) => (Tone::Warning, "Consumers can't read compression"),
+    };
+    let mut found: Vec<&Finding> =
+        report.findings.iter().filter(|finding| finding.verdict > Verdict::Warn).collect();
+    found.sort_by_key(|finding| std::cmp::Reverse((finding.consumer.is_some(), finding.verdict)));
+    let said = |finding: &&Finding| match &finding.subject {
+        Some(subject) => format!("{}: {subject}: {}", finding.what, finding.found),
+        None => format!("{}: {}", finding.what, finding.found),
+    };
+    Row {
+        target: target.to_owned(),
+        kind: Kind::Server,
+        source: place,
+        reached: true,
+        state: state.to_owned(),
+        tone,
+        server: report.version,
+        replicas: Some(all),
+        replicas_uncompressed: Some(cannot),
+        findings: found.iter().map(said).collect(),
+        ..Row::default()
+    }
+}
+
+/// A password in the place is refused, and is not shown either.
+fn without_account(place: &str) -> &str {
+    place.rsplit_once('@').map_or(place, |(_, place)| place)
+}
+
+/// Option files relative to the folder of the file of targets.
+pub(super) fn files(
+    folder: &Path,
+    defaults_file: Option<std::path::PathBuf>,
+    group_suffix: Option<String>,
+    login_path: Option<String>,
+) -> OptionFiles {
+    OptionFiles {
+        defaults_file: defaults_file.map(|path| folder.join(path)),
+        group_suffix,
+        login_path,
+        ..OptionFiles::default()
+    }
+}
