@@ -6,8 +6,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::{panic, thread};
 
 use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{CatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::TableType;
+use futures_util::FutureExt;
 
 use crate::division::Division;
 use crate::error::LogError;
@@ -35,6 +38,7 @@ struct Found {
     workers: usize,
     division: Option<Arc<Division>>,
     names: OnceLock<BTreeSet<(String, String)>>,
+    reading_names: Mutex<()>,
     tables: Mutex<HashMap<(String, String), Answer>>,
 }
 
@@ -60,9 +64,47 @@ impl Catalog {
             workers,
             division,
             names: OnceLock::new(),
+            reading_names: Mutex::default(),
             tables: Mutex::default(),
         };
         Ok(Catalog { of_logs, found: Arc::new(found) })
+    }
+
+    /// All user tables.
+    pub(crate) fn user_tables(&self) -> Result<&BTreeSet<(String, String)>, LogError> {
+        self.found.all_names()
+    }
+
+    /// All user tables, if they were looked for.
+    pub(crate) fn known_user_tables(&self) -> Option<&BTreeSet<(String, String)>> {
+        self.found.names.get()
+    }
+
+    /// The columns of a table; `None`: there is none.
+    pub(crate) fn columns(&self, schema: &str, table: &str) -> Result<Option<SchemaRef>, LogError> {
+        match schema {
+            LOG_SCHEMA => Ok(self.log_columns(table)),
+            _ => Ok(self.found.table(schema, table)?.map(|table| table.schema())),
+        }
+    }
+
+    /// The columns of a table, if they were looked for.
+    pub(crate) fn known_columns(&self, schema: &str, table: &str) -> Option<SchemaRef> {
+        match schema {
+            LOG_SCHEMA => self.log_columns(table),
+            _ => {
+                // Whoever looks for a table holds them; this caller doesn't wait.
+                let tables = self.found.tables.try_lock().ok()?;
+                let known = tables.get(&(schema.to_owned(), table.to_owned()))?;
+                known.as_ref().map(|table| table.schema())
+            }
+        }
+    }
+
+    /// The columns of a table that all logs have, or of a view.
+    fn log_columns(&self, table: &str) -> Option<SchemaRef> {
+        let found = self.of_logs.table(table).now_or_never()?;
+        found.ok()?.map(|table| table.schema())
     }
 }
 
@@ -101,6 +143,11 @@ impl SchemaProvider for Database {
         Ok(self.found.table(&self.name, name)?)
     }
 
+    /// A listing of tables asks for it: it doesn't need their columns.
+    async fn table_type(&self, _: &str) -> Result<Option<TableType>> {
+        Ok(Some(TableType::Base))
+    }
+
     fn table_exist(&self, name: &str) -> bool {
         self.found.table(&self.name, name).is_ok_and(|table| table.is_some())
     }
@@ -109,7 +156,18 @@ impl SchemaProvider for Database {
 impl Found {
     /// All tables. Logs that can't be read have none here; the query that reads them fails.
     fn names(&self) -> &BTreeSet<(String, String)> {
-        self.names.get_or_init(|| apart(|| user::names(&self.logs, self.workers)).unwrap_or_default())
+        static NONE: BTreeSet<(String, String)> = BTreeSet::new();
+        self.all_names().unwrap_or(&NONE)
+    }
+
+    fn all_names(&self) -> Result<&BTreeSet<(String, String)>, LogError> {
+        // Two that ask at once would both read the logs.
+        let _one = self.reading_names.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = self.names.get() {
+            return Ok(known);
+        }
+        let names = apart(|| user::names(&self.logs, self.workers))?;
+        Ok(self.names.get_or_init(|| names))
     }
 
     fn table(&self, database: &str, table: &str) -> Result<Answer, LogError> {

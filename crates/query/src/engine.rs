@@ -11,9 +11,10 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion::sql::parser::{DFParser, Statement as Parsed};
 use futures_util::StreamExt;
+use futures_util::future::{Either, select};
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Notify;
 
 use crate::catalog::{CATALOG, Catalog, LOG_SCHEMA};
 use crate::count_rule::CountRule;
@@ -21,7 +22,13 @@ use crate::division::Division;
 use crate::error::{Error, Result};
 use crate::functions;
 use crate::logs::Logs;
+use crate::names::Names;
+use crate::permitted::Permitted;
+use crate::queries::Queries;
+use crate::statements::Statement;
 use crate::tables::ROWS_MAX;
+
+pub use crate::statements::statements;
 
 /// Stack of each thread. A long expression is a deep tree, and nothing else bounds how deep it is.
 pub const STACK_SIZE: usize = 256 << 20;
@@ -37,16 +44,18 @@ pub struct Options {
     pub temporary: PathBuf,
 }
 
-/// A statement that was read, but not planned.
-#[derive(Debug)]
-pub struct Statement(Parsed);
-
 /// Runs statements.
 pub struct Engine {
     runtime: Runtime,
     context: SessionContext,
+    names: Names,
     memory: usize,
+    stop: Arc<Notify>,
 }
+
+/// Stops the statement that an engine runs.
+#[derive(Debug, Clone)]
+pub struct Stopper(Arc<Notify>);
 
 /// Makes a session one of a cluster.
 type Join<'a> = &'a dyn Fn(SessionState) -> std::result::Result<SessionState, DataFusionError>;
@@ -66,19 +75,6 @@ pub trait Output {
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine").field("memory", &self.memory).finish_non_exhaustive()
-    }
-}
-
-/// Reads statements; those of a text are divided by semicolons.
-///
-/// # Errors
-///
-/// A text that is no SQL, or has no statement.
-pub fn statements(sql: &str) -> Result<Vec<Statement>> {
-    let parsed = DFParser::parse_sql(sql).map_err(|error| Error::of(&error, 0))?;
-    match parsed.is_empty() {
-        true => Err(Error::Sql("there is no statement".to_owned())),
-        false => Ok(parsed.into_iter().map(Statement).collect()),
     }
 }
 
@@ -104,7 +100,7 @@ impl Engine {
     }
 
     fn with(logs: Logs, options: &Options, cluster: Option<(Arc<Division>, Join<'_>)>) -> Result<Self> {
-        let make = || -> std::result::Result<SessionContext, DataFusionError> {
+        let make = || -> std::result::Result<(SessionContext, Arc<Catalog>), DataFusionError> {
             let runtime = RuntimeEnvBuilder::new()
                 .with_memory_pool(Arc::new(FairSpillPool::new(options.memory)))
                 .with_temp_file_path(&options.temporary)
@@ -127,12 +123,17 @@ impl Engine {
                 Some(join) => SessionContext::new_with_state(join(context.state())?),
                 None => context,
             };
-            let catalog = Catalog::new(&Arc::new(logs), options.jobs, division)?;
-            context.register_catalog(CATALOG, Arc::new(catalog));
+            let catalog = Arc::new(Catalog::new(&Arc::new(logs), options.jobs, division)?);
+            context.register_catalog(CATALOG, Arc::clone(&catalog) as _);
             functions::all().into_iter().for_each(|function| context.register_udf(function));
-            Ok(context)
+            Ok((context, catalog))
         };
-        let context = make().map_err(|error| Error::of(&error, options.memory))?;
+        let (context, catalog) = make().map_err(|error| Error::of(&error, options.memory))?;
+        let state = context.state();
+        let (scalar, aggregate, window) =
+            (state.scalar_functions(), state.aggregate_functions(), state.window_functions());
+        let functions = scalar.keys().chain(aggregate.keys()).chain(window.keys()).cloned();
+        let names = Names::new(catalog, functions.collect());
         let runtime = Builder::new_multi_thread()
             .worker_threads(options.jobs)
             .thread_stack_size(STACK_SIZE)
@@ -140,28 +141,68 @@ impl Engine {
             .enable_all()
             .build()
             .map_err(|error| Error::Log(format!("start threads: {error}")))?;
-        Ok(Engine { runtime, context, memory: options.memory })
+        Ok(Engine { runtime, context, names, memory: options.memory, stop: Arc::default() })
+    }
+
+    /// The names that statements may have.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Stops the statement that runs meanwhile.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.stop))
+    }
+
+    /// For many clients: they can only ask.
+    pub fn queries(&self) -> Queries {
+        let context = self.context.clone();
+        Queries::new(context, self.runtime.handle().clone(), self.names.clone(), self.memory)
     }
 
     /// Runs a statement and passes on its rows as they come.
     ///
     /// # Errors
     ///
-    /// A statement that is wrong, logs that can't be read, an output that fails. Rows before that were passed on.
+    /// A statement that is wrong, or does more than read; logs that can't be read, an output that fails; a stop. Rows before
+    /// that were passed on.
     pub fn run(&self, statement: Statement, output: &mut dyn Output) -> Result<()> {
         let failed = |error: DataFusionError| Error::of(&error, self.memory);
         self.runtime.block_on(async {
-            let plan = self.context.state().statement_to_plan(statement.0).await.map_err(failed)?;
+            let stop = std::pin::pin!(self.stop.notified());
+            let mut stop = stop;
+            stop.as_mut().enable();
+            // Planning may read logs, and not look up from that: it is left alone when it is to stop.
+            let context = self.context.clone();
+            let planned = self.runtime.spawn(async move {
+                let plan = context.state().statement_to_plan(statement.parsed).await?;
+                Permitted::Own.check(&plan)?;
+                Ok((plan, statement.values))
+            });
+            let planned = match select(planned, stop.as_mut()).await {
+                Either::Left((planned, _)) => planned,
+                Either::Right(_) => return Err(Error::Stopped),
+            };
+            let (plan, values) = planned.map_err(|_| Error::Stopped)?.map_err(failed)?;
+            let plan = values.bind(plan)?;
             let frame = self.context.execute_logical_plan(plan).await.map_err(failed)?;
             let mut rows = frame.execute_stream().await.map_err(failed)?;
-            // The heading comes with the first rows, so that an error stands alone.
-            let mut next = rows.next().await.transpose().map_err(failed)?;
-            output.begin(&rows.schema())?;
-            while let Some(batch) = next {
-                output.batch(&batch)?;
-                next = rows.next().await.transpose().map_err(failed)?;
+            let mut has_begun = false;
+            loop {
+                let next = match select(stop.as_mut(), rows.next()).await {
+                    Either::Left(_) => return Err(Error::Stopped),
+                    Either::Right((next, _)) => next.transpose().map_err(failed)?,
+                };
+                // The heading comes with the first rows, so that an error stands alone.
+                if !has_begun {
+                    output.begin(&rows.schema())?;
+                    has_begun = true;
+                }
+                match next {
+                    Some(batch) => output.batch(&batch)?,
+                    None => return output.end(),
+                }
             }
-            output.end()
         })
     }
 
@@ -172,12 +213,19 @@ impl Engine {
     /// A statement that is wrong, logs that can't be read.
     pub fn plan(&self, statement: Statement) -> Result<LogicalPlan> {
         let state = self.context.state();
-        let plan = self.runtime.block_on(state.statement_to_plan(statement.0));
+        let plan = self.runtime.block_on(state.statement_to_plan(statement.parsed));
         plan.and_then(|plan| state.optimize(&plan)).map_err(|error| Error::of(&error, self.memory))
     }
 
     /// Ends without waiting for threads that still read.
     pub fn close(self) {
         self.runtime.shutdown_background();
+    }
+}
+
+impl Stopper {
+    /// Stops it; without a statement nothing happens.
+    pub fn stop(&self) {
+        self.0.notify_waiters();
     }
 }

@@ -1,5 +1,6 @@
 //! Why a query ended, as one line for people.
 
+use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 
 /// Why a query ended.
@@ -26,6 +27,12 @@ pub enum Error {
         /// The operator that asked for more.
         what: String,
     },
+    /// It was asked to stop.
+    #[error("the query was stopped")]
+    Stopped,
+    /// Temporary files can't be written or read.
+    #[error("temporary files, in the folder that TMPDIR names: {0}")]
+    Temporary(String),
     /// The output can't be written.
     #[error("write: {0}")]
     Output(std::io::Error),
@@ -57,6 +64,11 @@ impl Error {
             DataFusionError::Execution(what) if log_error_in(what).is_some() => {
                 Error::Log(one_line(&log_error_in(what).unwrap_or_default()))
             }
+            DataFusionError::IoError(error) => Error::Temporary(one_line(&error.to_string())),
+            DataFusionError::ArrowError(error, _) if let ArrowError::IoError(_, error) = error.as_ref() => {
+                Error::Temporary(one_line(&error.to_string()))
+            }
+            DataFusionError::ArrowError(error, _) => Error::Sql(one_line(&error.to_string())),
             DataFusionError::SQL(parser, _) => Error::Sql(one_line(&parser.to_string())),
             DataFusionError::Plan(what)
             | DataFusionError::NotImplemented(what)

@@ -12,7 +12,11 @@
 //! table      a table as DataFusion plans with it                    conditions → scan
 //! shipped    tables and scans as bytes, on their way to those
 //! catalog    which tables there are; user tables are found on demand
+//! statements text as statements, and values of their parameters
+//! permitted  which statements are run: those that read
 //! engine     statements in, batches out; memory limit, spill
+//! queries    the same for many clients at once
+//! names      tables, columns and functions: for listings and completion
 //! print      batches as text, CSV, JSON, Arrow
 //! export     tables as Parquet data sets, run after run            RecordBatch → files
 //! ```
@@ -28,16 +32,23 @@ pub mod error;
 pub mod export;
 mod functions;
 pub mod logs;
+mod names;
+mod permitted;
 mod piece;
 mod pieces;
 pub mod print;
+mod queries;
 mod scan;
 pub mod shipped;
+pub mod statements;
 mod table;
 mod tables;
 mod wanted;
 
-pub use engine::{Engine, Options, Statement};
+pub use engine::{Engine, Options, Stopper};
 pub use error::{Error, Result};
 pub use functions::all as functions;
 pub use logs::{Logs, Site};
+pub use names::{Names, TableName};
+pub use queries::{Queries, Query, Rows};
+pub use statements::{Statement, Values};

@@ -25,6 +25,8 @@ pub enum Tool {
     Zstd,
     /// A change-data-capture client that can't read compressed transactions: Python with mysql-replication.
     Cdc,
+    /// ADBC's client of Flight SQL and pyarrow, in a virtual environment of Python.
+    FlightSql,
     /// A headless Chromium, for pages.
     Chromium,
     /// versitygw 1.8, an S3 server over a folder.
@@ -48,6 +50,7 @@ impl Tool {
             Tool::Sysbench => "sysbench",
             Tool::Zstd => "zstd",
             Tool::Cdc => "cdc",
+            Tool::FlightSql => "flight-sql",
             Tool::Chromium => "chromium",
             Tool::Versitygw => "versitygw",
             Tool::Openssl => "openssl",
@@ -64,7 +67,7 @@ impl Tool {
             Tool::Mariadb | Tool::Mariadb114 => "mariadbd",
             Tool::Sysbench => "sysbench",
             Tool::Zstd => "zstd",
-            Tool::Cdc => "python",
+            Tool::Cdc | Tool::FlightSql => "python",
             Tool::Chromium => "chromium",
             Tool::Versitygw => "versitygw",
             Tool::Openssl => "openssl",

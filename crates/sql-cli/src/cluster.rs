@@ -15,7 +15,8 @@ use clap::{Args, Parser};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::inputs::{above_zero, open_keyring};
-use crate::{EXAMPLES_FIRST, MEMORY, MIB, Run, Temporary};
+use crate::temporary::Temporary;
+use crate::{EXAMPLES_FIRST, MEMORY, MIB, Run};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const DEFAULT_TASK_SIZE: NonZeroU64 = NonZeroU64::new(DEFAULT_PARTITION_SIZE / MIB as u64).unwrap();

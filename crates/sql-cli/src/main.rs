@@ -8,32 +8,39 @@ mod cluster;
 mod export;
 mod follow;
 mod inputs;
+mod parameters;
+mod prompt;
+#[cfg(feature = "serve")]
+mod serve;
+mod temporary;
 mod told;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use binlogz_binlog::printable;
 use binlogz_query::engine::{STACK_SIZE, statements};
 use binlogz_query::print::{Format, Printer};
-use binlogz_query::{Error, Options};
+use binlogz_query::{Engine, Error, Options, Statement, Stopper};
 use clap::{Parser, ValueEnum};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
+use signal_hook::consts::SIGINT;
 
 use inputs::InputArgs;
+use prompt::Prompt;
+use temporary::Temporary;
 
 /// Ask MySQL's binary logs in SQL
 ///
 /// The tables are transactions, changes and events, and each table with row changes in the logs, as in "shop"."orders".
-/// The SQL is that of Apache DataFusion. Archives are read as they are: blocks that can't have what is asked for are
-/// neither read nor unpacked.
+/// The SQL is that of Apache DataFusion; statements can only read. Archives are read as they are: blocks that can't have what
+/// is asked for are neither read nor unpacked. Without a statement there is a prompt, or standard input has the statements.
+/// Other programs connect to binlogz sql serve.
 #[derive(Debug, Parser)]
 #[command(name = "binlogz-sql", bin_name = "binlogz sql", version, max_term_width = 100, after_help = EXAMPLES, help_template = EXAMPLES_FIRST)]
 struct Sql {
@@ -46,12 +53,15 @@ struct Sql {
     /// Memory for sorts, joins and groups, in MiB; what doesn't fit goes to temporary files
     #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = inputs::above_zero)]
     memory: NonZeroUsize,
+    /// Value of a parameter, $NAME in the statement ($1, or ? for the next number); may be repeated
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parameters::parse)]
+    parameters: Vec<(String, String)>,
     #[cfg(feature = "cluster")]
     #[command(flatten)]
     cluster: cluster::ClusterArgs,
     #[command(flatten)]
     inputs: InputArgs,
-    /// The statement, unless --file has it; then binary logs, archives, logs in archives; - is standard input
+    /// The statement, if it isn't elsewhere; then binary logs, archives, logs in archives; - is standard input
     #[arg(value_name = "STATEMENT|INPUT")]
     arguments: Vec<OsString>,
 }
@@ -66,13 +76,12 @@ const MIB: usize = 1 << 20;
 /// Bytes written at a time.
 const BUFFER_SIZE: usize = 64 << 10;
 
-/// How often removing the folder of temporary files is tried before a signal ends the run.
-const REMOVALS_MAX: usize = 10;
-
 const EXAMPLES: &str = r#"Examples:
   binlogz sql 'SELECT schema, "table", count(*) FROM changes GROUP BY 1, 2 ORDER BY 3 DESC' binlog.0000*
   binlogz sql 'SELECT sum(after.total) FROM "shop"."orders"' s3://bucket/archive
   binlogz sql --format csv -f report.sql archive > report.csv
+  binlogz sql --param id=42 'SELECT * FROM "shop"."orders" WHERE after.id = $id' archive
+  binlogz sql archive                                     # a prompt
 
 Exit codes: 0 done, 2 bad usage, bad SQL, bad input or I/O trouble."#;
 
@@ -101,6 +110,10 @@ type Run = Box<dyn FnOnce() -> Result<(), Error> + Send>;
 fn command() -> Run {
     #[cfg(feature = "cluster")]
     if let Some(run) = cluster::asked_for(std::env::args_os()) {
+        return run;
+    }
+    #[cfg(feature = "serve")]
+    if let Some(run) = serve::asked_for(std::env::args_os()) {
         return run;
     }
     // `binlogz export`: a word that is no statement.
@@ -139,94 +152,116 @@ fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "binlogz-sql: {}", printable(line));
 }
 
+/// Where the statements are.
+enum Asked {
+    Text(String),
+    /// At the terminal.
+    Prompt,
+}
+
 impl Sql {
     fn run(mut self) -> Result<(), Error> {
-        let text = self.text()?;
-        let statements = statements(&text)?;
-        if self.arguments.is_empty() {
-            return Err(Error::Sql("there is no INPUT, expected binary logs or an archive".to_owned()));
+        let values = parameters::values(&self.parameters)?;
+        match self.asked()? {
+            Asked::Prompt => {
+                let stopper: Arc<OnceLock<Stopper>> = Arc::default();
+                let known = Arc::clone(&stopper);
+                // Ctrl-C ends a statement, not the prompt.
+                let temporary = Temporary::with(move |signal| {
+                    let known = known.get().filter(|_| signal == SIGINT);
+                    known.is_some_and(|stopper| {
+                        stopper.stop();
+                        true
+                    })
+                })?;
+                let engine = self.engine(&temporary)?;
+                let _ = stopper.set(engine.stopper());
+                let format = self.format.into();
+                let ended = Prompt { engine: &engine, values, format, is_timing: false }.run();
+                engine.close();
+                ended
+            }
+            Asked::Text(text) => {
+                let statements = statements(&text)?;
+                if self.arguments.is_empty() {
+                    return Err(Error::Sql(
+                        "there is no INPUT, expected binary logs or an archive".to_owned(),
+                    ));
+                }
+                parameters::check(&statements, &values)?;
+                let temporary = Temporary::new()?;
+                let engine = self.engine(&temporary)?;
+                let out = BufWriter::with_capacity(BUFFER_SIZE, io::stdout());
+                let mut printer = Printer::new(self.format.into(), out);
+                let mut run = |statement: Statement| engine.run(statement.with(values.clone()), &mut printer);
+                let ran = statements.into_iter().try_for_each(&mut run);
+                // What was there before an error is shown.
+                let written = printer.finish();
+                engine.close();
+                ran.and(written)
+            }
         }
-        let temporary = Temporary::new()?;
+    }
+
+    fn engine(&mut self, temporary: &Temporary) -> Result<Engine, Error> {
         let paths = std::mem::take(&mut self.arguments);
         let logs = self.inputs.logs(paths)?;
-        let jobs = self.inputs.jobs();
         let options = Options {
             memory: self.memory.get().saturating_mul(MIB),
-            jobs,
+            jobs: self.inputs.jobs(),
             temporary: temporary.path().to_owned(),
         };
         #[cfg(feature = "cluster")]
-        let engine = self.cluster.engine(logs, &options)?;
+        return self.cluster.engine(logs, &options);
         #[cfg(not(feature = "cluster"))]
-        let engine = binlogz_query::Engine::new(logs, &options)?;
-        let out = BufWriter::with_capacity(BUFFER_SIZE, io::stdout());
-        let mut printer = Printer::new(self.format.into(), out);
-        let ran = statements.into_iter().try_for_each(|statement| engine.run(statement, &mut printer));
-        // What was there before an error is shown.
-        let written = printer.finish();
-        engine.close();
-        ran.and(written)
+        Engine::new(logs, &options)
     }
 
     /// The statements; what stays in the arguments are inputs.
-    fn text(&mut self) -> Result<String, Error> {
+    fn asked(&mut self) -> Result<Asked, Error> {
         let read = |name: &dyn std::fmt::Display, error: io::Error| Error::Sql(format!("{name}: {error}"));
-        match &self.file {
-            Some(path) if path == Path::new("-") => {
-                let mut text = String::new();
-                io::stdin().read_to_string(&mut text).map_err(|error| read(&"standard input", error))?;
-                Ok(text)
-            }
-            Some(path) => fs::read_to_string(path).map_err(|error| read(&path.display(), error)),
-            None if self.arguments.is_empty() => {
-                Err(Error::Sql("there is no statement, expected one, or --file FILE".to_owned()))
-            }
-            None => {
-                let statement = self.arguments.remove(0);
-                // Said before the parser says that it is no statement.
-                if Path::new(&statement).exists() {
-                    let path = statement.to_string_lossy();
-                    return Err(Error::Sql(format!(
-                        "{path}: is an input, expected the statement first: binlogz sql 'SELECT …' {path}"
-                    )));
+        if let Some(path) = self.file.as_deref().filter(|path| *path != Path::new("-")) {
+            return fs::read_to_string(path).map(Asked::Text).map_err(|error| read(&path.display(), error));
+        }
+        if self.file.is_none() {
+            match self.arguments.first() {
+                None => {
+                    return Err(Error::Sql("there is no statement, expected one, or --file FILE".to_owned()));
                 }
-                let text = statement.into_string();
-                text.map_err(|text| {
-                    Error::Sql(format!("the statement is no UTF-8: {}", text.to_string_lossy()))
-                })
+                Some(first) if !is_input(Path::new(first)) => {
+                    let text = self.arguments.remove(0).into_string();
+                    return text.map(Asked::Text).map_err(|text| {
+                        Error::Sql(format!("the statement is no UTF-8: {}", text.to_string_lossy()))
+                    });
+                }
+                Some(_) => {}
             }
         }
+        if self.arguments.iter().any(|path| path == "-") {
+            let what =
+                "standard input: is a log, so the statement is expected as an argument, or --file FILE";
+            return Err(Error::Sql(what.to_owned()));
+        }
+        let mut stdin = io::stdin();
+        if self.file.is_none() && stdin.is_terminal() {
+            return Ok(Asked::Prompt);
+        }
+        let mut text = String::new();
+        stdin.read_to_string(&mut text).map_err(|error| read(&"standard input", error))?;
+        Ok(Asked::Text(text))
     }
 }
 
-/// The folder of temporary files: gone with the run, also if a signal ends it.
-struct Temporary(tempfile::TempDir);
-
-impl Temporary {
-    fn new() -> Result<Self, Error> {
-        // A signal is noted from here on, and acted on once the folder is there.
-        let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);
-        let mut signals = signals.map_err(|error| Error::Log(format!("handle signals: {error}")))?;
-        let folder = tempfile::Builder::new().prefix("binlogz-sql-").tempdir();
-        let folder = folder.map_err(|error| Error::Log(format!("make a temporary folder: {error}")))?;
-        let path = folder.path().to_owned();
-        thread::spawn(move || {
-            for signal in signals.forever() {
-                // A query that still runs may add a file meanwhile.
-                for _ in 0..REMOVALS_MAX {
-                    if fs::remove_dir_all(&path).is_ok() {
-                        break;
-                    }
-                }
-                let _ = emulate_default_handler(signal);
-            }
-        });
-        Ok(Temporary(folder))
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
+/// Whether an argument is a place rather than a statement: something that is there, or one word.
+fn is_input(argument: &Path) -> bool {
+    let text = argument.to_string_lossy();
+    let is_word = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "();*'".contains(c));
+    let begins_in_a_folder = || {
+        argument
+            .ancestors()
+            .any(|above| !above.as_os_str().is_empty() && above != Path::new("/") && above.exists())
+    };
+    is_word || begins_in_a_folder()
 }
 
 impl From<FormatArg> for Format {
@@ -238,6 +273,19 @@ impl From<FormatArg> for Format {
             FormatArg::Json => Format::Json,
             FormatArg::Arrow => Format::Arrow,
             FormatArg::Parquet => Format::Parquet,
+        }
+    }
+}
+
+impl From<Format> for FormatArg {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Table => FormatArg::Table,
+            Format::Csv => FormatArg::Csv,
+            Format::Tsv => FormatArg::Tsv,
+            Format::Json => FormatArg::Json,
+            Format::Arrow => FormatArg::Arrow,
+            Format::Parquet => FormatArg::Parquet,
         }
     }
 }

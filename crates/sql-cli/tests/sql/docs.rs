@@ -11,6 +11,8 @@ const HELPS: &[(&str, &[&str], &str)] = &[
     ("cluster.md", &["scheduler", "--help"], "<!-- binlogz-sql scheduler --help -->\n```text\n"),
     #[cfg(feature = "cluster")]
     ("cluster.md", &["executor", "--help"], "<!-- binlogz-sql executor --help -->\n```text\n"),
+    #[cfg(feature = "serve")]
+    ("sql-serve.md", &["serve", "--help"], "<!-- binlogz-sql serve --help -->\n```text\n"),
     ("export.md", &["export", "--help"], "<!-- binlogz-sql export --help -->\n```text\n"),
 ];
 

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::{Ran, SHAPES, ask, sql};
+use crate::small_disk::SmallDisk;
 
 #[test]
 fn bad_sql_is_one_line() {
@@ -16,7 +17,12 @@ fn bad_sql_is_one_line() {
         ("", "there is no statement"),
         ("SELECT nothing FROM changes", "nothing"),
         ("SELECT * FROM shop.nowhere", "shop.nowhere"),
-        ("INSERT INTO changes SELECT * FROM changes", "not implemented"),
+        ("INSERT INTO changes SELECT * FROM changes", "only read"),
+        ("SELECT 1 / 0", "divide by zero"),
+        ("SELECT s.nothing FROM (SELECT named_struct('a', 1) AS s)", "nothing"),
+        ("SELECT nothing(1)", "nothing"),
+        ("SELECT 99999999999999999999999999999999999999999999 % 0", ""),
+        ("SELECT CAST('x' AS INT)", "x"),
         ("SELECT json_value('{}', 'a')", "json_value: path is a"),
         ("SELECT gtid_in('x', 'y')", "gtid_in: "),
     ] {
@@ -26,6 +32,12 @@ fn bad_sql_is_one_line() {
     // Deeper than any stack would bear without a limit.
     let deep = format!("SELECT {}1{}", "(".repeat(10_000), ")".repeat(10_000));
     ask(&deep, log).failure();
+    // A literal of ten million bytes, in a file: no argument may be so long.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("huge.sql");
+    fs::write(&path, format!("SELECT length('{}') AS n", "x".repeat(10_000_000))).unwrap();
+    let mut huge = sql(["--format", "csv", "--file"]);
+    assert_eq!(Ran::from(huge.arg(&path).args(log).output().unwrap()).ok(), "n\n10000000\n");
     let long = format!("SELECT {}1 AS n", "1 + ".repeat(300));
     assert_eq!(ask(&long, log).ok(), "n\n301\n");
 }
@@ -108,5 +120,41 @@ fn a_signal_ends_it_and_leaves_nothing() {
     assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
     let _open = child.stdin.take();
     assert_eq!(child.wait().unwrap().signal(), Some(15));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_query_beyond_its_disk_says_so_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(_disk) = SmallDisk::mount(&folder.path().join("disk"), 1 << 20) else { return };
+    let mut command = sql([
+        "--memory",
+        "40",
+        "--jobs",
+        "1",
+        "SELECT a.value, repeat('x', 200) AS x FROM generate_series(1, 600000) a ORDER BY x, 1 DESC",
+    ]);
+    let ran =
+        Ran::from(command.env("TMPDIR", folder.path().join("disk")).args(&SHAPES.plain).output().unwrap());
+    let line = ran.failure();
+    assert!(
+        line.starts_with("temporary files, in the folder that TMPDIR names: ") && line.contains("space"),
+        "{line}"
+    );
+    assert_eq!(fs::read_dir(folder.path().join("disk")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_query_without_end_is_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let endless = "SELECT count(*) FROM generate_series(1, 10000000) a, generate_series(1, 10000000) b WHERE a.value + b.value = 1";
+    let mut child = sql([endless]).args(&SHAPES.plain).env("TMPDIR", folder.path()).spawn().unwrap();
+    while fs::read_dir(folder.path()).unwrap().count() == 0 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    // In the midst of it.
+    thread::sleep(Duration::from_millis(500));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().signal(), Some(2));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

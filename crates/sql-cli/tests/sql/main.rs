@@ -10,6 +10,12 @@ mod export;
 mod export_to;
 mod hostile;
 mod input;
+mod prompt;
 mod pushdown;
 mod queries;
+#[cfg(feature = "serve")]
+mod serve;
+#[path = "../../../cli/tests/common/small_disk.rs"]
+#[allow(dead_code)] // it stands once, for several programs
+mod small_disk;
 mod types;

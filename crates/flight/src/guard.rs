@@ -1,0 +1,68 @@
+//! Lets a request pass if it belongs to a session. It stands before the whole service, so no request can be forgotten; only a
+//! login has no session yet.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::future::{Either, Ready, ready};
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::{Service, http};
+use tonic::server::NamedService;
+
+use crate::sessions::Sessions;
+
+const LOGIN: &str = "/arrow.flight.protocol.FlightService/Handshake";
+const BEARER: &str = "bearer ";
+
+/// A service that only sessions reach.
+#[derive(Clone)]
+pub(crate) struct Guard<S> {
+    inner: S,
+    sessions: Arc<Sessions>,
+}
+
+impl<S> Guard<S> {
+    pub(crate) fn new(inner: S, sessions: Arc<Sessions>) -> Self {
+        Guard { inner, sessions }
+    }
+}
+
+impl<S: NamedService> NamedService for Guard<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S> Service<http::Request<Body>> for Guard<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
+{
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Either<S::Future, Ready<Result<Self::Response, Infallible>>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
+        if request.uri().path() == LOGIN {
+            return Either::Left(self.inner.call(request));
+        }
+        let header =
+            request.headers().get(http::header::AUTHORIZATION).and_then(|header| header.to_str().ok());
+        let token = header.and_then(|text| {
+            let scheme = text.get(..BEARER.len())?;
+            scheme.eq_ignore_ascii_case(BEARER).then(|| text.get(BEARER.len()..))?
+        });
+        let Some(session) = self.sessions.find(token) else {
+            let what = match token {
+                Some(_) => "the session has ended: log in again",
+                None => "log in first, with user and password",
+            };
+            return Either::Right(ready(Ok(Status::unauthenticated(what).into_http())));
+        };
+        request.extensions_mut().insert(session);
+        Either::Left(self.inner.call(request))
+    }
+}

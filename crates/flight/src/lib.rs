@@ -1,0 +1,133 @@
+//! SQL over binary logs for other programs, by Apache Arrow Flight SQL: JDBC and ADBC tools connect to it.
+//!
+//! ```text
+//! accounts   names and passwords                           Basic → yes or no
+//! sessions   who logged in, what they prepared and run     token → session, until it is idle for too long
+//! guard      lets requests pass that belong to a session   HTTP request → service
+//! service    the protocol's requests as queries            commands → query::Queries → batches
+//! listings   catalogs, tables, types, what the server is   names → batches
+//! tls        the certificate, given or made here
+//! ```
+//!
+//! Clients can only ask: `query` plans nothing else for them. They share one memory limit.
+
+mod accounts;
+mod guard;
+mod listings;
+mod service;
+mod sessions;
+mod tls;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_flight::flight_service_server::FlightServiceServer;
+use binlogz_query::Queries;
+use tonic::transport::server::TcpIncoming;
+
+pub use accounts::Accounts;
+pub use tls::Tls;
+
+use guard::Guard;
+use service::Service;
+use sessions::Sessions;
+
+/// Where it listens by default: the port of other servers of this protocol.
+pub const DEFAULT_PORT: u16 = 31337;
+
+/// A client that doesn't answer for so long is gone, and so are its queries.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+const KEEPALIVE_ANSWER: Duration = Duration::from_secs(20);
+/// Requests of a connection at once.
+const REQUESTS_MAX: usize = 64;
+/// Bytes of a request: a statement, or values of its parameters.
+const REQUEST_SIZE_MAX: usize = 16 << 20;
+/// Idle sessions are looked for so many times in the time that makes one idle.
+const SWEEPS: u32 = 10;
+
+/// A server of logs.
+#[derive(Debug)]
+pub struct Server {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Its certificate; `None`: connections are not encrypted.
+    pub tls: Option<Tls>,
+    /// Those who may log in; without any everybody may ask.
+    pub accounts: Accounts,
+    /// Queries that run at once; others wait.
+    pub queries_max: usize,
+    /// A session, a statement or a query that nobody uses for so long ends.
+    pub idle: Duration,
+}
+
+/// Takes lines about what happened.
+pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Why a server ended.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(String);
+
+impl Error {
+    fn of(what: &dyn std::fmt::Display, error: &dyn std::fmt::Display) -> Self {
+        Error(format!("{what}: {error}"))
+    }
+}
+
+impl Server {
+    /// Serves until `end` comes; then what still runs is ended. `listening` is told where it listens.
+    ///
+    /// # Errors
+    ///
+    /// An address or a certificate that can't be used.
+    pub async fn run(
+        self,
+        queries: Queries,
+        tell: Tell,
+        listening: impl FnOnce(SocketAddr),
+        end: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let at = |error: &dyn std::fmt::Display| Error::of(&self.listen, error);
+        let sessions = Arc::new(Sessions::new(self.accounts, self.idle));
+        let service = Service::new(queries, Arc::clone(&sessions), tell, self.queries_max, self.idle);
+        let service = FlightServiceServer::new(service).max_decoding_message_size(REQUEST_SIZE_MAX);
+        let mut server = tonic::transport::Server::builder()
+            .http2_keepalive_interval(Some(KEEPALIVE))
+            .http2_keepalive_timeout(Some(KEEPALIVE_ANSWER))
+            .concurrency_limit_per_connection(REQUESTS_MAX);
+        if let Some(tls) = &self.tls {
+            let config = server.tls_config(tls.config());
+            server = config.map_err(|error| Error(format!("certificate: {}", root(&error))))?;
+        }
+        let incoming = TcpIncoming::bind(self.listen).map_err(|error| at(&error))?;
+        let incoming = incoming.with_nodelay(Some(true)).with_keepalive(Some(KEEPALIVE));
+        listening(incoming.local_addr().map_err(|error| at(&error))?);
+        let sweeping = sessions.clone();
+        let sweep = async move {
+            loop {
+                tokio::time::sleep(self.idle / SWEEPS).await;
+                sweeping.sweep();
+            }
+        };
+        let serve =
+            server.add_service(Guard::new(service, Arc::clone(&sessions))).serve_with_incoming(incoming);
+        tokio::select! {
+            served = serve => served.map_err(|error| at(&root(&error)))?,
+            () = sweep => {}
+            () = end => {}
+        }
+        sessions.end_all();
+        Ok(())
+    }
+}
+
+/// The cause beneath an error of the transport's, which says little itself.
+fn root(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}

@@ -1,0 +1,68 @@
+//! The names that a statement may have: tables, columns, functions. For listings and for completion at a prompt.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+
+use crate::catalog::{CATALOG, Catalog, LOG_SCHEMA};
+use crate::error::{Error, Result};
+
+/// Names in the logs. User tables are looked for when they are asked for, which may read all logs.
+#[derive(Debug, Clone)]
+pub struct Names {
+    catalog: Arc<Catalog>,
+    functions: Arc<Vec<String>>,
+}
+
+/// A table and its schema, which is the database of a user table.
+pub type TableName = (String, String);
+
+impl Names {
+    pub(crate) fn new(catalog: Arc<Catalog>, functions: Vec<String>) -> Self {
+        Names { catalog, functions: Arc::new(functions) }
+    }
+
+    /// The name of the catalog.
+    pub const CATALOG: &'static str = CATALOG;
+    /// The schema of the tables that all logs have, in which a table without a schema is looked for.
+    pub const LOG_SCHEMA: &'static str = LOG_SCHEMA;
+
+    /// The tables that all logs have.
+    pub const LOG_TABLES: [&'static str; 3] = ["transactions", "changes", "events"];
+
+    /// All functions.
+    pub fn functions(&self) -> &[String] {
+        &self.functions
+    }
+
+    /// All tables, those of the logs first.
+    ///
+    /// # Errors
+    ///
+    /// Logs that can't be read.
+    pub fn tables(&self) -> Result<Vec<TableName>> {
+        let users = self.catalog.user_tables().map_err(|error| Error::Log(error.to_string()))?;
+        let of_logs = Self::LOG_TABLES.iter().map(|name| (LOG_SCHEMA.to_owned(), (*name).to_owned()));
+        Ok(of_logs.chain(users.iter().cloned()).collect())
+    }
+
+    /// The user tables, if they were looked for.
+    pub fn known_tables(&self) -> Option<&BTreeSet<TableName>> {
+        self.catalog.known_user_tables()
+    }
+
+    /// The columns of a table; `None`: there is no such table.
+    ///
+    /// # Errors
+    ///
+    /// Logs that can't be read.
+    pub fn columns(&self, schema: &str, table: &str) -> Result<Option<SchemaRef>> {
+        self.catalog.columns(schema, table).map_err(|error| Error::Log(error.to_string()))
+    }
+
+    /// The columns of a table, if they were looked for.
+    pub fn known_columns(&self, schema: &str, table: &str) -> Option<SchemaRef> {
+        self.catalog.known_columns(schema, table)
+    }
+}

@@ -1,0 +1,223 @@
+//! Queries of many clients: planned and run on the engine's threads, for callers that wait for them asynchronously. They share
+//! its memory limit and its tables, and can change neither.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::DataFusionError;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionContext;
+use futures_util::{Stream, StreamExt};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::task::{AbortHandle, JoinHandle};
+
+use crate::error::{Error, Result};
+use crate::names::Names;
+use crate::permitted::Permitted;
+use crate::scan::BATCHES_WAITING;
+use crate::statements::{self, Values};
+
+/// Plans and runs queries.
+#[derive(Clone)]
+pub struct Queries {
+    context: SessionContext,
+    threads: Handle,
+    names: Names,
+    memory: usize,
+}
+
+/// A query that was planned.
+#[derive(Debug, Clone)]
+pub struct Query {
+    plan: LogicalPlan,
+    parameters: Vec<(String, Option<DataType>)>,
+}
+
+/// The rows of a query as they come. Without it the query ends.
+#[derive(Debug)]
+pub struct Rows {
+    schema: SchemaRef,
+    /// `None`: there are no more.
+    batches: Receiver<Result<Option<RecordBatch>>>,
+    task: Task<()>,
+    is_over: bool,
+}
+
+impl std::fmt::Debug for Queries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queries").field("memory", &self.memory).finish_non_exhaustive()
+    }
+}
+
+impl Queries {
+    pub(crate) fn new(context: SessionContext, threads: Handle, names: Names, memory: usize) -> Self {
+        Queries { context, threads, names, memory }
+    }
+
+    /// The names of tables and columns.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// Does something that may read logs, without keeping the caller's thread.
+    ///
+    /// # Errors
+    ///
+    /// Those of the work.
+    pub async fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Names) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let names = self.names.clone();
+        let done = self.threads.spawn_blocking(move || work(&names)).await;
+        done.unwrap_or_else(|_| Err(Error::Stopped))
+    }
+
+    /// Plans the one query of a text.
+    ///
+    /// # Errors
+    ///
+    /// A text that is something else, or can't be planned.
+    pub async fn plan(&self, sql: &str) -> Result<Query> {
+        let mut all = statements::statements(sql)?;
+        let Some(statement) = all.pop() else { return Err(Error::Sql("there is no statement".to_owned())) };
+        if !all.is_empty() {
+            return Err(Error::Sql(format!("there are {} statements, expected one", all.len() + 1)));
+        }
+        let names = statement.parameters().to_vec();
+        let (context, memory) = (self.context.clone(), self.memory);
+        let planned = self.threads.spawn(async move {
+            let failed = |error: DataFusionError| Error::of(&error, memory);
+            let plan = context.state().statement_to_plan(statement.parsed).await.map_err(failed)?;
+            Permitted::Queries.check(&plan).map_err(failed)?;
+            let mut types = statements::types(&plan).map_err(failed)?;
+            // In the order in which they are written; a statement may name one that its plan has no use for.
+            let parameters = names.into_iter().map(|name| {
+                let kind = types.remove(&name).flatten();
+                (name, kind)
+            });
+            Ok(Query { parameters: parameters.collect(), plan })
+        });
+        Task(planned).join().await?
+    }
+
+    /// Runs a query. It ends if nobody takes its rows for `patience`.
+    ///
+    /// # Errors
+    ///
+    /// A parameter without a value, a query that can't begin.
+    pub async fn run(&self, query: Query, values: &Values, patience: Duration) -> Result<Rows> {
+        let query = query.with(values)?;
+        let (schema, plan) = (query.schema(), query.plan);
+        let (context, memory) = (self.context.clone(), self.memory);
+        let failed = move |error: DataFusionError| Error::of(&error, memory);
+        let started = self.threads.spawn(async move {
+            let frame = context.execute_logical_plan(plan).await?;
+            frame.execute_stream().await
+        });
+        let mut rows = Task(started).join().await?.map_err(failed)?;
+        let declared = Arc::clone(&schema);
+        let (sender, batches) = channel(BATCHES_WAITING);
+        let task = self.threads.spawn(async move {
+            loop {
+                let batch = rows.next().await.transpose().map_err(failed);
+                let batch =
+                    batch.and_then(|batch| batch.map(|batch| conformed(batch, &declared)).transpose());
+                let is_last = !matches!(batch, Ok(Some(_)));
+                let sent = tokio::time::timeout(patience, sender.send(batch)).await;
+                if is_last || !matches!(sent, Ok(Ok(()))) {
+                    return;
+                }
+            }
+        });
+        Ok(Rows { schema, batches, task: Task(task), is_over: false })
+    }
+}
+
+impl Query {
+    /// The columns of its rows. Clients compare them with those of the rows themselves, so all may be NULL: whether one can be is
+    /// known better once the plan is optimized.
+    pub fn schema(&self) -> SchemaRef {
+        let fields = self.plan.schema().fields().iter();
+        let fields: Vec<_> = fields.map(|field| field.as_ref().clone().with_nullable(true)).collect();
+        Arc::new(Schema::new(fields))
+    }
+
+    /// The same with values in the places of its parameters.
+    ///
+    /// # Errors
+    ///
+    /// A parameter without a value, or with one that doesn't fit.
+    pub fn with(self, values: &Values) -> Result<Self> {
+        Ok(Query { plan: values.bind(self.plan)?, parameters: self.parameters })
+    }
+
+    /// Its parameters, in their order: a field for each. One whose type the statement doesn't tell is a text.
+    pub fn parameters(&self) -> Schema {
+        let fields = self
+            .parameters
+            .iter()
+            .map(|(name, kind)| Field::new(name, kind.clone().unwrap_or(DataType::Utf8), true));
+        Schema::new(fields.collect::<Vec<_>>())
+    }
+}
+
+impl Rows {
+    /// The columns.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// Ends the query when it is called; its rows end with an error then.
+    pub fn stopper(&self) -> AbortHandle {
+        self.task.0.abort_handle()
+    }
+}
+
+impl Stream for Rows {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let Poll::Ready(next) = self.batches.poll_recv(context) else { return Poll::Pending };
+        // An end that the query didn't tell of is none: it was stopped, or failed.
+        let next = next.unwrap_or(Err(Error::Stopped)).transpose();
+        self.is_over = !matches!(next, Some(Ok(_)));
+        Poll::Ready(next)
+    }
+}
+
+/// Rows in the columns that were told before.
+fn conformed(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let columns =
+        batch.columns().iter().zip(schema.fields()).map(|(column, field)| cast(column, field.data_type()));
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let conformed = columns
+        .collect::<std::result::Result<_, _>>()
+        .and_then(|columns| RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options));
+    conformed.map_err(|error| Error::Sql(error.to_string()))
+}
+
+/// A task that ends with its caller.
+#[derive(Debug)]
+struct Task<T>(JoinHandle<T>);
+
+impl<T> Task<T> {
+    async fn join(mut self) -> Result<T> {
+        (&mut self.0).await.map_err(|_| Error::Stopped)
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

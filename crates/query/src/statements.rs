@@ -1,0 +1,173 @@
+//! Statements and their parameters, as they are written: text becomes parsed statements.
+//!
+//! A value never becomes a part of the text: it takes the place of its parameter in the plan, with the type that the statement
+//! gives it there. `?` is the next of `$1`, `$2` …, as JDBC and others write parameters.
+
+use std::collections::{BTreeMap, HashMap};
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
+
+use crate::error::{Error, Result};
+
+/// A statement that was read, but not planned.
+#[derive(Debug)]
+pub struct Statement {
+    pub(crate) parsed: Parsed,
+    parameters: Vec<String>,
+    pub(crate) values: Values,
+}
+
+/// Values of parameters, by name: `1` is that of `$1`.
+#[derive(Debug, Clone, Default)]
+pub struct Values(BTreeMap<String, ScalarValue>);
+
+/// Reads statements; those of a text are divided by semicolons.
+///
+/// # Errors
+///
+/// A text that is no SQL, or has no statement.
+pub fn statements(sql: &str) -> Result<Vec<Statement>> {
+    let tokens = tokens(sql).map_err(|error| Error::Sql(error.to_string()))?;
+    let mut statements = Vec::new();
+    for tokens in tokens.split(|token| token.token == Token::SemiColon) {
+        let mut tokens = tokens.to_vec();
+        let parameters = name_parameters(&mut tokens);
+        let parser = DFParserBuilder::new(tokens).build();
+        let parsed = parser.and_then(|mut parser| parser.parse_statements());
+        let parsed = parsed.map_err(|error| Error::of(&error, 0))?;
+        statements.extend(parsed.into_iter().map(|parsed| Statement {
+            parsed,
+            parameters: parameters.clone(),
+            values: Values::default(),
+        }));
+    }
+    match statements.is_empty() {
+        true => Err(Error::Sql("there is no statement".to_owned())),
+        false => Ok(statements),
+    }
+}
+
+/// Whether a text ends with the semicolon of a whole statement, or can't be read whatever follows.
+pub fn is_whole(sql: &str) -> bool {
+    match tokens(sql) {
+        Ok(tokens) => {
+            let mut rest = tokens.iter().rev().map(|token| &token.token);
+            rest.find(|token| !matches!(token, Token::Whitespace(_) | Token::EOF)) == Some(&Token::SemiColon)
+        }
+        // A text or a comment that has no end yet.
+        Err(_) => false,
+    }
+}
+
+fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
+    Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location()
+}
+
+/// Names each `?` by its number, and lists all parameters: numbers in their order, then names as they come.
+fn name_parameters(tokens: &mut [TokenWithSpan]) -> Vec<String> {
+    let mut numbers = Vec::new();
+    let mut names = Vec::new();
+    let mut asked = 0;
+    for TokenWithSpan { token, .. } in tokens {
+        let is_mark = *token == Token::Question || matches!(token, Token::Placeholder(text) if text == "?");
+        if is_mark {
+            asked += 1;
+            *token = Token::Placeholder(format!("${asked}"));
+        }
+        let Token::Placeholder(text) = token else { continue };
+        let name = text.trim_start_matches('$');
+        match name.parse::<usize>() {
+            Ok(number) => numbers.push(number),
+            Err(_) if names.iter().any(|known| known == name) => {}
+            Err(_) => names.push(name.to_owned()),
+        }
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.iter().map(usize::to_string).chain(names).collect()
+}
+
+impl Statement {
+    /// The names of its parameters: `1` for `$1`.
+    pub fn parameters(&self) -> &[String] {
+        &self.parameters
+    }
+
+    /// The same with values for its parameters; others are left aside.
+    #[must_use]
+    pub fn with(self, values: Values) -> Self {
+        Statement { values, ..self }
+    }
+}
+
+impl Values {
+    /// Gives a parameter a text, which becomes what the statement needs.
+    pub fn set_text(&mut self, name: &str, text: &str) {
+        self.set(name, ScalarValue::Utf8(Some(text.to_owned())));
+    }
+
+    /// Gives a parameter a value.
+    pub fn set(&mut self, name: &str, value: ScalarValue) {
+        self.0.insert(name.to_owned(), value);
+    }
+
+    /// The names that have a value.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// A plan with these in the places of its parameters.
+    pub(crate) fn bind(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        let types = types(&plan).map_err(|error| Error::of(&error, 0))?;
+        if types.is_empty() {
+            return Ok(plan);
+        }
+        let mut bound = HashMap::new();
+        for (name, kind) in types {
+            let Some(value) = self.0.get(&name) else {
+                return Err(Error::Sql(format!("parameter ${name} has no value")));
+            };
+            let value = match &kind {
+                Some(kind) => value.cast_to(kind).map_err(|_| {
+                    Error::Sql(format!("parameter ${name} is '{value}', expected a value of type {kind}"))
+                })?,
+                None => value.clone(),
+            };
+            bound.insert(name, value.into());
+        }
+        plan.with_param_values(ParamValues::Map(bound)).map_err(|error| Error::of(&error, 0))
+    }
+}
+
+/// The parameters of a plan, and their types where it tells them.
+pub(crate) fn types(plan: &LogicalPlan) -> Result<BTreeMap<String, Option<DataType>>, DataFusionError> {
+    let mut types: BTreeMap<String, Option<DataType>> = BTreeMap::new();
+    plan.apply_with_subqueries(|plan| {
+        // LIMIT and OFFSET count rows.
+        let usual = matches!(plan, LogicalPlan::Limit(_)).then_some(DataType::Int64);
+        plan.apply_expressions(|expression| {
+            expression.apply(|expression| {
+                if let Expr::Placeholder(Placeholder { id, field }) = expression {
+                    let told =
+                        field.as_ref().map(|field| field.data_type().clone()).or_else(|| usual.clone());
+                    let known = types.entry(id.trim_start_matches('$').to_owned()).or_default();
+                    *known = match (known.take(), told) {
+                        // One value for columns of several types: the type to which they compare.
+                        (Some(one), Some(other)) => Some(comparison_coercion(&one, &other).unwrap_or(one)),
+                        (one, other) => one.or(other),
+                    };
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(types)
+}

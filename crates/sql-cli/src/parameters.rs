@@ -1,0 +1,45 @@
+//! `--param NAME=VALUE`: values that take the places of parameters in statements.
+
+use binlogz_query::{Error, Statement, Values};
+
+/// Reads `NAME=VALUE`; the name may have its `$`.
+pub(crate) fn parse(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=');
+    let (name, value) = parts.ok_or("expected NAME=VALUE; the statement has it as $NAME")?;
+    let name = name.strip_prefix('$').unwrap_or(name);
+    match !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+        true => Ok((name.to_owned(), value.to_owned())),
+        false => Err(format!("the name of a parameter is {name:?}, expected letters, digits and _")),
+    }
+}
+
+/// The values of parameters.
+///
+/// # Errors
+///
+/// A parameter that has two.
+pub(crate) fn values(parameters: &[(String, String)]) -> Result<Values, Error> {
+    let mut values = Values::default();
+    for (name, value) in parameters {
+        if values.names().any(|known| known == name) {
+            return Err(Error::Sql(format!("--param {name} is there twice")));
+        }
+        values.set_text(name, value);
+    }
+    Ok(values)
+}
+
+/// Refuses values that no statement asks for, and statements that ask for a value that is not there.
+pub(crate) fn check(statements: &[Statement], values: &Values) -> Result<(), Error> {
+    let asked = |name: &str| statements.iter().flat_map(Statement::parameters).any(|asked| asked == name);
+    if let Some(name) = values.names().find(|name| !asked(name)) {
+        return Err(Error::Sql(format!("--param {name}: no statement has ${name}")));
+    }
+    let has = |name: &String| values.names().any(|known| known == name);
+    match statements.iter().flat_map(Statement::parameters).find(|name| !has(name)) {
+        Some(name) => {
+            Err(Error::Sql(format!("parameter ${name} has no value, expected --param {name}=VALUE")))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,135 @@
+//! Commands of the prompt that are no SQL, as psql has them.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use binlogz_query::engine::Output;
+use binlogz_query::{Error, Names};
+use clap::ValueEnum;
+use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+
+use super::{Prompt, completion};
+use crate::FormatArg;
+
+const HELP: &str = "\\d               tables
+\\d TABLE         columns of a table, as in \\d \"shop\".\"orders\"
+\\format [NAME]   format of answers: table, csv, tsv, json
+\\timing          tell how long each statement takes, or no longer
+\\q               end, as Ctrl-D; quit and exit do so too
+\\?               this help
+Ctrl-C stops the statement that runs, or drops the one that is written.";
+
+/// A command.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Tables,
+    Columns(String, String),
+    Format(Option<String>),
+    Timing,
+    Help,
+    End,
+}
+
+/// The words with which commands begin, for completion.
+pub(super) const WORDS: [&str; 5] = ["\\d", "\\format", "\\q", "\\timing", "\\?"];
+
+impl Command {
+    /// The command that a text is; `None`: it is SQL.
+    pub(super) fn of(text: &str) -> Option<Result<Command, Error>> {
+        let text = text.trim_end_matches(';').trim();
+        let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let rest = rest.trim();
+        Some(Ok(match (word.to_ascii_lowercase().as_str(), rest.is_empty()) {
+            ("\\q" | "quit" | "exit", true) => Command::End,
+            ("\\?" | "\\h" | "help", true) => Command::Help,
+            ("\\timing", true) => Command::Timing,
+            ("\\format", true) => Command::Format(None),
+            ("\\format", false) => Command::Format(Some(rest.to_owned())),
+            ("\\d" | "\\dt", true) => Command::Tables,
+            ("\\d", false) => {
+                let (schema, table) = completion::parsed(rest);
+                Command::Columns(schema, table)
+            }
+            _ if text.starts_with('\\') => {
+                return Some(Err(Error::Sql(format!("there is no command {word}: \\? lists them"))));
+            }
+            _ => return None,
+        }))
+    }
+}
+
+impl Prompt<'_> {
+    /// Does what a command asks for; false: it asks for the end.
+    pub(super) fn obey(&mut self, command: Command) -> Result<bool, Error> {
+        let names = self.engine.names();
+        let mut out = io::stdout();
+        match command {
+            Command::End => return Ok(false),
+            Command::Help => writeln!(out, "{HELP}")?,
+            Command::Timing => {
+                self.is_timing = !self.is_timing;
+                writeln!(out, "Timing is {}.", if self.is_timing { "on" } else { "off" })?;
+            }
+            Command::Format(None) => writeln!(out, "Format: {}", name(FormatArg::from(self.format)))?,
+            Command::Format(Some(text)) => {
+                let format = FormatArg::from_str(&text, true).ok().filter(|format| {
+                    // The others are no text.
+                    !matches!(format, FormatArg::Arrow | FormatArg::Parquet)
+                });
+                let format = format
+                    .ok_or_else(|| Error::Sql(format!("format {text}: expected table, csv, tsv or json")))?;
+                self.format = format.into();
+                writeln!(out, "Format: {}", name(format))?;
+            }
+            Command::Tables => {
+                let (schemas, tables) = names.tables()?.into_iter().unzip();
+                self.show(["schema", "table"], [schemas, tables])?;
+            }
+            Command::Columns(schema, table) => {
+                let columns = names.columns(&schema, &table)?;
+                let columns = columns.ok_or_else(|| {
+                    let names = completion::written(&(schema.clone(), table.clone()));
+                    Error::Sql(format!("there is no table {names}: \\d lists them"))
+                })?;
+                let (mut columns_out, mut types): (Vec<_>, Vec<_>) = (Vec::new(), Vec::new());
+                for field in columns.fields() {
+                    let name = completion::quoted(field.name());
+                    match field.data_type() {
+                        DataType::Struct(fields) => fields.iter().for_each(|inner| {
+                            columns_out.push(format!("{name}.{}", completion::quoted(inner.name())));
+                            types.push(inner.data_type().to_string());
+                        }),
+                        other => {
+                            columns_out.push(name);
+                            types.push(other.to_string());
+                        }
+                    }
+                }
+                self.show(["column", "type"], [columns_out, types])?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Prints two columns of texts.
+    fn show(&self, names: [&str; 2], columns: [Vec<String>; 2]) -> Result<(), Error> {
+        let fields = names.map(|name| Field::new(name, DataType::Utf8, false));
+        let columns = columns.map(|texts| -> ArrayRef { Arc::new(StringArray::from(texts)) });
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), columns.to_vec());
+        let batch = batch.map_err(|error| Error::Sql(error.to_string()))?;
+        let mut printer = self.printer();
+        printer.begin(&batch.schema())?;
+        printer.batch(&batch)?;
+        printer.end()?;
+        printer.finish()
+    }
+}
+
+/// The name of a format.
+fn name(format: FormatArg) -> String {
+    format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Where a table without a schema is.
+pub(super) const HERE: &str = Names::LOG_SCHEMA;

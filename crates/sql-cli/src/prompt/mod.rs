@@ -1,0 +1,128 @@
+//! The prompt: statements of several lines, one after the other, until the end of input. Errors don't end it, and Ctrl-C ends
+//! what runs.
+//!
+//! ```text
+//! commands    \d, \timing and others, which are no SQL
+//! completion  names for the Tab key, and where a statement ends
+//! history     earlier statements, in a file
+//! ```
+
+mod commands;
+mod completion;
+mod history;
+
+use std::io::{self, BufWriter, Write};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use binlogz_query::print::{Format, Printer};
+use binlogz_query::statements::statements;
+use binlogz_query::{Engine, Error, Names, Values};
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{CompletionType, Config, Editor};
+
+use crate::{BUFFER_SIZE, complain};
+use commands::Command;
+use completion::Helper;
+
+const PROMPT: &str = "binlogz> ";
+/// How long the prompt waits for the names of user tables, which may need all logs to be read.
+const GREETING_WAIT: Duration = Duration::from_millis(800);
+/// User tables that the greeting names.
+const GREETED_MAX: usize = 5;
+
+/// The state of a prompt.
+pub(crate) struct Prompt<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) values: Values,
+    pub(crate) format: Format,
+    pub(crate) is_timing: bool,
+}
+
+impl Prompt<'_> {
+    /// Runs statements until the end of input.
+    pub(crate) fn run(&mut self) -> Result<(), Error> {
+        let failed = |error: ReadlineError| Error::Log(format!("prompt: {error}"));
+        let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
+        let mut editor: Editor<Helper, FileHistory> = Editor::with_config(config).map_err(failed)?;
+        editor.set_helper(Some(Helper::new(self.engine.names().clone())));
+        let history = history::file();
+        if let Some(path) = &history {
+            // There is none at first.
+            let _ = editor.load_history(path);
+        }
+        greet(self.engine.names())?;
+        loop {
+            match editor.readline(PROMPT) {
+                Ok(text) => {
+                    let text = text.trim();
+                    if text.is_empty() {
+                        continue;
+                    }
+                    let _ = editor.add_history_entry(text);
+                    if let Some(path) = &history {
+                        // A disk that is full or read-only takes the history from later sessions, no more.
+                        let _ = editor.append_history(path);
+                    }
+                    match self.take(text) {
+                        Ok(true) => {}
+                        Ok(false) => return Ok(()),
+                        Err(Error::ClosedPipe) => return Err(Error::ClosedPipe),
+                        Err(error) => complain(&error.to_string()),
+                    }
+                }
+                // The statement that was begun is dropped.
+                Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => {}
+                Err(ReadlineError::Eof) => return Ok(()),
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+
+    /// Does what a text asks for; false: it asks for the end.
+    fn take(&mut self, text: &str) -> Result<bool, Error> {
+        if let Some(command) = Command::of(text) {
+            return self.obey(command?);
+        }
+        for statement in statements(text)? {
+            let begun = Instant::now();
+            let mut printer = self.printer();
+            let ran = self.engine.run(statement.with(self.values.clone()), &mut printer);
+            let written = printer.finish();
+            ran.and(written)?;
+            if self.is_timing {
+                writeln!(io::stdout(), "Time: {:.3} s", begun.elapsed().as_secs_f64())?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn printer(&self) -> Printer<BufWriter<io::Stdout>> {
+        Printer::new(self.format, BufWriter::with_capacity(BUFFER_SIZE, io::stdout()))
+    }
+}
+
+/// Names the tables, and what helps on.
+fn greet(names: &Names) -> Result<(), Error> {
+    let (sender, receiver) = mpsc::channel();
+    let looking = names.clone();
+    // It goes on for the Tab key when it takes longer.
+    thread::spawn(move || sender.send(looking.tables().map(|_| ())));
+    let _ = receiver.recv_timeout(GREETING_WAIT);
+    let of_users = match names.known_tables() {
+        Some(tables) if tables.is_empty() => String::new(),
+        Some(tables) => {
+            let named: Vec<_> = tables.iter().take(GREETED_MAX).map(completion::written).collect();
+            let more = tables.len().saturating_sub(GREETED_MAX);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!(", {}{more}", named.join(", "))
+        }
+        None => ", and each table with row changes in the logs".to_owned(),
+    };
+    let mut out = io::stdout();
+    writeln!(out, "Tables: transactions, changes, events{of_users}. \\d lists them, \\d TABLE its columns.")?;
+    writeln!(out, "A statement ends with ; Tab completes names, \\? is help, \\q ends.")?;
+    Ok(out.flush()?)
+}

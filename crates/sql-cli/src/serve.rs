@@ -1,0 +1,263 @@
+//! `binlogz sql serve`: other programs ask the logs, over Flight SQL.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use binlogz_flight::{Accounts, DEFAULT_PORT, Server, Tls};
+use binlogz_query::{Engine, Error, Options};
+use clap::Parser;
+use serde::Deserialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+
+use crate::inputs::InputArgs;
+use crate::temporary::Temporary;
+use crate::{MEMORY, MIB, Run, complain};
+
+const COMMAND: &str = "serve";
+const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT);
+const PASSWORD: &str = "BINLOGZ_SQL_PASSWORD";
+/// Each reads logs with some 100 MiB of its own.
+const QUERIES: NonZeroUsize = NonZeroUsize::new(8).unwrap();
+const IDLE_MINUTES: NonZeroU64 = NonZeroU64::new(30).unwrap();
+/// Threads for connections; queries have their own.
+const CONNECTION_THREADS: usize = 2;
+/// More than any file with a password or accounts.
+const SIZE_MAX: u64 = 1 << 20;
+/// Reading or writing by users other than the owner and the group.
+const OTHERS: u32 = 0o006;
+
+const EXAMPLES: &str = "Examples:
+  binlogz sql serve /var/lib/mysql/binlog.0*
+  binlogz sql serve --listen 0.0.0.0:31337 --tls-dir tls --accounts accounts.toml s3://bucket/archive
+
+Exit codes: 0 ended by Ctrl-C or SIGTERM, 2 bad usage, bad input or I/O trouble.";
+
+/// Let other programs ask logs in SQL, over Arrow Flight SQL
+///
+/// JDBC, ADBC and what is built on them connect: DBeaver, Grafana, Python, R, Go. They can only read. The logs are those that
+/// there are at the start.
+#[derive(Debug, Parser)]
+#[command(name = "binlogz-sql serve", bin_name = "binlogz sql serve", version, max_term_width = 100, after_help = EXAMPLES)]
+pub(crate) struct ServeArgs {
+    /// Address and port to listen on; port 0: any that is free
+    #[arg(long, value_name = "ADDRESS:PORT", default_value_t = LOOPBACK)]
+    listen: SocketAddr,
+    /// Who may log in, with password: a file of [[account]] with user and password_file or password_env
+    #[arg(long, value_name = "FILE.toml")]
+    accounts: Option<PathBuf>,
+    /// One who may log in, with the password of --password-file, of BINLOGZ_SQL_PASSWORD, or as asked at the terminal
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// A file with the password of --user, which others can't read
+    #[arg(long, value_name = "FILE", requires = "user")]
+    password_file: Option<PathBuf>,
+    /// Certificate for TLS, as PEM
+    #[arg(long, value_name = "FILE.pem", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, as PEM
+    #[arg(long, value_name = "FILE.pem", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// TLS with a certificate of its own, made once and kept in this folder as sql-cert.pem
+    #[arg(long, value_name = "DIR", conflicts_with = "tls_cert")]
+    tls_dir: Option<PathBuf>,
+    /// Name or address by which clients reach it, for its own certificate; may be repeated
+    #[arg(long, value_name = "HOST", requires = "tls_dir")]
+    tls_name: Vec<String>,
+    /// Listen beyond this machine without TLS or without passwords
+    #[arg(long)]
+    insecure: bool,
+    /// Memory for sorts, joins and groups of all queries, in MiB; what doesn't fit goes to temporary files
+    #[arg(long, value_name = "MIB", default_value_t = MEMORY)]
+    memory: NonZeroUsize,
+    /// Queries that run at once; others wait
+    #[arg(long, value_name = "N", default_value_t = QUERIES)]
+    queries: NonZeroUsize,
+    /// Minutes after which a session, or a query whose rows nobody takes, ends
+    #[arg(long, value_name = "MINUTES", default_value_t = IDLE_MINUTES)]
+    idle: NonZeroU64,
+    #[command(flatten)]
+    inputs: InputArgs,
+    /// Binary logs, archives, logs in archives; - is standard input
+    #[arg(value_name = "INPUT", required = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Who may log in, as people write it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AccountsFile {
+    account: Vec<AccountEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AccountEntry {
+    user: String,
+    password_file: Option<PathBuf>,
+    password_env: Option<String>,
+}
+
+/// Serves, if a whole command line, program name included, asks for it.
+pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Option<Run> {
+    let program = command_line.next()?;
+    if command_line.next()? != COMMAND {
+        return None;
+    }
+    let args = ServeArgs::parse_from(std::iter::once(program).chain(command_line));
+    Some(Box::new(move || args.run()))
+}
+
+impl ServeArgs {
+    fn run(self) -> Result<(), Error> {
+        let accounts = self.accounts()?;
+        self.check(&accounts)?;
+        let tls = self.tls()?;
+        // The first signal ends the server, the second one the process.
+        let (end, ended) = oneshot::channel();
+        let end = Mutex::new(Some(end));
+        let temporary = Temporary::with(move |signal| {
+            let end = end.lock().unwrap_or_else(PoisonError::into_inner).take();
+            [SIGINT, SIGTERM, SIGHUP].contains(&signal) && end.is_some_and(|end| end.send(()).is_ok())
+        })?;
+        let options = Options {
+            memory: self.memory.get().saturating_mul(MIB),
+            jobs: self.inputs.jobs(),
+            temporary: temporary.path().to_owned(),
+        };
+        let engine = Engine::new(self.inputs.logs(self.arguments.clone())?, &options)?;
+        let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
+        let server = Server {
+            listen: self.listen,
+            tls,
+            accounts,
+            queries_max: self.queries.get(),
+            idle: Duration::from_secs(self.idle.get().saturating_mul(60)),
+        };
+        let runtime = Builder::new_multi_thread().worker_threads(CONNECTION_THREADS).enable_all().build();
+        let runtime = runtime.map_err(|error| Error::Log(format!("start threads: {error}")))?;
+        let listening = |address: SocketAddr| {
+            // If nobody reads it, the server serves all the same.
+            let _ = writeln!(io::stdout(), "listening on {scheme}://{address}")
+                .and_then(|()| io::stdout().flush());
+        };
+        let served = runtime.block_on(server.run(engine.queries(), Arc::new(complain), listening, async {
+            let _ = ended.await;
+        }));
+        runtime.shutdown_background();
+        engine.close();
+        served.map_err(|error| Error::Log(error.to_string()))
+    }
+
+    /// Refuses to be open to a network by mistake.
+    fn check(&self, accounts: &Accounts) -> Result<(), Error> {
+        let has_tls = self.tls_cert.is_some() || self.tls_dir.is_some();
+        let missing = match (has_tls, accounts.is_empty()) {
+            (true, false) => return Ok(()),
+            (false, true) => "without TLS and passwords",
+            (false, false) => "without TLS",
+            (true, true) => "without passwords",
+        };
+        match self.listen.ip().is_loopback() || self.insecure {
+            true => Ok(()),
+            false => Err(Error::Sql(format!(
+                "{}: is reached from other machines {missing}, expected --tls-dir or --tls-cert, and --user or --accounts; \
+                 --insecure listens all the same",
+                self.listen
+            ))),
+        }
+    }
+
+    fn tls(&self) -> Result<Option<Tls>, Error> {
+        let tls = match (&self.tls_cert, &self.tls_key, &self.tls_dir) {
+            (Some(certificate), Some(key), _) => Tls::read(certificate, key),
+            (_, _, Some(folder)) => {
+                let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+                if !self.listen.ip().is_unspecified() && !self.listen.ip().is_loopback() {
+                    names.push(self.listen.ip().to_string());
+                }
+                names.extend(self.tls_name.iter().cloned());
+                fs::create_dir_all(folder)
+                    .map_err(|error| Error::Log(format!("{}: {error}", folder.display())))?;
+                Tls::own(folder, names)
+            }
+            _ => return Ok(None),
+        };
+        tls.map(Some).map_err(|error| Error::Log(error.to_string()))
+    }
+
+    fn accounts(&self) -> Result<Accounts, Error> {
+        let mut accounts = Accounts::default();
+        let mut add = |user: &str, password: &str| match accounts.add(user, password) {
+            true => Ok(()),
+            false => Err(Error::Sql(format!("account {user}: has no password, or is there twice"))),
+        };
+        if let Some(path) = &self.accounts {
+            let at = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
+            let text = read_text(path).map_err(|error| at(&error))?;
+            let file: AccountsFile = toml::from_str(&text).map_err(|error| at(&error.message()))?;
+            let folder = path.parent().unwrap_or(Path::new(""));
+            for account in file.account {
+                let password = match (&account.password_file, &account.password_env) {
+                    (Some(file), None) => secret(&folder.join(file))?,
+                    (None, Some(name)) => {
+                        env::var(name).map_err(|_| at(&format!("the environment has no {name}")))?
+                    }
+                    _ => {
+                        return Err(at(&format!(
+                            "account {}: expected password_file or password_env",
+                            account.user
+                        )));
+                    }
+                };
+                add(&account.user, &password)?;
+            }
+        }
+        if let Some(user) = &self.user {
+            let password = match (&self.password_file, env::var(PASSWORD)) {
+                (Some(path), _) => secret(path)?,
+                (None, Ok(password)) => password,
+                (None, Err(_)) if io::stdin().is_terminal() => {
+                    rpassword::prompt_password(format!("Password of {user}: "))
+                        .map_err(|error| Error::Log(format!("password: {error}")))?
+                }
+                (None, Err(_)) => {
+                    let what = format!("--user {user}: no password, expected --password-file or {PASSWORD}");
+                    return Err(Error::Sql(what));
+                }
+            };
+            add(user, &password)?;
+        }
+        Ok(accounts)
+    }
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(SIZE_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// A password: the one line of a file that others can't read.
+fn secret(path: &Path) -> Result<String, Error> {
+    let at = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
+    let mode = fs::metadata(path).map_err(|error| at(&error))?.permissions().mode();
+    if mode & OTHERS != 0 {
+        return Err(at(&"others may read or write it: chmod o-rw"));
+    }
+    let text = read_text(path).map_err(|error| at(&error))?;
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    match line.is_empty() || line.contains('\n') {
+        true => Err(at(&"expected one line with a password")),
+        false => Ok(line.to_owned()),
+    }
+}
