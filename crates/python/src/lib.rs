@@ -23,6 +23,7 @@ mod jobs;
 mod rows;
 mod stream;
 mod table;
+mod text;
 mod value;
 
 use pyo3::prelude::*;

@@ -7,7 +7,7 @@ use binlogz_binlog::row::{ColumnSchema, TableSchema};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use crate::value;
+use crate::text::members;
 
 /// A table as a log describes it.
 #[pyclass(frozen, module = "binlogz")]
@@ -58,11 +58,7 @@ impl Table {
             compat_row: empty_row(py, &compat_names)?,
             names,
             compat_names,
-            members: schema
-                .columns()
-                .iter()
-                .map(|column| value::members(py, column))
-                .collect::<PyResult<_>>()?,
+            members: schema.columns().iter().map(|column| members(py, column)).collect::<PyResult<_>>()?,
             primary_key: key
                 .map(|(index, column)| match &column.name {
                     Some(name) => String::from_utf8_lossy(name).into_owned(),

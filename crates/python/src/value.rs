@@ -19,7 +19,6 @@
 //! VECTOR                 list of float                    list of float (it has none)
 //! ```
 
-use binlogz_binlog::charset::Charset;
 use binlogz_binlog::row::json::{JsonDocument, JsonValue};
 use binlogz_binlog::row::{
     Cell, ColumnKind, ColumnSchema, Date, DateTime, Decimal, Row, Time, Timestamp, Value,
@@ -32,6 +31,7 @@ use pyo3::types::{PyBytes, PyDate, PyDateTime, PyDelta, PyDict, PyList, PySet, P
 
 use crate::bad;
 use crate::table::Table;
+use crate::text::text;
 
 /// The reader that the values are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,15 +108,6 @@ pub(crate) fn made<'py>(
         _ => return Ok(none(NULL_SOURCE)),
     };
     Ok(Made { value, none_source: None })
-}
-
-/// The values of an ENUM column's members; none for other columns.
-pub(crate) fn members(py: Python<'_>, column: &ColumnSchema) -> PyResult<Vec<Py<PyAny>>> {
-    let members = match (&column.kind, &column.members) {
-        (ColumnKind::Enum { .. }, Some(members)) => members,
-        _ => return Ok(Vec::new()),
-    };
-    members.iter().map(|member| Ok(text(py, column, member)?.unbind())).collect()
 }
 
 fn decimal<'py>(py: Python<'py>, number: Decimal<'_>) -> PyResult<Bound<'py, PyAny>> {
@@ -235,18 +226,6 @@ fn delta<'py>(py: Python<'py>, time: Time) -> PyResult<Bound<'py, PyAny>> {
     let micros = time.fraction().microseconds() as i32;
     let sign = if time.is_negative() { -1 } else { 1 };
     Ok(PyDelta::new(py, 0, sign * seconds, sign * micros, true)?.into_any())
-}
-
-/// A character column's bytes as text, others as bytes.
-fn text<'py>(py: Python<'py>, column: &ColumnSchema, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    let charset = column.charset();
-    let decoded = match (column.collation, charset) {
-        (None, _) => std::str::from_utf8(bytes).ok().map(|text| PyString::new(py, text)),
-        (_, Some(Charset::Binary)) => None,
-        (_, Some(charset)) => charset.decode(bytes).map(|text| PyString::new(py, &text)),
-        (Some(_), None) => None,
-    };
-    Ok(decoded.map_or_else(|| PyBytes::new(py, bytes).into_any(), Bound::into_any))
 }
 
 fn set_text<'py>(py: Python<'py>, column: &ColumnSchema, bits: u64) -> PyResult<Bound<'py, PyAny>> {
