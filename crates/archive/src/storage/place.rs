@@ -2,6 +2,7 @@
 //! `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX`. What a program was built without is a place all the same, and refused by
 //! name: it is no folder.
 
+#[cfg(any(feature = "s3", test))]
 use crate::error::{Error, Result};
 
 /// Who keeps objects.
@@ -54,6 +55,7 @@ impl<'a> Place<'a> {
     }
 
     /// Checks that it names a bucket.
+    #[cfg(any(feature = "s3", test))]
     pub(super) fn checked(self) -> Result<Place<'a>> {
         match self.bucket.is_empty() || self.account == Some("") {
             true => Err(Error::unexpected("place", self.root, "s3://BUCKET/PREFIX")),
