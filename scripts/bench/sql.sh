@@ -88,7 +88,7 @@ for log in "${logs[@]}"; do
     table=$(ask 'SELECT schema, "table" FROM changes GROUP BY 1, 2 ORDER BY count(*) DESC, 1, 2 LIMIT 1' "$archive" | sed -n 2p)
     database=${table%,*} table=${table#*,}
     column=$(ask "SELECT data_type FROM information_schema.columns WHERE table_schema = '$database' AND table_name = '$table' AND \
-        column_name = 'after'" "$archive" | grep -oE '[A-Za-z_0-9]+"*: *(nullable )?(U?Int(32|64)|Decimal|Float64)' | sed -n '$p' | sed 's/"*:.*//')
+        column_name = 'after'" "$archive" | grep -oE '[@A-Za-z_0-9]+"*: *(nullable )?(U?Int(32|64)|Decimal|Float64)' | sed -n '$p' | sed 's/"*:.*//')
     [[ -n $column ]] || { printf '%-24s no column of numbers\n' "$name"; continue; }
     rm -rf "$work/lake"
     "$release/binlogz-sql" export --to "$work/lake" "$archive" >/dev/null 2>&1
