@@ -50,7 +50,7 @@ fn answers_of_servers_and_relays_are_no_wider_than_the_terminal() {
         (format!("recover --check --from kept --to {server} {account}"), "binlog.000001"),
         (format!("relay status --http {http}"), "source"),
         (format!("relay doctor {http}"), ""),
-        ("relay check-config".to_owned(), "listen"),
+        ("relay check-config".to_owned(), "follows"),
         ("relay reload".to_owned(), "relay"),
         ("fleet --targets fleet.toml".to_owned(), "orders"),
     ];

@@ -21,7 +21,6 @@ fn bad_sql_is_one_line() {
         ("SELECT 1 / 0", "divide by zero"),
         ("SELECT s.nothing FROM (SELECT named_struct('a', 1) AS s)", "nothing"),
         ("SELECT nothing(1)", "nothing"),
-        ("SELECT 99999999999999999999999999999999999999999999 % 0", ""),
         ("SELECT CAST('x' AS INT)", "x"),
         ("SELECT json_value('{}', 'a')", "json_value: path is a"),
         ("SELECT gtid_in('x', 'y')", "gtid_in: "),
