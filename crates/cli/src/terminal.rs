@@ -4,7 +4,7 @@ use std::env;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 
-use binlogz_figures::Layout;
+use binlogz_figures::{Layout, wrapped};
 use clap::Args;
 
 /// Narrower tables read worse than broken lines.
@@ -42,6 +42,11 @@ impl SizesArg {
 /// as for other programs.
 pub(crate) fn width() -> Option<usize> {
     width_of(&io::stdout())
+}
+
+/// Lines of a text, none wider than the terminal that is standard output: what goes on is indented.
+pub(crate) fn within_width(text: &str) -> String {
+    text.lines().map(|line| wrapped(line, "", "  ", width()) + "\n").collect()
 }
 
 /// The same of another stream.

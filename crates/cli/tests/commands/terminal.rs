@@ -150,7 +150,10 @@ pub(crate) fn commands(folder: &Folder) -> Vec<String> {
 
 /// A script that runs all of it: help in each form, and the real runs. A line of its own goes before each.
 fn everything(folder: &Folder) -> String {
-    let helps = commands(folder).into_iter().flat_map(|command| {
+    // A program of its own, beside this one where all are built; without it only `help` says something.
+    let has_sql = Path::new(env!("CARGO_BIN_EXE_binlogz")).with_file_name("binlogz-sql").exists();
+    let is_there = |command: &String| has_sql || !["sql", "export"].contains(&command.as_str());
+    let helps = commands(folder).into_iter().filter(is_there).flat_map(|command| {
         [format!("help {command}"), format!("{command} --help"), format!("{command} -h")]
     });
     let all: Vec<_> = helps.chain(RUNS.map(str::to_owned)).collect();

@@ -49,9 +49,9 @@ fn answers_of_servers_and_relays_are_no_wider_than_the_terminal() {
         ),
         (format!("recover --check --from kept --to {server} {account}"), "binlog.000001"),
         (format!("relay status --http {http}"), "source"),
-        (format!("relay doctor {http}"), ""),
-        ("relay check-config".to_owned(), "follows"),
-        ("relay reload".to_owned(), "relay"),
+        (format!("relay doctor {http}"), "nothing is wrong"),
+        ("relay check-config".to_owned(), "serves reader"),
+        ("relay reload".to_owned(), "nothing is different"),
         ("fleet --targets fleet.toml".to_owned(), "orders"),
     ];
     let line = |(command, _): &(String, &str)| {

@@ -10,6 +10,7 @@ use clap::Args;
 use super::config::Config;
 use crate::Exit;
 use crate::failure::{Failure, Result};
+use crate::terminal;
 
 /// Check a configuration, with the passwords and certificates that it names, and show what it means.
 #[derive(Debug, Args)]
@@ -54,7 +55,7 @@ impl CheckConfig {
             }
         };
         io::stdout()
-            .write_all(said.as_bytes())
+            .write_all(terminal::within_width(&said).as_bytes())
             .map_err(|error| Failure::writing(&"standard output", &error))?;
         Ok(Exit::Done)
     }

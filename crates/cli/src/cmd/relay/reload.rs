@@ -9,6 +9,7 @@ use super::config::Config;
 use super::orders;
 use crate::Exit;
 use crate::failure::{Failure, Result};
+use crate::terminal;
 
 /// Let a running relay read its configuration again: sources and accounts are added, changed and removed, and replicas of
 /// the other sources notice nothing. SIGHUP does the same.
@@ -30,7 +31,7 @@ impl Reload {
         let directory = Config::read(&self.config)?.store.dir;
         let directory = directory.ok_or_else(|| Failure::of(&name, "store: dir is missing"))?;
         let said = orders::order(&directory).map_err(Failure::Line)?;
-        let written = io::stdout().write_all(format!("{said}\n").as_bytes());
+        let written = io::stdout().write_all(terminal::within_width(&said).as_bytes());
         written.map_err(|error| Failure::writing(&"standard output", &error))?;
         Ok(Exit::Done)
     }
