@@ -107,7 +107,7 @@ impl Service {
 
     fn stop(&self, info: Option<&FlightInfo>, session: &Session) -> bool {
         let tickets = info.into_iter().flat_map(|info| &info.endpoint).filter_map(|end| end.ticket.as_ref());
-        tickets.fold(false, |stopped, ticket| session.stop(&ticket.ticket) || stopped)
+        tickets.filter(|ticket| session.stop(&ticket.ticket)).count() > 0
     }
 }
 
