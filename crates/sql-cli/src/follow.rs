@@ -30,7 +30,7 @@ const MIB: u64 = 1 << 20;
 pub(crate) struct FollowArgs {
     /// Then export what a server or relay has that is new, and again every --interval, until a signal ends it
     ///
-    /// [USER@]HOST[:PORT], a socket or mysql://…; it needs GTIDs. Option files of MySQL's programs say more: groups client and
+    /// USER@HOST:PORT, of which the host suffices, a socket or mysql://…; it needs GTIDs. Option files of MySQL's programs say more: groups client and
     /// binlogz.
     #[arg(long, value_name = "SERVER", conflicts_with = "dry_run")]
     follow: Option<String>,

@@ -52,7 +52,7 @@ pub(crate) struct ServeArgs {
     /// Address and port to listen on; port 0: any that is free
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = LOOPBACK)]
     listen: SocketAddr,
-    /// Who may log in, with password: a file of [[account]] with user and password_file or password_env
+    /// Accounts that may log in: a file of tables named account, each with user and password_file or password_env
     #[arg(long, value_name = "FILE.toml")]
     accounts: Option<PathBuf>,
     /// One who may log in, with the password of --password-file, of BINLOGZ_SQL_PASSWORD, or as asked at the terminal
