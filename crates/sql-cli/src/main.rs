@@ -234,6 +234,13 @@ impl Sql {
                         Error::Sql(format!("the statement is no UTF-8: {}", text.to_string_lossy()))
                     });
                 }
+                // Said before the statement is looked for as a file.
+                Some(first) if self.arguments.iter().skip(1).any(|other| !is_input(Path::new(other))) => {
+                    let path = first.to_string_lossy();
+                    return Err(Error::Sql(format!(
+                        "{path}: is an input, expected the statement first: binlogz sql 'SELECT …' {path}"
+                    )));
+                }
                 Some(_) => {}
             }
         }

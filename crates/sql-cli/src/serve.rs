@@ -19,9 +19,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-use crate::inputs::InputArgs;
+use crate::inputs::{InputArgs, above_zero};
 use crate::temporary::Temporary;
-use crate::{MEMORY, MIB, Run, complain};
+use crate::{EXAMPLES_FIRST, MEMORY, MIB, Run, complain};
 
 const COMMAND: &str = "serve";
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT);
@@ -47,7 +47,7 @@ Exit codes: 0 ended by Ctrl-C or SIGTERM, 2 bad usage, bad input or I/O trouble.
 /// JDBC, ADBC and what is built on them connect: DBeaver, Grafana, Python, R, Go. They can only read. The logs are those that
 /// there are at the start.
 #[derive(Debug, Parser)]
-#[command(name = "binlogz-sql serve", bin_name = "binlogz sql serve", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "binlogz-sql serve", bin_name = "binlogz sql serve", version, max_term_width = 100, after_help = EXAMPLES, help_template = EXAMPLES_FIRST)]
 pub(crate) struct ServeArgs {
     /// Address and port to listen on; port 0: any that is free
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = LOOPBACK)]
@@ -77,10 +77,10 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     insecure: bool,
     /// Memory for sorts, joins and groups of all queries, in MiB; what doesn't fit goes to temporary files
-    #[arg(long, value_name = "MIB", default_value_t = MEMORY)]
+    #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = above_zero)]
     memory: NonZeroUsize,
     /// Queries that run at once; others wait
-    #[arg(long, value_name = "N", default_value_t = QUERIES)]
+    #[arg(long, value_name = "N", default_value_t = QUERIES, value_parser = above_zero)]
     queries: NonZeroUsize,
     /// Minutes after which a session, or a query whose rows nobody takes, ends
     #[arg(long, value_name = "MINUTES", default_value_t = IDLE_MINUTES)]

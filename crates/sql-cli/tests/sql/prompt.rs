@@ -86,6 +86,8 @@ fn a_pipe_has_the_statements() {
     assert_eq!(ask("").failure(), "there is no statement");
     let both = Ran::from(sql(["-"]).output().unwrap()).failure();
     assert!(both.starts_with("standard input: is a log"), "{both}");
+    let turned = Ran::from(sql(["binlog.000001", "SELECT 1"]).output().unwrap()).failure();
+    assert!(turned.starts_with("binlog.000001: is an input, expected the statement first"), "{turned}");
 }
 
 #[test]
