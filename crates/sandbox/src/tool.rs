@@ -37,11 +37,13 @@ pub enum Tool {
     Mysql56,
     /// MySQL 8.0.33, a download of 550 MB: mysqld, mysql, mysqladmin, mysqldump, mysqlbinlog.
     Mysql80,
-    /// MariaDB 11.4.5: mariadbd, mariadb, mariadb-dump.
+    /// MariaDB 11.4.5: mariadbd, mariadb, mariadb-dump. The last one: [`Tool::COUNT`].
     Mariadb114,
 }
 
 impl Tool {
+    const COUNT: usize = Tool::Mariadb114 as usize + 1;
+
     /// The name `scripts/get-tool.sh` knows it by.
     pub fn name(self) -> &'static str {
         match self {
@@ -84,8 +86,8 @@ impl Tool {
 
     /// Where it is installed; installs it first if need be.
     pub fn find(self) -> Result<&'static Installed> {
-        static FOUND: [OnceLock<std::result::Result<Installed, String>>; 11] =
-            [const { OnceLock::new() }; 11];
+        static FOUND: [OnceLock<std::result::Result<Installed, String>>; Tool::COUNT] =
+            [const { OnceLock::new() }; Tool::COUNT];
         #[expect(clippy::indexing_slicing, reason = "there are as many cells as tools")]
         let found = &FOUND[self as usize];
         found
