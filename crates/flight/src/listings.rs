@@ -63,7 +63,7 @@ pub(crate) fn table_types(query: CommandGetTableTypes) -> Result<RecordBatch> {
     listing.build().map_err(failed)
 }
 
-/// What the server can do.
+/// The abilities of the server.
 pub(crate) fn info(query: CommandGetSqlInfo) -> Result<RecordBatch> {
     let mut info = SqlInfoDataBuilder::new();
     info.append(SqlInfo::FlightSqlServerName, "binlogz");

@@ -1,7 +1,7 @@
 //! Counts rows of logs by table and operation, without making rows. An archive tells how many rows its blocks have, so those
 //! aren't even read; of other logs, rows are passed over.
 //!
-//! What it passes on are counts of a first step: a group may come several times, once for each log and table.
+//! It passes on counts of a first step: a group may come several times, once for each log and table.
 
 use std::fmt;
 use std::sync::Arc;

@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(bucket.wait_ms(ticket), 1_000);
         bucket.bucket.set(None, bucket.now);
         assert_eq!(bucket.wait_ms(ticket), 0);
-        // What passed without a limit is no debt.
+        // Bytes that passed without a limit are no debt.
         bucket.take(1 << 40);
         bucket.bucket.set(rate(1000), bucket.now);
         let ticket = bucket.take(1000);

@@ -136,7 +136,7 @@ struct Away {
     pause: Duration,
 }
 
-/// What a server says that is busy, or shuts down: too many connections, shutdown, interrupted, killed.
+/// Errors of a server that is busy or shuts down: too many connections, shutdown, interrupted, killed.
 const PASSING: [u16; 4] = [1040, 1053, 1317, 3169];
 
 /// Whether the server may answer later: the connection failed, or it is busy. A server that refuses refuses again.

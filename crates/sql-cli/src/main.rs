@@ -195,7 +195,7 @@ impl Sql {
                 let mut printer = Printer::new(self.format.into(), out);
                 let mut run = |statement: Statement| engine.run(statement.with(values.clone()), &mut printer);
                 let ran = statements.into_iter().try_for_each(&mut run);
-                // What was there before an error is shown.
+                // Rows before an error are shown.
                 let written = printer.finish();
                 engine.close();
                 ran.and(written)

@@ -104,7 +104,7 @@ impl Definition {
         nameless.get(Self::front(b"", b"").len()..).map(|columns| Definition(columns.into()))
     }
 
-    /// What a table map has before its columns.
+    /// The bytes of a table map before its columns.
     fn front(database: &[u8], table: &[u8]) -> Vec<u8> {
         let no_columns = TableMapEvent {
             table_id: TableId(0),

@@ -137,7 +137,7 @@ pub(super) fn is_part(object: &str) -> bool {
     object.starts_with(PREFIX)
 }
 
-/// Which logs go into parts, and the number of the first that stands in the manifest itself.
+/// The logs that go into parts, and the number of the first one that is in the manifest itself.
 pub(super) fn arrange(files: &[FileEntry], parts: &[Part]) -> (Vec<Run>, usize) {
     if files.len() <= TAIL_MAX {
         return (Vec::new(), 0);

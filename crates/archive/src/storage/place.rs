@@ -1,5 +1,5 @@
 //! Places in object storage: `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`, `az://CONTAINER/PREFIX` and
-//! `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX`. What a program was built without is a place all the same, and refused by
+//! `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX`. A service that a program was built without is a place all the same, and refused by
 //! name: it is no folder.
 
 #[cfg(any(feature = "s3", test))]

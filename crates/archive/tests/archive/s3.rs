@@ -430,7 +430,7 @@ fn one_more_log_of_many_costs_few_requests_and_few_bytes() {
     assert_eq!(manifest(&archive(server.settings())).files.len(), many.files.len() + 1);
 }
 
-/// What a program that is asked by people says of a service that can't be reached.
+/// The words of a program that people use, about a service that can't be reached.
 #[test]
 fn a_service_that_cannot_be_reached_is_told_with_its_cause_and_in_time() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

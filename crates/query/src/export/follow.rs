@@ -1,4 +1,4 @@
-//! A server's transactions, exported every so often. What was exported is known by its GTIDs, so a run that ends at any
+//! A server's transactions, exported every so often. Exported transactions are known by their GTIDs, so a run that ends at any
 //! moment goes on where it stopped, and nothing is kept between runs but the manifest.
 //!
 //! ```text

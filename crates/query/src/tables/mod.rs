@@ -121,7 +121,7 @@ pub(crate) trait Reader: Debug + Send + Sync {
     /// Whether it has only rows of row events: other parts of an archive need not be read.
     fn is_of_rows(&self) -> bool;
 
-    /// What an output is, if it is the same for all rows of a table and an operation in a log.
+    /// The value of an output, if it is the same for all rows of a table and an operation in a log.
     fn counted(&self, _: Output) -> Option<CountedColumn> {
         None
     }

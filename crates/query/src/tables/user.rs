@@ -158,7 +158,7 @@ pub(crate) fn tables(
 
 /// Passes on a table as an archive tells it; `false`: it doesn't.
 fn told(name: &TableName, take: impl FnOnce(&TableSchema)) -> bool {
-    // A definition that can't be read stands in blocks, whose error says more.
+    // A definition that can't be read is in blocks too, whose error says more.
     name.schema().ok().flatten().map(|schema| take(&schema)).is_some()
 }
 

@@ -111,7 +111,7 @@ mod tests {
                 assert_eq!(EndedLineage::decode(text.get(..end).unwrap()), None, "cut at {end}");
             }
             assert_eq!(EndedLineage::decode(&format!("{text}more\n")), None);
-            // What another release adds is passed over; another version is not.
+            // Members that another release adds are passed over; another version is not.
             assert_eq!(EndedLineage::decode(&format!("{text}later 1 2\n")), Some(ended));
             storage::replace(storage.as_ref(), NAME, b"binlogz-relay ended 2\nmore\n").unwrap();
             let error = EndedLineage::read(&storage).unwrap_err().to_string();

@@ -115,7 +115,7 @@ mod tests {
             Numbers::read(&storage).unwrap_err().to_string(),
             "relay.numbers in the relay's directory: format version 2, expected version 1: another version of binlogz wrote it"
         );
-        // What another release of this version adds is passed over.
+        // Members that another release of this version adds are passed over.
         let numbers = Numbers { first: Some((FileNumber(12), FileNumber(15))), ..new };
         let (before, after) =
             (numbers.encode() + "later 1 2\n", numbers.encode().replace("first", "later 1\nfirst"));

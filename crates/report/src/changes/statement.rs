@@ -70,7 +70,7 @@ impl<'t> Words<'t> {
         loop {
             self.0 = self.0.trim_start();
             let rest = match self.0 {
-                // What stands in a comment of this kind is part of the statement for a server.
+                // A server takes the text in a comment of this kind as part of the statement.
                 text if text.starts_with("/*!") => {
                     text.get(3..).map(|text| text.trim_start_matches(|c: char| c.is_ascii_digit()))
                 }

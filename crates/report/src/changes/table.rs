@@ -1,4 +1,4 @@
-//! A table as its rows are written: names and types of its columns, its key. What the log lacks comes from a schema; what
+//! A table as its rows are written: names and types of its columns, its key. Names that the log lacks come from a schema; what
 //! neither tells is an error, since a message without names would be taken for another.
 
 use std::sync::Arc;

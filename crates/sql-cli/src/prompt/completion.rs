@@ -80,7 +80,7 @@ const KEYWORDS: &[&str] = &[
 /// How long the Tab key waits for columns.
 const COLUMNS_WAIT: Duration = Duration::from_millis(500);
 
-/// What the line editor asks.
+/// The answers to the line editor.
 pub(super) struct Helper {
     names: Names,
     /// Tables whose columns were asked for.

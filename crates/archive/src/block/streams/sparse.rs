@@ -1,4 +1,4 @@
-//! Some columns of a block: the others are passed over. What is taken is taken when it is asked for, since tables' numbers
+//! Some columns of a block: the others are passed over. A column is taken when somebody asks for it, since tables' numbers
 //! are known only once the table maps are.
 
 use std::collections::HashMap;

@@ -24,7 +24,7 @@ const SIZE_MAX: u64 = 4 << 20;
 
 /// Settings in the environment that name credentials.
 const NAMES_WHO: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_SKIP_SIGNATURE"];
-/// What a profile can have in place of keys that only the AWS command line can turn into keys.
+/// Settings of a profile in place of keys, which only the AWS command line can turn into keys.
 const FOREIGN: [&str; 6] = [
     "sso_session",
     "sso_start_url",

@@ -107,7 +107,7 @@ impl Offsets {
         let (stop, stopped) = channel();
         let in_thread = Arc::clone(&shared);
         let thread = thread::spawn(move || {
-            // What was taken is noted also while no more comes.
+            // Lines that were taken are noted also while no more come.
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 lock(&in_thread).tick();
             }

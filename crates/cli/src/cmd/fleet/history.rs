@@ -13,7 +13,7 @@ const VALUES_MAX: usize = 90;
 pub(super) struct History(BTreeMap<(String, Kind, Option<String>), VecDeque<Option<u64>>>);
 
 impl History {
-    /// Adds these rows' values, and gives the rows theirs of earlier rounds. What is no row any more is forgotten.
+    /// Adds these rows' values, and gives the rows theirs of earlier rounds. Rows that are gone are forgotten.
     pub(super) fn add(&mut self, rows: &mut [Row], now: u64) {
         let mut before = std::mem::take(&mut self.0);
         for row in rows {

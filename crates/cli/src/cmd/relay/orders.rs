@@ -101,7 +101,7 @@ fn reload(
     let config = Config::read(config).map_err(line)?;
     let log = config.log.settings().map_err(line)?;
     let mut options = config.resolve().map_err(line)?;
-    // What that would say was said at the start.
+    // Its message was printed at the start.
     options.limits = descriptors::within(options.limits, options.sources.len());
     let mut reloaded = relay.reload(options).map_err(|error| error.to_string())?;
     let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
