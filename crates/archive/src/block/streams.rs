@@ -216,6 +216,8 @@ impl Streams {
             numbers::pack(&counts, &[], out)?;
             let mut values = Strings::new();
             streams.for_each(|stream| values.append(&stream.strings));
+            // Readers count it among the pools that a partner is so many back of.
+            before.push(Vec::new());
             return strings::pack(&values, level, out);
         }
         let counts: Vec<i64> = streams.clone().map(|stream| stream.numbers.len() as i64).collect();
@@ -436,6 +438,31 @@ mod tests {
             // As before: a code for each.
             assert!(packed.len() < 600 + 10 * tables, "{tables}: {}", packed.len());
         }
+    }
+
+    #[test]
+    fn a_pool_of_numbers_has_its_partner_before_a_pool_of_strings() {
+        let mut streams = Streams::default();
+        let forms = vec![vec![0x18, 0x81, 0x18]; 40];
+        let mut number = 1i64;
+        for table in 0..40 {
+            for row in 0..20 {
+                let mut put = |slot, number| {
+                    streams.at(Column::new(Column::TABLES + table, slot)).unwrap().numbers.push(number);
+                };
+                // As random as numbers get, and the same in the other column.
+                number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                put(16, number >> 20);
+                put(32, (number >> 20) + 7);
+                let text = streams.at(Column::new(Column::TABLES + table, 24)).unwrap();
+                text.strings.push(format!("name {row} of {table}").as_bytes());
+            }
+        }
+        let mut packed = Vec::new();
+        streams.pack(&forms, Level::Default, &mut packed).unwrap();
+        let back = Streams::unpack(&mut Taker::new(&packed), SIZE, true).unwrap();
+        assert!(content(&back) == content(&streams));
+        assert!(packed.len() < 800 * 8, "{}: without its partner", packed.len());
     }
 
     #[test]

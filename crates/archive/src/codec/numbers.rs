@@ -292,7 +292,8 @@ fn best_partner(numbers: &[i64], sample: &[i64], before: &[&[i64]]) -> Result<(u
     let places = places(numbers.len());
     let alone = pco(sample, LEVEL_SAMPLE)?.len();
     let mut best = (estimate(sample), None);
-    for (index, column) in before.iter().rev().take(PARTNERS_MAX).enumerate() {
+    let before = before.iter().rev().enumerate().filter(|(_, column)| !column.is_empty());
+    for (index, column) in before.take(PARTNERS_MAX) {
         if column.len() != numbers.len() {
             continue;
         }
