@@ -2,25 +2,30 @@
 # `binlogz export` over a log as it is and in an archive: MB of plain log a second, and the size of the Parquet files beside the
 # archive's. For docs/internals/measurements/sql.md.
 #
-# usage: export.sh [SCALE [RUNS]]      (by default 1 and 3; the logs of `workloads --of more-shapes`)
+# usage: export.sh [SCALE [RUNS [OPTION…]]]      (by default 1 and 3; the logs of `workloads --of more-shapes`)
+#   OPTION…      of export: --level 19
+#   BIN=DIR      programs that are built already, workloads among them
+#   MEASURE=cpu  MB a second of processor time, for a machine that does other things
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 scale=${1:-1}
 runs=${2:-3}
-release=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release
-cargo build --quiet --release --package binlogz --package binlogz-sql
-mapfile -t logs < <(cargo run --quiet --release --package binlogz-bench-programs --bin workloads -- --scale "$scale" \
-    --setting plain --of more-shapes | grep -o '/[^ ]*$')
+options=("${@:3}")
+release=${BIN:-$(realpath -m "${CARGO_TARGET_DIR:-target}")/release}
+[[ -n ${BIN:-} ]] || cargo build --quiet --release --package binlogz --package binlogz-sql --package binlogz-bench-programs
+mapfile -t logs < <("$release/workloads" --scale "$scale" --setting plain --of more-shapes | grep -o '/[^ ]*$')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # speed INPUT BYTES: MB a second of an export.
 speed() {
     rm -rf "$work/lake"
-    local begin=$EPOCHREALTIME
-    "$release/binlogz-sql" export --to "$work/lake" "$1" >/dev/null
-    awk -v begin="$begin" -v end="$EPOCHREALTIME" -v bytes="$2" 'BEGIN { printf "%.1f\n", bytes / 1e6 / (end - begin) }'
+    local TIMEFORMAT='%R %U %S'
+    { time "$release/binlogz-sql" export --to "$work/lake" "${options[@]}" "$1" >/dev/null 2>"$work/error"; } 2>"$work/time" ||
+        { cat "$work/error" >&2; return 1; }
+    awk -v bytes="$2" -v measure="${MEASURE:-clock}" \
+        '{ printf "%.1f\n", bytes / 1e6 / (measure == "cpu" ? $2 + $3 : $1) }' "$work/time"
 }
 # bytes FOLDER: of the files in it.
 bytes() { find "$1" -type f "${@:2}" -printf '%s\n' | awk '{ sum += $1 } END { print sum + 0 }'; }

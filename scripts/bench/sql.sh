@@ -9,6 +9,7 @@
 #
 # usage: sql.sh [SCALE [RUNS [ARCHIVE TABLE KEY]]]      (by default 1 and 3; the logs of `workloads --of more-shapes`)
 #   ARCHIVE TABLE KEY   a larger archive of your own, and a condition on a key of one of its tables: for part 3
+#   MEASURE=cpu         seconds of processor time instead of clock time, for a machine that does other things
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -22,16 +23,18 @@ python=$(scripts/get-tool.sh lake)/bin/python
 mapfile -t logs < <("$release/workloads" --scale "$scale" --setting plain --of more-shapes | grep -o '/[^ ]*$')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-echo "scale $scale, $runs runs, the fastest of each; load $(cut -d' ' -f1 /proc/loadavg) on $(nproc) cores"
+mkdir -p "$work/compressed" "$work/archives"
+echo "scale $scale, $runs runs, the fastest of each, seconds of the ${MEASURE:-clock}; load $(cut -d' ' -f1 /proc/loadavg) on $(nproc) cores"
 
 # seconds COMMAND…: the fastest of the runs; what the last one prints stands in out.
+measure=${MEASURE:-clock}
 seconds() {
-    local begin best=
+    local best=
+    local TIMEFORMAT='%R %U %S'
     for ((run = 0; run < runs; run++)); do
-        begin=$EPOCHREALTIME
-        "$@" >"$work/out"
-        best=$(awk -v begin="$begin" -v end="$EPOCHREALTIME" -v best="${best:-1e9}" \
-            'BEGIN { time = end - begin; printf "%.3f\n", time < best ? time : best }')
+        { time "$@" >"$work/out" 2>"$work/error"; } 2>"$work/time" || { cat "$work/error" >&2; return 1; }
+        best=$(awk -v best="${best:-1e9}" -v measure="$measure" \
+            '{ time = measure == "cpu" ? $2 + $3 : $1; printf "%.3f\n", time < best ? time : best }' "$work/time")
     done
     echo "$best"
 }
@@ -88,12 +91,11 @@ for log in "${logs[@]}"; do
     table=$(ask 'SELECT schema, "table" FROM changes GROUP BY 1, 2 ORDER BY count(*) DESC, 1, 2 LIMIT 1' "$archive" | sed -n 2p)
     database=${table%,*} table=${table#*,}
     column=$(ask "SELECT data_type FROM information_schema.columns WHERE table_schema = '$database' AND table_name = '$table' AND \
-        column_name = 'after'" "$archive" | grep -oE '[@A-Za-z_0-9]+"*: *(nullable )?(U?Int(32|64)|Decimal|Float64)' | sed -n '$p' | sed 's/"*:.*//')
+        column_name = 'after'" "$archive" | grep -oE '[@A-Za-z_0-9]+"*: *(nullable )?(U?Int(32|64)|Decimal|Float64)' | sed -n '$p' | sed 's/"*:.*//') || true
     [[ -n $column ]] || { printf '%-24s no column of numbers\n' "$name"; continue; }
     rm -rf "$work/lake"
     "$release/binlogz-sql" export --to "$work/lake" "$archive" >/dev/null 2>&1
-    files="read_parquet('$work/lake/$database.$table/**/*.parquet', union_by_name = true)"
-    [[ -d $work/lake/$database.$table ]] || files="read_parquet('$work/lake/$database/$table/**/*.parquet', union_by_name = true)"
+    files="read_parquet('$work/lake/$database/$table/**/*.parquet', union_by_name = true)"
     for query in "sum(after['$column'])" "min(after['$column']), max(before['$column'])" \
         "count(*) WHERE after['$column'] > 1000" "operation, avg(after['$column']) GROUP BY operation"; do
         what=${query%% WHERE*}
