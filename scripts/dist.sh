@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
-# The packages of a release, in target/dist: a static program for each machine, as .tar.gz, .deb and .rpm, with manual pages and
-# completions; SHA256SUMS, and the parts it is made of (SBOM, CycloneDX).
+# The packages of a release, in target/dist: static programs for each machine, as .tar.gz, .deb and .rpm, with manual pages and
+# completions; SHA256SUMS, and the parts they are made of (SBOM, CycloneDX). binlogz-sql, which brings a query engine, has packages of its own.
 #
-# usage: dist.sh [x86_64|aarch64…]      both without; five minutes each on two cores, and five for the tools once
+# usage: dist.sh [--without-sql] [x86_64|aarch64…]      both machines without; on two cores five minutes each and fifteen with SQL, and five
+#                                                       for the tools once
 #
 # Static: linked with musl, so one program runs on every distribution. Zig's compiler and linker serve all machines; none needs to be
 # installed. The same commit makes the same bytes: no path of this machine is in the program, and every date is the commit's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+programs=(binlogz binlogz-sql)
+[[ ${1:-} != --without-sql ]] || { programs=(binlogz) && shift; }
+# Where the sources of a program are.
+declare -A sources=([binlogz]=crates/cli [binlogz-sql]=crates/sql-cli)
 machines=("$@")
 [[ ${#machines[@]} -gt 0 ]] || machines=(x86_64 aarch64)
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
@@ -34,8 +39,10 @@ mkdir -p "$dist"
 for machine in "${machines[@]}"; do
     triple=$machine-unknown-linux-musl
     rustup target add "$triple" 2>/dev/null || true
-    cargo zigbuild --release --locked --target "$triple" --package binlogz
-    install -D "$target/$triple/release/binlogz" "$dist/$machine/binlogz"
+    for program in "${programs[@]}"; do
+        cargo zigbuild --release --locked --target "$triple" --package "$program"
+        install -D "$target/$triple/release/$program" "$dist/$machine/$program"
+    done
 done
 
 # What the program says of itself: the first machine's has to run here.
@@ -50,17 +57,23 @@ mkdir -p "$dist/share"/{man/man1,bash-completion/completions,zsh/vendor-completi
 
 for machine in "${machines[@]}"; do
     triple=$machine-unknown-linux-musl
-    folder=$dist/binlogz-$version-$machine-linux
-    mkdir "$folder"
-    cp -r "$dist/$machine/binlogz" "$dist/share" README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE packaging "$folder"
-    packed "$folder"
-    rm -r "$folder"
-    cargo deb --quiet --no-build --no-strip --target "$triple" --package binlogz --output "$dist"
-    cargo generate-rpm --package crates/cli --target "$triple" --output "$dist"
+    for program in "${programs[@]}"; do
+        folder=$dist/$program-$version-$machine-linux
+        mkdir "$folder"
+        cp "$dist/$machine/$program" CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$folder"
+        [[ $program != binlogz ]] || cp -r "$dist/share" README.md packaging "$folder"
+        packed "$folder"
+        rm -r "$folder"
+        cargo deb --quiet --no-build --no-strip --target "$triple" --package "$program" --output "$dist"
+        cargo generate-rpm --package "${sources[$program]}" --target "$triple" --output "$dist"
+    done
 done
 
-cargo cyclonedx --quiet --format json --manifest-path crates/cli/Cargo.toml --override-filename binlogz.cdx
-sed "s|file://$PWD|file:///binlogz|g" crates/cli/binlogz.cdx.json >"$dist/binlogz.cdx.json"
-find crates -name binlogz.cdx.json -delete
+for program in "${programs[@]}"; do
+    cargo cyclonedx --quiet --format json --manifest-path "${sources[$program]}/Cargo.toml" --override-filename "$program.cdx"
+    sed "s|file://$PWD|file:///binlogz|g" "${sources[$program]}/$program.cdx.json" >"$dist/$program.cdx.json"
+    # It describes each crate of the workspace that the program is made of.
+    find crates -name "$program.cdx.json" -delete
+done
 
 (cd "$dist" && sha256sum -- *.tar.gz *.deb *.rpm *.json >SHA256SUMS && ls -l -- *.tar.gz *.deb *.rpm *.json)

@@ -35,6 +35,11 @@ use inputs::InputArgs;
 use prompt::Prompt;
 use temporary::Temporary;
 
+/// musl's own malloc takes a lock for each call. It is what the static programs of `make dist` are linked with.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Ask MySQL's binary logs in SQL
 ///
 /// The tables are transactions, changes and events, and each table with row changes in the logs, as in "shop"."orders".

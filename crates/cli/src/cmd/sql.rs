@@ -14,7 +14,7 @@ use crate::failure::{Failure, Result};
 
 /// Ask binary logs and archives in SQL
 ///
-/// This is done by binlogz-sql, a program of its own, which lies beside binlogz or on PATH: cargo install --path crates/sql-cli.
+/// This is done by binlogz-sql, a program of its own, which lies beside binlogz or on PATH: the package binlogz-sql, or cargo install --path crates/sql-cli.
 /// Its options: binlogz sql --help.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
@@ -26,7 +26,7 @@ pub(crate) struct Sql {
 
 /// Write tables as Parquet data sets, and add what is new
 ///
-/// This is done by binlogz-sql, a program of its own, which lies beside binlogz or on PATH: cargo install --path crates/sql-cli.
+/// This is done by binlogz-sql, a program of its own, which lies beside binlogz or on PATH: the package binlogz-sql, or cargo install --path crates/sql-cli.
 /// Its options: binlogz export --help.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
@@ -81,7 +81,7 @@ impl Request {
         let error = Command::new(&program).args(word).args(self.arguments).exec();
         Err(match error.kind() {
             io::ErrorKind::NotFound => Failure::Line(format!(
-                "{} is done by {PROGRAM}, which is neither beside binlogz nor on PATH: cargo install --path crates/sql-cli",
+                "{} is done by {PROGRAM}, which is neither beside binlogz nor on PATH: install the package binlogz-sql, or cargo install --path crates/sql-cli",
                 self.command
             )),
             _ => Failure::of(&program.to_string_lossy(), error),

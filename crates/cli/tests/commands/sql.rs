@@ -29,8 +29,8 @@ fn sql_and_export_are_passed_on_with_their_options_and_exit_code() {
     let empty = folder.path("empty");
     let none = run(&empty);
     assert_eq!(none.code, Some(2));
-    let expected = "binlogz: sql is done by binlogz-sql, which is neither beside binlogz nor on PATH: cargo install \
-                    --path crates/sql-cli\n";
+    let expected = "binlogz: sql is done by binlogz-sql, which is neither beside binlogz nor on PATH: install the \
+                    package binlogz-sql, or cargo install --path crates/sql-cli\n";
     assert_eq!((none.stdout.as_slice(), none.stderr.as_str()), (&b""[..], expected));
     program(&folder, "path/binlogz-sql");
     let found = run(&folder.path("path"));
