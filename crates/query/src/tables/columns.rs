@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
+use binlogz_arrow::moment;
 use datafusion::arrow::array::{
     ArrayRef, ListBuilder, StringBuilder, TimestampMicrosecondBuilder, UInt32Builder, UInt64Builder,
 };
-use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
-
-/// The zone of moments.
-pub(super) const UTC: &str = "+00:00";
+use datafusion::arrow::datatypes::{DataType, Field};
 
 /// The kind of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,11 +42,6 @@ impl Kind {
             }
         }
     }
-}
-
-/// The type of a moment.
-pub(super) fn moment() -> DataType {
-    DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()))
 }
 
 /// A column that is being built.

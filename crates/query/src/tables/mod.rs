@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Each is a [`Reader`], which goes through one log and passes on batches in the log's order. `user` finds the columns of a
-//! user table, `types` has their types and values.
+//! user table; their types and values are those of `binlogz-arrow`.
 
 mod columns;
 mod counts;
@@ -20,7 +20,6 @@ mod frame;
 mod picked;
 mod rows;
 mod transactions;
-mod types;
 pub(crate) mod user;
 
 use std::collections::BTreeSet;

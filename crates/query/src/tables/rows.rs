@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
+use binlogz_arrow::{Image, Side, Values};
 use binlogz_binlog::Error as BinlogError;
 use binlogz_binlog::event::RowsEvent;
-use binlogz_binlog::row::json::JsonTree;
-use binlogz_binlog::row::{CellContent, Row, RowDecoder, RowImage, TableSchema};
+use binlogz_binlog::row::{Row, RowDecoder, RowImage, TableSchema};
 use binlogz_flow::events::{self, Event, EventBatch, Item, ReadSummary, TableEvent, Tables};
 use binlogz_flow::{Error, Input};
 use binlogz_report::jsonl::push_value;
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
-use datafusion::arrow::buffer::NullBuffer;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 
 use super::columns::{Builder, Kind, Value};
 use super::frame::Frame;
 use super::picked::{self, PickedMaker};
-use super::types::Values;
 use super::user::Columns;
 use super::{CountedColumn, Job, Output, PickedPart, ROWS_MAX, Reader, Shape, Sink, arrow_error};
 use crate::logs::Logs;
@@ -280,13 +278,6 @@ pub(super) enum Target {
     Field(Box<Values>, usize),
 }
 
-/// A column of images that is being built.
-pub(super) struct Image {
-    fields: Fields,
-    pub(super) values: Vec<Values>,
-    pub(super) is_there: Vec<bool>,
-}
-
 /// Values that are the same for all rows of an event.
 struct Around<'a> {
     frame: &'a Frame,
@@ -385,12 +376,12 @@ impl<'a> Maker<'a> {
     fn row(&mut self, around: &Around<'_>, row: &Row<'_, '_>, number: u64) -> Result<(), BinlogError> {
         let Some(table) = &self.table else { return Ok(()) };
         for column in &mut self.columns {
-            let change = Change { row, is_after: column.source == Source::After };
+            let side = Side { row, is_after: column.source == Source::After };
             match &mut column.target {
-                Target::Image(image) => image.push(table, &change, &mut self.scratch)?,
+                Target::Image(image) => image.push(&side, &table.map, &mut self.scratch.bytes)?,
                 Target::Field(values, field) => {
                     let place = table.map.get(*field).copied().flatten();
-                    change.push(values, place, &mut self.scratch.bytes)?;
+                    side.push(values, place, &mut self.scratch.bytes)?;
                 }
                 Target::Plain(builder) => {
                     let value =
@@ -422,7 +413,7 @@ pub(super) fn batch_of(
 ) -> Result<RecordBatch, Error> {
     let arrays = columns.iter_mut().map(|column| match &mut column.target {
         Target::Plain(builder) => Ok(builder.finish()),
-        Target::Image(image) => image.finish(),
+        Target::Image(image) => image.finish().map_err(arrow_error),
         Target::Field(values, _) => Ok(values.finish()),
     });
     let arrays = arrays.collect::<Result<Vec<_>, Error>>()?;
@@ -526,78 +517,17 @@ impl Table {
 
 impl Column {
     fn new(source: Source, kind: Kind, output: Output, fields: &Fields) -> Self {
-        let values = |field: &FieldRef| Values::new(field.data_type());
         let field = match output {
             Output::Field(_, number) => fields.get(number).map(|field| (field, number)),
             Output::Column(_) => None,
         };
         let target = match (source, field) {
             (Source::Before | Source::After, Some((field, number))) => {
-                Target::Field(Box::new(values(field)), number)
+                Target::Field(Box::new(Values::new(field.data_type())), number)
             }
-            (Source::Before | Source::After, None) => Target::Image(Image {
-                fields: fields.clone(),
-                values: fields.iter().map(values).collect(),
-                is_there: Vec::new(),
-            }),
+            (Source::Before | Source::After, None) => Target::Image(Image::new(fields)),
             _ => Target::Plain(kind.builder()),
         };
         Column { source, target }
     }
-}
-
-/// One side of a row change.
-struct Change<'r, 'a> {
-    row: &'r Row<'r, 'a>,
-    is_after: bool,
-}
-
-impl<'a> Change<'_, 'a> {
-    fn image(&self) -> Option<&RowImage<'_, 'a>> {
-        if self.is_after { self.row.after.as_ref() } else { self.row.before.as_ref() }
-    }
-
-    /// Appends the column at this place of the table; NULL if it has none.
-    fn push(
-        &self,
-        values: &mut Values,
-        place: Option<usize>,
-        scratch: &mut Vec<u8>,
-    ) -> Result<(), BinlogError> {
-        let cell = place.and_then(|place| self.image()?.cell(place));
-        let mut document = None;
-        if let Some(cell) = cell.filter(|cell| self.is_after && cell.column.is_json())
-            && matches!(cell.content, CellContent::JsonDiffs(_))
-            && self.row.before.and_then(|before| before.cell(cell.index)).is_some()
-        {
-            document = self.row.json_after(cell.index)?.map(|tree| json_text(&tree)).transpose()?;
-        }
-        values.push(cell.as_ref(), document.as_deref(), scratch)
-    }
-}
-
-impl Image {
-    fn push(
-        &mut self,
-        table: &Table,
-        change: &Change<'_, '_>,
-        scratch: &mut Scratch,
-    ) -> Result<(), BinlogError> {
-        self.is_there.push(change.image().is_some());
-        let mut columns = self.values.iter_mut().zip(&table.map);
-        columns.try_for_each(|(values, place)| change.push(values, *place, &mut scratch.bytes))
-    }
-
-    fn finish(&mut self) -> Result<ArrayRef, Error> {
-        let arrays = self.values.iter_mut().map(Values::finish).collect();
-        let nulls = NullBuffer::from(std::mem::take(&mut self.is_there));
-        let array = StructArray::try_new(self.fields.clone(), arrays, Some(nulls));
-        Ok(Arc::new(array.map_err(arrow_error)?))
-    }
-}
-
-fn json_text(tree: &JsonTree<'_>) -> Result<String, BinlogError> {
-    let mut text = Vec::new();
-    tree.write_text(&mut text)?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
 }

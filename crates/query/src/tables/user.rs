@@ -9,20 +9,19 @@ use std::sync::Arc;
 
 use binlogz_archive::format::contents::TableName;
 use binlogz_archive::part::{Run, TableRows};
+use binlogz_arrow::TableFields;
 use binlogz_binlog::row::TableSchema;
 use binlogz_flow::Error;
 use binlogz_flow::events::{self, EventBatch, Item, TableEvent, Tables};
-use datafusion::arrow::datatypes::{DataType, Field, Fields};
+use datafusion::arrow::datatypes::Fields;
 
-use super::types;
 use crate::error::LogError;
 use crate::logs::Logs;
 
 /// The columns of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Columns {
-    names: Vec<String>,
-    types: Vec<DataType>,
+    all: TableFields,
     /// Those of primary keys.
     keys: BTreeSet<String>,
 }
@@ -30,7 +29,7 @@ pub(crate) struct Columns {
 impl Columns {
     /// As the fields of a row image.
     pub(crate) fn fields(&self) -> Fields {
-        self.names.iter().zip(&self.types).map(|(name, kind)| Field::new(name, kind.clone(), true)).collect()
+        self.all.fields()
     }
 
     /// The columns of primary keys.
@@ -40,33 +39,23 @@ impl Columns {
 
     /// Adds the columns of an image of before: they come first.
     pub(crate) fn after(&mut self, before: &Fields) {
-        let mut all = Columns::default();
-        before.iter().for_each(|field| all.add_column(field.name().clone(), field.data_type().clone()));
-        all.join(std::mem::take(self));
-        *self = all;
+        let mut all = TableFields::default();
+        before.iter().for_each(|field| all.add(field.name().clone(), field.data_type().clone()));
+        all.join(std::mem::take(&mut self.all));
+        self.all = all;
     }
 
     fn add(&mut self, schema: &TableSchema, logs: &Logs) {
         let (names, keys) = logs.columns(schema);
         self.keys.extend(keys.iter().filter_map(|&key| names.get(key).cloned()));
         for (name, column) in names.into_iter().zip(schema.columns()) {
-            self.add_column(name, types::of(column));
-        }
-    }
-
-    fn add_column(&mut self, name: String, kind: DataType) {
-        match self.names.iter().position(|known| *known == name).and_then(|place| self.types.get_mut(place)) {
-            Some(known) => *known = types::merged(known, &kind),
-            None => {
-                self.names.push(name);
-                self.types.push(kind);
-            }
+            self.all.add(name, binlogz_arrow::of(column));
         }
     }
 
     fn join(&mut self, later: Columns) {
         self.keys.extend(later.keys);
-        later.names.into_iter().zip(later.types).for_each(|(name, kind)| self.add_column(name, kind));
+        self.all.join(later.all);
     }
 }
 
@@ -103,7 +92,7 @@ pub(crate) fn columns(
         tell,
         collect,
         |part: Columns| {
-            if !part.names.is_empty() {
+            if !part.all.is_empty() {
                 found.get_or_insert_default().join(part);
             }
         },

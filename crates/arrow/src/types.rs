@@ -17,24 +17,32 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use arrow_array::ArrayRef;
+use arrow_array::builder::{
+    BinaryBuilder, Date32Builder, Decimal128Builder, Decimal256Builder, Float32Builder, Float64Builder,
+    Int8Builder, Int16Builder, Int32Builder, Int64Builder, ListBuilder, StringBuilder,
+    TimestampMicrosecondBuilder, UInt8Builder, UInt16Builder, UInt32Builder, UInt64Builder,
+};
+use arrow_buffer::i256;
+use arrow_schema::{DataType, Field, TimeUnit};
 use binlogz_binlog::Result;
 use binlogz_binlog::charset::Charset;
 use binlogz_binlog::row::{Cell, ColumnKind, ColumnSchema, Date, DateTime, Value};
-use datafusion::arrow::array::{
-    ArrayRef, BinaryBuilder, Date32Builder, Decimal128Builder, Decimal256Builder, Float32Builder,
-    Float64Builder, Int8Builder, Int16Builder, Int32Builder, Int64Builder, ListBuilder, StringBuilder,
-    TimestampMicrosecondBuilder, UInt8Builder, UInt16Builder, UInt32Builder, UInt64Builder,
-};
-use datafusion::arrow::datatypes::{DataType, Field, TimeUnit, i256};
-
-use super::columns::moment;
 
 const DATETIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const DECIMAL128_DIGITS: u8 = 38;
 const DECIMAL256_DIGITS: u8 = 76;
 
+/// The zone of moments.
+const UTC: &str = "+00:00";
+
+/// The type of a moment: microseconds since 1970, in UTC.
+pub fn moment() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()))
+}
+
 /// The type of a column.
-pub(super) fn of(column: &ColumnSchema) -> DataType {
+pub fn of(column: &ColumnSchema) -> DataType {
     use ColumnKind as Kind;
     let int = |unsigned, signed, other| if unsigned { other } else { signed };
     match column.kind {
@@ -76,7 +84,7 @@ fn decimal(precision: u8, scale: u8) -> DataType {
 }
 
 /// A type that has the values of both: the wider number, the moment of a day, otherwise text.
-pub(super) fn merged(one: &DataType, other: &DataType) -> DataType {
+pub fn merged(one: &DataType, other: &DataType) -> DataType {
     if one == other {
         return one.clone();
     }
@@ -125,7 +133,11 @@ fn digits(kind: &DataType) -> Option<(u8, u8)> {
 
 /// A column of values that is being built.
 #[derive(Debug)]
-pub(super) enum Values {
+pub struct Values(Builder);
+
+/// Its builder, by the column's type.
+#[derive(Debug)]
+enum Builder {
     I8(Int8Builder),
     I16(Int16Builder),
     I32(Int32Builder),
@@ -147,76 +159,81 @@ pub(super) enum Values {
 }
 
 impl Values {
-    pub(super) fn new(kind: &DataType) -> Self {
-        match kind {
-            DataType::Int8 => Values::I8(Int8Builder::with_capacity(0)),
-            DataType::Int16 => Values::I16(Int16Builder::with_capacity(0)),
-            DataType::Int32 => Values::I32(Int32Builder::with_capacity(0)),
-            DataType::Int64 => Values::I64(Int64Builder::with_capacity(0)),
-            DataType::UInt8 => Values::U8(UInt8Builder::with_capacity(0)),
-            DataType::UInt16 => Values::U16(UInt16Builder::with_capacity(0)),
-            DataType::UInt32 => Values::U32(UInt32Builder::with_capacity(0)),
-            DataType::UInt64 => Values::U64(UInt64Builder::with_capacity(0)),
-            DataType::Float32 => Values::F32(Float32Builder::with_capacity(0)),
-            DataType::Float64 => Values::F64(Float64Builder::with_capacity(0)),
+    /// An empty column of a type that [`of`] or [`merged`] gives. It has no room yet: of thousands of tables, most have few rows.
+    pub fn new(kind: &DataType) -> Self {
+        Values(match kind {
+            DataType::Int8 => Builder::I8(Int8Builder::with_capacity(0)),
+            DataType::Int16 => Builder::I16(Int16Builder::with_capacity(0)),
+            DataType::Int32 => Builder::I32(Int32Builder::with_capacity(0)),
+            DataType::Int64 => Builder::I64(Int64Builder::with_capacity(0)),
+            DataType::UInt8 => Builder::U8(UInt8Builder::with_capacity(0)),
+            DataType::UInt16 => Builder::U16(UInt16Builder::with_capacity(0)),
+            DataType::UInt32 => Builder::U32(UInt32Builder::with_capacity(0)),
+            DataType::UInt64 => Builder::U64(UInt64Builder::with_capacity(0)),
+            DataType::Float32 => Builder::F32(Float32Builder::with_capacity(0)),
+            DataType::Float64 => Builder::F64(Float64Builder::with_capacity(0)),
             DataType::Decimal128(_, scale) => {
-                Values::D128(Decimal128Builder::with_capacity(0).with_data_type(kind.clone()), *scale)
+                Builder::D128(Decimal128Builder::with_capacity(0).with_data_type(kind.clone()), *scale)
             }
             DataType::Decimal256(_, scale) => {
-                Values::D256(Decimal256Builder::with_capacity(0).with_data_type(kind.clone()), *scale)
+                Builder::D256(Decimal256Builder::with_capacity(0).with_data_type(kind.clone()), *scale)
             }
-            DataType::Date32 => Values::Date(Date32Builder::with_capacity(0)),
-            DataType::Timestamp(_, None) => Values::DateTime(TimestampMicrosecondBuilder::with_capacity(0)),
+            DataType::Date32 => Builder::Date(Date32Builder::with_capacity(0)),
+            DataType::Timestamp(_, None) => Builder::DateTime(TimestampMicrosecondBuilder::with_capacity(0)),
             DataType::Timestamp(..) => {
-                Values::Timestamp(TimestampMicrosecondBuilder::with_capacity(0).with_data_type(kind.clone()))
+                Builder::Timestamp(TimestampMicrosecondBuilder::with_capacity(0).with_data_type(kind.clone()))
             }
-            DataType::Binary => Values::Bytes(BinaryBuilder::with_capacity(0, 0)),
+            DataType::Binary => Builder::Bytes(BinaryBuilder::with_capacity(0, 0)),
             DataType::List(_) => {
-                Values::Vector(ListBuilder::with_capacity(Float32Builder::with_capacity(0), 0))
+                Builder::Vector(ListBuilder::with_capacity(Float32Builder::with_capacity(0), 0))
             }
-            _ => Values::Text(StringBuilder::with_capacity(0, 0)),
-        }
+            _ => Builder::Text(StringBuilder::with_capacity(0, 0)),
+        })
     }
 
     /// Appends a cell; one that is absent is NULL. `document`: the whole document of a JSON column that was changed in part.
-    pub(super) fn push(
+    ///
+    /// # Errors
+    ///
+    /// Bytes that are no value of the column's type.
+    pub fn push(
         &mut self,
         cell: Option<&Cell<'_>>,
         document: Option<&str>,
         scratch: &mut Vec<u8>,
     ) -> Result<()> {
         let value = cell.map_or(Ok(Value::Null), |cell| cell.value())?;
-        match self {
-            Values::I8(builder) => builder.append_option(whole(&value)),
-            Values::I16(builder) => builder.append_option(whole(&value)),
-            Values::I32(builder) => builder.append_option(whole(&value)),
-            Values::I64(builder) => builder.append_option(whole(&value)),
-            Values::U8(builder) => builder.append_option(whole(&value)),
-            Values::U16(builder) => builder.append_option(whole(&value)),
-            Values::U32(builder) => builder.append_option(whole(&value)),
-            Values::U64(builder) => builder.append_option(whole(&value)),
-            Values::F32(builder) => builder.append_option(match value {
+        match &mut self.0 {
+            Builder::I8(builder) => builder.append_option(whole(&value)),
+            Builder::I16(builder) => builder.append_option(whole(&value)),
+            Builder::I32(builder) => builder.append_option(whole(&value)),
+            Builder::I64(builder) => builder.append_option(whole(&value)),
+            Builder::U8(builder) => builder.append_option(whole(&value)),
+            Builder::U16(builder) => builder.append_option(whole(&value)),
+            Builder::U32(builder) => builder.append_option(whole(&value)),
+            Builder::U64(builder) => builder.append_option(whole(&value)),
+            Builder::F32(builder) => builder.append_option(match value {
                 Value::Float(number) => Some(number),
                 _ => None,
             }),
-            Values::F64(builder) => builder.append_option(double(&value)),
-            Values::D128(builder, scale) => {
+            Builder::F64(builder) => builder.append_option(double(&value)),
+            Builder::D128(builder, scale) => {
                 builder
                     .append_option(unscaled(&value, *scale).and_then(|digits| digits.parse::<i128>().ok()));
             }
-            Values::D256(builder, scale) => {
+            Builder::D256(builder, scale) => {
                 builder.append_option(unscaled(&value, *scale).and_then(|digits| i256::from_string(&digits)));
             }
-            Values::Date(builder) => builder.append_option(match value {
+            Builder::Date(builder) => builder.append_option(match value {
                 Value::Date(date) => days(date),
                 _ => None,
             }),
-            Values::DateTime(builder) => builder.append_option(match value {
+            Builder::DateTime(builder) => builder.append_option(match value {
                 Value::Date(date) => days(date).map(|days| i64::from(days) * 86_400_000_000),
                 Value::DateTime(time) => microseconds(time),
                 _ => None,
             }),
-            Values::Timestamp(builder) => builder.append_option(match value {
+            Builder::Timestamp(builder) => builder.append_option(match value {
                 // The zero timestamp.
                 Value::Timestamp(time) if time.seconds() == 0 && time.fraction().microseconds() == 0 => None,
                 Value::Timestamp(time) => {
@@ -224,18 +241,18 @@ impl Values {
                 }
                 _ => None,
             }),
-            Values::Bytes(builder) => builder.append_option(match value {
+            Builder::Bytes(builder) => builder.append_option(match value {
                 Value::Bytes(bytes) | Value::Geometry(bytes) => Some(bytes),
                 _ => None,
             }),
-            Values::Vector(builder) => match value {
+            Builder::Vector(builder) => match value {
                 Value::Vector(vector) => {
                     vector.iter().for_each(|number| builder.values().append_value(number));
                     builder.append(true);
                 }
                 _ => builder.append(false),
             },
-            Values::Text(builder) => match (cell, document) {
+            Builder::Text(builder) => match (cell, document) {
                 (_, Some(document)) => builder.append_value(document),
                 (Some(cell), None) => match text(cell.column, &value, scratch)? {
                     Some(text) => builder.append_value(text),
@@ -247,25 +264,26 @@ impl Values {
         Ok(())
     }
 
-    pub(super) fn finish(&mut self) -> ArrayRef {
-        match self {
-            Values::I8(builder) => Arc::new(builder.finish()),
-            Values::I16(builder) => Arc::new(builder.finish()),
-            Values::I32(builder) => Arc::new(builder.finish()),
-            Values::I64(builder) => Arc::new(builder.finish()),
-            Values::U8(builder) => Arc::new(builder.finish()),
-            Values::U16(builder) => Arc::new(builder.finish()),
-            Values::U32(builder) => Arc::new(builder.finish()),
-            Values::U64(builder) => Arc::new(builder.finish()),
-            Values::F32(builder) => Arc::new(builder.finish()),
-            Values::F64(builder) => Arc::new(builder.finish()),
-            Values::D128(builder, _) => Arc::new(builder.finish()),
-            Values::D256(builder, _) => Arc::new(builder.finish()),
-            Values::Date(builder) => Arc::new(builder.finish()),
-            Values::DateTime(builder) | Values::Timestamp(builder) => Arc::new(builder.finish()),
-            Values::Bytes(builder) => Arc::new(builder.finish()),
-            Values::Vector(builder) => Arc::new(builder.finish()),
-            Values::Text(builder) => Arc::new(builder.finish()),
+    /// The values so far; the column is empty after that.
+    pub fn finish(&mut self) -> ArrayRef {
+        match &mut self.0 {
+            Builder::I8(builder) => Arc::new(builder.finish()),
+            Builder::I16(builder) => Arc::new(builder.finish()),
+            Builder::I32(builder) => Arc::new(builder.finish()),
+            Builder::I64(builder) => Arc::new(builder.finish()),
+            Builder::U8(builder) => Arc::new(builder.finish()),
+            Builder::U16(builder) => Arc::new(builder.finish()),
+            Builder::U32(builder) => Arc::new(builder.finish()),
+            Builder::U64(builder) => Arc::new(builder.finish()),
+            Builder::F32(builder) => Arc::new(builder.finish()),
+            Builder::F64(builder) => Arc::new(builder.finish()),
+            Builder::D128(builder, _) => Arc::new(builder.finish()),
+            Builder::D256(builder, _) => Arc::new(builder.finish()),
+            Builder::Date(builder) => Arc::new(builder.finish()),
+            Builder::DateTime(builder) | Builder::Timestamp(builder) => Arc::new(builder.finish()),
+            Builder::Bytes(builder) => Arc::new(builder.finish()),
+            Builder::Vector(builder) => Arc::new(builder.finish()),
+            Builder::Text(builder) => Arc::new(builder.finish()),
         }
     }
 }
