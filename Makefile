@@ -49,4 +49,4 @@ compat: ## who follows a source, directly and through the relay: writes docs/ref
 
 # First, so that a machine that can't have them says so once and at the top; tests then say SKIPPED.
 servers:
-	@for tool in mysql mysql-5.6 mariadb mariadb-11.4 sysbench zstd cdc flight-sql chromium versitygw zstd-1.5.0 compat-java compat-go compat-rust; do scripts/get-tool.sh $$tool >/dev/null || true; done
+	@for tool in mysql mysql-5.6 mariadb mariadb-11.4 sysbench zstd cdc flight-sql java chromium versitygw zstd-1.5.0 compat-java compat-go compat-rust; do scripts/get-tool.sh $$tool >/dev/null || true; done

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Are the crates that we use what deny.toml allows: licences, sources, banned crates; and has none of them a known vulnerability?
+# Are the crates that we use what deny.toml allows: licences, sources, banned crates; does none of them need a newer Rust than ours say; and has
+# none of them a known vulnerability?
 #
 # usage: check-dependencies.sh
 #
@@ -8,6 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+scripts/check-msrv.py
 if prefix=$(scripts/get-tool.sh cargo-deny); then
     PATH=$prefix/bin:$PATH
 elif ! command -v cargo-deny >/dev/null; then

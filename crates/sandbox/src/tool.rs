@@ -33,6 +33,8 @@ pub enum Tool {
     Versitygw,
     /// The openssl command line, which makes certificates.
     Openssl,
+    /// Java 25, for libraries that are called through foreign memory.
+    Java,
     /// MySQL 5.6.24: mysqld alone. MariaDB's client speaks to it.
     Mysql56,
     /// MySQL 8.0.33, a download of 550 MB: mysqld, mysql, mysqladmin, mysqldump, mysqlbinlog.
@@ -56,6 +58,7 @@ impl Tool {
             Tool::Chromium => "chromium",
             Tool::Versitygw => "versitygw",
             Tool::Openssl => "openssl",
+            Tool::Java => "java",
             Tool::Mysql56 => "mysql-5.6",
             Tool::Mysql80 => "mysql-8.0",
             Tool::Mariadb114 => "mariadb-11.4",
@@ -73,6 +76,7 @@ impl Tool {
             Tool::Chromium => "chromium",
             Tool::Versitygw => "versitygw",
             Tool::Openssl => "openssl",
+            Tool::Java => "java",
         }
     }
 
